@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Physics events -> what the readout boards send: fragments per board, frame by frame, as MGP packets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "nanet/rich/generator.hpp"
+#include "nanet/units.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::readout {
+
+struct PackOptions {
+  bool merged = false;  // one stream of whole events (board 0xFF), cut at 32 hits
+  bool fixed = false;   // fixed 32-hit slots
+  bool pad = false;     // pad every datagram of the run to max_payload with zeros (flag b6): equal sizes
+  std::uint16_t max_payload = wire::mgp::default_max_payload;
+};
+
+struct FramePacket {
+  BoardId board = 0;
+  std::uint32_t offset = 0;  // into PackedFrame::bytes
+  std::uint16_t size = 0;    // of the datagram, padding included
+};
+
+// One frame of detector time: every packet of every board, boards in order, indices in order. Headers are complete but for
+// the sequence number and the burst, which are 0 here: whoever sends fills them in (see stamp()).
+struct PackedFrame {
+  Frame frame = 0;  // within the run of the source, counted from 0 without regard to bursts
+  std::vector<FramePacket> packets;
+  std::vector<std::byte> bytes;
+  std::uint32_t fragments[max_boards] = {};  // per board (merged: [0])
+  std::uint32_t hits[max_boards] = {};
+  std::vector<std::uint32_t> truth;  // indices into FrameSource::events() of the physics events of this frame
+};
+
+// Sets frame, sequence and burst of a packet, and the frame part of the timestamps of its events.
+void stamp(std::byte* datagram, Frame frame, Sequence sequence, std::uint8_t burst) noexcept;
+// An SOB (16 B) or EOB (40 B) datagram of one board.
+std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noexcept;
+std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame, Sequence sequence,
+                     const wire::mgp::EobCounts& counts) noexcept;
+
+// Generates and packs frame after frame. A fragment goes to the frame of its own (board's clock) time.
+class FrameSource {
+ public:
+  FrameSource(const rich::GeneratorOptions& generator, const PackOptions& pack);
+  ~FrameSource();
+  void next(PackedFrame& frame);
+  // The physics events of the frame last given, in order of time (truth).
+  const std::vector<rich::TrueEvent>& events() const;
+
+ private:
+  struct State;
+  State* state_;
+};
+
+}  // namespace nanet::readout

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an algorithm takes and gives: hits in, rings out. Plain data, the same on CPU and GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "nanet/units.hpp"
+
+namespace nanet::rich {
+
+inline constexpr unsigned max_rings = 4;      // rings kept per event
+inline constexpr float pixel_sigma_mm = 4.85f;  // one hit about its ring: PM 4.74 (18 mm pitch) + optics 1.0 in quadrature
+
+// Common plane, mm.
+struct Point {
+  float x = 0, y = 0;
+};
+
+struct Ring {
+  float x = 0, y = 0, r = 0;  // mm, common plane
+  float chi2_ndf = 0;         // sum((distance - r)^2) / pixel_sigma^2 / (hits - 3); 0 when hits <= 3
+  std::uint8_t hits = 0;      // hits assigned to this ring
+};
+
+// Rings of one event, the leading one first: most hits, ties to the larger radius.
+struct Rings {
+  std::uint8_t count = 0;
+  bool ambiguous = false;  // margin between the best two ring counts is below the configured one
+  Ring ring[max_rings];
+};
+
+// Hits of one event: distinct PM IDs in ascending order.
+struct EventView {
+  const PmId* pm = nullptr;
+  std::uint32_t hits = 0;
+};
+
+// Events of one batch (a frame, or many): event i holds pm[first[i]] .. pm[first[i + 1] - 1].
+struct EventBatch {
+  std::uint32_t events = 0;
+  const std::uint32_t* first = nullptr;  // events + 1
+  const PmId* pm = nullptr;
+  EventView view(std::uint32_t i) const { return {pm + first[i], first[i + 1] - first[i]}; }
+};
+
+}  // namespace nanet::rich

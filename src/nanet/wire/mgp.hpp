@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// MGP, the multi-event GPU packet: readout board -> card. Layout: docs/formats.md. The layout is nanet's own.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "nanet/units.hpp"
+
+namespace nanet::wire::mgp {
+
+inline constexpr std::size_t header_bytes = 16;
+inline constexpr std::size_t event_header_bytes = 8;
+inline constexpr std::size_t fixed_event_bytes = event_header_bytes + 2 * max_fragment_hits;  // 72
+inline constexpr std::size_t eob_bytes = header_bytes + 24;
+inline constexpr std::uint16_t default_max_payload = 1472;
+inline constexpr unsigned max_packets_per_frame = 16;  // and board: a four-bit index
+inline constexpr std::uint8_t version = 1;
+inline constexpr std::uint16_t default_port = 58913;
+
+namespace flag {
+inline constexpr std::uint8_t sob = 1u << 0;
+inline constexpr std::uint8_t eob = 1u << 1;
+inline constexpr std::uint8_t truncated = 1u << 2;   // the board truncated this frame
+inline constexpr std::uint8_t error = 1u << 3;       // board error
+inline constexpr std::uint8_t fixed = 1u << 4;       // fixed 32-hit slots
+inline constexpr std::uint8_t last = 1u << 5;        // last packet of the frame
+inline constexpr std::uint8_t padded = 1u << 6;      // zeros follow after `length`
+}  // namespace flag
+
+struct Header {
+  std::uint8_t source = rich_source;
+  BoardId board = 0;
+  std::uint8_t version = mgp::version;
+  std::uint8_t flags = 0;
+  std::uint16_t length = 0;  // bytes, this header included, padding not
+  std::uint8_t events = 0;
+  std::uint8_t index = 0;     // b3:0 of byte 7
+  std::uint8_t encoding = 0;  // b7:4 of byte 7
+  Sequence sequence = 0;
+  Frame frame = 0;
+  std::uint8_t burst = 0;
+
+  bool has(std::uint8_t mask) const { return (flags & mask) != 0; }
+  bool operator==(const Header&) const = default;
+};
+
+// Little-endian loads and stores of unaligned bytes.
+template <class T>
+NANET_HD inline T load(const std::byte* at) {
+  T value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+template <class T>
+NANET_HD inline void store(std::byte* at, T value) {
+  memcpy(at, &value, sizeof value);
+}
+
+// Reads the 16 bytes at `at`; every bit pattern is a Header.
+inline Header decode_header(const std::byte* at) {
+  const auto first = load<std::uint64_t>(at);
+  const auto frame_burst = load<std::uint32_t>(at + 12);
+  Header h;
+  h.source = static_cast<std::uint8_t>(first);
+  h.board = static_cast<BoardId>(first >> 8);
+  h.version = static_cast<std::uint8_t>(first >> 16);
+  h.flags = static_cast<std::uint8_t>(first >> 24);
+  h.length = static_cast<std::uint16_t>(first >> 32);
+  h.events = static_cast<std::uint8_t>(first >> 48);
+  h.index = static_cast<std::uint8_t>((first >> 56) & 0xF);
+  h.encoding = static_cast<std::uint8_t>(first >> 60);
+  h.sequence = load<std::uint32_t>(at + 8);
+  h.frame = frame_burst & 0xFFFFFF;
+  h.burst = static_cast<std::uint8_t>(frame_burst >> 24);
+  return h;
+}
+// Writes 16 bytes at `at`.
+void encode_header(std::byte* at, const Header& header);
+
+// What an EOB says after its header: what that board sent in the burst, SOB and EOB included in `packets`.
+struct EobCounts {
+  std::uint32_t frames = 0;
+  std::uint32_t packets = 0;
+  std::uint64_t events = 0;
+  std::uint64_t hits = 0;
+  bool operator==(const EobCounts&) const = default;
+};
+EobCounts decode_eob(const std::byte* datagram);
+void encode_eob(std::byte* datagram, const EobCounts& counts);  // writes bytes 16 - 39
+
+// Why a packet is refused, in the order in which the first that applies is counted (docs/formats.md, Refusals).
+enum class Refusal : std::uint8_t {
+  short_header,
+  bad_version,
+  bad_source,
+  bad_board,
+  bad_encoding,
+  length_mismatch,
+  oversized,
+  sob_eob_with_events,
+  event_past_end,
+  trailing_bytes,
+  timestamp_outside_frame,
+  hits_above_32,
+  seen_below_stored,
+  pm_out_of_range,
+  pm_of_other_board,
+  frame_beyond_spill,
+  wrong_burst,
+  none,  // sound; not a reason, and the number of reasons
+};
+inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
+std::string_view name(Refusal refusal);
+
+// What validation needs to know of the configuration.
+struct Rules {
+  std::uint8_t source = rich_source;
+  std::uint8_t boards = 0xF;  // bit b set: board b is configured; 0: one merged stream, board 0xFF alone
+  std::uint16_t max_payload = default_max_payload;
+  Frame max_frames = default_max_frames;
+  bool operator==(const Rules&) const = default;
+};
+
+struct Checked {
+  Header header;
+  Refusal refusal = Refusal::none;
+  std::uint32_t fragments = 0;  // events in the packet; valid when sound
+  std::uint32_t hits = 0;       // hits stored in the packet; valid when sound
+};
+
+// Validates one UDP payload whole. Touches nothing beyond `datagram`, allocates nothing, never throws. `wrong_burst` depends
+// on what came before and is the card's to say, never this function's. header is valid unless refusal is short_header.
+Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept;
+
+// One event as it lies in a packet: a board's fragment of a physics event (or all of it, merged stream).
+struct Fragment {
+  Timestamp timestamp = 0;
+  FineTime fine = 0;
+  std::uint8_t stored = 0;  // hits, at most 32
+  std::uint8_t seen = 0;    // hits before truncation, saturating
+  std::uint8_t flags = 0;   // b0 truncated
+  const std::byte* hits = nullptr;  // stored x u16, unaligned
+};
+// One hit word: b10:0 PM ID, b15:11 signed time difference to the event in units of 4 LSB.
+NANET_HD inline PmId hit_pm(std::uint16_t word) { return static_cast<PmId>(word & 0x7FF); }
+NANET_HD inline std::int32_t hit_lsb(std::uint16_t word) { return (static_cast<std::int16_t>(word) >> 11) * 4; }
+NANET_HD inline std::uint16_t hit_word(PmId pm, std::int32_t quarter) {
+  return static_cast<std::uint16_t>((pm & 0x7FF) | (static_cast<std::uint32_t>(quarter) << 11));
+}
+
+// Walks the fragments of a payload, safe on any bytes: stops at header.events or before the first fragment that would reach
+// past min(length, size). `at` points at the packet's header, `size` bytes are readable.
+class FragmentReader {
+ public:
+  FragmentReader(const std::byte* at, std::size_t size, const Header& header)
+      : at_(at + header_bytes),
+        end_(at + (header.length < size ? header.length : size)),
+        left_(header.events),
+        fixed_(header.has(flag::fixed)) {}
+
+  bool next(Fragment& f) {
+    if (left_ == 0 || end_ - at_ < static_cast<std::ptrdiff_t>(event_header_bytes)) return false;
+    const auto word = load<std::uint64_t>(at_);
+    f.timestamp = static_cast<Timestamp>(word);
+    f.fine = static_cast<FineTime>(word >> 32);
+    f.stored = static_cast<std::uint8_t>(word >> 40);
+    f.seen = static_cast<std::uint8_t>(word >> 48);
+    f.flags = static_cast<std::uint8_t>(word >> 56);
+    if (f.stored > max_fragment_hits) return false;
+    const std::ptrdiff_t bytes = fixed_ ? static_cast<std::ptrdiff_t>(fixed_event_bytes)
+                                        : static_cast<std::ptrdiff_t>(event_header_bytes) + 2 * f.stored;
+    if (end_ - at_ < bytes) return false;
+    f.hits = at_ + event_header_bytes;
+    at_ += bytes;
+    --left_;
+    return true;
+  }
+
+ private:
+  const std::byte* at_;
+  const std::byte* end_;
+  unsigned left_;
+  bool fixed_;
+};
+
+// Builds one packet in a caller's buffer. add() refuses what would pass the size or 255 events.
+class PacketWriter {
+ public:
+  // `limit`: largest `length` the packet may reach; buffer holds at least that many bytes.
+  PacketWriter(std::byte* buffer, std::size_t limit, const Header& header);
+  // hits: hit words in the order to be stored; at most 32. Returns false and leaves the packet as it was if it does not fit.
+  bool add(Timestamp timestamp, FineTime fine, std::span<const std::uint16_t> hits, std::uint8_t seen, std::uint8_t flags = 0);
+  // Writes the header with the final length and count; `extra` flags are OR-ed in. Returns `length` in bytes.
+  std::size_t finish(std::uint8_t extra = 0);
+  unsigned events() const { return header_.events; }
+  std::size_t size() const { return used_; }
+
+ private:
+  std::byte* buffer_;
+  std::size_t limit_;
+  std::size_t used_ = header_bytes;
+  Header header_;
+};
+
+}  // namespace nanet::wire::mgp
