@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One device's contract memory: a single mapped region, so that it can be registered with a GPU in one call and outlives
+// any GPU context.
+#pragma once
+
+#include <cstddef>
+
+#include "nanet/contract/layout.hpp"
+
+namespace nanet::contract {
+
+class Memory {
+ public:
+  // Throws std::invalid_argument (shape out of the contract's rules) or std::system_error (no memory).
+  explicit Memory(const Shape& shape);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  const View& view() const { return view_; }
+  std::byte* region() const { return region_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* region_ = nullptr;
+  std::size_t bytes_ = 0;
+  View view_;
+};
+
+}  // namespace nanet::contract
