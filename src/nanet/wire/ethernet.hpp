@@ -19,7 +19,16 @@ struct Endpoint {
 inline constexpr std::size_t udp_frame_overhead = 14 + 20 + 8;
 
 // Why a captured frame is no UDP packet to the MGP port (docs/formats.md, Refusals).
-enum class NotMgp : std::uint8_t { not_udp, other_port, ip_fragment, bad_checksum, not_ipv4, cut_short, udp_length, none };
+enum class NotMgp : std::uint8_t {
+  not_udp,
+  other_port,
+  ip_fragment,
+  bad_checksum,
+  not_ipv4,
+  cut_short,
+  udp_length,
+  none
+};
 inline constexpr std::size_t not_mgp_count = static_cast<std::size_t>(NotMgp::none);
 std::string_view name(NotMgp reason);
 
@@ -28,8 +37,9 @@ struct UdpFrame {
   std::span<const std::byte> payload;  // valid when reason is none
   Endpoint source, destination;        // likewise
 };
-// Takes one captured Ethernet frame apart. `original` is its length on the wire (longer than frame.size(): cut short).
-// UDP checksum 0, IP options and Ethernet padding are fine; VLAN tags and IPv6 are not_ipv4. Safe on any bytes.
+// Takes one captured Ethernet frame apart. `original` is its length on the wire (longer than frame.size():
+// cut short). UDP checksum 0, IP options and Ethernet padding are fine; VLAN tags and IPv6 are not_ipv4. Safe
+// on any bytes.
 UdpFrame parse_udp_frame(std::span<const std::byte> frame, std::size_t original, std::uint16_t port) noexcept;
 
 // Writes Ethernet, IPv4 and UDP headers (checksums filled in) and the payload to `out`

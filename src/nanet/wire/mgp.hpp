@@ -25,11 +25,11 @@ inline constexpr std::uint16_t default_port = 58913;
 namespace flag {
 inline constexpr std::uint8_t sob = 1u << 0;
 inline constexpr std::uint8_t eob = 1u << 1;
-inline constexpr std::uint8_t truncated = 1u << 2;   // the board truncated this frame
-inline constexpr std::uint8_t error = 1u << 3;       // board error
-inline constexpr std::uint8_t fixed = 1u << 4;       // fixed 32-hit slots
-inline constexpr std::uint8_t last = 1u << 5;        // last packet of the frame
-inline constexpr std::uint8_t padded = 1u << 6;      // zeros follow after `length`
+inline constexpr std::uint8_t truncated = 1u << 2;  // the board truncated this frame
+inline constexpr std::uint8_t error = 1u << 3;      // board error
+inline constexpr std::uint8_t fixed = 1u << 4;      // fixed 32-hit slots
+inline constexpr std::uint8_t last = 1u << 5;       // last packet of the frame
+inline constexpr std::uint8_t padded = 1u << 6;     // zeros follow after `length`
 }  // namespace flag
 
 struct Header {
@@ -93,7 +93,8 @@ struct EobCounts {
 EobCounts decode_eob(const std::byte* datagram);
 void encode_eob(std::byte* datagram, const EobCounts& counts);  // writes bytes 16 - 39
 
-// Why a packet is refused, in the order in which the first that applies is counted (docs/formats.md, Refusals).
+// Why a packet is refused, in the order in which the first that applies is counted (docs/formats.md,
+// Refusals).
 enum class Refusal : std::uint8_t {
   short_header,
   bad_version,
@@ -133,28 +134,33 @@ struct Checked {
   std::uint32_t hits = 0;       // hits stored in the packet; valid when sound
 };
 
-// Validates one UDP payload whole. Touches nothing beyond `datagram`, allocates nothing, never throws. `wrong_burst` depends
-// on what came before and is the card's to say, never this function's. header is valid unless refusal is short_header.
+// Validates one UDP payload whole. Touches nothing beyond `datagram`, allocates nothing, never throws.
+// `wrong_burst` depends on what came before and is the card's to say, never this function's. header is valid
+// unless refusal is short_header.
 Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept;
 
 // One event as it lies in a packet: a board's fragment of a physics event (or all of it, merged stream).
 struct Fragment {
   Timestamp timestamp = 0;
   FineTime fine = 0;
-  std::uint8_t stored = 0;  // hits, at most 32
-  std::uint8_t seen = 0;    // hits before truncation, saturating
-  std::uint8_t flags = 0;   // b0 truncated
+  std::uint8_t stored = 0;          // hits, at most 32
+  std::uint8_t seen = 0;            // hits before truncation, saturating
+  std::uint8_t flags = 0;           // b0 truncated
   const std::byte* hits = nullptr;  // stored x u16, unaligned
 };
 // One hit word: b10:0 PM ID, b15:11 signed time difference to the event in units of 4 LSB.
-NANET_HD inline PmId hit_pm(std::uint16_t word) { return static_cast<PmId>(word & 0x7FF); }
-NANET_HD inline std::int32_t hit_lsb(std::uint16_t word) { return (static_cast<std::int16_t>(word) >> 11) * 4; }
+NANET_HD inline PmId hit_pm(std::uint16_t word) {
+  return static_cast<PmId>(word & 0x7FF);
+}
+NANET_HD inline std::int32_t hit_lsb(std::uint16_t word) {
+  return (static_cast<std::int16_t>(word) >> 11) * 4;
+}
 NANET_HD inline std::uint16_t hit_word(PmId pm, std::int32_t quarter) {
   return static_cast<std::uint16_t>((pm & 0x7FF) | (static_cast<std::uint32_t>(quarter) << 11));
 }
 
-// Walks the fragments of a payload, safe on any bytes: stops at header.events or before the first fragment that would reach
-// past min(length, size). `at` points at the packet's header, `size` bytes are readable.
+// Walks the fragments of a payload, safe on any bytes: stops at header.events or before the first fragment
+// that would reach past min(length, size). `at` points at the packet's header, `size` bytes are readable.
 class FragmentReader {
  public:
   FragmentReader(const std::byte* at, std::size_t size, const Header& header)
@@ -193,8 +199,10 @@ class PacketWriter {
  public:
   // `limit`: largest `length` the packet may reach; buffer holds at least that many bytes.
   PacketWriter(std::byte* buffer, std::size_t limit, const Header& header);
-  // hits: hit words in the order to be stored; at most 32. Returns false and leaves the packet as it was if it does not fit.
-  bool add(Timestamp timestamp, FineTime fine, std::span<const std::uint16_t> hits, std::uint8_t seen, std::uint8_t flags = 0);
+  // hits: hit words in the order to be stored; at most 32. Returns false and leaves the packet as it was if
+  // it does not fit.
+  bool add(Timestamp timestamp, FineTime fine, std::span<const std::uint16_t> hits, std::uint8_t seen,
+           std::uint8_t flags = 0);
   // Writes the header with the final length and count; `extra` flags are OR-ed in. Returns `length` in bytes.
   std::size_t finish(std::uint8_t extra = 0);
   unsigned events() const { return header_.events; }

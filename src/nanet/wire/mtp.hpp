@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MTP, the multi-trigger packet: trigger -> L0 trigger processor. The genuine NA62 L0TP format, 32-bit variant, read from
-// the public L0TP firmware's receiver. Layout: docs/formats.md.
+// MTP, the multi-trigger packet: trigger -> L0 trigger processor. The genuine NA62 L0TP format, 32-bit
+// variant, read from the public L0TP firmware's receiver. Layout: docs/formats.md.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ inline constexpr std::uint8_t sub_id_normal = 0x00;
 inline constexpr std::uint8_t sub_id_late = 0xFF;
 
 struct Primitive {
-  std::uint16_t id = 0;          // never 0
-  std::uint8_t timestamp = 0;    // timestamp 7:0
+  std::uint16_t id = 0;        // never 0
+  std::uint8_t timestamp = 0;  // timestamp 7:0
   FineTime fine = 0;
   bool operator==(const Primitive&) const = default;
 };
 
-// Writes one packet of `frame`; primitives must be in order of time and at most 255. Header-only when empty. `out` holds
-// max_bytes. Returns the bytes written.
+// Writes one packet of `frame`; primitives must be in order of time and at most 255. Header-only when empty.
+// `out` holds max_bytes. Returns the bytes written.
 NANET_HD inline std::size_t encode(std::byte* out, Frame frame, const Primitive* primitives, unsigned count,
                                    std::uint8_t sub_id = sub_id_normal, std::uint8_t source = rich_source) {
   const auto bytes = static_cast<std::uint32_t>(header_bytes + (count ? 4 + 4 * count : 0));
@@ -77,7 +77,9 @@ struct Decoded {
   Refusal refusal = Refusal::none;
   unsigned count = 0;  // primitives written to `out`
 };
-// Validates and decodes; `out` holds max_primitives. Accepts any number of timestamp words. Safe on any bytes.
-Decoded decode(std::span<const std::byte> datagram, TimedPrimitive* out, std::uint8_t source = rich_source) noexcept;
+// Validates and decodes; `out` holds max_primitives. Accepts any number of timestamp words. Safe on any
+// bytes.
+Decoded decode(std::span<const std::byte> datagram, TimedPrimitive* out,
+               std::uint8_t source = rich_source) noexcept;
 
 }  // namespace nanet::wire::mtp

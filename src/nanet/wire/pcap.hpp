@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic pcap (link type Ethernet), read by memory mapping and written through a large buffer. pcapng is converted by the
-// Python front end.
+// Classic pcap (link type Ethernet), read by memory mapping and written through a large buffer. pcapng is
+// converted by the Python front end.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@
 namespace nanet::wire {
 
 struct PcapRecord {
-  std::int64_t time_ns = 0;         // since the epoch
+  std::int64_t time_ns = 0;          // since the epoch
   std::span<const std::byte> frame;  // as captured
   std::uint32_t original = 0;        // bytes on the wire
 };
 
-// Reads microsecond and nanosecond files of both byte orders. Throws std::system_error (file missing, no permission) and
-// std::runtime_error (not a pcap, link type not Ethernet) with the file's name in the message. A file cut off in a record
-// ends before it; truncated() tells.
+// Reads microsecond and nanosecond files of both byte orders. Throws std::system_error (file missing, no
+// permission) and std::runtime_error (not a pcap, link type not Ethernet) with the file's name in the
+// message. A file cut off in a record ends before it; truncated() tells.
 class PcapReader {
  public:
   explicit PcapReader(const std::string& path);
@@ -53,11 +53,14 @@ class PcapWriter {
 
   void write(std::int64_t time_ns, std::span<const std::byte> frame);
   // A UDP datagram with real Ethernet, IPv4 and UDP headers.
-  void write_udp(std::int64_t time_ns, const Endpoint& source, const Endpoint& destination, std::span<const std::byte> payload);
+  void write_udp(std::int64_t time_ns, const Endpoint& source, const Endpoint& destination,
+                 std::span<const std::byte> payload);
   // Flushes and closes; reports what the destructor would have to swallow.
   void close();
 
  private:
+  // Makes room for a record, writes its header and returns where its `bytes` of frame go.
+  std::byte* record(std::int64_t time_ns, std::size_t bytes);
   void flush();
   std::string path_;
   int file_ = -1;

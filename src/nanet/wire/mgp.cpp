@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// MGP: writing packets, and validating them whole. Validation has a fast path that only answers "sound or
+// not", at a few nanoseconds per event, and a cold one that finds out which rule was broken.
+#include "nanet/wire/mgp.hpp"
+
+#include <algorithm>
+
+namespace nanet::wire::mgp {
+
+namespace {
+
+constexpr std::array<std::string_view, refusal_count + 1> refusal_names = {
+    "short_header",
+    "bad_version",
+    "bad_source",
+    "bad_board",
+    "bad_encoding",
+    "length_mismatch",
+    "oversized",
+    "sob_eob_with_events",
+    "event_past_end",
+    "trailing_bytes",
+    "timestamp_outside_frame",
+    "hits_above_32",
+    "seen_below_stored",
+    "pm_out_of_range",
+    "pm_of_other_board",
+    "frame_beyond_spill",
+    "wrong_burst",
+    "none",
+};
+
+constexpr unsigned board_count = (pm_count + pms_per_board - 1) / pms_per_board;
+
+// PM IDs that a packet of `board` may hold: first, and last minus first.
+struct PmRange {
+  std::uint16_t first, span;
+};
+inline PmRange pm_range(BoardId board) {
+  if (board >= board_count) return {0, pm_count - 1};
+  const unsigned first = board * static_cast<unsigned>(pms_per_board);
+  const unsigned last = std::min<unsigned>(first + pms_per_board - 1, pm_count - 1);
+  return {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last - first)};
+}
+
+inline bool board_allowed(BoardId board, const Rules& rules) {
+  return rules.boards == 0 ? board == merged_board
+                           : board < board_count && ((rules.boards >> board) & 1u) != 0;
+}
+
+// A set of broken rules; the lowest bit is the one to report.
+class Broken {
+ public:
+  void add(Refusal refusal, bool applies) {
+    bits_ |= static_cast<std::uint32_t>(applies) << static_cast<unsigned>(refusal);
+  }
+  bool any() const { return bits_ != 0; }
+  Refusal first() const { return any() ? static_cast<Refusal>(__builtin_ctz(bits_)) : Refusal::none; }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+// The rules about single hits, one event at a time.
+void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId board) {
+  const PmRange range = pm_range(board);
+  for (unsigned i = 0; i < stored; ++i) {
+    const unsigned pm = hit_pm(load<std::uint16_t>(hits + 2 * i));
+    broken.add(Refusal::pm_out_of_range, pm >= pm_count);
+    broken.add(Refusal::pm_of_other_board, pm - range.first > range.span);
+  }
+}
+
+// Walks all events by the letter of docs/formats.md and names the first rule that is broken.
+[[gnu::cold, gnu::noinline]] Refusal find_refusal(std::span<const std::byte> datagram, const Rules& rules,
+                                                  const Header& h) noexcept {
+  const bool sob = h.has(flag::sob);
+  const bool eob = h.has(flag::eob);
+  Broken broken;
+  broken.add(Refusal::bad_version, h.version != version);
+  broken.add(Refusal::bad_source, h.source != rules.source);
+  broken.add(Refusal::bad_board, !board_allowed(h.board, rules));
+  broken.add(Refusal::bad_encoding, h.encoding != 0);
+  broken.add(Refusal::length_mismatch, h.length < header_bytes || datagram.size() < h.length ||
+                                           (datagram.size() > h.length && !h.has(flag::padded)) ||
+                                           (sob && !eob && h.length != header_bytes) ||
+                                           (eob && !sob && h.length != eob_bytes));
+  broken.add(Refusal::oversized, datagram.size() > rules.max_payload);
+  broken.add(Refusal::sob_eob_with_events,
+             (sob || eob) && ((sob && eob) || h.events != 0 || h.has(flag::last)));
+  if (broken.any()) return broken.first();  // whatever the events would say comes later in the list
+
+  broken.add(Refusal::frame_beyond_spill, h.frame >= rules.max_frames);
+  if (sob || eob) return broken.first();
+
+  const std::size_t end = h.length;
+  std::size_t at = header_bytes;
+  for (unsigned event = 0; event < h.events; ++event) {
+    if (end - at < event_header_bytes) return Refusal::event_past_end;
+    const std::byte* p = datagram.data() + at;
+    const auto stored = static_cast<unsigned>(p[5]);
+    const auto seen = static_cast<unsigned>(p[6]);
+    const std::size_t bytes = h.has(flag::fixed) ? fixed_event_bytes : event_header_bytes + 2 * stored;
+    if (end - at < bytes) return Refusal::event_past_end;
+    broken.add(Refusal::timestamp_outside_frame, load<std::uint32_t>(p) >> 8 != h.frame);
+    broken.add(Refusal::hits_above_32, stored > max_fragment_hits);
+    broken.add(Refusal::seen_below_stored, seen < stored);
+    check_hits(broken, p + event_header_bytes, std::min(stored, max_fragment_hits), h.board);
+    at += bytes;
+  }
+  broken.add(Refusal::trailing_bytes, at != end);
+  return broken.first();
+}
+
+// Sixteen hit words at a time (two or one vector registers, by the machine).
+constexpr unsigned lanes = 16;
+constexpr std::size_t lane_bytes = 2 * lanes;
+using Words = std::uint16_t __attribute__((vector_size(lane_bytes)));
+
+// A window of 16 words into `ramp` at 2*lanes - n has its first n lanes set (all, from 16 on).
+struct Ramp {
+  std::uint16_t words[4 * lanes];
+};
+constexpr Ramp make_ramp() {
+  Ramp ramp{};
+  for (unsigned i = 0; i < 2 * lanes; ++i) ramp.words[i] = 0xFFFF;
+  return ramp;
+}
+alignas(64) constexpr Ramp ramp = make_ramp();
+
+inline void load_words(Words& words, const void* at) {
+  memcpy(&words, at, sizeof words);
+}
+
+// Collects, over all events, whether anything is wrong, without a branch on the data.
+struct Checker {
+  const std::byte* last_load;  // the last address at which 16 words can be loaded inside the packet
+  Timestamp frame_time;
+  Words first_pm;
+  Words worst{};  // largest (PM ID - first PM ID) of the board, per lane
+  std::uint32_t time_difference = 0;
+  std::int32_t count_sign = 0;  // negative once a count is wrong
+  std::uint32_t hits = 0;
+
+  Checker(const std::byte* end, const Header& h, PmRange range)
+      : last_load(end - lane_bytes), frame_time(h.frame << 8), first_pm(Words{} + range.first) {}
+
+  // The first 16 of `count` hit words at `at`. Near the packet's end the window is moved back and its first
+  // lanes masked.
+  void words(const std::byte* at, unsigned count) {
+    const std::byte* from = at < last_load ? at : last_load;
+    const auto skip = static_cast<unsigned>(at - from) / 2;
+    Words value, wanted, unwanted;
+    load_words(value, from);
+    load_words(wanted, ramp.words + 2 * lanes - (skip + count));
+    load_words(unwanted, ramp.words + 2 * lanes - skip);
+    value = ((value & 0x7FF) - first_pm) & (wanted & ~unwanted);
+    worst = value > worst ? value : worst;
+  }
+
+  void event(std::uint64_t word, const std::byte* at, unsigned stored) {
+    const auto seen = static_cast<std::int32_t>((word >> 48) & 0xFF);
+    time_difference |= static_cast<std::uint32_t>(word) ^ frame_time;
+    count_sign |= (static_cast<std::int32_t>(max_fragment_hits) - static_cast<std::int32_t>(stored)) |
+                  (seen - static_cast<std::int32_t>(stored));
+    hits += stored;
+    const unsigned checked = std::min(stored, max_fragment_hits);
+    words(at, checked);
+    if (checked > lanes) words(at + lane_bytes, checked - lanes);
+  }
+
+  bool sound(PmRange range) const {
+    const auto above = worst > range.span;
+    std::uint64_t any[lane_bytes / 8];
+    memcpy(any, &above, sizeof any);
+    return (time_difference >> 8) == 0 && count_sign >= 0 && (any[0] | any[1] | any[2] | any[3]) == 0;
+  }
+};
+
+// True if every event is sound and the last one ends where the packet does. The packet has an even length of
+// at least 32.
+inline bool events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
+  const std::byte* const end = datagram + h.length;
+  const std::byte* at = datagram + header_bytes;
+  const PmRange range = pm_range(h.board);
+  Checker checker(end, h, range);
+  if (h.has(flag::fixed)) {
+    if (h.length != header_bytes + h.events * fixed_event_bytes) return false;
+    for (unsigned event = 0; event < h.events; ++event, at += fixed_event_bytes) {
+      const auto word = load<std::uint64_t>(at);
+      checker.event(word, at + event_header_bytes, static_cast<std::uint8_t>(word >> 40));
+    }
+  } else {
+    for (unsigned event = 0; event < h.events; ++event) {
+      if (end - at < static_cast<std::ptrdiff_t>(event_header_bytes)) return false;
+      const unsigned stored = static_cast<std::uint8_t>(at[5]);
+      const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(event_header_bytes) + 2 * stored;
+      if (end - at < bytes) return false;
+      checker.event(load<std::uint64_t>(at), at + event_header_bytes, stored);
+      at += bytes;
+    }
+    if (at != end) return false;
+  }
+  hits = checker.hits;
+  return checker.sound(range);
+}
+
+}  // namespace
+
+std::string_view name(Refusal refusal) {
+  return refusal_names[std::min(static_cast<std::size_t>(refusal), refusal_count)];
+}
+
+void encode_header(std::byte* at, const Header& h) {
+  store<std::uint64_t>(at, h.source | std::uint64_t{h.board} << 8 | std::uint64_t{h.version} << 16 |
+                               std::uint64_t{h.flags} << 24 | std::uint64_t{h.length} << 32 |
+                               std::uint64_t{h.events} << 48 | std::uint64_t{h.index & 0xFu} << 56 |
+                               std::uint64_t{h.encoding & 0xFu} << 60);
+  store<std::uint32_t>(at + 8, h.sequence);
+  store<std::uint32_t>(at + 12, (h.frame & 0xFFFFFF) | std::uint32_t{h.burst} << 24);
+}
+
+EobCounts decode_eob(const std::byte* datagram) {
+  return {load<std::uint32_t>(datagram + 16), load<std::uint32_t>(datagram + 20),
+          load<std::uint64_t>(datagram + 24), load<std::uint64_t>(datagram + 32)};
+}
+
+void encode_eob(std::byte* datagram, const EobCounts& counts) {
+  store(datagram + 16, counts.frames);
+  store(datagram + 20, counts.packets);
+  store(datagram + 24, counts.events);
+  store(datagram + 32, counts.hits);
+}
+
+Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept {
+  Checked checked;
+  if (datagram.size() < header_bytes) {
+    checked.refusal = Refusal::short_header;
+    return checked;
+  }
+  checked.header = decode_header(datagram.data());
+  const Header& h = checked.header;
+  const bool length_fits = datagram.size() == h.length || (datagram.size() > h.length && h.has(flag::padded));
+  const bool plain = (h.version == version) && (h.source == rules.source) && (h.encoding == 0) &&
+                     length_fits && (datagram.size() <= rules.max_payload) && !h.has(flag::sob | flag::eob) &&
+                     (h.frame < rules.max_frames) && board_allowed(h.board, rules);
+  if (plain) {
+    // Packets too short for a whole vector, and odd ones (never sound), are left to the cold path.
+    const bool vectors = h.length >= lane_bytes && (h.length & 1u) == 0;
+    if (vectors ? events_sound(datagram.data(), h, checked.hits)
+                : h.length == header_bytes && h.events == 0) {
+      checked.fragments = h.events;
+      return checked;
+    }
+  }
+  checked.refusal = find_refusal(datagram, rules, h);
+  if (checked.refusal == Refusal::none && !h.has(flag::sob | flag::eob)) {
+    checked.fragments = h.events;
+    checked.hits = static_cast<std::uint32_t>((h.length - header_bytes - event_header_bytes * h.events) / 2);
+  } else {
+    checked.hits = 0;
+  }
+  return checked;
+}
+
+PacketWriter::PacketWriter(std::byte* buffer, std::size_t limit, const Header& header)
+    : buffer_(buffer), limit_(std::min<std::size_t>(limit, 0xFFFF)), header_(header) {
+  header_.events = 0;
+}
+
+bool PacketWriter::add(Timestamp timestamp, FineTime fine, std::span<const std::uint16_t> hits,
+                       std::uint8_t seen, std::uint8_t flags) {
+  const bool fixed = header_.has(flag::fixed);
+  const std::size_t bytes = fixed ? fixed_event_bytes : event_header_bytes + 2 * hits.size();
+  if (hits.size() > max_fragment_hits || header_.events == 0xFF || used_ + bytes > limit_) return false;
+  std::byte* at = buffer_ + used_;
+  store<std::uint64_t>(at, timestamp | std::uint64_t{fine} << 32 | std::uint64_t{hits.size()} << 40 |
+                               std::uint64_t{seen} << 48 | std::uint64_t{flags} << 56);
+  if (!hits.empty()) memcpy(at + event_header_bytes, hits.data(), hits.size_bytes());
+  if (fixed) memset(at + event_header_bytes + hits.size_bytes(), 0xFF, 2 * (max_fragment_hits - hits.size()));
+  used_ += bytes;
+  ++header_.events;
+  return true;
+}
+
+std::size_t PacketWriter::finish(std::uint8_t extra) {
+  Header final = header_;
+  final.flags = static_cast<std::uint8_t>(final.flags | extra);
+  final.length = static_cast<std::uint16_t>(used_);
+  encode_header(buffer_, final);
+  return used_;
+}
+
+}  // namespace nanet::wire::mgp
