@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs the headers, the library and nanetConfig.cmake, so that another project says find_package(nanet CONFIG).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS nanet EXPORT nanet COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "python" EXCLUDE)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)
+install(EXPORT nanet NAMESPACE nanet:: FILE nanetTargets.cmake DESTINATION ${package_dir} COMPONENT development)
+configure_package_config_file(cmake/nanetConfig.cmake.in ${PROJECT_BINARY_DIR}/nanetConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/nanetConfig.cmake ${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake
+  DESTINATION ${package_dir} COMPONENT development)

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nanet: network -> GPU -> network in microseconds.
+
+Importing the package loads nothing heavy; the compiled core is `nanet._core`.
+"""
+
+__version__ = "0.1.0"  # the one place: CMakeLists.txt and the wheel read it from here
