@@ -117,13 +117,13 @@ constexpr unsigned lanes = 16;
 constexpr std::size_t lane_bytes = 2 * lanes;
 using Words = std::uint16_t __attribute__((vector_size(lane_bytes)));
 
-// A window of 16 words into `ramp` at 2*lanes - n has its first n lanes set (all, from 16 on).
+// Sixteen words at [32 - n] have their first n lanes set (all, from 16 on).
 struct Ramp {
-  std::uint16_t words[4 * lanes];
+  std::uint16_t words[2 * max_fragment_hits];
 };
 constexpr Ramp make_ramp() {
   Ramp ramp{};
-  for (unsigned i = 0; i < 2 * lanes; ++i) ramp.words[i] = 0xFFFF;
+  for (unsigned i = 0; i < max_fragment_hits; ++i) ramp.words[i] = 0xFFFF;
   return ramp;
 }
 alignas(64) constexpr Ramp ramp = make_ramp();
@@ -132,77 +132,88 @@ inline void load_words(Words& words, const void* at) {
   memcpy(&words, at, sizeof words);
 }
 
-// Collects, over all events, whether anything is wrong, without a branch on the data.
-struct Checker {
-  const std::byte* last_load;  // the last address at which 16 words can be loaded inside the packet
-  Timestamp frame_time;
-  Words first_pm;
-  Words worst{};  // largest (PM ID - first PM ID) of the board, per lane
-  std::uint32_t time_difference = 0;
-  std::int32_t count_sign = 0;  // negative once a count is wrong
-  std::uint32_t hits = 0;
+// Collects over all events what can be wrong with them. Looks at 72 bytes of each event, whatever its size.
+class Checker {
+ public:
+  explicit Checker(const Header& h)
+      : frame_time_(h.frame << 8), range_(pm_range(h.board)), first_pm_(Words{} + range_.first) {}
 
-  Checker(const std::byte* end, const Header& h, PmRange range)
-      : last_load(end - lane_bytes), frame_time(h.frame << 8), first_pm(Words{} + range.first) {}
-
-  // The first 16 of `count` hit words at `at`. Near the packet's end the window is moved back and its first
-  // lanes masked.
-  void words(const std::byte* at, unsigned count) {
-    const std::byte* from = at < last_load ? at : last_load;
-    const auto skip = static_cast<unsigned>(at - from) / 2;
-    Words value, wanted, unwanted;
-    load_words(value, from);
-    load_words(wanted, ramp.words + 2 * lanes - (skip + count));
-    load_words(unwanted, ramp.words + 2 * lanes - skip);
-    value = ((value & 0x7FF) - first_pm) & (wanted & ~unwanted);
-    worst = value > worst ? value : worst;
+  // Returns false if a count is wrong; that branch is never taken in good traffic, and so is free.
+  bool event(const std::byte* at, std::size_t stored) {
+    const auto word = load<std::uint64_t>(at);
+    if (stored > max_fragment_hits || static_cast<std::uint8_t>(word >> 48) < stored) return false;
+    time_difference_ |= static_cast<std::uint32_t>(word) ^ frame_time_;
+    const std::uint16_t* mask = ramp.words + max_fragment_hits - stored;
+    hits(at + event_header_bytes, mask);
+    if (stored > lanes) hits(at + event_header_bytes + lane_bytes, mask + lanes);
+    return true;
   }
 
-  void event(std::uint64_t word, const std::byte* at, unsigned stored) {
-    const auto seen = static_cast<std::int32_t>((word >> 48) & 0xFF);
-    time_difference |= static_cast<std::uint32_t>(word) ^ frame_time;
-    count_sign |= (static_cast<std::int32_t>(max_fragment_hits) - static_cast<std::int32_t>(stored)) |
-                  (seen - static_cast<std::int32_t>(stored));
-    hits += stored;
-    const unsigned checked = std::min(stored, max_fragment_hits);
-    words(at, checked);
-    if (checked > lanes) words(at + lane_bytes, checked - lanes);
-  }
-
-  bool sound(PmRange range) const {
-    const auto above = worst > range.span;
+  bool sound() const {
+    const auto above = worst_ > range_.span;
     std::uint64_t any[lane_bytes / 8];
     memcpy(any, &above, sizeof any);
-    return (time_difference >> 8) == 0 && count_sign >= 0 && (any[0] | any[1] | any[2] | any[3]) == 0;
+    return time_difference_ >> 8 == 0 && (any[0] | any[1] | any[2] | any[3]) == 0;
   }
+
+ private:
+  void hits(const std::byte* at, const std::uint16_t* mask) {
+    Words value, wanted;
+    load_words(value, at);
+    load_words(wanted, mask);
+    value = ((value & 0x7FF) - first_pm_) & wanted;
+    worst_ = value > worst_ ? value : worst_;
+  }
+
+  Timestamp frame_time_;
+  PmRange range_;
+  Words first_pm_;
+  Words worst_{};  // per lane, the largest PM ID minus the board's first: out of range either way is large
+  std::uint32_t time_difference_ = 0;
 };
 
-// True if every event is sound and the last one ends where the packet does. The packet has an even length of
-// at least 32.
-inline bool events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
-  const std::byte* const end = datagram + h.length;
+bool fixed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
+  if (h.length != header_bytes + h.events * fixed_event_bytes) return false;
+  Checker checker(h);
   const std::byte* at = datagram + header_bytes;
-  const PmRange range = pm_range(h.board);
-  Checker checker(end, h, range);
-  if (h.has(flag::fixed)) {
-    if (h.length != header_bytes + h.events * fixed_event_bytes) return false;
-    for (unsigned event = 0; event < h.events; ++event, at += fixed_event_bytes) {
-      const auto word = load<std::uint64_t>(at);
-      checker.event(word, at + event_header_bytes, static_cast<std::uint8_t>(word >> 40));
-    }
-  } else {
-    for (unsigned event = 0; event < h.events; ++event) {
-      if (end - at < static_cast<std::ptrdiff_t>(event_header_bytes)) return false;
-      const unsigned stored = static_cast<std::uint8_t>(at[5]);
-      const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(event_header_bytes) + 2 * stored;
-      if (end - at < bytes) return false;
-      checker.event(load<std::uint64_t>(at), at + event_header_bytes, stored);
-      at += bytes;
-    }
-    if (at != end) return false;
+  std::size_t stored_sum = 0;
+  for (unsigned event = 0; event < h.events; ++event, at += fixed_event_bytes) {
+    const std::size_t stored = static_cast<std::uint8_t>(at[5]);
+    if (!checker.event(at, stored)) return false;
+    stored_sum += stored;
   }
-  hits = checker.hits;
-  return checker.sound(range);
+  hits = static_cast<std::uint32_t>(stored_sum);
+  return checker.sound();
+}
+
+bool packed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
+  // The last bytes are walked in a copy with room after it, so that whole vectors can be loaded there too.
+  // The copy is made first: when the walk gets there, it has long reached the cache.
+  const std::byte* const end = datagram + h.length;
+  const std::size_t tail_bytes = std::min<std::size_t>(fixed_event_bytes, h.length - header_bytes);
+  std::byte tail[2 * fixed_event_bytes] = {};
+  memcpy(tail, end - tail_bytes, tail_bytes);
+
+  Checker checker(h);
+  const std::byte* at = datagram + header_bytes;
+  unsigned left = h.events;
+  for (; left > 0 && end - at >= static_cast<std::ptrdiff_t>(fixed_event_bytes); --left) {
+    const std::size_t stored = static_cast<std::uint8_t>(at[5]);
+    if (!checker.event(at, stored)) return false;
+    at += event_header_bytes + 2 * stored;
+  }
+  if (static_cast<std::size_t>(end - at) > tail_bytes) return false;  // events end too early
+  const std::byte* const tail_end = tail + tail_bytes;
+  at = tail_end - (end - at);
+  for (; left > 0; --left) {
+    if (tail_end - at < static_cast<std::ptrdiff_t>(event_header_bytes)) return false;
+    const std::size_t stored = static_cast<std::uint8_t>(at[5]);
+    if (!checker.event(at, stored)) return false;
+    at += event_header_bytes + 2 * stored;
+    if (at > tail_end) return false;
+  }
+  hits = static_cast<std::uint32_t>((h.length - header_bytes - h.events * event_header_bytes) / 2);
+  return at == tail_end && checker.sound();
 }
 
 }  // namespace
@@ -241,25 +252,17 @@ Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexce
   checked.header = decode_header(datagram.data());
   const Header& h = checked.header;
   const bool length_fits = datagram.size() == h.length || (datagram.size() > h.length && h.has(flag::padded));
-  const bool plain = (h.version == version) && (h.source == rules.source) && (h.encoding == 0) &&
-                     length_fits && (datagram.size() <= rules.max_payload) && !h.has(flag::sob | flag::eob) &&
-                     (h.frame < rules.max_frames) && board_allowed(h.board, rules);
-  if (plain) {
-    // Packets too short for a whole vector, and odd ones (never sound), are left to the cold path.
-    const bool vectors = h.length >= lane_bytes && (h.length & 1u) == 0;
-    if (vectors ? events_sound(datagram.data(), h, checked.hits)
-                : h.length == header_bytes && h.events == 0) {
-      checked.fragments = h.events;
-      return checked;
-    }
-  }
-  checked.refusal = find_refusal(datagram, rules, h);
-  if (checked.refusal == Refusal::none && !h.has(flag::sob | flag::eob)) {
+  const bool plain = h.length >= header_bytes && (h.version == version) && (h.source == rules.source) &&
+                     (h.encoding == 0) && length_fits && (datagram.size() <= rules.max_payload) &&
+                     !h.has(flag::sob | flag::eob) && (h.frame < rules.max_frames) &&
+                     board_allowed(h.board, rules);
+  if (plain && (h.has(flag::fixed) ? fixed_events_sound(datagram.data(), h, checked.hits)
+                                   : packed_events_sound(datagram.data(), h, checked.hits))) {
     checked.fragments = h.events;
-    checked.hits = static_cast<std::uint32_t>((h.length - header_bytes - event_header_bytes * h.events) / 2);
-  } else {
-    checked.hits = 0;
+    return checked;
   }
+  checked.hits = 0;
+  checked.refusal = find_refusal(datagram, rules, h);
   return checked;
 }
 
