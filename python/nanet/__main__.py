@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m nanet` is `nanet`."""
+
+import sys
+
+from nanet.cli import main
+
+sys.exit(main())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs hand out: strict JSON for machines, and a console for people that keeps out of its way."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nanet.errors import UsageError, describe_os_error
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def plain(value: Any) -> Any:
+    """`value` as strict JSON can hold it: numpy values as numbers and lists, NaN and infinities as null."""
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if hasattr(value, "tolist"):  # numpy, without importing it
+        return plain(value.tolist())
+    if isinstance(value, Sequence | set | frozenset):
+        return [plain(part) for part in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def write_json(result: Mapping[str, Any], target: str | None) -> None:
+    """Writes a result to a file, to standard output ("-"), or nowhere (None)."""
+    if target is None:
+        return
+    text = json.dumps(plain(result), indent=2, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {describe_os_error(error)}") from None
+
+
+def check_writable(**targets: str | None) -> None:
+    """Complains now about files that could not be written at the end of a long run.
+
+    targets: option name (underscores for dashes) -> file, None or "-". Creates files that are not there yet.
+    """
+    for name, target in targets.items():
+        if not target or target == "-":
+            continue
+        try:
+            with open(target, "ab"):
+                pass
+        except OSError as error:
+            flag = "--" + name.strip("_").replace("_", "-")
+            text = f"{flag} {describe_os_error(error)}; give a file that can be written"
+            raise UsageError(text) from None
+
+
+def console(json_target: str | None = None) -> Console:
+    """Where people read: standard output, or standard error when standard output carries the JSON."""
+    from rich.console import Console
+
+    return Console(stderr=json_target == "-", highlight=False, soft_wrap=False)
+
+
+# The account at the end of docs/formats.md: total = sum of terms; "name.*" is every value of an object.
+IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "packets_in",
+        (
+            "packets_used",
+            "burst_markers",
+            "bad_packets.*",
+            "lost.duplicate",
+            "lost.late",
+            "lost.replayed_sequence",
+            "lost.overrun",
+            "lost.segment_overflow",
+            "lost.unconfirmed_jump",
+        ),
+    ),
+    ("frames_in", ("frames_out",)),
+    ("frames_out", ("frames_answered", "frames_late")),
+    ("events_built", ("primitives_out", "below_min_hits", "mtp_overflow", "in_late_frames")),
+)
+
+
+def term(result: Mapping[str, Any], name: str) -> int:
+    """The value of one term of the account: a key, `object.key`, or `object.*` for the sum of an object."""
+    head, _, tail = name.partition(".")
+    value = result.get(head, 0)
+    if not tail:
+        return int(value)
+    if tail == "*":
+        return sum(int(part) for part in value.values())
+    return int(value.get(tail, 0))
+
+
+def account(result: Mapping[str, Any]) -> list[tuple[str, int, list[tuple[str, int]], bool]]:
+    """The identities with their numbers: (total's name, total, [(term's name, value)], agreement)."""
+    rows = []
+    for total, names in IDENTITIES:
+        terms = [(name, term(result, name)) for name in names]
+        value = term(result, total)
+        rows.append((total, value, terms, value == sum(number for _, number in terms)))
+    return rows
+
+
+def account_closes(result: Mapping[str, Any]) -> bool:
+    """Whether every identity holds, computed here from the numbers and not taken from the program's word."""
+    return all(agrees for *_, agrees in account(result)) and bool(result.get("account_closes", True))
