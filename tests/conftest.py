@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the Python tests: the command line as a user runs it, and the places of things in the tree."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A slow or busy machine is no failure, and a failing example is printed so that it can be repeated.
+hypothesis.settings.register_profile("nanet", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("nanet")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the source tree."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def nanet_program() -> str:
+    """The `nanet` of the environment the tests run in, for subprocess.Popen."""
+    program = Path(sys.executable).parent / "nanet"
+    assert program.exists(), f"{program} is missing: run the tests in the environment of ./dev (./dev shell)"
+    return str(program)
+
+
+@pytest.fixture
+def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`nanet("replay", "run.pcap")` runs the command line in tmp_path and returns what it said.
+
+    `status` is the exit status it must end with (None: any), `timeout` is in seconds.
+    """
+
+    def run(
+        *arguments: object, status: int | None = 0, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [nanet_program, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        said = f"nanet {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}"
+        assert status is None or done.returncode == status, said
+        assert "Traceback" not in done.stderr, said
+        return done
+
+    return run
+
+
+@pytest.fixture
+def free_udp_port() -> Callable[[], int]:
+    """Returns UDP ports of 127.0.0.1 that nobody held a moment ago, each another one."""
+    picked: set[int] = set()
+
+    def pick() -> int:
+        while True:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.bind(("127.0.0.1", 0))
+                port = sock.getsockname()[1]
+            if port not in picked:
+                picked.add(port)
+                return port
+
+    return pick
