@@ -4,6 +4,8 @@
 
 namespace nanet {
 
-std::string_view version() noexcept { return NANET_VERSION; }
+std::string_view version() noexcept {
+  return NANET_VERSION;
+}
 
 }  // namespace nanet
