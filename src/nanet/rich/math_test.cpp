@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// MATH: exact on ideal circles, no ring where there is none, and the same bits from the batch as from one
+// event.
+#include "nanet/rich/math.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "nanet/rich/algorithm.hpp"
+
+namespace nanet::rich {
+namespace {
+
+struct Events {
+  std::vector<std::uint32_t> first{0};
+  std::vector<PmId> pm;
+  void add(const std::set<PmId>& hits) {
+    pm.insert(pm.end(), hits.begin(), hits.end());
+    first.push_back(static_cast<std::uint32_t>(pm.size()));
+  }
+  EventBatch batch() const { return {static_cast<std::uint32_t>(first.size() - 1), first.data(), pm.data()}; }
+};
+
+std::uint32_t bits(float value) {
+  std::uint32_t word;
+  std::memcpy(&word, &value, sizeof word);
+  return word;
+}
+
+void expect_same(const Rings& batch, const Rings& single, std::uint32_t event) {
+  ASSERT_EQ(batch.count, single.count) << event;
+  EXPECT_EQ(batch.ambiguous, single.ambiguous);
+  for (unsigned i = 0; i < single.count; ++i) {
+    EXPECT_EQ(bits(batch.ring[i].x), bits(single.ring[i].x)) << event;
+    EXPECT_EQ(bits(batch.ring[i].y), bits(single.ring[i].y)) << event;
+    EXPECT_EQ(bits(batch.ring[i].r), bits(single.ring[i].r)) << event;
+    EXPECT_EQ(bits(batch.ring[i].chi2_ndf), bits(single.ring[i].chi2_ndf)) << event;
+    EXPECT_EQ(batch.ring[i].hits, single.ring[i].hits) << event;
+    EXPECT_TRUE(
+        std::isfinite(single.ring[i].x + single.ring[i].y + single.ring[i].r + single.ring[i].chi2_ndf));
+  }
+}
+
+// Hits near a circle, or anywhere.
+std::set<PmId> draw(std::mt19937& random, const Geometry& g, unsigned hits, bool ring) {
+  std::set<PmId> out;
+  std::uniform_int_distribution<int> any(0, pm_count - 1);
+  std::uniform_real_distribution<float> centre(-60, 60), radius(100, 190), angle(0, 6.2831853f);
+  const float x = centre(random) - 152, y = centre(random), r = radius(random);
+  while (out.size() < hits) {
+    if (!ring || out.size() % 8 == 7) {
+      out.insert(static_cast<PmId>(any(random)));
+      continue;
+    }
+    const float phi = angle(random), px = x + r * std::cos(phi), py = y + r * std::sin(phi);
+    int best = any(random);
+    float nearest = 1e9f;
+    for (int pm = 0; pm < pm_count; ++pm) {
+      const float d = std::hypot(g.common[pm].x - px, g.common[pm].y - py);
+      if (d < nearest && !out.count(static_cast<PmId>(pm))) {
+        nearest = d;
+        best = pm;
+      }
+    }
+    out.insert(static_cast<PmId>(best));
+  }
+  return out;
+}
+
+TEST(Math, BatchGivesTheBitsOfTheSingleEvent) {
+  const Geometry g = Geometry::make();
+  std::mt19937 random(7);
+  for (const double min_hits : {3.0, 4.0, 20.0}) {
+    const auto reconstructor =
+        make_reconstructor("math", {{"min_hits", min_hits}, {"r_min", 0}, {"r_max", 500}}, g);
+    const auto copy = reconstructor->clone();
+    Math math;
+    math.parameters = {static_cast<std::uint32_t>(min_hits), 0, 500};
+    Events events;
+    for (unsigned hits = 0; hits <= max_event_hits; ++hits) {
+      for (int again = 0; again < 6; ++again) events.add(draw(random, g, hits, again % 2 == 0));
+    }
+    // In every grouping: from each start, batches of odd sizes, shuffled by the order of drawing.
+    const EventBatch all = events.batch();
+    std::vector<Rings> rings(all.events);
+    for (std::uint32_t size : {1u, 15u, 16u, 17u, 64u, 257u, all.events}) {
+      for (std::uint32_t from = 0; from < all.events; from += size) {
+        (*copy)({std::min(size, all.events - from), all.first + from, all.pm}, rings.data() + from);
+      }
+      for (std::uint32_t i = 0; i < all.events; ++i)
+        expect_same(rings[i], math(all.view(i), g.common.data()), i);
+    }
+  }
+}
+
+TEST(Math, IdealCircle) {
+  // Not the lattice: a table whose points lie on a circle.
+  std::vector<Point> plane(20);
+  std::vector<PmId> pm(20);
+  for (unsigned i = 0; i < 20; ++i) {
+    const double phi = 0.3 * i;
+    plane[i] = {static_cast<float>(-150 + 175 * std::cos(phi)), static_cast<float>(12 + 175 * std::sin(phi))};
+    pm[i] = static_cast<PmId>(i);
+  }
+  const Rings rings = Math{}({pm.data(), 20}, plane.data());
+  ASSERT_EQ(rings.count, 1);
+  EXPECT_NEAR(rings.ring[0].x, -150, 1e-3);
+  EXPECT_NEAR(rings.ring[0].y, 12, 1e-3);
+  EXPECT_NEAR(rings.ring[0].r, 175, 1e-3);
+  EXPECT_NEAR(rings.ring[0].chi2_ndf, 0, 1e-6);
+  EXPECT_EQ(rings.ring[0].hits, 20);
+}
+
+TEST(Math, NoRingWhereThereIsNone) {
+  const Geometry g = Geometry::make();
+  Math math;
+  math.parameters = {3, 0.0f, 1e9f};
+  const auto count = [&](const std::vector<PmId>& pm) {
+    return int{math({pm.data(), static_cast<std::uint32_t>(pm.size())}, g.common.data()).count};
+  };
+  EXPECT_EQ(count({}), 0);
+  EXPECT_EQ(count({5}), 0);
+  EXPECT_EQ(count({5, 600}), 0);
+  EXPECT_EQ(count({5, 5, 5, 5, 5}), 0);           // all on one spot
+  EXPECT_EQ(count({5, 5, 900, 900, 900}), 0);     // on two
+  EXPECT_EQ(count({0, 1, 2, 976, 977, 978}), 0);  // one line of PMs, on both disks
+  std::vector<PmId> diagonal;                     // every supercell of a row steps along one line
+  for (unsigned cell = 0; cell < 12; ++cell) diagonal.push_back(static_cast<PmId>(8 * cell));
+  EXPECT_EQ(count(diagonal), 0);
+  EXPECT_EQ(count({0, 1, 3}), 1);  // a triangle is a circle
+}
+
+TEST(Math, Limits) {
+  const Geometry g = Geometry::make();
+  std::mt19937 random(3);
+  Events events;
+  for (int i = 0; i < 500; ++i) events.add(draw(random, g, 2 + static_cast<unsigned>(i % 20), i % 3 != 0));
+  const auto reconstructor = make_reconstructor("math", {{"min_hits", 6}, {"r_min", 120}, {"r_max", 170}}, g);
+  const EventBatch all = events.batch();
+  std::vector<Rings> rings(all.events);
+  (*reconstructor)(all, rings.data());
+  int found = 0;
+  for (std::uint32_t i = 0; i < all.events; ++i) {
+    if (!rings[i].count) continue;
+    ++found;
+    EXPECT_GE(all.view(i).hits, 6u);
+    EXPECT_GE(rings[i].ring[0].r, 120);
+    EXPECT_LE(rings[i].ring[0].r, 170);
+  }
+  EXPECT_GT(found, 50);
+}
+
+TEST(Algorithms, ErrorsNameKeyValueAndRemedy) {
+  const Geometry g = Geometry::make();
+  const auto text = [&](std::string_view name, const Parameters& parameters) -> std::string {
+    try {
+      make_reconstructor(name, parameters, g);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(text("math", {}), "");
+  EXPECT_EQ(text("maths", {}), "algorithm: 'maths' is not known; choose one of: math");
+  EXPECT_EQ(text("math", {{"hits", 3}}),
+            "algorithm.math.hits = 3: no such parameter; choose one of: min_hits r_min r_max");
+  EXPECT_EQ(text("math", {{"min_hits", 2}}), "algorithm.math.min_hits = 2: must be from 3 to 128");
+  EXPECT_EQ(text("math", {{"r_min", NAN}}), "algorithm.math.r_min = nan: must be from 0 to 1000");
+  EXPECT_EQ(algorithm_names(), std::vector<std::string>{"math"});
+}
+
+}  // namespace
+}  // namespace nanet::rich
