@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/card/card.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "nanet/card/socket_card.hpp"
+#include "nanet/card/udp.hpp"
+
+namespace nanet::card {
+
+bool Clop::poll(contract::Event& event) {
+  switch (contract::poll_event(view_, next_, event)) {
+    case contract::Poll::nothing:
+      // What was taken so far is finished, so the card may write on.
+      contract::release(*view_.finished, next_);
+      return false;
+    case contract::Poll::overrun:
+      throw std::runtime_error("event_overrun: the card has lapped this reader of the event queue; deregister the CLOP");
+    case contract::Poll::event:
+      break;
+  }
+  contract::release(*view_.finished, next_);
+  ++next_;
+  near_ = contract::widen(event.n, near_);
+  return true;
+}
+
+bool Clop::wait(contract::Event& event, Nanoseconds timeout) {
+  const Nanoseconds until = monotonic_now() + timeout;
+  unsigned spins = 0;
+  for (;;) {
+    if (poll(event)) return true;
+    const Nanoseconds now = monotonic_now();
+    if (now >= until) return false;
+    if (!card_->running()) {
+      const bool moved = card_->receive();
+      if (!(card_->send() || moved)) card_->wait(std::min<Nanoseconds>(until - now, 1'000'000));
+    } else if (++spins > 2000) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+}
+
+unsigned Clop::payloads(const contract::Event&) const {
+  return view_.shape.gather == contract::Gather::frame ? view_.shape.boards : view_.shape.packets;
+}
+
+const contract::FrameHeader& Clop::frame_header(const contract::Event& event) const {
+  return *reinterpret_cast<const contract::FrameHeader*>(view_.buffer(event.buffer));
+}
+
+std::span<const std::byte> Clop::payload(const contract::Event& event, unsigned i) const {
+  if (i >= payloads(event)) throw std::out_of_range("payload " + std::to_string(i) + " of " + std::to_string(payloads(event)));
+  if (view_.shape.gather == contract::Gather::frame) return {view_.segment(event.buffer, i), frame_header(event).board[i].bytes};
+  const std::byte* at = view_.buffer(event.buffer) + std::size_t{i} * view_.shape.slot_bytes;
+  const std::size_t length = wire::mgp::decode_header(at).length;
+  return {at, std::min<std::size_t>(length, view_.shape.slot_bytes)};
+}
+
+std::span<std::byte> Clop::send_buffer(const contract::Event& event) const {
+  return {view_.send_buffer(event.buffer), contract::send_buffer_bytes};
+}
+
+void Clop::post(const contract::Event& event, std::uint32_t bytes, std::uint32_t destination) {
+  contract::post(view_, number(event), view_.send_buffer(event.buffer), bytes, destination, event.buffer);
+}
+
+void Clop::give_back(const contract::Event& event) { contract::return_buffer(view_, number(event)); }
+
+wire::Endpoint Clop::local(std::size_t socket) const { return local_.at(socket); }
+
+Clop& Card::register_clop(const ClopOptions& options) {
+  if (running()) throw std::logic_error("register CLOPs before the card's thread is started");
+  std::vector<wire::Endpoint> local;
+  Stream& stream = open_stream(options, local);
+  clops_.push_back(std::unique_ptr<Clop>(new Clop(*this, stream, std::move(local))));
+  return *clops_.back();
+}
+
+void Card::deregister_clop(Clop& clop) {
+  if (running()) throw std::logic_error("stop the card's thread before a CLOP is deregistered");
+  close_stream(*clop.stream_);
+  std::erase_if(clops_, [&](const auto& c) { return c.get() == &clop; });
+}
+
+void Card::start(int cpu, bool busy) {
+  stopping_ = false;
+  thread_ = std::jthread([this, cpu, busy] {
+    if (cpu >= 0) pin_this_thread(cpu);
+    while (!stopping_.load(std::memory_order_relaxed)) {
+      const bool received = receive();
+      // A consumer in another thread posts without waking this one: look again soon while answers are owed.
+      if (!(send() || received) && !busy) wait(passed_all() ? 10'000'000 : 20'000);
+    }
+    drain();
+    while (!passed_all()) {
+      if (!send()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+}
+
+void Card::stop() {
+  if (!running()) return;
+  stopping_ = true;
+  thread_.join();
+}
+
+std::unique_ptr<Card> open_card(std::string_view kind) {
+  if (kind == "socket") return std::make_unique<SocketCard>();
+  throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: socket");
+}
+
+void pin_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  if (error) throw std::system_error(error, std::generic_category(), "cannot pin a thread to core " + std::to_string(cpu));
+}
+
+}  // namespace nanet::card

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the card remembers of every number n between the receiver that opens it and the sender that passes it. Both run in the
+// card's thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "nanet/contract/queue.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::card {
+
+// How the sender left a number.
+enum class Outcome : std::uint8_t { answered, late, overrun };
+
+// Told of every number the sender passes and of every late one whose buffer has come back (the consumer's answer is then
+// final). Called in the card's thread; must not block.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // first, closed: time of the first packet and of the receive event (0 for overrun); sent: after the packet left.
+  virtual void passed(std::uint64_t n, Outcome outcome, Nanoseconds first, Nanoseconds closed, Nanoseconds sent) noexcept = 0;
+  virtual void reaped(std::uint64_t n) noexcept = 0;
+};
+
+// The G consumer devices of a stream: their memory, and the card's end of their event queues.
+struct Consumers {
+  std::vector<contract::View> views;
+  std::vector<contract::EventWriter> events;
+
+  explicit Consumers(std::vector<contract::View> of) : views(std::move(of)) {
+    for (const auto& view : views) events.emplace_back(view);
+  }
+};
+
+class FrameTable {
+ public:
+  enum class Status : std::uint8_t { skipped, open, closed, overrun };
+
+  struct alignas(32) Slot {
+    std::uint64_t n = 0;  // the number that last had this buffer
+    Nanoseconds first = 0, closed = 0;
+    Frame frame = 0;
+    bool used = false;     // handed out at least once
+    bool seen = false;     // a packet of this frame has come
+    bool passed_late = false;
+    std::uint8_t complete = 0;
+    struct Board {
+      std::uint16_t indices = 0, bytes = 0;
+      std::uint8_t packets = 0, flags = 0;
+      std::int8_t last = -1;  // index of the b5 packet
+      std::uint8_t spare = 0;
+    } board[max_boards];
+  };
+
+  FrameTable(std::uint32_t buffers, std::uint32_t devices)
+      : slots_(std::size_t{buffers} * devices), status_(status_ring), mask_(slots_.size() - 1) {}
+
+  Slot& slot(std::uint64_t n) noexcept { return slots_[n & mask_]; }
+  Status status(std::uint64_t n) const noexcept { return status_[n & (status_ring - 1)]; }
+  void set(std::uint64_t n, Status s) noexcept { status_[n & (status_ring - 1)] = s; }
+  // Numbers so far behind that their status was overwritten are closed.
+  bool forgotten(std::uint64_t n) const noexcept { return n + status_ring <= end; }
+  std::size_t slots() const noexcept { return slots_.size(); }
+  std::vector<Slot>& all() noexcept { return slots_; }
+
+  std::uint64_t end = 0;   // numbers below are known to the receiver
+  std::uint64_t next = 0;  // numbers below are passed by the sender
+  Frame frame_of_overrun(std::uint64_t n) const noexcept { return static_cast<Frame>(n - base_of(n)); }
+  // Bases of the last few bursts, newest last, to know the frame of a number that never had a buffer.
+  void begin_burst(std::uint64_t base) noexcept {
+    for (std::size_t i = 0; i + 1 < known_bursts; ++i) bases_[i] = bases_[i + 1];
+    bases_[known_bursts - 1] = base;
+  }
+  std::uint64_t base_of(std::uint64_t n) const noexcept {
+    for (std::size_t i = known_bursts; i-- > 0;)
+      if (bases_[i] <= n) return bases_[i];
+    return 0;
+  }
+
+  // More than a whole burst, so a status is never overwritten while a packet or the sender could ask for it.
+  static constexpr std::uint64_t status_ring = std::uint64_t{1} << 20;
+
+ private:
+  static constexpr std::size_t known_bursts = 16;
+  std::vector<Slot> slots_;
+  std::vector<Status> status_;
+  std::uint64_t mask_;
+  std::uint64_t bases_[known_bursts] = {};
+};
+
+}  // namespace nanet::card

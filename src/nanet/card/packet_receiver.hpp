@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of a card in gather mode `packets`: P payloads per buffer in order of arrival, the historic benchmark.
+// n counts buffers. A buffer closes when it is full, at EOB of all boards, or at drain.
+#pragma once
+
+#include <array>
+
+#include "nanet/card/receiver.hpp"
+
+namespace nanet::card {
+
+class PacketReceiver final : public Receiver {
+ public:
+  PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
+
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept override;
+  void expire(Nanoseconds safe) noexcept override;
+  void drain(Nanoseconds now) noexcept override { close(now); }
+  Nanoseconds next_timer() const noexcept override;
+  std::int64_t missing() const noexcept override;
+
+ private:
+  bool admit(const wire::mgp::Header& header) noexcept;
+  bool open(const wire::mgp::Header& header, Nanoseconds stamp) noexcept;
+  void close(Nanoseconds now) noexcept;
+
+  struct Board {
+    SequenceTracker sequence;
+    bool eob = false, jumping = false;
+    Sequence jump_sequence = 0;
+  };
+  ReceiverOptions options_;
+  Consumers& consumers_;
+  FrameTable& table_;
+  Counters& counters_;
+  std::uint8_t expected_;
+  std::array<Board, max_boards> board_;
+  std::int64_t missing_before_ = 0;
+  bool any_burst_ = false, candidate_ = false;
+  std::uint8_t burst_ = 0, candidate_number_ = 0;
+  std::uint32_t filled_ = 0, bytes_ = 0;  // of the open buffer, number table_.end - 1
+  bool open_ = false;
+};
+
+}  // namespace nanet::card

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/card/receiver.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+namespace nanet::card {
+namespace {
+
+using contract::Event;
+using contract::EventType;
+using wire::mgp::Checked;
+using wire::mgp::Refusal;
+namespace flag = wire::mgp::flag;
+namespace event_flag = contract::event_flag;
+
+constexpr std::size_t round16(std::size_t bytes) {
+  return (bytes + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
+}
+
+Event make(EventType type, std::uint8_t stream, Nanoseconds now) {
+  Event e;
+  e.type = static_cast<std::uint8_t>(type);
+  e.stream = stream;
+  e.time_ns = static_cast<std::uint64_t>(now);
+  return e;
+}
+
+}  // namespace
+
+FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters)
+    : options_(options),
+      devices_(consumers.views),
+      events_(consumers.events),
+      pending_(devices_.size()),
+      table_(table),
+      counters_(counters),
+      expected_(options.rules.boards ? options.rules.boards : 1),
+      // A frame has at most two live timers (opened unseen, then seen), and a number is live only while it has a slot.
+      timers_(std::bit_ceil(table.slots() * 4)),
+      timer_mask_(timers_.size() - 1) {
+  bases_.reserve(1 << 16);
+}
+
+void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, Nanoseconds stamp) noexcept {
+  ++counters_.bad[static_cast<std::size_t>(reason)];
+  if (refused_) refused_(datagram, reason, stamp);
+}
+
+void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+  ++counters_.packets_in;
+  counters_.bytes_in += datagram.size();
+  const Checked checked = wire::mgp::validate(datagram, options_.rules);
+  if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
+  Burst* burst = burst_of(checked.header, datagram, stamp);
+  if (!burst) return;
+  burst->last_packet = std::max(burst->last_packet, stamp);
+  if (checked.header.has(flag::sob | flag::eob))
+    marker(*burst, checked.header, stamp);
+  else
+    data(*burst, checked, datagram, stamp);
+}
+
+// The burst a sound packet belongs to, or nullptr when the packet is accounted for already.
+FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+  if (any_burst_) {
+    if (header.burst == current_.number) {
+      if (current_.active) return &current_;
+      lose(Lost::late);
+      return nullptr;
+    }
+    if (old_.active && header.burst == old_.number) return &old_;
+    const auto ahead = static_cast<std::uint8_t>(header.burst - current_.number);
+    if (ahead > 127) {
+      lose(Lost::late);
+      return nullptr;
+    }
+    if (old_.active) {  // two bursts are open: a third one has to wait until the oldest is closed
+      refuse(datagram, Refusal::wrong_burst, stamp);
+      return nullptr;
+    }
+    if (!candidate_[header.burst]) {
+      candidate_[header.burst] = true;
+      candidate_time_[header.burst] = stamp;
+      if (header.has(flag::sob)) {
+        ++counters_.burst_markers;
+        kept_sob_[header.burst] |= static_cast<std::uint8_t>(1u << board_index(header.board));
+      } else {
+        lose(Lost::unconfirmed_jump);
+      }
+      return nullptr;
+    }
+  }
+  begin(header.burst, stamp, any_burst_ ? candidate_time_[header.burst] : stamp);
+  return &current_;
+}
+
+void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept {
+  if (any_burst_) {
+    extended_ += static_cast<std::uint8_t>(number - current_.number);
+    if (current_.active) {
+      if (!current_.ending) fix_last(current_, stamp);
+      if (current_.active) {
+        old_ = current_;
+        old_.close_at = first + options_.timeout;
+      }
+    }
+    if (!old_.active)
+      for (const Board& b : current_.board) missing_before_ += b.sequence.missing();
+  } else {
+    extended_ = number;
+  }
+  any_burst_ = true;
+  current_ = Burst{};
+  current_.active = true;
+  current_.number = number;
+  current_.extended = extended_;
+  current_.base = table_.end;
+  current_.last_packet = stamp;
+  table_.begin_burst(current_.base);
+  if (bases_.size() < bases_.capacity()) bases_.push_back({current_.base, extended_});
+  ++counters_.bursts;
+  if (const std::uint8_t kept = kept_sob_[number]) {
+    current_.started = true;
+    for (unsigned b = 0; b < max_boards; ++b)
+      if (kept >> b & 1) {
+        current_.board[b].sob = true;
+        current_.board[b].sequence.accept(0);
+        current_.board[b].has_frame = true;
+      }
+  }
+  candidate_.fill(false);
+  kept_sob_.fill(0);
+  Event e = make(EventType::burst_begins, options_.stream, stamp);
+  e.buffer = static_cast<std::uint32_t>(current_.base);
+  e.bytes = static_cast<std::uint32_t>(current_.base >> 32);
+  e.frame = extended_;
+  e.n = static_cast<std::uint32_t>(current_.base);
+  broadcast(e);
+}
+
+// A burst joined without SOB owes frames from the first one seen.
+void FrameReceiver::join_without_sob(Burst& burst, Frame frame) noexcept {
+  burst.started = true;
+  burst.next = frame;
+  for (Frame f = 0; f < frame; ++f) table_.set(burst.base + f, FrameTable::Status::skipped);
+  table_.end = burst.base + frame;
+}
+
+void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept {
+  Board& board = burst.board[board_index(header.board)];
+  if (header.has(flag::sob)) {
+    ++counters_.burst_markers;
+    if (!burst.started) burst.started = true;
+    board.sob = true;
+    if (!board.sequence.started()) {
+      board.sequence.accept(0);
+      if (!board.has_frame) board.has_frame = true;
+    } else {
+      board.sob_pending = true;
+    }
+    if (old_.active && &burst == &current_ && all_done(old_)) {
+      close_all(old_, stamp);
+      finish_if_done(old_, stamp);
+    }
+    return;
+  }
+  if (!admit(burst, board, header)) return;
+  ++counters_.burst_markers;
+  board.eob = true;
+  board.eob_frame = header.frame;
+  if (&burst == &old_) {
+    if (all_done(old_)) {
+      close_all(old_, stamp);
+      finish_if_done(old_, stamp);
+    }
+    return;
+  }
+  if (burst.ending || !all_done(burst)) return;
+  fix_last(burst, stamp);
+  if (options_.replay) close_all(burst, stamp);
+  finish_if_done(burst, stamp);
+}
+
+// Whether every configured board has sent EOB for this burst or, for the older of two, SOB for the newer.
+bool FrameReceiver::all_done(const Burst& burst) const noexcept {
+  const bool older = &burst == &old_;
+  for (unsigned b = 0; b < max_boards; ++b)
+    if ((expected_ >> b & 1) && !burst.board[b].eob && !(older && current_.board[b].sob)) return false;
+  return true;
+}
+
+// Sequence numbers and jumps of one board. False: the packet is counted as lost. On return true the number is taken as seen.
+bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noexcept {
+  if (board.sob_pending) {
+    board.sob_pending = false;
+    if (header.sequence == 1) {  // the board did begin anew
+      board.sequence.restart();
+      board.sequence.accept(0);
+    }
+  }
+  const auto look = board.sequence.look(header.sequence);
+  if (look == SequenceTracker::Look::replayed) {
+    lose(Lost::replayed_sequence);
+    return false;
+  }
+  // A board of which nothing was seen yet is held against the newest frame of all.
+  const bool has_reference = board.has_frame || (burst.started && burst.next > 0);
+  const Frame reference = board.has_frame ? board.newest : (burst.next ? burst.next - 1 : 0);
+  const bool far = has_reference && static_cast<std::int64_t>(header.frame) - reference > frame_window;
+  if (far || look == SequenceTracker::Look::jump) {
+    const auto frames = std::abs(static_cast<std::int64_t>(header.frame) - board.jump_frame);
+    const auto numbers = std::abs(static_cast<std::int64_t>(static_cast<std::int32_t>(header.sequence - board.jump_sequence)));
+    // The same packet come twice confirms nothing.
+    if (!board.jumping || frames > frame_window || numbers > sequence_window || numbers == 0) {
+      board.jumping = true;
+      board.jump_frame = header.frame;
+      board.jump_sequence = header.sequence;
+      lose(Lost::unconfirmed_jump);
+      return false;
+    }
+    if (look == SequenceTracker::Look::jump || board.sequence.look(board.jump_sequence) == SequenceTracker::Look::jump) {
+      board.sequence.jump(board.jump_sequence, header.sequence);
+    } else {
+      if (board.sequence.look(board.jump_sequence) == SequenceTracker::Look::fresh) board.sequence.accept(board.jump_sequence);
+      board.sequence.accept(header.sequence);
+    }
+  } else {
+    board.sequence.accept(header.sequence);
+  }
+  board.jumping = false;
+  if (!header.has(flag::eob)) {
+    board.newest = board.has_frame ? std::max(board.newest, header.frame) : header.frame;
+    board.has_frame = true;
+  }
+  return true;
+}
+
+void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+  const Header& header = checked.header;
+  const unsigned b = board_index(header.board);
+  Board& board = burst.board[b];
+  const auto remember = [&] {  // the packet came in, even if it is of no use
+    if (board.sequence.look(header.sequence) == SequenceTracker::Look::fresh) board.sequence.accept(header.sequence);
+  };
+  const std::uint64_t n = burst.base + header.frame;
+  bool known = header.frame < burst.next || burst.ending;
+  if (known) {
+    const auto status = header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
+    if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
+      if (!board.sob_pending) remember();
+      return lose(Lost::late);
+    }
+    if (status == FrameTable::Status::open) {
+      const auto& s = table_.slot(n).board[b];
+      const bool there = s.indices >> header.index & 1;
+      const bool contradicts = s.last >= 0 && (header.index > s.last || (header.has(flag::last) && header.index != s.last));
+      if (there || contradicts) {
+        if (!board.sob_pending) remember();
+        return lose(Lost::duplicate);
+      }
+    }
+  }
+  if (!admit(burst, board, header)) return;
+  if (!known) {
+    if (!burst.started) join_without_sob(burst, header.frame);
+    open_up_to(burst, header.frame, stamp);
+  }
+  if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun);
+  place(burst, n, b, checked, datagram, stamp);
+}
+
+void FrameReceiver::open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept {
+  if (frame < burst.next) return;
+  const Frame newest = burst.next ? burst.next - 1 : 0;
+  if (frame - newest > static_cast<Frame>(frame_window)) {  // a confirmed jump: the gap is owed by nobody
+    const Frame gap = frame - burst.next;
+    for (Frame f = burst.next; f < frame; ++f) table_.set(burst.base + f, FrameTable::Status::skipped);
+    counters_.frames_skipped += gap;
+    burst.next = frame;
+    table_.end = burst.base + frame;
+  }
+  while (burst.next <= frame) open(burst, burst.next, stamp);
+}
+
+// Decides, once, whether a frame has a buffer.
+void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept {
+  const std::uint64_t n = burst.base + frame;
+  const std::size_t device = n % devices_.size();
+  const contract::View& view = devices_[device];
+  FrameTable::Slot& slot = table_.slot(n);
+  ++counters_.frames_in;
+  burst.next = frame + 1;
+  table_.end = n + 1;
+  const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
+                                       table_.next > slot.n);
+  if (!returned || events_[device].free() < 4) return overrun(n, frame, stamp);
+  if (slot.passed_late) {  // the buffer is back, so the consumer's late answer is final
+    ++counters_.answers_after_deadline;
+    if (observer_) observer_->reaped(slot.n);
+  }
+  slot = FrameTable::Slot{};
+  slot.n = n;
+  slot.used = true;
+  slot.frame = frame;
+  slot.first = stamp;
+  table_.set(n, FrameTable::Status::open);
+  push_timer(n, stamp);
+  ++burst.open;
+}
+
+void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Checked& checked, std::span<const std::byte> datagram,
+                          Nanoseconds stamp) noexcept {
+  const Header& header = checked.header;
+  FrameTable::Slot& slot = table_.slot(n);
+  if (!slot.seen) {
+    slot.seen = true;
+    if (slot.first != stamp) {  // it was owed before, unseen: its time begins with its own first packet
+      slot.first = stamp;
+      push_timer(n, stamp);
+    }
+  }
+  const contract::View& view = devices_[n % devices_.size()];
+  auto& board = slot.board[b];
+  const std::size_t end = board.bytes + round16(header.length);
+  if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max()) return lose(Lost::segment_overflow);
+  std::memcpy(view.segment(view.buffer_of(n), b) + board.bytes, datagram.data(), header.length);
+  board.bytes = static_cast<std::uint16_t>(end);
+  ++board.packets;
+  board.flags |= header.flags;
+  board.indices |= static_cast<std::uint16_t>(1u << header.index);
+  if (header.has(flag::last)) board.last = static_cast<std::int8_t>(header.index);
+  ++counters_.packets_used;
+  counters_.events_in += checked.fragments;
+  counters_.hits_in += checked.hits;
+  if (board.last < 0) return;
+  const auto lower = static_cast<std::uint16_t>((2u << board.last) - 1);
+  if ((board.indices & lower) != lower) return;
+  slot.complete |= static_cast<std::uint8_t>(1u << b);
+  if (slot.complete != expected_) return;
+  close(n, stamp, false);
+  finish_if_done(burst, stamp);
+}
+
+void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept {
+  FrameTable::Slot& slot = table_.slot(n);
+  const std::size_t device = n % devices_.size();
+  const contract::View& view = devices_[device];
+  const std::uint32_t index = view.buffer_of(n);
+  Event e = make(EventType::receive_done, options_.stream, now);
+  contract::FrameHeader header;
+  std::uint8_t seen = 0;
+  for (unsigned b = 0; b < view.shape.boards; ++b) {
+    header.board[b] = {slot.board[b].bytes, slot.board[b].packets, slot.board[b].flags};
+    e.bytes += slot.board[b].bytes;
+    seen |= slot.board[b].flags;
+  }
+  const auto missing = static_cast<std::uint8_t>(expected_ & ~slot.complete);
+  e.flags = static_cast<std::uint16_t>((missing ? 0 : event_flag::complete) | (timed_out ? event_flag::timed_out : 0) |
+                                       (seen & flag::truncated ? event_flag::truncated : 0) | (missing << event_flag::missing_shift));
+  if (missing) ++counters_.frames_incomplete;
+  header.frame = slot.frame;
+  header.complete = slot.complete;
+  header.expected = expected_;
+  header.flags = e.flags;
+  std::memcpy(view.buffer(index), &header, sizeof header);
+  e.buffer = index;
+  e.frame = slot.frame;
+  e.n = static_cast<std::uint32_t>(n);
+  slot.closed = now;
+  table_.set(n, FrameTable::Status::closed);
+  Burst& burst = old_.active && n < current_.base ? old_ : current_;
+  --burst.open;
+  if (pending_[device].count) flush_overrun(device, false);
+  events_[device].write(e);  // open() kept room for it
+}
+
+void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {
+  const std::uint64_t low = burst.base, high = burst.base + burst.next;
+  for (std::size_t i = timer_head_; i != timer_tail_; ++i) {
+    const std::uint64_t n = timers_[i & timer_mask_].n;
+    if (n >= low && n < high && table_.slot(n).n == n && table_.status(n) == FrameTable::Status::open) close(n, now, true);
+  }
+}
+
+// Fixes the burst's last frame and opens what is owed up to it.
+void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
+  std::array<Frame, max_boards> said{};
+  std::size_t count = 0;
+  for (unsigned b = 0; b < max_boards; ++b)
+    if (burst.board[b].eob) said[count++] = burst.board[b].eob_frame;
+  if (count) {
+    // The largest that two boards, or the only one, give; where none agree the second largest, which two boards reached.
+    Frame largest = 0, second = 0, agreed = 0;
+    bool any_agree = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (said[i] >= largest) {
+        second = largest;
+        largest = said[i];
+      } else {
+        second = std::max(second, said[i]);
+      }
+      for (std::size_t j = 0; j < i; ++j)
+        if (said[i] == said[j] && (!any_agree || said[i] > agreed)) {
+          any_agree = true;
+          agreed = said[i];
+        }
+    }
+    const Frame last = count == 1 ? largest : any_agree ? agreed : second;
+    if (!burst.started) join_without_sob(burst, last + 1);
+    if (last >= burst.next) open_up_to(burst, last, stamp);
+  }
+  burst.ending = true;
+  finish_if_done(burst, stamp);
+}
+
+void FrameReceiver::finish_if_done(Burst& burst, Nanoseconds now) noexcept {
+  if (!burst.active || !burst.ending || burst.open) return;
+  burst.active = false;
+  if (&burst == &old_)
+    for (const Board& b : old_.board) missing_before_ += b.sequence.missing();
+  Event e = make(EventType::burst_ends, options_.stream, now);
+  e.frame = burst.next ? burst.next - 1 : 0;
+  e.n = static_cast<std::uint32_t>(burst.base + e.frame);
+  broadcast(e);
+}
+
+void FrameReceiver::broadcast(const Event& event) noexcept {
+  for (std::size_t d = 0; d < events_.size(); ++d) {
+    flush_overrun(d, true);
+    if (events_[d].free() < 4)
+      ++counters_.events_dropped;  // a consumer that stopped reading for a whole queue; it sees the gap in n
+    else
+      events_[d].write(event);
+  }
+}
+
+void FrameReceiver::overrun(std::uint64_t n, Frame frame, Nanoseconds stamp) noexcept {
+  table_.set(n, FrameTable::Status::overrun);
+  ++counters_.frames_overrun;
+  const std::size_t device = n % devices_.size();
+  PendingOverrun& p = pending_[device];
+  if (p.count && n == p.n + std::uint64_t{p.count} * devices_.size()) {
+    ++p.count;
+  } else {
+    flush_overrun(device, true);
+    if (p.count) ++counters_.events_dropped;
+    p = {n, frame, 1, stamp};
+  }
+  flush_overrun(device, false);
+}
+
+// Consecutive overruns stay one entry while fewer than half of the entries are free.
+void FrameReceiver::flush_overrun(std::size_t device, bool force) noexcept {
+  PendingOverrun& p = pending_[device];
+  if (p.count == 0) return;
+  contract::EventWriter& events = events_[device];
+  if (force ? events.free() < 4 : events.less_than_half_free()) return;
+  Event e = make(EventType::error, options_.stream, p.time);
+  e.flags = event_flag::overrun;
+  e.frame = p.frame;
+  e.bytes = p.count;
+  e.n = static_cast<std::uint32_t>(p.n);
+  events.write(e);
+  p.count = 0;
+}
+
+bool FrameReceiver::live(const Timer& timer) const noexcept {
+  const FrameTable::Slot& slot = table_.slot(timer.n);
+  return slot.n == timer.n && slot.first == timer.first && table_.status(timer.n) == FrameTable::Status::open;
+}
+
+void FrameReceiver::push_timer(std::uint64_t n, Nanoseconds first) noexcept {
+  if (timer_tail_ - timer_head_ == timers_.size()) {  // an old frame stays open while the rest moves on: squeeze out dead ones
+    std::size_t to = timer_head_;
+    for (std::size_t i = timer_head_; i != timer_tail_; ++i)
+      if (live(timers_[i & timer_mask_])) timers_[to++ & timer_mask_] = timers_[i & timer_mask_];
+    timer_tail_ = to;
+  }
+  timers_[timer_tail_++ & timer_mask_] = {n, first};
+}
+
+void FrameReceiver::expire(Nanoseconds safe) noexcept {
+  while (timer_head_ != timer_tail_) {
+    const Timer timer = timers_[timer_head_ & timer_mask_];
+    if (live(timer)) {
+      if (options_.replay ? table_.end - timer.n <= static_cast<std::uint64_t>(frame_window) : timer.first + options_.timeout > safe) break;
+      close(timer.n, safe, true);
+      finish_if_done(old_, safe);
+      finish_if_done(current_, safe);
+    }
+    ++timer_head_;
+  }
+  for (std::size_t d = 0; d < pending_.size(); ++d) flush_overrun(d, false);
+  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(std::max<std::int64_t>(missing(), 0)));
+  if (options_.replay) return;
+  if (old_.active && old_.close_at <= safe) {
+    close_all(old_, safe);
+    finish_if_done(old_, safe);
+  }
+  if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe) fix_last(current_, safe);
+}
+
+void FrameReceiver::drain(Nanoseconds now) noexcept {
+  for (Burst* burst : {&old_, &current_}) {
+    if (!burst->active) continue;
+    if (!burst->ending) {
+      for (Board& b : burst->board) b.eob = false;  // the last frame is the last seen
+      burst->ending = true;
+    }
+    close_all(*burst, now);
+    finish_if_done(*burst, now);
+  }
+  timer_head_ = timer_tail_;
+  for (std::size_t d = 0; d < pending_.size(); ++d) flush_overrun(d, true);
+}
+
+Nanoseconds FrameReceiver::next_timer() const noexcept {
+  Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
+  if (timer_head_ != timer_tail_) next = timers_[timer_head_ & timer_mask_].first + options_.timeout;
+  if (old_.active) next = std::min(next, old_.close_at);
+  if (current_.active && !current_.ending) next = std::min(next, current_.last_packet + options_.burst_silence);
+  return next;
+}
+
+std::int64_t FrameReceiver::missing() const noexcept {
+  std::int64_t sum = missing_before_;
+  if (old_.active)
+    for (const Board& b : old_.board) sum += b.sequence.missing();
+  if (any_burst_)
+    for (const Board& b : current_.board) sum += b.sequence.missing();
+  return sum;
+}
+
+}  // namespace nanet::card

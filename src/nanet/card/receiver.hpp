@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of a card in gather mode `frame`: validates each packet, follows bursts, sequence numbers and jumps,
+// places payloads into the frame's buffer, closes frames and writes events. Knows no socket and reads no clock: packets and
+// times come in as arguments, so every rule of docs/formats.md can be tested to the nanosecond.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/frame_table.hpp"
+#include "nanet/card/sequence.hpp"
+#include "nanet/contract/queue.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::card {
+
+struct ReceiverOptions {
+  wire::mgp::Rules rules;
+  std::uint8_t stream = 0;
+  Nanoseconds timeout = 20'000'000;          // after a frame's first packet
+  Nanoseconds burst_silence = 1'000'000'000;  // a burst ends this long after its last packet
+  // Replay: frames close when complete, at EOB or SOB, or 1024 frames on; no clock is involved.
+  bool replay = false;
+};
+
+// What a card's loop needs of either gather mode.
+class Receiver {
+ public:
+  using Refused = std::function<void(std::span<const std::byte>, wire::mgp::Refusal, Nanoseconds)>;
+  virtual ~Receiver() = default;
+  // One UDP payload; stamp: its time of arrival. Refused and lost packets are counted by name.
+  virtual void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept = 0;
+  // Closes what has timed out. Every socket has been read up to `safe`, or was found empty at that time.
+  virtual void expire(Nanoseconds safe) noexcept = 0;
+  // Closes everything that is open: no packet will follow until a new burst.
+  virtual void drain(Nanoseconds now) noexcept = 0;
+  // The earliest time at which expire() may have something to do; a far future when nothing is open.
+  virtual Nanoseconds next_timer() const noexcept = 0;
+  // Sum of sequence gaps of all boards over all bursts, at this moment.
+  virtual std::int64_t missing() const noexcept = 0;
+  // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
+  void on_refused(Refused hook) { refused_ = std::move(hook); }
+  // Told when a late frame's buffer comes back.
+  void observe(Observer* observer) noexcept { observer_ = observer; }
+
+ protected:
+  Observer* observer_ = nullptr;
+  Refused refused_;
+};
+
+class FrameReceiver final : public Receiver {
+ public:
+  // consumers, table and counters outlive the receiver and are shared with the sender, in the same thread.
+  FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
+
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept override;
+  void expire(Nanoseconds safe) noexcept override;
+  void drain(Nanoseconds now) noexcept override;
+  Nanoseconds next_timer() const noexcept override;
+  std::int64_t missing() const noexcept override;
+
+  // Every burst begun: the n of its frame 0 and its number.
+  struct BurstBase {
+    std::uint64_t base;
+    std::uint32_t number;  // wraps counted
+  };
+  const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
+  bool idle() const noexcept { return !current_.active && !old_.active; }
+  std::uint8_t boards() const noexcept { return expected_; }
+
+ private:
+  using Header = wire::mgp::Header;
+  struct Board {
+    SequenceTracker sequence;
+    bool has_frame = false, jumping = false, sob_pending = false, sob = false, eob = false;
+    Frame newest = 0, eob_frame = 0, jump_frame = 0;
+    Sequence jump_sequence = 0;
+  };
+  struct Burst {
+    bool active = false;   // frames of it may still be open
+    bool ending = false;   // last frame fixed; no further frames
+    bool started = false;  // an owed frame is known, or the SOB was seen
+    std::uint8_t number = 0;
+    std::uint32_t extended = 0;
+    std::uint64_t base = 0, open = 0;  // open: frames opened and not closed
+    Frame next = 0;                    // frames below are known
+    Nanoseconds last_packet = 0, close_at = 0;
+    std::array<Board, max_boards> board;
+  };
+  struct Timer {
+    std::uint64_t n;
+    Nanoseconds first;
+  };
+  struct PendingOverrun {
+    std::uint64_t n = 0;
+    Frame frame = 0;
+    std::uint32_t count = 0;
+    Nanoseconds time = 0;
+  };
+
+  void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
+  void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
+  Burst* burst_of(const Header& header, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
+  void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
+  void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  bool admit(Burst& burst, Board& board, const Header& header) noexcept;
+  void open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
+  void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
+  void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked, std::span<const std::byte> datagram,
+             Nanoseconds stamp) noexcept;
+  void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
+  void close_all(const Burst& burst, Nanoseconds now) noexcept;
+  void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
+  void finish_if_done(Burst& burst, Nanoseconds now) noexcept;
+  void join_without_sob(Burst& burst, Frame frame) noexcept;
+  bool all_done(const Burst& old) const noexcept;
+  void broadcast(const contract::Event& event) noexcept;
+  bool live(const Timer& timer) const noexcept;
+  void push_timer(std::uint64_t n, Nanoseconds first) noexcept;
+  void overrun(std::uint64_t n, Frame frame, Nanoseconds stamp) noexcept;
+  void flush_overrun(std::size_t device, bool force) noexcept;
+  unsigned board_index(BoardId id) const noexcept { return id == merged_board ? 0 : id; }
+
+  ReceiverOptions options_;
+  const std::vector<contract::View>& devices_;
+  std::vector<contract::EventWriter>& events_;
+  std::vector<PendingOverrun> pending_;
+  FrameTable& table_;
+  Counters& counters_;
+  std::uint8_t expected_;
+  bool any_burst_ = false;
+  Burst current_, old_;
+  std::int64_t missing_before_ = 0;
+  std::uint32_t extended_ = 0;
+  std::array<bool, 256> candidate_{};       // a packet of this new burst number has been seen
+  std::array<std::uint8_t, 256> kept_sob_{};  // boards whose SOB was that packet
+  std::array<Nanoseconds, 256> candidate_time_{};
+  std::vector<Timer> timers_;  // ring
+  std::size_t timer_head_ = 0, timer_tail_ = 0, timer_mask_;
+  std::vector<BurstBase> bases_;
+};
+
+}  // namespace nanet::card

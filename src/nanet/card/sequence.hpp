@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sequence numbers of one board: which were seen, which are missing, which lie too far ahead to be believed at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "nanet/units.hpp"
+
+namespace nanet::card {
+
+inline constexpr std::int32_t sequence_window = 4096;
+inline constexpr std::int32_t frame_window = 1024;
+
+class SequenceTracker {
+ public:
+  enum class Look : std::uint8_t { fresh, replayed, jump };
+
+  bool started() const noexcept { return started_; }
+  Sequence newest() const noexcept { return newest_; }
+
+  // Numbers older than the window cannot be told from replayed ones and count as such.
+  Look look(Sequence s) const noexcept {
+    if (!started_) return Look::fresh;
+    const auto ahead = static_cast<std::int32_t>(s - newest_);
+    if (ahead > sequence_window) return Look::jump;
+    if (ahead > 0) return Look::fresh;
+    if (ahead <= -sequence_window) return Look::replayed;
+    return test(s) ? Look::replayed : Look::fresh;
+  }
+  // Marks a number that look() calls fresh as seen.
+  void accept(Sequence s) noexcept {
+    ++received_;
+    if (!started_) {
+      started_ = true;
+      first_ = newest_ = s;
+      seen_.fill(0);
+      set(s);
+      return;
+    }
+    const auto ahead = static_cast<std::int32_t>(s - newest_);
+    if (ahead > 0) {
+      for (Sequence q = newest_ + 1; q != s; ++q) clear(q);
+      newest_ = s;
+    }
+    if (static_cast<std::int32_t>(s - first_) < 0) first_ = s;  // a number from before the first one seen
+    set(s);
+  }
+  // A confirmed jump: the numbers in between count as missing, the first packet of the jump came in (and was dropped).
+  void jump(Sequence dropped, Sequence s) noexcept {
+    const Sequence newest = static_cast<std::int32_t>(s - dropped) > 0 ? s : dropped;
+    received_ += 2;
+    newest_ = newest;
+    seen_.fill(0);
+    set(dropped);
+    set(s);
+  }
+  // The board began anew at sequence 0 (SOB); what was missing before stays counted.
+  void restart() noexcept {
+    frozen_ = missing();
+    started_ = false;
+    received_ = 0;
+  }
+  // A running balance: a packet that arrives out of order is not missing.
+  std::int64_t missing() const noexcept {
+    if (!started_) return frozen_;
+    return frozen_ + static_cast<std::int64_t>(newest_ - first_) + 1 - static_cast<std::int64_t>(received_);
+  }
+
+ private:
+  bool test(Sequence s) const noexcept { return (seen_[(s >> 6) & 63] >> (s & 63)) & 1; }
+  void set(Sequence s) noexcept { seen_[(s >> 6) & 63] |= std::uint64_t{1} << (s & 63); }
+  void clear(Sequence s) noexcept { seen_[(s >> 6) & 63] &= ~(std::uint64_t{1} << (s & 63)); }
+
+  std::array<std::uint64_t, 64> seen_{};
+  Sequence first_ = 0, newest_ = 0;
+  bool started_ = false;
+  std::uint64_t received_ = 0;
+  std::int64_t frozen_ = 0;
+};
+
+}  // namespace nanet::card

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket card: kernel UDP sockets play the network side, this thread plays the DMA engine.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nanet/card/card.hpp"
+#include "nanet/card/udp.hpp"
+
+namespace nanet::card {
+
+class SocketCard final : public Card {
+ public:
+  SocketCard();
+  ~SocketCard() override;
+
+  std::string_view name() const noexcept override { return "socket"; }
+  bool receive() noexcept override;
+  bool send() noexcept override;
+  void wait(Nanoseconds limit) noexcept override;
+  void drain() noexcept override;
+  bool passed_all() const noexcept override;
+
+ protected:
+  Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override;
+  void close_stream(Stream& stream) noexcept override;
+
+ private:
+  struct Port;
+  struct Room;
+  bool read(Port& port, std::size_t socket) noexcept;
+
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::unique_ptr<Room> room_;
+  ClockOffset clock_;
+  std::uint8_t next_stream_ = 0;
+};
+
+}  // namespace nanet::card

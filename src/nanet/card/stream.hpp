@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One registered CLOP with all that belongs to it: contract memory of each consumer device, receiver, sender, counters. Every
+// card is a loop around streams: packets in from somewhere, datagrams out to somewhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nanet/card/packet_receiver.hpp"
+#include "nanet/card/receiver.hpp"
+#include "nanet/card/sender.hpp"
+#include "nanet/contract/memory.hpp"
+#include "nanet/wire/ethernet.hpp"
+
+namespace nanet::card {
+
+// What an application asks for when it registers a CLOP.
+struct ClopOptions {
+  std::vector<wire::Endpoint> listen;        // one socket each: one per board or link, or one for all
+  std::vector<wire::Endpoint> destinations;  // table of UDP endpoints that descriptors index
+  contract::Gather gather = contract::Gather::frame;
+  std::uint32_t packets = 1;          // payloads per buffer (gather packets)
+  std::uint32_t buffers = 0;          // N, a power of two; 0: by the rule of default_buffers()
+  std::uint32_t segment_bytes = 8192;  // per board and frame
+  std::uint32_t devices = 1;          // consumer devices, numbered n mod devices
+  wire::mgp::Rules rules;
+  Nanoseconds timeout = 20'000'000;
+  Nanoseconds deadline = 50'000'000;
+  Nanoseconds burst_silence = 1'000'000'000;
+  int socket_buffer_bytes = 64 << 20;
+};
+
+// The power of two that holds twice the frames of one deadline, at least 2048.
+std::uint32_t default_buffers(Nanoseconds deadline, std::uint32_t devices = 1);
+// Throws std::invalid_argument, naming the N needed, when deadline x frame rate > N / 2.
+void check_buffers(std::uint32_t buffers, Nanoseconds deadline, std::uint32_t devices = 1);
+
+class Stream {
+ public:
+  // transmit outlives the stream. replay: no clock (docs/formats.md, gather mode frame). Throws std::invalid_argument.
+  Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
+
+  Receiver& receiver() noexcept { return *receiver_; }
+  Sender& sender() noexcept { return sender_; }
+  FrameTable& table() noexcept { return table_; }
+  const FrameTable& table() const noexcept { return table_; }
+  Counters& counters() noexcept { return counters_; }
+  const Counters& counters() const noexcept { return counters_; }
+  const contract::View& view(std::size_t device = 0) const { return memory_[device]->view(); }
+  std::vector<contract::View> views() const;
+  std::vector<std::unique_ptr<contract::Memory>>& memory() noexcept { return memory_; }
+  const ClopOptions& options() const noexcept { return options_; }
+  // nullptr in gather mode packets.
+  const FrameReceiver* frames() const noexcept { return dynamic_cast<const FrameReceiver*>(receiver_.get()); }
+  void observe(Observer* observer) noexcept;
+  // Every owed number has been passed.
+  bool passed_all() const noexcept { return table_.next == table_.end; }
+
+ private:
+  ClopOptions options_;
+  std::vector<std::unique_ptr<contract::Memory>> memory_;
+  Consumers consumers_;
+  FrameTable table_;
+  Counters counters_;
+  std::unique_ptr<Receiver> receiver_;
+  Sender sender_;
+};
+
+}  // namespace nanet::card
