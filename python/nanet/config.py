@@ -258,10 +258,12 @@ StatusFile = Annotated[
 ]
 
 
-def options(*wanted: type[Section]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def options(
+    *wanted: type[Section], omit: Iterable[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Gives a command each option of the sections, --config and --print-config; it receives them as `config`.
 
-    The command's other parameters stay options of its own.
+    The command's other parameters stay options of its own. omit: fields that have no meaning for it.
     """
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
@@ -271,8 +273,9 @@ def options(*wanted: type[Section]) -> Callable[[Callable[..., None]], Callable[
             for name, parameter in inspect.signature(function).parameters.items()
             if name != "config"
         ]
-        extra = [_parameter(field) for section in wanted for field in attrs.fields(section)]
-        fields = {field.name: section for section in wanted for field in attrs.fields(section)}
+        mine = [(section, f) for section in wanted for f in attrs.fields(section) if f.name not in omit]
+        extra = [_parameter(field) for _, field in mine]
+        fields = {field.name: section for section, field in mine}
         extra += [
             _keyword(
                 "config", str | None, None, ["--config"], "TOML file; options win over it.", metavar="FILE"
@@ -312,7 +315,7 @@ def _keyword(
 
 
 def _parsed(value: bool | str, field: attrs.Attribute) -> Any:
-    """What the command line says, as the field's type; what is no number stays a string, for the check to refuse."""
+    """The value as the field's type; what is no number stays a string, for the check to refuse."""
     kind = field.metadata["type"]
     if kind not in (int, float):
         return value

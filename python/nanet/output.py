@@ -70,7 +70,10 @@ def console(json_target: str | None = None) -> Console:
     """Where people read: standard output, or standard error when standard output carries the JSON."""
     from rich.console import Console
 
-    return Console(stderr=json_target == "-", highlight=False, soft_wrap=False)
+    out = Console(stderr=json_target == "-", highlight=False)
+    if not out.is_terminal:
+        out.width = 100
+    return out
 
 
 # The account at the end of docs/formats.md: total = sum of terms; "name.*" is every value of an object.

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet replay`: recorded traffic through the trigger, as fast as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nanet import host
+from nanet.config import Config, JsonFile, options
+from nanet.core_options import core_options
+from nanet.errors import UsageError, describe_os_error, starting
+from nanet.output import account_closes, check_writable, console, write_json
+from nanet.sections import Card, Trigger
+
+POLL_S = 0.1
+PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+# Of no meaning without a network and a clock.
+LIVE_ONLY = ("send", "duration", "strict", "deadline_us", "timeout_us", "busy", "pin", "buffer_bytes")
+
+
+@options(Trigger, Card, omit=LIVE_ONLY)
+def replay(
+    config: Config,
+    capture: Annotated[str, typer.Argument(metavar="FILE", help="pcap or pcapng.", show_default=False)],
+    out_file: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Write the rings there, as Parquet.")
+    ] = None,
+    mtp_file: Annotated[
+        str | None,
+        typer.Option("--mtp", metavar="FILE", help="Write the primitives' packets there, as pcap."),
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Recorded traffic through the trigger, as fast as it goes."""
+    from nanet import _core
+
+    check_readable(capture)
+    check_writable(out=out_file, mtp=mtp_file, json=json_file)
+    out = console(json_file)
+    with contextlib.ExitStack() as stack:
+        pcap = stack.enter_context(classic(capture))
+        settings = {
+            **core_options(config),
+            "pcap": pcap,
+            "mtp": mtp_file or "",
+            "rings": out_file is not None,
+        }
+        with starting():
+            core = _core.Replay(settings)
+        writer = None
+        if out_file is not None:
+            from nanet.rings import RingWriter
+
+            writer = stack.enter_context(RingWriter(out_file))
+        run(core, writer, out, capture)
+        result = core.result()
+    result["host"] = host.describe()
+    from nanet.tables import print_result
+
+    print_result(out, result)
+    write_json(result, json_file)
+    if not account_closes(result):
+        raise typer.Exit(1)
+
+
+def check_readable(path: str) -> None:
+    """UsageError where there is no such file to read."""
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{describe_os_error(error)}: give a pcap or pcapng file that can be read") from None
+
+
+@contextlib.contextmanager
+def classic(path: str) -> Iterator[str]:
+    """The capture as a classic pcap, which is what the core reads: itself, or a pcapng turned into one."""
+    with open(path, "rb") as file:
+        is_pcapng = file.read(4) == PCAPNG_MAGIC
+    if not is_pcapng:
+        yield path
+        return
+    import tempfile
+
+    from nanet import pcapng
+
+    with tempfile.TemporaryDirectory(prefix="nanet-") as folder:
+        target = str(Path(folder) / "capture.pcap")
+        with starting():
+            pcapng.to_pcap(path, target)
+        yield target
+
+
+def run(core: Any, writer: Any, out: Any, label: str) -> None:
+    """Runs the core in a thread; meanwhile writes its rings and shows how far it is, on a terminal."""
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            core.run()
+        except BaseException as error:  # carried to the main thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="replay")
+    with progress(out, label) as advance:
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(POLL_S)
+                if writer:
+                    writer.write(core.take_rings())
+                advance(core.snapshot())
+        finally:
+            thread.join()
+    if failure:
+        if isinstance(failure[0], OSError):
+            raise UsageError(describe_os_error(failure[0]))
+        if isinstance(failure[0], ValueError):
+            raise UsageError(str(failure[0]))
+        raise failure[0]
+    if writer:
+        writer.write(core.take_rings())
+
+
+@contextlib.contextmanager
+def progress(out: Any, label: str) -> Iterator[Any]:
+    """A line that moves while the replay runs, on a terminal only."""
+    if not out.is_terminal:
+        yield lambda snapshot: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from nanet.tables import count, rate
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as bar:
+        task = bar.add_task(f"replaying {label}")
+
+        def advance(snapshot: dict[str, Any]) -> None:
+            events, speed = snapshot.get("events_built", 0), snapshot.get("events_per_s") or 0.0
+            bar.update(task, description=f"replaying {label}: {count(events)} events, {rate(speed)}")
+
+        yield advance

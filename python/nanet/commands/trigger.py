@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet trigger`: runs the trigger until stopped, then hands out its account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from nanet import host
+from nanet.config import Config, JsonFile, StatusFile, options
+from nanet.core_options import core_options
+from nanet.errors import starting
+from nanet.output import account_closes, check_writable, console, write_json
+from nanet.running import StatusWriter, StopFlag, status_writer, stop_signals
+from nanet.sections import Card, Trigger
+
+POLL_S = 0.1
+
+
+@options(Trigger, Card)
+def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
+    """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
+    from nanet import _core
+
+    check_writable(json=json_file)
+    settings = core_options(config)
+    out = console(json_file)
+    with status_writer(status_file) as status, stop_signals() as stop:
+        with starting():
+            core = _core.Trigger(settings)
+            core.start()
+        out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
+        run(core, stop, status)
+        result = core.result()
+        if status:
+            status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
+    result["host"] = host.describe()
+    result["real_time"] = settings["real_time"]
+    from nanet.tables import print_result
+
+    print_result(out, result)
+    write_json(result, json_file)
+    if not account_closes(result) or (settings["strict"] and not lossless(result)):
+        raise typer.Exit(1)
+
+
+def start_line(settings: dict[str, Any]) -> str:
+    """What runs where, and how patient it is, in one line."""
+    fit, reasons = host.fit_for_real_time()
+    unfit = [reason.found for reason in reasons if not reason.fit]
+    why = "real time" if fit else f"not real time: {'; '.join(unfit)}"
+    return (
+        f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {settings['device']} -> "
+        f"{settings['send']}; frames close after {settings['timeout_us'] / 1000:g} ms, due after "
+        f"{settings['deadline_us'] / 1000:g} ms ({why})"
+    )
+
+
+def lossless(result: dict[str, Any]) -> bool:
+    """Whether every frame was answered in time and no packet was lost."""
+    return not result["frames_late"] and not any(result["lost"].values())
+
+
+def histograms(core: Any) -> dict[str, dict[str, Any]]:
+    """The latency histograms by stage, as JSON takes them."""
+    return {
+        stage: {"edges_us": edges, "counts": counts} for stage, (edges, counts) in core.histograms().items()
+    }
+
+
+def run(core: Any, stop: StopFlag, status: StatusWriter | None) -> None:
+    """Waits until the core is done; passes a stop on to it, and its state to the status file."""
+    told = False
+    while not core.join(POLL_S):
+        if stop.signals and not told:
+            core.request_stop()
+            told = True
+        if status and status.due():
+            status.write({"snapshot": core.snapshot(), "monitor": core.monitor()})

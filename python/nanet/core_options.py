@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the configuration says, as the one flat dictionary that the core's Trigger and Replay take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from nanet import host
+from nanet.config import Config
+from nanet.errors import UsageError
+from nanet.sections import Card, Trigger, board_mask, cpu_list
+
+
+def executor(device: str) -> str:
+    """The device that runs, of the one asked for: auto is the CPU where the core has no CUDA executor."""
+    if device in ("auto", "cpu"):
+        return "cpu"
+    raise UsageError(f"trigger.device = {device!r}: this build has no CUDA executor: use --device cpu")
+
+
+def core_options(config: Config) -> dict[str, Any]:
+    """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
+    trigger, card = config[Trigger], config[Card]
+    fit, _ = host.fit_for_real_time()
+    options = {**attrs.asdict(trigger), **attrs.asdict(card)}
+    options.update(
+        device=executor(trigger.device),
+        boards=board_mask(card.boards),
+        pin=cpu_list(card.pin),
+        busy=fit if card.busy == "auto" else card.busy == "yes",
+        real_time=fit,
+        timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if fit else host.ELSE_TIMEOUT_US),
+        deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US),
+        parameters=config.algorithms.get(trigger.algorithm, {}),
+    )
+    if options["deadline_us"] <= options["timeout_us"]:
+        raise UsageError(
+            f"trigger.deadline_us = {options['deadline_us']:g}: must be more than card.timeout_us = "
+            f"{options['timeout_us']:g}, or no incomplete frame is ever answered in time"
+        )
+    return options

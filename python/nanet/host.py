@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this host is: read from /proc and /sys, judged for real time, and written beside every result.
+
+The rule for "fit for real time" (docs/configuration.md, Real time) is conservative: a host that nobody has
+prepared is not fit, and then frames get 20 ms to come in and 50 ms to be answered instead of 200 µs and 1 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+FIT_TIMEOUT_US, FIT_DEADLINE_US = 200.0, 1_000.0
+ELSE_TIMEOUT_US, ELSE_DEADLINE_US = 20_000.0, 50_000.0
+MIN_CPUS = 4
+MIN_RMEM = 4 << 20
+STEADY_CLOCKS = ("tsc", "arch_sys_counter")
+
+_UDP_SEGMENT, _UDP_GRO, _SOL_UDP = 103, 104, 17  # linux/udp.h
+_CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23  # linux/capability.h
+
+
+@attrs.frozen
+class Reason:
+    """One thing that was looked at: whether it is fit, what was found, and what would mend it."""
+
+    name: str
+    fit: bool
+    found: str
+    remedy: str = ""
+
+
+def read(path: str) -> str:
+    """A small file of /proc or /sys without its line end; empty where it is not there."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def cpus() -> list[int]:
+    """The CPUs this process may run on."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def cpu_quota() -> float | None:
+    """CPUs' worth of time that the control group grants, None without a limit."""
+    parts = read("/sys/fs/cgroup/cpu.max").split()
+    if len(parts) == 2 and parts[0].isdecimal() and parts[1].isdecimal():
+        return int(parts[0]) / int(parts[1])
+    return None
+
+
+def governors() -> set[str]:
+    """Frequency governors of our CPUs; empty where the kernel offers no frequency scaling."""
+    found = {read(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus()}
+    return found - {""}
+
+
+def isolated() -> str:
+    """CPUs kept free of other work (isolcpus=, cpusets), as the kernel lists them; empty: none."""
+    text = read("/sys/devices/system/cpu/isolated")
+    return "" if text == "(null)" else text
+
+
+def rmem_max() -> int:
+    """Largest receive buffer that an unprivileged socket gets, in bytes."""
+    text = read("/proc/sys/net/core/rmem_max")
+    return int(text) if text.isdecimal() else 0
+
+
+def has_capability(bit: int) -> bool:
+    """Whether this process holds a capability (its number in linux/capability.h)."""
+    found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", read("/proc/self/status"), re.M)
+    return bool(found) and bool(int(found.group(1), 16) >> bit & 1)
+
+
+def virtual() -> str:
+    """What the machine is run by, where it is a virtual one; empty on bare metal."""
+    if not re.search(r"^flags\s*:.*\bhypervisor\b", read("/proc/cpuinfo"), re.M):
+        return ""
+    return read("/sys/class/dmi/id/product_name") or read("/sys/class/dmi/id/sys_vendor") or "a hypervisor"
+
+
+def clock_source() -> str:
+    """The kernel's clock source: tsc, kvm-clock, ..."""
+    return read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+def huge_pages() -> dict[str, Any]:
+    """Reserved huge pages and the setting of transparent ones."""
+    memory = read("/proc/meminfo")
+    count = re.search(r"^HugePages_Total:\s*(\d+)", memory, re.M)
+    free = re.search(r"^HugePages_Free:\s*(\d+)", memory, re.M)
+    choice = re.search(r"\[(\w+)\]", read("/sys/kernel/mm/transparent_hugepage/enabled"))
+    return {
+        "reserved": int(count.group(1)) if count else 0,
+        "free": int(free.group(1)) if free else 0,
+        "transparent": choice.group(1) if choice else "",
+    }
+
+
+def udp_offload() -> dict[str, bool]:
+    """Whether a train of datagrams crosses loopback in one piece: segmentation out, coalescing in."""
+    result = {"gso": False, "gro": False}
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+    ):
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(0.2)
+        with contextlib.suppress(OSError):
+            receiver.setsockopt(_SOL_UDP, _UDP_GRO, 1)
+        try:
+            sender.setsockopt(_SOL_UDP, _UDP_SEGMENT, 256)
+            sender.sendto(bytes(1024), receiver.getsockname())
+            data, ancillary, _, _ = receiver.recvmsg(65536, socket.CMSG_SPACE(4))
+            result["gso"] = len(data) in (256, 1024)
+            result["gro"] = len(data) == 1024 and any(
+                level == _SOL_UDP and kind == _UDP_GRO for level, kind, _ in ancillary
+            )
+        except OSError:
+            pass
+    return result
+
+
+def gpus() -> list[str]:
+    """Names of the NVIDIA GPUs whose driver is loaded."""
+    found = []
+    for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        model = re.search(r"^Model:\s*(.+)$", read(str(information)), re.M)
+        found.append(model.group(1).strip() if model else "NVIDIA GPU")
+    return found
+
+
+def gpu_driver() -> str:
+    """Version of the NVIDIA kernel driver; empty where there is none."""
+    found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", read("/proc/driver/nvidia/version"))
+    return found.group(1) if found else ""
+
+
+def has_libcuda() -> bool:
+    """Whether the driver's user library can be loaded."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def cpu_model() -> str:
+    """The processor's name."""
+    found = re.search(r"^model name\s*:\s*(.+)$", read("/proc/cpuinfo"), re.M)
+    return found.group(1).strip() if found else platform.processor() or platform.machine()
+
+
+def fit_for_real_time() -> tuple[bool, list[Reason]]:
+    """Whether this host may be asked for 200 µs and 1 ms, and what was looked at; fit if all of it is."""
+    reasons = []
+    count, quota = len(cpus()), cpu_quota()
+    usable = min(count, quota) if quota is not None else count
+    reasons.append(
+        Reason(
+            "CPUs",
+            usable >= MIN_CPUS,
+            f"{usable:g} usable" + (f" ({count} allowed, quota {quota:g})" if quota is not None else ""),
+            f"needs {MIN_CPUS}: card, worker, sender and the rest of the system each want one",
+        )
+    )
+    apart, governor = isolated(), governors()
+    held = governor == {"performance"}
+    seen = ", ".join(sorted(governor)) or "not visible"
+    reasons.append(
+        Reason(
+            "CPU steadiness",
+            bool(apart) or held,
+            f"isolated CPUs: {apart or 'none'}; frequency governor: {seen}",
+            "isolate CPUs (kernel parameter isolcpus=2-5 nohz_full=2-5, then --pin 2-5) "
+            "or hold the frequency (cpupower frequency-set -g performance)",
+        )
+    )
+    machine = virtual()
+    reasons.append(
+        Reason(
+            "bare metal",
+            not machine,
+            f"virtual machine ({machine})" if machine else "yes",
+            "a hypervisor may take a CPU away at any moment: run on the machine itself",
+        )
+    )
+    forced = has_capability(_CAP_NET_ADMIN)
+    reasons.append(
+        Reason(
+            "socket buffer",
+            rmem_max() >= MIN_RMEM or forced,
+            f"net.core.rmem_max = {rmem_max()} B" + (", overridden by privilege" if forced else ""),
+            f"sysctl -w net.core.rmem_max={64 << 20}",
+        )
+    )
+    clock = clock_source()
+    reasons.append(
+        Reason(
+            "clock source",
+            clock in STEADY_CLOCKS,
+            clock or "unknown",
+            "a steady CPU counter reads in nanoseconds: echo tsc to .../clocksource0/current_clocksource",
+        )
+    )
+    return all(reason.fit for reason in reasons), reasons
+
+
+def describe() -> dict[str, Any]:
+    """The host as results carry it (JSON key `host`)."""
+    return {
+        "cpu": cpu_model(),
+        "cores": len(cpus()),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "gpu": gpus(),
+        "virtual": virtual(),
+        "governor": sorted(governors()),
+        "isolated": isolated(),
+        "rmem_max": rmem_max(),
+        "clock_source": clock_source(),
+        "load": [round(value, 2) for value in os.getloadavg()],
+    }
