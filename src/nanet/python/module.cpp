@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// nanet._core, the Python extension module: each layer binds itself in bind_<layer>.cpp.
+#include <nanobind/nanobind.h>
+
+void bind_wire(nanobind::module_& m);
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ core of nanet";
+  bind_wire(m);
+}
