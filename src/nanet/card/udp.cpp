@@ -70,7 +70,8 @@ void bind_or_throw(int fd, const wire::Endpoint& endpoint) {
     case EACCES:
       fail(error, where + ": ports below 1024 need CAP_NET_BIND_SERVICE; choose a port above 1023");
     case EADDRNOTAVAIL:
-      fail(error, where + ": no interface of this machine has that address; use one of its own, or 0.0.0.0 for all");
+      fail(error,
+           where + ": no interface of this machine has that address; use one of its own, or 0.0.0.0 for all");
     default:
       fail(error, where);
   }
@@ -179,9 +180,11 @@ Fd open_udp_sender(const wire::Endpoint& destination, const UdpSendOptions& opti
     if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       const int error = errno;
       if (error == ENETUNREACH || error == EHOSTUNREACH)
-        fail(error, "cannot send to " + to_string(destination) + ": there is no route to it; check the address");
+        fail(error,
+             "cannot send to " + to_string(destination) + ": there is no route to it; check the address");
       if (error == EACCES || error == EPERM)
-        fail(error, "cannot send to " + to_string(destination) + ": not allowed (broadcast address or firewall)");
+        fail(error,
+             "cannot send to " + to_string(destination) + ": not allowed (broadcast address or firewall)");
       fail(error, "cannot send to " + to_string(destination));
     }
   }
@@ -191,14 +194,23 @@ Fd open_udp_sender(const wire::Endpoint& destination, const UdpSendOptions& opti
 wire::Endpoint local_endpoint(int fd) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) fail(errno, "cannot ask a socket for its address");
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    fail(errno, "cannot ask a socket for its address");
   return from_sockaddr(address);
 }
 
-int set_receive_buffer(int fd, int bytes) noexcept { return set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes); }
-int set_send_buffer(int fd, int bytes) noexcept { return set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes); }
-int receive_buffer(int fd) noexcept { return get_int(fd, SO_RCVBUF); }
-int send_buffer(int fd) noexcept { return get_int(fd, SO_SNDBUF); }
+int set_receive_buffer(int fd, int bytes) noexcept {
+  return set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, bytes);
+}
+int set_send_buffer(int fd, int bytes) noexcept {
+  return set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, bytes);
+}
+int receive_buffer(int fd) noexcept {
+  return get_int(fd, SO_RCVBUF);
+}
+int send_buffer(int fd) noexcept {
+  return get_int(fd, SO_SNDBUF);
+}
 
 bool supports_segmentation(int fd) noexcept {
   int value = 0;
@@ -241,6 +253,8 @@ void ClockOffset::refresh() noexcept {
   }
 }
 
-Nanoseconds monotonic_now() noexcept { return read_clock(CLOCK_MONOTONIC); }
+Nanoseconds monotonic_now() noexcept {
+  return read_clock(CLOCK_MONOTONIC);
+}
 
 }  // namespace nanet::card

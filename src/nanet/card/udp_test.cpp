@@ -26,7 +26,8 @@ TEST(Endpoint, ReadsAddressesNamesAndAny) {
 }
 
 TEST(Endpoint, RefusalNamesValueAndRemedy) {
-  for (const char* text : {"127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:12x", "127.0.0.1:-1", "::1:5", ""}) {
+  for (const char* text :
+       {"127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:12x", "127.0.0.1:-1", "::1:5", ""}) {
     try {
       parse_endpoint(text);
       FAIL() << text;

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// See l0tp.hpp. Arrival times are the kernel's, so the reading itself may be leisurely: after each round of
+// packets the thread sleeps a little and lets the next ones gather in the socket, which costs a fraction of
+// waking up for each.
+#include "nanet/l0tp/l0tp.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+
+#include <ctime>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace nanet::l0tp {
+namespace {
+
+constexpr unsigned batch_packets = 128;
+constexpr std::size_t slot_bytes =
+    2048;  // more than any MTP packet: what does not fit is refused by its length
+constexpr Nanoseconds gather_ns = 500'000;  // pause after a round with packets
+constexpr int poll_ms = 20;                 // how long a request to stop may wait
+constexpr Nanoseconds refresh_ns = 100'000'000;
+
+Nanoseconds to_ns(double seconds) {
+  return static_cast<Nanoseconds>(seconds * 1e9);
+}
+
+}  // namespace
+
+struct L0tp::Batch {
+  struct alignas(cmsghdr) Control {
+    std::byte room[card::receive_control_bytes];
+  };
+  std::vector<std::byte> bytes = std::vector<std::byte>(batch_packets * slot_bytes);
+  std::vector<Control> control = std::vector<Control>(batch_packets);
+  std::vector<iovec> vectors = std::vector<iovec>(batch_packets);
+  std::vector<mmsghdr> messages = std::vector<mmsghdr>(batch_packets);
+
+  Batch() {
+    for (unsigned i = 0; i < batch_packets; ++i) {
+      vectors[i] = {bytes.data() + i * slot_bytes, slot_bytes};
+      messages[i] = {};
+      messages[i].msg_hdr.msg_iov = &vectors[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+      messages[i].msg_hdr.msg_control = &control[i];
+      messages[i].msg_hdr.msg_controllen = sizeof(Control);
+    }
+  }
+};
+
+L0tp::L0tp(const L0tpOptions& options)
+    : options_(options),
+      socket_(card::open_udp_receiver(
+          options.listen, {.buffer_bytes = options.buffer_bytes, .timestamps = options.kernel_stamps})),
+      endpoint_(card::local_endpoint(socket_.get())),
+      buffer_granted_(card::receive_buffer(socket_.get())),
+      times_(options.times.empty() ? std::nullopt : std::make_optional<std::string>(options.times)),
+      check_(options.truth.get(), times_ ? &*times_ : nullptr, options.burst_frames) {}
+
+L0tp::~L0tp() {
+  request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void L0tp::start() {
+  if (thread_.joinable()) throw std::logic_error("an L0 trigger processor runs once");
+  running_.store(true, std::memory_order_release);
+  thread_ = std::thread([this] {
+    try {
+      run();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    running_.store(false, std::memory_order_release);
+  });
+}
+
+void L0tp::join() {
+  if (thread_.joinable()) thread_.join();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+double L0tp::elapsed_s() const noexcept {
+  const L0tpCounters& c = check_.counters();
+  return static_cast<double>(c.last_packet_ns - c.first_packet_ns) * 1e-9;
+}
+
+unsigned L0tp::receive(Batch& batch) noexcept {
+  const int n = recvmmsg(socket_.get(), batch.messages.data(), batch_packets, MSG_DONTWAIT, nullptr);
+  if (n <= 0) return 0;
+  const Nanoseconds now = card::monotonic_now();
+  clock_.refresh_if_older(now, refresh_ns);
+  // The sender makes the times file before its first packet, so whoever has a packet finds it.
+  if (times_ && (!times_->mapped() || check_.counters().packets == 0)) times_->refresh();
+  for (int i = 0; i < n; ++i) {
+    mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
+    const card::ReceiveInfo info = card::receive_info(message.msg_hdr);
+    if (info.has_overflow) check_.counters().socket_overflow.set(info.overflow);
+    const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.to_monotonic(info.realtime_ns) : now;
+    check_.packet({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len},
+                  arrival);
+    message.msg_hdr.msg_controllen = sizeof(Batch::Control);
+    message.msg_hdr.msg_flags = 0;
+  }
+  check_.publish();
+  return static_cast<unsigned>(n);
+}
+
+void L0tp::run() {
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  Batch batch;
+  const Nanoseconds start = card::monotonic_now();
+  constexpr Nanoseconds forever = std::numeric_limits<Nanoseconds>::max();
+  const Nanoseconds end = options_.duration_s > 0 ? start + to_ns(options_.duration_s) : forever;
+  const Nanoseconds idle = options_.idle_s > 0 ? to_ns(options_.idle_s) : forever;
+  Nanoseconds last_packet = forever, refreshed = 0;
+
+  while (!stop_.load(std::memory_order_relaxed)) {
+    const Nanoseconds now = card::monotonic_now();
+    if (now >= end || (last_packet != forever && now - last_packet >= idle)) break;
+    if (times_ && now - refreshed >= refresh_ns) {
+      times_->refresh();
+      refreshed = now;
+    }
+    unsigned got = 0, n = 0;
+    do {
+      n = receive(batch);
+      got += n;
+    } while (n == batch_packets);
+    if (got > 0) last_packet = card::monotonic_now();
+    if (options_.busy) continue;
+    if (got > 0 && options_.kernel_stamps) {
+      const timespec pause{0, gather_ns};
+      nanosleep(&pause, nullptr);
+    } else {
+      pollfd wait{socket_.get(), POLLIN, 0};
+      (void)poll(&wait, 1, poll_ms);
+    }
+  }
+  // What had already arrived when it was told to stop; a sender that goes on does not keep it.
+  const Nanoseconds drained = card::monotonic_now() + refresh_ns;
+  while (receive(batch) > 0 && card::monotonic_now() < drained) {
+  }
+  check_.finish();
+}
+
+}  // namespace nanet::l0tp

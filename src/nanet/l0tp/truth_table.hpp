@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The times of the true events, frame by frame, ready to be compared with primitives as they come.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nanet/units.hpp"
+
+namespace nanet::l0tp {
+
+class TruthTable {
+ public:
+  // One entry per physics event with at least one hit: its burst (with wraps counted), timestamp and fine
+  // time; three arrays of one length, in any order. `period`: the events are of frames 0 to period - 1, sent
+  // again and again: frame f of every burst holds those of frame f mod period (readout's pool); 0: every
+  // frame of every burst has its own. Bursts count from the smallest there. Throws std::invalid_argument when
+  // the lengths differ or a frame lies beyond the period.
+  TruthTable(std::span<const std::uint16_t> burst, std::span<const Timestamp> timestamp,
+             std::span<const FineTime> fine, std::uint32_t period);
+
+  // Times in LSB after the start of the frame, ascending. `burst` counts from 0. Empty when there is no such
+  // frame.
+  std::span<const std::uint16_t> at(std::uint64_t burst, Frame frame) const noexcept {
+    std::uint64_t row = 0;
+    if (period_ != 0) {
+      row = frame % period_;
+    } else {
+      if (burst >= base_.size() - 1) return {};
+      row = base_[burst] + frame;
+      if (row >= base_[burst + 1]) return {};
+    }
+    return {times_.data() + first_[row], first_[row + 1] - first_[row]};
+  }
+  std::size_t events() const noexcept { return times_.size(); }
+  std::uint32_t period() const noexcept { return period_; }
+
+ private:
+  std::uint32_t period_;
+  std::vector<std::uint64_t> base_;   // row of each burst's frame 0, and the number of rows
+  std::vector<std::uint64_t> first_;  // per row: where its times begin, and the end
+  std::vector<std::uint16_t> times_;
+};
+
+}  // namespace nanet::l0tp

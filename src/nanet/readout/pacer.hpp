@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a moment of CLOCK_MONOTONIC: asleep while it is far, spinning when it is near, never early.
+#pragma once
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::readout {
+
+class Pacer {
+ public:
+  // `spin`: never sleep (a core of its own). Sets the calling thread's timer slack to the least the kernel
+  // has.
+  explicit Pacer(bool spin) : spin_(spin) { prctl(PR_SET_TIMERSLACK, 1UL); }
+
+  // Returns the time, at or after `due`; earlier only when `stop` is set.
+  Nanoseconds wait(Nanoseconds due, const std::atomic<bool>& stop) const noexcept {
+    while (true) {
+      const Nanoseconds now = card::monotonic_now();
+      if (now >= due || stop.load(std::memory_order_relaxed)) return now;
+      if (!spin_ && due - now > nap_ns) {
+        const Nanoseconds until = std::min(due, now + slice_ns);
+        const timespec t{until / 1'000'000'000, until % 1'000'000'000};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+      }
+    }
+  }
+
+ private:
+  static constexpr Nanoseconds nap_ns = 60'000;        // less than this is not worth a trip to the scheduler
+  static constexpr Nanoseconds slice_ns = 20'000'000;  // how long a request to stop may wait
+  bool spin_;
+};
+
+}  // namespace nanet::readout

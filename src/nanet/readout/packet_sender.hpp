@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// One board's socket: gathers datagrams and hands them to the kernel in few calls, neighbours of equal size
+// as one train (UDP_SEGMENT) where the kernel can cut it up.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/udp.hpp"
+
+namespace nanet::readout {
+
+// refused: the kernel told that nobody listened to an earlier datagram (the one at hand is sent all the
+// same). The others count datagrams that the kernel did not take.
+enum class SendError : std::uint8_t { refused, would_block, no_buffers, too_long, unreachable, other, none };
+inline constexpr std::size_t send_error_count = static_cast<std::size_t>(SendError::none);
+std::string_view name(SendError error);
+
+class PacketSender {
+ public:
+  static constexpr unsigned max_packets = 1024;     // gathered before a flush
+  static constexpr unsigned max_segments = 64;      // of a train: UDP_MAX_SEGMENTS of older kernels
+  static constexpr std::size_t max_train = 65'000;  // bytes: an IPv4 datagram's worth
+
+  // Throws std::system_error (see card::open_udp_sender). `segmentation`: use trains if the kernel can.
+  PacketSender(const wire::Endpoint& destination, bool segmentation);
+
+  // Gathers one datagram; `data` must stay as it is until flush(). Flushes by itself when full.
+  void push(const std::byte* data, std::uint32_t size) noexcept;
+  void flush() noexcept;
+
+  bool segmenting() const noexcept { return segmentation_; }
+  std::uint64_t packets() const noexcept { return packets_; }  // handed to the kernel
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t messages() const noexcept { return messages_sent_; }  // trains and single datagrams
+  std::uint64_t errors(SendError error) const noexcept { return errors_[static_cast<std::size_t>(error)]; }
+
+ private:
+  struct Train {
+    std::uint32_t first_vector = 0, vectors = 0;
+    std::uint32_t segment = 0;  // size of each datagram but the last, which may be shorter
+    std::uint32_t bytes = 0, datagrams = 0;
+    bool closed = false;  // the last one is shorter
+  };
+  struct alignas(cmsghdr) Control {
+    std::byte room[CMSG_SPACE(sizeof(std::uint16_t))];
+  };
+
+  bool append(const std::byte* data, std::uint32_t size) noexcept;
+  void prepare(unsigned i) noexcept;
+  void send_one_by_one(const Train& train) noexcept;
+  // Deals with the errno of a failed send of `datagrams` datagrams: true: try again, false: give them up.
+  bool retry(int error, unsigned datagrams, unsigned attempt) noexcept;
+  void count(const Train& train) noexcept;
+
+  card::Fd socket_;
+  bool segmentation_;
+  std::vector<mmsghdr> messages_;
+  std::vector<iovec> vectors_;
+  std::vector<Control> control_;
+  std::vector<Train> trains_;
+  unsigned used_trains_ = 0, used_vectors_ = 0, gathered_ = 0;
+  card::Counter packets_, bytes_, messages_sent_;
+  std::array<card::Counter, send_error_count> errors_;
+};
+
+}  // namespace nanet::readout

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The array of send times that readout and l0tp share (`--times`): no header, 16 B per owed frame in order
+// over all bursts, u64 first and u64 last send time, CLOCK_MONOTONIC ns, 0 = not sent.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::readout {
+
+struct SendTimes {
+  std::uint64_t first = 0, last = 0;
+};
+static_assert(sizeof(SendTimes) == 16);
+
+class TimesWriter {
+ public:
+  // Makes the file, or takes the one that is there, at its full size and all zero. The space is claimed now,
+  // so that a full disk is an error here. Throws std::system_error with a sentence.
+  TimesWriter(const std::string& path, std::uint64_t frames);
+  ~TimesWriter();
+  TimesWriter(const TimesWriter&) = delete;
+  TimesWriter& operator=(const TimesWriter&) = delete;
+
+  // Frames count from 0 over the run; those beyond the file are ignored.
+  void first(std::uint64_t frame, Nanoseconds now) noexcept {
+    if (frame < frames_) put(times_[frame].first, now);
+  }
+  void last(std::uint64_t frame, Nanoseconds now) noexcept {
+    if (frame < frames_) put(times_[frame].last, now);
+  }
+  // Both at once for a single packet: the first time stays the first.
+  void packet(std::uint64_t frame, Nanoseconds now) noexcept {
+    if (frame >= frames_) return;
+    if (times_[frame].first == 0) put(times_[frame].first, now);
+    put(times_[frame].last, now);
+  }
+
+ private:
+  static void put(std::uint64_t& at, Nanoseconds now) noexcept {
+    std::atomic_ref(at).store(static_cast<std::uint64_t>(now), std::memory_order_release);
+  }
+  SendTimes* times_ = nullptr;
+  std::uint64_t frames_;
+};
+
+// Reads what a sender writes, whenever the file comes to be there.
+class TimesReader {
+ public:
+  explicit TimesReader(std::string path) : path_(std::move(path)) {}
+  ~TimesReader();
+  TimesReader(const TimesReader&) = delete;
+  TimesReader& operator=(const TimesReader&) = delete;
+
+  // Maps the file, or maps it again if it is another one or of another size than before. Cheap when nothing
+  // changed.
+  void refresh() noexcept;
+  bool mapped() const noexcept { return times_ != nullptr; }
+  // Times of a frame, counted from 0 over the run; zeros if it was not sent or lies beyond the file.
+  SendTimes at(std::uint64_t frame) const noexcept {
+    if (frame >= frames_) return {};
+    return {std::atomic_ref(times_[frame].first).load(std::memory_order_acquire),
+            std::atomic_ref(times_[frame].last).load(std::memory_order_acquire)};
+  }
+
+ private:
+  void unmap() noexcept;
+  std::string path_;
+  SendTimes* times_ = nullptr;
+  std::uint64_t frames_ = 0;
+  std::uint64_t device_ = 0, inode_ = 0;
+};
+
+}  // namespace nanet::readout
