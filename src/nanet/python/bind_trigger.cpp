@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// nanet._core.Trigger and nanet._core.Replay: options in as one flat dictionary, counts out as the JSON says them.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/trigger/replay.hpp"
+#include "nanet/trigger/trigger.hpp"
+
+namespace nb = nanobind;
+using namespace nanet;
+
+namespace {
+
+template <class T>
+T get(const nb::dict& options, const char* key, T fallback) {
+  if (!options.contains(key)) return fallback;
+  try {
+    return nb::cast<T>(options[key]);
+  } catch (const nb::cast_error&) {
+    throw std::invalid_argument(std::string(key) + " = " + nb::cast<std::string>(nb::str(options[key])) + " is of the wrong type");
+  }
+}
+
+Nanoseconds microseconds(const nb::dict& options, const char* key, double fallback_us) {
+  return static_cast<Nanoseconds>(get<double>(options, key, fallback_us) * 1e3);
+}
+
+card::ClopOptions clop_options(const nb::dict& o) {
+  card::ClopOptions c;
+  if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty()) c.listen = card::parse_endpoints(listen);
+  if (const auto send = get<std::string>(o, "send", ""); !send.empty()) c.destinations = card::parse_endpoints(send);
+  const auto gather = get<std::string>(o, "gather", "frame");
+  if (gather != "frame" && gather != "packets") throw std::invalid_argument("gather = " + gather + " must be frame or packets");
+  c.gather = gather == "frame" ? contract::Gather::frame : contract::Gather::packets;
+  c.packets = get<std::uint32_t>(o, "packets", 1);
+  c.buffers = get<std::uint32_t>(o, "buffers", 0);
+  c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", 8192);
+  c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", 0xF));
+  c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
+  c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", wire::mgp::default_max_payload));
+  c.rules.max_frames = get<std::uint32_t>(o, "max_frames", default_max_frames);
+  c.timeout = microseconds(o, "timeout_us", 20e3);
+  c.deadline = microseconds(o, "deadline_us", 50e3);
+  c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
+  if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0)) c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
+  return c;
+}
+
+trigger::ProcessOptions process_options(const nb::dict& o) {
+  trigger::ProcessOptions p;
+  p.window_lsb = get<std::int32_t>(o, "window_lsb", trigger::default_window_lsb);
+  p.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
+  p.decision.min_hits = get<std::uint32_t>(o, "min_hits", 1);
+  p.decision.multiplicity = get<std::uint32_t>(o, "multiplicity", 24);
+  p.decision.saturated_mm = static_cast<float>(get<double>(o, "saturated_mm", 185.0));
+  p.decision.small_mm = static_cast<float>(get<double>(o, "small_mm", 180.0));
+  p.decision.chi2_cut = static_cast<float>(get<double>(o, "chi2_cut", 3.0));
+  return p;
+}
+
+rich::Parameters parameters(const nb::dict& o) {
+  rich::Parameters out;
+  if (!o.contains("parameters")) return out;
+  for (const auto& [key, value] : nb::cast<nb::dict>(o["parameters"])) out[nb::cast<std::string>(key)] = nb::cast<double>(value);
+  return out;
+}
+
+template <std::size_t N, class Names>
+nb::dict by_name(const std::array<std::uint64_t, N>& counts, Names name) {
+  nb::dict d;
+  for (std::size_t i = 0; i < N; ++i) d[nb::str(std::string(name(i)).c_str())] = counts[i];
+  return d;
+}
+
+nb::dict latency(const trigger::Book& book) {
+  nb::dict out;
+  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    nb::dict d;
+    const auto us = [&](double p) { return h.percentile(p) * 1e-3; };
+    d["p50"] = us(0.5);
+    d["p90"] = us(0.9);
+    d["p99"] = us(0.99);
+    d["p99_9"] = us(0.999);
+    d["p99_99"] = us(0.9999);
+    d["max"] = static_cast<double>(h.max()) * 1e-3;
+    d["n"] = h.count();
+    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] = d;
+  }
+  return out;
+}
+
+nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed) {
+  nb::dict d;
+#define NANET_COUNT(name) d[#name] = a.name
+  NANET_COUNT(packets_in);
+  NANET_COUNT(packets_used);
+  NANET_COUNT(burst_markers);
+  NANET_COUNT(bytes_in);
+  NANET_COUNT(events_in);
+  NANET_COUNT(events_built);
+  NANET_COUNT(hits_in);
+  NANET_COUNT(rings);
+  NANET_COUNT(primitives_out);
+  NANET_COUNT(below_min_hits);
+  NANET_COUNT(mtp_overflow);
+  NANET_COUNT(in_late_frames);
+  NANET_COUNT(frames_in);
+  NANET_COUNT(frames_out);
+  NANET_COUNT(frames_answered);
+  NANET_COUNT(frames_late);
+  NANET_COUNT(frames_skipped);
+  NANET_COUNT(frames_incomplete);
+  NANET_COUNT(frames_overrun);
+  NANET_COUNT(duplicate_hits);
+  NANET_COUNT(split_at_frame_edge);
+  NANET_COUNT(bursts);
+  NANET_COUNT(answers_after_deadline);
+  NANET_COUNT(send_errors);
+  NANET_COUNT(bad_descriptors);
+  NANET_COUNT(events_dropped);
+  NANET_COUNT(account_checks);
+  NANET_COUNT(account_violations);
+#undef NANET_COUNT
+  d["bad_packets"] = by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
+  d["lost"] = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
+  d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
+  d["account_closes"] = a.closes();
+  d["elapsed_s"] = elapsed;
+  d["events_per_s"] = elapsed > 0 ? static_cast<double>(a.events_built) / elapsed : 0.0;
+  d["latency_us"] = latency(book);
+  return d;
+}
+
+// Copies a column into an array that owns its memory.
+template <class T>
+nb::object column(std::vector<T> values, std::initializer_list<std::size_t> shape = {}) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  std::vector<std::size_t> dims(shape);
+  if (dims.empty()) dims.push_back(kept->size());
+  return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), dims.size(), dims.data(), owner));
+}
+
+template <class Array>
+std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physics, Array trigger::Physics::*member) {
+  std::vector<std::uint64_t> total((physics.front()->*member).size());
+  for (const auto* p : physics)
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += (p->*member)[i];
+  return total;
+}
+
+nb::dict monitor(const std::vector<const trigger::Physics*>& physics) {
+  using trigger::Physics;
+  nb::dict d;
+  d["hits_per_event"] = column(sum(physics, &Physics::hits_per_event));
+  d["rings_per_event"] = column(sum(physics, &Physics::rings_per_event));
+  d["radius"] = column(sum(physics, &Physics::radius));
+  d["centre"] = column(sum(physics, &Physics::centre), {Physics::centre_bins, Physics::centre_bins});
+  d["pm_occupancy"] = column(sum(physics, &Physics::occupancy));
+  std::uint64_t sampled = 0;
+  nb::list events;
+  for (const auto* p : physics) {
+    sampled += p->sampled_events;
+    for (const auto& e : p->events()) {
+      nb::dict event;
+      event["frame"] = e.frame;
+      event["time_lsb"] = e.time;
+      event["primitive"] = e.primitive;
+      event["pm"] = column(std::vector<std::uint16_t>(e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
+      std::vector<float> rings;
+      for (unsigned i = 0; i < e.rings.count; ++i) {
+        const auto& r = e.rings.ring[i];
+        for (float v : {r.x, r.y, r.r, r.chi2_ndf, static_cast<float>(r.hits)}) rings.push_back(v);
+      }
+      event["rings"] = column(std::move(rings), {e.rings.count, 5});
+      events.append(event);
+    }
+  }
+  d["sampled_events"] = sampled;
+  d["events"] = events;
+  return d;
+}
+
+nb::dict histograms(const trigger::Book& book) {
+  nb::dict out;
+  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    std::vector<double> edges;
+    std::vector<std::uint64_t> counts;
+    for (std::size_t i = 0; i < trigger::Histogram::bins; ++i)
+      if (const auto n = h.in_bin(i)) {
+        edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) * 1e-3);
+        counts.push_back(n);
+      }
+    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] = nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
+  }
+  return out;
+}
+
+// The options that a result repeats, and the Trigger they belong to.
+struct PyTrigger {
+  explicit PyTrigger(const nb::dict& o)
+      : real_time(get<bool>(o, "real_time", false)),
+        timeout_us(get<double>(o, "timeout_us", 20e3)),
+        deadline_us(get<double>(o, "deadline_us", 50e3)),
+        core([&] {
+          trigger::TriggerOptions t;
+          t.card = get<std::string>(o, "card", "socket");
+          t.clop = clop_options(o);
+          if (t.clop.gather == contract::Gather::packets && t.clop.buffers == 0) t.clop.buffers = 256;
+          t.algorithm = get<std::string>(o, "algorithm", "math");
+          t.parameters = parameters(o);
+          t.process = process_options(o);
+          t.threads = get<unsigned>(o, "threads", 1);
+          t.pin = get<std::vector<int>>(o, "pin", {});
+          t.busy = get<bool>(o, "busy", false);
+          t.keep_bad = get<std::string>(o, "keep_bad", "");
+          algorithm = t.algorithm;
+          threads = t.threads;
+          gather = t.clop.gather == contract::Gather::frame ? "frame" : "packets";
+          return t;
+        }()) {}
+
+  nb::dict snapshot() const {
+    nb::dict d = account_dict(core.account(), core.book(), core.elapsed_s());
+    d["real_time"] = real_time;
+    d["timeout_us"] = timeout_us;
+    d["deadline_us"] = deadline_us;
+    d["device"] = "cpu";
+    d["algorithm"] = algorithm;
+    d["threads"] = threads;
+    d["gather"] = gather;
+    d["buffers"] = core.buffers();
+    d["card"] = std::string(core.card_name());
+    d["event_overrun"] = core.event_overrun();
+    d["running"] = core.running();
+    if (const auto trouble = core.trouble(); !core.running() && !trouble.empty()) d["trouble"] = trouble;
+    return d;
+  }
+
+  bool real_time;
+  double timeout_us, deadline_us;
+  std::string algorithm, gather;
+  unsigned threads = 1;
+  trigger::Trigger core;
+};
+
+struct PyReplay {
+  explicit PyReplay(const nb::dict& o)
+      : core([&] {
+          trigger::ReplayOptions r;
+          r.pcap = get<std::string>(o, "pcap", "");
+          r.mtp = get<std::string>(o, "mtp", "");
+          r.rings = get<bool>(o, "rings", false);
+          r.port = static_cast<std::uint16_t>(get<unsigned>(o, "port", wire::mgp::default_port));
+          nb::dict without_sockets(o);
+          r.clop = clop_options(without_sockets);
+          r.clop.listen.clear();
+          r.clop.destinations.clear();
+          r.algorithm = get<std::string>(o, "algorithm", "math");
+          r.parameters = parameters(o);
+          r.process = process_options(o);
+          r.threads = get<unsigned>(o, "threads", 1);
+          r.pin = get<std::vector<int>>(o, "pin", {});
+          r.keep_bad = get<std::string>(o, "keep_bad", "");
+          algorithm = r.algorithm;
+          threads = r.threads;
+          return r;
+        }()) {}
+
+  nb::dict snapshot() const {
+    nb::dict d = account_dict(core.account(), core.book(), core.elapsed_s());
+    d["real_time"] = false;
+    d["timeout_us"] = nb::none();  // a replay has no clock
+    d["deadline_us"] = nb::none();
+    d["device"] = "cpu";
+    d["algorithm"] = algorithm;
+    d["threads"] = threads;
+    d["card"] = "replay";
+    d["progress"] = core.progress();
+    d["truncated"] = core.truncated();
+    return d;
+  }
+  nb::dict take_rings() {
+    trigger::RingColumns c;
+    {
+      nb::gil_scoped_release release;
+      c = core.take_rings();
+    }
+    nb::dict d;
+    d["burst"] = column(std::move(c.burst));
+    d["event"] = column(std::move(c.event));
+    d["timestamp"] = column(std::move(c.timestamp));
+    d["fine_time"] = column(std::move(c.fine_time));
+    d["ring"] = column(std::move(c.ring));
+    d["n_rings"] = column(std::move(c.n_rings));
+    d["x"] = column(std::move(c.x));
+    d["y"] = column(std::move(c.y));
+    d["r"] = column(std::move(c.r));
+    d["n_hits"] = column(std::move(c.n_hits));
+    d["chi2_ndf"] = column(std::move(c.chi2_ndf));
+    d["event_hits"] = column(std::move(c.event_hits));
+    d["primitive"] = column(std::move(c.primitive));
+    return d;
+  }
+
+  std::string algorithm;
+  unsigned threads = 1;
+  trigger::Replay core;
+};
+
+}  // namespace
+
+void bind_trigger(nb::module_& m) {
+  nb::class_<PyTrigger>(m, "Trigger", "The trigger processor; options as a flat dictionary (docs/configuration.md).")
+      .def(nb::init<nb::dict>())
+      .def("start", [](PyTrigger& t) { t.core.start(); })
+      .def("request_stop", [](PyTrigger& t) { t.core.request_stop(); })
+      .def("join", [](PyTrigger& t, double timeout_s) { return t.core.join(timeout_s); }, nb::call_guard<nb::gil_scoped_release>(),
+           nb::arg("timeout_s"))
+      .def("snapshot", &PyTrigger::snapshot)
+      .def("result", &PyTrigger::snapshot)
+      .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics()); })
+      .def("histograms", [](const PyTrigger& t) { return histograms(t.core.book()); })
+      .def_prop_ro("listening", [](const PyTrigger& t) {
+        std::vector<std::string> out;
+        for (const auto& e : t.core.listening()) out.push_back(card::to_string(e));
+        return out;
+      });
+  nb::class_<PyReplay>(m, "Replay", "Recorded traffic through the trigger; options as for Trigger, and pcap, mtp, rings.")
+      .def(nb::init<nb::dict>())
+      .def("run", [](PyReplay& r) { r.core.run(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def("request_stop", [](PyReplay& r) { r.core.request_stop(); })
+      .def("snapshot", &PyReplay::snapshot)
+      .def("result", &PyReplay::snapshot)
+      .def("take_rings", &PyReplay::take_rings)
+      .def("rings", &PyReplay::take_rings)
+      .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics()); })
+      .def("histograms", [](const PyReplay& r) { return histograms(r.core.book()); });
+}
