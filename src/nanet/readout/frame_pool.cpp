@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace nanet::readout {
+namespace {
+
+constexpr Frame one_burst = 1u << 24;  // longer than any pool: its truth is of burst 0
+
+}  // namespace
 
 FramePool::FramePool(const rich::GeneratorOptions& generator, const PackOptions& pack, std::uint32_t frames,
                      bool keep_truth)
@@ -34,7 +39,7 @@ FramePool::FramePool(const rich::GeneratorOptions& generator, const PackOptions&
     const auto& events = source.events();
     for (const std::uint32_t index : packed.truth) events_[f] += events[index].distinct_hits > 0;
     if (keep_truth)
-      for (const std::uint32_t index : packed.truth) truth_.push_back(events[index]);
+      for (const std::uint32_t index : packed.truth) truth_.append(events[index], one_burst);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nanet/readout/packer.hpp"
+#include "nanet/readout/truth.hpp"
 
 namespace nanet::readout {
 
@@ -23,7 +24,7 @@ class FramePool {
     std::uint32_t fragments = 0, hits = 0;
   };
 
-  // Generates `frames` (>= 1) frames. `keep_truth`: keep the physics events for truth().
+  // Generates `frames` (>= 1) frames. `keep_truth`: fill truth() with their events.
   FramePool(const rich::GeneratorOptions& generator, const PackOptions& pack, std::uint32_t frames,
             bool keep_truth);
 
@@ -40,7 +41,7 @@ class FramePool {
   std::byte* bytes(unsigned stream, const Slot& slot) { return streams_[stream].bytes.data() + slot.offset; }
   // Physics events of the frame that left at least one hit: what is sent.
   std::uint32_t events(std::uint32_t frame) const { return events_[frame]; }
-  const std::vector<rich::TrueEvent>& truth() const { return truth_; }
+  const TruthColumns& truth() const { return truth_; }
 
  private:
   struct Stream {
@@ -52,7 +53,7 @@ class FramePool {
   std::uint32_t frames_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> events_;
-  std::vector<rich::TrueEvent> truth_;
+  TruthColumns truth_;
 };
 
 }  // namespace nanet::readout

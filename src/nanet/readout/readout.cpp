@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "nanet/readout/capture.hpp"
+
 namespace nanet::readout {
 namespace {
 
@@ -19,7 +21,7 @@ Nanoseconds to_ns(double seconds) {
   return static_cast<Nanoseconds>(seconds * 1e9);
 }
 
-void check(const ReadoutOptions& o) {
+void check_options(const ReadoutOptions& o) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
   if (o.destinations.empty()) refuse("to: no destination is given; give HOST:PORT[,HOST:PORT...]");
   if (!(o.speed >= 0))
@@ -33,7 +35,9 @@ void check(const ReadoutOptions& o) {
   if (o.burst_frames < 1 || o.burst_frames > 1u << 24)
     refuse("burst_frames = " + std::to_string(o.burst_frames) +
            ": give 1 to 16777216 (a frame number has 24 bits)");
-  if (o.pool_frames < 1) refuse("pool_frames = 0: give at least 1");
+  if (o.pool_frames < 1 || o.pool_frames > 1u << 20)
+    refuse("pool_frames = " + std::to_string(o.pool_frames) + ": give 1 to 1048576");
+  if (o.pcap.empty()) check(o.generator, o.pack, o.burst_frames);
   if (!o.times.empty() && o.pcap.empty() && (o.duration_s <= 0 || o.speed == 0) && o.events == 0 &&
       o.bursts == 0)
     refuse("times = '" + o.times +
@@ -43,7 +47,7 @@ void check(const ReadoutOptions& o) {
 }  // namespace
 
 Readout::Readout(const ReadoutOptions& options)
-    : options_((check(options), options)),
+    : options_((check_options(options), options)),
       schedule_(options.speed, options.burst_frames, options.burst_gap_s * 1e9),
       faults_(options.faults, options.pcap.empty() ? (options.pack.merged ? 1u : max_boards)
                                                    : static_cast<unsigned>(options.destinations.size())) {

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// nanet._core.Readout and nanet._core.L0tp: the emulated neighbours, each with a thread of its own.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "nanet/l0tp/l0tp.hpp"
+#include "nanet/readout/readout.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace nanet;
+
+using U16 = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using U32 = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using U8 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Values of `options` by name; a name that is never asked for is an error, so that a misspelt one shows.
+class Options {
+ public:
+  explicit Options(nb::dict options) : options_(std::move(options)) {}
+  template <class T>
+  void take(const char* key, T& value) {
+    if (!options_.contains(key)) return;
+    ++taken_;
+    known_.emplace_back(key);
+    value = nb::cast<T>(options_[key]);
+  }
+  void finish() const {
+    if (taken_ == options_.size()) return;
+    for (const auto& [key, value] : options_) {
+      const auto name = nb::cast<std::string>(key);
+      if (std::find(known_.begin(), known_.end(), name) == known_.end())
+        throw nb::type_error(("unknown option: " + name).c_str());
+    }
+  }
+
+ private:
+  nb::dict options_;
+  std::vector<std::string> known_;
+  std::size_t taken_ = 0;
+};
+
+// A core error as the Python exception that nanet.errors.starting() turns into one sentence and exit
+// status 2.
+[[noreturn]] void raise_os_error(const std::system_error& error) {
+  PyErr_SetString(PyExc_OSError, error.what());
+  throw nb::python_error();
+}
+template <class Make>
+auto guarded(Make&& make) {
+  try {
+    const nb::gil_scoped_release released;
+    return make();
+  } catch (const std::system_error& error) {
+    raise_os_error(error);
+  } catch (const std::invalid_argument&) {
+    throw;                                     // a ValueError
+  } catch (const std::runtime_error& error) {  // a file that is not what it should be
+    throw nb::value_error(error.what());
+  }
+}
+
+nb::dict histogram_dict(const trigger::Histogram& h) {
+  nb::dict d;
+  const auto us = [&](double p) { return h.percentile(p) / 1e3; };
+  d["p50"] = us(0.5);
+  d["p90"] = us(0.9);
+  d["p99"] = us(0.99);
+  d["p99_9"] = us(0.999);
+  d["p99_99"] = us(0.9999);
+  d["max"] = static_cast<double>(h.max()) / 1e3;
+  d["n"] = h.count();
+  return d;
+}
+
+// A column as a numpy array that owns a copy of it.
+template <class T>
+nb::object column(const std::vector<T>& values) {
+  auto* copy = new std::vector<T>(values);
+  const nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(copy->data(), {copy->size()}, owner));
+}
+
+readout::ReadoutOptions readout_options(const nb::dict& given) {
+  readout::ReadoutOptions o;
+  Options options(given);
+  std::string to = "127.0.0.1:58913", fault;
+  options.take("to", to);
+  options.take("rate", o.generator.rate);
+  options.take("noise", o.generator.noise);
+  options.take("rings", o.generator.rings);
+  options.take("seed", o.generator.seed);
+  options.take("merged", o.pack.merged);
+  options.take("fixed", o.pack.fixed);
+  options.take("pad", o.pack.pad);
+  options.take("max_payload", o.pack.max_payload);
+  options.take("pool_frames", o.pool_frames);
+  options.take("keep_truth", o.keep_truth);
+  options.take("pcap", o.pcap);
+  options.take("pcap_port", o.pcap_port);
+  options.take("speed", o.speed);
+  options.take("duration", o.duration_s);
+  options.take("events", o.events);
+  options.take("bursts", o.bursts);
+  options.take("burst_frames", o.burst_frames);
+  options.take("burst_gap", o.burst_gap_s);
+  options.take("first_burst", o.first_burst);
+  options.take("fault", fault);
+  o.faults.seed = o.generator.seed;
+  options.take("fault_seed", o.faults.seed);
+  options.take("fault_markers", o.faults.markers);
+  options.take("delay_frames", o.faults.delay_frames);
+  options.take("times", o.times);
+  options.take("segmentation", o.segmentation);
+  options.take("spin", o.spin);
+  options.take("batch_us", o.batch_us);
+  options.finish();
+  o.destinations = card::parse_endpoints(to);
+  readout::parse_faults(fault, o.faults);
+  return o;
+}
+
+nb::dict readout_snapshot(const readout::Readout& readout) {
+  const readout::ReadoutCounters& c = readout.counters();
+  nb::dict d, faults, errors;
+  const std::uint64_t packets = readout.packets();
+  const double elapsed = static_cast<double>(c.elapsed_ns) * 1e-9;
+  const auto rate = [&](std::uint64_t n) { return elapsed > 0 ? static_cast<double>(n) / elapsed : 0.0; };
+  d["packets_sent"] = packets;
+  d["events_sent"] = std::uint64_t{c.events};
+  d["fragments_sent"] = std::uint64_t{c.fragments};
+  d["bytes_sent"] = readout.bytes();
+  d["frames_sent"] = std::uint64_t{c.frames};
+  d["bursts"] = std::uint64_t{c.bursts};
+  for (std::size_t i = 0; i < readout::fault_count; ++i)
+    faults[std::string(readout::name(static_cast<readout::Fault>(i))).c_str()] = std::uint64_t{c.faults[i]};
+  d["faults"] = faults;
+  for (std::size_t i = 0; i < readout::send_error_count; ++i) {
+    const auto error = static_cast<readout::SendError>(i);
+    if (const std::uint64_t n = readout.errors(error)) errors[std::string(readout::name(error)).c_str()] = n;
+  }
+  d["send_errors"] = errors;
+  d["elapsed_s"] = elapsed;
+  d["packets_per_s"] = rate(packets);
+  d["events_per_s"] = rate(c.events);
+  d["behind_max_us"] = static_cast<double>(c.behind_max_ns) * 1e-3;
+  d["segmentation"] = readout.segmenting();
+  d["messages"] = readout.messages();
+  if (!readout.options().pcap.empty()) d["not_mgp"] = std::uint64_t{c.skipped_records};
+  return d;
+}
+
+nb::dict readout_truth(const readout::Readout& readout) {
+  if (readout.pool() == nullptr || !readout.options().keep_truth)
+    throw nb::value_error("no truth was kept: set keep_truth, and send generated events");
+  const readout::TruthColumns& t = readout.pool()->truth();
+  nb::dict d;
+  d["burst"] = column(t.burst);
+  d["timestamp"] = column(t.timestamp);
+  d["fine_time"] = column(t.fine_time);
+  d["event"] = column(t.event);
+  d["ring"] = column(t.ring);
+  d["x"] = column(t.x);
+  d["y"] = column(t.y);
+  d["r"] = column(t.r);
+  d["particle"] = column(t.particle);
+  d["momentum"] = column(t.momentum);
+  d["n_hits"] = column(t.n_hits);
+  d["event_hits"] = column(t.event_hits);
+  return d;
+}
+
+l0tp::L0tpOptions l0tp_options(const nb::dict& given) {
+  l0tp::L0tpOptions o;
+  Options options(given);
+  std::string listen = card::to_string(o.listen);
+  nb::object truth = nb::none();
+  options.take("listen", listen);
+  options.take("buffer_bytes", o.buffer_bytes);
+  options.take("kernel_stamps", o.kernel_stamps);
+  options.take("busy", o.busy);
+  options.take("duration", o.duration_s);
+  options.take("idle", o.idle_s);
+  options.take("times", o.times);
+  options.take("burst_frames", o.burst_frames);
+  options.take("truth", truth);
+  options.finish();
+  o.listen = card::parse_endpoint(listen);
+  if (!truth.is_none()) {
+    const auto columns = nb::cast<nb::dict>(truth);
+    const auto burst = nb::cast<U16>(columns["burst"]);
+    const auto timestamp = nb::cast<U32>(columns["timestamp"]);
+    const auto fine = nb::cast<U8>(columns["fine_time"]);
+    const auto period = nb::cast<std::uint32_t>(columns["period"]);
+    o.truth = std::make_shared<l0tp::TruthTable>(std::span(burst.data(), burst.size()),
+                                                 std::span(timestamp.data(), timestamp.size()),
+                                                 std::span(fine.data(), fine.size()), period);
+  }
+  return o;
+}
+
+nb::dict l0tp_snapshot(const l0tp::L0tp& l0tp) {
+  const l0tp::L0tpCounters& c = l0tp.check().counters();
+  nb::dict d, latency, bad, unpaired, unexpected;
+  const auto put = [&](const char* key, std::uint64_t n) { d[key] = n; };
+  put("packets", c.packets);
+  put("bytes", c.bytes);
+  put("frames", c.frames);
+  put("frames_missing", c.frames_missing);
+  put("frames_late", c.frames_late);
+  put("bursts", c.bursts);
+  put("duplicates", c.duplicates);
+  put("out_of_order", c.out_of_order);
+  put("primitives", c.primitives);
+  put("calibration", c.calibration);
+  const bool truth = l0tp.options().truth != nullptr;
+  d["primitives_expected"] = truth ? nb::cast(std::uint64_t{c.expected}) : nb::none();
+  d["primitives_paired"] = truth ? nb::cast(std::uint64_t{c.paired}) : nb::none();
+  for (std::size_t i = 0; i < c.unpaired.size(); ++i)
+    unpaired[std::string(l0tp::name(static_cast<l0tp::Unpaired>(i))).c_str()] = std::uint64_t{c.unpaired[i]};
+  for (std::size_t i = 0; i < c.unexpected.size(); ++i)
+    unexpected[std::string(l0tp::name(static_cast<l0tp::Unexpected>(i))).c_str()] =
+        std::uint64_t{c.unexpected[i]};
+  d["unpaired"] = unpaired;
+  d["unexpected"] = unexpected;
+  for (std::size_t i = 0; i < c.bad.size(); ++i)
+    bad[std::string(wire::mtp::name(static_cast<wire::mtp::Refusal>(i))).c_str()] = std::uint64_t{c.bad[i]};
+  d["bad_packets"] = bad;
+  put("socket_overflow", c.socket_overflow);
+  nb::list rings;
+  for (const auto& n : c.rings) rings.append(std::uint64_t{n});
+  d["rings"] = rings;
+  latency["from_first"] = histogram_dict(l0tp.check().from_first());
+  latency["from_last"] = histogram_dict(l0tp.check().from_last());
+  d["latency_us"] = latency;
+  put("latency_unknown", c.latency_unknown);
+  d["stamps"] = l0tp.options().kernel_stamps ? "kernel" : "after recvmmsg";
+  d["elapsed_s"] = l0tp.elapsed_s();
+  d["buffer_bytes"] = l0tp.buffer_granted();
+  return d;
+}
+
+// (upper edges in us, counts) of the bins that hold something: for plots.
+nb::tuple histogram_bins(const trigger::Histogram& h) {
+  std::vector<double> edges;
+  std::vector<std::uint64_t> counts;
+  for (std::size_t i = 0; i < trigger::Histogram::bins; ++i) {
+    if (const std::uint64_t count = h.in_bin(i)) {
+      edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) / 1e3);
+      counts.push_back(count);
+    }
+  }
+  return nb::make_tuple(column(edges), column(counts));
+}
+
+// True when the program's thread has ended; raises what it died of. `timeout` in seconds; none: as long as it
+// takes.
+template <class Program>
+bool join(Program& program, std::optional<double> timeout) {
+  using namespace std::chrono;
+  const auto end =
+      steady_clock::now() + duration_cast<steady_clock::duration>(duration<double>(timeout.value_or(0)));
+  while (timeout && program.running()) {
+    const auto left = end - steady_clock::now();
+    if (left <= steady_clock::duration::zero()) return false;
+    std::this_thread::sleep_for(std::min<steady_clock::duration>(left, 2ms));
+  }
+  program.join();
+  return true;
+}
+
+// Options as one dictionary, as keywords, or both.
+nb::dict merged(const nb::object& options, const nb::kwargs& keywords) {
+  nb::dict all;
+  if (!options.is_none()) all.update(nb::cast<nb::dict>(options));
+  all.update(keywords);
+  return all;
+}
+
+}  // namespace
+
+void bind_neighbours(nb::module_& m) {
+  nb::class_<readout::Readout>(
+      m, "Readout",
+      "The emulated boards. Options as a dictionary or keywords; ValueError and OSError say in a "
+      "sentence what is wrong with them.")
+      .def(
+          "__init__",
+          [](readout::Readout* self, const nb::object& given, const nb::kwargs& keywords) {
+            const readout::ReadoutOptions options = readout_options(merged(given, keywords));
+            guarded([&] { return new (self) readout::Readout(options); });
+          },
+          "options"_a = nb::none(), "keywords"_a)
+      .def("start", &readout::Readout::start, "Starts the sending thread.")
+      .def("request_stop", &readout::Readout::request_stop, "Ends after the frames at hand, and EOB.")
+      .def_prop_ro("running", &readout::Readout::running)
+      .def_prop_ro("frames_planned",
+                   [](const readout::Readout& self) -> nb::object {
+                     if (self.frames_planned() == UINT64_MAX) return nb::none();
+                     return nb::cast(self.frames_planned());
+                   })
+      .def("join", &join<readout::Readout>, "timeout"_a = nb::none(),
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Waits for the thread, at most so many seconds; True when it has ended. Raises what it died of.")
+      .def("snapshot", &readout_snapshot, "What has been sent so far: the keys of the JSON.")
+      .def("result", &readout_snapshot, "The same, once it has ended.")
+      .def("truth", &readout_truth, "Columns of the pool's truth (keep_truth), particle as a number.");
+
+  nb::class_<l0tp::L0tp>(
+      m, "L0tp",
+      "The emulated L0 trigger processor. Options as a dictionary or keywords; ValueError and OSError say "
+      "in a sentence what is wrong.")
+      .def(
+          "__init__",
+          [](l0tp::L0tp* self, const nb::object& given, const nb::kwargs& keywords) {
+            const l0tp::L0tpOptions options = l0tp_options(merged(given, keywords));
+            guarded([&] { return new (self) l0tp::L0tp(options); });
+          },
+          "options"_a = nb::none(), "keywords"_a)
+      .def("start", &l0tp::L0tp::start, "Starts the receiving thread.")
+      .def("request_stop", &l0tp::L0tp::request_stop)
+      .def_prop_ro("running", &l0tp::L0tp::running)
+      .def_prop_ro(
+          "endpoint", [](const l0tp::L0tp& self) { return card::to_string(self.endpoint()); },
+          "HOST:PORT it listens on.")
+      .def("join", &join<l0tp::L0tp>, "timeout"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
+           "Waits for the thread, at most so many seconds; True when it has ended.")
+      .def("snapshot", &l0tp_snapshot, "What has come so far: the keys of the JSON.")
+      .def("result", &l0tp_snapshot, "The same, once it has ended.")
+      .def(
+          "histograms",
+          [](const l0tp::L0tp& self) {
+            nb::dict d;
+            d["from_first"] = histogram_bins(self.check().from_first());
+            d["from_last"] = histogram_bins(self.check().from_last());
+            return d;
+          },
+          "Latency histograms: name -> (upper edges in us, counts) of the bins that hold something.");
+}
