@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """pcapng captures turned into classic pcap, which is what the core reads.
 
-dpkt reads the interface blocks. Packet blocks are taken apart here: dpkt's reader keeps neither the length on the wire
-(by which cut-off frames are told) nor nanoseconds, and knows one interface only.
+dpkt reads the interface blocks. Packet blocks are taken apart here: dpkt's reader keeps neither the length on
+the wire (by which cut-off frames are told) nor nanoseconds, and knows one interface only.
 """
 
 from __future__ import annotations
