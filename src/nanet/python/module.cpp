@@ -2,12 +2,14 @@
 // nanet._core, the Python extension module: each layer binds itself in bind_<layer>.cpp.
 #include <nanobind/nanobind.h>
 
+void bind_bench(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_trigger(nanobind::module_& m);
 void bind_wire(nanobind::module_& m);
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of nanet";
+  bind_bench(m);
   bind_neighbours(m);
   bind_trigger(m);
   bind_wire(m);

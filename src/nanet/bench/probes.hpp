@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `nanet bench` measures with: a ping-pong client and a bare echo, receivers of equal load (a bare recvmmsg loop, and the
+// card alone), the historic bandwidth curve, the memory-copy rate. What each figure means is said in docs/benchmarks.md.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/trigger/histogram.hpp"
+#include "nanet/wire/ethernet.hpp"
+
+namespace nanet::bench {
+
+struct PingOptions {
+  wire::Endpoint to;
+  std::uint64_t samples = 200'000;
+  std::uint64_t warm_up = 2'000;
+  unsigned events = 16;   // per packet, fixed slots: 16 + 72 x events bytes
+  unsigned packets = 1;   // per round trip, at most 16; the last carries b5
+  double gap_us = 0;      // pause between round trips
+  int cpu = -1;
+};
+struct PingResult {
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;   // no answer within a second
+  std::uint64_t wrong = 0;  // an answer, but not of the frame that was sent
+  trigger::Histogram round_trip;
+};
+// One frame of a merged stream in flight: sends its packets, spins until the MTP packet of that frame comes back.
+class Ping {
+ public:
+  Ping();  // opens the socket that answers come to
+  std::uint16_t reply_port() const noexcept { return reply_port_; }
+  // echo: the answer is whatever comes back. Otherwise it must be an MTP packet of the frame with a primitive per event.
+  void run(const PingOptions& options, bool echo, PingResult& result);
+
+ private:
+  card::Fd socket_;
+  std::uint16_t reply_port_ = 0;
+};
+
+// Sends every datagram back to where it came from, spinning: what the host itself takes for a round trip.
+class Echo {
+ public:
+  explicit Echo(int cpu = -1);
+  std::uint16_t port() const noexcept { return port_; }
+
+ private:
+  card::Fd socket_;
+  std::uint16_t port_ = 0;
+  std::jthread thread_;
+};
+
+enum class ReceiverKind : std::uint8_t { recvmmsg, recvmmsg_gro, card };
+struct ReceiveResult {
+  std::uint64_t packets = 0, bytes = 0, overflow = 0;
+  double cpu_s = 0, elapsed_s = 0;
+};
+// Receives in the calling thread until half a second of silence: what a packet costs in CPU time. The card kind is the whole
+// receive path of the socket card in gather mode frame (validation, placement, events) with a consumer that returns buffers.
+class ReceiveProbe {
+ public:
+  explicit ReceiveProbe(ReceiverKind kind);
+  ~ReceiveProbe();
+  std::uint16_t port() const noexcept { return port_; }
+  ReceiveResult run();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  std::uint16_t port_ = 0;
+};
+
+// The load for every receiver: frames of four boards, every datagram padded to `payload` bytes, at a set rate.
+struct BlastOptions {
+  wire::Endpoint to;
+  unsigned payload = 1168;
+  double seconds = 3;
+  double packets_per_s = 100e3;
+  bool segment = false;  // UDP_SEGMENT trains
+};
+std::uint64_t blast(const BlastOptions& options);  // packets sent
+
+// The historic measurement: one program registers buffers of P payloads, sends P packets, waits for the event, checks the data.
+struct BandwidthResult {
+  double bytes_per_s = 0, packets_per_s = 0;  // two buffers in flight
+  std::uint64_t buffers = 0, wrong = 0, lost = 0;  // wrong: buffers whose bytes were not those sent
+  trigger::Histogram latency;  // before the first send -> event seen, one buffer in flight
+};
+void bandwidth(unsigned payload, unsigned packets_per_buffer, double seconds, BandwidthResult& result);
+
+// Bytes copied per second (each counted once) in blocks of `block` bytes through working sets of `total` bytes.
+double copy_rate(std::size_t block, std::size_t total, double seconds);
+
+}  // namespace nanet::bench
