@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <vector>
 
 #include "nanet/rich/generator.hpp"
@@ -26,8 +26,9 @@ struct FramePacket {
   std::uint16_t size = 0;    // of the datagram, padding included
 };
 
-// One frame of detector time: every packet of every board, boards in order, indices in order. Headers are complete but for
-// the sequence number and the burst, which are 0 here: whoever sends fills them in (see stamp()).
+// One frame of detector time: every packet of every board, boards in order, indices in order. Headers are
+// complete but for the sequence number and the burst, which are 0 here: whoever sends fills them in (see
+// stamp()).
 struct PackedFrame {
   Frame frame = 0;  // within the run of the source, counted from 0 without regard to bursts
   std::vector<FramePacket> packets;
@@ -41,17 +42,23 @@ struct PackedFrame {
 void stamp(std::byte* datagram, Frame frame, Sequence sequence, std::uint8_t burst) noexcept;
 // An SOB (16 B) or EOB (40 B) datagram of one board.
 std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noexcept;
-std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame, Sequence sequence,
-                     const wire::mgp::EobCounts& counts) noexcept;
+std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame,
+                     Sequence sequence, const wire::mgp::EobCounts& counts) noexcept;
 
 // Generates and packs frame after frame. A fragment goes to the frame of its own (board's clock) time.
 class FrameSource {
  public:
-  FrameSource(const rich::GeneratorOptions& generator, const PackOptions& pack);
+  // After max_events physics events, frames are empty.
+  FrameSource(const rich::GeneratorOptions& generator, const PackOptions& pack,
+              std::uint64_t max_events = std::numeric_limits<std::uint64_t>::max());
   ~FrameSource();
+  FrameSource(const FrameSource&) = delete;
+  FrameSource& operator=(const FrameSource&) = delete;
   void next(PackedFrame& frame);
   // The physics events of the frame last given, in order of time (truth).
   const std::vector<rich::TrueEvent>& events() const;
+  // True when all max_events and all their fragments have been given.
+  bool done() const;
 
  private:
   struct State;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface every ring algorithm stands behind. An algorithm is a value with a call operator, a pure function of one
-// event's hits, written once for CPU and GPU:
+// The interface every ring algorithm stands behind. An algorithm is a value with a call operator, a pure
+// function of one event's hits, written once for CPU and GPU:
 //
 //     struct Math {
 //       static constexpr std::string_view name = "math";
 //       struct Parameters { ... };
-//       NANET_HD Rings operator()(const EventView& event, const Point* plane) const;   // plane[pm]: common-plane position
+//       NANET_HD Rings operator()(const EventView& event, const Point* plane) const;   // plane[pm]:
+//       common-plane position
 //     };
 //
-// The trigger calls it through Reconstructor, once per batch and never per event, so an implementation may vectorise over
-// the events of the batch; it must give the very bits that the per-event operator gives.
+// The trigger calls it through Reconstructor, once per batch and never per event, so an implementation may
+// vectorise over the events of the batch; it must give the very bits that the per-event operator gives.
 #pragma once
 
 #include <map>
@@ -27,7 +28,8 @@ class Reconstructor {
  public:
   virtual ~Reconstructor() = default;
   virtual std::string_view name() const noexcept = 0;
-  // rings: batch.events entries, each written. Allocates nothing, never throws. Not shared between threads: clone() for each.
+  // rings: batch.events entries, each written. Allocates nothing, never throws. Not shared between threads:
+  // clone() for each.
   virtual void operator()(const EventBatch& batch, Rings* rings) noexcept = 0;
   virtual std::unique_ptr<Reconstructor> clone() const = 0;
 };
@@ -43,8 +45,9 @@ struct ParameterInfo {
 std::vector<std::string> algorithm_names();
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);
 
-// Throws std::invalid_argument whose text names the key, the value and what would be right (unknown algorithm or
-// parameter, value out of range).
-std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters, const Geometry& geometry);
+// Throws std::invalid_argument whose text names the key, the value and what would be right (unknown algorithm
+// or parameter, value out of range).
+std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters,
+                                                  const Geometry& geometry);
 
 }  // namespace nanet::rich

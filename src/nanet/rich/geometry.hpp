@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The photomultiplier lattice of the NA62 RICH, by rule (docs/rich.md gives the source of each number).
+// The photomultiplier lattice of the NA62 RICH, by rule (docs/detector.md gives the source of each number).
 #pragma once
 
 #include <array>

@@ -8,8 +8,9 @@
 
 namespace nanet::rich {
 
-inline constexpr unsigned max_rings = 4;      // rings kept per event
-inline constexpr float pixel_sigma_mm = 4.85f;  // one hit about its ring: PM 4.74 (18 mm pitch) + optics 1.0 in quadrature
+inline constexpr unsigned max_rings = 4;  // rings kept per event
+inline constexpr float pixel_sigma_mm =
+    4.85f;  // one hit about its ring: PM 4.74 (18 mm pitch) + optics 1.0 in quadrature
 
 // Common plane, mm.
 struct Point {

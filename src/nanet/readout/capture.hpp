@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated events as a capture: what the boards would send, bursts with their markers, in a pcap, and the
+// truth of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "nanet/readout/packer.hpp"
+#include "nanet/readout/truth.hpp"
+#include "nanet/wire/mgp.hpp"
+#include "nanet/wire/pcap.hpp"
+
+namespace nanet::readout {
+
+struct CaptureOptions {
+  rich::GeneratorOptions generator;
+  PackOptions pack;
+  std::uint64_t events = 0;
+  Frame burst_frames = default_max_frames;
+  bool truth = true, truth_hits = false;  // fill these columns
+};
+
+struct CaptureTotals {
+  std::uint64_t events = 0, fragments = 0, hits = 0, packets = 0, frames = 0, bursts = 0,
+                bytes = 0;  // bytes: UDP payload
+};
+
+// Board b sends from 127.0.0.1, port 50000 + b, to 127.0.0.1:58913. A record's time is a fixed start (so that
+// a seed gives the same file) plus the detector time at which the frame ends, which is when a board can send
+// it.
+class CaptureWriter {
+ public:
+  static constexpr std::int64_t start_ns = 1'500'000'000'000'000'000;  // of the first SOB, since the epoch
+  static constexpr std::uint16_t first_source_port = 50000;
+
+  // Throws std::system_error when the file cannot be made, std::invalid_argument for options out of range.
+  CaptureWriter(const CaptureOptions& options, const std::string& path);
+  // Writes up to `frames` frames and fills the columns with their events. False when all is written and the
+  // file closed. Throws std::system_error (disk full).
+  bool next(std::uint32_t frames);
+
+  const CaptureTotals& totals() const { return totals_; }
+  const TruthColumns& truth() const { return truth_; }
+  const HitColumns& hits() const { return hits_; }
+
+ private:
+  struct Board {
+    Sequence sequence = 0;
+    wire::mgp::EobCounts counts;
+  };
+  unsigned boards() const { return options_.pack.merged ? 1u : 4u; }
+  BoardId board_id(unsigned board) const {
+    return options_.pack.merged ? merged_board : static_cast<BoardId>(board);
+  }
+  void send(unsigned board, std::int64_t time_ns, const std::byte* datagram, std::size_t size);
+  void begin_burst(std::int64_t time_ns);
+  void end_burst(std::int64_t time_ns, Frame last);
+
+  CaptureOptions options_;
+  FrameSource source_;
+  wire::PcapWriter pcap_;
+  PackedFrame frame_;
+  std::array<Board, 4> board_;
+  std::uint64_t burst_ = 0;
+  bool finished_ = false;
+  CaptureTotals totals_;
+  TruthColumns truth_;
+  HitColumns hits_;
+};
+
+// Throws std::invalid_argument naming the option (as on the command line), its value and what would be right.
+void check(const rich::GeneratorOptions& generator, const PackOptions& pack, Frame burst_frames);
+
+}  // namespace nanet::readout

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The truth of generated events as columns, as run.parquet and the file of --truth-hits hold them
+// (docs/formats.md).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nanet/rich/generator.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::readout {
+
+inline constexpr std::uint8_t no_ring = 255;      // ring of a ring-less event's row
+inline constexpr std::uint8_t no_particle = 255;  // likewise; else rich::Particle
+
+// Rows of run.parquet: one per ring with at least one hit, or one with ring = no_ring and zeros for what
+// Parquet has null.
+struct TruthColumns {
+  std::vector<std::uint16_t> burst;
+  std::vector<std::uint32_t> timestamp;
+  std::vector<std::uint8_t> fine_time;
+  std::vector<std::uint64_t> event;
+  std::vector<std::uint8_t> ring;
+  std::vector<float> x, y, r;
+  std::vector<std::uint8_t> particle;
+  std::vector<float> momentum;
+  std::vector<std::uint8_t> n_hits;
+  std::vector<std::uint16_t> event_hits;
+
+  // `burst_frames`: frames in a burst; bursts follow each other without a gap.
+  void append(const rich::TrueEvent& event, Frame burst_frames);
+  void clear();
+};
+
+// Rows of the truth's hits: one per owner of a PM.
+struct HitColumns {
+  std::vector<std::uint64_t> event;
+  std::vector<std::uint8_t> ring;  // rich::noise_owner: noise
+  std::vector<std::uint16_t> pm;
+  std::vector<double> time;  // ns since the SOB of the event's burst, on the board's clock
+
+  void append(const rich::TrueEvent& event, Frame burst_frames);
+  void clear();
+};
+
+}  // namespace nanet::readout

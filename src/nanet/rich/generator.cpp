@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/rich/generator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "nanet/rich/pm_finder.hpp"
+#include "nanet/rich/random.hpp"
+
+namespace nanet::rich {
+namespace {
+
+// The radiator (docs/detector.md has the sources).
+constexpr double focal_mm = 17.02e3, index_neon = 1.0 + 62.8e-6, radiator_cm = 1700.0, merit_per_cm = 65.0;
+constexpr double masses[] = {0.000510999, 0.1056584, 0.1395702,
+                             0.493677};  // GeV/c^2, in the order of Particle
+// The toy's choices.
+constexpr double momentum_low = 12.0, momentum_high = 60.0, centre_sigma = 60.0, centre_x = -152.0,
+                 optics_mm = 1.0;
+constexpr double muon_share = 0.55, pion_share = 0.35;
+constexpr double ring_shares[] = {0.05, 0.45, 0.27, 0.18, 0.05};
+constexpr unsigned boards = 4;
+// Unit vectors in steps of a 256th of a turn; the rest of an angle is a short series.
+constexpr unsigned steps = 256;
+constexpr double step_angle = 6.283185307179586 / steps;
+constexpr unsigned max_photons = 1024;  // of one event: far beyond what the options can ask for
+
+struct UnitCircle {
+  std::array<double, steps> cosine, sine;
+  UnitCircle() {
+    for (unsigned i = 0; i < steps; ++i) {
+      double c = 1.0, s = 0.0, half_c = -1.0, half_s = 0.0;  // half_*: of half a turn, then a quarter, ...
+      for (unsigned bit = steps / 2; bit > 0; bit /= 2) {
+        if (i & bit) {
+          const double next = c * half_c - s * half_s;
+          s = s * half_c + c * half_s;
+          c = next;
+        }
+        const double c2 = std::sqrt(std::max(0.0, (1.0 + half_c) / 2)), s2 = std::sqrt((1.0 - half_c) / 2);
+        half_c = c2;
+        half_s = s2;
+      }
+      cosine[i] = c;
+      sine[i] = s;
+    }
+  }
+};
+
+}  // namespace
+
+double ring_radius_mm(Particle particle, double momentum) {
+  const double m = masses[static_cast<unsigned>(particle)];
+  const double cosine = std::sqrt(1.0 + m * m / (momentum * momentum)) / index_neon;  // 1 / (beta n)
+  if (cosine >= 1.0) return 0.0;
+  return focal_mm * std::sqrt(1.0 - cosine * cosine) / cosine;
+}
+
+double mean_photoelectrons(double radius_mm) {
+  const double tangent = radius_mm / focal_mm;
+  return merit_per_cm * radiator_cm * tangent * tangent / (1.0 + tangent * tangent);
+}
+
+std::string_view name(Particle particle) {
+  constexpr std::string_view names[] = {"e", "mu", "pi", "K"};
+  return names[static_cast<unsigned>(particle) & 3];
+}
+
+struct Generator::State {
+  State(const GeneratorOptions& o, const Geometry& geometry) : options(o), finder(geometry), random(o.seed) {
+    for (double& offset : board_offset) offset = random.uniform(-o.board_offset_ns, o.board_offset_ns);
+    no_noise = portable::exp(-o.noise);
+    const Point jura = geometry.disk[0], jura_common = geometry.common[0];
+    const Point saleve = geometry.disk[pm_count / 2], saleve_common = geometry.common[pm_count / 2];
+    mirror[0] = {jura.x - jura_common.x, jura.y - jura_common.y};
+    mirror[1] = {saleve.x - saleve_common.x, saleve.y - saleve_common.y};
+  }
+
+  unsigned draw_rings() {
+    if (options.rings != ring_mix) return static_cast<unsigned>(options.rings);
+    double u = random.uniform();
+    unsigned n = 0;
+    while (n < 4 && u >= ring_shares[n]) u -= ring_shares[n++];
+    return n;
+  }
+
+  TrueRing draw_ring() {
+    TrueRing ring{};
+    const double u = random.uniform();
+    ring.particle = u < muon_share                ? Particle::muon
+                    : u < muon_share + pion_share ? Particle::pion
+                                                  : Particle::electron;
+    double r = 0;
+    while (r <= 0) {  // below threshold there is no ring: draw another momentum
+      ring.momentum = static_cast<float>(random.uniform(momentum_low, momentum_high));
+      r = ring_radius_mm(ring.particle, static_cast<double>(ring.momentum));
+    }
+    ring.x = static_cast<float>(centre_x + centre_sigma * random.normal());
+    ring.y = static_cast<float>(centre_sigma * random.normal());
+    ring.r = static_cast<float>(r);
+    return ring;
+  }
+
+  // Notes a photon on PM `pm` (any value where `detected` is false), without a branch.
+  void add_hit(unsigned pm, std::uint8_t owner, bool detected) {
+    keys[photons] = (pm << 8 | owner) << 10 | photons;
+    photons += detected && photons + 1 < max_photons;
+  }
+
+  void add_photons(const TrueRing& ring, std::uint8_t owner) {
+    const double x0 = static_cast<double>(ring.x), y0 = static_cast<double>(ring.y),
+                 r = static_cast<double>(ring.r);
+    const unsigned count = random.poisson(mean_photoelectrons(r));
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint64_t word = random.bits();  // 8 bits step, 1 bit disk, 32 bits angle within the step
+      const unsigned step = static_cast<unsigned>(word >> 56), disk = (word >> 55) & 1;
+      const double a = (static_cast<double>(static_cast<std::uint32_t>(word)) * 0x1p-32 - 0.5) * step_angle;
+      const double sa = a * (1.0 - a * a * (1.0 / 6.0)), ca = 1.0 - 0.5 * a * a;  // |a| < 0.0123
+      const double c = circle.cosine[step] * ca - circle.sine[step] * sa;
+      const double s = circle.sine[step] * ca + circle.cosine[step] * sa;
+      const auto x = static_cast<float>(x0 + r * c + optics_mm * random.normal());
+      const auto y = static_cast<float>(y0 + r * s + optics_mm * random.normal());
+      const int pm = finder.find(x + mirror[disk].x, y + mirror[disk].y);
+      add_hit(static_cast<unsigned>(pm) + disk * (pm_count / 2), owner, pm != no_pm);
+    }
+  }
+
+  void draw_times(double event_ns) {
+    for (unsigned i = 0; i < photons; ++i) {
+      const unsigned board = (keys[i] >> 18) / pms_per_board;
+      times[i] = event_ns + board_offset[board] + options.hit_sigma_ns * random.normal();
+    }
+  }
+
+  // Sorts the photons by PM and owner and merges those of the same owner on one PM, keeping the earliest
+  // time.
+  void collect(TrueEvent& event) {
+    for (unsigned i = 0; i < photons; ++i) {  // keys are distinct: a key's rank is how many are smaller
+      unsigned rank = 0;
+      for (unsigned k = 0; k < photons; ++k) rank += keys[k] < keys[i];
+      sorted[rank] = keys[i];
+    }
+    event.hits.clear();
+    event.distinct_hits = 0;
+    std::uint32_t last = ~0u;
+    for (unsigned i = 0; i < photons; ++i) {
+      const std::uint32_t key = sorted[i] >> 10;
+      const double time = times[sorted[i] & (max_photons - 1)];
+      if (key == last) {
+        event.hits.back().time_ns = std::min(event.hits.back().time_ns, time);
+        continue;
+      }
+      event.distinct_hits += (key >> 8) != (last >> 8);
+      const auto owner = static_cast<std::uint8_t>(key);
+      if (owner != noise_owner && event.rings[owner].hits < 255) ++event.rings[owner].hits;
+      event.hits.push_back({static_cast<PmId>(key >> 8), owner, time});
+      last = key;
+    }
+  }
+
+  GeneratorOptions options;
+  PmFinder finder;
+  Random random;
+  UnitCircle circle;
+  Point mirror[2];
+  double board_offset[boards];
+  double clock_ns = 0;
+  std::uint64_t number = 0;
+  double no_noise;  // probability of
+  unsigned photons = 0;
+  std::array<std::uint32_t, max_photons> keys, sorted;  // PM 11 bits, owner 8 bits, index into times 10 bits
+  std::array<double, max_photons> times;
+};
+
+Generator::Generator(const GeneratorOptions& options, const Geometry& geometry)
+    : state_(new State(options, geometry)) {}
+Generator::~Generator() {
+  delete state_;
+}
+Generator::Generator(Generator&& other) noexcept : state_(other.state_) {
+  other.state_ = nullptr;
+}
+
+void Generator::next(TrueEvent& event) {
+  State& s = *state_;
+  s.clock_ns += s.random.exponential() * (1e9 / s.options.rate);
+  event.number = s.number++;
+  event.time_ns = s.clock_ns;
+  event.rings.clear();
+  s.photons = 0;
+  const unsigned rings = s.draw_rings();
+  for (unsigned i = 0; i < rings; ++i) {
+    event.rings.push_back(s.draw_ring());
+    s.add_photons(event.rings.back(), static_cast<std::uint8_t>(i));
+  }
+  const unsigned noise = s.random.poisson(s.options.noise, s.no_noise);
+  for (unsigned i = 0; i < noise; ++i) s.add_hit(s.random.below(pm_count), noise_owner, true);
+  s.draw_times(s.clock_ns);
+  s.collect(event);
+}
+
+}  // namespace nanet::rich

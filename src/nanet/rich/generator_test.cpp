@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The toy Monte Carlo: the physics' check values, the published means, and the same events from the same
+// seed.
+#include "nanet/rich/generator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "nanet/rich/pm_finder.hpp"
+#include "nanet/rich/random.hpp"
+
+namespace nanet::rich {
+namespace {
+
+TEST(Generator, RadiiAndThresholds) {
+  const double momenta[] = {15, 20, 25, 30, 35, 50};
+  const double muon[] = {148.4, 168.2, 176.7, 181.1, 183.7, 187.3};
+  const double pion[] = {106.3, 149.3, 165.4, 173.5, 178.3, 184.7};
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_NEAR(ring_radius_mm(Particle::muon, momenta[i]), muon[i], 0.06);
+    EXPECT_NEAR(ring_radius_mm(Particle::pion, momenta[i]), pion[i], 0.06);
+  }
+  EXPECT_NEAR(ring_radius_mm(Particle::electron, 60), 190.7, 0.06);
+  EXPECT_NEAR(mean_photoelectrons(190.7), 13.9, 0.05);
+  EXPECT_EQ(ring_radius_mm(Particle::muon, 9.42), 0);
+  EXPECT_GT(ring_radius_mm(Particle::muon, 9.44), 0);
+  EXPECT_EQ(ring_radius_mm(Particle::pion, 12.44), 0);
+  EXPECT_GT(ring_radius_mm(Particle::pion, 12.46), 0);
+  EXPECT_EQ(ring_radius_mm(Particle::kaon, 43.9), 0);
+  EXPECT_GT(ring_radius_mm(Particle::kaon, 44.1), 0);
+}
+
+TEST(PmFinder, NearestWithinReach) {
+  const Geometry g = Geometry::make();
+  const PmFinder finder(g);
+  Random random(2);
+  for (int i = 0; i < 20000; ++i) {
+    const auto x = static_cast<float>(random.uniform(-330, 330)),
+               y = static_cast<float>(random.uniform(-330, 330));
+    float nearest = 1e9f;
+    for (int pm = 0; pm < pm_count / 2; ++pm)
+      nearest = std::min(nearest, std::hypot(g.disk[pm].x - x, g.disk[pm].y - y));
+    const int pm = finder.find(x, y);
+    if (pm == no_pm) {
+      EXPECT_GE(nearest, PmFinder::reach_mm - 1e-4f) << x << ' ' << y;
+    } else {
+      EXPECT_NEAR(std::hypot(g.disk[pm].x - x, g.disk[pm].y - y), nearest, 0.02) << x << ' ' << y;
+      EXPECT_LE(nearest, PmFinder::reach_mm + 1e-4f);
+    }
+  }
+  for (int pm = 0; pm < pm_count / 2; ++pm) EXPECT_EQ(finder.find(g.disk[pm].x + 3, g.disk[pm].y - 3), pm);
+  EXPECT_EQ(finder.find(NAN, 0), no_pm);
+}
+
+TEST(Generator, TheMix) {
+  Generator generator({}, Geometry::make());
+  TrueEvent event;
+  constexpr int n = 40000;
+  double hits = 0, ring_hits = 0, rings = 0, last = 0, residual = 0, residual2 = 0, owned = 0, muons = 0,
+         pions = 0;
+  int with[5] = {}, noise = 0;
+  const Geometry g = Geometry::make();
+  for (int i = 0; i < n; ++i) {
+    generator.next(event);
+    EXPECT_EQ(event.number, static_cast<std::uint64_t>(i));
+    EXPECT_GT(event.time_ns, last);
+    last = event.time_ns;
+    hits += event.distinct_hits;
+    ASSERT_LE(event.rings.size(), 4u);
+    ++with[event.rings.size()];
+    unsigned counted[256] = {}, distinct = 0;
+    int before = -1, before_owner = -1;
+    for (const TrueHit& hit : event.hits) {
+      ASSERT_TRUE(hit.pm > before || (hit.pm == before && hit.owner > before_owner));
+      distinct += hit.pm != before;
+      before = hit.pm;
+      before_owner = hit.owner;
+      ++counted[hit.owner];
+      EXPECT_LT(std::fabs(hit.time_ns - event.time_ns), 1.0 + 0.3 * 7);
+      if (hit.owner == noise_owner) continue;
+      const TrueRing& ring = event.rings[hit.owner];
+      const float d = std::hypot(g.common[hit.pm].x - ring.x, g.common[hit.pm].y - ring.y) - ring.r;
+      residual += static_cast<double>(d);
+      residual2 += static_cast<double>(d) * static_cast<double>(d);
+      ++owned;
+    }
+    EXPECT_EQ(distinct, event.distinct_hits);
+    noise += static_cast<int>(counted[noise_owner]);
+    for (std::size_t r = 0; r < event.rings.size(); ++r) {
+      EXPECT_EQ(counted[r], event.rings[r].hits);
+      EXPECT_LE(event.rings[r].r, 190.75f);
+      ring_hits += event.rings[r].hits;
+      ++rings;
+      muons += event.rings[r].particle == Particle::muon;
+      pions += event.rings[r].particle == Particle::pion;
+    }
+  }
+  EXPECT_NEAR(hits / n, 19.7, 0.3);
+  EXPECT_NEAR(ring_hits / rings, 10.8, 0.15);
+  EXPECT_NEAR(last / n, 100.0, 2.0);  // ns between events at 10 MHz
+  EXPECT_NEAR(noise / double{n}, 1.0, 0.02);
+  EXPECT_NEAR(muons / rings, 0.55, 0.01);
+  EXPECT_NEAR(pions / rings, 0.35, 0.01);
+  const double share[] = {0.05, 0.45, 0.27, 0.18, 0.05};
+  for (int k = 0; k < 5; ++k) EXPECT_NEAR(with[k] / double{n}, share[k], 0.01);
+  // One hit lies 4.85 mm about its ring: PM size and optics.
+  EXPECT_NEAR(residual / owned, 0, 0.2);
+  EXPECT_NEAR(std::sqrt(residual2 / owned), 4.85, 0.1);
+}
+
+TEST(Generator, OptionsAreKept) {
+  GeneratorOptions options;
+  options.rings = 2;
+  options.noise = 0;
+  options.rate = 1e6;
+  Generator generator(options, Geometry::make());
+  TrueEvent event;
+  for (int i = 0; i < 2000; ++i) {
+    generator.next(event);
+    ASSERT_EQ(event.rings.size(), 2u);
+    for (const TrueHit& hit : event.hits) ASSERT_LT(hit.owner, 2);
+  }
+  EXPECT_NEAR(event.time_ns / 2000, 1000, 80);
+}
+
+TEST(Generator, SeedFixesEverything) {
+  GeneratorOptions other;
+  other.seed = 2;
+  const Geometry g = Geometry::make();
+  Generator a({}, g), b({}, g), c(other, g);
+  TrueEvent x, y, z;
+  int differ = 0;
+  for (int i = 0; i < 1000; ++i) {
+    a.next(x);
+    b.next(y);
+    c.next(z);
+    ASSERT_EQ(x.time_ns, y.time_ns);
+    ASSERT_EQ(x.hits.size(), y.hits.size());
+    for (std::size_t k = 0; k < x.hits.size(); ++k) {
+      ASSERT_EQ(x.hits[k].pm, y.hits[k].pm);
+      ASSERT_EQ(x.hits[k].time_ns, y.hits[k].time_ns);
+    }
+    differ += x.time_ns != z.time_ns;
+  }
+  EXPECT_EQ(differ, 1000);
+}
+
+}  // namespace
+}  // namespace nanet::rich
