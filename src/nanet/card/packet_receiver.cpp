@@ -137,6 +137,7 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
 
 void PacketReceiver::close(Nanoseconds now) noexcept {
   if (!open_) return;
+  if (options_.clock) now = options_.clock();
   const std::uint64_t n = table_.end - 1;
   const std::size_t device = n % consumers_.views.size();
   const contract::View& view = consumers_.views[device];

@@ -345,6 +345,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
 }
 
 void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept {
+  if (options_.clock) now = options_.clock();
   FrameTable::Slot& slot = table_.slot(n);
   const std::size_t device = n % devices_.size();
   const contract::View& view = devices_[device];

@@ -23,6 +23,8 @@ struct ReceiverOptions {
   std::uint8_t stream = 0;
   Nanoseconds timeout = 20'000'000;          // after a frame's first packet
   Nanoseconds burst_silence = 1'000'000'000;  // a burst ends this long after its last packet
+  // Clock of the events' times; nullptr: the stamp of the packet, or the time given, that closed the frame.
+  Nanoseconds (*clock)() noexcept = nullptr;
   // Replay: frames close when complete, at EOB or SOB, or 1024 frames on; no clock is involved.
   bool replay = false;
 };

@@ -106,7 +106,9 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   port->read_up_to.resize(port->sockets.size(), 0);
   port->overflow.resize(port->sockets.size(), 0);
   port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
-  port->stream = std::make_unique<Stream>(options, next_stream_++, *port->transmit);
+  ClopOptions timed = options;
+  timed.clock = monotonic_now;
+  port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
   port->counters = &port->stream->counters();
   ports_.push_back(std::move(port));
   return *ports_.back()->stream;

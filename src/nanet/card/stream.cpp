@@ -68,6 +68,7 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
   receive.timeout = options.timeout;
   receive.burst_silence = options.burst_silence;
   receive.replay = replay;
+  receive.clock = options.clock;
   if (options.gather == contract::Gather::frame)
     receiver_ = std::make_unique<FrameReceiver>(receive, consumers_, table_, counters_);
   else

@@ -29,6 +29,7 @@ struct ClopOptions {
   Nanoseconds deadline = 50'000'000;
   Nanoseconds burst_silence = 1'000'000'000;
   int socket_buffer_bytes = 64 << 20;
+  Nanoseconds (*clock)() noexcept = nullptr;  // of the events' times; set by the card
 };
 
 // The power of two that holds twice the frames of one deadline, at least 2048.
