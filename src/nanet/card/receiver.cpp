@@ -221,12 +221,7 @@ bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noex
       lose(Lost::unconfirmed_jump);
       return false;
     }
-    if (look == SequenceTracker::Look::jump || board.sequence.look(board.jump_sequence) == SequenceTracker::Look::jump) {
-      board.sequence.jump(board.jump_sequence, header.sequence);
-    } else {
-      if (board.sequence.look(board.jump_sequence) == SequenceTracker::Look::fresh) board.sequence.accept(board.jump_sequence);
-      board.sequence.accept(header.sequence);
-    }
+    board.sequence.jump(board.jump_sequence, header.sequence);
   } else {
     board.sequence.accept(header.sequence);
   }

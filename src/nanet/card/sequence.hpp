@@ -28,32 +28,36 @@ class SequenceTracker {
     if (ahead <= -sequence_window) return Look::replayed;
     return test(s) ? Look::replayed : Look::fresh;
   }
-  // Marks a number that look() calls fresh as seen.
+  // Marks a number as seen that look() does not call replayed. One beyond the window is a confirmed jump: the numbers in
+  // between count as missing.
   void accept(Sequence s) noexcept {
     ++received_;
     if (!started_) {
       started_ = true;
-      first_ = newest_ = s;
+      newest_ = s;
+      span_ = 1;
       seen_.fill(0);
       set(s);
       return;
     }
     const auto ahead = static_cast<std::int32_t>(s - newest_);
     if (ahead > 0) {
-      for (Sequence q = newest_ + 1; q != s; ++q) clear(q);
+      if (ahead >= sequence_window)
+        seen_.fill(0);
+      else
+        for (Sequence q = newest_ + 1; q != s; ++q) clear(q);
       newest_ = s;
+      span_ += static_cast<std::uint64_t>(ahead);
+    } else if (static_cast<std::uint64_t>(-std::int64_t{ahead}) >= span_) {  // from before the first one seen
+      span_ = static_cast<std::uint64_t>(-std::int64_t{ahead}) + 1;
     }
-    if (static_cast<std::int32_t>(s - first_) < 0) first_ = s;  // a number from before the first one seen
     set(s);
   }
-  // A confirmed jump: the numbers in between count as missing, the first packet of the jump came in (and was dropped).
-  void jump(Sequence dropped, Sequence s) noexcept {
-    const Sequence newest = static_cast<std::int32_t>(s - dropped) > 0 ? s : dropped;
-    received_ += 2;
-    newest_ = newest;
-    seen_.fill(0);
-    set(dropped);
-    set(s);
+  // A confirmed jump: both packets came in, though the first was dropped.
+  void jump(Sequence dropped, Sequence confirming) noexcept {
+    const bool behind = static_cast<std::int32_t>(confirming - dropped) < 0;
+    for (const Sequence s : {behind ? confirming : dropped, behind ? dropped : confirming})
+      if (look(s) != Look::replayed) accept(s);
   }
   // The board began anew at sequence 0 (SOB); what was missing before stays counted.
   void restart() noexcept {
@@ -64,7 +68,7 @@ class SequenceTracker {
   // A running balance: a packet that arrives out of order is not missing.
   std::int64_t missing() const noexcept {
     if (!started_) return frozen_;
-    return frozen_ + static_cast<std::int64_t>(newest_ - first_) + 1 - static_cast<std::int64_t>(received_);
+    return frozen_ + static_cast<std::int64_t>(span_ - received_);
   }
 
  private:
@@ -73,9 +77,9 @@ class SequenceTracker {
   void clear(Sequence s) noexcept { seen_[(s >> 6) & 63] &= ~(std::uint64_t{1} << (s & 63)); }
 
   std::array<std::uint64_t, 64> seen_{};
-  Sequence first_ = 0, newest_ = 0;
+  Sequence newest_ = 0;
   bool started_ = false;
-  std::uint64_t received_ = 0;
+  std::uint64_t span_ = 0, received_ = 0;  // numbers from the first one seen to the newest; those that came in
   std::int64_t frozen_ = 0;
 };
 
