@@ -155,18 +155,18 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
     ++counters_.burst_markers;
     if (!burst.started) burst.started = true;
     board.sob = true;
-    if (!board.sequence.started()) {
+    if (board.sequence.look(0) == SequenceTracker::Look::fresh)  // this board's first one, even if data overtook it
       board.sequence.accept(0);
-      if (!board.has_frame) board.has_frame = true;
-    } else {
+    else
       board.sob_pending = true;
-    }
+    board.has_frame = true;
     if (old_.active && &burst == &current_ && all_done(old_)) {
       close_all(old_, stamp);
       finish_if_done(old_, stamp);
     }
     return;
   }
+  renew(board, header);
   if (!admit(burst, board, header)) return;
   ++counters_.burst_markers;
   board.eob = true;
@@ -192,22 +192,29 @@ bool FrameReceiver::all_done(const Burst& burst) const noexcept {
   return true;
 }
 
+// A further SOB was followed by number 1: the board did begin anew, whatever becomes of the packet itself.
+void FrameReceiver::renew(Board& board, const Header& header) noexcept {
+  if (!board.sob_pending || header.sequence != 1) return;
+  board.sob_pending = false;
+  board.sequence.restart();
+  board.sequence.accept(0);
+}
+
+// The packet came in, even if it is of no use.
+void FrameReceiver::remember(Board& board, const Header& header) noexcept {
+  const Sequence s = header.has(flag::sob) ? 0 : header.sequence;
+  if (board.sequence.look(s) == SequenceTracker::Look::fresh) board.sequence.accept(s);
+}
+
 // Sequence numbers and jumps of one board. False: the packet is counted as lost. On return true the number is taken as seen.
 bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noexcept {
-  if (board.sob_pending) {
-    board.sob_pending = false;
-    if (header.sequence == 1) {  // the board did begin anew
-      board.sequence.restart();
-      board.sequence.accept(0);
-    }
-  }
   const auto look = board.sequence.look(header.sequence);
   if (look == SequenceTracker::Look::replayed) {
     lose(Lost::replayed_sequence);
     return false;
   }
-  // A board of which nothing was seen yet is held against the newest frame of all.
-  const bool has_reference = board.has_frame || (burst.started && burst.next > 0);
+  // A board of which nothing was seen yet is held against the newest frame of all (0 after an SOB).
+  const bool has_reference = board.has_frame || burst.started;
   const Frame reference = board.has_frame ? board.newest : (burst.next ? burst.next - 1 : 0);
   const bool far = has_reference && static_cast<std::int64_t>(header.frame) - reference > frame_window;
   if (far || look == SequenceTracker::Look::jump) {
@@ -225,7 +232,7 @@ bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noex
   } else {
     board.sequence.accept(header.sequence);
   }
-  board.jumping = false;
+  board.jumping = board.sob_pending = false;
   if (!header.has(flag::eob)) {
     board.newest = board.has_frame ? std::max(board.newest, header.frame) : header.frame;
     board.has_frame = true;
@@ -237,15 +244,13 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
   const Header& header = checked.header;
   const unsigned b = board_index(header.board);
   Board& board = burst.board[b];
-  const auto remember = [&] {  // the packet came in, even if it is of no use
-    if (board.sequence.look(header.sequence) == SequenceTracker::Look::fresh) board.sequence.accept(header.sequence);
-  };
+  renew(board, header);
   const std::uint64_t n = burst.base + header.frame;
   bool known = header.frame < burst.next || burst.ending;
   if (known) {
     const auto status = header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
     if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
-      if (!board.sob_pending) remember();
+      remember(board, header);
       return lose(Lost::late);
     }
     if (status == FrameTable::Status::open) {
@@ -253,7 +258,7 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
       const bool there = s.indices >> header.index & 1;
       const bool contradicts = s.last >= 0 && (header.index > s.last || (header.has(flag::last) && header.index != s.last));
       if (there || contradicts) {
-        if (!board.sob_pending) remember();
+        remember(board, header);
         return lose(Lost::duplicate);
       }
     }

@@ -110,6 +110,8 @@ class FrameReceiver final : public Receiver {
   void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
   void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
   void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  static void renew(Board& board, const Header& header) noexcept;
+  static void remember(Board& board, const Header& header) noexcept;
   bool admit(Burst& burst, Board& board, const Header& header) noexcept;
   void open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
   void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
