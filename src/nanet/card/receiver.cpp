@@ -68,14 +68,17 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
   if (any_burst_) {
     if (header.burst == current_.number) {
       if (current_.active) return &current_;
-      lose(Lost::late);
-      return nullptr;
+      return closed_burst(current_, header);
     }
-    if (old_.active && header.burst == old_.number) return &old_;
+    if (old_known_ && header.burst == old_.number) return old_.active ? &old_ : closed_burst(old_, header);
     const auto ahead = static_cast<std::uint8_t>(header.burst - current_.number);
     if (ahead > 127) {
       lose(Lost::late);
       return nullptr;
+    }
+    if (old_.active && options_.replay) {  // no clock closes it
+      close_all(old_, stamp);
+      finish_if_done(old_, stamp);
     }
     if (old_.active) {  // two bursts are open: a third one has to wait until the oldest is closed
       refuse(datagram, Refusal::wrong_burst, stamp);
@@ -97,18 +100,22 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
   return &current_;
 }
 
+// A packet of a burst that is over: too late to be of use, but not missing.
+FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& header) noexcept {
+  remember(burst.board[board_index(header.board)], header);
+  lose(Lost::late);
+  return nullptr;
+}
+
 void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept {
   if (any_burst_) {
     extended_ += static_cast<std::uint8_t>(number - current_.number);
-    if (current_.active) {
-      if (!current_.ending) fix_last(current_, stamp);
-      if (current_.active) {
-        old_ = current_;
-        old_.close_at = first + options_.timeout;
-      }
-    }
-    if (!old_.active)
-      for (const Board& b : current_.board) missing_before_ += b.sequence.missing();
+    if (current_.active && !current_.ending) fix_last(current_, stamp);
+    if (old_known_)
+      for (const Board& b : old_.board) missing_before_ += b.sequence.missing();
+    old_ = current_;
+    old_.close_at = first + options_.timeout;
+    old_known_ = true;
   } else {
     extended_ = number;
   }
@@ -139,6 +146,14 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   e.frame = extended_;
   e.n = static_cast<std::uint32_t>(current_.base);
   broadcast(e);
+  close_old_if_done(stamp);
+}
+
+// The older of two open bursts is over when every board has sent EOB, or SOB for the newer.
+void FrameReceiver::close_old_if_done(Nanoseconds now) noexcept {
+  if (!old_.active || !all_done(old_)) return;
+  close_all(old_, now);
+  finish_if_done(old_, now);
 }
 
 // A burst joined without SOB owes frames from the first one seen.
@@ -160,10 +175,7 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
     else
       board.sob_pending = true;
     board.has_frame = true;
-    if (old_.active && &burst == &current_ && all_done(old_)) {
-      close_all(old_, stamp);
-      finish_if_done(old_, stamp);
-    }
+    if (&burst == &current_) close_old_if_done(stamp);
     return;
   }
   renew(board, header);
@@ -171,13 +183,7 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
   ++counters_.burst_markers;
   board.eob = true;
   board.eob_frame = header.frame;
-  if (&burst == &old_) {
-    if (all_done(old_)) {
-      close_all(old_, stamp);
-      finish_if_done(old_, stamp);
-    }
-    return;
-  }
+  if (&burst == &old_) return close_old_if_done(stamp);
   if (burst.ending || !all_done(burst)) return;
   fix_last(burst, stamp);
   if (options_.replay) close_all(burst, stamp);
@@ -317,7 +323,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   FrameTable::Slot& slot = table_.slot(n);
   if (!slot.seen) {
     slot.seen = true;
-    if (slot.first != stamp) {  // it was owed before, unseen: its time begins with its own first packet
+    if (slot.first != stamp && !options_.replay) {  // it was owed before, unseen: its time begins with its own first packet
       slot.first = stamp;
       push_timer(n, stamp);
     }
@@ -420,8 +426,6 @@ void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
 void FrameReceiver::finish_if_done(Burst& burst, Nanoseconds now) noexcept {
   if (!burst.active || !burst.ending || burst.open) return;
   burst.active = false;
-  if (&burst == &old_)
-    for (const Board& b : old_.board) missing_before_ += b.sequence.missing();
   Event e = make(EventType::burst_ends, options_.stream, now);
   e.frame = burst.next ? burst.next - 1 : 0;
   e.n = static_cast<std::uint32_t>(burst.base + e.frame);
@@ -495,7 +499,7 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
     ++timer_head_;
   }
   for (std::size_t d = 0; d < pending_.size(); ++d) flush_overrun(d, false);
-  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(std::max<std::int64_t>(missing(), 0)));
+  publish_missing();
   if (options_.replay) return;
   if (old_.active && old_.close_at <= safe) {
     close_all(old_, safe);
@@ -507,14 +511,12 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
 void FrameReceiver::drain(Nanoseconds now) noexcept {
   for (Burst* burst : {&old_, &current_}) {
     if (!burst->active) continue;
-    if (!burst->ending) {
-      for (Board& b : burst->board) b.eob = false;  // the last frame is the last seen
-      burst->ending = true;
-    }
+    burst->ending = true;  // the last frame is the last seen, where no EOB has said it
     close_all(*burst, now);
     finish_if_done(*burst, now);
   }
   timer_head_ = timer_tail_;
+  publish_missing();
   for (std::size_t d = 0; d < pending_.size(); ++d) flush_overrun(d, true);
 }
 
@@ -526,12 +528,14 @@ Nanoseconds FrameReceiver::next_timer() const noexcept {
   return next;
 }
 
+void FrameReceiver::publish_missing() noexcept {
+  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(std::max<std::int64_t>(missing(), 0)));
+}
+
 std::int64_t FrameReceiver::missing() const noexcept {
   std::int64_t sum = missing_before_;
-  if (old_.active)
-    for (const Board& b : old_.board) sum += b.sequence.missing();
-  if (any_burst_)
-    for (const Board& b : current_.board) sum += b.sequence.missing();
+  for (const Burst* burst : {&old_, &current_})
+    for (const Board& b : burst->board) sum += b.sequence.missing();
   return sum;
 }
 

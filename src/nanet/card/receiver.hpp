@@ -107,6 +107,7 @@ class FrameReceiver final : public Receiver {
   void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
   void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
   Burst* burst_of(const Header& header, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  Burst* closed_burst(Burst& burst, const Header& header) noexcept;
   void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
   void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
   void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
@@ -122,6 +123,8 @@ class FrameReceiver final : public Receiver {
   void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
   void finish_if_done(Burst& burst, Nanoseconds now) noexcept;
   void join_without_sob(Burst& burst, Frame frame) noexcept;
+  void close_old_if_done(Nanoseconds now) noexcept;
+  void publish_missing() noexcept;
   bool all_done(const Burst& old) const noexcept;
   void broadcast(const contract::Event& event) noexcept;
   bool live(const Timer& timer) const noexcept;
@@ -137,7 +140,7 @@ class FrameReceiver final : public Receiver {
   FrameTable& table_;
   Counters& counters_;
   std::uint8_t expected_;
-  bool any_burst_ = false;
+  bool any_burst_ = false, old_known_ = false;
   Burst current_, old_;
   std::int64_t missing_before_ = 0;
   std::uint32_t extended_ = 0;
