@@ -74,7 +74,8 @@ bool CaptureWriter::next(std::uint32_t frames) {
   truth_.clear();
   hits_.clear();
   if (finished_) return false;
-  for (std::uint32_t i = 0; i < frames; ++i) {
+  const std::uint64_t enough = totals_.events + chunk_events;
+  for (std::uint32_t i = 0; i < frames && totals_.events < enough; ++i) {
     source_.next(frame_);
     const auto frame = static_cast<Frame>(totals_.frames - burst_ * options_.burst_frames);
     const auto time_at = [](std::uint64_t whole_frames) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "nanet/readout/packer.hpp"
 #include "nanet/readout/truth.hpp"
@@ -34,16 +35,21 @@ class CaptureWriter {
  public:
   static constexpr std::int64_t start_ns = 1'500'000'000'000'000'000;  // of the first SOB, since the epoch
   static constexpr std::uint16_t first_source_port = 50000;
+  static constexpr std::uint64_t chunk_events =
+      200'000;  // what one call of next() holds in columns, and a frame more
 
   // Throws std::system_error when the file cannot be made, std::invalid_argument for options out of range.
   CaptureWriter(const CaptureOptions& options, const std::string& path);
-  // Writes up to `frames` frames and fills the columns with their events. False when all is written and the
-  // file closed. Throws std::system_error (disk full).
+  // Writes up to `frames` frames (fewer when chunk_events are reached) and fills the columns with their
+  // events. False when all is written and the file closed. Throws std::system_error (disk full).
   bool next(std::uint32_t frames);
 
   const CaptureTotals& totals() const { return totals_; }
   const TruthColumns& truth() const { return truth_; }
   const HitColumns& hits() const { return hits_; }
+  // The columns of the last chunk, handed over.
+  TruthColumns take_truth() { return std::exchange(truth_, {}); }
+  HitColumns take_hits() { return std::exchange(hits_, {}); }
 
  private:
   struct Board {
