@@ -154,7 +154,8 @@ def print_result(out: Console, result: dict[str, Any]) -> None:
 
     out.print(
         f"{count(result['primitives'])} primitives in {count(result['frames'])} frames of "
-        f"{result['bursts']} burst(s); {count(result['frames_missing'])} frames missing, {count(result['frames_late'])} late"
+        f"{result['bursts']} burst(s); {count(result['frames_missing'])} frames missing, "
+        f"{count(result['frames_late'])} late"
     )
     expected, paired = result["primitives_expected"], result["primitives_paired"]
     if expected:

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of the emulated boards into a socket of this process: markers, counts, sequences, send times.
+#include "nanet/readout/readout.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "nanet/readout/capture.hpp"
+
+namespace nanet::readout {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+namespace mgp = wire::mgp;
+
+struct Received {
+  mgp::Checked checked;
+  Bytes bytes;
+};
+
+class ReadoutRun : public testing::Test {
+ protected:
+  ReadoutRun() : socket(card::open_udp_receiver({0x7F000001, 0}, {.buffer_bytes = 64 << 20})) {
+    options.destinations = {card::local_endpoint(socket.get())};
+    options.pool_frames = 40;
+    options.burst_frames = 100;
+    options.speed = 1.0;
+  }
+  // Runs to the end while receiving; everything that came, in order.
+  std::vector<Received> run() {
+    Readout readout(options);
+    readout.start();
+    std::vector<Received> all;
+    Bytes bytes(65536);
+    mgp::Rules rules;
+    rules.boards = options.pack.merged ? 0 : 0xF;
+    while (true) {
+      const bool done = !readout.running();
+      const ssize_t n = recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (n >= 0) {
+        all.push_back({mgp::validate({bytes.data(), static_cast<std::size_t>(n)}, rules),
+                       Bytes(bytes.data(), bytes.data() + n)});
+      } else if (done) {
+        break;
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    }
+    readout.join();
+    packets = readout.packets();
+    events = readout.counters().events;
+    fragments = readout.counters().fragments;
+    frames = readout.counters().frames;
+    bursts = readout.counters().bursts;
+    for (std::size_t i = 0; i < fault_count; ++i) faults[i] = readout.counters().faults[i];
+    return all;
+  }
+
+  card::Fd socket;
+  ReadoutOptions options;
+  std::uint64_t packets = 0, events = 0, fragments = 0, frames = 0, bursts = 0;
+  std::array<std::uint64_t, fault_count> faults{};
+};
+
+// Each board's stream as formats.md wants it: SOB, sound packets in order, EOB with the right counts.
+void check_streams(const std::vector<Received>& all, Frame burst_frames, std::uint64_t frames,
+                   unsigned boards) {
+  struct Board {
+    int burst = -1;
+    Sequence sequence = 0;
+    mgp::EobCounts counts;
+    std::set<Frame> complete;
+    bool open = false;
+    unsigned bursts = 0;
+  };
+  std::map<unsigned, Board> state;
+  std::uint64_t frames_ended = 0;
+  for (const Received& packet : all) {
+    ASSERT_EQ(packet.checked.refusal, mgp::Refusal::none) << mgp::name(packet.checked.refusal);
+    const mgp::Header& h = packet.checked.header;
+    Board& board = state[h.board];
+    if (h.has(mgp::flag::sob)) {
+      ASSERT_FALSE(board.open);
+      board.open = true;
+      EXPECT_EQ(h.burst, board.bursts++);
+      EXPECT_EQ(h.sequence, 0u);
+      board.burst = h.burst;
+      board.sequence = 0;
+      board.counts = {0, 1, 0, 0};
+      board.complete.clear();
+      continue;
+    }
+    ASSERT_TRUE(board.open);
+    ASSERT_EQ(h.sequence, ++board.sequence);
+    ASSERT_EQ(h.burst, board.burst);
+    ++board.counts.packets;
+    if (h.has(mgp::flag::eob)) {
+      board.counts.frames = static_cast<std::uint32_t>(board.complete.size());
+      EXPECT_EQ(mgp::decode_eob(packet.bytes.data()), board.counts);
+      EXPECT_EQ(h.frame, *board.complete.rbegin());
+      frames_ended += board.complete.size();
+      board.open = false;
+      continue;
+    }
+    EXPECT_LT(h.frame, burst_frames);
+    board.counts.events += packet.checked.fragments;
+    board.counts.hits += packet.checked.hits;
+    if (h.has(mgp::flag::last)) {
+      EXPECT_EQ(h.frame, board.complete.size());  // every frame once, in order
+      board.complete.insert(h.frame);
+    }
+  }
+  EXPECT_EQ(state.size(), boards);
+  for (const auto& [id, board] : state) EXPECT_FALSE(board.open) << "no EOB of board " << id;
+  EXPECT_EQ(frames_ended, frames * boards);
+}
+
+TEST_F(ReadoutRun, BurstsAreWholeAndTheirCountsRight) {
+  options.bursts = 2;
+  const auto all = run();
+  EXPECT_EQ(all.size(), packets);
+  EXPECT_EQ(frames, 200u);
+  EXPECT_EQ(bursts, 2u);
+  check_streams(all, 100, 200, 4);
+  std::uint64_t got = 0;
+  for (const Received& packet : all) got += packet.checked.fragments;
+  EXPECT_EQ(got, fragments);
+}
+
+TEST_F(ReadoutRun, PaddedTrainsHoldTheSameStreams) {
+  options.pack.pad = true;
+  options.bursts = 2;
+  const auto all = run();
+  check_streams(all, 100, 200, 4);
+  for (const Received& packet : all) {
+    const mgp::Header& h = packet.checked.header;
+    if (h.has(mgp::flag::sob | mgp::flag::eob)) continue;
+    EXPECT_EQ(packet.bytes.size(), options.pack.max_payload);
+    EXPECT_TRUE(h.has(mgp::flag::padded));
+  }
+}
+
+TEST_F(ReadoutRun, MergedStreamOfFixedSlots) {
+  options.pack.merged = options.pack.fixed = true;
+  options.bursts = 1;
+  check_streams(run(), 100, 100, 1);
+}
+
+TEST_F(ReadoutRun, StopsAfterTheFrameOfTheLastEventAskedFor) {
+  options.events = 3000;
+  const auto all = run();
+  EXPECT_GE(events, 3000u);
+  check_streams(all, 100, frames, 4);
+  options.events = events;  // one less frame would have had too few
+  (void)run();
+  const std::uint64_t same = frames;
+  options.events = events + 1;
+  (void)run();
+  EXPECT_EQ(frames, same + 1);
+}
+
+TEST_F(ReadoutRun, BurstNumbersWrap) {
+  options.burst_frames = 2;
+  options.bursts = 3;
+  options.first_burst = 254;
+  std::vector<unsigned> sobs;
+  for (const Received& packet : run())
+    if (packet.checked.header.has(mgp::flag::sob) && packet.checked.header.board == 0)
+      sobs.push_back(packet.checked.header.burst);
+  EXPECT_EQ(sobs, (std::vector<unsigned>{254, 255, 0}));
+}
+
+TEST_F(ReadoutRun, DropsAreMissingFromTheStreamButNotFromTheCountsOfEob) {
+  options.bursts = 1;
+  parse_faults("drop=0.1", options.faults);
+  std::uint32_t said = 0;
+  const auto all = run();
+  for (const Received& packet : all)
+    if (packet.checked.header.has(mgp::flag::eob)) said += mgp::decode_eob(packet.bytes.data()).packets;
+  EXPECT_GT(faults[static_cast<std::size_t>(Fault::drop)], 0u);
+  EXPECT_EQ(all.size() + faults[static_cast<std::size_t>(Fault::drop)], said);
+  EXPECT_EQ(all.size(), packets);
+}
+
+TEST_F(ReadoutRun, FaultsRepeatWhateverTheTiming) {
+  options.bursts = 2;
+  options.pack.pad = true;
+  parse_faults("drop=0.03,dup=0.03,reorder=0.03,corrupt=0.03,delay=0.03", options.faults);
+  const auto streams = [&] {
+    std::map<int, std::vector<Bytes>> by_board;  // boards' sockets are not ordered among each other
+    for (Received& packet : run())
+      if (packet.checked.refusal == mgp::Refusal::none)
+        by_board[packet.checked.header.board].push_back(packet.bytes);
+    return by_board;
+  };
+  const auto paced = streams();
+  options.speed = 0;
+  options.batch_us = 0;
+  EXPECT_EQ(streams(), paced);
+}
+
+TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
+  options.times = testing::TempDir() + "nanet-readout-times-" + std::to_string(getpid());
+  options.bursts = 2;
+  const auto before = static_cast<std::uint64_t>(card::monotonic_now());
+  (void)run();
+  const auto after = static_cast<std::uint64_t>(card::monotonic_now());
+  EXPECT_EQ(std::filesystem::file_size(options.times), 200u * 16);
+  TimesReader times(options.times);
+  times.refresh();
+  std::uint64_t previous = before;
+  const double frame = frame_ns;
+  const std::uint64_t start = times.at(0).first;
+  for (std::uint64_t f = 0; f < 200; ++f) {
+    const SendTimes sent = times.at(f);
+    EXPECT_GE(sent.first, previous);
+    EXPECT_GE(sent.last, sent.first);
+    EXPECT_LE(sent.last, after);
+    previous = sent.first;
+  }
+  // Never early: the last frame leaves no sooner than 199 frames after the first was due.
+  EXPECT_GE(static_cast<double>(times.at(199).first - before), 199 * frame);
+  EXPECT_GE(start, before);
+  std::filesystem::remove(options.times);
+}
+
+TEST_F(ReadoutRun, BoardsAreDealtOutToDestinations) {
+  const card::Fd second = card::open_udp_receiver({0x7F000001, 0});
+  options.destinations.push_back(card::local_endpoint(second.get()));
+  options.bursts = 1;
+  std::set<unsigned> here, there;
+  for (const Received& packet : run()) here.insert(packet.checked.header.board);
+  Bytes bytes(2048);
+  while (recv(second.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0)
+    there.insert(mgp::decode_header(bytes.data()).board);
+  EXPECT_EQ(here, (std::set<unsigned>{0, 2}));
+  EXPECT_EQ(there, (std::set<unsigned>{1, 3}));
+}
+
+TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
+  const std::string path = testing::TempDir() + "nanet-readout-" + std::to_string(getpid()) + ".pcap";
+  CaptureOptions capture;
+  capture.events = 2000;
+  capture.burst_frames = 20;
+  CaptureWriter writer(capture, path);
+  std::set<std::uint64_t> with_hits;
+  for (bool more = true; more;) {
+    more = writer.next(1000);
+    for (std::size_t i = 0; i < writer.truth().event.size(); ++i)
+      if (writer.truth().event_hits[i] > 0) with_hits.insert(writer.truth().event[i]);
+  }
+  options.pcap = path;
+  const auto all = run();
+  EXPECT_EQ(all.size(), writer.totals().packets);
+  EXPECT_EQ(fragments, writer.totals().fragments);
+  EXPECT_EQ(frames, writer.totals().frames);
+  EXPECT_EQ(bursts, writer.totals().bursts);
+  // Told from fragments alone: an event at a frame's edge counts twice, two at once that no board saw both of
+  // count once.
+  EXPECT_NEAR(static_cast<double>(events), static_cast<double>(with_hits.size()), 3.0);
+  wire::PcapReader reader(path);
+  wire::PcapRecord record;
+  std::size_t i = 0;
+  while (reader.next(record)) {
+    const auto udp = wire::parse_udp_frame(record.frame, record.original, mgp::default_port);
+    ASSERT_LT(i, all.size());
+    EXPECT_TRUE(std::equal(udp.payload.begin(), udp.payload.end(), all[i].bytes.begin(), all[i].bytes.end()))
+        << i;
+    ++i;
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
+  const auto refused = [](ReadoutOptions wrong, const char* key) {
+    try {
+      Readout readout(wrong);
+      FAIL() << key;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+    }
+  };
+  ReadoutOptions wrong = options;
+  wrong.times = "/tmp/times";
+  refused(wrong, "times");
+  wrong = options;
+  wrong.speed = -1;
+  refused(wrong, "speed");
+  wrong = options;
+  wrong.burst_frames = 0;
+  refused(wrong, "burst_frames");
+  wrong = options;
+  wrong.destinations.clear();
+  refused(wrong, "to");
+  wrong = options;
+  wrong.pcap = "/nonexistent.pcap";
+  EXPECT_THROW(Readout{wrong}, std::system_error);
+}
+
+}  // namespace
+}  // namespace nanet::readout

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared array of send times: its layout, byte by byte, and what a reader sees of it.
+#include "nanet/readout/times_file.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <vector>
+
+namespace nanet::readout {
+namespace {
+
+class TimesFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path = testing::TempDir() + "nanet-times-" + std::to_string(getpid());
+    std::filesystem::remove(path);
+  }
+  void TearDown() override { std::filesystem::remove(path); }
+  std::vector<std::uint64_t> words() const {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
+    std::vector<std::uint64_t> values(bytes.size() / 8);
+    std::memcpy(values.data(), bytes.data(), values.size() * 8);
+    return values;
+  }
+  std::string path;
+};
+
+TEST_F(TimesFile, IsSixteenBytesPerFrameFirstThenLast) {
+  TimesWriter writer(path, 3);
+  EXPECT_EQ(std::filesystem::file_size(path), 48u);
+  EXPECT_EQ(words(), (std::vector<std::uint64_t>{0, 0, 0, 0, 0, 0}));
+  writer.first(0, 100);
+  writer.last(0, 110);
+  writer.packet(2, 300);
+  writer.packet(2, 320);
+  writer.first(3, 999);  // beyond the file: ignored
+  EXPECT_EQ(words(), (std::vector<std::uint64_t>{100, 110, 0, 0, 300, 320}));
+}
+
+TEST_F(TimesFile, AnOldOneIsZeroedAndTakesTheNewSize) {
+  {
+    TimesWriter old(path, 5);
+    for (std::uint64_t f = 0; f < 5; ++f) old.packet(f, 7);
+  }
+  TimesReader reader(path);
+  reader.refresh();
+  EXPECT_EQ(reader.at(4).first, 7u);
+  {
+    TimesWriter writer(path, 2);
+    EXPECT_EQ(words(), (std::vector<std::uint64_t>{0, 0, 0, 0}));
+    writer.packet(1, 9);
+  }
+  reader.refresh();  // maps again: the size is another
+  EXPECT_EQ(reader.at(1).last, 9u);
+  EXPECT_EQ(reader.at(4).first, 0u);
+}
+
+TEST_F(TimesFile, ReaderSeesWhatIsWrittenOnceTheFileIsThere) {
+  TimesReader reader(path);
+  reader.refresh();
+  EXPECT_FALSE(reader.mapped());
+  EXPECT_EQ(reader.at(0).first, 0u);
+  TimesWriter writer(path, 4);
+  reader.refresh();
+  ASSERT_TRUE(reader.mapped());
+  writer.first(1, 50);
+  EXPECT_EQ(reader.at(1).first, 50u);
+  EXPECT_EQ(reader.at(1).last, 0u);
+  EXPECT_EQ(reader.at(4).first, 0u);
+}
+
+TEST_F(TimesFile, WhatCannotBeWrittenIsSaid) {
+  try {
+    TimesWriter writer("/nonexistent/folder/times", 4);
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code().value(), ENOENT);
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/folder/times"), std::string::npos);
+  }
+  EXPECT_THROW(TimesWriter("/dev/null", 4), std::system_error);
+}
+
+}  // namespace
+}  // namespace nanet::readout
