@@ -3,6 +3,7 @@
 // card's thread.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -55,14 +56,21 @@ class FrameTable {
     } board[max_boards];
   };
 
-  FrameTable(std::uint32_t buffers, std::uint32_t devices)
-      : slots_(std::size_t{buffers} * devices), status_(status_ring), mask_(slots_.size() - 1) {}
+  FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames)
+      : slots_(std::size_t{buffers} * devices),
+        status_(std::bit_ceil(std::size_t{max_frames} + max_frames / 4 + 1)),
+        mask_(slots_.size() - 1),
+        status_mask_(status_.size() - 1) {}
 
   Slot& slot(std::uint64_t n) noexcept { return slots_[n & mask_]; }
-  Status status(std::uint64_t n) const noexcept { return status_[n & (status_ring - 1)]; }
-  void set(std::uint64_t n, Status s) noexcept { status_[n & (status_ring - 1)] = s; }
+  Status status(std::uint64_t n) const noexcept { return status_[n & status_mask_]; }
+  void set(std::uint64_t n, Status s) noexcept { status_[n & status_mask_] = s; }
   // Numbers so far behind that their status was overwritten are closed.
-  bool forgotten(std::uint64_t n) const noexcept { return n + status_ring <= end; }
+  bool forgotten(std::uint64_t n) const noexcept { return n + status_.size() <= end; }
+  // Whether n can be given a status without overwriting that of a number the sender has yet to pass.
+  bool has_room(std::uint64_t n) const noexcept { return n - next < status_.size(); }
+  // Half of the numbers that can be told apart.
+  std::uint64_t reach() const noexcept { return status_.size() / 2; }
   std::size_t slots() const noexcept { return slots_.size(); }
   std::vector<Slot>& all() noexcept { return slots_; }
 
@@ -80,14 +88,11 @@ class FrameTable {
     return 0;
   }
 
-  // More than a whole burst, so a status is never overwritten while a packet or the sender could ask for it.
-  static constexpr std::uint64_t status_ring = std::uint64_t{1} << 20;
-
  private:
   static constexpr std::size_t known_bursts = 16;
   std::vector<Slot> slots_;
-  std::vector<Status> status_;
-  std::uint64_t mask_;
+  std::vector<Status> status_;  // ring, longer than a burst
+  std::uint64_t mask_, status_mask_;
   std::uint64_t bases_[known_bursts] = {};
 };
 

@@ -214,6 +214,10 @@ void FrameReceiver::remember(Board& board, const Header& header) noexcept {
 
 // Sequence numbers and jumps of one board. False: the packet is counted as lost. On return true the number is taken as seen.
 bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noexcept {
+  if (!table_.has_room(burst.base + header.frame)) {  // bursts and jumps come faster than the sender can pass over them
+    lose(Lost::unconfirmed_jump);
+    return false;
+  }
   const auto look = board.sequence.look(header.sequence);
   if (look == SequenceTracker::Look::replayed) {
     lose(Lost::replayed_sequence);
@@ -302,7 +306,8 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   table_.end = n + 1;
   const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
                                        table_.next > slot.n);
-  if (!returned || events_[device].free() < 4) return overrun(n, frame, stamp);
+  if (!returned || events_[device].room() < 4) return overrun(n, frame, stamp);
+  events_[device].promise(2);  // receive done, send done
   if (slot.passed_late) {  // the buffer is back, so the consumer's late answer is final
     ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
@@ -381,7 +386,7 @@ void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noex
   Burst& burst = old_.active && n < current_.base ? old_ : current_;
   --burst.open;
   if (pending_[device].count) flush_overrun(device, false);
-  events_[device].write(e);  // open() kept room for it
+  events_[device].write_promised(e);
 }
 
 void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {
@@ -435,7 +440,7 @@ void FrameReceiver::finish_if_done(Burst& burst, Nanoseconds now) noexcept {
 void FrameReceiver::broadcast(const Event& event) noexcept {
   for (std::size_t d = 0; d < events_.size(); ++d) {
     flush_overrun(d, true);
-    if (events_[d].free() < 4)
+    if (events_[d].room() == 0)
       ++counters_.events_dropped;  // a consumer that stopped reading for a whole queue; it sees the gap in n
     else
       events_[d].write(event);
@@ -462,7 +467,7 @@ void FrameReceiver::flush_overrun(std::size_t device, bool force) noexcept {
   PendingOverrun& p = pending_[device];
   if (p.count == 0) return;
   contract::EventWriter& events = events_[device];
-  if (force ? events.free() < 4 : events.less_than_half_free()) return;
+  if (events.room() == 0 || (!force && events.less_than_half_free())) return;
   Event e = make(EventType::error, options_.stream, p.time);
   e.flags = event_flag::overrun;
   e.frame = p.frame;

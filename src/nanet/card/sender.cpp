@@ -17,7 +17,7 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
   std::uint64_t n = table_.next;
   // Never so far behind that a status would be overwritten: what blocks is answered as late.
-  const std::uint64_t oldest = table_.end > FrameTable::status_ring / 2 ? table_.end - FrameTable::status_ring / 2 : 0;
+  const std::uint64_t oldest = table_.end > table_.reach() ? table_.end - table_.reach() : 0;
   for (; n < table_.end && ready < batch_limit; ++n) {
     const Status status = table_.status(n);
     if (status == Status::skipped) {
@@ -85,10 +85,7 @@ void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
       e.frame = slot.frame;
       e.time_ns = static_cast<std::uint64_t>(now);
       e.n = static_cast<std::uint32_t>(p.n);
-      if (events.free() < 4)
-        ++counters_.events_dropped;
-      else
-        events.write(e);
+      events.write_promised(e);
     }
     if (observer_) observer_->passed(p.n, p.outcome, first, closed, now);
   }

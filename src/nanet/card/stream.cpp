@@ -59,7 +59,7 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
     : options_(options),
       memory_(make_memory(options)),
       consumers_(views_of(memory_)),
-      table_(consumers_.views[0].shape.buffers, options.devices),
+      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
       sender_({number, options.rules.source, replay ? 0 : options.deadline, options.gather == contract::Gather::packets}, consumers_,
               table_, counters_, transmit) {
   ReceiverOptions receive;
