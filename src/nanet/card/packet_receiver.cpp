@@ -104,7 +104,7 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
   const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
                                        table_.next > slot.n);
   contract::EventWriter& events = consumers_.events[device];
-  if (!returned || events.free() < 4) {
+  if (!returned || events.room() < 4) {
     if (!events.less_than_half_free()) {  // a stalled consumer is told, and not drowned
       Event e;
       e.type = static_cast<std::uint8_t>(EventType::error);
@@ -118,8 +118,9 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
     }
     return false;
   }
+  events.promise(2);  // receive done, send done
   if (slot.passed_late) {
-    ++counters_.answers_after_deadline;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
   slot = FrameTable::Slot{};
@@ -158,7 +159,7 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   e.frame = slot.frame;
   e.time_ns = static_cast<std::uint64_t>(now);
   e.n = static_cast<std::uint32_t>(n);
-  consumers_.events[device].write(e);
+  consumers_.events[device].write_promised(e);
   open_ = false;
 }
 

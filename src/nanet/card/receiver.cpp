@@ -305,11 +305,11 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   burst.next = frame + 1;
   table_.end = n + 1;
   const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
-                                       table_.next > slot.n);
+                                       table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
   if (!returned || events_[device].room() < 4) return overrun(n, frame, stamp);
   events_[device].promise(2);  // receive done, send done
   if (slot.passed_late) {  // the buffer is back, so the consumer's late answer is final
-    ++counters_.answers_after_deadline;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
   slot = FrameTable::Slot{};

@@ -97,7 +97,7 @@ void Sender::reap_all() noexcept {
     const contract::View& view = consumers_.views[slot.n % consumers_.views.size()];
     if (contract::acquire(view.returned[view.buffer_of(slot.n)]) != static_cast<std::uint32_t>(slot.n + 1)) continue;
     slot.passed_late = false;
-    ++counters_.answers_after_deadline;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
 }
