@@ -34,6 +34,18 @@ class EventWriter {
 
   // Entries that can be written before an unfinished one would be overwritten.
   std::uint64_t free() const noexcept { return view_.shape.events - (next_ - acquire(*view_.finished)); }
+  // Entries that are neither unfinished nor promised: what may be written without a promise.
+  std::uint64_t room() const noexcept {
+    const std::uint64_t entries = free();
+    return entries > promised_ ? entries - promised_ : 0;
+  }
+  // Promises hold entries for events that must come (receive and send done of a buffer handed out); each is kept by one
+  // write_promised().
+  void promise(std::uint64_t entries) noexcept { promised_ += entries; }
+  void write_promised(const Event& event) noexcept {
+    --promised_;
+    write(event);
+  }
   bool less_than_half_free() const noexcept { return free() < view_.shape.events / 2; }
   std::uint64_t written() const noexcept { return next_; }
 
@@ -54,7 +66,7 @@ class EventWriter {
 
  private:
   View view_;
-  std::uint64_t mask_, next_ = 0;
+  std::uint64_t mask_, next_ = 0, promised_ = 0;
 };
 
 enum class Poll : std::uint8_t { nothing, event, overrun };
