@@ -144,8 +144,8 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   const contract::View& view = consumers_.views[device];
   FrameTable::Slot& slot = table_.slot(n);
   // A partly filled buffer: an empty slot says so by a length of 0 in its own header.
-  if (filled_ < view.shape.packets)
-    std::memset(view.buffer(view.buffer_of(n)) + std::size_t{filled_} * view.shape.slot_bytes, 0, wire::mgp::header_bytes);
+  for (std::uint32_t i = filled_; i < view.shape.packets; ++i)
+    std::memset(view.buffer(view.buffer_of(n)) + std::size_t{i} * view.shape.slot_bytes, 0, wire::mgp::header_bytes);
   const bool full = filled_ == view.shape.packets;
   if (!full) ++counters_.frames_incomplete;
   slot.closed = now;
