@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measurements of `nanet bench`: one module each, with a function `run(settings, say) -> (rows, figures)`.
+
+rows: the full table, a list of flat dictionaries; figures: name -> number, the names of docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+Row = dict[str, Any]
+Say = Callable[[str], None]
+
+# name -> what it measures
+NAMES: dict[str, str] = {
+    "replay": "Events per second of one core, from memory: decode, merge, fit, encode; beside the copy rate.",
+    "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside spead2 and recvmmsg.",
+    "latency": "Round trip of one packet through the trigger, beside the bare echo and sockperf.",
+    "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """What a measurement may be told on the command line."""
+
+    seconds: float = 0.0  # of each run; 0: the measurement's own choice
+    samples: int = 200_000
+    runs: int = 3
+    algorithm: str = "math"
+
+
+def median(values: list[float]) -> float:
+    """The median of a list that is not empty."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

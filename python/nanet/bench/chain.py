@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chain as a user runs it, three programs on loopback, and whether it lost anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen
+class ChainResult:
+    """Results of the three programs and what they say of losses: empty names mean lossless."""
+
+    readout: dict[str, Any]
+    trigger: dict[str, Any]
+    l0tp: dict[str, Any]
+    losses: dict[str, float]
+    trigger_cpu_s: float
+
+    @property
+    def lossless(self) -> bool:
+        """By the definition of docs/benchmarks.md."""
+        return not self.losses
+
+
+def free_port() -> int:
+    """A UDP port of the loopback that nothing is bound to."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]:
+    """Everything that keeps a run from being called lossless, by name."""
+    found: dict[str, float] = {f"lost.{name}": n for name, n in trigger["lost"].items() if n}
+    found.update({f"bad_packets.{name}": n for name, n in trigger["bad_packets"].items() if n})
+    for name in ("frames_late", "frames_overrun", "frames_incomplete"):
+        if trigger[name]:
+            found[name] = trigger[name]
+    if not trigger["account_closes"]:
+        found["account"] = 1
+    if l0tp["primitives"] != trigger["primitives_out"]:
+        found["primitives_not_received"] = trigger["primitives_out"] - l0tp["primitives"]
+    if l0tp["frames_missing"]:
+        found["l0tp.frames_missing"] = l0tp["frames_missing"]
+    expected, paired = l0tp["primitives_expected"], l0tp["primitives_paired"]
+    if expected == 0 or paired < 0.999 * expected:
+        found["unpaired"] = expected - paired
+    return found
+
+
+def run_chain(seconds: float, speed: float, *, pad: bool, rate: float = 10e6, extra: list[str] | None = None) -> ChainResult:
+    """Boards -> trigger -> L0TP over loopback for `seconds` of wall clock at `speed` detector seconds a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        mgp, mtp = free_port(), free_port()
+        trigger = _start(
+            here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}", *(extra or [])
+        )
+        truth = here / "truth.parquet"
+        readout_arguments = [
+            "--to", f"127.0.0.1:{mgp}", "--rate", str(rate), "--speed", str(speed), "--duration", str(seconds),
+            "--truth", str(truth), *(["--pad"] if pad else []),
+        ]  # fmt: skip
+        _wait_for_port(mgp, trigger)
+        readout = _start(here, "readout", *readout_arguments)
+        _wait_for_file(truth, readout)
+        l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth))
+        readout.wait(timeout=seconds + 120)
+        time.sleep(1.3)  # the burst has ended and every answer has left
+        before = _cpu_s(trigger.pid)
+        for process in (trigger, l0tp):
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
+        results = {name: _result(here, name) for name in ("readout", "trigger", "l0tp")}
+    return ChainResult(**results, losses=losses_of(results["trigger"], results["l0tp"]), trigger_cpu_s=before)
+
+
+def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "nanet", program, *arguments, "--json", str(folder / f"{program}.json")],
+        stdout=subprocess.DEVNULL,
+        stderr=open(folder / f"{program}.err", "w"),  # noqa: SIM115 - the child keeps it
+        text=True,
+    )
+
+
+def _result(folder: Path, program: str) -> dict[str, Any]:
+    try:
+        return json.loads((folder / f"{program}.json").read_text())
+    except (OSError, ValueError):
+        said = (folder / f"{program}.err").read_text().strip()
+        raise RuntimeError(f"nanet {program} gave no result: {said}") from None
+
+
+def _wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
+    """Until something listens on UDP `port` (as /proc/net/udp shows it)."""
+    wanted = f":{port:04X} "
+    until = time.monotonic() + 30
+    while time.monotonic() < until and process.poll() is None:
+        if wanted in Path("/proc/net/udp").read_text():
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"nothing listens on UDP port {port}")
+
+
+def _wait_for_file(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 30
+    while time.monotonic() < until and process.poll() is None:
+        if path.exists() and path.stat().st_size and path.read_bytes()[-4:] == b"PAR1":
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{path.name} was not written")
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU seconds of a process so far: its threads, user and kernel."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench latency`: one packet in flight, sender -> trigger -> back, every round trip recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from typing import Any
+
+from nanet.bench import Row, Say, Settings
+from nanet.bench.chain import free_port
+
+PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99")
+EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
+BYTES = 16 + 72 * EVENTS
+
+
+def pins() -> tuple[int, int]:
+    """A core for the sender and one for what answers, so that neither waits for the other; -1: not pinned."""
+    cores = sorted(os.sched_getaffinity(0))
+    return (cores[0], cores[1]) if len(cores) > 1 else (-1, -1)
+
+
+def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+    """Modes: echo (bare UDP, both ends spinning), cpu (the trigger as shipped), sockperf where it is installed."""
+    from nanet import _core
+
+    sender, responder = pins()
+    samples = settings.samples
+    rows: list[Row] = []
+
+    say(f"bare echo, {BYTES} B, {samples} round trips")
+    echo = _core.Echo(responder)
+    rows.append(_row("echo", _core.Ping().run(f"127.0.0.1:{echo.port}", True, samples, EVENTS, cpu=sender)))
+    del echo
+
+    say(f"trigger, {EVENTS} events in {BYTES} B, {samples} round trips")
+    ping = _core.Ping()
+    with_trigger, result = _through_trigger(ping, samples, settings.algorithm, sender, responder)
+    rows.append(_row("cpu", with_trigger))
+    rows[-1].update({f"stage_{name}_p50_us": stage["p50"] for name, stage in result["latency_us"].items()})
+
+    if shutil.which("sockperf"):
+        say(f"sockperf ping-pong, {BYTES} B")
+        rows.append(_sockperf(sender, responder, seconds=max(3.0, min(20.0, samples / 40_000))))
+    else:
+        say("sockperf is not installed (Debian package sockperf): left out")
+
+    figures = {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in rows for p in PERCENTILES}
+    figures["added_p50_us"] = figures["cpu_p50_us"] - figures["echo_p50_us"]
+    return rows, figures
+
+
+def _row(mode: str, measured: dict[str, Any]) -> Row:
+    if measured["wrong"]:
+        raise RuntimeError(f"{measured['wrong']} answers of mode {mode} were wrong")
+    row: Row = {"mode": mode, "bytes": BYTES, "samples": measured["samples"], "lost": measured["lost"]}
+    row.update({f"{p}_us": measured[f"{p}_us"] for p in (*PERCENTILES, "max")})
+    return row
+
+
+def _through_trigger(
+    ping: Any, samples: int, algorithm: str, sender: int, responder: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    from nanet import _core
+
+    options: dict[str, Any] = {
+        "listen": f"127.0.0.1:{free_port()}",
+        "send": f"127.0.0.1:{ping.reply_port}",
+        "boards": 0,
+        "busy": True,
+        "algorithm": algorithm,
+        "pin": [responder] if responder >= 0 else [],
+    }
+    trigger = _core.Trigger(options)
+    trigger.start()
+    measured = ping.run(options["listen"], False, samples, EVENTS, cpu=sender)
+    trigger.request_stop()
+    if not trigger.join(5.0):
+        raise RuntimeError("the trigger did not stop")
+    result = trigger.result()
+    if not result["account_closes"]:
+        raise RuntimeError("the trigger's account does not close")
+    return measured, result
+
+
+def _sockperf(sender: int, responder: int, seconds: float) -> Row:
+    """sockperf's own ping-pong at the same size; it prints half round trips, which are doubled here."""
+    port = free_port()
+    address = ["-i", "127.0.0.1", "-p", str(port)]
+
+    def pinned(cpu: int, command: list[str]) -> list[str]:
+        return ["taskset", "-c", str(cpu), *command] if cpu >= 0 and shutil.which("taskset") else command
+
+    server = subprocess.Popen(
+        pinned(responder, ["sockperf", "server", *address, "--nonblocked"]),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        time.sleep(0.5)
+        command = ["sockperf", "ping-pong", *address, "-m", str(BYTES), "-t", str(int(seconds)), "--nonblocked"]
+        text = subprocess.run(
+            pinned(sender, command), capture_output=True, text=True, check=True, timeout=seconds + 30
+        ).stdout
+    finally:
+        server.terminate()
+        server.wait()
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    found = {
+        float(level): 2 * float(value)
+        for level, value in re.findall(r"percentile\s+([\d.]+)\s*=\s*([\d.]+)", text)
+    }
+    observed = re.search(r"Total (\d+) observations", text)
+    largest = re.search(r"<MAX> observation\s*=\s*([\d.]+)", text)
+    levels = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99}
+    if not observed or any(level not in found for level in levels.values()):
+        raise RuntimeError(f"sockperf's output was not understood: {text[-500:]}")
+    row: Row = {"mode": "sockperf", "bytes": BYTES, "samples": int(observed[1]), "lost": 0}
+    row.update({f"{name}_us": found[level] for name, level in levels.items()})
+    row["max_us"] = 2 * float(largest[1]) if largest else float("nan")
+    row["command"] = " ".join(command)
+    return row

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/account.hpp"
+
+#include <numeric>
+
+namespace nanet::trigger {
+namespace {
+
+// The terms of `lost` that are packets which came in; missing and socket_overflow never did.
+constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::segment_overflow) + 1;
+
+}  // namespace
+
+void Book::add(const Trace& trace, bool late) noexcept {
+  events_built += trace.events;
+  below_min_hits += trace.below_min_hits;
+  mtp_overflow += trace.mtp_overflow;
+  rings += trace.rings;
+  duplicate_hits += trace.duplicate_hits;
+  if (late)
+    in_late_frames += trace.primitives;
+  else
+    primitives_out += trace.primitives;
+}
+
+void Book::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed, Nanoseconds sent) noexcept {
+  if (outcome != card::Outcome::answered) {
+    if (first) at(Stage::total).add(sent - first);
+    before_.n = ~std::uint64_t{0};
+    return;  // what was built of it, if anything, is added when its buffer is back
+  }
+  const Trace& t = traces_[n];
+  if (t.n != n) return;  // posted by an application of its own
+  add(t, false);
+  if (before_.n + 1 == n) {
+    for (unsigned i = 0; i < t.lows; ++i)
+      for (unsigned j = 0; j < before_.highs; ++j)
+        if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ && !(t.low[i].boards & before_.high[j].boards)) {
+          before_.high[j].boards = 0xFF;  // one partner each
+          ++split_at_frame_edge;
+          break;
+        }
+  }
+  before_ = t;
+  at(Stage::build).add(t.built - t.seen);
+  at(Stage::reconstruct).add(t.reconstructed - t.built);
+  at(Stage::post).add(t.posted - t.reconstructed);
+  if (first == 0) return;  // a replay: recorded stamps and today's clock have nothing to say to each other
+  at(Stage::gather).add(closed - first);
+  at(Stage::queue).add(t.seen - closed);
+  at(Stage::send).add(sent - t.posted);
+  at(Stage::total).add(sent - first);
+}
+
+void Book::reaped(std::uint64_t n) noexcept {
+  const Trace& t = traces_[n];
+  if (t.n == n) add(t, true);
+}
+
+bool Book::check() noexcept {
+  ++checks;
+  std::uint64_t accounted = card_.packets_used + card_.burst_markers;
+  for (const auto& c : card_.bad) accounted += c;
+  for (std::size_t i = 0; i < lost_packets; ++i) accounted += card_.lost[i];
+  const bool packets = card_.packets_in == accounted;
+  const bool frames = card_.frames_out == card_.frames_answered + card_.frames_late && card_.frames_out <= card_.frames_in;
+  const bool events = events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames;
+  if (packets && frames && events) return true;
+  ++violations;
+  return false;
+}
+
+Account Account::of(const card::Counters& card, const Book& book) {
+  Account a;
+  a.packets_in = card.packets_in;
+  a.packets_used = card.packets_used;
+  a.burst_markers = card.burst_markers;
+  a.bytes_in = card.bytes_in;
+  a.events_in = card.events_in;
+  a.hits_in = card.hits_in;
+  a.events_built = book.events_built;
+  a.rings = book.rings;
+  a.primitives_out = book.primitives_out;
+  a.below_min_hits = book.below_min_hits;
+  a.mtp_overflow = book.mtp_overflow;
+  a.in_late_frames = book.in_late_frames;
+  a.frames_in = card.frames_in;
+  a.frames_out = card.frames_out;
+  a.frames_answered = card.frames_answered;
+  a.frames_late = card.frames_late;
+  a.frames_skipped = card.frames_skipped;
+  a.frames_incomplete = card.frames_incomplete;
+  a.frames_overrun = card.frames_overrun;
+  a.duplicate_hits = book.duplicate_hits;
+  a.split_at_frame_edge = book.split_at_frame_edge;
+  a.bursts = card.bursts;
+  a.answers_after_deadline = card.answers_after_deadline;
+  a.send_errors = card.send_errors;
+  a.bad_descriptors = card.bad_descriptors;
+  a.events_dropped = card.events_dropped;
+  a.account_checks = book.checks;
+  a.account_violations = book.violations;
+  for (std::size_t i = 0; i < a.bad.size(); ++i) a.bad[i] = card.bad[i];
+  for (std::size_t i = 0; i < a.lost.size(); ++i) a.lost[i] = card.lost[i];
+  return a;
+}
+
+bool Account::closes() const noexcept {
+  const std::uint64_t refused = std::accumulate(bad.begin(), bad.end(), std::uint64_t{0});
+  const std::uint64_t unused = std::accumulate(lost.begin(), lost.begin() + lost_packets, std::uint64_t{0});
+  return packets_in == packets_used + burst_markers + refused + unused && frames_in == frames_out &&
+         frames_out == frames_answered + frames_late &&
+         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames && account_violations == 0;
+}
+
+}  // namespace nanet::trigger

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/build.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::trigger {
+namespace {
+
+namespace mgp = wire::mgp;
+
+constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond the last event
+
+#ifdef __AVX2__
+// lane_mask + 16 - n: the first n of 16 lanes set.
+alignas(64) constexpr auto lane_mask = [] {
+  std::array<std::uint16_t, 32> mask{};
+  for (unsigned i = 0; i < 16; ++i) mask[i] = 0xFFFF;
+  return mask;
+}();
+
+inline std::int32_t sum_lanes(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+  return _mm_cvtsi128_si32(s);
+}
+#endif
+
+// True when pm[0 .. n) ascends strictly and stays below pm_count. Reads up to 16 words beyond.
+inline bool ascending(const PmId* pm, std::uint32_t n) {
+#ifdef __AVX2__
+  __m256i wrong = _mm256_setzero_si256();
+  for (std::uint32_t i = 0; i + 1 < n; i += 16) {
+    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pm + i));
+    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pm + i + 1));
+    const std::uint32_t left = std::min<std::uint32_t>(n - 1 - i, 16);
+    const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - left));
+    wrong = _mm256_or_si256(wrong, _mm256_andnot_si256(_mm256_cmpgt_epi16(b, a), mask));
+  }
+  if (!_mm256_testz_si256(wrong, wrong)) return false;
+#else
+  for (std::uint32_t i = 0; i + 1 < n; ++i)
+    if (pm[i] >= pm[i + 1]) return false;
+#endif
+  return n == 0 || pm[n - 1] < pm_count;
+}
+
+}  // namespace
+
+FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb) : window_(window_lsb) {
+  // An event takes at least 8 B on the wire, a hit 2 B.
+  const std::size_t fragments = std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65535);
+  fragments_.resize(fragments);
+  members_.resize(fragments);
+  for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
+  for (auto* v : {&mask_, &truncated_}) v->resize(fragments);
+  first_.resize(fragments + 1);
+  keys_.resize(fragments);
+  pm_.resize(segment_bytes / 2 * boards + vector_room);
+}
+
+void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
+  struct Payload {
+    Sequence sequence;
+    std::uint32_t at;
+  };
+  // More packets than a frame can have, so that no bytes in the segment lead astray.
+  std::array<Payload, 4 * mgp::max_packets_per_frame> payload;
+  std::size_t payloads = 0;
+  bool in_order = true;
+  for (std::size_t at = 0; at + mgp::header_bytes <= segment.bytes && payloads < payload.size();) {
+    const auto length = mgp::load<std::uint16_t>(segment.at + at + 4);
+    if (length < mgp::header_bytes || at + length > segment.bytes) break;
+    payload[payloads] = {mgp::load<std::uint32_t>(segment.at + at + 8), static_cast<std::uint32_t>(at)};
+    if (payloads && static_cast<std::int32_t>(payload[payloads].sequence - payload[payloads - 1].sequence) < 0) in_order = false;
+    ++payloads;
+    at += (length + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
+  }
+  if (!in_order)
+    std::stable_sort(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payloads), [](const Payload& a, const Payload& b) {
+      return static_cast<std::int32_t>(a.sequence - b.sequence) < 0;
+    });
+
+  std::uint32_t count = begin_[board];
+  const auto limit = static_cast<std::uint32_t>(fragments_.size());
+  std::uint16_t newest = 0;
+  bool by_time = true;
+  for (std::size_t i = 0; i < payloads; ++i) {
+    const std::byte* at = segment.at + payload[i].at;
+    mgp::FragmentReader reader(at, segment.bytes - payload[i].at, mgp::decode_header(at));
+    mgp::Fragment f;
+    while (count < limit && reader.next(f)) {
+      const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
+      by_time &= time >= newest;
+      newest = time;
+      fragments_[count++] = {static_cast<std::uint32_t>(f.hits - base_), time, f.stored,
+                             static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
+    }
+  }
+  if (!by_time)
+    std::stable_sort(fragments_.begin() + begin_[board], fragments_.begin() + count,
+                     [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
+  begin_[board + 1] = count;
+}
+
+// A fragment joins the earliest event within the window that has none of its board; if there is none it opens one. Fragments
+// come in order of time, so of board b every event before free_[b] is taken or past the window and none after it is taken:
+// no search, whatever a board sends.
+inline void FrameBuilder::join(std::uint16_t fragment, unsigned board) noexcept {
+  const std::uint16_t time = fragments_[fragment].time;
+  const auto bit = static_cast<std::uint8_t>(1u << board);
+  const std::uint32_t count = built_.events;
+  while (head_ < count && time - opened_[head_] > window_) ++head_;
+  const std::uint32_t e = std::max(free_[board], head_);
+  free_[board] = e + 1;
+  members_[e][board] = fragment;
+  if (e < count) {
+    mask_[e] |= bit;
+    return;
+  }
+  opened_[e] = time;
+  mask_[e] = bit;
+  built_.events = count + 1;
+}
+
+// Up to four boards: the earliest head by a tree of minima, ties to the lower board.
+void FrameBuilder::merge_four() noexcept {
+  std::array<std::uint32_t, 4> at{}, end{}, key{};
+  const auto head = [&](unsigned b) {
+    return at[b] < end[b] ? static_cast<std::uint32_t>(fragments_[at[b]].time) << 2 | b : ~std::uint32_t{0};
+  };
+  for (unsigned b = 0; b < 4; ++b) {
+    at[b] = b < boards_ ? begin_[b] : 0;
+    end[b] = b < boards_ ? begin_[b + 1] : 0;
+    key[b] = head(b);
+  }
+  for (;;) {
+    const std::uint32_t least = std::min(std::min(key[0], key[1]), std::min(key[2], key[3]));
+    if (least == ~std::uint32_t{0}) return;
+    const unsigned b = least & 3;
+    join(static_cast<std::uint16_t>(at[b]), b);
+    ++at[b];
+    key[b] = head(b);
+  }
+}
+
+void FrameBuilder::merge_any() noexcept {
+  std::array<std::uint32_t, max_boards> at{};
+  for (unsigned b = 0; b < boards_; ++b) at[b] = begin_[b];
+  for (;;) {
+    unsigned least = max_boards;
+    for (unsigned b = 0; b < boards_; ++b)
+      if (at[b] < begin_[b + 1] && (least == max_boards || fragments_[at[b]].time < fragments_[at[least]].time)) least = b;
+    if (least == max_boards) return;
+    join(static_cast<std::uint16_t>(at[least]++), least);
+  }
+}
+
+inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept {
+  if (hits == 0) {
+    time_[event] = opened_[event];
+    return;
+  }
+  // The mean rounded half up, kept inside the frame.
+  const auto twice = static_cast<std::int32_t>(2 * sum + hits);
+  const auto mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+  time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
+}
+
+// Hits of the event's fragments in order of boards. Boards ascend in PM ID and boards send their hits ascending, so one
+// check at the end tells whether anything is to be sorted or dropped.
+inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
+  std::uint32_t out = at;
+  std::int64_t sum = 0;
+  std::uint8_t truncated = 0;
+#ifdef __AVX2__
+  __m256i differences = _mm256_setzero_si256();
+  const __m256i low = _mm256_set1_epi16(0x7FF), ones = _mm256_set1_epi16(1);
+#endif
+  for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
+    const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
+    const std::byte* hits = base_ + f.hits;
+    const std::uint32_t n = f.stored;
+    truncated |= f.truncated;
+    sum += static_cast<std::int64_t>(n) * f.time;
+#ifdef __AVX2__
+    for (std::uint32_t i = 0; i < n; i += 16) {
+      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits + 2 * i));
+      const std::uint32_t left = std::min<std::uint32_t>(n - i, 16);
+      const __m256i lanes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - left));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm_.data() + out + i), _mm256_and_si256(words, low));
+      differences = _mm256_add_epi32(differences,
+                                     _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), ones));
+    }
+#else
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto word = mgp::load<std::uint16_t>(hits + 2 * i);
+      pm_[out + i] = mgp::hit_pm(word);
+      sum += mgp::hit_lsb(word);
+    }
+#endif
+    out += n;
+  }
+#ifdef __AVX2__
+  sum += 4 * std::int64_t{sum_lanes(differences)};
+#endif
+  truncated_[event] = truncated;
+  const std::uint32_t hits = out - at;
+  if (!ascending(pm_.data() + at, hits) || hits > max_event_hits) return assemble_unordered(event, at);
+  set_time(event, sum, hits);
+  at = out;
+}
+
+void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept {
+  std::array<bool, 2048> in_event{};
+  std::uint32_t kept = 0;
+  std::int64_t sum = 0;
+  for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
+    const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
+    for (std::uint32_t i = 0; i < f.stored; ++i) {
+      const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
+      const PmId pm = mgp::hit_pm(word);
+      // A PM belongs to one board, so within the event is within the fragment.
+      if (in_event[pm]) {
+        ++built_.duplicate_hits;
+        continue;
+      }
+      if (pm >= pm_count || kept == max_event_hits) continue;  // the card refuses such packets; memory may hold anything
+      in_event[pm] = true;
+      pm_[at + kept++] = pm;
+      sum += f.time + mgp::hit_lsb(word);
+    }
+  }
+  std::sort(pm_.begin() + at, pm_.begin() + at + kept);
+  set_time(event, sum, kept);
+  at += kept;
+}
+
+void FrameBuilder::sort_by_time() noexcept {
+  if (built_.events > 512) {  // far beyond any real frame: nothing a board sends may cost a square
+    for (std::uint32_t i = 0; i < built_.events; ++i) keys_[i] = static_cast<std::uint32_t>(time_[i]) << 16 | i;
+    std::sort(keys_.begin(), keys_.begin() + built_.events);
+    for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
+    return;
+  }
+  // Events come nearly in order: insertion sort on (time, opening order).
+  for (std::uint32_t i = 0; i < built_.events; ++i) {
+    const std::uint32_t key = static_cast<std::uint32_t>(time_[i]) << 16 | i;
+    std::uint32_t j = i;
+    for (; j > 0 && keys_[j - 1] > key; --j) keys_[j] = keys_[j - 1];
+    keys_[j] = key;
+  }
+  for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
+}
+
+const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments) noexcept {
+  built_ = {};
+  head_ = 0;
+  free_.fill(0);
+  boards_ = static_cast<unsigned>(std::min<std::size_t>(segments.size(), max_boards));
+  base_ = boards_ ? segments[0].at : nullptr;
+  begin_[0] = 0;
+  for (unsigned b = 0; b < boards_; ++b) collect(b, segments[b]);
+  built_.fragments = begin_[boards_];
+  if (boards_ <= 4)
+    merge_four();
+  else
+    merge_any();
+  std::uint32_t at = 0;
+  for (std::uint32_t e = 0; e < built_.events; ++e) {
+    first_[e] = at;
+    assemble(e, at);
+  }
+  first_[built_.events] = at;
+  sort_by_time();
+  built_.time = time_.data();
+  built_.opened = opened_.data();
+  built_.boards = mask_.data();
+  built_.truncated = truncated_.data();
+  built_.order = order_.data();
+  built_.first = first_.data();
+  built_.pm = pm_.data();
+  return built_;
+}
+
+}  // namespace nanet::trigger

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the rings of an event to its trigger primitive (docs/formats.md, MTP). One source for CPU and GPU.
+#pragma once
+
+#include <cstdint>
+
+#include "nanet/rich/ring.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::trigger {
+
+struct DecisionOptions {
+  std::uint32_t min_hits = 1;       // events with fewer hits give no primitive
+  std::uint32_t multiplicity = 24;  // b9: at least so many hits
+  float saturated_mm = 185.0f;      // b11: leading ring at least this large
+  float small_mm = 180.0f;          // b10: any ring below this
+  float chi2_cut = 3.0f;            // b6: leading ring's chi2/ndf above this
+};
+
+namespace primitive_bit {
+inline constexpr std::uint16_t valid = 1u << 14;
+inline constexpr unsigned rings_shift = 12;
+inline constexpr std::uint16_t saturated = 1u << 11;
+inline constexpr std::uint16_t small = 1u << 10;
+inline constexpr std::uint16_t multiplicity = 1u << 9;
+inline constexpr std::uint16_t ambiguous = 1u << 8;
+inline constexpr std::uint16_t incomplete = 1u << 7;
+inline constexpr std::uint16_t poor = 1u << 6;
+}  // namespace primitive_bit
+
+inline constexpr float radius_offset_mm = 60.0f, radius_step_mm = 2.25f;
+
+// Radius of the leading ring in 6 bits, rounded, clamped to 0 - 63.
+NANET_HD inline std::uint16_t radius_code(float r) {
+  const float code = (r - radius_offset_mm) / radius_step_mm + 0.5f;
+  return code < 0.0f ? 0 : code >= 63.0f ? 63 : static_cast<std::uint16_t>(code);
+}
+
+// incomplete: a fragment was truncated or the frame is incomplete.
+NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete, const DecisionOptions& o) {
+  namespace bit = primitive_bit;
+  std::uint32_t id = bit::valid;
+  if (hits >= o.multiplicity) id |= bit::multiplicity;
+  if (rings.ambiguous) id |= bit::ambiguous;
+  if (incomplete) id |= bit::incomplete;
+  if (rings.count == 0) return static_cast<std::uint16_t>(id);
+  const rich::Ring& leading = rings.ring[0];
+  id |= static_cast<std::uint32_t>(rings.count < 3 ? rings.count : 3) << bit::rings_shift;
+  if (leading.r >= o.saturated_mm) id |= bit::saturated;
+  for (unsigned i = 0; i < rings.count; ++i)
+    if (rings.ring[i].r < o.small_mm) id |= bit::small;
+  if (leading.chi2_ndf > o.chi2_cut) id |= bit::poor;
+  return static_cast<std::uint16_t>(id | radius_code(leading.r));
+}
+
+}  // namespace nanet::trigger

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// An executor consumes the event queues of a CLOP: it builds, reconstructs, posts answers and returns buffers. CPU executors are
+// here; a GPU's stands behind the same interface. It sees nothing but contract memory and its own trace table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "nanet/contract/layout.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/process.hpp"
+#include "nanet/trigger/trace.hpp"
+
+namespace nanet::trigger {
+
+struct ExecutorOptions {
+  ProcessOptions process;
+  unsigned threads = 1;   // 1: run to completion in the card's thread; more: that many workers beside it
+  std::vector<int> pin;   // cores of the workers, in turn; empty: not pinned
+  bool busy = false;      // workers never sleep
+  RingSink* sink = nullptr;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual std::string_view name() const noexcept = 0;
+  // Threads (kernels) are resident when this returns.
+  virtual void start() = 0;
+  // Run-to-completion executors work here, in the card's thread. True if anything was done.
+  virtual bool poll() noexcept { return false; }
+  // True: poll() does the work, and the card's thread may block when there is none.
+  virtual bool in_card_thread() const noexcept { return false; }
+  // Finishes every event written so far and ends the threads.
+  virtual void stop() noexcept = 0;
+  // Physics counts of each thread.
+  virtual std::vector<const Physics*> physics() const = 0;
+  // The queue lapped this reader: it has stopped.
+  virtual bool event_overrun() const noexcept = 0;
+};
+
+// algorithm: cloned for every thread. views: of each consumer device.
+std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<contract::View> views,
+                                            const rich::Reconstructor& algorithm, TraceTable& traces);
+
+}  // namespace nanet::trigger

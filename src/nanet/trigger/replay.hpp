@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded traffic through the trigger, as fast as it goes: the same receiver, builder, executors, sender and account as
+// live, without sockets, clocks and deadlines.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nanet/card/stream.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/account.hpp"
+#include "nanet/trigger/executor.hpp"
+#include "nanet/wire/pcap.hpp"
+
+namespace nanet::trigger {
+
+struct ReplayOptions {
+  std::string pcap;
+  std::string mtp;  // pcap of the answers; empty: none
+  bool rings = false;
+  std::uint16_t port = wire::mgp::default_port;
+  card::ClopOptions clop;  // sockets and times of it are not used
+  std::string algorithm = "math";
+  rich::Parameters parameters;
+  ProcessOptions process;
+  unsigned threads = 1;
+  std::vector<int> pin;
+  std::string keep_bad;
+};
+
+// Columns of rings.parquet; x, y, r and chi2_ndf are NaN where the file says null.
+struct RingColumns {
+  std::vector<std::uint16_t> burst, event_hits, primitive;
+  std::vector<std::uint64_t> event;
+  std::vector<std::uint32_t> timestamp;
+  std::vector<std::uint8_t> fine_time, ring, n_rings, n_hits;
+  std::vector<float> x, y, r, chi2_ndf;
+};
+
+class Replay {
+ public:
+  // Opens the files. Throws std::system_error or std::runtime_error naming the file, std::invalid_argument for options.
+  explicit Replay(const ReplayOptions& options);
+  ~Replay();
+
+  // Runs to the end of the capture in the calling thread (or until request_stop). Throws std::system_error when the MTP
+  // capture cannot be written.
+  void run();
+  void request_stop() noexcept { stopping_ = true; }
+  Account account() const;
+  const Book& book() const noexcept { return *book_; }
+  std::vector<const Physics*> physics() const { return executor_->physics(); }
+  double elapsed_s() const noexcept { return elapsed_s_; }
+  double progress() const noexcept;  // share of the capture read
+  bool truncated() const noexcept { return reader_.truncated(); }
+  // Rows of rings.parquet since the last call, in order of burst, frame and time.
+  RingColumns take_rings();
+
+ private:
+  class Rows;
+  class Answers;
+  class Follower;
+
+  ReplayOptions options_;
+  wire::PcapReader reader_;
+  std::unique_ptr<Answers> answers_;
+  std::unique_ptr<card::Stream> stream_;
+  std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<Book> book_;
+  std::unique_ptr<Rows> rows_;
+  std::unique_ptr<Follower> follower_;
+  std::unique_ptr<Executor> executor_;
+  std::array<card::Counter, wire::not_mgp_count> not_mgp_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> read_{0};
+  std::atomic<double> elapsed_s_{0};
+};
+
+}  // namespace nanet::trigger

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trigger processor: a card, one CLOP, an executor, and the account of what they do.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/card.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/account.hpp"
+#include "nanet/trigger/executor.hpp"
+#include "nanet/wire/pcap.hpp"
+
+namespace nanet::trigger {
+
+struct TriggerOptions {
+  std::string card = "socket";
+  card::ClopOptions clop;
+  std::string algorithm = "math";
+  rich::Parameters parameters;
+  ProcessOptions process;
+  unsigned threads = 1;
+  std::vector<int> pin;  // first core: the card's thread; the rest: workers in turn
+  bool busy = false;     // never block, even when idle
+  std::string keep_bad;  // pcap of the refused packets; empty: none
+  std::size_t keep_bad_count = 1000;  // the last so many
+};
+
+// Keeps the last refused packets in memory and writes them at the end.
+class BadPackets {
+ public:
+  explicit BadPackets(std::size_t keep) : ring_(keep) {}
+  void add(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  // Throws std::system_error when the file cannot be written.
+  void write(const std::string& path, std::uint16_t port) const;
+
+ private:
+  struct Packet {
+    Nanoseconds stamp = 0;
+    std::uint32_t size = 0;
+    std::array<std::byte, 9000> bytes;
+  };
+  std::vector<Packet> ring_;
+  std::size_t count_ = 0;
+};
+
+class Trigger {
+ public:
+  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with a sentence that names the remedy.
+  explicit Trigger(const TriggerOptions& options);
+  ~Trigger();
+
+  void start();
+  void request_stop() noexcept { stopping_ = true; }
+  // True once drained and stopped.
+  bool join(double timeout_s);
+  bool running() const noexcept { return running_; }
+
+  Account account() const;
+  const Book& book() const noexcept { return *book_; }
+  std::vector<const Physics*> physics() const { return executor_->physics(); }
+  double elapsed_s() const noexcept;
+  std::vector<wire::Endpoint> listening() const;
+  std::uint32_t buffers() const noexcept { return clop_->view().shape.buffers; }
+  bool event_overrun() const noexcept { return executor_->event_overrun(); }
+  std::string_view card_name() const noexcept { return card_->name(); }
+  // What went wrong at the very end (writing --keep-bad); empty: nothing.
+  std::string trouble() const { return trouble_; }
+
+ private:
+  void run() noexcept;
+
+  TriggerOptions options_;
+  std::unique_ptr<card::Card> card_;
+  card::Clop* clop_ = nullptr;
+  std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<Book> book_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BadPackets> bad_;
+  std::atomic<bool> stopping_{false}, running_{false};
+  std::atomic<Nanoseconds> started_{0}, ended_{0};
+  std::string trouble_;
+  std::jthread thread_;
+};
+
+}  // namespace nanet::trigger
