@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The application library in one page: a CLOP of two payloads per buffer on loopback; every buffer is answered over UDP
+// with the number of hits it held. The program is its own readout board and its own receiver, and checks the answer.
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdio>
+
+#include "nanet/card/card.hpp"
+#include "nanet/card/udp.hpp"
+
+int main() {
+  namespace card = nanet::card;
+  namespace contract = nanet::contract;
+  namespace mgp = nanet::wire::mgp;
+  const card::Fd answers = card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+
+  card::ClopOptions options;
+  options.listen = {{.address = 0x7F000001, .port = 0}};
+  options.destinations = {card::local_endpoint(answers.get())};
+  options.gather = contract::Gather::packets;
+  options.packets = 2;
+  const auto nic = card::open_card("socket");
+  card::Clop& clop = nic->register_clop(options);
+  nic->start();  // the card's own thread moves packets from here on
+
+  const card::Fd board = card::open_udp_sender(clop.local());
+  for (nanet::Sequence sequence = 1; sequence <= 2; ++sequence) {  // one event of three hits in each packet
+    std::array<std::byte, mgp::default_max_payload> packet;
+    mgp::PacketWriter writer(packet.data(), packet.size(), {.flags = mgp::flag::last, .sequence = sequence});
+    writer.add(/*timestamp=*/7, /*fine=*/0, std::array<std::uint16_t, 3>{17, 42, 99}, /*seen=*/3);
+    send(board.get(), packet.data(), writer.finish(), 0);
+  }
+
+  contract::Event event;
+  if (!clop.wait(event, /*ns=*/2'000'000'000)) return std::puts("no event"), 1;
+  std::uint32_t hits = 0;
+  for (unsigned i = 0; i < clop.payloads(event); ++i) {
+    const auto payload = clop.payload(event, i);
+    mgp::FragmentReader reader(payload.data(), payload.size(), mgp::decode_header(payload.data()));
+    for (mgp::Fragment fragment; reader.next(fragment);) hits += fragment.stored;
+  }
+  mgp::store(clop.send_buffer(event).data(), hits);
+  clop.post(event, sizeof hits);  // the answer first,
+  clop.give_back(event);          // then the buffer
+  nic->stop();                    // drains: what is owed has left
+  nic->deregister_clop(clop);
+
+  std::uint32_t answer = 0;
+  recv(answers.get(), &answer, sizeof answer, MSG_DONTWAIT);
+  std::printf("%u hits in %u packets\n", answer, options.packets);
+  return answer == 6 ? 0 : 1;
+}
