@@ -3,6 +3,10 @@
 // rounds as it does. Events are grouped by hit count, so that the lanes of a group end nearly together.
 #include "nanet/rich/math_batch.hpp"
 
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -28,8 +32,23 @@ struct alignas(64) Planes {
 constexpr std::size_t table_size = 2048;
 constexpr std::uint32_t chunk = 256;  // events sorted by hit count together
 
+// Correctly rounded in every lane, whatever the instruction. Spelt out, since g++ 12 takes the lanes one by one.
 inline void square_root(Floats& value) {
+#if defined(__AVX512F__)
+  value = reinterpret_cast<Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(value)));
+#elif defined(__AVX__)
+  __m256 half[2];
+  std::memcpy(half, &value, sizeof value);
+  for (__m256& h : half) h = _mm256_sqrt_ps(h);
+  std::memcpy(&value, half, sizeof value);
+#elif defined(__SSE2__)
+  __m128 quarter[4];
+  std::memcpy(quarter, &value, sizeof value);
+  for (__m128& q : quarter) q = _mm_sqrt_ps(q);
+  std::memcpy(&value, quarter, sizeof value);
+#else
   for (unsigned lane = 0; lane < lanes; ++lane) value[lane] = __builtin_sqrtf(value[lane]);
+#endif
 }
 
 class MathBatch final : public Reconstructor {
