@@ -16,7 +16,9 @@ from nanet.errors import UsageError, describe_os_error
 NO_RING = 255
 NOISE = 255
 PARTICLES = ("e", "mu", "pi", "K")
-PERIOD_KEY = b"nanet.period_frames"  # schema metadata: frame f of a burst holds what frame f mod this holds here
+PERIOD_KEY = (
+    b"nanet.period_frames"  # schema metadata: frame f of a burst holds what frame f mod this holds here
+)
 
 # A ring-less event has one row with ring = NO_RING and x, y, r, particle and momentum null.
 RING_SCHEMA = pa.schema(
@@ -35,7 +37,9 @@ RING_SCHEMA = pa.schema(
         ("event_hits", pa.uint16()),
     ]
 )
-HIT_SCHEMA = pa.schema([("event", pa.uint64()), ("ring", pa.uint8()), ("pm", pa.uint16()), ("time", pa.float64())])
+HIT_SCHEMA = pa.schema(
+    [("event", pa.uint64()), ("ring", pa.uint8()), ("pm", pa.uint16()), ("time", pa.float64())]
+)
 _NULLABLE = ("x", "y", "r", "momentum")
 
 
@@ -49,7 +53,9 @@ def ring_table(columns: Mapping[str, Any], schema: pa.Schema = RING_SCHEMA) -> p
             index = pa.array(np.where(missing, 0, values).astype(np.int8), mask=missing)
             arrays.append(pa.DictionaryArray.from_arrays(index, pa.array(PARTICLES)).cast(pa.string()))
         else:
-            arrays.append(pa.array(values, type=field.type, mask=missing if field.name in _NULLABLE else None))
+            arrays.append(
+                pa.array(values, type=field.type, mask=missing if field.name in _NULLABLE else None)
+            )
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

@@ -49,7 +49,9 @@ def generate(
         str, typer.Option("--rings", help="Rings per event: mix (0-4: 5/45/27/18/5 %), or 0 to 4.")
     ] = "mix",
     boards: Annotated[str, typer.Option("--boards", help="4, or merged: one stream of whole events.")] = "4",
-    slots: Annotated[str, typer.Option("--slots", help="packed, or fixed: 32 hits' room per event.")] = "packed",
+    slots: Annotated[
+        str, typer.Option("--slots", help="packed, or fixed: 32 hits' room per event.")
+    ] = "packed",
     pad: Annotated[bool, typer.Option("--pad", help="Pad every datagram to --max-payload.")] = False,
     max_payload: Annotated[int, typer.Option("--max-payload", help="Largest datagram in bytes.")] = 1472,
     max_frames: Annotated[int, typer.Option("--max-frames", help="Frames of a burst.")] = MAX_FRAMES,
@@ -86,7 +88,8 @@ def generate(
     result = {**core.totals(), **kept, "pad": pad, "elapsed_s": time.monotonic() - begin}
     result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
     out = console(json_file)
-    from nanet.tables import count, rate as per_second
+    from nanet.tables import count
+    from nanet.tables import rate as per_second
 
     out.print(
         f"{out_file}: {count(result['events'])} events with {count(result['hits'])} hits in "
