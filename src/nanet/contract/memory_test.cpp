@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The structures of the contract byte by byte against the golden vectors, and where everything lies in a device's memory.
+#include "nanet/contract/memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "nanet/wire/golden_test.hpp"
+
+namespace nanet::contract {
+namespace {
+
+template <class T>
+std::vector<std::byte> bytes_of(const T& value) {
+  std::vector<std::byte> bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+template <class T>
+void fill(T& field, const Golden& golden, const std::string& key) {
+  field = static_cast<T>(golden.number(key));
+}
+
+TEST(Layout, EventIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_event");
+  Event e;
+  fill(e.type, golden, "type");
+  fill(e.stream, golden, "stream");
+  fill(e.flags, golden, "flags");
+  fill(e.buffer, golden, "buffer");
+  fill(e.bytes, golden, "bytes");
+  fill(e.frame, golden, "frame");
+  fill(e.time_ns, golden, "time_ns");
+  fill(e.n, golden, "n");
+  fill(e.lap, golden, "lap");
+  EXPECT_EQ(bytes_of(e), golden.bytes);
+  EXPECT_EQ(e.flags, event_flag::timed_out | 1u << (event_flag::missing_shift + 3));
+}
+
+TEST(Layout, DescriptorIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_descriptor");
+  Descriptor d;
+  fill(d.address, golden, "address");
+  fill(d.bytes, golden, "size");
+  fill(d.destination, golden, "destination");
+  fill(d.token, golden, "token");
+  fill(d.flags, golden, "flags");
+  fill(d.reserved, golden, "reserved");
+  fill(d.lap, golden, "lap");
+  EXPECT_EQ(bytes_of(d), golden.bytes);
+}
+
+TEST(Layout, FrameHeaderIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_frame_header");
+  FrameHeader h;
+  fill(h.frame, golden, "frame");
+  fill(h.complete, golden, "complete");
+  fill(h.expected, golden, "expected");
+  fill(h.flags, golden, "flags");
+  const auto boards = golden.all("board");
+  ASSERT_EQ(boards.size(), max_boards);
+  for (unsigned b = 0; b < max_boards; ++b) {
+    std::istringstream words(boards[b]);
+    unsigned bytes, packets, flags;
+    words >> bytes >> packets >> flags;
+    h.board[b] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(packets), static_cast<std::uint8_t>(flags)};
+  }
+  EXPECT_EQ(bytes_of(h), golden.bytes);
+}
+
+Shape small() {
+  Shape s;
+  s.buffers = 8;
+  s.descriptors = 8;
+  s.events = 32;
+  s.segment_bytes = 1024;
+  return s;
+}
+
+TEST(Memory, PartsDoNotOverlapAndLieInTheRegion) {
+  for (const Gather gather : {Gather::frame, Gather::packets}) {
+    Shape shape = small();
+    shape.gather = gather;
+    shape.packets = 3;
+    const Memory memory(shape);
+    const View& v = memory.view();
+    std::vector<int> owner(memory.bytes(), 0);
+    const auto claim = [&](const void* at, std::size_t bytes) {
+      const std::size_t from = static_cast<std::size_t>(static_cast<const std::byte*>(at) - memory.region());
+      ASSERT_LE(from + bytes, memory.bytes());
+      for (std::size_t i = from; i < from + bytes; ++i) ASSERT_EQ(owner[i]++, 0) << i;
+    };
+    for (std::uint32_t i = 0; i < shape.buffers; ++i) {
+      claim(v.buffer(i), shape.buffer_bytes());
+      claim(v.send_buffer(i), send_buffer_bytes);
+    }
+    claim(v.clop + shape.buffers * shape.buffer_bytes(), tail_bytes);
+    claim(v.returned, 4 * shape.buffers);
+    claim(v.queue, sizeof(Event) * shape.events);
+    claim(v.ring, sizeof(Descriptor) * shape.descriptors);
+    claim(v.finished, 8);
+    claim(v.doorbell, 4);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(v.clop) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(v.queue) % 64, 0u);
+    EXPECT_NE(reinterpret_cast<std::uintptr_t>(v.finished) / 64, reinterpret_cast<std::uintptr_t>(v.doorbell) / 64);
+  }
+}
+
+TEST(Memory, BuffersAndSegmentsLieWhereTheFormatSays) {
+  const Memory memory(small());
+  const View& v = memory.view();
+  EXPECT_EQ(v.buffer(1) - v.buffer(0), 64 + 4 * 1024);
+  EXPECT_EQ(v.segment(2, 3) - v.clop, 2 * (64 + 4 * 1024) + 64 + 3 * 1024);
+  Shape packets = small();
+  packets.gather = Gather::packets;
+  packets.packets = 4;
+  EXPECT_EQ(packets.buffer_bytes(), 4u * 1472);
+  EXPECT_EQ(Shape{}.segment_bytes, 8192u);
+}
+
+TEST(Memory, NumbersMapToDeviceBufferDescriptorAndLap) {
+  Shape shape = small();
+  shape.devices = 2;
+  shape.descriptors = 16;
+  shape.events = 64;
+  const Memory memory(shape);
+  const View& v = memory.view();
+  for (std::uint64_t n = 0; n < 200; ++n) {
+    EXPECT_EQ(v.buffer_of(n), n / 2 % 8);
+    EXPECT_EQ(&v.descriptor(n) - v.ring, static_cast<std::ptrdiff_t>(n / 2 % 16));
+    EXPECT_EQ(v.descriptor_lap(n), n / 2 / 16 + 1);
+  }
+}
+
+TEST(Memory, ImpossibleShapesAreRefusedWithTheirName) {
+  const auto refused = [](const char* word, const std::function<void(Shape&)>& change) {
+    Shape shape = small();
+    change(shape);
+    try {
+      const Memory memory(shape);
+      ADD_FAILURE() << word;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  refused("buffers = 6", [](Shape& s) { s.buffers = 6; });
+  refused("descriptors = 4", [](Shape& s) { s.descriptors = 4; });
+  refused("events = 16", [](Shape& s) { s.events = 16; });
+  refused("segment_bytes = 65536", [](Shape& s) { s.segment_bytes = 65536; });
+  refused("segment_bytes = 100", [](Shape& s) { s.segment_bytes = 100; });
+  refused("boards", [](Shape& s) { s.boards = 9; });
+  refused("devices", [](Shape& s) { s.devices = 3; });
+  refused("packets = 0", [](Shape& s) { s.packets = 0; });
+  refused("slot_bytes", [](Shape& s) { s.slot_bytes = 1470; });
+}
+
+}  // namespace
+}  // namespace nanet::contract
