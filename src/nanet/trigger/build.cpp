@@ -16,6 +16,7 @@ namespace {
 namespace mgp = wire::mgp;
 
 constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond the last event
+constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
 #ifdef __AVX2__
 // lane_mask + 16 - n: the first n of 16 lanes set.
@@ -63,6 +64,7 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   for (auto* v : {&mask_, &truncated_}) v->resize(fragments);
   first_.resize(fragments + 1);
   keys_.resize(fragments);
+  times_.resize(fragments + max_boards);
   pm_.resize(segment_bytes / 2 * boards + vector_room);
 }
 
@@ -108,59 +110,44 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     std::stable_sort(fragments_.begin() + begin_[board], fragments_.begin() + count,
                      [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
   begin_[board + 1] = count;
+  std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
+  for (std::uint32_t i = begin_[board]; i < count; ++i) times[i] = fragments_[i].time;
+  times[count] = end_of_list;
 }
 
-// A fragment joins the earliest event within the window that has none of its board; if there is none it opens one. Fragments
-// come in order of time, so of board b every event before free_[b] is taken or past the window and none after it is taken:
-// no search, whatever a board sends.
-inline void FrameBuilder::join(std::uint16_t fragment, unsigned board) noexcept {
-  const std::uint16_t time = fragments_[fragment].time;
-  const auto bit = static_cast<std::uint8_t>(1u << board);
-  const std::uint32_t count = built_.events;
-  while (head_ < count && time - opened_[head_] > window_) ++head_;
-  const std::uint32_t e = std::max(free_[board], head_);
-  free_[board] = e + 1;
-  members_[e][board] = fragment;
-  if (e < count) {
-    mask_[e] |= bit;
-    return;
+// A fragment joins the earliest event within the window that has none of its board; if there is none it opens one. Taken
+// event by event: the earliest fragment left opens an event, and of every board the next fragment, if it lies in the window,
+// is the first that this event can have and has no earlier event to go to. So no search and no branch that could go wrong,
+// whatever the boards send. Ends of lists are times beyond any window.
+template <unsigned boards>
+void FrameBuilder::join() noexcept {
+  const std::uint32_t* const times = times_.data();
+  std::array<std::uint32_t, boards> at, head;
+  for (unsigned b = 0; b < boards; ++b) {
+    at[b] = begin_[b] + b;
+    head[b] = times[at[b]];
   }
-  opened_[e] = time;
-  mask_[e] = bit;
-  built_.events = count + 1;
-}
-
-// Up to four boards: the earliest head by a tree of minima, ties to the lower board.
-void FrameBuilder::merge_four() noexcept {
-  std::array<std::uint32_t, 4> at{}, end{}, key{};
-  const auto head = [&](unsigned b) {
-    return at[b] < end[b] ? static_cast<std::uint32_t>(fragments_[at[b]].time) << 2 | b : ~std::uint32_t{0};
-  };
-  for (unsigned b = 0; b < 4; ++b) {
-    at[b] = b < boards_ ? begin_[b] : 0;
-    end[b] = b < boards_ ? begin_[b + 1] : 0;
-    key[b] = head(b);
+  const auto window = static_cast<std::uint32_t>(window_);
+  auto* const members = members_.data();
+  std::uint16_t* const opened = opened_.data();
+  std::uint8_t* const masks = mask_.data();
+  std::uint32_t event = 0;
+  for (;; ++event) {
+    std::uint32_t first = head[0];
+    for (unsigned b = 1; b < boards; ++b) first = std::min(first, head[b]);
+    if (first == end_of_list) break;
+    std::uint32_t mask = 0;
+    for (unsigned b = 0; b < boards; ++b) {
+      const std::uint32_t take = head[b] - first <= window;
+      members[event][b] = static_cast<std::uint16_t>(at[b] - b);
+      mask |= take << b;
+      at[b] += take;
+      head[b] = times[at[b]];
+    }
+    opened[event] = static_cast<std::uint16_t>(first);
+    masks[event] = static_cast<std::uint8_t>(mask);
   }
-  for (;;) {
-    const std::uint32_t least = std::min(std::min(key[0], key[1]), std::min(key[2], key[3]));
-    if (least == ~std::uint32_t{0}) return;
-    const unsigned b = least & 3;
-    join(static_cast<std::uint16_t>(at[b]), b);
-    ++at[b];
-    key[b] = head(b);
-  }
-}
-
-void FrameBuilder::merge_any() noexcept {
-  std::array<std::uint32_t, max_boards> at{};
-  for (unsigned b = 0; b < boards_; ++b) at[b] = begin_[b];
-  for (;;) {
-    unsigned least = max_boards;
-    for (unsigned b = 0; b < boards_; ++b)
-      if (at[b] < begin_[b + 1] && (least == max_boards || fragments_[at[b]].time < fragments_[at[least]].time)) least = b;
-    if (least == max_boards) return;
-    join(static_cast<std::uint16_t>(at[least]++), least);
-  }
+  built_.events = event;
 }
 
 inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept {
@@ -262,17 +249,21 @@ void FrameBuilder::sort_by_time() noexcept {
 
 const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments) noexcept {
   built_ = {};
-  head_ = 0;
-  free_.fill(0);
   boards_ = static_cast<unsigned>(std::min<std::size_t>(segments.size(), max_boards));
-  base_ = boards_ ? segments[0].at : nullptr;
+  if (boards_ == 0) return built_;
+  base_ = segments[0].at;
   begin_[0] = 0;
   for (unsigned b = 0; b < boards_; ++b) collect(b, segments[b]);
+  if (boards_ == 1) {
+    join<1>();
+  } else if (boards_ <= 4) {
+    for (unsigned b = boards_; b < 4; ++b) collect(b, {base_, 0});
+    join<4>();
+  } else {
+    for (unsigned b = boards_; b < max_boards; ++b) collect(b, {base_, 0});
+    join<max_boards>();
+  }
   built_.fragments = begin_[boards_];
-  if (boards_ <= 4)
-    merge_four();
-  else
-    merge_any();
   std::uint32_t at = 0;
   for (std::uint32_t e = 0; e < built_.events; ++e) {
     first_[e] = at;

@@ -56,9 +56,8 @@ class FrameBuilder {
     std::uint8_t truncated;
   };
   void collect(unsigned board, const Segment& segment) noexcept;
-  void join(std::uint16_t fragment, unsigned board) noexcept;
-  void merge_four() noexcept;
-  void merge_any() noexcept;
+  template <unsigned boards>
+  void join() noexcept;
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
   void set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept;
@@ -69,8 +68,7 @@ class FrameBuilder {
   std::vector<Fragment> fragments_;
   std::array<std::uint32_t, max_boards + 1> begin_{};  // fragments of board b: begin_[b] .. begin_[b + 1] - 1
   unsigned boards_ = 0;
-  std::uint32_t head_ = 0;                         // events before are past the window
-  std::array<std::uint32_t, max_boards> free_{};  // first event that may have no fragment of board b
+  std::vector<std::uint32_t> times_;  // of the fragments, a list for each board
   std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board
   std::vector<std::uint16_t> time_, opened_, order_;
   std::vector<std::uint8_t> mask_, truncated_;
