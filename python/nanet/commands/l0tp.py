@@ -115,6 +115,8 @@ def read_truth(path: str) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from nanet.truth import PERIOD_KEY
+
     columns = ["burst", "timestamp", "fine_time", "event", "event_hits"]
     try:
         table = pq.read_table(path, columns=columns)
@@ -132,7 +134,7 @@ def read_truth(path: str) -> dict[str, Any]:
         raise UsageError(
             f"--truth {path}: has no column {missing[0]}: give what generate or readout wrote with --truth"
         )
-    period = int((table.schema.metadata or {}).get(b"nanet.period_frames", b"0"))
+    period = int((table.schema.metadata or {}).get(PERIOD_KEY, b"0"))
     arrays = {name: table[name].to_numpy() for name in columns}
     with_hits = arrays["event_hits"] > 0
     _, first = np.unique(arrays["event"][with_hits], return_index=True)  # one row per ring: one of each event

@@ -57,7 +57,12 @@ def readout(
     ] = 50,
     max_payload: Annotated[
         int,
-        typer.Option("--max-payload", help="Largest datagram in bytes; more than 1472 needs jumbo frames."),
+        typer.Option(
+            "--max-payload",
+            min=88,
+            max=65507,
+            help="Largest datagram in bytes; more than 1472 needs jumbo frames.",
+        ),
     ] = 1472,
     batch_us: Annotated[
         float, typer.Option("--batch-us", min=0.0, help="Wall clock over which frames leave together, in µs.")
