@@ -264,6 +264,7 @@ struct PyReplay {
           r.port = static_cast<std::uint16_t>(get<unsigned>(o, "port", wire::mgp::default_port));
           nb::dict without_sockets(o);
           r.clop = clop_options(without_sockets);
+          r.detect_merged = get<bool>(o, "detect_merged", false);
           r.clop.listen.clear();
           r.clop.destinations.clear();
           r.algorithm = get<std::string>(o, "algorithm", "math");

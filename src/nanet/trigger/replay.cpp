@@ -125,6 +125,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(option
   const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
   card::ClopOptions clop = options.clop;
   clop.gather = contract::Gather::frame;
+  if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
   clop.deadline = 0;
   // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no more: what is
   // written is read again while it is in the cache.
@@ -142,6 +143,21 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(option
   execute.pin = options.pin;
   execute.sink = rows_.get();
   executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
+}
+
+bool Replay::looks_merged() noexcept {
+  wire::mgp::Rules merged = options_.clop.rules;
+  merged.boards = 0;
+  wire::PcapRecord record;
+  unsigned found = 0, looked = 0;
+  while (looked < 1000 && reader_.next(record)) {
+    const wire::UdpFrame frame = wire::parse_udp_frame(record.frame, record.original, options_.port);
+    if (frame.reason != wire::NotMgp::none) continue;
+    ++looked;
+    if (wire::mgp::validate(frame.payload, merged).refusal == wire::mgp::Refusal::none) ++found;
+  }
+  reader_.rewind();
+  return found > 0 && 2 * found > looked;
 }
 
 Replay::~Replay() { executor_->stop(); }

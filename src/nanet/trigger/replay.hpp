@@ -25,6 +25,8 @@ struct ReplayOptions {
   bool rings = false;
   std::uint16_t port = wire::mgp::default_port;
   card::ClopOptions clop;  // sockets and times of it are not used
+  // Takes the capture for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
+  bool detect_merged = false;
   std::string algorithm = "math";
   rich::Parameters parameters;
   ProcessOptions process;
@@ -62,6 +64,8 @@ class Replay {
   RingColumns take_rings();
 
  private:
+  bool looks_merged() noexcept;
+
   class Rows;
   class Answers;
   class Follower;
