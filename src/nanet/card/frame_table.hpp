@@ -68,7 +68,7 @@ class FrameTable {
   // Numbers so far behind that their status was overwritten are closed.
   bool forgotten(std::uint64_t n) const noexcept { return n + status_.size() <= end; }
   // Whether n can be given a status without overwriting that of a number the sender has yet to pass.
-  bool has_room(std::uint64_t n) const noexcept { return n - next < status_.size(); }
+  bool has_room(std::uint64_t n) const noexcept { return n < next + status_.size(); }
   // Half of the numbers that can be told apart.
   std::uint64_t reach() const noexcept { return status_.size() / 2; }
   std::size_t slots() const noexcept { return slots_.size(); }
