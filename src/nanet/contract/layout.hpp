@@ -28,7 +28,7 @@ struct alignas(32) Event {
   std::uint8_t stream = 0;
   std::uint16_t flags = 0;
   std::uint32_t buffer = 0;  // receive: index; send: token; burst begins: base, low word
-  std::uint32_t bytes = 0;   // receive: end of the last segment; overrun: how many frames; burst begins: base, high word
+  std::uint32_t bytes = 0;    // receive: sum over the boards (frame), of lengths (packets); overrun: how many frames; burst begins: base, high word
   std::uint32_t frame = 0;   // burst begins: burst number; burst ends: last frame
   std::uint64_t time_ns = 0;
   std::uint32_t n = 0;    // low word
