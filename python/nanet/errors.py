@@ -33,7 +33,7 @@ def describe_os_error(error: OSError) -> str:
 
 @contextlib.contextmanager
 def starting() -> Iterator[None]:
-    """Turns what the core refuses at set-up (ValueError, OSError: finished sentences) into UsageError.
+    """Turns what the core refuses at set-up (with a finished sentence) into UsageError.
 
     Wrap only the set-up in it, so that a ValueError out of a defect still shows its traceback.
     """
@@ -41,5 +41,5 @@ def starting() -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(describe_os_error(error)) from error
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise UsageError(str(error)) from error

@@ -136,12 +136,6 @@ class Trigger(Section):
     chi2_cut: float = option(
         3.0, "Leading ring's χ²/ndf above which the primitive says so.", low=0.0, high=1e6
     )
-    ambiguity_margin: float = option(
-        0.0,
-        "Margin between the best two ring counts below which a primitive is ambiguous.",
-        low=0.0,
-        high=1e6,
-    )
 
 
 @attrs.frozen(kw_only=True)

@@ -48,6 +48,11 @@ def microseconds(value: float | None) -> str:
     return f"{value:.1f} µs"
 
 
+def duration(us: float) -> str:
+    """A configured time without needless digits: 20 ms, 200 µs."""
+    return f"{us / 1000:g} ms" if us >= 1000 else f"{us:g} µs"
+
+
 def _plain_table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=bool(columns), header_style="dim")
     for column in columns:

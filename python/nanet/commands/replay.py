@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,9 +18,18 @@ from nanet.output import account_closes, check_writable, console, write_json
 from nanet.sections import Card, Trigger
 
 POLL_S = 0.1
-PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 # Of no meaning without a network and a clock.
-LIVE_ONLY = ("send", "duration", "strict", "deadline_us", "timeout_us", "busy", "pin", "buffer_bytes")
+LIVE_ONLY = (
+    "listen",
+    "send",
+    "duration",
+    "strict",
+    "deadline_us",
+    "timeout_us",
+    "busy",
+    "pin",
+    "buffer_bytes",
+)
 
 
 @options(Trigger, Card, omit=LIVE_ONLY)
@@ -35,22 +43,22 @@ def replay(
         str | None,
         typer.Option("--mtp", metavar="FILE", help="Write the primitives' packets there, as pcap."),
     ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="UDP port that the boards' packets went to.")
+    ] = 58913,
     json_file: JsonFile = None,
 ) -> None:
     """Recorded traffic through the trigger, as fast as it goes."""
     from nanet import _core
+    from nanet.pcapng import as_classic_pcap
 
     check_readable(capture)
     check_writable(out=out_file, mtp=mtp_file, json=json_file)
     out = console(json_file)
     with contextlib.ExitStack() as stack:
-        pcap = stack.enter_context(classic(capture))
-        settings = {
-            **core_options(config),
-            "pcap": pcap,
-            "mtp": mtp_file or "",
-            "rings": out_file is not None,
-        }
+        pcap = stack.enter_context(as_classic_pcap(capture))
+        settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
+        settings["rings"] = out_file is not None
         with starting():
             core = _core.Replay(settings)
         writer = None
@@ -76,25 +84,6 @@ def check_readable(path: str) -> None:
             pass
     except OSError as error:
         raise UsageError(f"{describe_os_error(error)}: give a pcap or pcapng file that can be read") from None
-
-
-@contextlib.contextmanager
-def classic(path: str) -> Iterator[str]:
-    """The capture as a classic pcap, which is what the core reads: itself, or a pcapng turned into one."""
-    with open(path, "rb") as file:
-        is_pcapng = file.read(4) == PCAPNG_MAGIC
-    if not is_pcapng:
-        yield path
-        return
-    import tempfile
-
-    from nanet import pcapng
-
-    with tempfile.TemporaryDirectory(prefix="nanet-") as folder:
-        target = str(Path(folder) / "capture.pcap")
-        with starting():
-            pcapng.to_pcap(path, target)
-        yield target
 
 
 def run(core: Any, writer: Any, out: Any, label: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ from nanet.running import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.sections import Card, Trigger
 
 POLL_S = 0.1
+PMS_PER_BOARD = 512
 
 
 @options(Trigger, Card)
@@ -31,7 +33,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
             core = _core.Trigger(settings)
             core.start()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
-        run(core, stop, status)
+        run(core, stop, status, settings["duration"])
         result = core.result()
         if status:
             status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
@@ -69,12 +71,28 @@ def histograms(core: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def run(core: Any, stop: StopFlag, status: StatusWriter | None) -> None:
-    """Waits until the core is done; passes a stop on to it, and its state to the status file."""
+def run(core: Any, stop: StopFlag, status: StatusWriter | None, duration: float) -> None:
+    """Waits until the core is done; passes a stop on to it, and its state to the status file.
+
+    duration: seconds after which it is told to stop; 0: only by a signal.
+    """
+    end = time.monotonic() + duration if duration else float("inf")
     told = False
-    while not core.join(POLL_S):
-        if stop.signals and not told:
+    while not core.join(min(POLL_S, max(end - time.monotonic(), 0.001))):
+        if not told and (stop.signals or time.monotonic() >= end):
             core.request_stop()
             told = True
+            end = float("inf")
         if status and status.due():
-            status.write({"snapshot": core.snapshot(), "monitor": core.monitor()})
+            status.write({"snapshot": core.snapshot(), "monitor": light(core.monitor())})
+
+
+def light(monitor: dict[str, Any]) -> dict[str, Any]:
+    """What a live view needs of the monitor: no events, and hits by board instead of by photomultiplier."""
+    occupancy = monitor["pm_occupancy"]
+    boards = [int(occupancy[first : first + PMS_PER_BOARD].sum()) for first in range(0, 1952, PMS_PER_BOARD)]
+    return {
+        "rings_per_event": monitor["rings_per_event"],
+        "hits_per_event": monitor["hits_per_event"],
+        "board_hits": boards,
+    }

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chain of `nanet demo`: three programs on loopback, watched through pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import attrs
+
+from nanet.config import Config
+from nanet.errors import UsageError
+from nanet.sections import Card, Demo, Trigger
+
+START_S = 20.0  # a program that says nothing for so long has failed
+END_S = 20.0
+TRIAL_S = 0.6
+TRIAL_SPEED = 1.0  # more than two cores carry
+MIN_SPEED, MAX_SPEED = 0.002, 1.0
+MARGIN = 0.4  # of what the trial carried; the view, l0tp and the rest of the host want some too
+
+
+def free_ports(number: int) -> list[int]:
+    """UDP ports of 127.0.0.1 that nobody has."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Program:
+    """One child: `nanet NAME …` with its status lines read as they come.
+
+    It lives in a session of its own, so that a Ctrl-C at the terminal reaches the demo alone, which then
+    ends the chain in order.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.last: dict[str, Any] = {}  # the newest status line
+        self.final: dict[str, Any] = {}  # the line with the result
+        self.on_status: Callable[[dict[str, Any]], None] | None = None
+        self._log = log
+        reading, writing = os.pipe()
+        command = [sys.executable, "-m", "nanet", name, *arguments, "--status", f"/dev/fd/{writing}"]
+        try:
+            with open(log, "wb") as output:
+                self.process = subprocess.Popen(
+                    command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, pass_fds=(writing,),
+                    start_new_session=True,
+                )  # fmt: skip
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        self._said = threading.Event()
+        self._thread = threading.Thread(
+            target=self._read, args=(reading,), name=f"status of {name}", daemon=True
+        )
+        self._thread.start()
+
+    def _read(self, reading: int) -> None:
+        with open(reading, encoding="utf-8") as lines:
+            for line in lines:
+                try:
+                    status = json.loads(line)
+                except ValueError:  # cut off by a kill
+                    continue
+                if "result" in status:
+                    self.final = status
+                else:
+                    self.last = status
+                    if self.on_status:
+                        self.on_status(status)
+                self._said.set()
+        self._said.set()
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """Its newest numbers."""
+        return (self.final or {}).get("result") or self.last.get("snapshot", {})
+
+    def wait_started(self) -> None:
+        """Until its first word. UsageError with its own sentence where it did not start."""
+        self._said.wait(START_S)
+        if not self.last and not self.final:
+            self.kill()
+            raise UsageError(f"nanet {self.name} did not start: {self.complaint()}")
+
+    def complaint(self) -> str:
+        """The last line it printed."""
+        with contextlib.suppress(OSError):
+            lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            if lines:
+                return lines[-1].removeprefix("nanet: ")
+        return "it said nothing"
+
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self.process.poll() is None
+
+    def stop(self) -> dict[str, Any]:
+        """Tells it to end, waits, and returns its result; UsageError where there is none."""
+        if self.running():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._thread.join(5.0)
+        if "result" not in self.final:
+            raise UsageError(f"nanet {self.name} gave no result: {self.complaint()}")
+        return self.final["result"]
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        if self.running():
+            self.process.kill()
+        self.process.wait()
+
+
+@attrs.define
+class Outcome:
+    """What a chain left behind."""
+
+    trigger: dict[str, Any]
+    histograms: dict[str, Any]
+    monitor: dict[str, Any]
+    readout: dict[str, Any]
+    l0tp: dict[str, Any]
+    series: list[dict[str, float]]
+
+
+class Chain:
+    """Sets up and runs the three programs; a context manager that leaves none behind."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.demo = config[Demo]
+        self.series: list[dict[str, float]] = []
+        self.programs: list[Program] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="nanet-demo-")
+        self.folder = Path(self._folder.name)
+        self.truth = self.folder / "truth.parquet"
+        self.trigger: Program | None = None
+        self.readout: Program | None = None
+        self.l0tp: Program | None = None
+
+    def __enter__(self) -> Chain:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for program in self.programs:
+            program.kill()
+        self._folder.cleanup()
+
+    def _program(self, name: str, *arguments: str) -> Program:
+        log = self.folder / f"{name}-{len(self.programs)}.log"
+        program = Program(name, arguments, log)
+        self.programs.append(program)
+        return program
+
+    def _trigger(self, port: int, answers: int) -> Program:
+        self.config.set(Card, listen=f"127.0.0.1:{port}")
+        self.config.set(Trigger, send=f"127.0.0.1:{answers}")
+        toml = self.folder / f"trigger-{port}.toml"
+        toml.write_text(self.config.toml(Trigger, Card), encoding="utf-8")
+        return self._program("trigger", "--config", str(toml))
+
+    def _readout(self, port: int, *arguments: str) -> Program:
+        demo, card = self.demo, self.config[Card]
+        boards = "merged" if card.boards == "merged" else "4"
+        return self._program(
+            "readout", "--to", f"127.0.0.1:{port}", "--rate", f"{demo.rate:g}", "--noise", f"{demo.noise:g}",
+            "--seed", str(demo.seed), "--boards", boards, *arguments,
+        )  # fmt: skip
+
+    def find_speed(self) -> float:
+        """The speed this host carries: a trial too fast tells the trigger's rate, a second checks part of it.
+
+        Also writes the truth, which depends on the seed alone.
+        """
+        first, second, nobody = free_ports(3)
+        triggers = [self._trigger(first, nobody), self._trigger(second, nobody)]
+        for trigger in triggers:
+            trigger.wait_started()
+        self._run_trial(first, TRIAL_SPEED, "--truth", str(self.truth))
+        result = triggers[0].stop()
+        used = result["events_built"] / max(self._trial["events_sent"], 1) * TRIAL_SPEED
+        behind = self._trial["elapsed_s"] / TRIAL_S  # the boards themselves could not keep up
+        speed = min(max(MARGIN * used / max(behind, 1.0), MIN_SPEED), MAX_SPEED)
+        self._run_trial(second, speed)
+        result = triggers[1].stop()
+        hurt = result["frames_late"] + sum(result["lost"].values())
+        if hurt or self._trial["behind_max_us"] > 20_000.0:
+            speed = max(speed / 3, MIN_SPEED)
+        return float(f"{speed:.2g}")
+
+    def _run_trial(self, port: int, speed: float, *arguments: str) -> None:
+        readout = self._readout(port, "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *arguments)
+        readout.wait_started()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            readout.process.wait(START_S)
+        self._trial = readout.stop()
+
+    def make_truth(self) -> None:
+        """Writes the truth without a trial: the boards send one event to nobody."""
+        (nobody,) = free_ports(1)
+        readout = self._readout(nobody, "--events", "1", "--truth", str(self.truth))
+        readout.wait_started()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            readout.process.wait(START_S)
+        readout.stop()
+
+    def start(self, speed: float) -> None:
+        """Starts the chain, back to front, so that nothing is sent to nobody."""
+        card, answers = free_ports(2)
+        times = self.folder / "times"
+        self.l0tp = self._program(
+            "l0tp", "--listen", f"127.0.0.1:{answers}", "--truth", str(self.truth), "--times", str(times)
+        )
+        self.trigger = self._trigger(card, answers)
+        self.trigger.on_status = self._note
+        self.l0tp.wait_started()
+        self.trigger.wait_started()
+        demo = self.demo
+        more = ["--fault", demo.fault] if demo.fault else []
+        self.readout = self._readout(
+            card, "--speed", f"{speed:g}", "--duration", f"{demo.duration:g}", "--times", str(times), *more
+        )
+        self.readout.wait_started()
+
+    def _note(self, status: dict[str, Any]) -> None:
+        snapshot = status["snapshot"]
+        moving = not self.series or snapshot["events_built"] > self.series[-1]["events"]
+        if snapshot["packets_in"] and moving:
+            lost = snapshot["frames_late"] + sum(snapshot["lost"].values())
+            self.series.append({"t": status["t"], "events": snapshot["events_built"], "lost": lost})
+
+    def sending(self) -> bool:
+        """Whether the boards still send."""
+        return self.readout is not None and self.readout.running()
+
+    def finish(self) -> Outcome:
+        """Ends the chain, front to back, so that everything sent is answered, and collects what it found."""
+        assert self.readout and self.trigger and self.l0tp
+        readout = self.readout.stop()
+        self._settle()
+        trigger = self.trigger.stop()
+        time.sleep(0.1)  # the last answers are on their way
+        l0tp = self.l0tp.stop()
+        final = self.trigger.final
+        return Outcome(trigger, final["histograms"], final["monitor"], readout, l0tp, self.series)
+
+    def _settle(self) -> None:
+        """Until the trigger has answered all it took in, or for a second."""
+        assert self.trigger
+        end = time.monotonic() + 1.0
+        before = -1
+        while time.monotonic() < end and self.trigger.running():
+            now = self.trigger.snapshot.get("frames_out", 0)
+            if now == before:
+                return
+            before = now
+            time.sleep(0.3)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live view of `nanet demo`: what the three programs say, drawn a few times a second."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from nanet.tables import STAGES, count, losses, microseconds, rate
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+HISTORY = 48
+
+
+def sparkline(values: list[float]) -> str:
+    """Values from zero to their largest, as a line of blocks."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(BLOCKS[min(8, round(8 * value / top))] for value in values)
+
+
+def bar(share: float, width: int) -> str:
+    """A share of one as a bar of `width` characters."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width)
+
+
+class Rates:
+    """Rates per second of counts that arrive with their times."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[float, float]] = {}
+        self.now: dict[str, float] = {}
+        self.history: deque[float] = deque(maxlen=HISTORY)
+
+    def update(self, name: str, t: float, value: float) -> None:
+        """Notes the count `value` at time t (seconds)."""
+        before = self._last.get(name)
+        if before is None:
+            self._last[name] = (t, value)
+        elif t > before[0]:
+            self.now[name] = (value - before[1]) / (t - before[0])
+            self._last[name] = (t, value)
+            if name == "events":
+                self.history.append(self.now[name])
+
+
+class View:
+    """Draws the state of the chain."""
+
+    def __init__(self, title: str, duration: float) -> None:
+        self.title = title
+        self.duration = duration
+        self.elapsed = 0.0
+        self.trigger: Mapping[str, Any] = {}
+        self.readout: Mapping[str, Any] = {}
+        self.l0tp: Mapping[str, Any] = {}
+        self.monitor: Mapping[str, Any] = {}
+        self.rates = Rates()
+
+    def update(
+        self,
+        elapsed: float,
+        trigger: Mapping[str, Any],
+        readout: Mapping[str, Any],
+        l0tp: Mapping[str, Any],
+    ) -> None:
+        """Takes the newest status line of each program."""
+        self.elapsed = elapsed
+        self.trigger = trigger.get("snapshot", {})
+        self.monitor = trigger.get("monitor", {})
+        self.readout = readout.get("snapshot", {})
+        self.l0tp = l0tp.get("snapshot", {})
+        for values, t, keys in (
+            (
+                self.trigger,
+                trigger.get("t", 0.0),
+                ("packets_in", "bytes_in", "events_built", "frames_out", "rings"),
+            ),
+            (self.readout, readout.get("t", 0.0), ("events_sent", "packets_sent")),
+            (self.l0tp, l0tp.get("t", 0.0), ("primitives", "packets")),
+        ):
+            for key in keys:
+                if key in values:
+                    name = "events" if key == "events_built" else key
+                    self.rates.update(name, t, values[key])
+
+    def __rich__(self) -> RenderableType:
+        grid = Table.grid(expand=True, padding=(0, 1))
+        grid.add_column(ratio=3)
+        grid.add_column(ratio=2)
+        grid.add_row(self._flow(), self._rings())
+        grid.add_row(self._latency(), Group(self._boards(), self._losses()))
+        done = min(1.0, self.elapsed / self.duration) if self.duration else 0.0
+        foot = Text(
+            f"{bar(done, 40)} {self.elapsed:4.1f} of {self.duration:g} s   Ctrl-C ends early", style="dim"
+        )
+        return Group(Text(self.title, style="bold"), grid, foot)
+
+    def _flow(self) -> Panel:
+        now = self.rates.now
+        table = Table.grid(padding=(0, 2))
+        for _ in range(3):
+            table.add_column(justify="right")
+        table.add_column()
+        table.add_row(
+            "boards",
+            rate(now.get("events_sent", 0)),
+            rate(now.get("packets_sent", 0)),
+            "[dim]events, packets[/]",
+        )
+        table.add_row(
+            "trigger", rate(now.get("events", 0)), rate(now.get("packets_in", 0)), "[dim]events, packets[/]"
+        )
+        table.add_row("", rate(now.get("rings", 0)), rate(now.get("frames_out", 0)), "[dim]rings, frames[/]")
+        table.add_row(
+            "L0TP", rate(now.get("primitives", 0)), rate(now.get("packets", 0)), "[dim]primitives, packets[/]"
+        )
+        line = Text(sparkline(list(self.rates.history)), style="cyan")
+        return Panel(Group(table, line), title="rates, wall-clock", title_align="left", border_style="dim")
+
+    def _latency(self) -> Panel:
+        table = Table.grid(padding=(0, 2))
+        table.add_column()
+        for _ in range(4):
+            table.add_column(justify="right")
+        table.add_row(*(Text(name, style="dim") for name in ("", "p50", "p99", "p99.9", "max")))
+        latency = self.trigger.get("latency_us", {})
+        for stage in STAGES:
+            values = latency.get(stage)
+            if not values or not values["n"]:
+                continue
+            style = "bold" if stage == "total" else ""
+            cells = [microseconds(values[key]) for key in ("p50", "p99", "p99_9", "max")]
+            table.add_row(stage, *cells, style=style)
+        return Panel(
+            Group(table, self._deadline(latency)), title="latency", title_align="left", border_style="dim"
+        )
+
+    def _deadline(self, latency: Mapping[str, Any]) -> Text:
+        deadline = self.trigger.get("deadline_us")
+        total = latency.get("total", {})
+        if not deadline or not total.get("n"):
+            return Text("")
+        late = self.trigger.get("frames_late", 0)
+        style = "red" if late else "green"
+        word = f"{count(late)} frames late" if late else "held"
+        text = Text(f"deadline {microseconds(deadline)} ")
+        text.append(bar(total["max"] / deadline, 16), style=style)
+        text.append(f" {word}", style=f"bold {style}")
+        return text
+
+    def _rings(self) -> Panel:
+        counts = self.monitor.get("rings_per_event") or [0] * 5
+        total = sum(counts) or 1
+        table = Table.grid(padding=(0, 1))
+        for number, value in enumerate(counts):
+            table.add_row(
+                str(number), Text(bar(value / total, 18), style="green"), f"{100 * value / total:4.1f} %"
+            )
+        return Panel(table, title="rings per event", title_align="left", border_style="dim")
+
+    def _boards(self) -> Panel:
+        hits = self.monitor.get("board_hits") or []
+        total = sum(hits) or 1
+        table = Table.grid(padding=(0, 1))
+        for number, value in enumerate(hits):
+            table.add_row(
+                f"board {number}", Text(bar(value / total, 12), style="blue"), f"{100 * value / total:4.1f} %"
+            )
+        return Panel(table, title="hits by board", title_align="left", border_style="dim")
+
+    def _losses(self) -> Panel:
+        rows = losses(self.trigger) if self.trigger else []
+        for key in ("frames_missing", "socket_overflow"):
+            if self.l0tp.get(key):
+                rows.append((f"L0TP: {key.replace('_', ' ')}", self.l0tp[key]))
+        harmless = ("split at frame edge", "duplicate hits", "below min hits")
+        table = Table.grid(padding=(0, 1))
+        table.add_column(justify="right")
+        bad = [(name, value) for name, value in rows if name not in harmless]
+        for name, value in bad[:6]:
+            table.add_row(Text(count(value), style="red"), name)
+        if not bad:
+            table.add_row(Text("none", style="green"))
+        return Panel(table, title="losses", title_align="left", border_style="dim")
+
+
+def plain_line(view: View) -> str:
+    """The view as one line, where there is no terminal."""
+    total = view.trigger.get("latency_us", {}).get("total", {})
+    lost = sum(view.trigger.get("lost", {}).values())
+    return (
+        f"{view.elapsed:5.1f} s  {rate(view.rates.now.get('events', 0))} events  "
+        f"p50 {microseconds(total.get('p50'))}  p99.9 {microseconds(total.get('p99_9'))}  "
+        f"max {microseconds(total.get('max'))}  "
+        f"late {count(view.trigger.get('frames_late', 0))}  lost {count(lost)}"
+    )
