@@ -229,7 +229,7 @@ bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noex
   const bool far = has_reference && static_cast<std::int64_t>(header.frame) - reference > frame_window;
   if (far || look == SequenceTracker::Look::jump) {
     const auto frames = std::abs(static_cast<std::int64_t>(header.frame) - board.jump_frame);
-    const auto numbers = std::abs(static_cast<std::int64_t>(static_cast<std::int32_t>(header.sequence - board.jump_sequence)));
+    const auto numbers = std::abs(std::int64_t{header.sequence} - std::int64_t{board.jump_sequence});
     // The same packet come twice confirms nothing.
     if (!board.jumping || frames > frame_window || numbers > sequence_window || numbers == 0) {
       board.jumping = true;

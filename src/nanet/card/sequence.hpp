@@ -22,7 +22,7 @@ class SequenceTracker {
   // Numbers older than the window cannot be told from replayed ones and count as such.
   Look look(Sequence s) const noexcept {
     if (!started_) return Look::fresh;
-    const auto ahead = static_cast<std::int32_t>(s - newest_);
+    const std::int64_t ahead = distance(s);
     if (ahead > sequence_window) return Look::jump;
     if (ahead > 0) return Look::fresh;
     if (ahead <= -sequence_window) return Look::replayed;
@@ -40,7 +40,7 @@ class SequenceTracker {
       set(s);
       return;
     }
-    const auto ahead = static_cast<std::int32_t>(s - newest_);
+    const std::int64_t ahead = distance(s);
     if (ahead > 0) {
       if (ahead >= sequence_window)
         seen_.fill(0);
@@ -48,14 +48,14 @@ class SequenceTracker {
         for (Sequence q = newest_ + 1; q != s; ++q) clear(q);
       newest_ = s;
       span_ += static_cast<std::uint64_t>(ahead);
-    } else if (static_cast<std::uint64_t>(-std::int64_t{ahead}) >= span_) {  // from before the first one seen
-      span_ = static_cast<std::uint64_t>(-std::int64_t{ahead}) + 1;
+    } else if (static_cast<std::uint64_t>(-ahead) >= span_) {  // from before the first one seen
+      span_ = static_cast<std::uint64_t>(-ahead) + 1;
     }
     set(s);
   }
   // A confirmed jump: both packets came in, though the first was dropped.
   void jump(Sequence dropped, Sequence confirming) noexcept {
-    const bool behind = static_cast<std::int32_t>(confirming - dropped) < 0;
+    const bool behind = confirming < dropped;
     for (const Sequence s : {behind ? confirming : dropped, behind ? dropped : confirming})
       if (look(s) != Look::replayed) accept(s);
   }
@@ -72,6 +72,8 @@ class SequenceTracker {
   }
 
  private:
+  // Numbers start at 0 with each burst and never wrap (16 packets in each of 2^24 frames are 2^28).
+  std::int64_t distance(Sequence s) const noexcept { return std::int64_t{s} - std::int64_t{newest_}; }
   bool test(Sequence s) const noexcept { return (seen_[(s >> 6) & 63] >> (s & 63)) & 1; }
   void set(Sequence s) noexcept { seen_[(s >> 6) & 63] |= std::uint64_t{1} << (s & 63); }
   void clear(Sequence s) noexcept { seen_[(s >> 6) & 63] &= ~(std::uint64_t{1} << (s & 63)); }

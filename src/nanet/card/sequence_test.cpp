@@ -53,13 +53,11 @@ TEST(SequenceTracker, ReorderedNumbersAreNotMissing) {
   EXPECT_EQ(t.missing(), 0);
 }
 
-TEST(SequenceTracker, RunsThroughTheEndOf32Bits) {
+TEST(SequenceTracker, NumbersDoNotWrap) {
   SequenceTracker t;
-  for (Sequence s = 0xFFFFFFF0; s != 16; ++s)
-    if (s != 0) t.accept(s);
-  EXPECT_EQ(t.missing(), 1);
-  EXPECT_EQ(t.look(0), Look::fresh);
-  EXPECT_EQ(t.look(0xFFFFFFFF), Look::replayed);
+  t.accept(5);
+  EXPECT_EQ(t.look(0xFFFFFFFF), Look::jump);
+  EXPECT_EQ(t.look(0x80000006), Look::jump);
 }
 
 TEST(SequenceTracker, ConfirmedJumpCountsWhatLiesBetween) {
