@@ -19,6 +19,8 @@ def read_columns(
     """
     where = f"{option} {path}"
     try:
+        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+            pass
         file = pq.ParquetFile(path)
     except OSError as error:
         raise UsageError(f"{option} {describe_os_error(error)}: {remedy}") from None
