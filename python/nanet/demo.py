@@ -29,7 +29,10 @@ END_S = 20.0
 TRIAL_S = 0.6
 TRIAL_SPEED = 1.0  # more than two cores carry
 MIN_SPEED, MAX_SPEED = 0.002, 1.0
-MARGIN = 0.4  # of what the trial carried; the view, l0tp and the rest of the host want some too
+MARGIN = 0.4  # of what the first trial carried; the view and the rest of the host want some too
+STEP_DOWN = 0.4
+TRIALS = 4
+BEHIND_US = 20_000.0
 
 
 def free_ports(number: int) -> list[int]:
@@ -116,6 +119,11 @@ class Program:
         """Whether the process is there."""
         return self.process.poll() is None
 
+    def wait(self) -> None:
+        """Until it has ended by itself, for a while."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(START_S)
+
     def stop(self) -> dict[str, Any]:
         """Tells it to end, waits, and returns its result; UsageError where there is none."""
         if self.running():
@@ -134,6 +142,13 @@ class Program:
         if self.running():
             self.process.kill()
         self.process.wait()
+
+
+def _held(result: dict[str, Any]) -> bool:
+    """Whether a trial went well, with room to spare: nothing lost, nothing late, far from the deadline."""
+    slowest = result["latency_us"]["total"]["p99_9"]
+    hurt = result["frames_late"] + sum(result["lost"].values())
+    return not hurt and slowest < result["deadline_us"] / 4
 
 
 @attrs.define
@@ -195,40 +210,44 @@ class Chain:
         )  # fmt: skip
 
     def find_speed(self) -> float:
-        """The speed this host carries: a trial too fast tells the trigger's rate, a second checks part of it.
+        """The speed this host carries: a trial too fast tells the trigger's rate, more check a part of it.
 
-        Also writes the truth, which depends on the seed alone.
+        Each trial has a trigger of its own, so that none inherits another's backlog. Also writes the truth,
+        which depends on the seed alone.
         """
-        first, second, nobody = free_ports(3)
-        triggers = [self._trigger(first, nobody), self._trigger(second, nobody)]
-        for trigger in triggers:
-            trigger.wait_started()
-        self._run_trial(first, TRIAL_SPEED, "--truth", str(self.truth))
-        result = triggers[0].stop()
-        used = result["events_built"] / max(self._trial["events_sent"], 1) * TRIAL_SPEED
-        behind = self._trial["elapsed_s"] / TRIAL_S  # the boards themselves could not keep up
-        speed = min(max(MARGIN * used / max(behind, 1.0), MIN_SPEED), MAX_SPEED)
-        self._run_trial(second, speed)
-        result = triggers[1].stop()
-        hurt = result["frames_late"] + sum(result["lost"].values())
-        if hurt or self._trial["behind_max_us"] > 20_000.0:
-            speed = max(speed / 3, MIN_SPEED)
-        return float(f"{speed:.2g}")
-
-    def _run_trial(self, port: int, speed: float, *arguments: str) -> None:
-        readout = self._readout(port, "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *arguments)
-        readout.wait_started()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            readout.process.wait(START_S)
-        self._trial = readout.stop()
+        sink, *ports = free_ports(1 + TRIALS)
+        answers = self._program("l0tp", "--listen", f"127.0.0.1:{sink}")
+        triggers = [self._trigger(port, sink) for port in ports[:2]]
+        for program in (answers, *triggers):
+            program.wait_started()
+        speed = TRIAL_SPEED
+        for number, port in enumerate(ports):
+            if number >= len(triggers):
+                triggers.append(self._trigger(port, sink))
+                triggers[-1].wait_started()
+            truth = ["--truth", str(self.truth)] if number == 0 else []
+            readout = self._readout(port, "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *truth)
+            readout.wait_started()
+            readout.wait()
+            sent, seen = readout.stop(), triggers[number].stop()
+            if number == 0:
+                # Answered in time, of those sent; and the boards themselves may have been behind.
+                share = seen["events_built"] / max(sent["events_sent"], 1)
+                stretch = max(sent["elapsed_s"] / TRIAL_S, 1.0)
+                speed = max(MARGIN * share / stretch * TRIAL_SPEED, MIN_SPEED)
+            elif _held(seen) and sent["behind_max_us"] < BEHIND_US:
+                break
+            else:
+                speed = max(speed * STEP_DOWN, MIN_SPEED)
+        answers.stop()
+        return float(f"{min(speed, MAX_SPEED):.2g}")
 
     def make_truth(self) -> None:
         """Writes the truth without a trial: the boards send one event to nobody."""
         (nobody,) = free_ports(1)
         readout = self._readout(nobody, "--events", "1", "--truth", str(self.truth))
         readout.wait_started()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            readout.process.wait(START_S)
+        readout.wait()
         readout.stop()
 
     def start(self, speed: float) -> None:

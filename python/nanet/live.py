@@ -12,10 +12,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nanet.tables import STAGES, count, losses, microseconds, rate
+from nanet.tables import STAGES, count, duration, losses, microseconds, rate
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
+# Named by the account, but of the physics and not a loss.
+HARMLESS = ("split at frame edge", "duplicate hits", "below min hits")
 
 
 def sparkline(values: list[float]) -> str:
@@ -31,6 +33,18 @@ def bar(share: float, width: int) -> str:
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width)
+
+
+def _panel(content: RenderableType, title: str) -> Panel:
+    return Panel(content, title=title, title_align="left", border_style="dim", padding=0)
+
+
+def _shares(rows: list[tuple[str, int]], style: str, width: int) -> Table:
+    total = sum(value for _, value in rows) or 1
+    table = Table.grid(padding=(0, 1))
+    for name, value in rows:
+        table.add_row(name, Text(bar(value / total, width), style=style), f"{100 * value / total:4.1f} %")
+    return table
 
 
 class Rates:
@@ -94,44 +108,39 @@ class View:
                     self.rates.update(name, t, values[key])
 
     def __rich__(self) -> RenderableType:
-        grid = Table.grid(expand=True, padding=(0, 1))
+        grid = Table.grid(expand=True)
+        grid.add_column(ratio=5)
         grid.add_column(ratio=3)
-        grid.add_column(ratio=2)
         grid.add_row(self._flow(), self._rings())
         grid.add_row(self._latency(), Group(self._boards(), self._losses()))
         done = min(1.0, self.elapsed / self.duration) if self.duration else 0.0
         foot = Text(
             f"{bar(done, 40)} {self.elapsed:4.1f} of {self.duration:g} s   Ctrl-C ends early", style="dim"
         )
-        return Group(Text(self.title, style="bold"), grid, foot)
+        return Group(Text(self.title, style="bold", no_wrap=True, overflow="ellipsis"), grid, foot)
 
     def _flow(self) -> Panel:
         now = self.rates.now
         table = Table.grid(padding=(0, 2))
-        for _ in range(3):
-            table.add_column(justify="right")
         table.add_column()
-        table.add_row(
-            "boards",
-            rate(now.get("events_sent", 0)),
-            rate(now.get("packets_sent", 0)),
-            "[dim]events, packets[/]",
-        )
-        table.add_row(
-            "trigger", rate(now.get("events", 0)), rate(now.get("packets_in", 0)), "[dim]events, packets[/]"
-        )
-        table.add_row("", rate(now.get("rings", 0)), rate(now.get("frames_out", 0)), "[dim]rings, frames[/]")
-        table.add_row(
-            "L0TP", rate(now.get("primitives", 0)), rate(now.get("packets", 0)), "[dim]primitives, packets[/]"
-        )
-        line = Text(sparkline(list(self.rates.history)), style="cyan")
-        return Panel(Group(table, line), title="rates, wall-clock", title_align="left", border_style="dim")
+        table.add_column(justify="right", min_width=11)
+        table.add_column(justify="right", min_width=11)
+        table.add_row("", Text("events", style="dim"), Text("packets", style="dim"))
+        for name, events, packets in (
+            ("boards", "events_sent", "packets_sent"),
+            ("trigger", "events", "packets_in"),
+            ("L0TP", "primitives", "packets"),
+        ):
+            table.add_row(name, rate(now.get(events, 0)), rate(now.get(packets, 0)))
+        table.add_row("rings", rate(now.get("rings", 0)), "")
+        line = Text(sparkline(list(self.rates.history)[-44:]), style="cyan", no_wrap=True)
+        return _panel(Group(table, line), "rates, wall-clock")
 
     def _latency(self) -> Panel:
-        table = Table.grid(padding=(0, 2))
-        table.add_column()
+        table = Table.grid(padding=(0, 1))
+        table.add_column(min_width=11, no_wrap=True)
         for _ in range(4):
-            table.add_column(justify="right")
+            table.add_column(justify="right", min_width=8, no_wrap=True)
         table.add_row(*(Text(name, style="dim") for name in ("", "p50", "p99", "p99.9", "max")))
         latency = self.trigger.get("latency_us", {})
         for stage in STAGES:
@@ -141,9 +150,7 @@ class View:
             style = "bold" if stage == "total" else ""
             cells = [microseconds(values[key]) for key in ("p50", "p99", "p99_9", "max")]
             table.add_row(stage, *cells, style=style)
-        return Panel(
-            Group(table, self._deadline(latency)), title="latency", title_align="left", border_style="dim"
-        )
+        return _panel(Group(table, self._deadline(latency)), "latency")
 
     def _deadline(self, latency: Mapping[str, Any]) -> Text:
         deadline = self.trigger.get("deadline_us")
@@ -152,46 +159,36 @@ class View:
             return Text("")
         late = self.trigger.get("frames_late", 0)
         style = "red" if late else "green"
-        word = f"{count(late)} frames late" if late else "held"
-        text = Text(f"deadline {microseconds(deadline)} ")
-        text.append(bar(total["max"] / deadline, 16), style=style)
-        text.append(f" {word}", style=f"bold {style}")
+        text = Text(f"deadline {duration(deadline)} ", no_wrap=True)
+        text.append(f"▕{bar(total['max'] / deadline, 10)}▏", style=style)
+        text.append(f" {count(late)} late" if late else " held", style=f"bold {style}")
         return text
 
     def _rings(self) -> Panel:
         counts = self.monitor.get("rings_per_event") or [0] * 5
-        total = sum(counts) or 1
-        table = Table.grid(padding=(0, 1))
-        for number, value in enumerate(counts):
-            table.add_row(
-                str(number), Text(bar(value / total, 18), style="green"), f"{100 * value / total:4.1f} %"
-            )
-        return Panel(table, title="rings per event", title_align="left", border_style="dim")
+        rows = [(str(number), value) for number, value in enumerate(counts)]
+        return _panel(_shares(rows, "green", 14), "rings per event")
 
     def _boards(self) -> Panel:
-        hits = self.monitor.get("board_hits") or []
-        total = sum(hits) or 1
-        table = Table.grid(padding=(0, 1))
-        for number, value in enumerate(hits):
-            table.add_row(
-                f"board {number}", Text(bar(value / total, 12), style="blue"), f"{100 * value / total:4.1f} %"
-            )
-        return Panel(table, title="hits by board", title_align="left", border_style="dim")
+        rows = [
+            (f"board {number}", value) for number, value in enumerate(self.monitor.get("board_hits") or [])
+        ]
+        return _panel(_shares(rows, "blue", 8), "hits by board")
 
     def _losses(self) -> Panel:
         rows = losses(self.trigger) if self.trigger else []
         for key in ("frames_missing", "socket_overflow"):
             if self.l0tp.get(key):
                 rows.append((f"L0TP: {key.replace('_', ' ')}", self.l0tp[key]))
-        harmless = ("split at frame edge", "duplicate hits", "below min hits")
+        bad = [(name.removeprefix("lost: "), value) for name, value in rows if name not in HARMLESS]
         table = Table.grid(padding=(0, 1))
-        table.add_column(justify="right")
-        bad = [(name, value) for name, value in rows if name not in harmless]
-        for name, value in bad[:6]:
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for name, value in bad[:5]:
             table.add_row(Text(count(value), style="red"), name)
         if not bad:
             table.add_row(Text("none", style="green"))
-        return Panel(table, title="losses", title_align="left", border_style="dim")
+        return _panel(table, "losses")
 
 
 def plain_line(view: View) -> str:
