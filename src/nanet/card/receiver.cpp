@@ -61,6 +61,7 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
     marker(*burst, checked.header, stamp);
   else
     data(*burst, checked, datagram, stamp);
+  if (options_.replay) close_overtaken(stamp);
 }
 
 // The burst a sound packet belongs to, or nullptr when the packet is accounted for already.
@@ -493,10 +494,10 @@ void FrameReceiver::push_timer(std::uint64_t n, Nanoseconds first) noexcept {
 }
 
 void FrameReceiver::expire(Nanoseconds safe) noexcept {
-  while (timer_head_ != timer_tail_) {
+  while (!options_.replay && timer_head_ != timer_tail_) {
     const Timer timer = timers_[timer_head_ & timer_mask_];
     if (live(timer)) {
-      if (options_.replay ? table_.end - timer.n <= static_cast<std::uint64_t>(frame_window) : timer.first + options_.timeout > safe) break;
+      if (timer.first + options_.timeout > safe) break;
       close(timer.n, safe, true);
       finish_if_done(old_, safe);
       finish_if_done(current_, safe);
@@ -511,6 +512,20 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
     finish_if_done(old_, safe);
   }
   if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe) fix_last(current_, safe);
+}
+
+// Replay: what lies 1024 frames behind is closed, after the very packet that says so.
+void FrameReceiver::close_overtaken(Nanoseconds now) noexcept {
+  while (timer_head_ != timer_tail_) {
+    const Timer timer = timers_[timer_head_ & timer_mask_];
+    if (live(timer)) {
+      if (table_.end - timer.n <= static_cast<std::uint64_t>(frame_window)) break;
+      close(timer.n, now, true);
+      finish_if_done(old_, now);
+      finish_if_done(current_, now);
+    }
+    ++timer_head_;
+  }
 }
 
 void FrameReceiver::drain(Nanoseconds now) noexcept {

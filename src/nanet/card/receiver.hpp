@@ -124,6 +124,7 @@ class FrameReceiver final : public Receiver {
   void finish_if_done(Burst& burst, Nanoseconds now) noexcept;
   void join_without_sob(Burst& burst, Frame frame) noexcept;
   void close_old_if_done(Nanoseconds now) noexcept;
+  void close_overtaken(Nanoseconds now) noexcept;
   void publish_missing() noexcept;
   bool all_done(const Burst& old) const noexcept;
   void broadcast(const contract::Event& event) noexcept;
