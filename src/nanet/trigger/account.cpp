@@ -32,11 +32,11 @@ void Book::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nan
   const Trace& t = traces_[n];
   if (t.n != n) return;  // posted by an application of its own
   add(t, false);
-  if (before_.n + 1 == n) {
+  if (before_.n + 1 == n && before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
     for (unsigned i = 0; i < t.lows; ++i)
-      for (unsigned j = 0; j < before_.highs; ++j)
+      for (unsigned j = before_.highs; j-- > 0;)  // the earliest event, as in merging
         if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ && !(t.low[i].boards & before_.high[j].boards)) {
-          before_.high[j].boards = 0xFF;  // one partner each
+          before_.high[j].boards |= t.low[i].boards;
           ++split_at_frame_edge;
           break;
         }

@@ -69,6 +69,7 @@ FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<ric
 std::uint32_t FrameProcessor::operator()(const contract::View& view, const contract::Event& event, std::uint64_t n,
                                          Trace& trace) noexcept {
   trace.n = n;
+  trace.frame = event.frame;
   trace.seen = card::monotonic_now();
   trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings = trace.duplicate_hits = 0;
   trace.lows = trace.highs = 0;

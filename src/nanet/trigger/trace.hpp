@@ -13,6 +13,7 @@ namespace nanet::trigger {
 
 struct Trace {
   std::uint64_t n = ~std::uint64_t{0};
+  Frame frame = 0;
   Nanoseconds seen = 0, built = 0, reconstructed = 0, posted = 0;
   std::uint32_t events = 0, primitives = 0, below_min_hits = 0, mtp_overflow = 0, rings = 0, duplicate_hits = 0;
   // Events so close to an edge of the frame that another frame may hold the rest of their fragments.
@@ -20,7 +21,7 @@ struct Trace {
     std::uint16_t opened;
     std::uint8_t boards;
   };
-  static constexpr unsigned edges = 4;
+  static constexpr unsigned edges = 8;
   std::array<Edge, edges> low, high;
   std::uint8_t lows = 0, highs = 0;
 };
