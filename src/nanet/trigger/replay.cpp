@@ -198,7 +198,7 @@ void Replay::run() {
     }
     receiver.packet(frame.payload, record.time_ns);
     // A frame's worth of packets at a time: the buffers are still in the cache when they are read.
-    if (++since < 8) continue;
+    if (++since < 8 && table.end - table.next <= table.slots() / 2) continue;
     since = 0;
     work();
     // Workers that fall behind hold the reading up; nothing is dropped for want of a buffer.
