@@ -12,8 +12,11 @@
 namespace nanet::card {
 namespace {
 
-constexpr std::size_t messages = 32;         // per recvmmsg
+constexpr std::size_t messages = 32;         // per recvmmsg of single datagrams
+constexpr std::size_t trains = 4;            // per recvmmsg of trains: what is read is worked on while it is in the cache
 constexpr std::size_t message_bytes = 65536;  // the largest train that UDP_GRO hands over
+// Apart by no power of two, or the first lines of all messages would share a few sets of the cache.
+constexpr std::size_t message_stride = message_bytes + 33 * 64;
 
 // Sends through one connected socket per destination: the route is looked up once.
 class SocketTransmit final : public Transmit {
@@ -65,6 +68,7 @@ struct SocketCard::Port {
   std::vector<Fd> sockets;
   std::vector<Nanoseconds> read_up_to;   // per socket: everything that arrived before has been read
   std::vector<std::uint64_t> overflow;   // per socket, wraps counted
+  std::vector<std::size_t> batch;        // per socket: messages to ask for
   Counters* counters = nullptr;
   std::unique_ptr<SocketTransmit> transmit;
   std::unique_ptr<Stream> stream;
@@ -72,13 +76,13 @@ struct SocketCard::Port {
 
 // Room for one recvmmsg, shared by all sockets.
 struct SocketCard::Room {
-  std::vector<std::byte> bytes = std::vector<std::byte>(messages * message_bytes);
+  std::vector<std::byte> bytes = std::vector<std::byte>(messages * message_stride);
   std::array<mmsghdr, messages> message{};
   std::array<iovec, messages> vector{};
   std::array<std::array<std::byte, receive_control_bytes>, messages> control{};
 
   Room() {
-    for (std::size_t i = 0; i < messages; ++i) vector[i] = {bytes.data() + i * message_bytes, message_bytes};
+    for (std::size_t i = 0; i < messages; ++i) vector[i] = {bytes.data() + i * message_stride, message_bytes};
   }
   void reset(std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
@@ -105,6 +109,7 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   }
   port->read_up_to.resize(port->sockets.size(), 0);
   port->overflow.resize(port->sockets.size(), 0);
+  port->batch.resize(port->sockets.size(), messages);
   port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
   ClopOptions timed = options;
   timed.clock = monotonic_now;
@@ -122,13 +127,15 @@ void SocketCard::close_stream(Stream& stream) noexcept {
 bool SocketCard::read(Port& port, std::size_t socket) noexcept {
   Room& room = *room_;
   const Nanoseconds before = monotonic_now();
-  const int got = recvmmsg(port.sockets[socket].get(), room.message.data(), messages, MSG_DONTWAIT, nullptr);
+  const std::size_t asked = port.batch[socket];
+  const int got = recvmmsg(port.sockets[socket].get(), room.message.data(), static_cast<unsigned>(asked), MSG_DONTWAIT, nullptr);
   if (got <= 0) {
     port.read_up_to[socket] = before;
     return false;
   }
   Receiver& receiver = port.stream->receiver();
   Nanoseconds stamp = before;
+  bool train = false;
   for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
     const mmsghdr& m = room.message[i];
     const ReceiveInfo info = receive_info(m.msg_hdr);
@@ -138,7 +145,8 @@ bool SocketCard::read(Port& port, std::size_t socket) noexcept {
       port.overflow[socket] += gone;
       port.counters->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
     }
-    const std::byte* at = room.bytes.data() + i * message_bytes;
+    const std::byte* at = room.bytes.data() + i * message_stride;
+    train |= info.segment_bytes != 0;
     const std::size_t size = m.msg_len;
     const std::size_t step = info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(size, 1);
     std::size_t from = 0;
@@ -149,7 +157,8 @@ bool SocketCard::read(Port& port, std::size_t socket) noexcept {
   }
   room.reset(static_cast<std::size_t>(got));
   // Fewer than asked for: the socket was empty when the call returned, so nothing older than its start is left in it.
-  port.read_up_to[socket] = static_cast<std::size_t>(got) < messages ? before : std::min(before, stamp);
+  port.read_up_to[socket] = static_cast<std::size_t>(got) < asked ? before : std::min(before, stamp);
+  port.batch[socket] = train ? trains : messages;
   return true;
 }
 
