@@ -68,14 +68,14 @@ def run_chain(seconds: float, speed: float, *, pad: bool, rate: float = 10e6, ex
             here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}", *(extra or [])
         )
         truth = here / "truth.parquet"
-        readout_arguments = [
-            "--to", f"127.0.0.1:{mgp}", "--rate", str(rate), "--speed", str(speed), "--duration", str(seconds),
-            "--truth", str(truth), *(["--pad"] if pad else []),
-        ]  # fmt: skip
-        _wait_for_port(mgp, trigger)
-        readout = _start(here, "readout", *readout_arguments)
-        _wait_for_file(truth, readout)
+        boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
+        # The truth is that of the pool and the seed: written by boards that send one event to nobody.
+        _start(here, "readout", "--to", f"127.0.0.1:{free_port()}", "--events", "1", "--truth", str(truth), *boards).wait()
         l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth))
+        _wait_for_port(mgp, trigger)
+        _wait_for_port(mtp, l0tp)
+        paced = ["--speed", str(speed), "--duration", str(seconds)]
+        readout = _start(here, "readout", "--to", f"127.0.0.1:{mgp}", *paced, *boards)
         readout.wait(timeout=seconds + 120)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)
@@ -112,15 +112,6 @@ def _wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
             return
         time.sleep(0.05)
     raise RuntimeError(f"nothing listens on UDP port {port}")
-
-
-def _wait_for_file(path: Path, process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 30
-    while time.monotonic() < until and process.poll() is None:
-        if path.exists() and path.stat().st_size and path.read_bytes()[-4:] == b"PAR1":
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"{path.name} was not written")
 
 
 def _cpu_s(pid: int) -> float:
