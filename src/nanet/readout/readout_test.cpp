@@ -281,9 +281,9 @@ TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
 }
 
 TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
-  const auto refused = [](ReadoutOptions wrong, const char* key) {
+  const auto refused = [](const ReadoutOptions& given, const char* key) {
     try {
-      Readout readout(wrong);
+      const Readout readout(given);
       FAIL() << key;
     } catch (const std::invalid_argument& error) {
       EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
