@@ -71,17 +71,17 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
       if (current_.active) return &current_;
       return closed_burst(current_, header);
     }
-    if (old_known_ && header.burst == old_.number) return old_.active ? &old_ : closed_burst(old_, header);
+    if (old_known_ && header.burst == old_.number) {
+      // All its frames may be closed, but the other boards' EOBs are as good as the first one's.
+      const bool marker = header.has(flag::sob | flag::eob);
+      return old_.active || (marker && !old_.over) ? &old_ : closed_burst(old_, header);
+    }
     const auto ahead = static_cast<std::uint8_t>(header.burst - current_.number);
     if (ahead > 127) {
       lose(Lost::late);
       return nullptr;
     }
-    if (old_.active && options_.replay) {  // no clock closes it
-      close_all(old_, stamp);
-      finish_if_done(old_, stamp);
-    }
-    if (old_.active) {  // two bursts are open: a third one has to wait until the oldest is closed
+    if (old_.active && !options_.replay) {  // two bursts are open: a third one has to wait until the oldest is closed
       refuse(datagram, Refusal::wrong_burst, stamp);
       return nullptr;
     }
@@ -95,6 +95,10 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
         lose(Lost::unconfirmed_jump);
       }
       return nullptr;
+    }
+    if (old_.active) {  // a replay: no clock closes it, but the third burst does
+      close_all(old_, stamp);
+      finish_if_done(old_, stamp);
     }
   }
   begin(header.burst, stamp, any_burst_ ? candidate_time_[header.burst] : stamp);
@@ -111,6 +115,7 @@ FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& he
 void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept {
   if (any_burst_) {
     extended_ += static_cast<std::uint8_t>(number - current_.number);
+    current_.over = current_.ending;
     if (current_.active && !current_.ending) fix_last(current_, stamp);
     if (old_known_)
       for (const Board& b : old_.board) missing_before_ += b.sequence.missing();
@@ -152,7 +157,9 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
 
 // The older of two open bursts is over when every board has sent EOB, or SOB for the newer.
 void FrameReceiver::close_old_if_done(Nanoseconds now) noexcept {
-  if (!old_.active || !all_done(old_)) return;
+  if (!old_known_ || !all_done(old_)) return;
+  old_.over = true;
+  if (!old_.active) return;
   close_all(old_, now);
   finish_if_done(old_, now);
 }
@@ -507,7 +514,8 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
   for (std::size_t d = 0; d < pending_.size(); ++d) flush_overrun(d, false);
   publish_missing();
   if (options_.replay) return;
-  if (old_.active && old_.close_at <= safe) {
+  if (old_known_ && !old_.over && old_.close_at <= safe) {
+    old_.over = true;
     close_all(old_, safe);
     finish_if_done(old_, safe);
   }

@@ -85,6 +85,7 @@ class FrameReceiver final : public Receiver {
   struct Burst {
     bool active = false;   // frames of it may still be open
     bool ending = false;   // last frame fixed; no further frames
+    bool over = false;     // the older of two: nothing of it is awaited, not even an EOB
     bool started = false;  // an owed frame is known, or the SOB was seen
     std::uint8_t number = 0;
     std::uint32_t extended = 0;
