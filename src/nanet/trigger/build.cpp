@@ -19,12 +19,15 @@ constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond 
 constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
 #ifdef __AVX2__
-// lane_mask + 16 - n: the first n of 16 lanes set.
 alignas(64) constexpr auto lane_mask = [] {
-  std::array<std::uint16_t, 32> mask{};
+  std::array<std::uint16_t, 33> mask{};
   for (unsigned i = 0; i < 16; ++i) mask[i] = 0xFFFF;
   return mask;
 }();
+// The first n of 16 lanes, n 0 - 16.
+inline __m256i first_lanes(std::uint32_t n) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - n));
+}
 
 inline std::int32_t sum_lanes(__m256i v) {
   __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -34,24 +37,49 @@ inline std::int32_t sum_lanes(__m256i v) {
 }
 #endif
 
-// True when pm[0 .. n) ascends strictly and stays below pm_count. Reads up to 16 words beyond.
-inline bool ascending(const PmId* pm, std::uint32_t n) {
+// The hits of one fragment, written to `pm`; their time differences, in units of 4 LSB, are added up. Reads and writes whole
+// vectors: up to 15 words beyond the last hit. False when the PM IDs do not ascend strictly or leave the lattice.
+struct HitUnpacker {
 #ifdef __AVX2__
+  __m256i differences = _mm256_setzero_si256();
   __m256i wrong = _mm256_setzero_si256();
-  for (std::uint32_t i = 0; i + 1 < n; i += 16) {
-    const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pm + i));
-    const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pm + i + 1));
-    const std::uint32_t left = std::min<std::uint32_t>(n - 1 - i, 16);
-    const __m256i mask = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - left));
-    wrong = _mm256_or_si256(wrong, _mm256_andnot_si256(_mm256_cmpgt_epi16(b, a), mask));
+
+  void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    for (std::uint32_t i = 0; i < n; i += 16) {
+      const std::uint32_t left = std::min<std::uint32_t>(n - i, 16);
+      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits + 2 * i));
+      const __m256i lanes = first_lanes(left);
+      const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm + i), ids);
+      differences = _mm256_add_epi32(
+          differences, _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
+      // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would stall.
+      const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
+      const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), first_lanes(left - 1));
+      const __m256i outside = _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), lanes);
+      wrong = _mm256_or_si256(wrong, _mm256_or_si256(descends, outside));
+    }
+    if (n > 16) seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
   }
-  if (!_mm256_testz_si256(wrong, wrong)) return false;
+  std::int32_t sum() const { return sum_lanes(differences); }
+  bool ascending() const { return !seam && _mm256_testz_si256(wrong, wrong); }
+  bool seam = false;
 #else
-  for (std::uint32_t i = 0; i + 1 < n; ++i)
-    if (pm[i] >= pm[i + 1]) return false;
+  std::int32_t differences = 0;
+  bool wrong = false;
+
+  void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto word = mgp::load<std::uint16_t>(hits + 2 * i);
+      pm[i] = mgp::hit_pm(word);
+      differences += mgp::hit_lsb(word) / 4;
+      wrong |= pm[i] >= pm_count || (i > 0 && pm[i] <= pm[i - 1]);
+    }
+  }
+  std::int32_t sum() const { return differences; }
+  bool ascending() const { return !wrong; }
 #endif
-  return n == 0 || pm[n - 1] < pm_count;
-}
+};
 
 }  // namespace
 
@@ -81,13 +109,13 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     const auto length = mgp::load<std::uint16_t>(segment.at + at + 4);
     if (length < mgp::header_bytes || at + length > segment.bytes) break;
     payload[payloads] = {mgp::load<std::uint32_t>(segment.at + at + 8), static_cast<std::uint32_t>(at)};
-    if (payloads && static_cast<std::int32_t>(payload[payloads].sequence - payload[payloads - 1].sequence) < 0) in_order = false;
+    if (payloads && payload[payloads].sequence < payload[payloads - 1].sequence) in_order = false;
     ++payloads;
     at += (length + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
   }
   if (!in_order)
     std::stable_sort(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payloads), [](const Payload& a, const Payload& b) {
-      return static_cast<std::int32_t>(a.sequence - b.sequence) < 0;
+      return a.sequence < b.sequence;
     });
 
   std::uint32_t count = begin_[board];
@@ -161,47 +189,31 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::u
   time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
 }
 
-// Hits of the event's fragments in order of boards. Boards ascend in PM ID and boards send their hits ascending, so one
-// check at the end tells whether anything is to be sorted or dropped.
+// Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so that nothing is to
+// be sorted or dropped; where memory holds something else, the careful way.
 inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
   std::uint32_t out = at;
-  std::int64_t sum = 0;
+  std::int32_t sum = 0;
   std::uint8_t truncated = 0;
-#ifdef __AVX2__
-  __m256i differences = _mm256_setzero_si256();
-  const __m256i low = _mm256_set1_epi16(0x7FF), ones = _mm256_set1_epi16(1);
-#endif
-  for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
+  std::uint32_t last = 0;  // one more than the last PM ID so far
+  bool in_order = true;
+  HitUnpacker unpack;
+  for (std::uint32_t mask = mask_[event]; mask; mask &= mask - 1) {
     const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
     const std::byte* hits = base_ + f.hits;
     const std::uint32_t n = f.stored;
     truncated |= f.truncated;
-    sum += static_cast<std::int64_t>(n) * f.time;
-#ifdef __AVX2__
-    for (std::uint32_t i = 0; i < n; i += 16) {
-      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits + 2 * i));
-      const std::uint32_t left = std::min<std::uint32_t>(n - i, 16);
-      const __m256i lanes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - left));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm_.data() + out + i), _mm256_and_si256(words, low));
-      differences = _mm256_add_epi32(differences,
-                                     _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), ones));
-    }
-#else
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const auto word = mgp::load<std::uint16_t>(hits + 2 * i);
-      pm_[out + i] = mgp::hit_pm(word);
-      sum += mgp::hit_lsb(word);
-    }
-#endif
+    sum += static_cast<std::int32_t>(n * f.time);
+    if (n == 0) continue;
+    in_order &= mgp::hit_pm(mgp::load<std::uint16_t>(hits)) >= last;
+    last = mgp::hit_pm(mgp::load<std::uint16_t>(hits + 2 * n - 2)) + 1u;
+    unpack(hits, n, pm_.data() + out);
     out += n;
   }
-#ifdef __AVX2__
-  sum += 4 * std::int64_t{sum_lanes(differences)};
-#endif
   truncated_[event] = truncated;
   const std::uint32_t hits = out - at;
-  if (!ascending(pm_.data() + at, hits) || hits > max_event_hits) return assemble_unordered(event, at);
-  set_time(event, sum, hits);
+  if (!in_order || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
+  set_time(event, sum + 4 * unpack.sum(), hits);
   at = out;
 }
 
