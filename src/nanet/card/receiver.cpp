@@ -107,7 +107,9 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
 
 // A packet of a burst that is over: too late to be of use, but not missing.
 FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& header) noexcept {
-  remember(burst.board[board_index(header.board)], header);
+  Board& board = burst.board[board_index(header.board)];
+  if (!header.has(flag::sob)) renew(board, header);
+  remember(board, header);
   lose(Lost::late);
   return nullptr;
 }
@@ -299,6 +301,7 @@ void FrameReceiver::open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noe
     counters_.frames_skipped += gap;
     burst.next = frame;
     table_.end = burst.base + frame;
+    if (options_.replay) close_overtaken(stamp);  // the gap may lead to a buffer that is still in use
   }
   while (burst.next <= frame) open(burst, burst.next, stamp);
 }
@@ -309,12 +312,15 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   const std::size_t device = n % devices_.size();
   const contract::View& view = devices_[device];
   FrameTable::Slot& slot = table_.slot(n);
+  const auto returned = [&] {
+    return !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
+                          table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
+  };
+  while (full_ && !returned() && table_.status(slot.n) != FrameTable::Status::open) full_();
   ++counters_.frames_in;
   burst.next = frame + 1;
   table_.end = n + 1;
-  const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
-                                       table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
-  if (!returned || events_[device].room() < 4) return overrun(n, frame, stamp);
+  if (!returned() || events_[device].room() < 4) return overrun(n, frame, stamp);
   events_[device].promise(2);  // receive done, send done
   if (slot.passed_late) {  // the buffer is back, so the consumer's late answer is final
     if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;

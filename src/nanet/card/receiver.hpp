@@ -46,12 +46,16 @@ class Receiver {
   virtual std::int64_t missing() const noexcept = 0;
   // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
   void on_refused(Refused hook) { refused_ = std::move(hook); }
+  // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet answered; has to
+  // let the consumer and the sender go on. Without it such a frame is an overrun.
+  void on_full(std::function<void()> hook) { full_ = std::move(hook); }
   // Told when a late frame's buffer comes back.
   void observe(Observer* observer) noexcept { observer_ = observer; }
 
  protected:
   Observer* observer_ = nullptr;
   Refused refused_;
+  std::function<void()> full_;
 };
 
 class FrameReceiver final : public Receiver {

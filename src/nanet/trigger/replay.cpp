@@ -185,6 +185,10 @@ void Replay::run() {
     executor_->poll();
     sender.poll(answers_->time, no_clock);
   };
+  receiver.on_full([&] {
+    work();
+    std::this_thread::yield();
+  });
   executor_->start();
   wire::PcapRecord record;
   std::uint32_t since = 0;
