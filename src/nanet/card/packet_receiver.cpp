@@ -28,35 +28,23 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
     return;
   }
   const auto& header = checked.header;
-  if (!any_burst_ || header.burst != burst_) {
-    if (any_burst_) {
-      if (static_cast<std::uint8_t>(header.burst - burst_) > 127) return lose(Lost::late);
-      if (!header.has(flag::sob) && !(candidate_ && candidate_number_ == header.burst)) {
-        candidate_ = true;
-        candidate_number_ = header.burst;
-        return lose(Lost::unconfirmed_jump);
-      }
-      missing_before_ = missing();
-      board_ = {};
-    }
-    any_burst_ = true;
-    candidate_ = false;
-    burst_ = header.burst;
-    ++counters_.bursts;
-  }
-  Board& board = board_[header.board == merged_board ? 0 : header.board];
+  Burst* burst = burst_of(header, stamp);
+  if (!burst) return;
+  Board& board = burst->board[header.board == merged_board ? 0 : header.board];
   if (header.has(flag::sob)) {
     ++counters_.burst_markers;
-    board.sequence.restart();
-    board.sequence.accept(0);
+    if (board.sequence.look(0) == SequenceTracker::Look::fresh)
+      board.sequence.accept(0);
+    else
+      board.sob_pending = true;
     return;
   }
-  if (!admit(header)) return;
+  if (!admit(board, header)) return;
   if (header.has(flag::eob)) {
     ++counters_.burst_markers;
     board.eob = true;
     for (unsigned b = 0; b < max_boards; ++b)
-      if ((expected_ >> b & 1) && !board_[b].eob) return;
+      if ((expected_ >> b & 1) && !burst->board[b].eob) return;
     return close(stamp);
   }
   if (!open_ && !open(header, stamp)) return lose(Lost::overrun);
@@ -72,8 +60,53 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
   if (filled_ == view.shape.packets) close(stamp);
 }
 
-bool PacketReceiver::admit(const wire::mgp::Header& header) noexcept {
-  Board& board = board_[header.board == merged_board ? 0 : header.board];
+// The burst a sound packet belongs to, or nullptr when the packet is accounted for already. A burst begins with its second
+// packet; payloads of the one before are taken until the timeout after its first.
+PacketReceiver::Burst* PacketReceiver::burst_of(const wire::mgp::Header& header, Nanoseconds stamp) noexcept {
+  const auto lose = [this](Lost reason) { ++counters_.lost[static_cast<std::size_t>(reason)]; };
+  const unsigned b = header.board == merged_board ? 0 : header.board;
+  if (any_burst_) {
+    if (header.burst == current_.number) return &current_;
+    if (old_known_ && header.burst == old_.number) {
+      if (stamp <= old_until_) return &old_;
+      SequenceTracker& sequence = old_.board[b].sequence;  // too late to be of use, but not missing
+      if (sequence.look(header.sequence) == SequenceTracker::Look::fresh) sequence.accept(header.sequence);
+    }
+    if (static_cast<std::uint8_t>(header.burst - current_.number) > 127) {
+      lose(Lost::late);
+      return nullptr;
+    }
+    if (!candidate_ || candidate_number_ != header.burst) {
+      candidate_ = true;
+      candidate_number_ = header.burst;
+      candidate_time_ = stamp;
+      kept_sob_ = header.has(flag::sob) ? static_cast<std::uint8_t>(1u << b) : std::uint8_t{0};
+      if (kept_sob_)
+        ++counters_.burst_markers;
+      else
+        lose(Lost::unconfirmed_jump);
+      return nullptr;
+    }
+    for (const Board& board : old_.board) missing_before_ += board.sequence.missing();
+    old_ = current_;
+    old_known_ = true;
+    old_until_ = candidate_time_ + options_.timeout;
+  }
+  current_ = Burst{};
+  current_.number = header.burst;
+  for (unsigned k = 0; k < max_boards; ++k)
+    if (any_burst_ && (kept_sob_ >> k & 1)) current_.board[k].sequence.accept(0);
+  any_burst_ = true;
+  candidate_ = false;
+  ++counters_.bursts;
+  return &current_;
+}
+
+bool PacketReceiver::admit(Board& board, const wire::mgp::Header& header) noexcept {
+  if (board.sob_pending && header.sequence == 1) {  // the board did begin anew
+    board.sequence.restart();
+    board.sequence.accept(0);
+  }
   switch (board.sequence.look(header.sequence)) {
     case SequenceTracker::Look::replayed:
       ++counters_.lost[static_cast<std::size_t>(Lost::replayed_sequence)];
@@ -92,7 +125,7 @@ bool PacketReceiver::admit(const wire::mgp::Header& header) noexcept {
     case SequenceTracker::Look::fresh:
       board.sequence.accept(header.sequence);
   }
-  board.jumping = false;
+  board.jumping = board.sob_pending = false;
   return true;
 }
 
@@ -105,19 +138,18 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
                                        table_.next > slot.n);
   contract::EventWriter& events = consumers_.events[device];
   if (!returned || events.room() < 4) {
-    if (!events.less_than_half_free()) {  // a stalled consumer is told, and not drowned
-      Event e;
-      e.type = static_cast<std::uint8_t>(EventType::error);
-      e.stream = options_.stream;
-      e.flags = contract::event_flag::overrun;
-      e.bytes = 1;
-      e.frame = header.frame;
-      e.time_ns = static_cast<std::uint64_t>(stamp);
-      e.n = static_cast<std::uint32_t>(n);
-      events.write(e);
+    if (overrun_.bytes++ == 0) {
+      overrun_.type = static_cast<std::uint8_t>(EventType::error);
+      overrun_.stream = options_.stream;
+      overrun_.flags = contract::event_flag::overrun;
+      overrun_.frame = header.frame;
+      overrun_.time_ns = static_cast<std::uint64_t>(stamp);
+      overrun_.n = static_cast<std::uint32_t>(n);
     }
+    tell_overrun();
     return false;
   }
+  tell_overrun();
   events.promise(2);  // receive done, send done
   if (slot.passed_late) {
     if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
@@ -163,7 +195,17 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   open_ = false;
 }
 
+// Payloads without a buffer are one entry (bytes: how many) for as long as fewer than half of the entries are free.
+void PacketReceiver::tell_overrun() noexcept {
+  if (overrun_.bytes == 0) return;
+  contract::EventWriter& events = consumers_.events[overrun_.n % consumers_.events.size()];
+  if (events.room() == 0 || events.less_than_half_free()) return;
+  events.write(overrun_);
+  overrun_.bytes = 0;
+}
+
 void PacketReceiver::expire(Nanoseconds) noexcept {
+  tell_overrun();
   counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(missing() > 0 ? missing() : 0));
 }
 
@@ -171,7 +213,8 @@ Nanoseconds PacketReceiver::next_timer() const noexcept { return std::numeric_li
 
 std::int64_t PacketReceiver::missing() const noexcept {
   std::int64_t sum = missing_before_;
-  for (const Board& b : board_) sum += b.sequence.missing();
+  for (const Burst* burst : {&old_, &current_})
+    for (const Board& b : burst->board) sum += b.sequence.missing();
   return sum;
 }
 

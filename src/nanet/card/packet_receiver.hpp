@@ -20,24 +20,33 @@ class PacketReceiver final : public Receiver {
   std::int64_t missing() const noexcept override;
 
  private:
-  bool admit(const wire::mgp::Header& header) noexcept;
   bool open(const wire::mgp::Header& header, Nanoseconds stamp) noexcept;
   void close(Nanoseconds now) noexcept;
 
   struct Board {
     SequenceTracker sequence;
-    bool eob = false, jumping = false;
+    bool eob = false, jumping = false, sob_pending = false;
     Sequence jump_sequence = 0;
   };
+  struct Burst {
+    std::uint8_t number = 0;
+    std::array<Board, max_boards> board;
+  };
+  Burst* burst_of(const wire::mgp::Header& header, Nanoseconds stamp) noexcept;
+  bool admit(Board& board, const wire::mgp::Header& header) noexcept;
+  void tell_overrun() noexcept;
+
   ReceiverOptions options_;
   Consumers& consumers_;
   FrameTable& table_;
   Counters& counters_;
   std::uint8_t expected_;
-  std::array<Board, max_boards> board_;
+  Burst current_, old_;
+  Nanoseconds old_until_ = 0, candidate_time_ = 0;
   std::int64_t missing_before_ = 0;
-  bool any_burst_ = false, candidate_ = false;
-  std::uint8_t burst_ = 0, candidate_number_ = 0;
+  bool any_burst_ = false, old_known_ = false, candidate_ = false;
+  std::uint8_t candidate_number_ = 0, kept_sob_ = 0;
+  contract::Event overrun_;  // bytes: payloads dropped and not yet told
   std::uint32_t filled_ = 0, bytes_ = 0;  // of the open buffer, number table_.end - 1
   bool open_ = false;
 };
