@@ -90,9 +90,9 @@ void Card::deregister_clop(Clop& clop) {
 }
 
 void Card::start(int cpu, bool busy) {
+  if (running()) throw std::logic_error("the card's thread is running already");
   stopping_ = false;
-  thread_ = std::jthread([this, cpu, busy] {
-    if (cpu >= 0) pin_this_thread(cpu);
+  thread_ = std::jthread([this, busy] {
     while (!stopping_.load(std::memory_order_relaxed)) {
       const bool received = receive();
       // A consumer in another thread posts without waking this one: look again soon while answers are owed.
@@ -103,6 +103,12 @@ void Card::start(int cpu, bool busy) {
       if (!send()) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   });
+  try {
+    if (cpu >= 0) pin_thread(thread_.native_handle(), cpu);
+  } catch (...) {  // the caller's to hear, not the thread's to die of
+    stop();
+    throw;
+  }
 }
 
 void Card::stop() {
@@ -116,11 +122,13 @@ std::unique_ptr<Card> open_card(std::string_view kind) {
   throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: socket");
 }
 
-void pin_this_thread(int cpu) {
+void pin_this_thread(int cpu) { pin_thread(pthread_self(), cpu); }
+
+void pin_thread(std::jthread::native_handle_type thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  const int error = pthread_setaffinity_np(thread, sizeof set, &set);
   if (error) throw std::system_error(error, std::generic_category(), "cannot pin a thread to core " + std::to_string(cpu));
 }
 

@@ -81,7 +81,8 @@ class Card {
   virtual void drain() noexcept = 0;
   virtual bool passed_all() const noexcept = 0;
 
-  // The card's own thread, for applications that do not drive it themselves. cpu: core to pin it to, or -1. busy: never block.
+  // The card's own thread, for applications that do not drive it themselves. cpu: core to pin it to, or -1. busy: never block. Throws
+  // std::logic_error (it runs already) or std::system_error (no such core).
   void start(int cpu = -1, bool busy = false);
   // Drains, lets the consumer answer what is owed until its deadlines, and joins the thread.
   void stop();
@@ -102,5 +103,6 @@ std::unique_ptr<Card> open_card(std::string_view kind);
 
 // Pins the calling thread to one core. Throws std::system_error naming the core.
 void pin_this_thread(int cpu);
+void pin_thread(std::jthread::native_handle_type thread, int cpu);
 
 }  // namespace nanet::card
