@@ -22,11 +22,11 @@ def near(name: str, known: Iterable[str]) -> str:
     return f" (known: {', '.join(known)})" if known else ""
 
 
-def describe_os_error(error: OSError) -> str:
-    """One sentence for an error of the operating system, with the file where there is one."""
+def describe_os_error(error: OSError, path: str | None = None) -> str:
+    """One sentence for an error of the operating system, with the file, if it or `path` names one."""
     reason = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
-        return reason
+        return f"{path}: {reason}" if path else reason
     names = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     return f"{names}: {reason}"
 

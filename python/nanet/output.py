@@ -46,7 +46,7 @@ def write_json(result: Mapping[str, Any], target: str | None) -> None:
         with open(target, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"cannot write {describe_os_error(error)}") from None
+        raise UsageError(f"--json {describe_os_error(error, target)}") from None
 
 
 def check_writable(**targets: str | None) -> None:

@@ -86,6 +86,7 @@ def svg(figure: Figure, label: str) -> str:
         text = text.replace(colour, f"var({variable})")
     text = re.sub(r"font: ([^;\"]*?)'?sans-serif'?[^;\"]*", r"font: \1 inherit", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r' id="image\w+"', "", text)  # equal images have equal ones, and nobody refers to them
     # Identifiers are unique within a figure only; several figures share the page.
     prefix = re.sub(r"\W+", "-", label.lower()) + "-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)

@@ -47,7 +47,8 @@ def write(run: Run, folder: str | Path) -> Path:
         data = json.dumps(plain(attrs.asdict(run)), allow_nan=False)
         (folder / "run.json").write_text(data, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--report {describe_os_error(error)}; give a folder that can be written") from None
+        text = f"--report {describe_os_error(error, str(folder))}; give a folder that can be written"
+        raise UsageError(text) from None
     return page
 
 

@@ -53,7 +53,7 @@ class RingWriter:
         try:
             self._writer = pq.ParquetWriter(path, SCHEMA, compression="zstd", compression_level=1)
         except OSError as error:
-            raise UsageError(f"--out {path}: {describe_os_error(error)}") from None
+            raise UsageError(f"--out {describe_os_error(error, path)}") from None
 
     def write(self, columns: Mapping[str, Any]) -> None:
         """Appends a chunk; an empty one is nothing."""
@@ -62,7 +62,7 @@ class RingWriter:
             try:
                 self._writer.write_table(chunk)
             except OSError as error:
-                raise UsageError(f"--out {self._path}: {describe_os_error(error)}") from None
+                raise UsageError(f"--out {describe_os_error(error, self._path)}") from None
             self.rows += chunk.num_rows
 
     def __enter__(self) -> RingWriter:

@@ -11,7 +11,7 @@ import attrs
 from nanet.config import Section, option
 
 MAX_FRAMES = 751_500  # 4.8 s of detector time
-ALGORITHMS = ("math", "hough", "tripl", "pomh", "domh", "almagest", "multiring")
+ALGORITHMS = ("math",)  # those of the core
 
 
 def _endpoint(text: str) -> str | None:
@@ -261,7 +261,9 @@ class Generate(Section):
     slots: str = option(
         "packed", "Events as long as they are, or of 32 hit slots each.", choices=("packed", "fixed")
     )
-    pad: bool = option(False, "Make every datagram the same size (flag b6).")
+    pad: bool = option(False, "Pad every datagram to max_payload (flag b6).")
+    max_payload: int = option(1472, "Largest datagram.", low=100, high=65507, unit="B")
+    max_frames: int = option(MAX_FRAMES, "Frames of a burst.", low=1, high=1 << 24)
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: what is wrong is said by key, value and remedy; what is right comes back as it was given."""
+
+import tomllib
+from pathlib import Path
+
+import attrs
+import pytest
+from nanet.config import flag_of, key_of, load
+from nanet.errors import UsageError
+
+from nanet import sections
+
+WRONG = {
+    "unknown key": ("[trigger]\nthread = 2", ["trigger.thread", "2", "threads"]),
+    "unknown section": ("[triger]\nthreads = 2", ["[triger]", "trigger"]),
+    "key of another section": ("[trigger]\nlisten = '127.0.0.1:1'", ["trigger.listen", "[card]"]),
+    "wrong type": ("[trigger]\nthreads = 'two'", ["trigger.threads", '"two"', "whole number", "1 to 64"]),
+    "fraction": ("[trigger]\nthreads = 1.5", ["trigger.threads", "1.5", "whole number"]),
+    "true is no number": ("[trigger]\nthreads = true", ["trigger.threads", "true", "whole number"]),
+    "number is no truth": ("[trigger]\nstrict = 1", ["trigger.strict", "1", "true or false"]),
+    "too small": ("[trigger]\nthreads = 0", ["trigger.threads", "0", "1 to 64"]),
+    "too large": ("[trigger]\nthreads = 65", ["trigger.threads", "65", "1 to 64"]),
+    "not a number": ("[trigger]\nchi2_cut = nan", ["trigger.chi2_cut", "0 to"]),
+    "infinite": ("[card]\ntimeout_us = inf", ["card.timeout_us", "0 to"]),
+    "no such choice": ("[trigger]\nalgorithm = 'maths'", ["trigger.algorithm", '"maths"', "math"]),
+    "no port": ("[card]\nlisten = 'localhost'", ["card.listen", "localhost", "HOST:PORT"]),
+    "port 0": ("[card]\nlisten = '127.0.0.1:0'", ["card.listen", "0", "1 to 65535"]),
+    "second endpoint": ("[card]\nlisten = ['127.0.0.1:1', 'x']", ["card.listen", "'x'", "HOST:PORT"]),
+    "board 4": ("[card]\nboards = '0,4'", ["card.boards", '"0,4"', "merged"]),
+    "board twice": ("[card]\nboards = [1, 1]", ["card.boards", '"1,1"', "merged"]),
+    "cpu list": ("[card]\npin = 'all'", ["card.pin", '"all"', "2,3"]),
+    "device": ("[trigger]\ndevice = 'gpu'", ["trigger.device", '"gpu"', "cuda"]),
+    "fault name": ("[readout]\nfault = 'lose=0.1'", ["readout.fault", "lose", "drop"]),
+    "fault size": ("[readout]\nfault = 'drop=2'", ["readout.fault", "drop=2", "0 to 1"]),
+    "algorithm parameter": ("[algorithm.math]\ncut = 'x'", ["algorithm.math.cut", "number"]),
+    "section as a value": ("trigger = 3", ["trigger", "3", "[trigger]"]),
+    "no TOML": ("[trigger\n", ["is not TOML"]),
+}
+
+
+@pytest.mark.parametrize("text, said", WRONG.values(), ids=WRONG.keys())
+def test_wrong_file_is_refused_with_key_value_and_remedy(tmp_path: Path, text: str, said: list[str]) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as error:
+        load(str(path))
+    message = str(error.value)
+    assert "wrong.toml" in message
+    for part in said:
+        assert part in message, message
+    assert "\n" not in message
+
+
+def test_whole_file_is_checked_whoever_asks(nanet, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("[demo]\nspeed = -1.0\n")
+    done = nanet("trigger", "--config", "run.toml", "--print-config", status=2)
+    assert "demo.speed = -1.0" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("section", sections.ALL, ids=lambda section: section.name)
+def test_defaults_are_themselves_valid_and_print_as_toml(section: type) -> None:
+    config = load(None)
+    table = tomllib.loads(config.toml(section))[section.name]
+    assert table == {key_of(f): getattr(config[section], f.name) for f in attrs.fields(section)}
+    assert list(table) == [key_of(field) for field in attrs.fields(section)]
+
+
+def test_printed_configuration_reads_back_to_the_same(nanet, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        "[card]\nlisten = ['127.0.0.1:7001', '127.0.0.1:7002']\nboards = 4\npin = [0, 1]\ntimeout_us = 100\n"
+        "[trigger]\ndeadline_us = 900.5\nstrict = true\n[algorithm.math]\nsteps = 2\n"
+    )
+    first = nanet("trigger", "--config", "run.toml", "--print-config").stdout
+    values = tomllib.loads(first)
+    assert values["card"]["listen"] == "127.0.0.1:7001,127.0.0.1:7002"
+    assert values["card"]["boards"] == "4"
+    assert values["card"]["pin"] == "0,1"
+    assert values["card"]["timeout_us"] == 100.0
+    assert values["trigger"]["deadline_us"] == 900.5
+    assert values["trigger"]["strict"] is True
+    assert values["algorithm"]["math"] == {"steps": 2.0}
+    (tmp_path / "again.toml").write_text(first)
+    assert nanet("trigger", "--config", "again.toml", "--print-config").stdout == first
+
+
+def test_command_line_wins_over_the_file(nanet, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("[trigger]\nthreads = 3\nstrict = true\nmin_hits = 4\n")
+    done = nanet(
+        "trigger", "--config", "run.toml", "--threads", "2", "--no-strict", "--print-config"
+    )  # fmt: skip
+    values = tomllib.loads(done.stdout)["trigger"]
+    assert (values["threads"], values["strict"], values["min_hits"]) == (2, False, 4)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--threads", "0"], ["trigger.threads", "0", "1 to 64"]),
+        (["--threads", "many"], ["trigger.threads", "many", "whole number"]),
+        (["--listen", "here"], ["card.listen", "here", "HOST:PORT"]),
+        (["--algorithm", "maths"], ["trigger.algorithm", "maths", "math"]),
+        (["--gather", "buffers"], ["card.gather", "buffers", "frame, packets"]),
+        (["--threds", "2"], ["--threds", "--threads"]),
+        (["--config", "missing.toml"], ["--config", "missing.toml", "No such file"]),
+        (["--device", "cuda:x"], ["trigger.device", "cuda:x", "cuda:N"]),
+        (["--timeout-us", "2000", "--deadline-us", "1000"], ["deadline_us", "1000", "timeout_us", "2000"]),
+        (["--json", "no/such/folder.json"], ["--json", "no/such/folder.json", "can be written"]),
+    ],
+)
+def test_wrong_option_exits_2_with_one_sentence(nanet, arguments: list[str], said: list[str]) -> None:
+    done = nanet("trigger", *arguments, status=2)
+    for part in said:
+        assert part in done.stderr, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_boards_become_a_mask() -> None:
+    assert [sections.board_mask(text) for text in ("4", "merged", "0", "1,3")] == [0b1111, 0, 0b0001, 0b1010]
+
+
+def test_cpu_lists() -> None:
+    assert sections.cpu_list("0,2-4, 7") == [0, 2, 3, 4, 7]
+    assert sections.cpu_list("") == []
+
+
+def test_every_key_stands_in_the_documentation(root: Path) -> None:
+    text = (root / "docs" / "configuration.md").read_text()
+    for section in sections.ALL:
+        table = text.split(f"## [{section.name}]")[1].split("\n## ")[0]
+        for field in attrs.fields(section):
+            row = next((line for line in table.splitlines() if line.startswith(f"| `{key_of(field)}` |")), "")
+            assert row, f"[{section.name}] {key_of(field)} is not documented"
+            assert f"`{flag_of(field)}`" in row or f"`{flag_of(field)}/" in row
+
+
+def test_algorithms_are_those_of_the_core() -> None:
+    from nanet import _core
+
+    assert list(sections.ALGORITHMS) == list(_core.algorithm_names())
+
+
+def test_algorithm_without_such_a_parameter_says_which_there_are(
+    nanet, tmp_path: Path, free_udp_port
+) -> None:
+    (tmp_path / "run.toml").write_text("[algorithm.math]\nr_mn = 40.0\n")
+    done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)
+    for part in ("algorithm.math.r_mn", "40", "r_min"):
+        assert part in done.stderr

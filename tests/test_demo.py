@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet demo` end to end, and the pieces of its view and report that can be wrong unnoticed."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nanet import live, output, plots, report
+
+
+def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
+    done = nanet(
+        "demo", "--speed", "0.005", "--duration", "1.5", "--report", "out", "--json", "demo.json", timeout=120
+    )  # fmt: skip
+    result = json.loads((tmp_path / "demo.json").read_text())
+    assert output.account_closes(result)
+    assert result["speed"] == 0.005
+    assert result["packets_in"] > 0
+    assert result["l0tp"]["frames"] == result["frames_out"]
+    assert result["l0tp"]["primitives"] == result["primitives_out"]
+    assert result["readout"]["events_sent"] == result["l0tp"]["primitives_expected"]
+    assert "account closes" in done.stdout
+    assert "report: out/index.html" in done.stdout
+    assert_self_contained((tmp_path / "out" / "index.html").read_text())
+
+
+def assert_self_contained(page: str) -> None:
+    """One file that loads nothing: no scripts, no addresses but XML name spaces and data."""
+    assert page.startswith("<!doctype html>")
+    assert "<script" not in page and "<link" not in page and "@import" not in page
+    loads = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
+    assert all(address.startswith("data:") for address in loads), loads
+    for word in (
+        "Where the time goes",
+        "Hits and fitted rings",
+        "The account",
+        "Configuration",
+        "packets in",
+    ):
+        assert word in page
+    assert page.count("<svg") >= 9
+    # Placeholder colours are all replaced, identifiers are unique.
+    assert not re.search(r"#0[0-9a-f]0[0-9a-f]0[0-9a-f]", page)
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    for target in set(re.findall(r'(?:href="#|url\(#)([^")]+)', page)):
+        assert target in identifiers, target
+
+
+def test_demo_ends_early_on_ctrl_c_and_still_reports(nanet_program: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [nanet_program, "demo", "--speed", "0.002", "--duration", "60", "--report", "",
+         "--json", "demo.json"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    with process:
+        for line in process.stdout:
+            if re.match(r"\s*\d+\.\d s ", line):  # it is under way
+                break
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    result = json.loads((tmp_path / "demo.json").read_text())
+    assert output.account_closes(result)
+    assert result["l0tp"]["frames"] == result["frames_out"]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--speed", "-1"], ["demo.speed", "-1"]),
+        (["--fault", "loss=1"], ["demo.fault", "loss", "drop"]),
+        (["--report", "/proc/nowhere"], ["--report", "/proc/nowhere", "written"]),
+        (["--device", "cuda"], ["--device cpu"]),
+        (["--algorithm", "maths"], ["trigger.algorithm", "maths"]),
+    ],
+)
+def test_wrong_options_are_found_before_anything_runs(nanet, arguments: list[str], said: list[str]) -> None:
+    done = nanet("demo", *arguments, status=2, timeout=30)
+    for part in said:
+        assert part in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_faults_in_the_demo_are_named(nanet, tmp_path: Path) -> None:
+    nanet(
+        "demo", "--speed", "0.005", "--duration", "1", "--fault", "drop=0.05,corrupt=0.05", "--report", "",
+        "--json", "demo.json",
+    )  # fmt: skip
+    result = json.loads((tmp_path / "demo.json").read_text())
+    assert output.account_closes(result)
+    assert result["lost"]["missing"] > 0
+    assert sum(result["bad_packets"].values()) > 0
+    assert result["frames_incomplete"] > 0
+
+
+def test_shares_sum_the_fine_bins() -> None:
+    upper, counts = np.array([1.5, 2.5, 15.0, 150.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    assert plots._share(upper, counts, np.array([1.0, 10.0, 100.0, 1000.0])).tolist() == [0.3, 0.3, 0.4]
+
+
+def test_axis_holds_every_bin_and_the_deadline() -> None:
+    low, high = plots._limits([(np.array([3.0, 70_000.0]), np.array([1, 1]))], 50_000.0)
+    assert low <= 2.5 and high >= 70_000.0
+    low, high = plots._limits([(np.array([3.0]), np.array([1]))], 50_000.0)
+    assert high > 50_000.0
+
+
+def test_events_for_the_report_show_each_ring_count_once_there() -> None:
+    def event(rings: int, chi2: float) -> dict:
+        return {"pm": list(range(12)), "rings": [[0, 0, 180, chi2, 8]] * rings}
+
+    events = [event(0, 0)] + [event(1, c) for c in (9, 1, 5, 2)] + [event(2, 1), event(3, 1), event(4, 1)]
+    chosen = report.pick_events(events)
+    assert [len(e["rings"]) for e in chosen[:5]] == [1, 1, 2, 3, 4]
+    assert [e["rings"][0][3] for e in chosen[:2]] == [1, 2]  # the clearest
+    assert len(chosen) == 6
+    assert len({id(e) for e in chosen}) == 6
+    assert report.pick_events([]) == []
+
+
+def test_bars_and_sparklines_keep_their_width() -> None:
+    assert live.bar(0.0, 10) == " " * 10
+    assert live.bar(1.0, 10) == "█" * 10
+    assert live.bar(7.0, 10) == "█" * 10
+    assert live.bar(0.55, 10) == "█████▌    "
+    assert live.sparkline([0.0, 4.0, 8.0]) == " ▄█"
+    assert live.sparkline([0.0, 0.0]) == ""
+
+
+def test_rates_are_differences_over_time() -> None:
+    rates = live.Rates()
+    for t, value in ((1.0, 100.0), (1.0, 100.0), (1.5, 400.0), (2.5, 500.0)):
+        rates.update("events", t, value)
+    assert list(rates.history) == [600.0, 100.0]
