@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,15 +71,11 @@ class Sender:
         """Any packet, with the next sequence number."""
         fixed = bool(flags & FIXED)
         body = b"".join(event_bytes(event, fixed) for event in events) + tail
-        head = header(
-            self.board, flags, 16 + len(body), len(events), index, self.sequence, frame, self.burst
-        )
+        head = header(self.board, flags, 16 + len(body), len(events), index, self.sequence, frame, self.burst)
         self.sequence = (self.sequence + 1) & 0xFFFFFFFF
         return head + body
 
-    def frame(
-        self, frame: int, events: list[EventTuple], rng: random.Random, most: int = 255
-    ) -> list[bytes]:
+    def frame(self, frame: int, events: list[EventTuple], rng: random.Random, most: int = 255) -> list[bytes]:
         """All packets of a frame, cut wherever `most` events or the room ask for it."""
         groups: list[list[EventTuple]] = [[]]
         size = 16
@@ -204,7 +200,9 @@ def bare(data: bytes, board: int | None = None) -> bytes:
     return out if board is None else edit(out, 1, board)
 
 
-def _event_of(data: bytes, fine: int = 0, stored: int = 0, seen: int | None = None, words: list[int] = []) -> bytes:  # noqa: B006
+def _event_of(
+    data: bytes, fine: int = 0, stored: int = 0, seen: int | None = None, words: Sequence[int] = ()
+) -> bytes:
     timestamp = int.from_bytes(data[12:15], "little") << 8
     seen = stored if seen is None else seen
     return struct.pack(f"<IBBBB{len(words)}H", timestamp, fine, stored, seen, 0, *words)
@@ -261,9 +259,7 @@ MALFORMED: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "hits_above_32": lambda d, r: r.choice(
         (
             lambda: with_event(bare(d), _event_of(d, stored=33, words=[_own_pm(d)] * 33)),
-            lambda: edit(
-                with_event(bare(d), _event_of(d, stored=255, words=[_own_pm(d)] * 32)), 3, FIXED
-            ),
+            lambda: edit(with_event(bare(d), _event_of(d, stored=255, words=[_own_pm(d)] * 32)), 3, FIXED),
         )
     )(),
     "seen_below_stored": lambda d, r: with_event(
@@ -512,7 +508,11 @@ class Scenario:
         last = first + self.frames - 1 + shift
         for sender in senders:
             if not (hostile and rng.random() < 0.2):
-                out.append(sender.eob(last + (rng.choice((-3, 1, 40, 2000)) if hostile and rng.random() < 0.1 else 0)))
+                out.append(
+                    sender.eob(
+                        last + (rng.choice((-3, 1, 40, 2000)) if hostile and rng.random() < 0.1 else 0)
+                    )
+                )
         return [pad(p, rng) if rng.random() < 0.1 else p for p in out]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole trigger in replay mode by the letter of docs/formats.md, in plain Python. Slow, to be read.
 
-`Reference(options).run(path)` reads a capture and gives what `nanet replay` must give: counts, MTP packets, events.
-Rings are those of MATH in double precision; everything else is exact.
+`Reference(options).run(path)` reads a capture and gives what `nanet replay` must give: counts, MTP packets,
+events. Rings are those of MATH in double precision; everything else is exact.
 """
 
 from __future__ import annotations
@@ -16,15 +16,44 @@ from dataclasses import dataclass, field
 import numpy as np
 
 SOB, EOB, TRUNCATED, ERROR, FIXED, LAST, PADDED = (1 << bit for bit in range(7))
-REFUSALS = (
-    "short_header bad_version bad_source bad_board bad_encoding length_mismatch oversized sob_eob_with_events "
-    "event_past_end trailing_bytes timestamp_outside_frame hits_above_32 seen_below_stored pm_out_of_range "
-    "pm_of_other_board frame_beyond_spill wrong_burst"
-).split()
-LOST = (
-    "late duplicate replayed_sequence unconfirmed_jump overrun segment_overflow missing socket_overflow"
-).split()
-NOT_MGP = "not_udp other_port ip_fragment bad_checksum not_ipv4 cut_short udp_length".split()
+REFUSALS = [
+    "short_header",
+    "bad_version",
+    "bad_source",
+    "bad_board",
+    "bad_encoding",
+    "length_mismatch",
+    "oversized",
+    "sob_eob_with_events",
+    "event_past_end",
+    "trailing_bytes",
+    "timestamp_outside_frame",
+    "hits_above_32",
+    "seen_below_stored",
+    "pm_out_of_range",
+    "pm_of_other_board",
+    "frame_beyond_spill",
+    "wrong_burst",
+]
+LOST = [
+    "late",
+    "duplicate",
+    "replayed_sequence",
+    "unconfirmed_jump",
+    "overrun",
+    "segment_overflow",
+    "missing",
+    "socket_overflow",
+]
+NOT_MGP = [
+    "not_udp",
+    "other_port",
+    "ip_fragment",
+    "bad_checksum",
+    "not_ipv4",
+    "cut_short",
+    "udp_length",
+]
 FRAMES_JUMP, SEQUENCE_JUMP, SEQUENCE_WINDOW = 1024, 4096, 4096
 FRAMES_ON = 1024  # a replay closes a frame when one so much later comes
 FRAME_LSB = 65536
@@ -49,7 +78,9 @@ class Options:
     def core(self) -> dict[str, object]:
         """The same for nanet._core.Replay."""
         mask = 0 if self.boards == (0xFF,) else sum(1 << board for board in self.boards)
-        names = "port window_lsb min_hits multiplicity saturated_mm small_mm chi2_cut segment_bytes max_payload"
+        names = (
+            "port window_lsb min_hits multiplicity saturated_mm small_mm chi2_cut segment_bytes max_payload"
+        )
         return {"boards": mask, "max_frames": self.max_frames} | {
             name: getattr(self, name) for name in names.split()
         }
@@ -98,9 +129,7 @@ def parse(data: bytes, options: Options) -> Packet | str:
         return "short_header"
     source, board, version, flags, length, count, index, sequence = struct.unpack("<BBBBHBBI", data[:12])
     frame, burst = int.from_bytes(data[12:15], "little"), data[15]
-    p = Packet(
-        source, board, version, flags, length, count, index & 15, index >> 4, sequence, frame, burst
-    )
+    p = Packet(source, board, version, flags, length, count, index & 15, index >> 4, sequence, frame, burst)
     sob, eob = bool(flags & SOB), bool(flags & EOB)
     if version != 1:
         return "bad_version"
@@ -253,30 +282,37 @@ class Board:
     restarting: bool = False
     sob: bool = False
     eob: int | None = None
+    newest: int = -1  # of seen
     missing_before: int = 0  # before it began anew
+
+    def see(self, sequence: int) -> None:
+        """The number came in."""
+        self.seen.add(sequence)
+        self.newest = max(self.newest, sequence)
 
     def missing(self) -> int:
         """How many numbers between the first and the newest never came."""
-        gaps = max(self.seen) - min(self.seen) + 1 - len(self.seen) if self.seen else 0
+        gaps = self.newest - min(self.seen) + 1 - len(self.seen) if self.seen else 0
         return self.missing_before + gaps
 
     def look(self, sequence: int) -> str:
         """Whether a number is fresh, replayed (or too old to tell), or a jump."""
-        newest = max(self.seen, default=sequence)
-        if sequence > newest + SEQUENCE_JUMP:
+        if not self.seen:
+            return "fresh"
+        if sequence > self.newest + SEQUENCE_JUMP:
             return "jump"
-        return "replayed" if sequence in self.seen or sequence <= newest - SEQUENCE_WINDOW else "fresh"
+        return "replayed" if sequence in self.seen or sequence <= self.newest - SEQUENCE_WINDOW else "fresh"
 
     def came(self, sequence: int) -> None:
         """The packet is of no use, but its number is not missing."""
         if self.look(sequence) == "fresh":
-            self.seen.add(sequence)
+            self.see(sequence)
 
     def begin_anew(self, sequence: int) -> None:
         """A further SOB holds once the next number is 1."""
         if self.restarting and sequence == 1:
             self.missing_before = self.missing()
-            self.seen = {0}
+            self.seen, self.newest = {0}, 0
             self.restarting = False
 
 
@@ -359,8 +395,8 @@ class Reference:
         self.bad: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.not_mgp: Counter[str] = Counter()
+        self.bursts: list[Burst] = []  # all, in order
         self.open: list[Burst] = []
-        self.done: list[Burst] = []
         self.candidates: dict[int, Packet] = {}  # first packets of new burst numbers
         self.events: list[Event] = []
         self.mtp: list[bytes] = []
@@ -395,21 +431,25 @@ class Reference:
         else:
             self.packet(burst, p)
         self.close_bursts()
+        for other in self.open:
+            newest = self.open[-1].base + self.open[-1].next - 1
+            other.closed_below = max(other.closed_below, newest - FRAMES_ON + 1 - other.base)
 
     def burst_of(self, p: Packet) -> Burst | None:
         """The burst the packet belongs to; None when the packet is used up by finding that out."""
         for burst in self.open:
             if burst.number % 256 == p.burst:
                 return burst
-        for burst in (self.done + self.open)[-2:]:
+        for burst in self.bursts[-2:]:
             if burst.number % 256 == p.burst:
+                if not p.flags & SOB:
+                    burst.board(p.board).begin_anew(p.sequence)
                 burst.board(p.board).came(0 if p.flags & SOB else p.sequence)
                 self.lost["late"] += 1
                 return None
-        every = self.done + self.open
-        if not every:
+        if not self.bursts:
             return self.begin(p.burst, 0)
-        ahead = (p.burst - every[-1].number) % 256
+        ahead = (p.burst - self.bursts[-1].number) % 256
         if ahead > 127:
             self.lost["late"] += 1
             return None
@@ -426,9 +466,9 @@ class Reference:
             self.close(self.open[0])  # a third one
         if self.open:
             self.open[0].fix_last()
-        last = every[-1].last
+        last = self.bursts[-1].last
         assert last is not None
-        burst = self.begin(every[-1].number + ahead, every[-1].base + last + 1)
+        burst = self.begin(self.bursts[-1].number + ahead, self.bursts[-1].base + last + 1)
         if kept.flags & SOB:
             self.start_of_burst(burst, kept)
         return burst
@@ -437,6 +477,7 @@ class Reference:
         """A burst is there."""
         burst = Burst(number, base)
         self.open.append(burst)
+        self.bursts.append(burst)
         return burst
 
     @staticmethod
@@ -447,7 +488,7 @@ class Reference:
         board = burst.board(p.board)
         board.sob = True
         if board.look(0) == "fresh":
-            board.seen.add(0)
+            board.see(0)
         else:
             board.restarting = True
         if board.frame is None:
@@ -474,8 +515,8 @@ class Reference:
             if burst.is_jump(board, p) and board.jump is not None:
                 for number in sorted((board.jump.sequence, p.sequence)):  # both did come in
                     if board.look(number) != "replayed":
-                        board.seen.add(number)
-            board.seen.add(p.sequence)
+                        board.see(number)
+            board.see(p.sequence)
             board.jump = None
             board.restarting = False
             if eob:
@@ -497,10 +538,6 @@ class Reference:
     def place(self, burst: Burst, p: Packet) -> None:
         """A packet into its frame."""
         burst.advance(p.frame)
-        for other in self.open:
-            other.closed_below = max(
-                other.closed_below, self.open[-1].base + self.open[-1].next - FRAMES_ON - other.base
-            )
         segment = burst.frames.setdefault(p.frame, {}).setdefault(p.board, Segment())
         start = (segment.end + 15) // 16 * 16
         if start + p.length > self.options.segment_bytes:
@@ -536,7 +573,6 @@ class Reference:
         if burst.last is None:
             burst.fix_last()
         self.open.remove(burst)
-        self.done.append(burst)
 
     def drain(self) -> None:
         """No more will come: everything is closed, built and sent."""
@@ -544,7 +580,7 @@ class Reference:
             if burst.last is None:
                 burst.last = burst.next - 1
             self.close(burst)
-        for burst in self.done:
+        for burst in self.bursts:
             self.lost["missing"] += sum(board.missing() for board in burst.boards.values())
             self.send(burst)
 
@@ -669,11 +705,28 @@ class Reference:
 
     def counts(self) -> dict[str, object]:
         """The counts of the JSON of `nanet replay`."""
-        names = (
-            "packets_in packets_used burst_markers events_in events_built hits_in rings primitives_out below_min_hits "
-            "mtp_overflow in_late_frames frames_in frames_out frames_answered frames_late frames_skipped "
-            "frames_incomplete frames_overrun duplicate_hits split_at_frame_edge"
-        ).split()
+        names = [
+            "packets_in",
+            "packets_used",
+            "burst_markers",
+            "events_in",
+            "events_built",
+            "hits_in",
+            "rings",
+            "primitives_out",
+            "below_min_hits",
+            "mtp_overflow",
+            "in_late_frames",
+            "frames_in",
+            "frames_out",
+            "frames_answered",
+            "frames_late",
+            "frames_skipped",
+            "frames_incomplete",
+            "frames_overrun",
+            "duplicate_hits",
+            "split_at_frame_edge",
+        ]
         return {name: self.count[name] for name in names} | {
             "bad_packets": {name: self.bad[name] for name in REFUSALS},
             "lost": {name: self.lost[name] for name in LOST},
@@ -720,7 +773,7 @@ class Fit:
 
 
 def math_ring(pms: list[int]) -> Fit:
-    """The circle that minimises sum((d^2 - r^2)^2), by least squares: algorithm MATH of docs/algorithms.md."""
+    """The circle that minimises sum((d^2 - r^2)^2), by least squares: the algorithm MATH."""
     if len(pms) < 4:
         return Fit()
     points = PLANE[pms]
