@@ -102,15 +102,18 @@ class MathBatch final : public Reconstructor {
   // Fits `events` (1 - 16) events, ordered by hits.
   void fit(const EventBatch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
     Ints hits{};
-    for (unsigned lane = 0; lane < events; ++lane) {
-      const std::uint32_t n = hits_of(batch, event[lane]);
-      const PmId* pm = batch.pm + batch.first[event[lane]];
-      hits[lane] = static_cast<std::int32_t>(n);
-      for (std::uint32_t i = 0; i < n; ++i) rows_[i].point[lane] = plane_[pm[i]];
+    std::array<const PmId*, lanes> pm;
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      const std::uint32_t e = event[lane < events ? lane : 0];  // an empty lane fits the first event; nobody looks
+      pm[lane] = batch.pm + batch.first[e];
+      hits[lane] = static_cast<std::int32_t>(hits_of(batch, e));
     }
-    for (unsigned lane = events; lane < lanes; ++lane)
-      hits[lane] = hits[0];                                        // fits what lies there; nobody looks
     const std::int32_t shared = hits[0], most = hits[events - 1];  // rows that all lanes have; that any has
+    // Row by row, so that a row is whole long before it is loaded, and no loop ends where it cannot be foreseen.
+    for (std::int32_t i = 0; i < shared; ++i)
+      for (unsigned lane = 0; lane < lanes; ++lane) rows_[i].point[lane] = plane_[pm[lane][i]];
+    for (unsigned lane = 0; lane < events; ++lane)
+      for (std::int32_t i = shared; i < hits[lane]; ++i) rows_[i].point[lane] = plane_[pm[lane][i]];
     const Floats n = __builtin_convertvector(hits, Floats);
 
     // Up to row `shared` all lanes are in use; from there on a lane that has ended adds +0.0, which changes

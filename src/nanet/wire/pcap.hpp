@@ -39,7 +39,9 @@ class PcapReader {
  private:
   std::string path_;
   const std::byte* data_ = nullptr;
-  std::size_t size_ = 0, at_ = 0;
+  void look_ahead() noexcept;
+
+  std::size_t size_ = 0, at_ = 0, ahead_ = 0;
   bool swapped_ = false, nanoseconds_ = false, truncated_ = false;
 };
 
