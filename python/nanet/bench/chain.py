@@ -104,11 +104,12 @@ def _result(folder: Path, program: str) -> dict[str, Any]:
 
 
 def _wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
-    """Until something listens on UDP `port` (as /proc/net/udp shows it)."""
-    wanted = f":{port:04X} "
+    """Until something is bound to UDP `port` (as /proc/net/udp shows it)."""
+    wanted = f"{port:04X}"
     until = time.monotonic() + 30
     while time.monotonic() < until and process.poll() is None:
-        if wanted in Path("/proc/net/udp").read_text():
+        rows = Path("/proc/net/udp").read_text().splitlines()[1:]
+        if any(row.split()[1].rpartition(":")[2] == wanted for row in rows):
             return
         time.sleep(0.05)
     raise RuntimeError(f"nothing listens on UDP port {port}")
