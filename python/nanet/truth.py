@@ -40,6 +40,7 @@ RING_SCHEMA = pa.schema(
 HIT_SCHEMA = pa.schema(
     [("event", pa.uint64()), ("ring", pa.uint8()), ("pm", pa.uint16()), ("time", pa.float64())]
 )
+_REPEATING = ("burst", "ring", "particle", "n_hits", "event_hits", "pm")  # worth a dictionary in the file
 _NULLABLE = ("x", "y", "r", "momentum")
 
 
@@ -75,10 +76,13 @@ class TruthWriter:
         self, option: str, path: str, schema: pa.Schema, metadata: Mapping[str, Any] | None = None
     ) -> None:
         self._what = f"{option} {path}"
+        repeating = [name for name in _REPEATING if name in schema.names]
         keys = {str(key).encode(): str(value).encode() for key, value in (metadata or {}).items()}
         self.schema = schema.with_metadata(keys or None)
         try:
-            self._writer = pq.ParquetWriter(path, self.schema, compression="zstd", compression_level=1)
+            self._writer = pq.ParquetWriter(
+                path, self.schema, compression="zstd", compression_level=1, use_dictionary=repeating
+            )
         except OSError as error:
             raise self._error(error) from None
 

@@ -101,32 +101,49 @@ struct Generator::State {
     return ring;
   }
 
-  // Notes a photon on PM `pm` (any value where `detected` is false), without a branch.
-  void add_hit(unsigned pm, std::uint8_t owner, bool detected) {
-    keys[photons] = (pm << 8 | owner) << 10 | photons;
-    photons += detected && photons + 1 < max_photons;
-  }
-
+  // Photons of a ring, as points on their disks.
   void add_photons(const TrueRing& ring, std::uint8_t owner) {
     const double x0 = static_cast<double>(ring.x), y0 = static_cast<double>(ring.y),
                  r = static_cast<double>(ring.r);
-    const unsigned count = random.poisson(mean_photoelectrons(r));
-    for (unsigned i = 0; i < count; ++i) {
+    const unsigned end = std::min(photons + random.poisson(mean_photoelectrons(r)), max_photons);
+    for (; photons < end; ++photons) {
       const std::uint64_t word = random.bits();  // 8 bits step, 1 bit disk, 32 bits angle within the step
       const unsigned step = static_cast<unsigned>(word >> 56), disk = (word >> 55) & 1;
       const double a = (static_cast<double>(static_cast<std::uint32_t>(word)) * 0x1p-32 - 0.5) * step_angle;
       const double sa = a * (1.0 - a * a * (1.0 / 6.0)), ca = 1.0 - 0.5 * a * a;  // |a| < 0.0123
       const double c = circle.cosine[step] * ca - circle.sine[step] * sa;
       const double s = circle.sine[step] * ca + circle.cosine[step] * sa;
-      const auto x = static_cast<float>(x0 + r * c + optics_mm * random.normal());
-      const auto y = static_cast<float>(y0 + r * s + optics_mm * random.normal());
-      const int pm = finder.find(x + mirror[disk].x, y + mirror[disk].y);
-      add_hit(static_cast<unsigned>(pm) + disk * (pm_count / 2), owner, pm != no_pm);
+      x[photons] = static_cast<float>(x0 + r * c + optics_mm * random.normal()) + mirror[disk].x;
+      y[photons] = static_cast<float>(y0 + r * s + optics_mm * random.normal()) + mirror[disk].y;
+      source[photons] = disk << 8 | owner;
     }
   }
 
+  // Photons that land on a PM become hits.
+  void detect() {
+    const unsigned count = photons;  // a local: stores to the arrays could alias the member
+    for (unsigned i = 0; i < count; ++i) places[i] = PmFinder::place(x[i], y[i]);
+    unsigned n = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      const int pm = finder.at(places[i], x[i], y[i]);
+      if (pm == no_pm) continue;
+      keys[n] = key(static_cast<unsigned>(pm) + (source[i] >> 8) * (pm_count / 2), source[i] & 0xFF, n);
+      ++n;
+    }
+    hits = n;
+  }
+
+  void add_noise() {
+    const unsigned end = std::min(hits + random.poisson(options.noise, no_noise), max_photons);
+    for (; hits < end; ++hits) keys[hits] = key(random.below(pm_count), noise_owner, hits);
+  }
+
+  static std::uint32_t key(unsigned pm, unsigned owner, unsigned index) {
+    return (pm << 8 | owner) << 10 | index;
+  }
+
   void draw_times(double event_ns) {
-    for (unsigned i = 0; i < photons; ++i) {
+    for (unsigned i = 0; i < hits; ++i) {
       const unsigned board = (keys[i] >> 18) / pms_per_board;
       times[i] = event_ns + board_offset[board] + options.hit_sigma_ns * random.normal();
     }
@@ -135,26 +152,28 @@ struct Generator::State {
   // Sorts the photons by PM and owner and merges those of the same owner on one PM, keeping the earliest
   // time.
   void collect(TrueEvent& event) {
-    for (unsigned i = 0; i < photons; ++i) {  // keys are distinct: a key's rank is how many are smaller
+    const unsigned n = hits;
+    for (unsigned i = 0; i < n; ++i) {  // keys are distinct: a key's rank is how many are smaller
       unsigned rank = 0;
-      for (unsigned k = 0; k < photons; ++k) rank += keys[k] < keys[i];
-      sorted[rank] = keys[i];
+      const std::uint32_t mine = keys[i];
+      for (unsigned k = 0; k < n; ++k) rank += keys[k] < mine;
+      sorted[rank] = mine;
     }
     event.hits.clear();
     event.distinct_hits = 0;
     std::uint32_t last = ~0u;
-    for (unsigned i = 0; i < photons; ++i) {
-      const std::uint32_t key = sorted[i] >> 10;
+    for (unsigned i = 0; i < n; ++i) {
+      const std::uint32_t channel = sorted[i] >> 10;
       const double time = times[sorted[i] & (max_photons - 1)];
-      if (key == last) {
+      if (channel == last) {
         event.hits.back().time_ns = std::min(event.hits.back().time_ns, time);
         continue;
       }
-      event.distinct_hits += (key >> 8) != (last >> 8);
-      const auto owner = static_cast<std::uint8_t>(key);
+      event.distinct_hits += (channel >> 8) != (last >> 8);
+      const auto owner = static_cast<std::uint8_t>(channel);
       if (owner != noise_owner && event.rings[owner].hits < 255) ++event.rings[owner].hits;
-      event.hits.push_back({static_cast<PmId>(key >> 8), owner, time});
-      last = key;
+      event.hits.push_back({static_cast<PmId>(channel >> 8), owner, time});
+      last = channel;
     }
   }
 
@@ -166,8 +185,11 @@ struct Generator::State {
   double board_offset[boards];
   double clock_ns = 0;
   std::uint64_t number = 0;
-  double no_noise;  // probability of
-  unsigned photons = 0;
+  double no_noise;  // the probability that an event has none
+  unsigned photons = 0, hits = 0;
+  std::array<float, max_photons> x, y;
+  std::array<unsigned, max_photons> source;  // disk and ring
+  std::array<int, max_photons> places;
   std::array<std::uint32_t, max_photons> keys, sorted;  // PM 11 bits, owner 8 bits, index into times 10 bits
   std::array<double, max_photons> times;
 };
@@ -187,14 +209,14 @@ void Generator::next(TrueEvent& event) {
   event.number = s.number++;
   event.time_ns = s.clock_ns;
   event.rings.clear();
-  s.photons = 0;
+  s.photons = s.hits = 0;
   const unsigned rings = s.draw_rings();
   for (unsigned i = 0; i < rings; ++i) {
     event.rings.push_back(s.draw_ring());
     s.add_photons(event.rings.back(), static_cast<std::uint8_t>(i));
   }
-  const unsigned noise = s.random.poisson(s.options.noise, s.no_noise);
-  for (unsigned i = 0; i < noise; ++i) s.add_hit(s.random.below(pm_count), noise_owner, true);
+  s.detect();
+  s.add_noise();
   s.draw_times(s.clock_ns);
   s.collect(event);
 }

@@ -27,11 +27,12 @@ PmFinder::PmFinder(const Geometry& geometry) {
   }
 }
 
-int PmFinder::search(float x, float y, int row, int column) const {
+int PmFinder::search(float x, float y, int place) const {
   float nearest = reach_mm * reach_mm;
   int found = no_pm;
-  for (int r = row; r <= row + 1; ++r) {
-    for (int c = column - 1; c <= column + 1; ++c) {
+  const int row = place / columns, column = place % columns;
+  for (int r = std::max(row - 1, 0); r <= std::min(row + 1, rows - 1); ++r) {
+    for (int c = std::max(column - 1, 0); c <= std::min(column + 1, columns - 1); ++c) {
       const int pm = table_[static_cast<unsigned>(r * columns + c)];
       if (pm < 0) continue;
       const Point& p = position_[static_cast<unsigned>(pm)];
