@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic, random consumers, random time: after every step the account closes, after drain every owed frame was
-// answered once, in order, and covered by exactly one receive event or overrun error.
+// Random traffic, random consumers, random time: after every step the account closes, after drain every owed
+// frame was answered once, in order, and covered by exactly one receive event or overrun error.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +21,8 @@ struct Scenario {
 
 class Chaos {
  public:
-  Chaos(const Scenario& scenario, unsigned seed) : scenario_(scenario), random_(seed), rig_(options(scenario), scenario.replay) {
+  Chaos(const Scenario& scenario, unsigned seed)
+      : scenario_(scenario), random_(seed), rig_(options(scenario), scenario.replay) {
     held_.resize(scenario.devices);
   }
 
@@ -77,7 +78,8 @@ class Chaos {
       delayed_.push_back(std::move(bytes));
       return;
     }
-    if (roll(60) == 0 && !bytes.empty()) bytes[roll(static_cast<unsigned>(bytes.size()))] ^= static_cast<std::byte>(1u << roll(8));
+    if (roll(60) == 0 && !bytes.empty())
+      bytes[roll(static_cast<unsigned>(bytes.size()))] ^= static_cast<std::byte>(1u << roll(8));
     if (roll(300) == 0) bytes.resize(roll(static_cast<unsigned>(bytes.size()) + 1));
     rig_.raw(bytes);
     if (roll(30) == 0) rig_.raw(bytes);
@@ -101,7 +103,13 @@ class Chaos {
       if (dead_[b]) continue;
       const unsigned packets = 1 + (roll(4) == 0 ? roll(3) : 0);
       for (unsigned i = 0; i < packets; ++i)
-        emit(build({.board = b, .frame = f, .burst = burst_, .index = i, .last = i + 1 == packets, .events = roll(4)}, sequence_[b]++));
+        emit(build({.board = b,
+                    .frame = f,
+                    .burst = burst_,
+                    .index = i,
+                    .last = i + 1 == packets,
+                    .events = roll(4)},
+                   sequence_[b]++));
     }
   }
   void step() {
@@ -115,7 +123,8 @@ class Chaos {
       case 2: {  // one board does
         const BoardId b = any_board();
         sequence_[b] += roll(2) ? roll(10'000) : 0;
-        emit(build({.board = b, .frame = std::min<Frame>(frame_ + roll(5000), 99'999), .burst = burst_}, sequence_[b]++));
+        emit(build({.board = b, .frame = std::min<Frame>(frame_ + roll(5000), 99'999), .burst = burst_},
+                   sequence_[b]++));
         break;
       }
       case 3:  // a board reboots
@@ -128,7 +137,9 @@ class Chaos {
       case 4:
         if (roll(12) == 0) {
           for (const BoardId b : ids())
-            if (roll(8)) emit(build_marker(mgp_flag::eob, b, frame_ ? frame_ - 1 + (roll(20) == 0) : 0, sequence_[b]++, burst_));
+            if (roll(8))
+              emit(build_marker(mgp_flag::eob, b, frame_ ? frame_ - 1 + (roll(20) == 0) : 0, sequence_[b]++,
+                                burst_));
           start_burst();
         }
         break;
@@ -170,7 +181,8 @@ class Chaos {
           EXPECT_EQ(rig_.header(e, d).frame, e.frame);
         }
       }
-      if (e.type == static_cast<std::uint8_t>(EventType::error) && scenario_.gather == contract::Gather::frame) {
+      if (e.type == static_cast<std::uint8_t>(EventType::error) &&
+          scenario_.gather == contract::Gather::frame) {
         for (std::uint32_t i = 0; i < e.bytes; ++i)
           EXPECT_TRUE(covered_.insert(rig_.n_of(e) + std::uint64_t{i} * scenario_.devices).second);
       }
@@ -190,7 +202,8 @@ class Chaos {
   }
   void check() {
     const Counters& c = rig_.stream.counters();
-    // A reader that stalls over many bursts and jumps may miss their events, counted; ordinary queues are long enough.
+    // A reader that stalls over many bursts and jumps may miss their events, counted; ordinary queues are
+    // long enough.
     const bool all_told = c.events_dropped == 0;
     EXPECT_TRUE(all_told || scenario_.buffers < 2048);
     if (all_told) {
@@ -243,12 +256,13 @@ TEST_P(Account, ClosesWhateverComes) {
 
 constexpr auto by_frame = contract::Gather::frame;
 constexpr auto by_packet = contract::Gather::packets;
-INSTANTIATE_TEST_SUITE_P(Scenarios, Account,
-                         ::testing::Values(Scenario{8, 1, 0xF, by_frame, false}, Scenario{64, 1, 0xF, by_frame, false},
-                                           Scenario{2048, 1, 0xF, by_frame, false}, Scenario{16, 2, 0xF, by_frame, false},
-                                           Scenario{32, 1, 0, by_frame, false}, Scenario{32, 1, 0b101, by_frame, false},
-                                           Scenario{4096, 1, 0xF, by_frame, true}, Scenario{16, 1, 0xF, by_packet, false},
-                                           Scenario{16, 2, 0xF, by_packet, false}));
+INSTANTIATE_TEST_SUITE_P(
+    Scenarios, Account,
+    ::testing::Values(Scenario{8, 1, 0xF, by_frame, false}, Scenario{64, 1, 0xF, by_frame, false},
+                      Scenario{2048, 1, 0xF, by_frame, false}, Scenario{16, 2, 0xF, by_frame, false},
+                      Scenario{32, 1, 0, by_frame, false}, Scenario{32, 1, 0b101, by_frame, false},
+                      Scenario{4096, 1, 0xF, by_frame, true}, Scenario{16, 1, 0xF, by_packet, false},
+                      Scenario{16, 2, 0xF, by_packet, false}));
 
 }  // namespace
 }  // namespace nanet::card

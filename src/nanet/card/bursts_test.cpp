@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bursts: how they begin, when they end, what two open ones do to each other, and the one numbering over all of them.
+// Bursts: how they begin, when they end, what two open ones do to each other, and the one numbering over all
+// of them.
 #include <gtest/gtest.h>
 
 #include "nanet/card/rig_test.hpp"
@@ -162,8 +163,14 @@ TEST(Burst, SobAsFirstPacketIsKept) {
 }
 
 TEST(Burst, NumbersUpTo127AheadAreNewOthersLate) {
-  for (const auto& [from, to, is_new] : std::vector<std::tuple<int, int, bool>>{
-           {7, 8, true}, {7, 134, true}, {7, 135, false}, {7, 6, false}, {255, 0, true}, {255, 126, true}, {200, 71, true}, {200, 72, false}}) {
+  for (const auto& [from, to, is_new] : std::vector<std::tuple<int, int, bool>>{{7, 8, true},
+                                                                                {7, 134, true},
+                                                                                {7, 135, false},
+                                                                                {7, 6, false},
+                                                                                {255, 0, true},
+                                                                                {255, 126, true},
+                                                                                {200, 71, true},
+                                                                                {200, 72, false}}) {
     Rig rig;
     rig.sobs(static_cast<std::uint8_t>(from));
     rig.frame(0, static_cast<std::uint8_t>(from));
@@ -172,7 +179,8 @@ TEST(Burst, NumbersUpTo127AheadAreNewOthersLate) {
     EXPECT_EQ(rig.lost(Lost::late), is_new ? 0u : 4u);
     rig.finish();
     if (is_new) {
-      EXPECT_EQ(rig.stream.frames()->bursts().back().number, static_cast<unsigned>(from + static_cast<std::uint8_t>(to - from)));
+      EXPECT_EQ(rig.stream.frames()->bursts().back().number,
+                static_cast<unsigned>(from + static_cast<std::uint8_t>(to - from)));
     }
   }
 }
@@ -292,7 +300,8 @@ TEST(Burst, OneNumberingOverAllBursts) {
     for (Frame f = 0; f <= last; ++f) rig.frame(f, burst);
     rig.eobs(last, burst);
     const auto events = rig.take();
-    ASSERT_EQ(events.size(), last + 3 + (i ? (i - 1) % 5 + 1 : 0));  // with the send-done events of the burst before
+    ASSERT_EQ(events.size(),
+              last + 3 + (i ? (i - 1) % 5 + 1 : 0));  // with the send-done events of the burst before
     const auto begins = only(events, EventType::burst_begins);
     ASSERT_EQ(begins.size(), 1u);
     EXPECT_EQ(begins[0].buffer, base);

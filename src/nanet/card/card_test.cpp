@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application library over real sockets on 127.0.0.1: register, wait, read payloads, post, give back, deregister; with and
-// without the card's own thread, both gather modes, several ports, trains, and a socket buffer that overflows.
+// The application library over real sockets on 127.0.0.1: register, wait, read payloads, post, give back,
+// deregister; with and without the card's own thread, both gather modes, several ports, trains, and a socket
+// buffer that overflows.
 #include "nanet/card/card.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ constexpr Nanoseconds patience = 20'000'000'000;
 // A network around a card: one sending socket per listening one, and the receiver of the answers.
 class Network {
  public:
-  explicit Network(ClopOptions options, std::size_t ports = 1) : answers_(open_udp_receiver({0x7F000001, 0})) {
+  explicit Network(ClopOptions options, std::size_t ports = 1)
+      : answers_(open_udp_receiver({0x7F000001, 0})) {
     options.listen.assign(ports, {0x7F000001, 0});
     options.destinations = {local_endpoint(answers_.get())};
     card = open_card("socket");
@@ -38,7 +40,8 @@ class Network {
   std::optional<std::pair<Frame, int>> answer() {
     pollfd wait{answers_.get(), POLLIN, 0};
     std::array<std::byte, 2000> bytes;
-    if (poll(&wait, 1, 20'000) != 1 || recv(answers_.get(), bytes.data(), bytes.size(), 0) < 8) return std::nullopt;
+    if (poll(&wait, 1, 20'000) != 1 || recv(answers_.get(), bytes.data(), bytes.size(), 0) < 8)
+      return std::nullopt;
     return std::pair{wire::mgp::load<std::uint32_t>(bytes.data()) & 0xFFFFFF, static_cast<int>(bytes[7])};
   }
   // Waits for the next event of a type; others pass by.
@@ -119,8 +122,12 @@ void echo_frames(bool thread) {
   EXPECT_TRUE(net.card->passed_all());
 }
 
-TEST(Card, FramesEchoedInTheCallersThread) { echo_frames(false); }
-TEST(Card, FramesEchoedWithTheCardsThread) { echo_frames(true); }
+TEST(Card, FramesEchoedInTheCallersThread) {
+  echo_frames(false);
+}
+TEST(Card, FramesEchoedWithTheCardsThread) {
+  echo_frames(true);
+}
 
 TEST(Card, PacketsEchoed) {
   for (const bool thread : {false, true}) {
@@ -159,7 +166,8 @@ TEST(Card, TrainsAreTakenApart) {
   std::vector<std::byte> train;
   for (Frame f = 0; f < 5; ++f)
     for (BoardId b = 0; b < 4; ++b) {
-      auto bytes = build({.board = b, .frame = f, .burst = 1, .flags = mgp_flag::padded, .events = 1u + b}, f + 1);
+      auto bytes =
+          build({.board = b, .frame = f, .burst = 1, .flags = mgp_flag::padded, .events = 1u + b}, f + 1);
       bytes.resize(f == 4 && b == 3 ? bytes.size() : segment);  // the last of a train may be short
       train.insert(train.end(), bytes.begin(), bytes.end());
     }
@@ -187,7 +195,8 @@ TEST(Card, KernelOverflowIsCounted) {
   ClopOptions options = patient();
   options.socket_buffer_bytes = 2048;
   Network net(options);
-  for (unsigned i = 0; i < 100; ++i) net.send(build({.frame = i, .burst = 1, .events = 20, .hits = 20}, i + 1));
+  for (unsigned i = 0; i < 100; ++i)
+    net.send(build({.frame = i, .burst = 1, .events = 20, .hits = 20}, i + 1));
   while (net.card->receive()) {
   }
   net.send(build({.frame = 100, .burst = 1}, 101));  // the count travels with the next datagram

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the card remembers of every number n between the receiver that opens it and the sender that passes it. Both run in the
-// card's thread.
+// What the card remembers of every number n between the receiver that opens it and the sender that passes it.
+// Both run in the card's thread.
 #pragma once
 
 #include <bit>
@@ -16,13 +16,15 @@ namespace nanet::card {
 // How the sender left a number.
 enum class Outcome : std::uint8_t { answered, late, overrun };
 
-// Told of every number the sender passes and of every late one whose buffer has come back (the consumer's answer is then
-// final). Called in the card's thread; must not block.
+// Told of every number the sender passes and of every late one whose buffer has come back (the consumer's
+// answer is then final). Called in the card's thread; must not block.
 class Observer {
  public:
   virtual ~Observer() = default;
-  // first, closed: time of the first packet and of the receive event (0 for overrun); sent: after the packet left.
-  virtual void passed(std::uint64_t n, Outcome outcome, Nanoseconds first, Nanoseconds closed, Nanoseconds sent) noexcept = 0;
+  // first, closed: time of the first packet and of the receive event (0 for overrun); sent: after the packet
+  // left.
+  virtual void passed(std::uint64_t n, Outcome outcome, Nanoseconds first, Nanoseconds closed,
+                      Nanoseconds sent) noexcept = 0;
   virtual void reaped(std::uint64_t n) noexcept = 0;
 };
 
@@ -44,8 +46,8 @@ class FrameTable {
     std::uint64_t n = 0;  // the number that last had this buffer
     Nanoseconds first = 0, closed = 0;
     Frame frame = 0;
-    bool used = false;     // handed out at least once
-    bool seen = false;     // a packet of this frame has come
+    bool used = false;  // handed out at least once
+    bool seen = false;  // a packet of this frame has come
     bool passed_late = false;
     std::uint8_t complete = 0;
     struct Board {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer that stalls, returns in any order or is wrong: what has no buffer is overrun, once and for all its packets, is
-// answered at once, and never harms what went before or comes after.
+// A consumer that stalls, returns in any order or is wrong: what has no buffer is overrun, once and for all
+// its packets, is answered at once, and never harms what went before or comes after.
 #include <gtest/gtest.h>
 
 #include "nanet/card/rig_test.hpp"
@@ -187,7 +187,8 @@ TEST(Overrun, GarbageInTheConsumersWordsIsSurvived) {
       word = word * 1664525 + 1013904223;
       rig.views[0].returned[i] = word % 3 ? word : f;
       auto& d = rig.views[0].ring[word >> 29];
-      d.address = word % 2 ? reinterpret_cast<std::uintptr_t>(rig.views[0].send_buffers) + word % 20'000 : ~std::uint64_t{word};
+      d.address = word % 2 ? reinterpret_cast<std::uintptr_t>(rig.views[0].send_buffers) + word % 20'000
+                           : ~std::uint64_t{word};
       d.bytes = word % 5 ? word >> 20 : word;
       d.destination = word % 4;
       d.lap = f / 8 + word % 3;

@@ -10,7 +10,8 @@ using contract::Event;
 using contract::EventType;
 namespace flag = wire::mgp::flag;
 
-PacketReceiver::PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters)
+PacketReceiver::PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table,
+                               Counters& counters)
     : options_(options),
       consumers_(consumers),
       table_(table),
@@ -51,7 +52,8 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
   const std::uint64_t n = table_.end - 1;
   const contract::View& view = consumers_.views[n % consumers_.views.size()];
   if (header.length > view.shape.slot_bytes) return lose(Lost::segment_overflow);
-  std::memcpy(view.buffer(view.buffer_of(n)) + std::size_t{filled_} * view.shape.slot_bytes, datagram.data(), header.length);
+  std::memcpy(view.buffer(view.buffer_of(n)) + std::size_t{filled_} * view.shape.slot_bytes, datagram.data(),
+              header.length);
   ++filled_;
   bytes_ += header.length;
   ++counters_.packets_used;
@@ -60,8 +62,8 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
   if (filled_ == view.shape.packets) close(stamp);
 }
 
-// The burst a sound packet belongs to, or nullptr when the packet is accounted for already. A burst begins with its second
-// packet; payloads of the one before are taken until the timeout after its first.
+// The burst a sound packet belongs to, or nullptr when the packet is accounted for already. A burst begins
+// with its second packet; payloads of the one before are taken until the timeout after its first.
 PacketReceiver::Burst* PacketReceiver::burst_of(const wire::mgp::Header& header, Nanoseconds stamp) noexcept {
   const auto lose = [this](Lost reason) { ++counters_.lost[static_cast<std::size_t>(reason)]; };
   const unsigned b = header.board == merged_board ? 0 : header.board;
@@ -134,7 +136,8 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
   const std::size_t device = n % consumers_.views.size();
   const contract::View& view = consumers_.views[device];
   FrameTable::Slot& slot = table_.slot(n);
-  const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
+  const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) ==
+                                           static_cast<std::uint32_t>(slot.n + 1) &&
                                        table_.next > slot.n);
   contract::EventWriter& events = consumers_.events[device];
   if (!returned || events.room() < 4) {
@@ -152,7 +155,8 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
   tell_overrun();
   events.promise(2);  // receive done, send done
   if (slot.passed_late) {
-    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer))
+      ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
   slot = FrameTable::Slot{};
@@ -177,7 +181,8 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   FrameTable::Slot& slot = table_.slot(n);
   // A partly filled buffer: an empty slot says so by a length of 0 in its own header.
   for (std::uint32_t i = filled_; i < view.shape.packets; ++i)
-    std::memset(view.buffer(view.buffer_of(n)) + std::size_t{i} * view.shape.slot_bytes, 0, wire::mgp::header_bytes);
+    std::memset(view.buffer(view.buffer_of(n)) + std::size_t{i} * view.shape.slot_bytes, 0,
+                wire::mgp::header_bytes);
   const bool full = filled_ == view.shape.packets;
   if (!full) ++counters_.frames_incomplete;
   slot.closed = now;
@@ -195,7 +200,8 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   open_ = false;
 }
 
-// Payloads without a buffer are one entry (bytes: how many) for as long as fewer than half of the entries are free.
+// Payloads without a buffer are one entry (bytes: how many) for as long as fewer than half of the entries are
+// free.
 void PacketReceiver::tell_overrun() noexcept {
   if (overrun_.bytes == 0) return;
   contract::EventWriter& events = consumers_.events[overrun_.n % consumers_.events.size()];
@@ -206,10 +212,13 @@ void PacketReceiver::tell_overrun() noexcept {
 
 void PacketReceiver::expire(Nanoseconds) noexcept {
   tell_overrun();
-  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(missing() > 0 ? missing() : 0));
+  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(
+      static_cast<std::uint64_t>(missing() > 0 ? missing() : 0));
 }
 
-Nanoseconds PacketReceiver::next_timer() const noexcept { return std::numeric_limits<Nanoseconds>::max(); }
+Nanoseconds PacketReceiver::next_timer() const noexcept {
+  return std::numeric_limits<Nanoseconds>::max();
+}
 
 std::int64_t PacketReceiver::missing() const noexcept {
   std::int64_t sum = missing_before_;

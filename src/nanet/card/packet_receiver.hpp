@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a card in gather mode `packets`: P payloads per buffer in order of arrival, the historic benchmark.
-// n counts buffers. A buffer closes when it is full, at EOB of all boards, or at drain.
+// The receiving half of a card in gather mode `packets`: P payloads per buffer in order of arrival, the
+// historic benchmark. n counts buffers. A buffer closes when it is full, at EOB of all boards, or at drain.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class PacketReceiver final : public Receiver {
   std::int64_t missing_before_ = 0;
   bool any_burst_ = false, old_known_ = false, candidate_ = false;
   std::uint8_t candidate_number_ = 0, kept_sob_ = 0;
-  contract::Event overrun_;  // bytes: payloads dropped and not yet told
+  contract::Event overrun_;               // bytes: payloads dropped and not yet told
   std::uint32_t filled_ = 0, bytes_ = 0;  // of the open buffer, number table_.end - 1
   bool open_ = false;
 };

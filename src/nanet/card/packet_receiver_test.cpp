@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather mode packets: P payloads per buffer in order of arrival, partly filled buffers, losses, overrun, bursts.
+// Gather mode packets: P payloads per buffer in order of arrival, partly filled buffers, losses, overrun,
+// bursts.
 #include "nanet/card/packet_receiver.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ ClopOptions by_packets(std::uint32_t packets, std::uint32_t buffers = 8) {
 }
 
 std::size_t length_at(const Rig& rig, const Event& e, unsigned slot) {
-  return wire::mgp::decode_header(rig.views[0].buffer(e.buffer) + slot * rig.views[0].shape.slot_bytes).length;
+  return wire::mgp::decode_header(rig.views[0].buffer(e.buffer) + slot * rig.views[0].shape.slot_bytes)
+      .length;
 }
 
 TEST(Packets, FillSlotsInOrderOfArrivalOverManyLaps) {
@@ -26,7 +28,8 @@ TEST(Packets, FillSlotsInOrderOfArrivalOverManyLaps) {
   std::uint32_t n = 0;
   for (Frame f = 0; f < 120; ++f) {
     std::vector<std::vector<std::byte>> sent;
-    for (const BoardId b : std::array<BoardId, 3>{3, 0, 2}) sent.push_back(rig.feed({.board = b, .frame = f, .events = 1u + b}));
+    for (const BoardId b : std::array<BoardId, 3>{3, 0, 2})
+      sent.push_back(rig.feed({.board = b, .frame = f, .events = 1u + b}));
     const auto events = rig.serve();
     ASSERT_EQ(events.size(), 1u);
     EXPECT_EQ(events[0].flags, event_flag::complete);
@@ -34,7 +37,8 @@ TEST(Packets, FillSlotsInOrderOfArrivalOverManyLaps) {
     EXPECT_EQ(events[0].buffer, n++ % 8);
     std::size_t bytes = 0;
     for (unsigned i = 0; i < 3; ++i) {
-      EXPECT_EQ(std::memcmp(rig.views[0].buffer(events[0].buffer) + i * 1472, sent[i].data(), sent[i].size()), 0);
+      EXPECT_EQ(std::memcmp(rig.views[0].buffer(events[0].buffer) + i * 1472, sent[i].data(), sent[i].size()),
+                0);
       bytes += sent[i].size();
     }
     EXPECT_EQ(events[0].bytes, bytes);

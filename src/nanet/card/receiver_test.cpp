@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half in gather mode frame: placement and completion, what is lost and under which name, timeouts, frames of
-// which nothing was seen, sequence numbers and jumps. Times are arguments.
+// The receiving half in gather mode frame: placement and completion, what is lost and under which name,
+// timeouts, frames of which nothing was seen, sequence numbers and jumps. Times are arguments.
 #include "nanet/card/receiver.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,9 @@
 namespace nanet::card {
 namespace {
 
-constexpr std::uint16_t missing_boards(unsigned mask) { return static_cast<std::uint16_t>(mask << event_flag::missing_shift); }
+constexpr std::uint16_t missing_boards(unsigned mask) {
+  return static_cast<std::uint16_t>(mask << event_flag::missing_shift);
+}
 
 TEST(Frame, CompletesWhenAllBoardsAreThereInAnyOrder) {
   std::array<BoardId, 4> order{0, 1, 2, 3};
@@ -48,7 +50,8 @@ TEST(Frame, SeveralPacketsPerBoardInAnyOrderOfIndex) {
     std::vector<std::vector<std::byte>> sent;
     for (const unsigned index : order) {
       EXPECT_TRUE(rig.take(EventType::receive_done).empty());
-      sent.push_back(rig.feed({.board = 0, .index = index, .last = index == 2, .sequence = 1 + index, .events = 1 + index}));
+      sent.push_back(rig.feed(
+          {.board = 0, .index = index, .last = index == 2, .sequence = 1 + index, .events = 1 + index}));
     }
     const auto events = rig.take(EventType::receive_done);
     ASSERT_EQ(events.size(), 1u);
@@ -91,7 +94,8 @@ TEST(Frame, HeaderOfTheBufferSaysWhatCame) {
   EXPECT_EQ(h.board[2].bytes, 16);
   EXPECT_EQ(h.board[2].packets, 1);
   EXPECT_EQ(h.board[3].packets, 1);
-  for (unsigned b = 4; b < max_boards; ++b) EXPECT_EQ(h.board[b].bytes + h.board[b].packets + h.board[b].flags, 0);
+  for (unsigned b = 4; b < max_boards; ++b)
+    EXPECT_EQ(h.board[b].bytes + h.board[b].packets + h.board[b].flags, 0);
   for (const auto zero : h.zero) EXPECT_EQ(zero, 0);
   EXPECT_EQ(events[0].bytes, 64u + 16 + 32);
   rig.finish();
@@ -380,7 +384,7 @@ TEST(Jump, SecondPacketConfirmsAndTheGapIsOwedByNobody) {
   EXPECT_EQ(rig.stream.counters().frames_in, 2u);
   EXPECT_EQ(rig.missing(), 0);  // the dropped one came in
   rig.feed({.board = 0, .frame = 4000});
-  EXPECT_EQ(rig.lost(Lost::late), 1u);  // nobody owes it
+  EXPECT_EQ(rig.lost(Lost::late), 1u);    // nobody owes it
   rig.feed({.board = 0, .frame = 5001});  // that board's own first step across: to be confirmed as well
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 2u);
   rig.feed({.board = 0, .frame = 5002});
@@ -413,8 +417,10 @@ TEST(Jump, NeitherADuplicateNorOneElsewhereConfirms) {
   rig.frame(0);
   rig.feed({.board = 0, .frame = 5000, .sequence = 2});
   rig.feed({.board = 0, .frame = 5000, .sequence = 2});
-  rig.feed({.board = 0, .frame = 5000 + 1025, .sequence = 3});  // not within a window of the first: a first one itself
-  rig.feed({.board = 1, .frame = 5001});                         // another board
+  rig.feed({.board = 0,
+            .frame = 5000 + 1025,
+            .sequence = 3});              // not within a window of the first: a first one itself
+  rig.feed({.board = 1, .frame = 5001});  // another board
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 4u);
   EXPECT_EQ(rig.stream.counters().frames_in, 1u);
   rig.feed({.board = 0, .frame = 5000 + 1, .sequence = 4});
@@ -444,7 +450,9 @@ TEST(Jump, SequenceNumbers) {
 TEST(Jump, FirstPacketOfAnUnheardBoardIsHeldAgainstTheBurst) {
   Rig rig;
   rig.sob(0);
-  rig.feed({.board = 1, .frame = 100'000, .sequence = 5});  // its SOB was lost, and this is no frame near the others
+  rig.feed({.board = 1,
+            .frame = 100'000,
+            .sequence = 5});  // its SOB was lost, and this is no frame near the others
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 1u);
   EXPECT_EQ(rig.stream.counters().frames_in, 0u);
   rig.feed({.board = 1, .frame = 1024, .sequence = 6});
@@ -567,7 +575,8 @@ TEST(Refused, PacketsAreCountedOnceAndShownToTheHook) {
   bytes[17] = std::byte{0x44};  // a timestamp of another frame
   rig.raw(bytes);
   using wire::mgp::Refusal;
-  EXPECT_EQ(seen, (std::vector{Refusal::short_header, Refusal::short_header, Refusal::bad_version, Refusal::timestamp_outside_frame}));
+  EXPECT_EQ(seen, (std::vector{Refusal::short_header, Refusal::short_header, Refusal::bad_version,
+                               Refusal::timestamp_outside_frame}));
   EXPECT_EQ(rig.bad(Refusal::short_header), 2u);
   rig.frame(0);  // no state of theirs was kept
   EXPECT_EQ(rig.take(EventType::receive_done).size(), 1u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream without network or clock for tests: datagrams and times go in as arguments, answers come out into a list, and a
-// consumer reads events, posts and returns through contract memory alone.
+// A stream without network or clock for tests: datagrams and times go in as arguments, answers come out into
+// a list, and a consumer reads events, posts and returns through contract memory alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,21 +51,25 @@ inline std::vector<std::byte> build(const Packet& p, Sequence sequence) {
   for (unsigned e = 0; e < p.events; ++e) {
     std::array<std::uint16_t, 32> hit;
     for (unsigned i = 0; i < p.hits; ++i)
-      hit[i] = wire::mgp::hit_word(static_cast<PmId>((p.board == merged_board ? 0 : p.board * 512) + e + 7 * i), 0);
-    writer.add(p.frame << 8 | (e & 0xFF), static_cast<FineTime>(e), {hit.data(), p.hits}, static_cast<std::uint8_t>(p.hits));
+      hit[i] = wire::mgp::hit_word(
+          static_cast<PmId>((p.board == merged_board ? 0 : p.board * 512) + e + 7 * i), 0);
+    writer.add(p.frame << 8 | (e & 0xFF), static_cast<FineTime>(e), {hit.data(), p.hits},
+               static_cast<std::uint8_t>(p.hits));
   }
   bytes.resize(writer.finish());
   return bytes;
 }
 
-inline std::vector<std::byte> build_marker(std::uint8_t flags, BoardId board, Frame frame, Sequence sequence, std::uint8_t burst) {
+inline std::vector<std::byte> build_marker(std::uint8_t flags, BoardId board, Frame frame, Sequence sequence,
+                                           std::uint8_t burst) {
   wire::mgp::Header h;
   h.board = board;
   h.flags = flags;
   h.frame = frame;
   h.burst = burst;
   h.sequence = sequence;
-  h.length = static_cast<std::uint16_t>(flags & mgp_flag::eob ? wire::mgp::eob_bytes : wire::mgp::header_bytes);
+  h.length =
+      static_cast<std::uint16_t>(flags & mgp_flag::eob ? wire::mgp::eob_bytes : wire::mgp::header_bytes);
   std::vector<std::byte> bytes(h.length);
   wire::mgp::encode_header(bytes.data(), h);
   if (flags & mgp_flag::eob) wire::mgp::encode_eob(bytes.data(), {frame + 1, sequence + 1, 0, 0});
@@ -104,7 +108,9 @@ struct Passed final : Observer {
     std::uint64_t n;
     Outcome outcome;
   };
-  void passed(std::uint64_t n, Outcome outcome, Nanoseconds, Nanoseconds, Nanoseconds) noexcept override { all.push_back({n, outcome}); }
+  void passed(std::uint64_t n, Outcome outcome, Nanoseconds, Nanoseconds, Nanoseconds) noexcept override {
+    all.push_back({n, outcome});
+  }
   void reaped(std::uint64_t n) noexcept override { late_answers.push_back(n); }
   std::vector<Entry> all;
   std::vector<std::uint64_t> late_answers;
@@ -122,7 +128,8 @@ inline ClopOptions rig_options(std::uint32_t buffers = 4096) {
 
 class Rig {
  public:
-  explicit Rig(const ClopOptions& options = rig_options(), bool replay = false) : stream(options, 3, transmit, replay) {
+  explicit Rig(const ClopOptions& options = rig_options(), bool replay = false)
+      : stream(options, 3, transmit, replay) {
     stream.observe(&observer);
     queue.resize(options.devices);
     for (const auto& view : stream.views()) views.push_back(view);
@@ -142,7 +149,8 @@ class Rig {
     raw(build_marker(mgp_flag::sob, board, 0, 0, burst));
     sequence_[{burst, board}] = 1;
   }
-  void eob(BoardId board, Frame last, std::uint8_t burst = first_burst, std::optional<Sequence> sequence = {}) {
+  void eob(BoardId board, Frame last, std::uint8_t burst = first_burst,
+           std::optional<Sequence> sequence = {}) {
     Sequence& next = sequence_[{burst, board}];
     const Sequence s = sequence.value_or(next);
     next = s + 1;
@@ -158,7 +166,9 @@ class Rig {
   void frame(Frame f, std::uint8_t burst = first_burst, unsigned boards = 4) {
     for (BoardId b = 0; b < boards; ++b) feed({.board = b, .frame = f, .burst = burst});
   }
-  void skip_sequence(BoardId board, Sequence by, std::uint8_t burst = first_burst) { sequence_[{burst, board}] += by; }
+  void skip_sequence(BoardId board, Sequence by, std::uint8_t burst = first_burst) {
+    sequence_[{burst, board}] += by;
+  }
 
   // All new events of a device, finished at once unless `hold`.
   std::vector<Event> take(std::size_t device = 0, bool hold = false) {
@@ -183,7 +193,8 @@ class Rig {
   void post(const Event& e, std::size_t device = 0) {
     const auto& view = views[device];
     std::byte* at = view.send_buffer(e.buffer);
-    contract::post(view, n_of(e), at, static_cast<std::uint32_t>(wire::mtp::encode(at, e.frame, nullptr, 0)), 0, e.buffer);
+    contract::post(view, n_of(e), at, static_cast<std::uint32_t>(wire::mtp::encode(at, e.frame, nullptr, 0)),
+                   0, e.buffer);
   }
   void give_back(const Event& e, std::size_t device = 0) { contract::return_buffer(views[device], n_of(e)); }
   void answer(const Event& e, std::size_t device = 0) {
@@ -221,7 +232,9 @@ class Rig {
   }
 
   std::uint64_t lost(Lost reason) const { return stream.counters().lost[static_cast<std::size_t>(reason)]; }
-  std::uint64_t bad(wire::mgp::Refusal reason) const { return stream.counters().bad[static_cast<std::size_t>(reason)]; }
+  std::uint64_t bad(wire::mgp::Refusal reason) const {
+    return stream.counters().bad[static_cast<std::size_t>(reason)];
+  }
   std::uint64_t lost_or_bad() const {
     std::uint64_t sum = 0;
     for (const auto& c : stream.counters().lost) sum += c;
@@ -237,13 +250,16 @@ class Rig {
     for (const auto& b : c.bad) packets += b;
     for (std::size_t i = 0; i <= static_cast<std::size_t>(Lost::segment_overflow); ++i) packets += c.lost[i];
     if (packets != c.packets_in)
-      return ::testing::AssertionFailure() << "packets_in " << c.packets_in << " but accounted for " << packets;
+      return ::testing::AssertionFailure()
+             << "packets_in " << c.packets_in << " but accounted for " << packets;
     if (c.frames_out != c.frames_answered + c.frames_late)
-      return ::testing::AssertionFailure() << "frames_out " << c.frames_out << " = " << c.frames_answered << " + " << c.frames_late;
+      return ::testing::AssertionFailure()
+             << "frames_out " << c.frames_out << " = " << c.frames_answered << " + " << c.frames_late;
     if (drained ? c.frames_in != c.frames_out : c.frames_in < c.frames_out)
       return ::testing::AssertionFailure() << "frames_in " << c.frames_in << " frames_out " << c.frames_out;
     if (c.frames_out != transmit.sent.size())
-      return ::testing::AssertionFailure() << "frames_out " << c.frames_out << " but " << transmit.sent.size() << " datagrams left";
+      return ::testing::AssertionFailure()
+             << "frames_out " << c.frames_out << " but " << transmit.sent.size() << " datagrams left";
     return ::testing::AssertionSuccess();
   }
   const contract::FrameHeader& header(const Event& e, std::size_t device = 0) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half: strictly by number, deadlines, late answers, faulty descriptors, a network that takes part of a batch,
-// several consumer devices.
+// The sending half: strictly by number, deadlines, late answers, faulty descriptors, a network that takes
+// part of a batch, several consumer devices.
 #include "nanet/card/sender.hpp"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,8 @@ TEST(Sender, LateAnswerIsReapedWhenItsBufferIsHandedOutAgain) {
   const auto events = rig.take(EventType::receive_done);
   rig.now += 20'000;
   EXPECT_EQ(rig.send(), 8u);
-  for (unsigned i = 0; i < 8; ++i) i == 3 ? rig.give_back(events[i]) : rig.answer(events[i]);  // 3 says nothing
+  for (unsigned i = 0; i < 8; ++i)
+    i == 3 ? rig.give_back(events[i]) : rig.answer(events[i]);  // 3 says nothing
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 0u);
   for (Frame f = 8; f < 16; ++f) rig.frame(f);
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 7u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequence numbers of one board: which were seen, which are missing, which lie too far ahead to be believed at once.
+// The sequence numbers of one board: which were seen, which are missing, which lie too far ahead to be
+// believed at once.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ class SequenceTracker {
     if (ahead <= -sequence_window) return Look::replayed;
     return test(s) ? Look::replayed : Look::fresh;
   }
-  // Marks a number as seen that look() does not call replayed. One beyond the window is a confirmed jump: the numbers in
-  // between count as missing.
+  // Marks a number as seen that look() does not call replayed. One beyond the window is a confirmed jump: the
+  // numbers in between count as missing.
   void accept(Sequence s) noexcept {
     ++received_;
     if (!started_) {
@@ -81,7 +82,8 @@ class SequenceTracker {
   std::array<std::uint64_t, 64> seen_{};
   Sequence newest_ = 0;
   bool started_ = false;
-  std::uint64_t span_ = 0, received_ = 0;  // numbers from the first one seen to the newest; those that came in
+  std::uint64_t span_ = 0,
+                received_ = 0;  // numbers from the first one seen to the newest; those that came in
   std::int64_t frozen_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence numbers of one board: the window, jumps, restarts, and the running balance of what is missing, also against a
-// plain set of all numbers seen.
+// Sequence numbers of one board: the window, jumps, restarts, and the running balance of what is missing,
+// also against a plain set of all numbers seen.
 #include "nanet/card/sequence.hpp"
 
 #include <gtest/gtest.h>
@@ -119,7 +119,8 @@ TEST(SequenceTracker, AgreesWithASetOfEverythingSeen) {
     std::set<std::int64_t> seen;
     std::int64_t newest = 100'000;
     for (int i = 0; i < 20'000; ++i) {
-      const std::int64_t s = newest + static_cast<std::int64_t>(random() % 9000) - (random() % 8 ? 7500 : 4600);
+      const std::int64_t s =
+          newest + static_cast<std::int64_t>(random() % 9000) - (random() % 8 ? 7500 : 4600);
       const auto look = t.look(static_cast<Sequence>(s));
       Look want = Look::fresh;
       if (!seen.empty()) {

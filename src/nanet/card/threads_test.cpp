@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-over under load: the card in one thread, consumers in others that claim events, check every payload byte, post and
-// return. Payloads are plain memory, ordered by marks alone: ThreadSanitizer finds what is not.
+// The hand-over under load: the card in one thread, consumers in others that claim events, check every
+// payload byte, post and return. Payloads are plain memory, ordered by marks alone: ThreadSanitizer finds
+// what is not.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -69,7 +70,9 @@ void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool ke
           }
           std::byte* at = view.send_buffer(e.buffer);
           const wire::mtp::Primitive primitive{0x4001, static_cast<std::uint8_t>(e.frame), 0};
-          contract::post(view, e.n, at, static_cast<std::uint32_t>(wire::mtp::encode(at, e.frame, &primitive, 1)), 0, e.buffer);
+          contract::post(view, e.n, at,
+                         static_cast<std::uint32_t>(wire::mtp::encode(at, e.frame, &primitive, 1)), 0,
+                         e.buffer);
           contract::return_buffer(view, e.n);
         }
         claims.finish(k);
@@ -80,7 +83,8 @@ void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool ke
     // Its buffer is back, and the events of all but the last half of the buffers are finished.
     const auto blocked = [&] {
       if (f < buffers) return false;
-      return contract::acquire(view.returned[f % buffers]) != f - buffers + 1 || rig.stream.table().next + buffers <= f ||
+      return contract::acquire(view.returned[f % buffers]) != f - buffers + 1 ||
+             rig.stream.table().next + buffers <= f ||
              contract::acquire(*view.finished) + buffers < 1 + 2 * std::uint64_t{f};
     };
     while (keep_up && blocked()) {

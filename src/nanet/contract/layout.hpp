@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory contract between card and consumer, byte for byte (docs/formats.md). The same structures for every card and
-// every consumer, host or GPU; nothing here knows a socket, a thread or an algorithm.
+// The memory contract between card and consumer, byte for byte (docs/formats.md). The same structures for
+// every card and every consumer, host or GPU; nothing here knows a socket, a thread or an algorithm.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,13 @@ namespace nanet::contract {
 
 enum class Gather : std::uint8_t { frame, packets };
 
-enum class EventType : std::uint8_t { receive_done = 1, send_done = 2, error = 3, burst_begins = 4, burst_ends = 5 };
+enum class EventType : std::uint8_t {
+  receive_done = 1,
+  send_done = 2,
+  error = 3,
+  burst_begins = 4,
+  burst_ends = 5
+};
 
 namespace event_flag {
 inline constexpr std::uint16_t complete = 1u << 0;
@@ -28,7 +34,8 @@ struct alignas(32) Event {
   std::uint8_t stream = 0;
   std::uint16_t flags = 0;
   std::uint32_t buffer = 0;  // receive: index; send: token; burst begins: base, low word
-  std::uint32_t bytes = 0;    // receive: sum over the boards (frame), of lengths (packets); overrun: how many frames; burst begins: base, high word
+  std::uint32_t bytes = 0;   // receive: sum over the boards (frame), of lengths (packets); overrun: how many
+                             // frames; burst begins: base, high word
   std::uint32_t frame = 0;   // burst begins: burst number; burst ends: last frame
   std::uint64_t time_ns = 0;
   std::uint32_t n = 0;    // low word
@@ -45,7 +52,8 @@ struct alignas(32) Descriptor {
   std::uint32_t reserved = 0;
   std::uint32_t lap = 0;  // written last
 };
-static_assert(sizeof(Descriptor) == 32 && offsetof(Descriptor, destination) == 12 && offsetof(Descriptor, lap) == 28);
+static_assert(sizeof(Descriptor) == 32 && offsetof(Descriptor, destination) == 12 &&
+              offsetof(Descriptor, lap) == 28);
 
 // First 64 B of a buffer in gather mode `frame`.
 struct FrameHeader {
@@ -71,39 +79,45 @@ inline constexpr std::size_t tail_bytes = 128;
 // Sizes of one device's memory. All counts are powers of two.
 struct Shape {
   Gather gather = Gather::frame;
-  std::uint32_t boards = 4;           // segments per buffer (frame)
+  std::uint32_t boards = 4;            // segments per buffer (frame)
   std::uint32_t segment_bytes = 8192;  // frame
-  std::uint32_t packets = 1;          // payload slots per buffer (packets)
-  std::uint32_t slot_bytes = 1472;    // stride of a payload slot (packets)
-  std::uint32_t buffers = 2048;       // N
-  std::uint32_t descriptors = 2048;   // entries of the send ring, at least N
-  std::uint32_t events = 8192;        // entries of the event queue, at least 2 (buffers + descriptors)
-  std::uint32_t devices = 1;          // G: consumer devices that share the numbering
+  std::uint32_t packets = 1;           // payload slots per buffer (packets)
+  std::uint32_t slot_bytes = 1472;     // stride of a payload slot (packets)
+  std::uint32_t buffers = 2048;        // N
+  std::uint32_t descriptors = 2048;    // entries of the send ring, at least N
+  std::uint32_t events = 8192;         // entries of the event queue, at least 2 (buffers + descriptors)
+  std::uint32_t devices = 1;           // G: consumer devices that share the numbering
 
   constexpr std::size_t buffer_bytes() const {
-    const std::size_t bytes = gather == Gather::frame ? frame_header_bytes + std::size_t{boards} * segment_bytes
-                                                      : std::size_t{packets} * slot_bytes;
+    const std::size_t bytes = gather == Gather::frame
+                                  ? frame_header_bytes + std::size_t{boards} * segment_bytes
+                                  : std::size_t{packets} * slot_bytes;
     return (bytes + 63) / 64 * 64;
   }
 };
 
-// Where everything of one device lies, as the CPU sees it. Plain pointers: may be copied to a kernel after translation.
+// Where everything of one device lies, as the CPU sees it. Plain pointers: may be copied to a kernel after
+// translation.
 struct View {
   Shape shape;
   std::byte* clop = nullptr;
-  std::uint32_t* returned = nullptr;       // return slots, one per buffer
+  std::uint32_t* returned = nullptr;  // return slots, one per buffer
   Event* queue = nullptr;
-  std::uint64_t* finished = nullptr;       // events the consumer has finished
+  std::uint64_t* finished = nullptr;  // events the consumer has finished
   Descriptor* ring = nullptr;
   std::byte* send_buffers = nullptr;
   std::uint32_t* doorbell = nullptr;
 
-  std::uint32_t buffer_of(std::uint64_t n) const { return static_cast<std::uint32_t>(n / shape.devices) & (shape.buffers - 1); }
+  std::uint32_t buffer_of(std::uint64_t n) const {
+    return static_cast<std::uint32_t>(n / shape.devices) & (shape.buffers - 1);
+  }
   std::byte* buffer(std::uint32_t index) const { return clop + shape.buffer_bytes() * index; }
   std::byte* segment(std::uint32_t index, unsigned board) const {
     return buffer(index) + frame_header_bytes + std::size_t{board} * shape.segment_bytes;
   }
-  std::byte* send_buffer(std::uint32_t index) const { return send_buffers + std::size_t{send_buffer_bytes} * index; }
+  std::byte* send_buffer(std::uint32_t index) const {
+    return send_buffers + std::size_t{send_buffer_bytes} * index;
+  }
   Descriptor& descriptor(std::uint64_t n) const {
     return ring[static_cast<std::uint32_t>(n / shape.devices) & (shape.descriptors - 1)];
   }

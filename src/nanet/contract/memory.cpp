@@ -17,21 +17,27 @@ void require(bool right, const std::string& sentence) {
 }
 
 void check(const Shape& s) {
-  require(std::has_single_bit(s.buffers), "buffers = " + std::to_string(s.buffers) + " is not a power of two");
+  require(std::has_single_bit(s.buffers),
+          "buffers = " + std::to_string(s.buffers) + " is not a power of two");
   require(std::has_single_bit(s.descriptors) && s.descriptors >= s.buffers,
           "descriptors = " + std::to_string(s.descriptors) + " must be a power of two and at least buffers");
   require(std::has_single_bit(s.events) && s.events / 2 >= s.buffers + s.descriptors,
-          "events = " + std::to_string(s.events) + " must be a power of two and at least 2 (buffers + descriptors)");
+          "events = " + std::to_string(s.events) +
+              " must be a power of two and at least 2 (buffers + descriptors)");
   require(s.devices >= 1 && std::has_single_bit(s.devices), "devices must be a power of two");
   require(s.boards >= 1 && s.boards <= max_boards, "boards must be 1 - 8");
   // u16 holds the end of a segment.
   require(s.segment_bytes % 64 == 0 && s.segment_bytes >= 64 && s.segment_bytes < 65536,
           "segment_bytes = " + std::to_string(s.segment_bytes) + " must be a multiple of 64 below 65536");
-  require(s.packets >= 1 && s.packets <= 4096, "packets = " + std::to_string(s.packets) + " must be 1 - 4096");
-  require(s.slot_bytes >= 64 && s.slot_bytes <= 65536 && s.slot_bytes % 16 == 0, "slot_bytes must be a multiple of 16");
+  require(s.packets >= 1 && s.packets <= 4096,
+          "packets = " + std::to_string(s.packets) + " must be 1 - 4096");
+  require(s.slot_bytes >= 64 && s.slot_bytes <= 65536 && s.slot_bytes % 16 == 0,
+          "slot_bytes must be a multiple of 16");
 }
 
-constexpr std::size_t page(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+constexpr std::size_t page(std::size_t bytes) {
+  return (bytes + 4095) / 4096 * 4096;
+}
 
 }  // namespace
 
@@ -44,10 +50,12 @@ Memory::Memory(const Shape& shape) {
   const std::size_t sends = page(std::size_t{send_buffer_bytes} * shape.buffers);
   // The two single words lie on a page of their own, a cache line each: the consumer writes both.
   bytes_ = clop + returned + queue + ring + sends + 4096;
-  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED)
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot map " + std::to_string(bytes_ >> 20) + " MiB of buffers; take fewer with --buffers");
+    throw std::system_error(
+        errno, std::generic_category(),
+        "cannot map " + std::to_string(bytes_ >> 20) + " MiB of buffers; take fewer with --buffers");
   region_ = static_cast<std::byte*>(at);
   madvise(region_, bytes_, MADV_HUGEPAGE);  // fewer TLB misses where the host allows it
   // Every page is there before the first packet: a fault on its path would cost more than all its processing.
@@ -66,6 +74,8 @@ Memory::Memory(const Shape& shape) {
   view_.doorbell = reinterpret_cast<std::uint32_t*>(p + 64);
 }
 
-Memory::~Memory() { munmap(region_, bytes_); }
+Memory::~Memory() {
+  munmap(region_, bytes_);
+}
 
 }  // namespace nanet::contract

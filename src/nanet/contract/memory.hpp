@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device's contract memory: a single mapped region, so that it can be registered with a GPU in one call and outlives
-// any GPU context.
+// One device's contract memory: a single mapped region, so that it can be registered with a GPU in one call
+// and outlives any GPU context.
 #pragma once
 
 #include <cstddef>

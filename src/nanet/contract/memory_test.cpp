@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of the contract byte by byte against the golden vectors, and where everything lies in a device's memory.
+// The structures of the contract byte by byte against the golden vectors, and where everything lies in a
+// device's memory.
 #include "nanet/contract/memory.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,8 @@ TEST(Layout, FrameHeaderIsTheGoldenVector) {
     std::istringstream words(boards[b]);
     unsigned bytes, packets, flags;
     words >> bytes >> packets >> flags;
-    h.board[b] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(packets), static_cast<std::uint8_t>(flags)};
+    h.board[b] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(packets),
+                  static_cast<std::uint8_t>(flags)};
   }
   EXPECT_EQ(bytes_of(h), golden.bytes);
 }
@@ -109,7 +111,8 @@ TEST(Memory, PartsDoNotOverlapAndLieInTheRegion) {
     claim(v.doorbell, 4);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(v.clop) % 64, 0u);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(v.queue) % 64, 0u);
-    EXPECT_NE(reinterpret_cast<std::uintptr_t>(v.finished) / 64, reinterpret_cast<std::uintptr_t>(v.doorbell) / 64);
+    EXPECT_NE(reinterpret_cast<std::uintptr_t>(v.finished) / 64,
+              reinterpret_cast<std::uintptr_t>(v.doorbell) / 64);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-overs of the contract on the host: writing and polling events, posting descriptors, returning buffers. Every word
-// has one writer; laps and return slots are released and acquired, all else is ordered by them (docs/formats.md, Ordering).
+// The hand-overs of the contract on the host: writing and polling events, posting descriptors, returning
+// buffers. Every word has one writer; laps and return slots are released and acquired, all else is ordered by
+// them (docs/formats.md, Ordering).
 #pragma once
 
 #include <atomic>
@@ -39,8 +40,8 @@ class EventWriter {
     const std::uint64_t entries = free();
     return entries > promised_ ? entries - promised_ : 0;
   }
-  // Promises hold entries for events that must come (receive and send done of a buffer handed out); each is kept by one
-  // write_promised().
+  // Promises hold entries for events that must come (receive and send done of a buffer handed out); each is
+  // kept by one write_promised().
   void promise(std::uint64_t entries) noexcept { promised_ += entries; }
   void write_promised(const Event& event) noexcept {
     --promised_;
@@ -90,8 +91,8 @@ inline Poll poll_event(const View& view, std::uint64_t k, Event& out) noexcept {
 }
 
 // Posts the descriptor of n: the send buffer's bytes are written before, the doorbell after.
-inline void post(const View& view, std::uint64_t n, const std::byte* at, std::uint32_t bytes, std::uint32_t destination = 0,
-                 std::uint32_t token = 0) noexcept {
+inline void post(const View& view, std::uint64_t n, const std::byte* at, std::uint32_t bytes,
+                 std::uint32_t destination = 0, std::uint32_t token = 0) noexcept {
   Descriptor& d = view.descriptor(n);
   relax(d.address, static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at)));
   relax(d.bytes, bytes);
@@ -113,14 +114,16 @@ inline bool posted(const View& view, std::uint64_t n, Descriptor& out) noexcept 
   return true;
 }
 
-// Hands the buffer of n back to the card; the consumer neither reads the buffer nor writes its send buffer afterwards.
+// Hands the buffer of n back to the card; the consumer neither reads the buffer nor writes its send buffer
+// afterwards.
 inline void return_buffer(const View& view, std::uint64_t n) noexcept {
   release(view.returned[view.buffer_of(n)], static_cast<std::uint32_t>(n + 1));
 }
 
 // The 64-bit n of an event, from its low word and any n known to be within 2^31 of it.
 inline std::uint64_t widen(std::uint32_t low, std::uint64_t near) noexcept {
-  return near + static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(low - static_cast<std::uint32_t>(near))));
+  return near + static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                    static_cast<std::int32_t>(low - static_cast<std::uint32_t>(near))));
 }
 
 }  // namespace nanet::contract

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event queue, send ring and return slots over many laps: validity marks, promises, a lapped reader, numbers near the ends of
-// 32 bits, and the hand-over between threads (the data race is for ThreadSanitizer to find).
+// Event queue, send ring and return slots over many laps: validity marks, promises, a lapped reader, numbers
+// near the ends of 32 bits, and the hand-over between threads (the data race is for ThreadSanitizer to find).
 #include "nanet/contract/queue.hpp"
 
 #include <gtest/gtest.h>
@@ -113,7 +113,8 @@ TEST(SendRing, DescriptorsOfOneLapAreNotThoseOfTheNext) {
   Descriptor d;
   for (std::uint64_t n = 0; n < 100; ++n) {
     EXPECT_FALSE(posted(v, n, d));
-    post(v, n, v.send_buffer(v.buffer_of(n)), static_cast<std::uint32_t>(n + 8), 1, static_cast<std::uint32_t>(n * 5));
+    post(v, n, v.send_buffer(v.buffer_of(n)), static_cast<std::uint32_t>(n + 8), 1,
+         static_cast<std::uint32_t>(n * 5));
     ASSERT_TRUE(posted(v, n, d));
     EXPECT_EQ(d.address, reinterpret_cast<std::uintptr_t>(v.send_buffer(v.buffer_of(n))));
     EXPECT_EQ(d.bytes, n + 8);
@@ -147,8 +148,8 @@ TEST(Numbers, LowWordsAreWidenedToTheNearest) {
       EXPECT_EQ(widen(static_cast<std::uint32_t>(near + off), near), near + off);
 }
 
-// The writer fills a payload, then the event; readers claim entries, check the payload, post and return. Plain payload bytes:
-// only the marks order them.
+// The writer fills a payload, then the event; readers claim entries, check the payload, post and return.
+// Plain payload bytes: only the marks order them.
 TEST(HandOver, PayloadIsThereWithItsEventAndBackWithItsReturn) {
   const Memory memory(small());
   const View& v = memory.view();
@@ -181,7 +182,8 @@ TEST(HandOver, PayloadIsThereWithItsEventAndBackWithItsReturn) {
     }
   };
   for (std::uint64_t n = 0; n < total; ++n) {
-    while (n >= 8 && (acquire(v.returned[v.buffer_of(n)]) != static_cast<std::uint32_t>(n - 8 + 1) || sent <= n - 8)) {
+    while (n >= 8 &&
+           (acquire(v.returned[v.buffer_of(n)]) != static_cast<std::uint32_t>(n - 8 + 1) || sent <= n - 8)) {
       send();
       std::this_thread::yield();
     }
