@@ -234,12 +234,17 @@ def _events(run: Run) -> str:
     chosen = pick_events(run.monitor.get("events", []) if run.monitor else [])
     if not chosen:
         return ""
+    alone = (
+        " The algorithm math takes all hits of an event for one ring."
+        if run.trigger["algorithm"] == "math"
+        else ""
+    )
     return "<h2>Events</h2>" + _figure(
         "Hits and fitted rings",
         lambda: plots.events(chosen, _core.pm_positions_common()),
         "Common plane: both disks' photomultipliers, each shifted by its mirrors. Hits of the Jura disk "
         '<span style="color:var(--s0)">●</span>, of the Salève disk <span style="color:var(--s3)">●</span>; '
-        "circles are the rings that the trigger fitted.",
+        "circles are the rings that the trigger fitted." + alone,
     )
 
 
