@@ -32,7 +32,8 @@ struct alignas(64) Planes {
 constexpr std::size_t table_size = 2048;
 constexpr std::uint32_t chunk = 256;  // events sorted by hit count together
 
-// Correctly rounded in every lane, whatever the instruction. Spelt out, since g++ 12 takes the lanes one by one.
+// Correctly rounded in every lane, whatever the instruction. Spelt out, since g++ 12 takes the lanes one by
+// one.
 inline void square_root(Floats& value) {
 #if defined(__AVX512F__)
   value = reinterpret_cast<Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(value)));
@@ -104,12 +105,14 @@ class MathBatch final : public Reconstructor {
     Ints hits{};
     std::array<const PmId*, lanes> pm;
     for (unsigned lane = 0; lane < lanes; ++lane) {
-      const std::uint32_t e = event[lane < events ? lane : 0];  // an empty lane fits the first event; nobody looks
+      const std::uint32_t e =
+          event[lane < events ? lane : 0];  // an empty lane fits the first event; nobody looks
       pm[lane] = batch.pm + batch.first[e];
       hits[lane] = static_cast<std::int32_t>(hits_of(batch, e));
     }
     const std::int32_t shared = hits[0], most = hits[events - 1];  // rows that all lanes have; that any has
-    // Row by row, so that a row is whole long before it is loaded, and no loop ends where it cannot be foreseen.
+    // Row by row, so that a row is whole long before it is loaded, and no loop ends where it cannot be
+    // foreseen.
     for (std::int32_t i = 0; i < shared; ++i)
       for (unsigned lane = 0; lane < lanes; ++lane) rows_[i].point[lane] = plane_[pm[lane][i]];
     for (unsigned lane = 0; lane < events; ++lane)
