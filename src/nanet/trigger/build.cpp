@@ -45,21 +45,26 @@ struct HitUnpacker {
   __m256i wrong = _mm256_setzero_si256();
 
   void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
-    for (std::uint32_t i = 0; i < n; i += 16) {
-      const std::uint32_t left = std::min<std::uint32_t>(n - i, 16);
-      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits + 2 * i));
-      const __m256i lanes = first_lanes(left);
-      const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm + i), ids);
-      differences = _mm256_add_epi32(
-          differences, _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
-      // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would stall.
-      const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
-      const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), first_lanes(left - 1));
-      const __m256i outside = _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), lanes);
-      wrong = _mm256_or_si256(wrong, _mm256_or_si256(descends, outside));
+    sixteen(hits, std::min<std::uint32_t>(n, 16), pm);
+    if (n > 16) {
+      seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
+      sixteen(hits + 32, n - 16, pm + 16);
     }
-    if (n > 16) seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
+  }
+  void sixteen(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits));
+    const __m256i lanes = first_lanes(n);
+    const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm), ids);
+    differences = _mm256_add_epi32(
+        differences, _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
+    // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would stall. The
+    // last hit has no neighbour: its lane is left out, as first_lanes(n - 1) would, n = 0 included.
+    const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
+    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
+    const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
+    const __m256i outside = _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), lanes);
+    wrong = _mm256_or_si256(wrong, _mm256_or_si256(descends, outside));
   }
   std::int32_t sum() const { return sum_lanes(differences); }
   bool ascending() const { return !seam && _mm256_testz_si256(wrong, wrong); }
@@ -85,7 +90,7 @@ struct HitUnpacker {
 
 FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb) : window_(window_lsb) {
   // An event takes at least 8 B on the wire, a hit 2 B.
-  const std::size_t fragments = std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65535);
+  const std::size_t fragments = std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65534) + 1;
   fragments_.resize(fragments);
   members_.resize(fragments);
   for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
@@ -119,7 +124,10 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     });
 
   std::uint32_t count = begin_[board];
-  const auto limit = static_cast<std::uint32_t>(fragments_.size());
+  const auto limit = static_cast<std::uint32_t>(fragments_.size()) - 1;  // the last one stands for "none"
+  Fragment* const fragments = fragments_.data();
+  std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
+  const std::byte* const base = base_;
   std::uint16_t newest = 0;
   bool by_time = true;
   for (std::size_t i = 0; i < payloads; ++i) {
@@ -130,16 +138,16 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
       const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
       by_time &= time >= newest;
       newest = time;
-      fragments_[count++] = {static_cast<std::uint32_t>(f.hits - base_), time, f.stored,
-                             static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
+      times[count] = time;
+      fragments[count++] = {static_cast<std::uint32_t>(f.hits - base), time, f.stored,
+                            static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
     }
   }
-  if (!by_time)
-    std::stable_sort(fragments_.begin() + begin_[board], fragments_.begin() + count,
-                     [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
+  if (!by_time) {
+    std::stable_sort(fragments + begin_[board], fragments + count, [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
+    for (std::uint32_t i = begin_[board]; i < count; ++i) times[i] = fragments[i].time;
+  }
   begin_[board + 1] = count;
-  std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
-  for (std::uint32_t i = begin_[board]; i < count; ++i) times[i] = fragments_[i].time;
   times[count] = end_of_list;
 }
 
@@ -157,6 +165,7 @@ void FrameBuilder::join() noexcept {
   }
   const auto window = static_cast<std::uint32_t>(window_);
   auto* const members = members_.data();
+  const auto none = static_cast<std::uint32_t>(fragments_.size() - 1);
   std::uint16_t* const opened = opened_.data();
   std::uint8_t* const masks = mask_.data();
   std::uint32_t event = 0;
@@ -167,7 +176,7 @@ void FrameBuilder::join() noexcept {
     std::uint32_t mask = 0;
     for (unsigned b = 0; b < boards; ++b) {
       const std::uint32_t take = head[b] - first <= window;
-      members[event][b] = static_cast<std::uint16_t>(at[b] - b);
+      members[event][b] = static_cast<std::uint16_t>(take ? at[b] - b : none);
       mask |= take << b;
       at[b] += take;
       head[b] = times[at[b]];
@@ -190,31 +199,46 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::u
 }
 
 // Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so that nothing is to
-// be sorted or dropped; where memory holds something else, the careful way.
+// be sorted or dropped; where memory holds something else, the careful way. A board that is missing gives the empty fragment, so
+// that every event takes the same steps.
+template <unsigned boards>
 inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
+  const Fragment* const fragments = fragments_.data();
+  const auto& members = members_[event];
+  PmId* const pm = pm_.data();
   std::uint32_t out = at;
-  std::int32_t sum = 0;
-  std::uint8_t truncated = 0;
+  std::uint32_t sum = 0, truncated = 0;
   std::uint32_t last = 0;  // one more than the last PM ID so far
-  bool in_order = true;
+  std::uint32_t disorder = 0;
   HitUnpacker unpack;
-  for (std::uint32_t mask = mask_[event]; mask; mask &= mask - 1) {
-    const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
-    const std::byte* hits = base_ + f.hits;
+  for (unsigned b = 0; b < boards; ++b) {
+    const Fragment f = fragments[members[b]];
+    const std::byte* const hits = base_ + f.hits;
     const std::uint32_t n = f.stored;
     truncated |= f.truncated;
-    sum += static_cast<std::int32_t>(n * f.time);
-    if (n == 0) continue;
-    in_order &= mgp::hit_pm(mgp::load<std::uint16_t>(hits)) >= last;
-    last = mgp::hit_pm(mgp::load<std::uint16_t>(hits + 2 * n - 2)) + 1u;
-    unpack(hits, n, pm_.data() + out);
+    sum += n * f.time;
+    const std::uint32_t lowest = mgp::hit_pm(mgp::load<std::uint16_t>(hits));
+    const std::uint32_t highest = mgp::hit_pm(mgp::load<std::uint16_t>(hits + 2 * (n ? n - 1 : 0))) + 1u;
+    disorder |= static_cast<std::uint32_t>(lowest < last) & static_cast<std::uint32_t>(n != 0);
+    last = n ? highest : last;
+    unpack(hits, n, pm + out);
     out += n;
   }
-  truncated_[event] = truncated;
+  truncated_[event] = static_cast<std::uint8_t>(truncated);
   const std::uint32_t hits = out - at;
-  if (!in_order || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
-  set_time(event, sum + 4 * unpack.sum(), hits);
+  if (disorder || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
+  set_time(event, static_cast<std::int32_t>(sum) + 4 * unpack.sum(), hits);
   at = out;
+}
+
+template <unsigned boards>
+void FrameBuilder::assemble_all() noexcept {
+  std::uint32_t at = 0;
+  for (std::uint32_t e = 0; e < built_.events; ++e) {
+    first_[e] = at;
+    assemble<boards>(e, at);
+  }
+  first_[built_.events] = at;
 }
 
 void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept {
@@ -266,22 +290,20 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments) noexcep
   base_ = segments[0].at;
   begin_[0] = 0;
   for (unsigned b = 0; b < boards_; ++b) collect(b, segments[b]);
+  fragments_.back() = {static_cast<std::uint32_t>(segments[0].at - base_), 0, 0, 0};
   if (boards_ == 1) {
     join<1>();
+    assemble_all<1>();
   } else if (boards_ <= 4) {
     for (unsigned b = boards_; b < 4; ++b) collect(b, {base_, 0});
     join<4>();
+    assemble_all<4>();
   } else {
     for (unsigned b = boards_; b < max_boards; ++b) collect(b, {base_, 0});
     join<max_boards>();
+    assemble_all<max_boards>();
   }
   built_.fragments = begin_[boards_];
-  std::uint32_t at = 0;
-  for (std::uint32_t e = 0; e < built_.events; ++e) {
-    first_[e] = at;
-    assemble(e, at);
-  }
-  first_[built_.events] = at;
   sort_by_time();
   built_.time = time_.data();
   built_.opened = opened_.data();

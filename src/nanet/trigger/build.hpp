@@ -58,14 +58,17 @@ class FrameBuilder {
   void collect(unsigned board, const Segment& segment) noexcept;
   template <unsigned boards>
   void join() noexcept;
+  template <unsigned boards>
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
+  template <unsigned boards>
+  void assemble_all() noexcept;
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
   void set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept;
   void sort_by_time() noexcept;
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;
-  std::vector<Fragment> fragments_;
+  std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
   std::array<std::uint32_t, max_boards + 1> begin_{};  // fragments of board b: begin_[b] .. begin_[b + 1] - 1
   unsigned boards_ = 0;
   std::vector<std::uint32_t> times_;  // of the fragments, a list for each board
