@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receiver, executor, sender and account of a replay in one object, without files: datagrams in, MTP packets
+// out. For unit tests and the fuzzer.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "nanet/card/stream.hpp"
+#include "nanet/trigger/account.hpp"
+#include "nanet/trigger/executor.hpp"
+
+namespace nanet::trigger {
+
+class Chain {
+ public:
+  using Packets = std::vector<std::vector<std::byte>>;
+
+  explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
+                 const ProcessOptions& process = {})
+      : stream_(clop, 0, outlet_, true),
+        traces_(stream_.table().slots()),
+        book_(stream_.counters(), traces_, process.window_lsb) {
+    stream_.observe(&book_);
+    ExecutorOptions options;
+    options.process = process;
+    options.threads = threads;
+    executor_ = make_cpu_executor(options, stream_.views(), algorithm, traces_);
+    executor_->start();
+    stream_.receiver().on_full([this] {
+      turn();
+      std::this_thread::yield();
+    });
+  }
+  ~Chain() { executor_->stop(); }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  static card::ClopOptions options(std::uint8_t boards = 0xF) {
+    card::ClopOptions o;
+    o.rules.boards = boards;
+    o.buffers = 4096;
+    o.deadline = 0;
+    return o;
+  }
+
+  void packet(std::span<const std::byte> datagram) {
+    now_ += 1000;
+    stream_.receiver().packet(datagram, now_);
+    if (++since_ < 8 && stream_.table().end - stream_.table().next <= stream_.table().slots() / 2) return;
+    since_ = 0;
+    turn();
+  }
+  void turn() {
+    stream_.receiver().expire(now_);
+    executor_->poll();
+    stream_.sender().poll(now_, [this] { return now_; });
+  }
+  // Ends the executor and starts it again: what it had not finished it must find.
+  void restart() {
+    executor_->stop();
+    executor_->start();
+  }
+  // Every frame owed is answered when this returns.
+  void drain() {
+    stream_.receiver().drain(now_);
+    while (!stream_.passed_all()) {
+      turn();
+      std::this_thread::yield();
+    }
+    executor_->stop();
+    stream_.receiver().expire(now_);
+    stream_.sender().reap_all();
+  }
+
+  Account account() const { return Account::of(stream_.counters(), book_); }
+  const Packets& sent() const { return outlet_.sent; }
+  const Executor& executor() const { return *executor_; }
+
+ private:
+  struct Outlet final : card::Transmit {
+    std::size_t send(std::span<const card::Datagram> batch) noexcept override {
+      for (const auto& d : batch) sent.emplace_back(d.data, d.data + d.bytes);
+      return batch.size();
+    }
+    std::uint32_t destinations() const noexcept override { return 1; }
+    Packets sent;
+  };
+
+  Outlet outlet_;
+  card::Stream stream_;
+  TraceTable traces_;
+  Book book_;
+  std::unique_ptr<Executor> executor_;
+  Nanoseconds now_ = 0;
+  unsigned since_ = 0;
+};
+
+}  // namespace nanet::trigger
