@@ -12,48 +12,59 @@ std::size_t Sender::header_only(std::size_t at, Frame frame) noexcept {
   return wire::mtp::encode(header_[at].data(), frame, nullptr, 0, wire::mtp::sub_id_late, options_.source);
 }
 
-// Fills the batch with the numbers that can leave now, in order.
+// The deadline of a number that has a buffer has passed.
+bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept {
+  if (options_.deadline <= 0 || (options_.from_closed && !closed)) return false;
+  return (options_.from_closed ? slot.closed : slot.first) + options_.deadline <= now;
+}
+
+// Inside the send buffers and for a destination there is; anything else is a consumer's mistake.
+bool Sender::sound(const contract::View& view, const contract::Descriptor& d) const noexcept {
+  const std::uint64_t room = std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers;
+  const std::uint64_t offset = d.address - reinterpret_cast<std::uintptr_t>(view.send_buffers);
+  return d.bytes <= contract::send_buffer_bytes && offset <= room && offset + d.bytes <= room && d.destination < transmit_.destinations();
+}
+
+// Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered header-only, even if the
+// answer has been posted meanwhile: what leaves after the deadline is late.
 std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
-  std::uint64_t n = table_.next;
   // Never so far behind that a status would be overwritten: what blocks is answered as late.
   const std::uint64_t oldest = table_.end > table_.reach() ? table_.end - table_.reach() : 0;
-  for (; n < table_.end && ready < batch_limit; ++n) {
+  for (std::uint64_t n = table_.next; n < table_.end && ready < batch_limit; ++n) {
     const Status status = table_.status(n);
     if (status == Status::skipped) {
       if (ready == 0) table_.next = n + 1;
       continue;
     }
+    const auto header = [&](Frame frame) {
+      batch_[ready] = {header_[ready].data(), static_cast<std::uint32_t>(header_only(ready, frame)), 0};
+    };
     Passing& p = passing_[ready];
-    Datagram& d = batch_[ready];
-    p = {n, Outcome::answered, status != Status::overrun, 0};
     if (status == Status::overrun) {
-      p.outcome = Outcome::overrun;
-      d = {header_[ready].data(), static_cast<std::uint32_t>(header_only(ready, table_.frame_of_overrun(n))), 0};
-    } else {
-      const FrameTable::Slot& slot = table_.slot(n);
-      const contract::View& view = consumers_.views[n % consumers_.views.size()];
-      contract::Descriptor posted;
-      if (status == Status::closed && contract::posted(view, n, posted)) {
-        p.token = posted.token;
-        const auto low = reinterpret_cast<std::uintptr_t>(view.send_buffers);
-        const std::uint64_t offset = posted.address - low;
-        if (offset <= std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers && posted.bytes <= contract::send_buffer_bytes &&
-            offset + posted.bytes <= std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers &&
-            posted.destination < transmit_.destinations()) {
-          d = {view.send_buffers + offset, posted.bytes, posted.destination};
-        } else {  // a consumer's mistake is answered for, not sent
-          ++counters_.bad_descriptors;
-          p.outcome = Outcome::late;
-          d = {header_[ready].data(), static_cast<std::uint32_t>(header_only(ready, slot.frame)), 0};
-        }
+      p = {n, Outcome::overrun, false, 0};
+      header(table_.frame_of_overrun(n));
+      ++ready;
+      continue;
+    }
+    p = {n, Outcome::late, true, 0};
+    const FrameTable::Slot& slot = table_.slot(n);
+    const contract::View& view = consumers_.views[n % consumers_.views.size()];
+    const bool closed = status == Status::closed;
+    contract::Descriptor posted;
+    if (due(slot, closed, now) || n < oldest) {
+      header(slot.frame);
+    } else if (closed && contract::posted(view, n, posted)) {
+      p.token = posted.token;
+      if (sound(view, posted)) {
+        p.outcome = Outcome::answered;
+        batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes, posted.destination};
       } else {
-        const bool counting = options_.deadline > 0 && !(options_.from_closed && status != Status::closed);
-        const Nanoseconds from = options_.from_closed ? slot.closed : slot.first;
-        if (!(counting && from + options_.deadline <= now) && n >= oldest) break;
-        p.outcome = Outcome::late;
-        d = {header_[ready].data(), static_cast<std::uint32_t>(header_only(ready, slot.frame)), 0};
+        ++counters_.bad_descriptors;
+        header(slot.frame);
       }
+    } else {
+      break;
     }
     ++ready;
   }

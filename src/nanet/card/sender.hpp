@@ -68,6 +68,8 @@ class Sender {
     std::uint32_t token;
   };
 
+  bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
+  bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
   std::size_t gather(Nanoseconds now) noexcept;
   void finish(std::size_t sent, Nanoseconds now) noexcept;
   std::size_t header_only(std::size_t at, Frame frame) noexcept;
