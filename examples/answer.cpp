@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application library in one page: a CLOP of two payloads per buffer on loopback; every buffer is answered over UDP
-// with the number of hits it held. The program is its own readout board and its own receiver, and checks the answer.
+// The application library in one page: a CLOP of two payloads per buffer on loopback; every buffer is
+// answered over UDP with the number of hits it held. The program is its own readout board and its own
+// receiver, and checks the answer.
 #include <sys/socket.h>
 
 #include <array>

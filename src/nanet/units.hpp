@@ -19,7 +19,7 @@ using Lsb = std::int64_t;         // fine-time steps since the start of the burs
 using PmId = std::uint16_t;       // photomultiplier, 0 - 1951
 using BoardId = std::uint8_t;     // 0 - 3, or merged_board
 using Sequence = std::uint32_t;   // packet count of one board, 0 is the SOB
-using Nanoseconds = std::int64_t; // CLOCK_MONOTONIC
+using Nanoseconds = std::int64_t;  // CLOCK_MONOTONIC
 
 // The one constant of time; everything else derives from it.
 inline constexpr double lsb_ns = 0.097464731802;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of `nanet bench`: one module each, with a function `run(settings, say) -> (rows, figures)`.
+"""The measurements of `nanet bench`: a module each, with a function `run(settings, say) -> (rows, figures)`.
 
 rows: the full table, a list of flat dictionaries; figures: name -> number, the names of docs/benchmarks.md.
 """
@@ -16,8 +16,8 @@ Say = Callable[[str], None]
 
 # name -> what it measures
 NAMES: dict[str, str] = {
-    "replay": "Events per second of one core, from memory: decode, merge, fit, encode; beside the copy rate.",
-    "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside spead2 and recvmmsg.",
+    "replay": "Events per second of one core, from memory: decode, merge, fit, encode; beside memcpy.",
+    "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside peers.",
     "latency": "Round trip of one packet through the trigger, beside the bare echo and sockperf.",
     "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
 }
@@ -29,7 +29,7 @@ class Settings:
 
     seconds: float = 0.0  # of each run; 0: the measurement's own choice
     samples: int = 200_000
-    runs: int = 3
+    runs: int = 3  # in a row (loopback), passes (replay)
     algorithm: str = "math"
 
 

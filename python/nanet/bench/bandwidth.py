@@ -23,7 +23,9 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             measured = _core.bench_bandwidth(payload, packets, settings.seconds or 1.0)
             if measured["wrong"]:
                 raise RuntimeError(f"{measured['wrong']} buffers did not hold the bytes that were sent")
-            rows.append({"payload": payload, "packets": packets, "buffer_bytes": payload * packets, **measured})
+            rows.append(
+                {"payload": payload, "packets": packets, "buffer_bytes": payload * packets, **measured}
+            )
     best = max(rows, key=lambda row: row["bytes_per_s"])
     figures = {
         "bytes_per_s_max": best["bytes_per_s"],

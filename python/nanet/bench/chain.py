@@ -59,18 +59,17 @@ def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]
     return found
 
 
-def run_chain(seconds: float, speed: float, *, pad: bool, rate: float = 10e6, extra: list[str] | None = None) -> ChainResult:
-    """Boards -> trigger -> L0TP over loopback for `seconds` of wall clock at `speed` detector seconds a second."""
+def run_chain(seconds: float, speed: float, *, pad: bool) -> ChainResult:
+    """10 MHz boards -> trigger -> L0TP over loopback: `seconds` of wall clock, `speed` times detector time."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         mgp, mtp = free_port(), free_port()
-        trigger = _start(
-            here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}", *(extra or [])
-        )
+        trigger = _start(here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}")
         truth = here / "truth.parquet"
-        boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
+        boards = ["--rate", "10e6", *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.
-        _start(here, "readout", "--to", f"127.0.0.1:{free_port()}", "--events", "1", "--truth", str(truth), *boards).wait()
+        nobody = ["--to", f"127.0.0.1:{free_port()}", "--events", "1", "--truth", str(truth)]
+        _start(here, "readout", *nobody, *boards).wait()
         l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth))
         _wait_for_port(mgp, trigger)
         _wait_for_port(mtp, l0tp)
@@ -90,7 +89,7 @@ def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[str]
     return subprocess.Popen(
         [sys.executable, "-m", "nanet", program, *arguments, "--json", str(folder / f"{program}.json")],
         stdout=subprocess.DEVNULL,
-        stderr=open(folder / f"{program}.err", "w"),  # noqa: SIM115 - the child keeps it
+        stderr=open(folder / f"{program}.err", "w"),
         text=True,
     )
 

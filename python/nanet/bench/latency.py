@@ -25,7 +25,7 @@ def pins() -> tuple[int, int]:
 
 
 def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
-    """Modes: echo (bare UDP, both ends spinning), cpu (the trigger as shipped), sockperf where it is installed."""
+    """Modes: echo (bare UDP, both ends spinning), cpu (the trigger as shipped), sockperf where installed."""
     from nanet import _core
 
     sender, responder = pins()
@@ -102,7 +102,16 @@ def _sockperf(sender: int, responder: int, seconds: float) -> Row:
     )
     try:
         time.sleep(0.5)
-        command = ["sockperf", "ping-pong", *address, "-m", str(BYTES), "-t", str(int(seconds)), "--nonblocked"]
+        command = [
+            "sockperf",
+            "ping-pong",
+            *address,
+            "-m",
+            str(BYTES),
+            "-t",
+            str(int(seconds)),
+            "--nonblocked",
+        ]
         text = subprocess.run(
             pinned(sender, command), capture_output=True, text=True, check=True, timeout=seconds + 30
         ).stdout

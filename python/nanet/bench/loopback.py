@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench loopback`: the largest rate that boards -> trigger -> L0TP carry without any loss on this machine."""
+"""`nanet bench loopback`: the largest rate that boards -> trigger -> L0TP carry here without any loss."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
 
 
 def search(pad: bool, final_s: float, settings: Settings, say: Say, kind: str) -> tuple[float, list[Row]]:
-    """Doubles the rate until something is lost, halves the interval, then holds the best for three long runs."""
+    """Doubles the rate until something is lost, halves the interval, then holds the best for long runs."""
     rows: list[Row] = []
 
     def attempt(rate: float, seconds: float) -> bool:

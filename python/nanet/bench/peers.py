@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a received packet costs in CPU time: the card beside a bare recvmmsg loop and spead2's receiver, on equal sizes.
+"""What a received packet costs in CPU time: the card, a bare recvmmsg loop, spead2's receiver; equal sizes.
 
-Every receiver runs in one thread and blocks when there is nothing to do; the load is the same for all: four boards'
-frames, every datagram 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 speaks its own protocol, so its
-load comes from its own sender, at the same packet size and rate.
+Every receiver runs in one thread and blocks when there is nothing to do. The load is the same for all: frames of
+four boards, every datagram 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 speaks its own protocol, so
+its load comes from its own sender, at the same packet size and rate.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ def spead2(seconds: float, packets_per_s: float) -> dict[str, float]:
     assert receiver.stdout is not None
     port = receiver.stdout.readline().strip()
     send = ["send", port, str(seconds), str(packets_per_s), str(PAYLOAD)]
-    subprocess.run([sys.executable, "-m", "nanet.bench.spead2_peer", *send], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "nanet.bench.spead2_peer", *send], check=True, stderr=subprocess.DEVNULL
+    )
     text, _ = receiver.communicate(timeout=seconds + 30)
     return json.loads(text)

@@ -14,7 +14,7 @@ VARIANTS = (("4 boards, packed", "4", "packed"), ("merged stream, fixed slots", 
 
 
 def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
-    """Best and median of some passes over one million generated events; the file lies in memory (page cache)."""
+    """Best and median of some passes over a million generated events; the file lies in the page cache."""
     from nanet import _core
 
     copy = max(_core.bench_copy_rate(1168, 256 << 20, 0.5) for _ in range(3))
@@ -29,7 +29,11 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             rates, bytes_rates = [], []
             for _ in range(max(settings.runs, 3) + 2):
                 core = _core.Replay(
-                    {"pcap": capture, "boards": 0 if boards == "merged" else 0xF, "algorithm": settings.algorithm}
+                    {
+                        "pcap": capture,
+                        "boards": 0 if boards == "merged" else 0xF,
+                        "algorithm": settings.algorithm,
+                    }
                 )
                 core.run()
                 result = core.result()
@@ -63,7 +67,13 @@ def generate_capture(path: str, events: int, boards: str, slots: str) -> None:
     """A capture of the standard mix; for measurements, so without its truth."""
     from nanet import _core
 
-    options = {"events": events, "seed": 20, "merged": boards == "merged", "fixed": slots == "fixed", "truth": False}
+    options = {
+        "events": events,
+        "seed": 20,
+        "merged": boards == "merged",
+        "fixed": slots == "fixed",
+        "truth": False,
+    }
     writer = _core.Capture(options, path)
     while writer.next(2048):
         pass

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """spead2 at both ends, as its documentation shows it: a memory pool, one thread, heaps of a megabyte.
 
-`receive` prints the port it listens on, then what it received and the CPU time it took; `send PORT SECONDS RATE BYTES`.
+`receive` prints the port it listens on, then what it received and the CPU time it took; `send PORT SECONDS
+RATE BYTES` sends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ BUFFER = 64 << 20
 def receive() -> None:
     """Until the sender ends the stream."""
     pool = spead2.ThreadPool(1)
-    config = spead2.recv.StreamConfig(max_heaps=4, memory_allocator=spead2.MemoryPool(HEAP, HEAP + (1 << 16), 16, 8))
+    config = spead2.recv.StreamConfig(
+        max_heaps=4, memory_allocator=spead2.MemoryPool(HEAP, HEAP + (1 << 16), 16, 8)
+    )
     stream = spead2.recv.Stream(pool, config, spead2.recv.RingStreamConfig(heaps=4))
     listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)

@@ -15,14 +15,18 @@ from nanet.config import JsonFile
 from nanet.errors import UsageError
 from nanet.output import check_writable, console, write_json
 
+MOST_COLUMNS = 9
+WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
+
 
 def bench(
-    name: Annotated[str, typer.Argument(help="; ".join(f"{key}: {what}" for key, what in NAMES.items()), show_default=False)],
+    name: Annotated[str, typer.Argument(help=WHAT, show_default=False)],
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: the measurement's own.")
+        float,
+        typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: its own."),
     ] = 0.0,
     samples: Annotated[int, typer.Option("--samples", min=1000, help="Round trips (latency).")] = 200_000,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs in a row (loopback), passes (replay).")] = 3,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs in a row; passes of replay.")] = 3,
     algorithm: Annotated[str, typer.Option("--algorithm", help="Ring algorithm.")] = "math",
     json_file: JsonFile = None,
 ) -> None:
@@ -39,7 +43,8 @@ def bench(
         out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", markup=True)
 
     try:
-        rows, figures = module.run(Settings(seconds=seconds, samples=samples, runs=runs, algorithm=algorithm), say)
+        settings = Settings(seconds=seconds, samples=samples, runs=runs, algorithm=algorithm)
+        rows, figures = module.run(settings, say)
     except RuntimeError as error:  # a measurement that refutes itself
         out.print(f"[red]bench {name}: {error}[/]")
         raise typer.Exit(1) from None
@@ -61,32 +66,40 @@ def _load() -> list[float]:
 
 
 def _print(out: Any, rows: list[Row], figures: dict[str, float]) -> None:
-    """Rows with the same columns as one table each; then the figures."""
-    from rich.table import Table
-
+    """Rows with the same keys as one table each, keys down the side where they are many; then the figures."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         shown = tuple(key for key, value in row.items() if not isinstance(value, dict))
         groups.setdefault(shown, []).append(row)
     for columns, members in groups.items():
-        table = Table(show_edge=False, pad_edge=False)
-        for column in columns:
-            numeric = not isinstance(members[0][column], str)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-        for row in members:
-            table.add_row(*(_cell(row[column]) for column in columns))
-        out.print(table)
-        out.print()
-    figure_table = Table("figure", show_edge=False, pad_edge=False)
-    figure_table.add_column("value", justify="right")
-    for key, value in figures.items():
-        figure_table.add_row(key, _cell(value))
-    out.print(figure_table)
+        cells = [[_cell(row[column]) for column in columns] for row in members]
+        if len(columns) > MOST_COLUMNS and len(members) <= MOST_COLUMNS:
+            turned = [list(line) for line in zip(columns, *cells, strict=True)]
+            _table(out, ("", *(row[0] for row in cells)), turned[1:])
+        else:
+            _table(out, columns, cells)
+    _table(out, ("figure", "value"), [[key, _cell(value)] for key, value in figures.items()])
+
+
+def _table(out: Any, head: tuple[str, ...], rows: list[list[str]]) -> None:
+    from rich.table import Table
+
+    table = Table(show_edge=False, pad_edge=False, box=None)
+    for i, column in enumerate(head):
+        table.add_column(column.replace("_", " "), justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+    out.print()
 
 
 def _cell(value: Any) -> str:
+    """A number as people read it: 12.3 M, 4.56; others as they are."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return str(value)
+    if not isinstance(value, float | int):
+        return str(value)
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if size == 1e4 else size):.2f}{unit}"
+    return f"{value:.4g}"

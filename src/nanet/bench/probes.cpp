@@ -44,8 +44,10 @@ Ping::Ping() : socket_(receiver(false)), reply_port_(card::local_endpoint(socket
 
 void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   if (options.cpu >= 0) card::pin_this_thread(options.cpu);
-  if (options.events < 1 || options.events > 20) throw std::invalid_argument("events = " + std::to_string(options.events) + " must be 1 - 20");
-  if (options.packets < 1 || options.packets > mgp::max_packets_per_frame) throw std::invalid_argument("packets must be 1 - 16");
+  if (options.events < 1 || options.events > 20)
+    throw std::invalid_argument("events = " + std::to_string(options.events) + " must be 1 - 20");
+  if (options.packets < 1 || options.packets > mgp::max_packets_per_frame)
+    throw std::invalid_argument("packets must be 1 - 16");
   // Real events: a pool of generated ones in fixed slots, dealt out `events` at a time.
   readout::PackOptions pack;
   pack.merged = pack.fixed = true;
@@ -55,8 +57,10 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   while (pool.size() < 4096) {
     source.next(generated);
     for (const auto& p : generated.packets)
-      for (std::size_t at = mgp::header_bytes; at + mgp::fixed_event_bytes <= p.size; at += mgp::fixed_event_bytes)
-        std::memcpy(pool.emplace_back().data(), generated.bytes.data() + p.offset + at, mgp::fixed_event_bytes);
+      for (std::size_t at = mgp::header_bytes; at + mgp::fixed_event_bytes <= p.size;
+           at += mgp::fixed_event_bytes)
+        std::memcpy(pool.emplace_back().data(), generated.bytes.data() + p.offset + at,
+                    mgp::fixed_event_bytes);
   }
   const sockaddr_in to = card::to_sockaddr(options.to);
   const std::size_t size = mgp::header_bytes + options.events * mgp::fixed_event_bytes;
@@ -81,7 +85,8 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
       std::byte* at = packet.data() + p * size;
       mgp::Header h;
       h.board = merged_board;
-      h.flags = static_cast<std::uint8_t>(mgp::flag::fixed | (p + 1 == options.packets ? mgp::flag::last : 0));
+      h.flags =
+          static_cast<std::uint8_t>(mgp::flag::fixed | (p + 1 == options.packets ? mgp::flag::last : 0));
       h.length = static_cast<std::uint16_t>(size);
       h.events = static_cast<std::uint8_t>(options.events);
       h.index = static_cast<std::uint8_t>(p);
@@ -109,10 +114,12 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
           continue;
         }
         std::array<wire::mtp::TimedPrimitive, wire::mtp::max_primitives> primitives;
-        const auto decoded = wire::mtp::decode({answer.data(), static_cast<std::size_t>(got)}, primitives.data());
-        if (decoded.refusal == wire::mtp::Refusal::none && decoded.header.frame < frame) continue;  // an old one, given up on
-        wrong = decoded.refusal != wire::mtp::Refusal::none || decoded.header.frame != frame || decoded.header.sub_id != 0 ||
-                decoded.count == 0;
+        const auto decoded =
+            wire::mtp::decode({answer.data(), static_cast<std::size_t>(got)}, primitives.data());
+        if (decoded.refusal == wire::mtp::Refusal::none && decoded.header.frame < frame)
+          continue;  // an old one, given up on
+        wrong = decoded.refusal != wire::mtp::Refusal::none || decoded.header.frame != frame ||
+                decoded.header.sub_id != 0 || decoded.count == 0;
         break;
       }
       if (now - start > second) {
@@ -140,8 +147,11 @@ Echo::Echo(int cpu) : socket_(receiver(false)), port_(card::local_endpoint(socke
     sockaddr_in from;
     while (!stop.stop_requested()) {
       socklen_t length = sizeof from;
-      const ssize_t got = recvfrom(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &length);
-      if (got >= 0) sendto(socket_.get(), bytes.data(), static_cast<std::size_t>(got), 0, reinterpret_cast<sockaddr*>(&from), length);
+      const ssize_t got = recvfrom(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT,
+                                   reinterpret_cast<sockaddr*>(&from), &length);
+      if (got >= 0)
+        sendto(socket_.get(), bytes.data(), static_cast<std::size_t>(got), 0,
+               reinterpret_cast<sockaddr*>(&from), length);
     }
   });
 }
@@ -278,7 +288,8 @@ std::uint64_t blast(const BlastOptions& options) {
 }
 
 void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResult& result) {
-  if (payload < 88 || payload > mgp::default_max_payload) throw std::invalid_argument("payload must be 88 - 1472 B");
+  if (payload < 88 || payload > mgp::default_max_payload)
+    throw std::invalid_argument("payload must be 88 - 1472 B");
   auto card = card::open_card("socket");
   card::ClopOptions options;
   options.listen = {any_port};
@@ -288,8 +299,10 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
   options.rules.boards = 0;
   card::Clop& clop = card->register_clop(options);
   readout::PacketSender sender(clop.local(), false);
-  // Payloads of known bytes: as many fixed slots as fit, the rest padding; every event differs from packet to packet.
-  const unsigned events = (payload - static_cast<unsigned>(mgp::header_bytes)) / static_cast<unsigned>(mgp::fixed_event_bytes);
+  // Payloads of known bytes: as many fixed slots as fit, the rest padding; every event differs from packet to
+  // packet.
+  const unsigned events =
+      (payload - static_cast<unsigned>(mgp::header_bytes)) / static_cast<unsigned>(mgp::fixed_event_bytes);
   const auto length = static_cast<std::uint16_t>(mgp::header_bytes + events * mgp::fixed_event_bytes);
   constexpr unsigned in_flight = 2;
   std::vector<std::vector<std::byte>> sent(in_flight, std::vector<std::byte>(std::size_t{packets} * payload));
@@ -312,7 +325,8 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
         mgp::store<std::uint32_t>(event, frame << 8);
         mgp::store<std::uint32_t>(event + 4, 0x00202000u | (h.sequence & 0xFF));
         for (unsigned i = 0; i < max_fragment_hits; ++i)
-          mgp::store<std::uint16_t>(event + 8 + 2 * i, static_cast<std::uint16_t>((h.sequence * 7 + e * 61 + i * 59) % pm_count));
+          mgp::store<std::uint16_t>(
+              event + 8 + 2 * i, static_cast<std::uint16_t>((h.sequence * 7 + e * 61 + i * 59) % pm_count));
       }
     }
   };
@@ -331,7 +345,8 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
         const Nanoseconds seen = card::monotonic_now();
         bool right = event.flags & contract::event_flag::complete;
         for (unsigned p = 0; right && p < packets; ++p)
-          right = std::memcmp(clop.payload(event, p).data(), bytes.data() + std::size_t{p} * payload, length) == 0;
+          right = std::memcmp(clop.payload(event, p).data(), bytes.data() + std::size_t{p} * payload,
+                              length) == 0;
         result.wrong += !right;
         ++result.buffers;
         clop.post(event, 0);
@@ -370,7 +385,8 @@ double copy_rate(std::size_t block, std::size_t total, double seconds) {
   Nanoseconds now = start;
   std::uint64_t copied = 0;
   while (static_cast<double>(now - start) < seconds * 1e9) {
-    for (std::size_t at = 0; at + block <= total; at += block) std::memcpy(to.data() + at, from.data() + at, block);
+    for (std::size_t at = 0; at + block <= total; at += block)
+      std::memcpy(to.data() + at, from.data() + at, block);
     copied += total / block * block;
     asm volatile("" : : "r"(to.data()) : "memory");
     now = card::monotonic_now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `nanet bench` measures with: a ping-pong client and a bare echo, receivers of equal load (a bare recvmmsg loop, and the
-// card alone), the historic bandwidth curve, the memory-copy rate. What each figure means is said in docs/benchmarks.md.
+// What `nanet bench` measures with: a ping-pong client and a bare echo, receivers of equal load (a bare
+// recvmmsg loop, and the card alone), the historic bandwidth curve, the memory-copy rate. What each figure
+// means is said in docs/benchmarks.md.
 #pragma once
 
 #include <atomic>
@@ -19,9 +20,9 @@ struct PingOptions {
   wire::Endpoint to;
   std::uint64_t samples = 200'000;
   std::uint64_t warm_up = 2'000;
-  unsigned events = 16;   // per packet, fixed slots: 16 + 72 x events bytes
-  unsigned packets = 1;   // per round trip, at most 16; the last carries b5
-  double gap_us = 0;      // pause between round trips
+  unsigned events = 16;  // per packet, fixed slots: 16 + 72 x events bytes
+  unsigned packets = 1;  // per round trip, at most 16; the last carries b5
+  double gap_us = 0;     // pause between round trips
   int cpu = -1;
 };
 struct PingResult {
@@ -30,12 +31,14 @@ struct PingResult {
   std::uint64_t wrong = 0;  // an answer, but not of the frame that was sent
   trigger::Histogram round_trip;
 };
-// One frame of a merged stream in flight: sends its packets, spins until the MTP packet of that frame comes back.
+// One frame of a merged stream in flight: sends its packets, spins until the MTP packet of that frame comes
+// back.
 class Ping {
  public:
   Ping();  // opens the socket that answers come to
   std::uint16_t reply_port() const noexcept { return reply_port_; }
-  // echo: the answer is whatever comes back. Otherwise it must be an MTP packet of the frame with a primitive per event.
+  // echo: the answer is whatever comes back. Otherwise it must be an MTP packet of the frame with a primitive
+  // per event.
   void run(const PingOptions& options, bool echo, PingResult& result);
 
  private:
@@ -60,8 +63,9 @@ struct ReceiveResult {
   std::uint64_t packets = 0, bytes = 0, overflow = 0;
   double cpu_s = 0, elapsed_s = 0;
 };
-// Receives in the calling thread until half a second of silence: what a packet costs in CPU time. The card kind is the whole
-// receive path of the socket card in gather mode frame (validation, placement, events) with a consumer that returns buffers.
+// Receives in the calling thread until half a second of silence: what a packet costs in CPU time. The card
+// kind is the whole receive path of the socket card in gather mode frame (validation, placement, events) with
+// a consumer that returns buffers.
 class ReceiveProbe {
  public:
   explicit ReceiveProbe(ReceiverKind kind);
@@ -75,7 +79,8 @@ class ReceiveProbe {
   std::uint16_t port_ = 0;
 };
 
-// The load for every receiver: frames of four boards, every datagram padded to `payload` bytes, at a set rate.
+// The load for every receiver: frames of four boards, every datagram padded to `payload` bytes, at a set
+// rate.
 struct BlastOptions {
   wire::Endpoint to;
   unsigned payload = 1168;
@@ -85,15 +90,17 @@ struct BlastOptions {
 };
 std::uint64_t blast(const BlastOptions& options);  // packets sent
 
-// The historic measurement: one program registers buffers of P payloads, sends P packets, waits for the event, checks the data.
+// The historic measurement: one program registers buffers of P payloads, sends P packets, waits for the
+// event, checks the data.
 struct BandwidthResult {
-  double bytes_per_s = 0, packets_per_s = 0;  // two buffers in flight
+  double bytes_per_s = 0, packets_per_s = 0;       // two buffers in flight
   std::uint64_t buffers = 0, wrong = 0, lost = 0;  // wrong: buffers whose bytes were not those sent
   trigger::Histogram latency;  // before the first send -> event seen, one buffer in flight
 };
 void bandwidth(unsigned payload, unsigned packets_per_buffer, double seconds, BandwidthResult& result);
 
-// Bytes copied per second (each counted once) in blocks of `block` bytes through working sets of `total` bytes.
+// Bytes copied per second (each counted once) in blocks of `block` bytes through working sets of `total`
+// bytes.
 double copy_rate(std::size_t block, std::size_t total, double seconds);
 
 }  // namespace nanet::bench

@@ -21,7 +21,8 @@ bool Clop::poll(contract::Event& event) {
       contract::release(*view_.finished, next_);
       return false;
     case contract::Poll::overrun:
-      throw std::runtime_error("event_overrun: the card has lapped this reader of the event queue; deregister the CLOP");
+      throw std::runtime_error(
+          "event_overrun: the card has lapped this reader of the event queue; deregister the CLOP");
     case contract::Poll::event:
       break;
   }
@@ -56,8 +57,10 @@ const contract::FrameHeader& Clop::frame_header(const contract::Event& event) co
 }
 
 std::span<const std::byte> Clop::payload(const contract::Event& event, unsigned i) const {
-  if (i >= payloads(event)) throw std::out_of_range("payload " + std::to_string(i) + " of " + std::to_string(payloads(event)));
-  if (view_.shape.gather == contract::Gather::frame) return {view_.segment(event.buffer, i), frame_header(event).board[i].bytes};
+  if (i >= payloads(event))
+    throw std::out_of_range("payload " + std::to_string(i) + " of " + std::to_string(payloads(event)));
+  if (view_.shape.gather == contract::Gather::frame)
+    return {view_.segment(event.buffer, i), frame_header(event).board[i].bytes};
   const std::byte* at = view_.buffer(event.buffer) + std::size_t{i} * view_.shape.slot_bytes;
   const std::size_t length = wire::mgp::decode_header(at).length;
   return {at, std::min<std::size_t>(length, view_.shape.slot_bytes)};
@@ -71,9 +74,13 @@ void Clop::post(const contract::Event& event, std::uint32_t bytes, std::uint32_t
   contract::post(view_, number(event), view_.send_buffer(event.buffer), bytes, destination, event.buffer);
 }
 
-void Clop::give_back(const contract::Event& event) { contract::return_buffer(view_, number(event)); }
+void Clop::give_back(const contract::Event& event) {
+  contract::return_buffer(view_, number(event));
+}
 
-wire::Endpoint Clop::local(std::size_t socket) const { return local_.at(socket); }
+wire::Endpoint Clop::local(std::size_t socket) const {
+  return local_.at(socket);
+}
 
 Clop& Card::register_clop(const ClopOptions& options) {
   if (running()) throw std::logic_error("register CLOPs before the card's thread is started");
@@ -122,14 +129,18 @@ std::unique_ptr<Card> open_card(std::string_view kind) {
   throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: socket");
 }
 
-void pin_this_thread(int cpu) { pin_thread(pthread_self(), cpu); }
+void pin_this_thread(int cpu) {
+  pin_thread(pthread_self(), cpu);
+}
 
 void pin_thread(std::jthread::native_handle_type thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
   const int error = pthread_setaffinity_np(thread, sizeof set, &set);
-  if (error) throw std::system_error(error, std::generic_category(), "cannot pin a thread to core " + std::to_string(cpu));
+  if (error)
+    throw std::system_error(error, std::generic_category(),
+                            "cannot pin a thread to core " + std::to_string(cpu));
 }
 
 }  // namespace nanet::card

@@ -14,7 +14,9 @@ namespace nanet::card {
 // A counter with one writer: a plain add for the writer, a clean read for everybody else.
 class Counter {
  public:
-  void operator+=(std::uint64_t n) noexcept { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  void operator+=(std::uint64_t n) noexcept {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   void operator++() noexcept { *this += 1; }
   void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
   operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
@@ -23,7 +25,8 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// Sound packets that cannot be used, and packets that never came in; the first that applies (docs/formats.md, Refusals).
+// Sound packets that cannot be used, and packets that never came in; the first that applies (docs/formats.md,
+// Refusals).
 enum class Lost : std::uint8_t {
   late,
   duplicate,
@@ -36,7 +39,8 @@ enum class Lost : std::uint8_t {
 };
 inline constexpr std::size_t lost_count = 8;
 inline constexpr std::array<std::string_view, lost_count> lost_names = {
-    "late", "duplicate", "replayed_sequence", "unconfirmed_jump", "overrun", "segment_overflow", "missing", "socket_overflow"};
+    "late",    "duplicate",        "replayed_sequence", "unconfirmed_jump",
+    "overrun", "segment_overflow", "missing",           "socket_overflow"};
 
 struct Counters {
   Counter packets_in, packets_used, burst_markers, bytes_in;

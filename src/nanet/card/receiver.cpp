@@ -17,7 +17,8 @@ namespace flag = wire::mgp::flag;
 namespace event_flag = contract::event_flag;
 
 constexpr std::size_t round16(std::size_t bytes) {
-  return (bytes + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
+  return (bytes + contract::payload_alignment - 1) / contract::payload_alignment *
+         contract::payload_alignment;
 }
 
 Event make(EventType type, std::uint8_t stream, Nanoseconds now) {
@@ -30,7 +31,8 @@ Event make(EventType type, std::uint8_t stream, Nanoseconds now) {
 
 }  // namespace
 
-FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters)
+FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table,
+                             Counters& counters)
     : options_(options),
       devices_(consumers.views),
       events_(consumers.events),
@@ -38,7 +40,8 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       table_(table),
       counters_(counters),
       expected_(options.rules.boards ? options.rules.boards : 1),
-      // A frame has at most two live timers (opened unseen, then seen), and a number is live only while it has a slot.
+      // A frame has at most two live timers (opened unseen, then seen), and a number is live only while it
+      // has a slot.
       timers_(std::bit_ceil(table.slots() * 4)),
       timer_mask_(timers_.size() - 1) {
   bases_.reserve(1 << 16);
@@ -65,7 +68,8 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
 }
 
 // The burst a sound packet belongs to, or nullptr when the packet is accounted for already.
-FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<const std::byte> datagram,
+                                              Nanoseconds stamp) noexcept {
   if (any_burst_) {
     if (header.burst == current_.number) {
       if (current_.active) return &current_;
@@ -81,7 +85,8 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
       lose(Lost::late);
       return nullptr;
     }
-    if (old_.active && !options_.replay) {  // two bursts are open: a third one has to wait until the oldest is closed
+    if (old_.active &&
+        !options_.replay) {  // two bursts are open: a third one has to wait until the oldest is closed
       refuse(datagram, Refusal::wrong_burst, stamp);
       return nullptr;
     }
@@ -180,7 +185,8 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
     ++counters_.burst_markers;
     if (!burst.started) burst.started = true;
     board.sob = true;
-    if (board.sequence.look(0) == SequenceTracker::Look::fresh)  // this board's first one, even if data overtook it
+    if (board.sequence.look(0) ==
+        SequenceTracker::Look::fresh)  // this board's first one, even if data overtook it
       board.sequence.accept(0);
     else
       board.sob_pending = true;
@@ -222,9 +228,11 @@ void FrameReceiver::remember(Board& board, const Header& header) noexcept {
   if (board.sequence.look(s) == SequenceTracker::Look::fresh) board.sequence.accept(s);
 }
 
-// Sequence numbers and jumps of one board. False: the packet is counted as lost. On return true the number is taken as seen.
+// Sequence numbers and jumps of one board. False: the packet is counted as lost. On return true the number is
+// taken as seen.
 bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noexcept {
-  if (!table_.has_room(burst.base + header.frame)) {  // bursts and jumps come faster than the sender can pass over them
+  if (!table_.has_room(burst.base +
+                       header.frame)) {  // bursts and jumps come faster than the sender can pass over them
     lose(Lost::unconfirmed_jump);
     return false;
   }
@@ -260,7 +268,8 @@ bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noex
   return true;
 }
 
-void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const std::byte> datagram,
+                         Nanoseconds stamp) noexcept {
   const Header& header = checked.header;
   const unsigned b = board_index(header.board);
   Board& board = burst.board[b];
@@ -268,7 +277,8 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
   const std::uint64_t n = burst.base + header.frame;
   bool known = header.frame < burst.next || burst.ending;
   if (known) {
-    const auto status = header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
+    const auto status =
+        header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
     if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
       remember(board, header);
       return lose(Lost::late);
@@ -276,7 +286,8 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
     if (status == FrameTable::Status::open) {
       const auto& s = table_.slot(n).board[b];
       const bool there = s.indices >> header.index & 1;
-      const bool contradicts = s.last >= 0 && (header.index > s.last || (header.has(flag::last) && header.index != s.last));
+      const bool contradicts =
+          s.last >= 0 && (header.index > s.last || (header.has(flag::last) && header.index != s.last));
       if (there || contradicts) {
         remember(board, header);
         return lose(Lost::duplicate);
@@ -313,8 +324,9 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   const contract::View& view = devices_[device];
   FrameTable::Slot& slot = table_.slot(n);
   const auto returned = [&] {
-    return !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
-                          table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
+    return !slot.used ||
+           (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
+            table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
   };
   while (full_ && !returned() && table_.status(slot.n) != FrameTable::Status::open) full_();
   ++counters_.frames_in;
@@ -322,8 +334,9 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   table_.end = n + 1;
   if (!returned() || events_[device].room() < 4) return overrun(n, frame, stamp);
   events_[device].promise(2);  // receive done, send done
-  if (slot.passed_late) {  // the buffer is back, so the consumer's late answer is final
-    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
+  if (slot.passed_late) {      // the buffer is back, so the consumer's late answer is final
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer))
+      ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
   slot = FrameTable::Slot{};
@@ -336,13 +349,14 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   ++burst.open;
 }
 
-void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Checked& checked, std::span<const std::byte> datagram,
-                          Nanoseconds stamp) noexcept {
+void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Checked& checked,
+                          std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
   const Header& header = checked.header;
   FrameTable::Slot& slot = table_.slot(n);
   if (!slot.seen) {
     slot.seen = true;
-    if (slot.first != stamp && !options_.replay) {  // it was owed before, unseen: its time begins with its own first packet
+    if (slot.first != stamp &&
+        !options_.replay) {  // it was owed before, unseen: its time begins with its own first packet
       slot.first = stamp;
       push_timer(n, stamp);
     }
@@ -350,7 +364,8 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   const contract::View& view = devices_[n % devices_.size()];
   auto& board = slot.board[b];
   const std::size_t end = board.bytes + round16(header.length);
-  if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max()) return lose(Lost::segment_overflow);
+  if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max())
+    return lose(Lost::segment_overflow);
   std::memcpy(view.segment(view.buffer_of(n), b) + board.bytes, datagram.data(), header.length);
   board.bytes = static_cast<std::uint16_t>(end);
   ++board.packets;
@@ -384,8 +399,9 @@ void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noex
     seen |= slot.board[b].flags;
   }
   const auto missing = static_cast<std::uint8_t>(expected_ & ~slot.complete);
-  e.flags = static_cast<std::uint16_t>((missing ? 0 : event_flag::complete) | (timed_out ? event_flag::timed_out : 0) |
-                                       (seen & flag::truncated ? event_flag::truncated : 0) | (missing << event_flag::missing_shift));
+  e.flags = static_cast<std::uint16_t>(
+      (missing ? 0 : event_flag::complete) | (timed_out ? event_flag::timed_out : 0) |
+      (seen & flag::truncated ? event_flag::truncated : 0) | (missing << event_flag::missing_shift));
   if (missing) ++counters_.frames_incomplete;
   header.frame = slot.frame;
   header.complete = slot.complete;
@@ -407,7 +423,8 @@ void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {
   const std::uint64_t low = burst.base, high = burst.base + burst.next;
   for (std::size_t i = timer_head_; i != timer_tail_; ++i) {
     const std::uint64_t n = timers_[i & timer_mask_].n;
-    if (n >= low && n < high && table_.slot(n).n == n && table_.status(n) == FrameTable::Status::open) close(n, now, true);
+    if (n >= low && n < high && table_.slot(n).n == n && table_.status(n) == FrameTable::Status::open)
+      close(n, now, true);
   }
 }
 
@@ -418,7 +435,8 @@ void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
   for (unsigned b = 0; b < max_boards; ++b)
     if (burst.board[b].eob) said[count++] = burst.board[b].eob_frame;
   if (count) {
-    // The largest that two boards, or the only one, give; where none agree the second largest, which two boards reached.
+    // The largest that two boards, or the only one, give; where none agree the second largest, which two
+    // boards reached.
     Frame largest = 0, second = 0, agreed = 0;
     bool any_agree = false;
     for (std::size_t i = 0; i < count; ++i) {
@@ -497,7 +515,8 @@ bool FrameReceiver::live(const Timer& timer) const noexcept {
 }
 
 void FrameReceiver::push_timer(std::uint64_t n, Nanoseconds first) noexcept {
-  if (timer_tail_ - timer_head_ == timers_.size()) {  // an old frame stays open while the rest moves on: squeeze out dead ones
+  if (timer_tail_ - timer_head_ ==
+      timers_.size()) {  // an old frame stays open while the rest moves on: squeeze out dead ones
     std::size_t to = timer_head_;
     for (std::size_t i = timer_head_; i != timer_tail_; ++i)
       if (live(timers_[i & timer_mask_])) timers_[to++ & timer_mask_] = timers_[i & timer_mask_];
@@ -525,7 +544,8 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
     close_all(old_, safe);
     finish_if_done(old_, safe);
   }
-  if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe) fix_last(current_, safe);
+  if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe)
+    fix_last(current_, safe);
 }
 
 // Replay: what lies 1024 frames behind is closed, after the very packet that says so.
@@ -558,12 +578,14 @@ Nanoseconds FrameReceiver::next_timer() const noexcept {
   Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
   if (timer_head_ != timer_tail_) next = timers_[timer_head_ & timer_mask_].first + options_.timeout;
   if (old_.active) next = std::min(next, old_.close_at);
-  if (current_.active && !current_.ending) next = std::min(next, current_.last_packet + options_.burst_silence);
+  if (current_.active && !current_.ending)
+    next = std::min(next, current_.last_packet + options_.burst_silence);
   return next;
 }
 
 void FrameReceiver::publish_missing() noexcept {
-  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(static_cast<std::uint64_t>(std::max<std::int64_t>(missing(), 0)));
+  counters_.lost[static_cast<std::size_t>(Lost::missing)].set(
+      static_cast<std::uint64_t>(std::max<std::int64_t>(missing(), 0)));
 }
 
 std::int64_t FrameReceiver::missing() const noexcept {

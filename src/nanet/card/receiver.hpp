@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a card in gather mode `frame`: validates each packet, follows bursts, sequence numbers and jumps,
-// places payloads into the frame's buffer, closes frames and writes events. Knows no socket and reads no clock: packets and
-// times come in as arguments, so every rule of docs/formats.md can be tested to the nanosecond.
+// The receiving half of a card in gather mode `frame`: validates each packet, follows bursts, sequence
+// numbers and jumps, places payloads into the frame's buffer, closes frames and writes events. Knows no
+// socket and reads no clock: packets and times come in as arguments, so every rule of docs/formats.md can be
+// tested to the nanosecond.
 #pragma once
 
 #include <array>
@@ -21,7 +22,7 @@ namespace nanet::card {
 struct ReceiverOptions {
   wire::mgp::Rules rules;
   std::uint8_t stream = 0;
-  Nanoseconds timeout = 20'000'000;          // after a frame's first packet
+  Nanoseconds timeout = 20'000'000;           // after a frame's first packet
   Nanoseconds burst_silence = 1'000'000'000;  // a burst ends this long after its last packet
   // Clock of the events' times; nullptr: the stamp of the packet, or the time given, that closed the frame.
   Nanoseconds (*clock)() noexcept = nullptr;
@@ -46,8 +47,8 @@ class Receiver {
   virtual std::int64_t missing() const noexcept = 0;
   // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
   void on_refused(Refused hook) { refused_ = std::move(hook); }
-  // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet answered; has to
-  // let the consumer and the sender go on. Without it such a frame is an overrun.
+  // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet
+  // answered; has to let the consumer and the sender go on. Without it such a frame is an overrun.
   void on_full(std::function<void()> hook) { full_ = std::move(hook); }
   // Told when a late frame's buffer comes back.
   void observe(Observer* observer) noexcept { observer_ = observer; }
@@ -115,14 +116,15 @@ class FrameReceiver final : public Receiver {
   Burst* closed_burst(Burst& burst, const Header& header) noexcept;
   void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
   void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
-  void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram,
+            Nanoseconds stamp) noexcept;
   static void renew(Board& board, const Header& header) noexcept;
   static void remember(Board& board, const Header& header) noexcept;
   bool admit(Burst& burst, Board& board, const Header& header) noexcept;
   void open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
   void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
-  void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked, std::span<const std::byte> datagram,
-             Nanoseconds stamp) noexcept;
+  void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked,
+             std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
   void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
   void close_all(const Burst& burst, Nanoseconds now) noexcept;
   void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
@@ -150,7 +152,7 @@ class FrameReceiver final : public Receiver {
   Burst current_, old_;
   std::int64_t missing_before_ = 0;
   std::uint32_t extended_ = 0;
-  std::array<bool, 256> candidate_{};       // a packet of this new burst number has been seen
+  std::array<bool, 256> candidate_{};         // a packet of this new burst number has been seen
   std::array<std::uint8_t, 256> kept_sob_{};  // boards whose SOB was that packet
   std::array<Nanoseconds, 256> candidate_time_{};
   std::vector<Timer> timers_;  // ring

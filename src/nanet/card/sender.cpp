@@ -22,11 +22,12 @@ bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) con
 bool Sender::sound(const contract::View& view, const contract::Descriptor& d) const noexcept {
   const std::uint64_t room = std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers;
   const std::uint64_t offset = d.address - reinterpret_cast<std::uintptr_t>(view.send_buffers);
-  return d.bytes <= contract::send_buffer_bytes && offset <= room && offset + d.bytes <= room && d.destination < transmit_.destinations();
+  return d.bytes <= contract::send_buffer_bytes && offset <= room && offset + d.bytes <= room &&
+         d.destination < transmit_.destinations();
 }
 
-// Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered header-only, even if the
-// answer has been posted meanwhile: what leaves after the deadline is late.
+// Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered
+// header-only, even if the answer has been posted meanwhile: what leaves after the deadline is late.
 std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
   // Never so far behind that a status would be overwritten: what blocks is answered as late.
@@ -58,7 +59,8 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
       p.token = posted.token;
       if (sound(view, posted)) {
         p.outcome = Outcome::answered;
-        batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes, posted.destination};
+        batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes,
+                         posted.destination};
       } else {
         ++counters_.bad_descriptors;
         header(slot.frame);
@@ -106,9 +108,11 @@ void Sender::reap_all() noexcept {
   for (FrameTable::Slot& slot : table_.all()) {
     if (!slot.used || !slot.passed_late) continue;
     const contract::View& view = consumers_.views[slot.n % consumers_.views.size()];
-    if (contract::acquire(view.returned[view.buffer_of(slot.n)]) != static_cast<std::uint32_t>(slot.n + 1)) continue;
+    if (contract::acquire(view.returned[view.buffer_of(slot.n)]) != static_cast<std::uint32_t>(slot.n + 1))
+      continue;
     slot.passed_late = false;
-    if (contract::Descriptor answer; contract::posted(view, slot.n, answer)) ++counters_.answers_after_deadline;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer))
+      ++counters_.answers_after_deadline;
     if (observer_) observer_->reaped(slot.n);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a card: passes every owed number in order, sends what the consumer has posted and answers header-only
-// what is not there at its deadline. The sender alone decides what is late.
+// The sending half of a card: passes every owed number in order, sends what the consumer has posted and
+// answers header-only what is not there at its deadline. The sender alone decides what is late.
 #pragma once
 
 #include <array>
@@ -38,11 +38,13 @@ struct SenderOptions {
 
 class Sender {
  public:
-  Sender(const SenderOptions& options, Consumers& consumers, FrameTable& table, Counters& counters, Transmit& transmit)
+  Sender(const SenderOptions& options, Consumers& consumers, FrameTable& table, Counters& counters,
+         Transmit& transmit)
       : options_(options), consumers_(consumers), table_(table), counters_(counters), transmit_(transmit) {}
 
   void observe(Observer* observer) noexcept { observer_ = observer; }
-  // Passes what can be passed at time `now` (read again after each batch by `clock`, for the send time). Returns how many.
+  // Passes what can be passed at time `now` (read again after each batch by `clock`, for the send time).
+  // Returns how many.
   template <class Clock>
   std::size_t poll(Nanoseconds now, Clock clock) noexcept {
     std::size_t passed = 0;
@@ -54,7 +56,8 @@ class Sender {
     }
     return passed;
   }
-  // Late ones whose buffers have come back by now: the consumer's answers are final. Called when everything is quiet.
+  // Late ones whose buffers have come back by now: the consumer's answers are final. Called when everything
+  // is quiet.
   void reap_all() noexcept;
   // When the next number falls due if nothing is posted; a far future when nothing is owed.
   Nanoseconds next_deadline() const noexcept;

@@ -12,8 +12,9 @@
 namespace nanet::card {
 namespace {
 
-constexpr std::size_t messages = 32;         // per recvmmsg of single datagrams
-constexpr std::size_t trains = 4;            // per recvmmsg of trains: what is read is worked on while it is in the cache
+constexpr std::size_t messages = 32;  // per recvmmsg of single datagrams
+constexpr std::size_t trains =
+    4;  // per recvmmsg of trains: what is read is worked on while it is in the cache
 constexpr std::size_t message_bytes = 65536;  // the largest train that UDP_GRO hands over
 // Apart by no power of two, or the first lines of all messages would share a few sets of the cache.
 constexpr std::size_t message_stride = message_bytes + 33 * 64;
@@ -21,10 +22,13 @@ constexpr std::size_t message_stride = message_bytes + 33 * 64;
 // Sends through one connected socket per destination: the route is looked up once.
 class SocketTransmit final : public Transmit {
  public:
-  SocketTransmit(const std::vector<wire::Endpoint>& destinations, Counters* const& counters) : counters_(counters) {
+  SocketTransmit(const std::vector<wire::Endpoint>& destinations, Counters* const& counters)
+      : counters_(counters) {
     for (const auto& d : destinations) sockets_.push_back(open_udp_sender(d));
   }
-  std::uint32_t destinations() const noexcept override { return static_cast<std::uint32_t>(std::max<std::size_t>(sockets_.size(), 1)); }
+  std::uint32_t destinations() const noexcept override {
+    return static_cast<std::uint32_t>(std::max<std::size_t>(sockets_.size(), 1));
+  }
 
   std::size_t send(std::span<const Datagram> batch) noexcept override {
     if (sockets_.empty()) return batch.size();  // nobody was named: answers go nowhere
@@ -33,7 +37,8 @@ class SocketTransmit final : public Transmit {
       // A run to one destination leaves in one call.
       const std::uint32_t destination = batch[done].destination;
       std::size_t count = 0;
-      while (done + count < batch.size() && count < message_.size() && batch[done + count].destination == destination) {
+      while (done + count < batch.size() && count < message_.size() &&
+             batch[done + count].destination == destination) {
         const Datagram& d = batch[done + count];
         vector_[count] = {const_cast<std::byte*>(d.data), d.bytes};
         message_[count].msg_hdr = {};
@@ -41,14 +46,16 @@ class SocketTransmit final : public Transmit {
         message_[count].msg_hdr.msg_iovlen = 1;
         ++count;
       }
-      const int sent = sendmmsg(sockets_[destination].get(), message_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
+      const int sent =
+          sendmmsg(sockets_[destination].get(), message_.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
       if (sent > 0) {
         done += static_cast<std::size_t>(sent);
         continue;
       }
-      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == EINTR) break;  // the socket is full: later
-      // Refused (nobody listens there) and the like concern an earlier datagram or this one; it is counted and passed over,
-      // since the sender may not stop for one receiver.
+      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == EINTR)
+        break;  // the socket is full: later
+      // Refused (nobody listens there) and the like concern an earlier datagram or this one; it is counted
+      // and passed over, since the sender may not stop for one receiver.
       if (counters_) ++counters_->send_errors;
       if (errno != ECONNREFUSED) ++done;
     }
@@ -66,9 +73,9 @@ class SocketTransmit final : public Transmit {
 
 struct SocketCard::Port {
   std::vector<Fd> sockets;
-  std::vector<Nanoseconds> read_up_to;   // per socket: everything that arrived before has been read
-  std::vector<std::uint64_t> overflow;   // per socket, wraps counted
-  std::vector<std::size_t> batch;        // per socket: messages to ask for
+  std::vector<Nanoseconds> read_up_to;  // per socket: everything that arrived before has been read
+  std::vector<std::uint64_t> overflow;  // per socket, wraps counted
+  std::vector<std::size_t> batch;       // per socket: messages to ask for
   Counters* counters = nullptr;
   std::unique_ptr<SocketTransmit> transmit;
   std::unique_ptr<Stream> stream;
@@ -95,8 +102,12 @@ struct SocketCard::Room {
   }
 };
 
-SocketCard::SocketCard() : room_(std::make_unique<Room>()) { room_->reset(messages); }
-SocketCard::~SocketCard() { stop(); }
+SocketCard::SocketCard() : room_(std::make_unique<Room>()) {
+  room_->reset(messages);
+}
+SocketCard::~SocketCard() {
+  stop();
+}
 
 Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) {
   auto port = std::make_unique<Port>();
@@ -128,7 +139,8 @@ bool SocketCard::read(Port& port, std::size_t socket) noexcept {
   Room& room = *room_;
   const Nanoseconds before = monotonic_now();
   const std::size_t asked = port.batch[socket];
-  const int got = recvmmsg(port.sockets[socket].get(), room.message.data(), static_cast<unsigned>(asked), MSG_DONTWAIT, nullptr);
+  const int got = recvmmsg(port.sockets[socket].get(), room.message.data(), static_cast<unsigned>(asked),
+                           MSG_DONTWAIT, nullptr);
   if (got <= 0) {
     port.read_up_to[socket] = before;
     return false;
@@ -141,7 +153,8 @@ bool SocketCard::read(Port& port, std::size_t socket) noexcept {
     const ReceiveInfo info = receive_info(m.msg_hdr);
     stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : before;
     if (info.has_overflow) {  // a 32-bit running count
-      const auto gone = static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(port.overflow[socket]));
+      const auto gone =
+          static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(port.overflow[socket]));
       port.overflow[socket] += gone;
       port.counters->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
     }
@@ -156,7 +169,8 @@ bool SocketCard::read(Port& port, std::size_t socket) noexcept {
     } while (from < size);
   }
   room.reset(static_cast<std::size_t>(got));
-  // Fewer than asked for: the socket was empty when the call returned, so nothing older than its start is left in it.
+  // Fewer than asked for: the socket was empty when the call returned, so nothing older than its start is
+  // left in it.
   port.read_up_to[socket] = static_cast<std::size_t>(got) < asked ? before : std::min(before, stamp);
   port.batch[socket] = train ? trains : messages;
   return true;

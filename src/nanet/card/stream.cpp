@@ -11,7 +11,8 @@ namespace nanet::card {
 namespace {
 
 std::uint64_t deadline_frames(Nanoseconds deadline) {
-  return static_cast<std::uint64_t>(std::ceil(static_cast<double>(std::max<Nanoseconds>(deadline, 0)) / frame_ns));
+  return static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(std::max<Nanoseconds>(deadline, 0)) / frame_ns));
 }
 
 std::vector<std::unique_ptr<contract::Memory>> make_memory(const ClopOptions& o) {
@@ -21,12 +22,15 @@ std::vector<std::unique_ptr<contract::Memory>> make_memory(const ClopOptions& o)
   shape.boards = o.rules.boards ? static_cast<std::uint32_t>(std::bit_width(o.rules.boards)) : 1;
   shape.segment_bytes = o.segment_bytes;
   shape.packets = o.packets;
-  shape.slot_bytes = static_cast<std::uint32_t>((std::max<std::size_t>(o.rules.max_payload, 1472) + 15) / 16 * 16);
+  shape.slot_bytes =
+      static_cast<std::uint32_t>((std::max<std::size_t>(o.rules.max_payload, 1472) + 15) / 16 * 16);
   shape.devices = o.devices;
   if (o.buffers != 0 && !std::has_single_bit(o.buffers))
     throw std::invalid_argument("buffers = " + std::to_string(o.buffers) + " is not a power of two; take " +
                                 std::to_string(std::bit_ceil(o.buffers)));
-  shape.buffers = o.buffers ? o.buffers : (o.gather == contract::Gather::frame ? default_buffers(o.deadline, o.devices) : 256);
+  shape.buffers = o.buffers
+                      ? o.buffers
+                      : (o.gather == contract::Gather::frame ? default_buffers(o.deadline, o.devices) : 256);
   if (o.gather == contract::Gather::frame) check_buffers(shape.buffers, o.deadline, o.devices);
   shape.descriptors = shape.buffers;
   shape.events = 4 * shape.buffers;
@@ -51,8 +55,9 @@ std::uint32_t default_buffers(Nanoseconds deadline, std::uint32_t devices) {
 void check_buffers(std::uint32_t buffers, Nanoseconds deadline, std::uint32_t devices) {
   if (2 * deadline_frames(deadline) <= std::uint64_t{buffers} * devices) return;
   const std::uint64_t frames = (2 * deadline_frames(deadline) + devices - 1) / devices;
-  throw std::invalid_argument("buffers = " + std::to_string(buffers) + " cannot hold twice the frames of a deadline of " +
-                              std::to_string(deadline / 1000) + " us; take at least " + std::to_string(std::bit_ceil(frames)));
+  throw std::invalid_argument(
+      "buffers = " + std::to_string(buffers) + " cannot hold twice the frames of a deadline of " +
+      std::to_string(deadline / 1000) + " us; take at least " + std::to_string(std::bit_ceil(frames)));
 }
 
 Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay)
@@ -60,8 +65,9 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
       memory_(make_memory(options)),
       consumers_(views_of(memory_)),
       table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
-      sender_({number, options.rules.source, replay ? 0 : options.deadline, options.gather == contract::Gather::packets}, consumers_,
-              table_, counters_, transmit) {
+      sender_({number, options.rules.source, replay ? 0 : options.deadline,
+               options.gather == contract::Gather::packets},
+              consumers_, table_, counters_, transmit) {
   ReceiverOptions receive;
   receive.rules = options.rules;
   receive.stream = number;
@@ -75,7 +81,9 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
     receiver_ = std::make_unique<PacketReceiver>(receive, consumers_, table_, counters_);
 }
 
-std::vector<contract::View> Stream::views() const { return consumers_.views; }
+std::vector<contract::View> Stream::views() const {
+  return consumers_.views;
+}
 
 void Stream::observe(Observer* observer) noexcept {
   receiver_->observe(observer);

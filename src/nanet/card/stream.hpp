@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One registered CLOP with all that belongs to it: contract memory of each consumer device, receiver, sender, counters. Every
-// card is a loop around streams: packets in from somewhere, datagrams out to somewhere.
+// One registered CLOP with all that belongs to it: contract memory of each consumer device, receiver, sender,
+// counters. Every card is a loop around streams: packets in from somewhere, datagrams out to somewhere.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct ClopOptions {
   std::vector<wire::Endpoint> listen;        // one socket each: one per board or link, or one for all
   std::vector<wire::Endpoint> destinations;  // table of UDP endpoints that descriptors index
   contract::Gather gather = contract::Gather::frame;
-  std::uint32_t packets = 1;          // payloads per buffer (gather packets)
-  std::uint32_t buffers = 0;          // N, a power of two; 0: by the rule of default_buffers()
+  std::uint32_t packets = 1;           // payloads per buffer (gather packets)
+  std::uint32_t buffers = 0;           // N, a power of two; 0: by the rule of default_buffers()
   std::uint32_t segment_bytes = 8192;  // per board and frame
-  std::uint32_t devices = 1;          // consumer devices, numbered n mod devices
+  std::uint32_t devices = 1;           // consumer devices, numbered n mod devices
   wire::mgp::Rules rules;
   Nanoseconds timeout = 20'000'000;
   Nanoseconds deadline = 50'000'000;
@@ -39,7 +39,8 @@ void check_buffers(std::uint32_t buffers, Nanoseconds deadline, std::uint32_t de
 
 class Stream {
  public:
-  // transmit outlives the stream. replay: no clock (docs/formats.md, gather mode frame). Throws std::invalid_argument.
+  // transmit outlives the stream. replay: no clock (docs/formats.md, gather mode frame). Throws
+  // std::invalid_argument.
   Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
 
   Receiver& receiver() noexcept { return *receiver_; }

@@ -40,7 +40,8 @@ void bind_bench(nb::module_& m) {
       .def_prop_ro("reply_port", &bench::Ping::reply_port)
       .def(
           "run",
-          [](bench::Ping& ping, const std::string& to, bool echo, std::uint64_t samples, unsigned events, unsigned packets, double gap_us, int cpu) {
+          [](bench::Ping& ping, const std::string& to, bool echo, std::uint64_t samples, unsigned events,
+             unsigned packets, double gap_us, int cpu) {
             bench::PingOptions options;
             options.to = card::parse_endpoint(to);
             options.samples = samples;
@@ -59,11 +60,14 @@ void bind_bench(nb::module_& m) {
             d["wrong"] = result.wrong;
             return d;
           },
-          nb::arg("to"), nb::arg("echo"), nb::arg("samples"), nb::arg("events") = 16, nb::arg("packets") = 1, nb::arg("gap_us") = 0.0,
-          nb::arg("cpu") = -1);
-  nb::class_<bench::Echo>(m, "Echo").def(nb::init<int>(), nb::arg("cpu") = -1).def_prop_ro("port", &bench::Echo::port);
+          nb::arg("to"), nb::arg("echo"), nb::arg("samples"), nb::arg("events") = 16, nb::arg("packets") = 1,
+          nb::arg("gap_us") = 0.0, nb::arg("cpu") = -1);
+  nb::class_<bench::Echo>(m, "Echo")
+      .def(nb::init<int>(), nb::arg("cpu") = -1)
+      .def_prop_ro("port", &bench::Echo::port);
   nb::class_<bench::ReceiveProbe>(m, "ReceiveProbe")
-      .def("__init__", [](bench::ReceiveProbe* at, const std::string& kind) { new (at) bench::ReceiveProbe(receiver_kind(kind)); })
+      .def("__init__", [](bench::ReceiveProbe* at,
+                          const std::string& kind) { new (at) bench::ReceiveProbe(receiver_kind(kind)); })
       .def_prop_ro("port", &bench::ReceiveProbe::port)
       .def("run", [](bench::ReceiveProbe& probe) {
         bench::ReceiveResult r;
@@ -84,8 +88,8 @@ void bind_bench(nb::module_& m) {
       [](const std::string& to, unsigned payload, double seconds, double packets_per_s, bool segment) {
         return bench::blast({card::parse_endpoint(to), payload, seconds, packets_per_s, segment});
       },
-      nb::call_guard<nb::gil_scoped_release>(), nb::arg("to"), nb::arg("payload"), nb::arg("seconds"), nb::arg("packets_per_s"),
-      nb::arg("segment"));
+      nb::call_guard<nb::gil_scoped_release>(), nb::arg("to"), nb::arg("payload"), nb::arg("seconds"),
+      nb::arg("packets_per_s"), nb::arg("segment"));
   m.def(
       "bench_bandwidth",
       [](unsigned payload, unsigned packets, double seconds) {
@@ -103,5 +107,6 @@ void bind_bench(nb::module_& m) {
         return d;
       },
       nb::arg("payload"), nb::arg("packets"), nb::arg("seconds"));
-  m.def("bench_copy_rate", &bench::copy_rate, nb::call_guard<nb::gil_scoped_release>(), nb::arg("block"), nb::arg("total"), nb::arg("seconds"));
+  m.def("bench_copy_rate", &bench::copy_rate, nb::call_guard<nb::gil_scoped_release>(), nb::arg("block"),
+        nb::arg("total"), nb::arg("seconds"));
 }

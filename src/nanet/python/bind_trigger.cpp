@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.Trigger and nanet._core.Replay: options in as one flat dictionary, counts out as the JSON says them.
+// nanet._core.Trigger and nanet._core.Replay: options in as one flat dictionary, counts out as the JSON says
+// them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -25,7 +26,8 @@ T get(const nb::dict& options, const char* key, T fallback) {
   try {
     return nb::cast<T>(options[key]);
   } catch (const nb::cast_error&) {
-    throw std::invalid_argument(std::string(key) + " = " + nb::cast<std::string>(nb::str(options[key])) + " is of the wrong type");
+    throw std::invalid_argument(std::string(key) + " = " + nb::cast<std::string>(nb::str(options[key])) +
+                                " is of the wrong type");
   }
 }
 
@@ -35,22 +37,27 @@ Nanoseconds microseconds(const nb::dict& options, const char* key, double fallba
 
 card::ClopOptions clop_options(const nb::dict& o) {
   card::ClopOptions c;
-  if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty()) c.listen = card::parse_endpoints(listen);
-  if (const auto send = get<std::string>(o, "send", ""); !send.empty()) c.destinations = card::parse_endpoints(send);
+  if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty())
+    c.listen = card::parse_endpoints(listen);
+  if (const auto send = get<std::string>(o, "send", ""); !send.empty())
+    c.destinations = card::parse_endpoints(send);
   const auto gather = get<std::string>(o, "gather", "frame");
-  if (gather != "frame" && gather != "packets") throw std::invalid_argument("gather = " + gather + " must be frame or packets");
+  if (gather != "frame" && gather != "packets")
+    throw std::invalid_argument("gather = " + gather + " must be frame or packets");
   c.gather = gather == "frame" ? contract::Gather::frame : contract::Gather::packets;
   c.packets = get<std::uint32_t>(o, "packets", 1);
   c.buffers = get<std::uint32_t>(o, "buffers", 0);
   c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", 8192);
   c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", 0xF));
   c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
-  c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", wire::mgp::default_max_payload));
+  c.rules.max_payload =
+      static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", wire::mgp::default_max_payload));
   c.rules.max_frames = get<std::uint32_t>(o, "max_frames", default_max_frames);
   c.timeout = microseconds(o, "timeout_us", 20e3);
   c.deadline = microseconds(o, "deadline_us", 50e3);
   c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
-  if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0)) c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
+  if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
+    c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
   return c;
 }
 
@@ -69,7 +76,8 @@ trigger::ProcessOptions process_options(const nb::dict& o) {
 rich::Parameters parameters(const nb::dict& o) {
   rich::Parameters out;
   if (!o.contains("parameters")) return out;
-  for (const auto& [key, value] : nb::cast<nb::dict>(o["parameters"])) out[nb::cast<std::string>(key)] = nb::cast<double>(value);
+  for (const auto& [key, value] : nb::cast<nb::dict>(o["parameters"]))
+    out[nb::cast<std::string>(key)] = nb::cast<double>(value);
   return out;
 }
 
@@ -130,7 +138,8 @@ nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, doub
   NANET_COUNT(account_checks);
   NANET_COUNT(account_violations);
 #undef NANET_COUNT
-  d["bad_packets"] = by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
+  d["bad_packets"] =
+      by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
   d["lost"] = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
   d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
   d["account_closes"] = a.closes();
@@ -151,7 +160,8 @@ nb::object column(std::vector<T> values, std::initializer_list<std::size_t> shap
 }
 
 template <class Array>
-std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physics, Array trigger::Physics::*member) {
+std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physics,
+                               Array trigger::Physics::* member) {
   std::vector<std::uint64_t> total((physics.front()->*member).size());
   for (const auto* p : physics)
     for (std::size_t i = 0; i < total.size(); ++i) total[i] += (p->*member)[i];
@@ -175,7 +185,8 @@ nb::dict monitor(const std::vector<const trigger::Physics*>& physics) {
       event["frame"] = e.frame;
       event["time_lsb"] = e.time;
       event["primitive"] = e.primitive;
-      event["pm"] = column(std::vector<std::uint16_t>(e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
+      event["pm"] = column(std::vector<std::uint16_t>(
+          e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
       std::vector<float> rings;
       for (unsigned i = 0; i < e.rings.count; ++i) {
         const auto& r = e.rings.ring[i];
@@ -201,7 +212,8 @@ nb::dict histograms(const trigger::Book& book) {
         edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) * 1e-3);
         counts.push_back(n);
       }
-    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] = nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
+    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] =
+        nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
   }
   return out;
 }
@@ -262,8 +274,7 @@ struct PyReplay {
           r.mtp = get<std::string>(o, "mtp", "");
           r.rings = get<bool>(o, "rings", false);
           r.port = static_cast<std::uint16_t>(get<unsigned>(o, "port", wire::mgp::default_port));
-          nb::dict without_sockets(o);
-          r.clop = clop_options(without_sockets);
+          r.clop = clop_options(o);
           r.detect_merged = get<bool>(o, "detect_merged", false);
           r.clop.listen.clear();
           r.clop.destinations.clear();
@@ -322,12 +333,14 @@ struct PyReplay {
 }  // namespace
 
 void bind_trigger(nb::module_& m) {
-  nb::class_<PyTrigger>(m, "Trigger", "The trigger processor; options as a flat dictionary (docs/configuration.md).")
+  nb::class_<PyTrigger>(m, "Trigger",
+                        "The trigger processor; options as a flat dictionary (docs/configuration.md).")
       .def(nb::init<nb::dict>())
       .def("start", [](PyTrigger& t) { t.core.start(); })
       .def("request_stop", [](PyTrigger& t) { t.core.request_stop(); })
-      .def("join", [](PyTrigger& t, double timeout_s) { return t.core.join(timeout_s); }, nb::call_guard<nb::gil_scoped_release>(),
-           nb::arg("timeout_s"))
+      .def(
+          "join", [](PyTrigger& t, double timeout_s) { return t.core.join(timeout_s); },
+          nb::call_guard<nb::gil_scoped_release>(), nb::arg("timeout_s"))
       .def("snapshot", &PyTrigger::snapshot)
       .def("result", &PyTrigger::snapshot)
       .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics()); })
@@ -337,9 +350,11 @@ void bind_trigger(nb::module_& m) {
         for (const auto& e : t.core.listening()) out.push_back(card::to_string(e));
         return out;
       });
-  nb::class_<PyReplay>(m, "Replay", "Recorded traffic through the trigger; options as for Trigger, and pcap, mtp, rings.")
+  nb::class_<PyReplay>(m, "Replay",
+                       "Recorded traffic through the trigger; options as for Trigger, and pcap, mtp, rings.")
       .def(nb::init<nb::dict>())
-      .def("run", [](PyReplay& r) { r.core.run(); }, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "run", [](PyReplay& r) { r.core.run(); }, nb::call_guard<nb::gil_scoped_release>())
       .def("request_stop", [](PyReplay& r) { r.core.request_stop(); })
       .def("snapshot", &PyReplay::snapshot)
       .def("result", &PyReplay::snapshot)

@@ -33,7 +33,7 @@ class Pacer {
   }
 
  private:
-  static constexpr Nanoseconds nap_ns = 20'000;  // less than this is not worth a trip to the scheduler
+  static constexpr Nanoseconds nap_ns = 20'000;        // less than this is not worth a trip to the scheduler
   static constexpr Nanoseconds slice_ns = 20'000'000;  // how long a request to stop may wait
   bool spin_;
 };

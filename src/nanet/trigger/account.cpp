@@ -23,7 +23,8 @@ void Book::add(const Trace& trace, bool late) noexcept {
     primitives_out += trace.primitives;
 }
 
-void Book::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed, Nanoseconds sent) noexcept {
+void Book::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
+                  Nanoseconds sent) noexcept {
   if (outcome != card::Outcome::answered) {
     if (first) at(Stage::total).add(sent - first);
     before_.n = ~std::uint64_t{0};
@@ -32,10 +33,12 @@ void Book::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nan
   const Trace& t = traces_[n];
   if (t.n != n) return;  // posted by an application of its own
   add(t, false);
-  if (before_.n + 1 == n && before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
+  if (before_.n + 1 == n &&
+      before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
     for (unsigned i = 0; i < t.lows; ++i)
       for (unsigned j = before_.highs; j-- > 0;)  // the earliest event, as in merging
-        if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ && !(t.low[i].boards & before_.high[j].boards)) {
+        if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ &&
+            !(t.low[i].boards & before_.high[j].boards)) {
           before_.high[j].boards |= t.low[i].boards;
           ++split_at_frame_edge;
           break;
@@ -63,7 +66,8 @@ bool Book::check() noexcept {
   for (const auto& c : card_.bad) accounted += c;
   for (std::size_t i = 0; i < lost_packets; ++i) accounted += card_.lost[i];
   const bool packets = card_.packets_in == accounted;
-  const bool frames = card_.frames_out == card_.frames_answered + card_.frames_late && card_.frames_out <= card_.frames_in;
+  const bool frames =
+      card_.frames_out == card_.frames_answered + card_.frames_late && card_.frames_out <= card_.frames_in;
   const bool events = events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames;
   if (packets && frames && events) return true;
   ++violations;
@@ -110,7 +114,8 @@ bool Account::closes() const noexcept {
   const std::uint64_t unused = std::accumulate(lost.begin(), lost.begin() + lost_packets, std::uint64_t{0});
   return packets_in == packets_used + burst_markers + refused + unused && frames_in == frames_out &&
          frames_out == frames_answered + frames_late &&
-         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames && account_violations == 0;
+         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames &&
+         account_violations == 0;
 }
 
 }  // namespace nanet::trigger

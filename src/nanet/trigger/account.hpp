@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account: every packet, frame and event that enters is found again on the way out (docs/formats.md, The account).
+// The account: every packet, frame and event that enters is found again on the way out (docs/formats.md, The
+// account).
 #pragma once
 
 #include <array>
@@ -15,20 +16,22 @@ namespace nanet::trigger {
 
 enum class Stage : std::uint8_t { gather, queue, build, reconstruct, post, send, total };
 inline constexpr std::size_t stage_count = 7;
-inline constexpr std::array<std::string_view, stage_count> stage_names = {"gather", "queue", "build", "reconstruct",
-                                                                          "post",   "send",  "total"};
+inline constexpr std::array<std::string_view, stage_count> stage_names = {
+    "gather", "queue", "build", "reconstruct", "post", "send", "total"};
 
-// Follows the card in its own thread: adds up the traces of the numbers it passes, fills the latency histograms, and checks
-// the identities while it runs.
+// Follows the card in its own thread: adds up the traces of the numbers it passes, fills the latency
+// histograms, and checks the identities while it runs.
 class Book final : public card::Observer {
  public:
-  Book(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb) : card_(card), traces_(traces), window_(window_lsb) {}
+  Book(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb)
+      : card_(card), traces_(traces), window_(window_lsb) {}
 
-  card::Counter events_built, primitives_out, below_min_hits, mtp_overflow, in_late_frames, rings, duplicate_hits,
-      split_at_frame_edge;
+  card::Counter events_built, primitives_out, below_min_hits, mtp_overflow, in_late_frames, rings,
+      duplicate_hits, split_at_frame_edge;
   card::Counter checks, violations;  // of the identities, while running
 
-  void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed, Nanoseconds sent) noexcept override;
+  void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
+              Nanoseconds sent) noexcept override;
   void reaped(std::uint64_t n) noexcept override;
   // Between two rounds of the card, when every packet is in exactly one place.
   bool check() noexcept;
@@ -61,7 +64,8 @@ struct Account {
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp{};
 
   static Account of(const card::Counters& card, const Book& book);
-  // The identities at the end of docs/formats.md. While running, frames that are still owed keep the second one open.
+  // The identities at the end of docs/formats.md. While running, frames that are still owed keep the second
+  // one open.
   bool closes() const noexcept;
 };
 

@@ -37,8 +37,9 @@ inline std::int32_t sum_lanes(__m256i v) {
 }
 #endif
 
-// The hits of one fragment, written to `pm`; their time differences, in units of 4 LSB, are added up. Reads and writes whole
-// vectors: up to 15 words beyond the last hit. False when the PM IDs do not ascend strictly or leave the lattice.
+// The hits of one fragment, written to `pm`; their time differences, in units of 4 LSB, are added up. Reads
+// and writes whole vectors: up to 15 words beyond the last hit. False when the PM IDs do not ascend strictly
+// or leave the lattice.
 struct HitUnpacker {
 #ifdef __AVX2__
   __m256i differences = _mm256_setzero_si256();
@@ -47,7 +48,8 @@ struct HitUnpacker {
   void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
     sixteen(hits, std::min<std::uint32_t>(n, 16), pm);
     if (n > 16) {
-      seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
+      seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >=
+              mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
       sixteen(hits + 32, n - 16, pm + 16);
     }
   }
@@ -57,9 +59,11 @@ struct HitUnpacker {
     const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm), ids);
     differences = _mm256_add_epi32(
-        differences, _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
-    // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would stall. The
-    // last hit has no neighbour: its lane is left out, as first_lanes(n - 1) would, n = 0 included.
+        differences,
+        _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
+    // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would
+    // stall. The last hit has no neighbour: its lane is left out, as first_lanes(n - 1) would, n = 0
+    // included.
     const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
     const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
@@ -88,9 +92,11 @@ struct HitUnpacker {
 
 }  // namespace
 
-FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb) : window_(window_lsb) {
+FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb)
+    : window_(window_lsb) {
   // An event takes at least 8 B on the wire, a hit 2 B.
-  const std::size_t fragments = std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65534) + 1;
+  const std::size_t fragments =
+      std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65534) + 1;
   fragments_.resize(fragments);
   members_.resize(fragments);
   for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
@@ -116,12 +122,12 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     payload[payloads] = {mgp::load<std::uint32_t>(segment.at + at + 8), static_cast<std::uint32_t>(at)};
     if (payloads && payload[payloads].sequence < payload[payloads - 1].sequence) in_order = false;
     ++payloads;
-    at += (length + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
+    at += (length + contract::payload_alignment - 1) / contract::payload_alignment *
+          contract::payload_alignment;
   }
   if (!in_order)
-    std::stable_sort(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payloads), [](const Payload& a, const Payload& b) {
-      return a.sequence < b.sequence;
-    });
+    std::stable_sort(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payloads),
+                     [](const Payload& a, const Payload& b) { return a.sequence < b.sequence; });
 
   std::uint32_t count = begin_[board];
   const auto limit = static_cast<std::uint32_t>(fragments_.size()) - 1;  // the last one stands for "none"
@@ -144,17 +150,19 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     }
   }
   if (!by_time) {
-    std::stable_sort(fragments + begin_[board], fragments + count, [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
+    std::stable_sort(fragments + begin_[board], fragments + count,
+                     [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
     for (std::uint32_t i = begin_[board]; i < count; ++i) times[i] = fragments[i].time;
   }
   begin_[board + 1] = count;
   times[count] = end_of_list;
 }
 
-// A fragment joins the earliest event within the window that has none of its board; if there is none it opens one. Taken
-// event by event: the earliest fragment left opens an event, and of every board the next fragment, if it lies in the window,
-// is the first that this event can have and has no earlier event to go to. So no search and no branch that could go wrong,
-// whatever the boards send. Ends of lists are times beyond any window.
+// A fragment joins the earliest event within the window that has none of its board; if there is none it opens
+// one. Taken event by event: the earliest fragment left opens an event, and of every board the next fragment,
+// if it lies in the window, is the first that this event can have and has no earlier event to go to. So no
+// search and no branch that could go wrong, whatever the boards send. Ends of lists are times beyond any
+// window.
 template <unsigned boards>
 void FrameBuilder::join() noexcept {
   const std::uint32_t* const times = times_.data();
@@ -198,9 +206,9 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::u
   time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
 }
 
-// Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so that nothing is to
-// be sorted or dropped; where memory holds something else, the careful way. A board that is missing gives the empty fragment, so
-// that every event takes the same steps.
+// Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so
+// that nothing is to be sorted or dropped; where memory holds something else, the careful way. A board that
+// is missing gives the empty fragment, so that every event takes the same steps.
 template <unsigned boards>
 inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
   const Fragment* const fragments = fragments_.data();
@@ -255,7 +263,8 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
         ++built_.duplicate_hits;
         continue;
       }
-      if (pm >= pm_count || kept == max_event_hits) continue;  // the card refuses such packets; memory may hold anything
+      if (pm >= pm_count || kept == max_event_hits)
+        continue;  // the card refuses such packets; memory may hold anything
       in_event[pm] = true;
       pm_[at + kept++] = pm;
       sum += f.time + mgp::hit_lsb(word);
@@ -268,7 +277,8 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
 
 void FrameBuilder::sort_by_time() noexcept {
   if (built_.events > 512) {  // far beyond any real frame: nothing a board sends may cost a square
-    for (std::uint32_t i = 0; i < built_.events; ++i) keys_[i] = static_cast<std::uint32_t>(time_[i]) << 16 | i;
+    for (std::uint32_t i = 0; i < built_.events; ++i)
+      keys_[i] = static_cast<std::uint32_t>(time_[i]) << 16 | i;
     std::sort(keys_.begin(), keys_.begin() + built_.events);
     for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
     return;

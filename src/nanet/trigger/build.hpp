@@ -16,18 +16,20 @@ namespace nanet::trigger {
 
 inline constexpr std::int32_t default_window_lsb = 41;  // 4 ns
 
-// The events of one frame, in order of opening; valid until the next build. Times are within the frame, in LSB.
+// The events of one frame, in order of opening; valid until the next build. Times are within the frame, in
+// LSB.
 struct BuiltFrame {
   std::uint32_t events = 0;
   std::uint32_t fragments = 0;
-  std::uint32_t duplicate_hits = 0;  // the same PM twice in a fragment: the first is kept
-  const std::uint16_t* time = nullptr;       // mean of the hits' times
-  const std::uint16_t* opened = nullptr;     // time of the first fragment
-  const std::uint8_t* boards = nullptr;      // mask of the boards that gave a fragment
-  const std::uint8_t* truncated = nullptr;   // 1: a fragment was truncated by its board
-  const std::uint16_t* order = nullptr;      // indices in order of time, ties in order of opening
-  const std::uint32_t* first = nullptr;      // events + 1: hits of event i are pm[first[i]] .. pm[first[i + 1] - 1]
-  const PmId* pm = nullptr;                  // ascending and distinct within an event
+  std::uint32_t duplicate_hits = 0;         // the same PM twice in a fragment: the first is kept
+  const std::uint16_t* time = nullptr;      // mean of the hits' times
+  const std::uint16_t* opened = nullptr;    // time of the first fragment
+  const std::uint8_t* boards = nullptr;     // mask of the boards that gave a fragment
+  const std::uint8_t* truncated = nullptr;  // 1: a fragment was truncated by its board
+  const std::uint16_t* order = nullptr;     // indices in order of time, ties in order of opening
+  const std::uint32_t* first =
+      nullptr;               // events + 1: hits of event i are pm[first[i]] .. pm[first[i + 1] - 1]
+  const PmId* pm = nullptr;  // ascending and distinct within an event
 
   rich::EventBatch batch() const { return {events, first, pm}; }
 };
@@ -40,12 +42,12 @@ struct Segment {
 
 class FrameBuilder {
  public:
-  // segment_bytes: the largest segment that will be given, which bounds every table; window in LSB. Readable memory must
-  // extend contract::tail_bytes beyond each segment.
+  // segment_bytes: the largest segment that will be given, which bounds every table; window in LSB. Readable
+  // memory must extend contract::tail_bytes beyond each segment.
   FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
 
-  // segments[b]: board b (merged stream: [0], where every fragment is an event of its own board). Safe on any bytes;
-  // allocates nothing.
+  // segments[b]: board b (merged stream: [0], where every fragment is an event of its own board). Safe on any
+  // bytes; allocates nothing.
   const BuiltFrame& build(std::span<const Segment> segments) noexcept;
 
  private:
@@ -68,10 +70,10 @@ class FrameBuilder {
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;
-  std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
+  std::vector<Fragment> fragments_;                    // the last one is empty and stands for "none"
   std::array<std::uint32_t, max_boards + 1> begin_{};  // fragments of board b: begin_[b] .. begin_[b + 1] - 1
   unsigned boards_ = 0;
-  std::vector<std::uint32_t> times_;  // of the fragments, a list for each board
+  std::vector<std::uint32_t> times_;                            // of the fragments, a list for each board
   std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board
   std::vector<std::uint16_t> time_, opened_, order_;
   std::vector<std::uint8_t> mask_, truncated_;

@@ -37,7 +37,8 @@ NANET_HD inline std::uint16_t radius_code(float r) {
 }
 
 // incomplete: a fragment was truncated or the frame is incomplete.
-NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete, const DecisionOptions& o) {
+NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,
+                                     const DecisionOptions& o) {
   namespace bit = primitive_bit;
   std::uint32_t id = bit::valid;
   if (hits >= o.multiplicity) id |= bit::multiplicity;

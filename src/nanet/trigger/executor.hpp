@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor consumes the event queues of a CLOP: it builds, reconstructs, posts answers and returns buffers. CPU executors are
-// here; a GPU's stands behind the same interface. It sees nothing but contract memory and its own trace table.
+// An executor consumes the event queues of a CLOP: it builds, reconstructs, posts answers and returns
+// buffers. CPU executors are here; a GPU's stands behind the same interface. It sees nothing but contract
+// memory and its own trace table.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace nanet::trigger {
 
 struct ExecutorOptions {
   ProcessOptions process;
-  unsigned threads = 1;   // 1: run to completion in the card's thread; more: that many workers beside it
-  std::vector<int> pin;   // cores of the workers, in turn; empty: not pinned
-  bool busy = false;      // workers never sleep
+  unsigned threads = 1;  // 1: run to completion in the card's thread; more: that many workers beside it
+  std::vector<int> pin;  // cores of the workers, in turn; empty: not pinned
+  bool busy = false;     // workers never sleep
   RingSink* sink = nullptr;
 };
 

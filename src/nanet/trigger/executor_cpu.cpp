@@ -26,7 +26,8 @@ inline void pause() noexcept {
 }
 
 // What both executors do with a receive event: answer first, then give the buffer back.
-void answer(FrameProcessor& process, const View& view, const Event& event, std::uint64_t n, TraceTable& traces) noexcept {
+void answer(FrameProcessor& process, const View& view, const Event& event, std::uint64_t n,
+            TraceTable& traces) noexcept {
   Trace& trace = traces[n];
   const std::uint32_t bytes = process(view, event, n, trace);
   trace.posted = card::monotonic_now();
@@ -36,7 +37,8 @@ void answer(FrameProcessor& process, const View& view, const Event& event, std::
 
 class InlineExecutor final : public Executor {
  public:
-  InlineExecutor(const ExecutorOptions& options, std::vector<View> views, const rich::Reconstructor& algorithm, TraceTable& traces)
+  InlineExecutor(const ExecutorOptions& options, std::vector<View> views,
+                 const rich::Reconstructor& algorithm, TraceTable& traces)
       : traces_(traces), process_(views[0].shape, algorithm.clone(), options.process) {
     process_.sink(options.sink);
     for (auto& view : views) queues_.push_back({view, 0, 0});
@@ -55,7 +57,8 @@ class InlineExecutor final : public Executor {
           break;
         }
         q.near = contract::widen(event.n, q.near);
-        if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) answer(process_, q.view, event, q.near, traces_);
+        if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
+          answer(process_, q.view, event, q.near, traces_);
         contract::release(*q.view.finished, ++q.next);
         any = true;
       }
@@ -77,15 +80,17 @@ class InlineExecutor final : public Executor {
   std::atomic<bool> overrun_{false};
 };
 
-// Workers claim entries of their device's queue by a shared counter, as thread blocks do on a GPU; buffers are answered and
-// returned in any order, the card sends by n.
+// Workers claim entries of their device's queue by a shared counter, as thread blocks do on a GPU; buffers
+// are answered and returned in any order, the card sends by n.
 class WorkerExecutor final : public Executor {
  public:
-  WorkerExecutor(const ExecutorOptions& options, std::vector<View> views, const rich::Reconstructor& algorithm, TraceTable& traces)
+  WorkerExecutor(const ExecutorOptions& options, std::vector<View> views,
+                 const rich::Reconstructor& algorithm, TraceTable& traces)
       : options_(options), traces_(traces) {
     for (auto& view : views) queues_.push_back(std::make_unique<Queue>(view));
     for (unsigned t = 0; t < std::max<std::size_t>(options.threads, queues_.size()); ++t) {
-      workers_.push_back(std::make_unique<FrameProcessor>(views[0].shape, algorithm.clone(), options.process));
+      workers_.push_back(
+          std::make_unique<FrameProcessor>(views[0].shape, algorithm.clone(), options.process));
       workers_.back()->sink(options.sink);
     }
   }
@@ -93,7 +98,8 @@ class WorkerExecutor final : public Executor {
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {
     ending_ = false;
-    for (auto& q : queues_) q->claimed = contract::acquire(*q->view.finished);  // what a stop left claimed and not there
+    for (auto& q : queues_)
+      q->claimed = contract::acquire(*q->view.finished);  // what a stop left claimed and not there
     for (unsigned t = 0; t < workers_.size(); ++t)
       threads_.emplace_back([this, t] {
         if (!options_.pin.empty()) card::pin_this_thread(options_.pin[t % options_.pin.size()]);
@@ -133,14 +139,18 @@ class WorkerExecutor final : public Executor {
           overrun_ = true;
           return;
         }
-        if (ending_.load(std::memory_order_acquire) && contract::poll_event(q.view, k, event) == contract::Poll::nothing) return;
+        if (ending_.load(std::memory_order_acquire) &&
+            contract::poll_event(q.view, k, event) == contract::Poll::nothing)
+          return;
         pause();
         if (!options_.busy && ++spins > 4000) std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
-      // Entries within reach of each other span far less than 2^31 numbers, so any recent one widens them all.
+      // Entries within reach of each other span far less than 2^31 numbers, so any recent one widens them
+      // all.
       const std::uint64_t n = contract::widen(event.n, q.near.load(std::memory_order_relaxed));
       q.near.store(n, std::memory_order_relaxed);
-      if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) answer(process, q.view, event, n, traces_);
+      if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
+        answer(process, q.view, event, n, traces_);
       finish(q, k);
     }
   }
@@ -149,7 +159,8 @@ class WorkerExecutor final : public Executor {
     q.done[k & (entries - 1)].store(static_cast<std::uint32_t>(k / entries) + 1, std::memory_order_seq_cst);
     std::atomic_ref<std::uint64_t> finished(*q.view.finished);
     for (std::uint64_t f = finished.load(std::memory_order_seq_cst);
-         q.done[f & (entries - 1)].load(std::memory_order_seq_cst) == static_cast<std::uint32_t>(f / entries) + 1;)
+         q.done[f & (entries - 1)].load(std::memory_order_seq_cst) ==
+         static_cast<std::uint32_t>(f / entries) + 1;)
       if (finished.compare_exchange_weak(f, f + 1, std::memory_order_seq_cst)) ++f;
   }
 
@@ -163,9 +174,10 @@ class WorkerExecutor final : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<View> views, const rich::Reconstructor& algorithm,
-                                            TraceTable& traces) {
-  if (options.threads <= 1) return std::make_unique<InlineExecutor>(options, std::move(views), algorithm, traces);
+std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<View> views,
+                                            const rich::Reconstructor& algorithm, TraceTable& traces) {
+  if (options.threads <= 1)
+    return std::make_unique<InlineExecutor>(options, std::move(views), algorithm, traces);
   return std::make_unique<WorkerExecutor>(options, std::move(views), algorithm, traces);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-linear latency histogram: every value to three significant digits, constant memory, one writer and any number of
-// readers that may look while it is written.
+// Log-linear latency histogram: every value to three significant digits, constant memory, one writer and any
+// number of readers that may look while it is written.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ namespace nanet::trigger {
 
 class Histogram {
  public:
-  // 1024 steps per octave: the relative width of a bin is below 1/1024, so percentiles are exact to three digits.
+  // 1024 steps per octave: the relative width of a bin is below 1/1024, so percentiles are exact to three
+  // digits.
   static constexpr unsigned bits = 10;
   static constexpr unsigned octaves = 32;  // up to 2^42 ns, over an hour; larger values land in the last bin
   static constexpr std::size_t bins = (std::size_t{1} << (bits + 1)) + (octaves << bits);
@@ -32,7 +33,8 @@ class Histogram {
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   Nanoseconds max() const noexcept { return static_cast<Nanoseconds>(max_.load(std::memory_order_relaxed)); }
 
-  // The smallest bin edge that at least a share p (0 - 1) of the values does not exceed, in ns; 0 when empty. Never above max().
+  // The smallest bin edge that at least a share p (0 - 1) of the values does not exceed, in ns; 0 when empty.
+  // Never above max().
   double percentile(double p) const noexcept {
     const std::uint64_t n = count();
     if (n == 0) return 0;
@@ -78,7 +80,8 @@ class Histogram {
 
  private:
   static void bump(std::atomic<std::uint64_t>& a, std::uint64_t n) noexcept {
-    a.store(a.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);  // single writer: no locked instruction
+    a.store(a.load(std::memory_order_relaxed) + n,
+            std::memory_order_relaxed);  // single writer: no locked instruction
   }
   std::unique_ptr<std::atomic<std::uint64_t>[]> bin_;
   std::atomic<std::uint64_t> count_{0}, max_{0};

@@ -31,7 +31,8 @@ TEST(Histogram, PercentilesAgreeWithSortedValuesToThreeDigits) {
   }
   std::sort(values.begin(), values.end());
   for (double p : {0.01, 0.5, 0.9, 0.99, 0.999, 0.9999}) {
-    const double exact = values[static_cast<std::size_t>(std::ceil(p * static_cast<double>(values.size()))) - 1];
+    const double exact =
+        values[static_cast<std::size_t>(std::ceil(p * static_cast<double>(values.size()))) - 1];
     EXPECT_NEAR(h.percentile(p), exact, exact * 1e-3 + 1) << p;
   }
   EXPECT_EQ(static_cast<double>(h.max()), values.back());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shifter looks at: counts of rings over all events, and of hits, radii, centres and PM occupancy over a sample of
-// frames; and a small ring of sampled events. One writer each, any reader, no locks.
+// What a shifter looks at: counts of rings over all events, and of hits, radii, centres and PM occupancy over
+// a sample of frames; and a small ring of sampled events. One writer each, any reader, no locks.
 #pragma once
 
 #include <array>
@@ -30,7 +30,8 @@ struct SampledEvent {
 class Physics {
  public:
   using Counter = card::Counter;
-  static constexpr Frame sample_every = 8;  // frames; counted over a sample, events are not slowed down for a plot
+  static constexpr Frame sample_every =
+      8;  // frames; counted over a sample, events are not slowed down for a plot
   static constexpr unsigned centre_bins = 64;
   static constexpr float centre_low_x = -552, centre_low_y = -400, centre_width = 12.5f;  // mm
 

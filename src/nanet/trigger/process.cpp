@@ -14,7 +14,8 @@ namespace {
 namespace mgp = wire::mgp;
 namespace mtp = wire::mtp;
 
-// Writes the words of an MTP packet one primitive after the other; a timestamp word wherever the frame changes.
+// Writes the words of an MTP packet one primitive after the other; a timestamp word wherever the frame
+// changes.
 class PacketWords {
  public:
   PacketWords(std::byte* out, std::size_t limit) : out_(out), limit_(limit) {}
@@ -56,7 +57,8 @@ std::size_t largest_segment(const contract::Shape& shape) {
 FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<rich::Reconstructor> algorithm,
                                const ProcessOptions& options)
     : options_(options),
-      builder_(largest_segment(shape), shape.gather == contract::Gather::frame ? shape.boards : 1, options.window_lsb),
+      builder_(largest_segment(shape), shape.gather == contract::Gather::frame ? shape.boards : 1,
+               options.window_lsb),
       algorithm_(std::move(algorithm)),
       physics_(std::make_unique<Physics>()) {
   const std::size_t boards = shape.gather == contract::Gather::frame ? shape.boards : 1;
@@ -66,29 +68,34 @@ FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<ric
   rows_.resize(events);
 }
 
-std::uint32_t FrameProcessor::operator()(const contract::View& view, const contract::Event& event, std::uint64_t n,
-                                         Trace& trace) noexcept {
+std::uint32_t FrameProcessor::operator()(const contract::View& view, const contract::Event& event,
+                                         std::uint64_t n, Trace& trace) noexcept {
   trace.n = n;
   trace.frame = event.frame;
   trace.seen = card::monotonic_now();
-  trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings = trace.duplicate_hits = 0;
+  trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings =
+      trace.duplicate_hits = 0;
   trace.lows = trace.highs = 0;
-  return view.shape.gather == contract::Gather::frame ? frame(view, event, n, trace) : packets(view, event, n, trace);
+  return view.shape.gather == contract::Gather::frame ? frame(view, event, n, trace)
+                                                      : packets(view, event, n, trace);
 }
 
-std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::Event& event, std::uint64_t n, Trace& trace) noexcept {
+std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                                    Trace& trace) noexcept {
   // The header is memory that anything may have written: its lengths are held against the segment.
   contract::FrameHeader header;
   std::memcpy(&header, view.buffer(event.buffer), sizeof header);
   std::array<Segment, max_boards> segments;
   for (unsigned b = 0; b < view.shape.boards; ++b)
-    segments[b] = {view.segment(event.buffer, b), std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
+    segments[b] = {view.segment(event.buffer, b),
+                   std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
   const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards});
   trace.built = card::monotonic_now();
   (*algorithm_)(built.batch(), rings_.data());
   trace.reconstructed = card::monotonic_now();
 
-  const bool incomplete = !(event.flags & contract::event_flag::complete) || (event.flags & contract::event_flag::truncated);
+  const bool incomplete =
+      !(event.flags & contract::event_flag::complete) || (event.flags & contract::event_flag::truncated);
   PacketWords words(view.send_buffer(event.buffer), contract::send_buffer_bytes);
   for (std::uint32_t i = 0; i < built.events; ++i) {
     const std::uint32_t e = built.order[i];
@@ -123,13 +130,15 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
 }
 
 // Gather mode packets: each payload stands alone; its fragments are merged among themselves only.
-std::uint32_t FrameProcessor::packets(const contract::View& view, const contract::Event& event, std::uint64_t n, Trace& trace) noexcept {
+std::uint32_t FrameProcessor::packets(const contract::View& view, const contract::Event& event,
+                                      std::uint64_t n, Trace& trace) noexcept {
   PacketWords words(view.send_buffer(event.buffer), contract::send_buffer_bytes);
   Nanoseconds build = 0, reconstruct = 0, mark = trace.seen;
   for (std::uint32_t p = 0; p < view.shape.packets; ++p) {
     const std::byte* at = view.buffer(event.buffer) + std::size_t{p} * view.shape.slot_bytes;
     const mgp::Header header = mgp::decode_header(at);
-    if (header.length < mgp::header_bytes || header.length > view.shape.slot_bytes) break;  // the rest of the buffer is empty
+    if (header.length < mgp::header_bytes || header.length > view.shape.slot_bytes)
+      break;  // the rest of the buffer is empty
     const Segment segment{at, header.length};
     const BuiltFrame& built = builder_.build({&segment, 1});
     Nanoseconds now = card::monotonic_now();
@@ -166,7 +175,8 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
 
 void FrameProcessor::count_rings(const BuiltFrame& built, Trace& trace) noexcept {
   std::array<std::uint32_t, rich::max_rings + 1> count{};
-  for (std::uint32_t e = 0; e < built.events; ++e) ++count[std::min<unsigned>(rings_[e].count, rich::max_rings)];
+  for (std::uint32_t e = 0; e < built.events; ++e)
+    ++count[std::min<unsigned>(rings_[e].count, rich::max_rings)];
   for (unsigned r = 0; r <= rich::max_rings; ++r) {
     if (count[r]) physics_->rings_per_event[r] += count[r];
     trace.rings += r * count[r];
@@ -184,7 +194,8 @@ void FrameProcessor::note_edges(const BuiltFrame& built, Trace& trace) const noe
   }
 }
 
-void FrameProcessor::sample(const BuiltFrame& built, Frame frame, std::uint64_t n, const std::uint16_t* primitives) noexcept {
+void FrameProcessor::sample(const BuiltFrame& built, Frame frame, std::uint64_t n,
+                            const std::uint16_t* primitives) noexcept {
   for (std::uint32_t e = 0; e < built.events; ++e) physics_->count(built.batch().view(e), rings_[e]);
   if (built.events == 0) return;
   const std::uint32_t e = kept_++ % built.events;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One frame through build, reconstruct and decide: from a CLOP buffer to the bytes of its MTP packet. What every CPU executor
-// runs for each receive event; one per thread.
+// One frame through build, reconstruct and decide: from a CLOP buffer to the bytes of its MTP packet. What
+// every CPU executor runs for each receive event; one per thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct ProcessOptions {
   std::uint8_t source = rich_source;
 };
 
-// Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the packet path:
-// replay only.
+// Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the
+// packet path: replay only.
 class RingSink {
  public:
   virtual ~RingSink() = default;
   struct Row {
-    Lsb time;  // since SOB
+    Lsb time;                       // since SOB
     std::uint16_t hits, primitive;  // primitive 0: none
     const rich::Rings* rings;
   };
@@ -37,19 +37,24 @@ class RingSink {
 
 class FrameProcessor {
  public:
-  FrameProcessor(const contract::Shape& shape, std::unique_ptr<rich::Reconstructor> algorithm, const ProcessOptions& options);
+  FrameProcessor(const contract::Shape& shape, std::unique_ptr<rich::Reconstructor> algorithm,
+                 const ProcessOptions& options);
 
-  // Works on the buffer of a receive event, writes the MTP packet into its send buffer and the trace. Returns the packet's
-  // bytes. Safe on any bytes in the buffer; allocates nothing (a sink may).
-  std::uint32_t operator()(const contract::View& view, const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
+  // Works on the buffer of a receive event, writes the MTP packet into its send buffer and the trace. Returns
+  // the packet's bytes. Safe on any bytes in the buffer; allocates nothing (a sink may).
+  std::uint32_t operator()(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                           Trace& trace) noexcept;
 
   void sink(RingSink* sink) noexcept { sink_ = sink; }
   const Physics& physics() const noexcept { return *physics_; }
 
  private:
-  std::uint32_t frame(const contract::View& view, const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
-  std::uint32_t packets(const contract::View& view, const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
-  void sample(const BuiltFrame& built, Frame frame, std::uint64_t n, const std::uint16_t* primitives) noexcept;
+  std::uint32_t frame(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                      Trace& trace) noexcept;
+  std::uint32_t packets(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                        Trace& trace) noexcept;
+  void sample(const BuiltFrame& built, Frame frame, std::uint64_t n,
+              const std::uint16_t* primitives) noexcept;
   void count_rings(const BuiltFrame& built, Trace& trace) noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;
 

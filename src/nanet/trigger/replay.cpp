@@ -20,7 +20,8 @@ class Replay::Rows final : public RingSink {
   void frame(std::uint64_t n, const Row* rows, std::uint32_t count) override {
     std::vector<Kept> kept;
     kept.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) kept.push_back({rows[i].time, rows[i].hits, rows[i].primitive, *rows[i].rings});
+    for (std::uint32_t i = 0; i < count; ++i)
+      kept.push_back({rows[i].time, rows[i].hits, rows[i].primitive, *rows[i].rings});
     const std::lock_guard lock(mutex_);
     waiting_.emplace(n, std::move(kept));
   }
@@ -87,7 +88,8 @@ class Replay::Answers final : public card::Transmit {
     if (file_ && !trouble_) {
       try {
         for (const auto& d : batch)
-          file_->write_udp(time, {0x7F000001, wire::mgp::default_port}, {0x7F000001, 58914}, {d.data, d.bytes});
+          file_->write_udp(time, {0x7F000001, wire::mgp::default_port}, {0x7F000001, 58914},
+                           {d.data, d.bytes});
       } catch (...) {
         trouble_ = std::current_exception();
       }
@@ -110,7 +112,8 @@ class Replay::Answers final : public card::Transmit {
 class Replay::Follower final : public card::Observer {
  public:
   Follower(Book& book, Rows* rows) : book_(book), rows_(rows) {}
-  void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds, Nanoseconds, Nanoseconds) noexcept override {
+  void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds, Nanoseconds,
+              Nanoseconds) noexcept override {
     book_.passed(n, outcome, 0, 0, 0);
     if (rows_) rows_->passed(n);
   }
@@ -122,13 +125,14 @@ class Replay::Follower final : public card::Observer {
 };
 
 Replay::Replay(const ReplayOptions& options) : options_(options), reader_(options.pcap) {
-  const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+  const auto algorithm =
+      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
   card::ClopOptions clop = options.clop;
   clop.gather = contract::Gather::frame;
   if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
   clop.deadline = 0;
-  // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no more: what is
-  // written is read again while it is in the cache.
+  // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no
+  // more: what is written is read again while it is in the cache.
   clop.buffers = std::max<std::uint32_t>(clop.buffers, 4096);
   answers_ = std::make_unique<Answers>(options.mtp);
   stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
@@ -160,20 +164,23 @@ bool Replay::looks_merged() noexcept {
   return found > 0 && 2 * found > looked;
 }
 
-Replay::~Replay() { executor_->stop(); }
+Replay::~Replay() {
+  executor_->stop();
+}
 
 void Replay::run() {
   std::unique_ptr<wire::PcapWriter> bad;
   std::exception_ptr trouble;
   if (!options_.keep_bad.empty()) {
     bad = std::make_unique<wire::PcapWriter>(options_.keep_bad);
-    stream_->receiver().on_refused([&](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
-      try {
-        bad->write_udp(stamp, {0x7F000001, options_.port}, {0x7F000001, options_.port}, datagram);
-      } catch (...) {
-        trouble = std::current_exception();
-      }
-    });
+    stream_->receiver().on_refused(
+        [&](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
+          try {
+            bad->write_udp(stamp, {0x7F000001, options_.port}, {0x7F000001, options_.port}, datagram);
+          } catch (...) {
+            trouble = std::current_exception();
+          }
+        });
   }
   const auto no_clock = [this] { return answers_->time; };
   card::Receiver& receiver = stream_->receiver();
@@ -206,7 +213,8 @@ void Replay::run() {
     since = 0;
     work();
     // Workers that fall behind hold the reading up; nothing is dropped for want of a buffer.
-    while (table.end - table.next > table.slots() / 4 && table.status(table.next) == card::FrameTable::Status::closed) {
+    while (table.end - table.next > table.slots() / 4 &&
+           table.status(table.next) == card::FrameTable::Status::closed) {
       work();
       std::this_thread::yield();
     }
@@ -233,9 +241,13 @@ Account Replay::account() const {
 }
 
 double Replay::progress() const noexcept {
-  return reader_.bytes() ? std::min(1.0, static_cast<double>(read_.load(std::memory_order_relaxed)) / static_cast<double>(reader_.bytes())) : 1.0;
+  return reader_.bytes() ? std::min(1.0, static_cast<double>(read_.load(std::memory_order_relaxed)) /
+                                             static_cast<double>(reader_.bytes()))
+                         : 1.0;
 }
 
-RingColumns Replay::take_rings() { return rows_ ? rows_->take() : RingColumns{}; }
+RingColumns Replay::take_rings() {
+  return rows_ ? rows_->take() : RingColumns{};
+}
 
 }  // namespace nanet::trigger

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded traffic through the trigger, as fast as it goes: the same receiver, builder, executors, sender and account as
-// live, without sockets, clocks and deadlines.
+// Recorded traffic through the trigger, as fast as it goes: the same receiver, builder, executors, sender and
+// account as live, without sockets, clocks and deadlines.
 #pragma once
 
 #include <atomic>
@@ -46,12 +46,13 @@ struct RingColumns {
 
 class Replay {
  public:
-  // Opens the files. Throws std::system_error or std::runtime_error naming the file, std::invalid_argument for options.
+  // Opens the files. Throws std::system_error or std::runtime_error naming the file, std::invalid_argument
+  // for options.
   explicit Replay(const ReplayOptions& options);
   ~Replay();
 
-  // Runs to the end of the capture in the calling thread (or until request_stop). Throws std::system_error when the MTP
-  // capture cannot be written.
+  // Runs to the end of the capture in the calling thread (or until request_stop). Throws std::system_error
+  // when the MTP capture cannot be written.
   void run();
   void request_stop() noexcept { stopping_ = true; }
   Account account() const;

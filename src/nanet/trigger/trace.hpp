@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executor leaves behind of each number n for the account and the histograms: written before the descriptor is
-// posted, read by the card's thread after it has seen the descriptor or the returned buffer.
+// What an executor leaves behind of each number n for the account and the histograms: written before the
+// descriptor is posted, read by the card's thread after it has seen the descriptor or the returned buffer.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@ struct Trace {
   std::uint64_t n = ~std::uint64_t{0};
   Frame frame = 0;
   Nanoseconds seen = 0, built = 0, reconstructed = 0, posted = 0;
-  std::uint32_t events = 0, primitives = 0, below_min_hits = 0, mtp_overflow = 0, rings = 0, duplicate_hits = 0;
+  std::uint32_t events = 0, primitives = 0, below_min_hits = 0, mtp_overflow = 0, rings = 0,
+                duplicate_hits = 0;
   // Events so close to an edge of the frame that another frame may hold the rest of their fragments.
   struct Edge {
     std::uint16_t opened;

@@ -30,7 +30,8 @@ void BadPackets::write(const std::string& path, std::uint16_t port) const {
 }
 
 Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card::open_card(options.card)) {
-  const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+  const auto algorithm =
+      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
   clop_ = &card_->register_clop(options.clop);
   card::Stream& stream = card_->stream(*clop_);
   traces_ = std::make_unique<TraceTable>(stream.table().slots());
@@ -45,7 +46,8 @@ Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card:
   if (!options.keep_bad.empty()) {
     bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
     wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
-    stream.receiver().on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) { bad_->add(datagram, stamp); });
+    stream.receiver().on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal,
+                                        Nanoseconds stamp) { bad_->add(datagram, stamp); });
   }
 }
 
@@ -101,7 +103,8 @@ void Trigger::run() noexcept {
   ended_ = card::monotonic_now();
   if (bad_) {
     try {
-      bad_->write(options_.keep_bad, options_.clop.listen.empty() ? wire::mgp::default_port : options_.clop.listen[0].port);
+      bad_->write(options_.keep_bad,
+                  options_.clop.listen.empty() ? wire::mgp::default_port : options_.clop.listen[0].port);
     } catch (const std::exception& error) {
       trouble_ = error.what();
     }
@@ -119,7 +122,9 @@ bool Trigger::join(double timeout_s) {
   return true;
 }
 
-Account Trigger::account() const { return Account::of(clop_->counters(), *book_); }
+Account Trigger::account() const {
+  return Account::of(clop_->counters(), *book_);
+}
 
 double Trigger::elapsed_s() const noexcept {
   const Nanoseconds started = started_, ended = ended_;

@@ -23,9 +23,9 @@ struct TriggerOptions {
   rich::Parameters parameters;
   ProcessOptions process;
   unsigned threads = 1;
-  std::vector<int> pin;  // first core: the card's thread; the rest: workers in turn
-  bool busy = false;     // never block, even when idle
-  std::string keep_bad;  // pcap of the refused packets; empty: none
+  std::vector<int> pin;               // first core: the card's thread; the rest: workers in turn
+  bool busy = false;                  // never block, even when idle
+  std::string keep_bad;               // pcap of the refused packets; empty: none
   std::size_t keep_bad_count = 1000;  // the last so many
 };
 
@@ -49,7 +49,8 @@ class BadPackets {
 
 class Trigger {
  public:
-  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with a sentence that names the remedy.
+  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with a sentence that names
+  // the remedy.
   explicit Trigger(const TriggerOptions& options);
   ~Trigger();
 
