@@ -31,7 +31,9 @@ bool Sender::sound(const contract::View& view, const contract::Descriptor& d) co
 std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
   // Never so far behind that a status would be overwritten: what blocks is answered as late.
-  const std::uint64_t oldest = table_.end > table_.reach() ? table_.end - table_.reach() : 0;
+  // A replay waits instead: nothing is late there, and the receiver takes no jump that would overwrite a status.
+  const bool waits = options_.deadline <= 0;
+  const std::uint64_t oldest = !waits && table_.end > table_.reach() ? table_.end - table_.reach() : 0;
   for (std::uint64_t n = table_.next; n < table_.end && ready < batch_limit; ++n) {
     const Status status = table_.status(n);
     if (status == Status::skipped) {
