@@ -364,7 +364,9 @@ class Burst:
         said = sorted((b.eob for b in self.boards.values() if b.eob is not None), reverse=True)
         if said:
             agreed = [frame for frame in said if said.count(frame) > 1] + said[1:2] + said[:1]
-            if self.first is not None and agreed[0] >= self.next:
+            if self.first is None:
+                self.first = self.next = agreed[0] + 1  # nothing seen, nothing owed
+            elif agreed[0] >= self.next:
                 self.advance(agreed[0])
         self.last = self.next - 1
 
@@ -432,7 +434,7 @@ class Reference:
             self.packet(burst, p)
         self.close_bursts()
         for other in self.open:
-            newest = self.open[-1].base + self.open[-1].next - 1
+            newest = self.bursts[-1].base + self.bursts[-1].next - 1
             other.closed_below = max(other.closed_below, newest - FRAMES_ON + 1 - other.base)
 
     def burst_of(self, p: Packet) -> Burst | None:

@@ -299,6 +299,14 @@ def test_sparse_frames_never_run_out_of_buffers(tmp_path: Path) -> None:
     assert want.count["frames_in"] == 39_001
 
 
+def test_nothing_is_late_after_a_leap_over_most_of_a_burst(tmp_path: Path) -> None:
+    old, new = Sender(0), Sender(0, burst=1)
+    packets = [old.sob()] + [old.packet(0, i, 0, [(i << 16, [(1, 0)], 1, 0)]) for i in range(20)]
+    packets += [new.packet(LAST, 700_000, 0, []) for _ in range(3)]
+    want = check(write_pcap(tmp_path / "a.pcap", packets), ref.Options(boards=(0, 1)), threads=(1, 2))
+    assert want.count["frames_answered"] == 21 and want.count["primitives_out"] == 20
+
+
 @pytest.mark.parametrize("bit", [7, 16, 24, 31])
 def test_a_sequence_number_far_ahead_is_a_jump(bit: int, tmp_path: Path) -> None:
     sender = Sender(0xFF)
