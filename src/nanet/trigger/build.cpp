@@ -18,6 +18,16 @@ namespace mgp = wire::mgp;
 constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond the last event
 constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
+// Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
+constexpr unsigned lists_for(unsigned boards) { return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards; }
+
+// 1 / (2 hits)
+constexpr auto reciprocal = [] {
+  std::array<double, max_event_hits + 1> table{};
+  for (unsigned i = 1; i <= max_event_hits; ++i) table[i] = 0.5 / i;
+  return table;
+}();
+
 #ifdef __AVX2__
 alignas(64) constexpr auto lane_mask = [] {
   std::array<std::uint16_t, 33> mask{};
@@ -94,9 +104,10 @@ struct HitUnpacker {
 
 FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb)
     : window_(window_lsb) {
-  // An event takes at least 8 B on the wire, a hit 2 B.
-  const std::size_t fragments =
-      std::min<std::size_t>(segment_bytes / mgp::event_header_bytes * boards, 65534) + 1;
+  // An event takes at least 8 B on the wire, a hit 2 B. A fragment's number has 16 bits.
+  const unsigned lists = lists_for(boards);
+  capacity_ = static_cast<std::uint32_t>(std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
+  const std::size_t fragments = std::size_t{capacity_} * lists + 1;
   fragments_.resize(fragments);
   members_.resize(fragments);
   for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
@@ -107,38 +118,36 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   pm_.resize(segment_bytes / 2 * boards + vector_room);
 }
 
-void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
-  struct Payload {
-    Sequence sequence;
-    std::uint32_t at;
-  };
-  // More packets than a frame can have, so that no bytes in the segment lead astray.
-  std::array<Payload, 4 * mgp::max_packets_per_frame> payload;
-  std::size_t payloads = 0;
+// The payloads of one board's segment, in order of sequence number.
+void FrameBuilder::list(const Segment& segment) noexcept {
+  payloads_ = 0;
   bool in_order = true;
-  for (std::size_t at = 0; at + mgp::header_bytes <= segment.bytes && payloads < payload.size();) {
+  for (std::size_t at = 0; at + mgp::header_bytes <= segment.bytes && payloads_ < payload_.size();) {
     const auto length = mgp::load<std::uint16_t>(segment.at + at + 4);
     if (length < mgp::header_bytes || at + length > segment.bytes) break;
-    payload[payloads] = {mgp::load<std::uint32_t>(segment.at + at + 8), static_cast<std::uint32_t>(at)};
-    if (payloads && payload[payloads].sequence < payload[payloads - 1].sequence) in_order = false;
-    ++payloads;
-    at += (length + contract::payload_alignment - 1) / contract::payload_alignment *
-          contract::payload_alignment;
+    payload_[payloads_] = {segment.at + at, mgp::load<std::uint32_t>(segment.at + at + 8)};
+    if (payloads_ && payload_[payloads_].sequence < payload_[payloads_ - 1].sequence) in_order = false;
+    ++payloads_;
+    at += (length + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
   }
   if (!in_order)
-    std::stable_sort(payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(payloads),
+    std::stable_sort(payload_.begin(), payload_.begin() + payloads_,
                      [](const Payload& a, const Payload& b) { return a.sequence < b.sequence; });
+}
 
-  std::uint32_t count = begin_[board];
-  const auto limit = static_cast<std::uint32_t>(fragments_.size()) - 1;  // the last one stands for "none"
+// Collects the fragments of one board in order of time.
+void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
+  list(segment);
+  const std::uint32_t first = begin(board), limit = first + capacity_;
+  std::uint32_t count = first;
   Fragment* const fragments = fragments_.data();
   std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
   const std::byte* const base = base_;
   std::uint16_t newest = 0;
   bool by_time = true;
-  for (std::size_t i = 0; i < payloads; ++i) {
-    const std::byte* at = segment.at + payload[i].at;
-    mgp::FragmentReader reader(at, segment.bytes - payload[i].at, mgp::decode_header(at));
+  for (std::uint32_t k = 0; k < payloads_; ++k) {
+    const std::byte* const at = payload_[k].at;
+    mgp::FragmentReader reader(at, static_cast<std::size_t>(segment.at + segment.bytes - at), mgp::decode_header(at));
     mgp::Fragment f;
     while (count < limit && reader.next(f)) {
       const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
@@ -150,12 +159,12 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
     }
   }
   if (!by_time) {
-    std::stable_sort(fragments + begin_[board], fragments + count,
+    std::stable_sort(fragments + first, fragments + count,
                      [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
-    for (std::uint32_t i = begin_[board]; i < count; ++i) times[i] = fragments[i].time;
+    for (std::uint32_t i = first; i < count; ++i) times[i] = fragments[i].time;
   }
-  begin_[board + 1] = count;
   times[count] = end_of_list;
+  built_.fragments += count - first;
 }
 
 // A fragment joins the earliest event within the window that has none of its board; if there is none it opens
@@ -168,7 +177,7 @@ void FrameBuilder::join() noexcept {
   const std::uint32_t* const times = times_.data();
   std::array<std::uint32_t, boards> at, head;
   for (unsigned b = 0; b < boards; ++b) {
-    at[b] = begin_[b] + b;
+    at[b] = begin(b) + b;
     head[b] = times[at[b]];
   }
   const auto window = static_cast<std::uint32_t>(window_);
@@ -195,14 +204,16 @@ void FrameBuilder::join() noexcept {
   built_.events = event;
 }
 
-inline void FrameBuilder::set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept {
+// hits: at most 128.
+inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept {
   if (hits == 0) {
     time_[event] = opened_[event];
     return;
   }
-  // The mean rounded half up, kept inside the frame.
+  // The mean rounded half up, kept inside the frame. By a reciprocal: the numerator is whole and the half added to it keeps the
+  // quotient at least 1/4 hit away from any whole number, so rounding cannot carry it over one.
   const auto twice = static_cast<std::int32_t>(2 * sum + hits);
-  const auto mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+  const auto mean = twice < 0 ? 0 : static_cast<std::int32_t>((twice + 0.5) * reciprocal[hits]);
   time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
 }
 
@@ -240,7 +251,8 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
 }
 
 template <unsigned boards>
-void FrameBuilder::assemble_all() noexcept {
+void FrameBuilder::run() noexcept {
+  join<boards>();
   std::uint32_t at = 0;
   for (std::uint32_t e = 0; e < built_.events; ++e) {
     first_[e] = at;
@@ -271,7 +283,7 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
     }
   }
   std::sort(pm_.begin() + at, pm_.begin() + at + kept);
-  set_time(event, sum, kept);
+  set_time(event, static_cast<std::int32_t>(sum), kept);
   at += kept;
 }
 
@@ -298,22 +310,15 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments) noexcep
   boards_ = static_cast<unsigned>(std::min<std::size_t>(segments.size(), max_boards));
   if (boards_ == 0) return built_;
   base_ = segments[0].at;
-  begin_[0] = 0;
-  for (unsigned b = 0; b < boards_; ++b) collect(b, segments[b]);
-  fragments_.back() = {static_cast<std::uint32_t>(segments[0].at - base_), 0, 0, 0};
-  if (boards_ == 1) {
-    join<1>();
-    assemble_all<1>();
-  } else if (boards_ <= 4) {
-    for (unsigned b = boards_; b < 4; ++b) collect(b, {base_, 0});
-    join<4>();
-    assemble_all<4>();
-  } else {
-    for (unsigned b = boards_; b < max_boards; ++b) collect(b, {base_, 0});
-    join<max_boards>();
-    assemble_all<max_boards>();
-  }
-  built_.fragments = begin_[boards_];
+  const unsigned lists = lists_for(boards_);
+  for (unsigned b = 0; b < lists; ++b) collect(b, b < boards_ ? segments[b] : Segment{base_, 0});
+  fragments_.back() = {0, 0, 0, 0};
+  if (lists == 1)
+    run<1>();
+  else if (lists == 4)
+    run<4>();
+  else
+    run<max_boards>();
   sort_by_time();
   built_.time = time_.data();
   built_.opened = opened_.data();

@@ -57,21 +57,29 @@ class FrameBuilder {
     std::uint8_t stored;
     std::uint8_t truncated;
   };
+  struct Payload {
+    const std::byte* at;
+    Sequence sequence;
+  };
+  std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // of its fragments
+  void list(const Segment& segment) noexcept;
   void collect(unsigned board, const Segment& segment) noexcept;
+  template <unsigned boards>
+  void run() noexcept;
   template <unsigned boards>
   void join() noexcept;
   template <unsigned boards>
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
-  template <unsigned boards>
-  void assemble_all() noexcept;
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
-  void set_time(std::uint32_t event, std::int64_t sum, std::uint32_t hits) noexcept;
+  void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
   void sort_by_time() noexcept;
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;
   std::vector<Fragment> fragments_;                    // the last one is empty and stands for "none"
-  std::array<std::uint32_t, max_boards + 1> begin_{};  // fragments of board b: begin_[b] .. begin_[b + 1] - 1
+  std::array<Payload, 64> payload_;  // more than a board's frame can have, whatever bytes lie in the segment
+  std::uint32_t payloads_ = 0;
+  std::uint32_t capacity_ = 0;  // fragments of one board
   unsigned boards_ = 0;
   std::vector<std::uint32_t> times_;                            // of the fragments, a list for each board
   std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board

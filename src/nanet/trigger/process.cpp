@@ -96,27 +96,45 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
 
   const bool incomplete =
       !(event.flags & contract::event_flag::complete) || (event.flags & contract::event_flag::truncated);
-  PacketWords words(view.send_buffer(event.buffer), contract::send_buffer_bytes);
+  // Everything in local variables: bytes are written meanwhile, and a byte may be a part of anything.
+  const DecisionOptions decision = options_.decision;
+  const rich::Rings* const rings = rings_.data();
+  std::uint16_t* const primitives = primitive_.data();
+  std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
+  for (std::uint32_t e = 0; e < built.events; ++e) {
+    const std::uint32_t hits = built.first[e + 1] - built.first[e];
+    const std::uint16_t id = decide(rings[e], hits, incomplete | (built.truncated[e] != 0), decision);
+    primitives[e] = hits < decision.min_hits ? std::uint16_t{0} : id;
+    ++with_rings[rings[e].count];
+  }
+  std::array<std::uint32_t, mtp::max_primitives> words;
+  std::uint32_t count = 0, below = 0, overflow = 0;
   for (std::uint32_t i = 0; i < built.events; ++i) {
     const std::uint32_t e = built.order[i];
-    const std::uint32_t hits = built.first[e + 1] - built.first[e];
-    std::uint16_t id = 0;
-    if (hits < options_.decision.min_hits) {
-      ++trace.below_min_hits;
+    if (primitives[e] == 0) {
+      ++below;
+    } else if (count == mtp::max_primitives) {
+      ++overflow;
+      primitives[e] = 0;
     } else {
-      id = decide(rings_[e], hits, incomplete || built.truncated[e], options_.decision);
-      if (!words.add(event.frame, built.time[e], id)) {
-        ++trace.mtp_overflow;
-        id = 0;
-      }
+      words[count++] = static_cast<std::uint32_t>(primitives[e]) << 16 | built.time[e];
     }
-    primitive_[e] = id;
+  }
+  std::byte* const out = view.send_buffer(event.buffer);
+  const auto bytes = static_cast<std::uint32_t>(mtp::encode(out, event.frame, nullptr, 0, mtp::sub_id_normal, options_.source));
+  const std::uint32_t length = count ? bytes + 4 + 4 * count : bytes;
+  if (count) {
+    mgp::store<std::uint32_t>(out + 4, count << 16 | length);
+    mgp::store<std::uint32_t>(out + bytes, event.frame & 0xFFFFFF);
+    std::memcpy(out + bytes + 4, words.data(), 4 * count);
   }
   trace.events = built.events;
-  trace.primitives = words.count();
+  trace.primitives = count;
+  trace.below_min_hits = below;
+  trace.mtp_overflow = overflow;
   trace.duplicate_hits = built.duplicate_hits;
   note_edges(built, trace);
-  count_rings(built, trace);
+  count_rings(with_rings, trace);
   if (event.frame % Physics::sample_every == 0) sample(built, event.frame, n, primitive_.data());
   if (sink_) {
     for (std::uint32_t i = 0; i < built.events; ++i) {
@@ -126,7 +144,7 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
     }
     sink_->frame(n, rows_.data(), built.events);
   }
-  return words.finish(event.frame, options_.source);
+  return length;
 }
 
 // Gather mode packets: each payload stands alone; its fragments are merged among themselves only.
@@ -164,7 +182,9 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
     }
     trace.events += built.events;
     trace.duplicate_hits += built.duplicate_hits;
-    count_rings(built, trace);
+    std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
+    for (std::uint32_t e = 0; e < built.events; ++e) ++with_rings[rings_[e].count];
+    count_rings(with_rings, trace);
     if (header.frame % Physics::sample_every == 0) sample(built, header.frame, n, primitive_.data());
   }
   trace.primitives = words.count();
@@ -173,13 +193,10 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
   return words.finish(event.frame, options_.source);
 }
 
-void FrameProcessor::count_rings(const BuiltFrame& built, Trace& trace) noexcept {
-  std::array<std::uint32_t, rich::max_rings + 1> count{};
-  for (std::uint32_t e = 0; e < built.events; ++e)
-    ++count[std::min<unsigned>(rings_[e].count, rich::max_rings)];
+void FrameProcessor::count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept {
   for (unsigned r = 0; r <= rich::max_rings; ++r) {
-    if (count[r]) physics_->rings_per_event[r] += count[r];
-    trace.rings += r * count[r];
+    if (events[r]) physics_->rings_per_event[r] += events[r];
+    trace.rings += r * events[r];
   }
 }
 

@@ -55,7 +55,7 @@ class FrameProcessor {
                         Trace& trace) noexcept;
   void sample(const BuiltFrame& built, Frame frame, std::uint64_t n,
               const std::uint16_t* primitives) noexcept;
-  void count_rings(const BuiltFrame& built, Trace& trace) noexcept;
+  void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;
 
   ProcessOptions options_;

@@ -163,6 +163,7 @@ NANET_HD inline std::uint16_t hit_word(PmId pm, std::int32_t quarter) {
 // that would reach past min(length, size). `at` points at the packet's header, `size` bytes are readable.
 class FragmentReader {
  public:
+  FragmentReader() = default;  // of nothing
   FragmentReader(const std::byte* at, std::size_t size, const Header& header)
       : at_(at + header_bytes),
         end_(at + (header.length < size ? header.length : size)),
@@ -188,10 +189,10 @@ class FragmentReader {
   }
 
  private:
-  const std::byte* at_;
-  const std::byte* end_;
-  unsigned left_;
-  bool fixed_;
+  const std::byte* at_ = nullptr;
+  const std::byte* end_ = nullptr;
+  unsigned left_ = 0;
+  bool fixed_ = false;
 };
 
 // Builds one packet in a caller's buffer. add() refuses what would pass the size or 255 events.
