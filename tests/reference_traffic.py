@@ -209,7 +209,7 @@ def _event_of(
 
 
 def _own_pm(data: bytes) -> int:
-    return 0 if data[1] == 0xFF else 512 * data[1]
+    return 0 if data[1] == 0xFF else 512 * (data[1] & 3)
 
 
 # name → (good packet, random) → a packet that must be refused under that name

@@ -316,7 +316,7 @@ class Board:
             self.restarting = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Burst:
     """A burst that has begun: what came for which frame, and which frames are closed."""
 
@@ -562,8 +562,8 @@ class Reference:
 
     def close_bursts(self) -> None:
         """Ends the bursts of which all boards have sent EOB, or SOB for the next."""
-        for burst, newer in list(zip(self.open, [*self.open[1:], None], strict=True)):
-            if all(
+        for burst, newer in zip(self.bursts, [*self.bursts[1:], None], strict=True):
+            if burst in self.open and all(
                 (number in burst.boards and burst.boards[number].eob is not None)
                 or (newer is not None and number in newer.boards and newer.boards[number].sob)
                 for number in self.options.boards

@@ -60,7 +60,7 @@ def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]
 
 
 def run_chain(seconds: float, speed: float, *, pad: bool) -> ChainResult:
-    """10 MHz boards -> trigger -> L0TP over loopback: `seconds` of wall clock, `speed` times detector time."""
+    """10 MHz boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         mgp, mtp = free_port(), free_port()

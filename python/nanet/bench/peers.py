@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a received packet costs in CPU time: the card, a bare recvmmsg loop, spead2's receiver; equal sizes.
 
-Every receiver runs in one thread and blocks when there is nothing to do. The load is the same for all: frames of
-four boards, every datagram 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 speaks its own protocol, so
-its load comes from its own sender, at the same packet size and rate.
+Every receiver runs in one thread and blocks when there is nothing to do. The load is the same for all: frames
+of four boards, every datagram 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 speaks its own
+protocol, so its load comes from its own sender, at the same packet size and rate.
 """
 
 from __future__ import annotations

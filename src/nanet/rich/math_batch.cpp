@@ -111,12 +111,10 @@ class MathBatch final : public Reconstructor {
       hits[lane] = static_cast<std::int32_t>(hits_of(batch, e));
     }
     const std::int32_t shared = hits[0], most = hits[events - 1];  // rows that all lanes have; that any has
-    // Row by row, so that a row is whole long before it is loaded, and no loop ends where it cannot be
-    // foreseen.
-    for (std::int32_t i = 0; i < shared; ++i)
-      for (unsigned lane = 0; lane < lanes; ++lane) rows_[i].point[lane] = plane_[pm[lane][i]];
-    for (unsigned lane = 0; lane < events; ++lane)
-      for (std::int32_t i = shared; i < hits[lane]; ++i) rows_[i].point[lane] = plane_[pm[lane][i]];
+    for (unsigned lane = 0; lane < events; ++lane) {
+      const PmId* const ids = pm[lane];
+      for (std::int32_t i = 0; i < hits[lane]; ++i) rows_[i].point[lane] = plane_[ids[i]];
+    }
     const Floats n = __builtin_convertvector(hits, Floats);
 
     // Up to row `shared` all lanes are in use; from there on a lane that has ended adds +0.0, which changes
