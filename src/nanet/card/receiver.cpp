@@ -296,7 +296,10 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
   }
   if (!admit(burst, board, header)) return;
   if (!known) {
-    if (!burst.started) join_without_sob(burst, header.frame);
+    if (!burst.started) {
+      join_without_sob(burst, header.frame);
+      if (options_.replay) close_overtaken(stamp);
+    }
     open_up_to(burst, header.frame, stamp);
   }
   if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun);
