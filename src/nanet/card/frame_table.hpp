@@ -33,6 +33,10 @@ struct Consumers {
   std::vector<contract::View> views;
   std::vector<contract::EventWriter> events;
 
+  // Which of them a number belongs to. There is a power of two of them.
+  std::size_t device_of(std::uint64_t n) const noexcept { return n & (views[0].shape.devices - 1); }
+  const contract::View& view_of(std::uint64_t n) const noexcept { return views[device_of(n)]; }
+
   explicit Consumers(std::vector<contract::View> of) : views(std::move(of)) {
     for (const auto& view : views) events.emplace_back(view);
   }

@@ -50,7 +50,7 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
   }
   if (!open_ && !open(header, stamp)) return lose(Lost::overrun);
   const std::uint64_t n = table_.end - 1;
-  const contract::View& view = consumers_.views[n % consumers_.views.size()];
+  const contract::View& view = consumers_.view_of(n);
   if (header.length > view.shape.slot_bytes) return lose(Lost::segment_overflow);
   std::memcpy(view.buffer(view.buffer_of(n)) + std::size_t{filled_} * view.shape.slot_bytes, datagram.data(),
               header.length);
@@ -133,7 +133,7 @@ bool PacketReceiver::admit(Board& board, const wire::mgp::Header& header) noexce
 
 bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) noexcept {
   const std::uint64_t n = table_.end;
-  const std::size_t device = n % consumers_.views.size();
+  const std::size_t device = consumers_.device_of(n);
   const contract::View& view = consumers_.views[device];
   FrameTable::Slot& slot = table_.slot(n);
   const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) ==
@@ -176,7 +176,7 @@ void PacketReceiver::close(Nanoseconds now) noexcept {
   if (!open_) return;
   if (options_.clock) now = options_.clock();
   const std::uint64_t n = table_.end - 1;
-  const std::size_t device = n % consumers_.views.size();
+  const std::size_t device = consumers_.device_of(n);
   const contract::View& view = consumers_.views[device];
   FrameTable::Slot& slot = table_.slot(n);
   // A partly filled buffer: an empty slot says so by a length of 0 in its own header.

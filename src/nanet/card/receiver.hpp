@@ -142,6 +142,7 @@ class FrameReceiver final : public Receiver {
   unsigned board_index(BoardId id) const noexcept { return id == merged_board ? 0 : id; }
 
   ReceiverOptions options_;
+  const Consumers& consumers_;
   const std::vector<contract::View>& devices_;
   std::vector<contract::EventWriter>& events_;
   std::vector<PendingOverrun> pending_;

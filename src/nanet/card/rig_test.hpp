@@ -157,14 +157,15 @@ class Rig {
     raw(build_marker(mgp_flag::eob, board, last, s, burst));
   }
   void sobs(std::uint8_t burst = first_burst, unsigned boards = 4) {
-    for (BoardId b = 0; b < boards; ++b) sob(b, burst);
+    for (unsigned b = 0; b < boards; ++b) sob(static_cast<BoardId>(b), burst);
   }
   void eobs(Frame last, std::uint8_t burst = first_burst, unsigned boards = 4) {
-    for (BoardId b = 0; b < boards; ++b) eob(b, last, burst);
+    for (unsigned b = 0; b < boards; ++b) eob(static_cast<BoardId>(b), last, burst);
   }
   // A whole frame, one packet per board.
   void frame(Frame f, std::uint8_t burst = first_burst, unsigned boards = 4) {
-    for (BoardId b = 0; b < boards; ++b) feed({.board = b, .frame = f, .burst = burst});
+    for (unsigned b = 0; b < boards; ++b)
+      feed({.board = static_cast<BoardId>(b), .frame = f, .burst = burst});
   }
   void skip_sequence(BoardId board, Sequence by, std::uint8_t burst = first_burst) {
     sequence_[{burst, board}] += by;

@@ -31,7 +31,8 @@ bool Sender::sound(const contract::View& view, const contract::Descriptor& d) co
 std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
   // Never so far behind that a status would be overwritten: what blocks is answered as late.
-  // A replay waits instead: nothing is late there, and the receiver takes no jump that would overwrite a status.
+  // A replay waits instead: nothing is late there, and the receiver takes no jump that would overwrite a
+  // status.
   const bool waits = options_.deadline <= 0;
   const std::uint64_t oldest = !waits && table_.end > table_.reach() ? table_.end - table_.reach() : 0;
   for (std::uint64_t n = table_.next; n < table_.end && ready < batch_limit; ++n) {
@@ -52,7 +53,7 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
     }
     p = {n, Outcome::late, true, 0};
     const FrameTable::Slot& slot = table_.slot(n);
-    const contract::View& view = consumers_.views[n % consumers_.views.size()];
+    const contract::View& view = consumers_.view_of(n);
     const bool closed = status == Status::closed;
     contract::Descriptor posted;
     if (due(slot, closed, now) || n < oldest) {
@@ -90,7 +91,7 @@ void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
       first = slot.first;
       closed = slot.closed;
       slot.passed_late = p.outcome != Outcome::answered;
-      contract::EventWriter& events = consumers_.events[p.n % consumers_.events.size()];
+      contract::EventWriter& events = consumers_.events[consumers_.device_of(p.n)];
       Event e;
       e.type = static_cast<std::uint8_t>(contract::EventType::send_done);
       e.stream = options_.stream;
@@ -109,7 +110,7 @@ void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
 void Sender::reap_all() noexcept {
   for (FrameTable::Slot& slot : table_.all()) {
     if (!slot.used || !slot.passed_late) continue;
-    const contract::View& view = consumers_.views[slot.n % consumers_.views.size()];
+    const contract::View& view = consumers_.view_of(slot.n);
     if (contract::acquire(view.returned[view.buffer_of(slot.n)]) != static_cast<std::uint32_t>(slot.n + 1))
       continue;
     slot.passed_late = false;

@@ -3,6 +3,7 @@
 // every card and every consumer, host or GPU; nothing here knows a socket, a thread or an algorithm.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -76,6 +77,16 @@ inline constexpr std::uint32_t send_buffer_bytes = 1472;
 // Readable bytes behind the CLOP, so that a consumer may load whole vectors at the end of the last payload.
 inline constexpr std::size_t tail_bytes = 128;
 
+// Exponent of a power of two. Counts are powers of two so that n, lap and index are shifts and masks on the
+// path of a packet.
+NANET_HD constexpr unsigned exponent(std::uint32_t power) {
+#ifdef __CUDA_ARCH__
+  return 31 - static_cast<unsigned>(__clz(static_cast<int>(power)));
+#else
+  return static_cast<unsigned>(std::countr_zero(power));
+#endif
+}
+
 // Sizes of one device's memory. All counts are powers of two.
 struct Shape {
   Gather gather = Gather::frame;
@@ -109,7 +120,7 @@ struct View {
   std::uint32_t* doorbell = nullptr;
 
   std::uint32_t buffer_of(std::uint64_t n) const {
-    return static_cast<std::uint32_t>(n / shape.devices) & (shape.buffers - 1);
+    return static_cast<std::uint32_t>(n >> exponent(shape.devices)) & (shape.buffers - 1);
   }
   std::byte* buffer(std::uint32_t index) const { return clop + shape.buffer_bytes() * index; }
   std::byte* segment(std::uint32_t index, unsigned board) const {
@@ -119,10 +130,10 @@ struct View {
     return send_buffers + std::size_t{send_buffer_bytes} * index;
   }
   Descriptor& descriptor(std::uint64_t n) const {
-    return ring[static_cast<std::uint32_t>(n / shape.devices) & (shape.descriptors - 1)];
+    return ring[static_cast<std::uint32_t>(n >> exponent(shape.devices)) & (shape.descriptors - 1)];
   }
   std::uint32_t descriptor_lap(std::uint64_t n) const {
-    return static_cast<std::uint32_t>(n / shape.devices / shape.descriptors) + 1;
+    return static_cast<std::uint32_t>(n >> (exponent(shape.devices) + exponent(shape.descriptors))) + 1;
   }
 };
 

@@ -61,7 +61,7 @@ class EventWriter {
     relax(e.frame, event.frame);
     relax(e.time_ns, event.time_ns);
     relax(e.n, event.n);
-    release(e.lap, static_cast<std::uint32_t>(next_ / view_.shape.events) + 1);
+    release(e.lap, static_cast<std::uint32_t>(next_ >> exponent(view_.shape.events)) + 1);
     ++next_;
   }
 
@@ -75,7 +75,7 @@ enum class Poll : std::uint8_t { nothing, event, overrun };
 // Reads entry k of the queue if it is valid. `overrun`: the writer has lapped the reader, which must stop.
 inline Poll poll_event(const View& view, std::uint64_t k, Event& out) noexcept {
   const Event& e = view.queue[k & (view.shape.events - 1)];
-  const auto lap = static_cast<std::uint32_t>(k / view.shape.events) + 1;
+  const auto lap = static_cast<std::uint32_t>(k >> exponent(view.shape.events)) + 1;
   const auto ahead = static_cast<std::int32_t>(acquire(e.lap) - lap);
   if (ahead != 0) return ahead > 0 ? Poll::overrun : Poll::nothing;
   out.type = relaxed(e.type);

@@ -43,8 +43,8 @@ TEST_F(BookTest, EventsGoWhereTheirFrameWent) {
 }
 
 TEST_F(BookTest, EdgesOfFrames) {
-  const auto pass = [&](std::uint64_t n, Frame frame, std::vector<Trace::Edge> low,
-                        std::vector<Trace::Edge> high) {
+  const auto pass = [&](std::uint64_t n, Frame frame, const std::vector<Trace::Edge>& low,
+                        const std::vector<Trace::Edge>& high) {
     Trace& t = trace(n, frame);
     for (const auto& e : low) t.low[t.lows++] = e;
     for (const auto& e : high) t.high[t.highs++] = e;  // the last event first

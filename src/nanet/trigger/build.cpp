@@ -19,7 +19,9 @@ constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond 
 constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
 // Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
-constexpr unsigned lists_for(unsigned boards) { return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards; }
+constexpr unsigned lists_for(unsigned boards) {
+  return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
+}
 
 // 1 / (2 hits)
 constexpr auto reciprocal = [] {
@@ -106,7 +108,8 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
     : window_(window_lsb) {
   // An event takes at least 8 B on the wire, a hit 2 B. A fragment's number has 16 bits.
   const unsigned lists = lists_for(boards);
-  capacity_ = static_cast<std::uint32_t>(std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
+  capacity_ = static_cast<std::uint32_t>(
+      std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
   const std::size_t fragments = std::size_t{capacity_} * lists + 1;
   fragments_.resize(fragments);
   members_.resize(fragments);
@@ -128,7 +131,8 @@ void FrameBuilder::list(const Segment& segment) noexcept {
     payload_[payloads_] = {segment.at + at, mgp::load<std::uint32_t>(segment.at + at + 8)};
     if (payloads_ && payload_[payloads_].sequence < payload_[payloads_ - 1].sequence) in_order = false;
     ++payloads_;
-    at += (length + contract::payload_alignment - 1) / contract::payload_alignment * contract::payload_alignment;
+    at += (length + contract::payload_alignment - 1) / contract::payload_alignment *
+          contract::payload_alignment;
   }
   if (!in_order)
     std::stable_sort(payload_.begin(), payload_.begin() + payloads_,
@@ -147,7 +151,8 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
   bool by_time = true;
   for (std::uint32_t k = 0; k < payloads_; ++k) {
     const std::byte* const at = payload_[k].at;
-    mgp::FragmentReader reader(at, static_cast<std::size_t>(segment.at + segment.bytes - at), mgp::decode_header(at));
+    mgp::FragmentReader reader(at, static_cast<std::size_t>(segment.at + segment.bytes - at),
+                               mgp::decode_header(at));
     mgp::Fragment f;
     while (count < limit && reader.next(f)) {
       const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
@@ -210,8 +215,9 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::u
     time_[event] = opened_[event];
     return;
   }
-  // The mean rounded half up, kept inside the frame. By a reciprocal: the numerator is whole and the half added to it keeps the
-  // quotient at least 1/4 hit away from any whole number, so rounding cannot carry it over one.
+  // The mean rounded half up, kept inside the frame. By a reciprocal: the numerator is whole and the half
+  // added to it keeps the quotient at least 1/4 hit away from any whole number, so rounding cannot carry it
+  // over one.
   const auto twice = static_cast<std::int32_t>(2 * sum + hits);
   const auto mean = twice < 0 ? 0 : static_cast<std::int32_t>((twice + 0.5) * reciprocal[hits]);
   time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));

@@ -76,7 +76,7 @@ class FrameBuilder {
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;
-  std::vector<Fragment> fragments_;                    // the last one is empty and stands for "none"
+  std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
   std::array<Payload, 64> payload_;  // more than a board's frame can have, whatever bytes lie in the segment
   std::uint32_t payloads_ = 0;
   std::uint32_t capacity_ = 0;  // fragments of one board

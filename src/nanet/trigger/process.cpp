@@ -121,7 +121,8 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
     }
   }
   std::byte* const out = view.send_buffer(event.buffer);
-  const auto bytes = static_cast<std::uint32_t>(mtp::encode(out, event.frame, nullptr, 0, mtp::sub_id_normal, options_.source));
+  const auto bytes = static_cast<std::uint32_t>(
+      mtp::encode(out, event.frame, nullptr, 0, mtp::sub_id_normal, options_.source));
   const std::uint32_t length = count ? bytes + 4 + 4 * count : bytes;
   if (count) {
     mgp::store<std::uint32_t>(out + 4, count << 16 | length);
@@ -193,7 +194,8 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
   return words.finish(event.frame, options_.source);
 }
 
-void FrameProcessor::count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept {
+void FrameProcessor::count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events,
+                                 Trace& trace) noexcept {
   for (unsigned r = 0; r <= rich::max_rings; ++r) {
     if (events[r]) physics_->rings_per_event[r] += events[r];
     trace.rings += r * events[r];

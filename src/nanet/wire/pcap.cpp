@@ -113,7 +113,8 @@ bool PcapReader::next(PcapRecord& record) noexcept {
   record.frame = {header + record_header_bytes, captured};
   record.original = load32(header + 12, swapped_);
   at_ += record_header_bytes + captured;
-  // The record after the next: records are some kilobytes, and the processor's own look-ahead ends with the page.
+  // The record after the next: records are some kilobytes, and the processor's own look-ahead ends with the
+  // page.
   if (const std::size_t after = at_ + captured; after + captured <= size_)
     for (std::size_t i = 0; i < captured; i += 64) __builtin_prefetch(data_ + after + i);
   return true;
