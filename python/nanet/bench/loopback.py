@@ -49,12 +49,16 @@ def search(pad: bool, final_s: float, settings: Settings, say: Say, kind: str) -
         say(f"{kind}: {rate / 1e6:.2f} M events/s for {seconds:g} s: {lost}")
         return result.lossless
 
+    def probe(rate: float) -> bool:
+        # Twice before a rate is given up: a hiccup of the machine must not end the search far too low.
+        return attempt(rate, PROBE_S) or attempt(rate, PROBE_S)
+
     low, high = 0.0, 1e6
-    while high < TOP and attempt(high, PROBE_S):
+    while high < TOP and probe(high):
         low, high = high, high * 2
     while low and high / low > STEP:
         middle = (low * high) ** 0.5
-        if attempt(middle, PROBE_S):
+        if probe(middle):
             low = middle
         else:
             high = middle
