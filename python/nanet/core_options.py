@@ -9,8 +9,8 @@ import attrs
 
 from nanet import host
 from nanet.config import Config
-from nanet.errors import UsageError
-from nanet.sections import Card, Trigger, board_mask, cpu_list
+from nanet.errors import UsageError, near
+from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list
 
 
 def executor(device: str) -> str:
@@ -23,6 +23,14 @@ def executor(device: str) -> str:
 def core_options(config: Config) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
     trigger, card = config[Trigger], config[Card]
+    usable = host.cpus()
+    for cpu in cpu_list(card.pin):
+        if cpu not in usable:
+            text = f"card.pin = {card.pin!r}: CPU {cpu} is not one this process may use"
+            raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
+    for name in config.algorithms:
+        if name not in ALGORITHMS:
+            raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, ALGORITHMS)}")
     fit, _ = host.fit_for_real_time()
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(

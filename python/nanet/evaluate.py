@@ -76,7 +76,7 @@ _COMMON = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n
 def read_found(path: str) -> Events:
     """Events and rings of rings.parquet. UsageError."""
     remedy = "give what `nanet replay --out` wrote"
-    columns, _ = read_columns("--rings", path, found_rings.SCHEMA, _COMMON, remedy)
+    columns, _ = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
     _check_rings("--rings", path, columns, found_rings.NO_RING)
     return _events(columns, found_rings.NO_RING)
 
@@ -84,7 +84,7 @@ def read_found(path: str) -> Events:
 def read_true(path: str, found: Events) -> Events:
     """Events and rings of run.parquet, repeated as far as `found` goes where a readout did so. UsageError."""
     remedy = "give what `nanet generate --truth` or `nanet readout --truth` wrote"
-    columns, metadata = read_columns("--truth", path, truth.RING_SCHEMA, _COMMON, remedy)
+    columns, metadata = read_columns("--truth", path, truth.RING_SCHEMA, (*_COMMON, "momentum"), remedy)
     _check_rings("--truth", path, columns, truth.NO_RING)
     period = metadata.get(truth.PERIOD_KEY, b"0")
     if not period.isdigit():

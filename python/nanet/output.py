@@ -66,6 +66,21 @@ def check_writable(**targets: str | None) -> None:
             raise UsageError(text) from None
 
 
+def check_distinct(**files: str | None) -> None:
+    """Complains when two options name the same file, which one of them would destroy.
+
+    files: option name (underscores for dashes) -> file, None, "" or "-".
+    """
+    seen: dict[str, str] = {}
+    for name, file in files.items():
+        if not file or file == "-" or (os.path.exists(file) and not os.path.isfile(file)):
+            continue
+        real, flag = os.path.realpath(file), "--" + name.strip("_").replace("_", "-")
+        if real in seen:
+            raise UsageError(f"{flag} {file}: is the file of {seen[real]} too; give another")
+        seen[real] = flag
+
+
 def console(json_target: str | None = None) -> Console:
     """Where people read: standard output, or standard error when standard output carries the JSON."""
     from rich.console import Console

@@ -131,6 +131,11 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
         out.print(latency_table(result["latency_us"]))
     out.print()
     out.print(_summary(result))
+    refused = result["bad_packets"].get("bad_board", 0)
+    if refused and refused == result["packets_in"]:
+        out.print(
+            "[yellow]every packet came from another board than those configured: see --boards (merged?)[/]"
+        )
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:

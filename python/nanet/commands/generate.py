@@ -11,7 +11,7 @@ import typer
 
 from nanet.config import Config, JsonFile, options
 from nanet.errors import starting
-from nanet.output import check_writable, console, write_json
+from nanet.output import check_distinct, check_writable, console, write_json
 from nanet.sections import Generate
 
 CHUNK_FRAMES = 2048  # some 130 000 events at 10 MHz
@@ -48,6 +48,7 @@ def generate(
         "truth": truth_file is not None,
         "truth_hits": hits_file is not None,
     }
+    check_distinct(out=out_file, truth=truth_file, truth_hits=hits_file, json=json_file)
     check_writable(truth=truth_file, truth_hits=hits_file, json=json_file)
     with starting():
         core = _core.Capture(settings, out_file)

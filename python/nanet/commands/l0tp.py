@@ -119,11 +119,11 @@ def read_truth(path: str) -> dict[str, Any]:
 
     columns = ["burst", "timestamp", "fine_time", "event", "event_hits"]
     try:
+        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+            pass
         table = pq.read_table(path, columns=columns)
     except OSError as error:
-        raise UsageError(
-            f"--truth {path}: {describe_os_error(error)}: give a truth file that can be read"
-        ) from None
+        raise UsageError(f"--truth {describe_os_error(error)}: give a truth file that can be read") from None
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
         raise UsageError(
             f"--truth {path}: is no truth file ({str(error).splitlines()[0]}): "

@@ -14,7 +14,7 @@ from nanet import host
 from nanet.config import Config, JsonFile, options
 from nanet.core_options import core_options
 from nanet.errors import UsageError, describe_os_error, starting
-from nanet.output import account_closes, check_writable, console, write_json
+from nanet.output import account_closes, check_distinct, check_writable, console, write_json
 from nanet.sections import Card, Trigger
 
 POLL_S = 0.1
@@ -53,12 +53,15 @@ def replay(
     from nanet.pcapng import as_classic_pcap
 
     check_readable(capture)
-    check_writable(out=out_file, mtp=mtp_file, json=json_file)
+    keep_bad = config[Card].keep_bad or None
+    check_distinct(input=capture, out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    check_writable(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
     out = console(json_file)
     with contextlib.ExitStack() as stack:
         pcap = stack.enter_context(as_classic_pcap(capture))
         settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
         settings["rings"] = out_file is not None
+        settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
         with starting():
             core = _core.Replay(settings)
         writer = None
@@ -72,6 +75,10 @@ def replay(
     from nanet.tables import print_result
 
     print_result(out, result)
+    if result["truncated"]:
+        out.print(f"[yellow]{capture} ends within a record: what came before it was replayed[/]")
+    if result["packets_in"] == 0:
+        out.print(f"[yellow]no packet went to port {port}: see not_mgp, or give --port[/]")
     write_json(result, json_file)
     if not account_closes(result):
         raise typer.Exit(1)
@@ -110,7 +117,7 @@ def run(core: Any, writer: Any, out: Any, label: str) -> None:
     if failure:
         if isinstance(failure[0], OSError):
             raise UsageError(describe_os_error(failure[0]))
-        if isinstance(failure[0], ValueError):
+        if isinstance(failure[0], ValueError | RuntimeError):
             raise UsageError(str(failure[0]))
         raise failure[0]
     if writer:
