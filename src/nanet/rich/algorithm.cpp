@@ -33,7 +33,8 @@ std::unique_ptr<Reconstructor> make_math_from(const Parameters& complete, const 
     text << "algorithm.math." << key << " = " << complete.at(key) << ": " << sentence;
     throw std::invalid_argument(text.str());
   };
-  require(complete.at("min_hits") == std::floor(complete.at("min_hits")), "min_hits", "must be a whole number");
+  require(complete.at("min_hits") == std::floor(complete.at("min_hits")), "min_hits",
+          "must be a whole number");
   require(complete.at("r_min") < complete.at("r_max"), "r_min", "must be less than r_max");
   Math math;
   math.parameters.min_hits = static_cast<std::uint32_t>(complete.at("min_hits"));

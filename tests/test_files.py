@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user may do to files by mistake: no input is destroyed, nothing is replayed in silence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def capture(nanet, tmp_path):
+    nanet("generate", "--events", 2000, "--out", "run.pcap", "--truth", "run.parquet")
+    return tmp_path / "run.pcap"
+
+
+@pytest.mark.parametrize("option", ["--out", "--mtp", "--json", "--keep-bad"])
+def test_replay_never_overwrites_its_input(nanet, capture, option):
+    before = capture.read_bytes()
+    said = nanet("replay", "run.pcap", option, "./run.pcap", status=2).stderr
+    assert option in said and "run.pcap" in said
+    assert capture.read_bytes() == before
+
+
+def test_two_outputs_of_one_name_are_refused(nanet, capture):
+    assert "--mtp" in nanet("replay", "run.pcap", "--out", "a", "--mtp", "a", status=2).stderr
+    assert "--truth" in nanet("generate", "--events", 10, "--out", "b", "--truth", "b", status=2).stderr
+
+
+@pytest.mark.parametrize("option", ["--mtp", "--keep-bad"])
+def test_a_full_disk_is_one_sentence(nanet, capture, option):
+    bad = bytearray(capture.read_bytes())
+    bad[24 + 16 + 42 + 2] = 9  # version of the first packet (its UDP checksum is made 0: none)
+    bad[24 + 16 + 34 + 6 : 24 + 16 + 34 + 8] = b"\0\0"
+    capture.write_bytes(bad)
+    said = nanet("replay", "run.pcap", option, "/dev/full", status=2).stderr
+    assert "/dev/full" in said and "Traceback" not in said
+
+
+def test_a_capture_of_a_merged_stream_tells_itself(nanet, tmp_path):
+    nanet("generate", "--events", 2000, "--boards", "merged", "--out", "m.pcap")
+    nanet("replay", "m.pcap", "--json", "m.json")
+    result = json.loads((tmp_path / "m.json").read_text())
+    assert sum(result["bad_packets"].values()) == 0
+    assert result["events_built"] > 1900
+
+
+def test_a_capture_cut_off_is_said(nanet, capture):
+    capture.write_bytes(capture.read_bytes()[:-100])
+    assert "ends within a record" in nanet("replay", "run.pcap").stdout
+
+
+def test_truth_and_rings_swapped_are_refused(nanet, capture):
+    nanet("replay", "run.pcap", "--out", "rings.parquet")
+    said = nanet("evaluate", "--truth", "rings.parquet", "--rings", "run.parquet", status=2).stderr
+    assert "n_rings" in said or "momentum" in said
+
+
+@pytest.mark.parametrize(
+    ("toml", "names"),
+    [
+        ("[algorithm.mth]\nr_min = 60\n", ["mth", "math"]),
+        ("[algorithm.math]\nr_min = 200\nr_max = 100\n", ["r_min", "200", "r_max"]),
+        ("[algorithm.math]\nmin_hits = 3.5\n", ["min_hits", "3.5", "whole"]),
+        ('[card]\npin = "4711"\n', ["pin", "4711"]),
+    ],
+)
+def test_values_that_cannot_be_right_are_refused(nanet, capture, tmp_path, toml, names):
+    (tmp_path / "c.toml").write_text(toml)
+    said = nanet("trigger", "--config", "c.toml", status=2).stderr
+    assert all(name in said for name in names), said
