@@ -34,7 +34,7 @@ int main() {
   }
 
   contract::Event event;
-  if (!clop.wait(event, /*ns=*/2'000'000'000)) return std::puts("no event"), 1;
+  if (!clop.wait(event, /*timeout=*/2'000'000'000)) return std::puts("no event"), 1;
   std::uint32_t hits = 0;
   for (unsigned i = 0; i < clop.payloads(event); ++i) {
     const auto payload = clop.payload(event, i);

@@ -81,8 +81,8 @@ TEST(Burst, LastFrameIsTheLargestThatTwoBoardsGive) {
     ClopOptions options = rig_options();
     options.rules.boards = static_cast<std::uint8_t>((1u << said.size()) - 1);
     Rig rig(options);
-    for (BoardId b = 0; b < said.size(); ++b) rig.sob(b);
-    for (BoardId b = 0; b < said.size(); ++b) rig.eob(b, said[b]);
+    for (std::size_t b = 0; b < said.size(); ++b) rig.sob(static_cast<BoardId>(b));
+    for (std::size_t b = 0; b < said.size(); ++b) rig.eob(static_cast<BoardId>(b), said[b]);
     rig.expire(rig.now + 5000);
     Frame frame = ~0u;
     for (const Event& e : rig.take())
