@@ -20,11 +20,13 @@ class Claims {
   void finish(std::uint64_t k) {
     const std::uint64_t entries = view_.shape.events;
     done_[k % entries].store(k / entries + 1);
-    while (!busy_.test_and_set(std::memory_order_acquire)) {  // one at a time moves the count on
+    // One at a time moves the count on. Sequentially consistent: whoever finds the flag taken has stored its
+    // mark before, and whoever lets go of the flag must then see that mark.
+    while (!busy_.test_and_set()) {
       std::uint64_t f = contract::acquire(*view_.finished);
       while (done_[f % entries].load() == f / entries + 1) ++f;
       contract::release(*view_.finished, f);
-      busy_.clear(std::memory_order_release);
+      busy_.clear();
       if (done_[f % entries].load() != f / entries + 1) return;
     }
   }
