@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import attrs
 
 from nanet.config import Config
 from nanet.errors import UsageError
+from nanet.running import free_ports
 from nanet.sections import Card, Demo, Trigger
 
 START_S = 20.0  # a program that says nothing for so long has failed
@@ -34,18 +34,6 @@ STEP_DOWN = 0.4
 TRIALS = 4
 POOL_FRAMES = 1024  # 65 000 events at 10 MHz, made anew by each of the trials
 BEHIND_US = 20_000.0
-
-
-def free_ports(number: int) -> list[int]:
-    """UDP ports of 127.0.0.1 that nobody has."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 class Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,18 @@ from nanet.errors import UsageError, describe_os_error
 from nanet.output import plain
 
 STATUS_S = 0.25
+
+
+def free_ports(number: int) -> list[int]:
+    """UDP ports of 127.0.0.1 that nobody has."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
 
 
 class StopFlag:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+
+from nanet.running import free_ports
 
 
 @attrs.frozen
@@ -31,13 +32,6 @@ class ChainResult:
     def lossless(self) -> bool:
         """By the definition of docs/benchmarks.md."""
         return not self.losses
-
-
-def free_port() -> int:
-    """A UDP port of the loopback that nothing is bound to."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]:
@@ -63,12 +57,12 @@ def run_chain(seconds: float, speed: float, *, pad: bool) -> ChainResult:
     """10 MHz boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        mgp, mtp = free_port(), free_port()
+        mgp, mtp, nowhere = free_ports(3)
         trigger = _start(here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}")
         truth = here / "truth.parquet"
         boards = ["--rate", "10e6", *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.
-        nobody = ["--to", f"127.0.0.1:{free_port()}", "--events", "1", "--truth", str(truth)]
+        nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(truth)]
         _start(here, "readout", *nobody, *boards).wait()
         l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth))
         _wait_for_port(mgp, trigger)

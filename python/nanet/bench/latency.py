@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from nanet.bench import Row, Say, Settings
-from nanet.bench.chain import free_port
+from nanet.running import free_ports
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
@@ -68,7 +68,7 @@ def _through_trigger(
     from nanet import _core
 
     options: dict[str, Any] = {
-        "listen": f"127.0.0.1:{free_port()}",
+        "listen": f"127.0.0.1:{free_ports(1)[0]}",
         "send": f"127.0.0.1:{ping.reply_port}",
         "boards": 0,
         "busy": True,
@@ -89,7 +89,7 @@ def _through_trigger(
 
 def _sockperf(sender: int, responder: int, seconds: float) -> Row:
     """sockperf's own ping-pong at the same size; it prints half round trips, which are doubled here."""
-    port = free_port()
+    (port,) = free_ports(1)
     address = ["-i", "127.0.0.1", "-p", str(port)]
 
     def pinned(cpu: int, command: list[str]) -> list[str]:

@@ -77,7 +77,6 @@ class FrameReceiver final : public Receiver {
   };
   const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
   bool idle() const noexcept { return !current_.active && !old_.active; }
-  std::uint8_t boards() const noexcept { return expected_; }
 
  private:
   using Header = wire::mgp::Header;

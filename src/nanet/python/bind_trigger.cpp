@@ -359,7 +359,6 @@ void bind_trigger(nb::module_& m) {
       .def("snapshot", &PyReplay::snapshot)
       .def("result", &PyReplay::snapshot)
       .def("take_rings", &PyReplay::take_rings)
-      .def("rings", &PyReplay::take_rings)
       .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics()); })
       .def("histograms", [](const PyReplay& r) { return histograms(r.core.book()); });
 }
