@@ -228,14 +228,16 @@ def test_bound(tmp_path):
     run.add_true(0, A)
     distance = np.abs(np.hypot(positions[:, 0] - A[0], positions[:, 1] - A[1]) - A[2])
     pm = np.sort(np.argsort(distance)[:40:4])
-    true = evaluate._events({k: np.array(v) for k, v in run.true.items()}, 255)
+    true = evaluate.events_of({k: np.array(v) for k, v in run.true.items()}, 255)
     hits = {"event": np.zeros(len(pm), int), "ring": np.zeros(len(pm), int), "pm": pm}
-    (bound,) = evaluate.bounds_from_hits(true, hits, positions)
+    bounds = evaluate.bounds_from_hits(true, hits, positions)
     angle = np.arctan2(positions[pm, 1] - A[1], positions[pm, 0] - A[0])
     design = np.column_stack((np.cos(angle), np.sin(angle), np.ones(len(pm)))) / 4.85
-    assert bound == pytest.approx(np.sqrt(np.linalg.inv(design.T @ design)[2, 2]), rel=1e-6)
+    variance = np.diag(np.linalg.inv(design.T @ design))
+    assert bounds.r == pytest.approx([np.sqrt(variance[2])], rel=1e-6)
+    assert bounds.xy == pytest.approx([np.sqrt(variance[:2].mean())], rel=1e-6)
     # Many hits: sigma / sqrt(n); cut at 10 mm: the variance of what is left of a Gaussian.
-    assert evaluate.bounds_from_counts(np.full(400, 200)).mean() == pytest.approx(
+    assert evaluate.bounds_from_counts(np.full(400, 200)).r.mean() == pytest.approx(
         4.85 / np.sqrt(200), rel=0.02
     )
     random = np.random.default_rng(1).normal(0, 8, 400_000)
@@ -244,6 +246,12 @@ def test_bound(tmp_path):
     )
     assert evaluate.cut_variance(np.array([np.inf, 1e5]))[0] == pytest.approx(100 / 3, rel=1e-6)
     assert evaluate.cut_variance(np.array([1.0]))[0] == pytest.approx(1, rel=1e-6)
+    # The centre is cut by a disc of 15 mm: the same by drawing.
+    x, y = np.random.default_rng(2).normal(0, 9, (2, 400_000))
+    assert evaluate.cut_variance_disc(np.array([9.0]))[0] == pytest.approx(
+        x[np.hypot(x, y) < 15].var(), rel=0.01
+    )
+    assert evaluate.cut_variance_disc(np.array([np.inf, 1e5, 1.0])) == pytest.approx([225 / 4, 225 / 4, 1])
 
 
 @given(

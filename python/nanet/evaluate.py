@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -52,7 +53,7 @@ class Events:
         return np.bincount(event, minlength=len(self.time))
 
 
-def _events(columns: dict[str, np.ndarray], no_ring: int) -> Events:
+def events_of(columns: Mapping[str, np.ndarray], no_ring: int) -> Events:
     """Rows of either file (ring = no_ring: the event has none) as events in order of time."""
     burst, number = columns["burst"].astype(np.int64), columns["event"].astype(np.int64)
     time = burst * BURST_LSB + columns["timestamp"].astype(np.int64) * 256 + columns["fine_time"]
@@ -78,7 +79,7 @@ def read_found(path: str) -> Events:
     remedy = "give what `nanet replay --out` wrote"
     columns, _ = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
     _check_rings("--rings", path, columns, found_rings.NO_RING)
-    return _events(columns, found_rings.NO_RING)
+    return events_of(columns, found_rings.NO_RING)
 
 
 def read_true(path: str, found: Events) -> Events:
@@ -91,7 +92,7 @@ def read_true(path: str, found: Events) -> Events:
         raise UsageError(f"--truth {path}: metadata {truth.PERIOD_KEY.decode()} is no number: {remedy}")
     if int(period):
         columns = _repeat(path, columns, int(period), found)
-    return _events(columns, truth.NO_RING)
+    return events_of(columns, truth.NO_RING)
 
 
 def _check_rings(option: str, path: str, columns: dict[str, np.ndarray], no_ring: int) -> None:
@@ -220,8 +221,17 @@ def _assign(i: np.ndarray, j: np.ndarray, cost: np.ndarray) -> list[tuple[int, i
     return [(int(rows[r]), int(columns[c])) for r, c in chosen if table[r, c] < 1e3]
 
 
-def bounds_from_hits(true: Events, hits: dict[str, np.ndarray], positions: np.ndarray) -> np.ndarray:
-    """Cramér-Rao bound on each true ring's radius in mm, from its own hits; NaN where they are too few."""
+@attrs.define
+class Bounds:
+    """Cramér-Rao bounds of the true rings, mm; NaN where the hits are too few. source: what they are from."""
+
+    r: np.ndarray  # of the radius
+    xy: np.ndarray  # of the centre per axis, quadratic mean of the two
+    source: str
+
+
+def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Hits by their owners as (ring, PM): index into true.rings; noise and unknown owners are left out."""
     rings = true.rings
     key = true.key[rings.event] * 256 + rings.number
     order = np.argsort(key, kind="stable")
@@ -229,26 +239,33 @@ def bounds_from_hits(true: Events, hits: dict[str, np.ndarray], positions: np.nd
     at = np.searchsorted(key[order], wanted)
     ring = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
     own = key[ring] == wanted if len(order) else np.zeros(len(wanted), dtype=bool)
-    ring, pm = ring[own], hits["pm"][own].astype(np.int64)
+    return ring[own], hits["pm"][own].astype(np.int64)
+
+
+def bounds_from_hits(true: Events, hits: Mapping[str, np.ndarray], positions: np.ndarray) -> Bounds:
+    """The bounds of each true ring from its own hits. positions: of the PMs in the common plane, mm."""
+    rings = true.rings
+    ring, pm = ring_of_hits(true, hits)
     dx, dy = positions[pm, 0] - rings.x[ring], positions[pm, 1] - rings.y[ring]
     distance = np.maximum(np.hypot(dx, dy), 1e-9)
-    return _bound(ring, dx / distance, dy / distance, len(rings.event))
+    return Bounds(*_bound(ring, dx / distance, dy / distance, len(rings.event)), "true hits")
 
 
-def bounds_from_counts(hits: np.ndarray, draws: int = 400) -> np.ndarray:
+def bounds_from_counts(hits: np.ndarray, draws: int = 400) -> Bounds:
     """The same from the number of hits alone: each ring takes one of `draws` with angles drawn uniformly."""
     random = np.random.default_rng(1)
-    result = np.full(len(hits), np.nan)
+    r, xy = np.full(len(hits), np.nan), np.full(len(hits), np.nan)
     for n in np.unique(hits[hits >= MIN_HITS]):
         angle = random.uniform(0, 2 * np.pi, (draws, int(n)))
         index = np.repeat(np.arange(draws), int(n))
-        bound = _bound(index, np.cos(angle).ravel(), np.sin(angle).ravel(), draws)
-        result[hits == n] = np.resize(bound, int((hits == n).sum()))
-    return result
+        for result, bound in zip((r, xy), _bound(index, np.cos(angle).ravel(), np.sin(angle).ravel(), draws),
+                                 strict=True):  # fmt: skip
+            result[hits == n] = np.resize(bound, int((hits == n).sum()))
+    return Bounds(r, xy, "number of hits, angles uniform")
 
 
-def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> np.ndarray:
-    """sigma(R) of circles whose hits lie in directions (c, s): inverse of the Fisher matrix of (x, y, R)."""
+def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> tuple[np.ndarray, np.ndarray]:
+    """sigma of R, and of x and y, of circles whose hits lie in directions (c, s): inverse Fisher matrix."""
 
     def total(weights: np.ndarray | None = None) -> np.ndarray:
         return np.bincount(ring, weights=weights, minlength=rings)[:rings]
@@ -256,10 +273,11 @@ def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> np.nda
     n, sc, ss, cc, cs, s2 = total(), total(c), total(s), total(c * c), total(c * s), total(s * s)
     minor = cc * s2 - cs * cs
     det = n * minor - sc * (sc * s2 - ss * cs) + ss * (sc * cs - ss * cc)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = HIT_SIGMA_MM**2 * minor / det
+    both = (n * s2 - ss * ss + n * cc - sc * sc) / 2
     flat = det <= 1e-9 * np.maximum(n, 1) ** 3  # hits in one or two directions: no radius from them
-    return np.where(n < 3, np.nan, np.sqrt(np.where(flat, np.inf, variance)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r, xy = (np.sqrt(np.where(flat, np.inf, HIT_SIGMA_MM**2 * part / det)) for part in (minor, both))
+    return np.where(n < 3, np.nan, r), np.where(n < 3, np.nan, xy)
 
 
 def cut_variance(sigma: np.ndarray, cut: float = RADIUS_MM) -> np.ndarray:
@@ -271,6 +289,14 @@ def cut_variance(sigma: np.ndarray, cut: float = RADIUS_MM) -> np.ndarray:
         inside = 2 * ndtr(a) - 1
         variance = sigma**2 * (1 - 2 * a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi) / inside)
     return np.where(sigma > 50 * cut, cut**2 / 3, variance)  # nothing left of the Gaussian but its flat top
+
+
+def cut_variance_disc(sigma: np.ndarray, cut: float = CENTRE_MM) -> np.ndarray:
+    """Variance per axis of a round Gaussian of width sigma per axis, looked at within a disc only."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        q = (cut / sigma) ** 2 / 2
+        variance = sigma**2 * (1 - q / np.expm1(q))
+    return np.where(sigma > 50 * cut, cut**2 / 4, variance)
 
 
 def mad(values: np.ndarray) -> float:
@@ -290,8 +316,7 @@ class Evaluation:
     match: np.ndarray  # per true ring: the found ring, or -1
     fake: np.ndarray  # per found ring: matches no true ring, large or small
     home: np.ndarray  # per found event: its true event; nearest in time where it is paired with none
-    bound: np.ndarray  # per true ring: mm
-    bound_from: str
+    bounds: Bounds  # per true ring
 
     def figures(self, chosen: np.ndarray) -> dict[str, Any]:
         """The figures over the chosen true events."""
@@ -308,7 +333,8 @@ class Evaluation:
         right[both] = n_found[self.partner[both]] == n_true[both]
         f = self.match[matched]
         dx, dy, dr = (getattr(found.rings, k)[f] - getattr(true.rings, k)[matched] for k in ("x", "y", "r"))
-        bound = cut_variance(self.bound[matched & ~np.isnan(self.bound)])
+        bound = cut_variance(self.bounds.r[matched & ~np.isnan(self.bounds.r)])
+        bound_xy = cut_variance_disc(self.bounds.xy[matched & ~np.isnan(self.bounds.xy)])
         per_ring = n_true[true.rings.event]
         keys = range(1, MOST_RINGS + 1)
         return {
@@ -321,12 +347,22 @@ class Evaluation:
             "fakes_per_event": _mean(fakes[chosen]),
             "fakes_per_event_noise_only": _mean(fakes[ringless]),
             "ring_count_accuracy": {str(k): _share(right, both & (n_true == k)) for k in (0, *keys)},
+            "ring_count_matrix": self.ring_count_matrix(chosen).tolist(),
             "sigma_r_mm": _std(dr),
             "sigma_r_mad_mm": mad(dr),
             "sigma_xy_mm": _std(np.concatenate((dx, dy))),
             "bias_r_mm": _mean(dr),
-            "crlb_sigma_r_mm": float(np.sqrt(np.mean(bound))) if len(bound) else float("nan"),
+            "crlb_sigma_r_mm": float(np.sqrt(_mean(bound))),
+            "crlb_sigma_xy_mm": float(np.sqrt(_mean(bound_xy))),
         }
+
+    def ring_count_matrix(self, chosen: np.ndarray) -> np.ndarray:
+        """Paired events of those chosen, [true rings that count][found rings]; 4 stands for 4 or more."""
+        both = chosen & (self.partner >= 0)
+        size = MOST_RINGS + 1
+        true = np.minimum(self.true.ring_counts(self.counts)[both], MOST_RINGS)
+        found = np.minimum(self.found.ring_counts()[self.partner[both]], MOST_RINGS)
+        return np.bincount(true * size + found, minlength=size * size).reshape(size, size)
 
     def result(self) -> dict[str, Any]:
         """All figures, as --json gives them."""
@@ -336,7 +372,7 @@ class Evaluation:
             "isolated": self.figures(self.isolated),
             "events_found": len(self.found.time),
             "events_without_hits": int((self.true.hits == 0).sum()),
-            "crlb_from": self.bound_from,
+            "crlb_from": self.bounds.source,
         }
 
 
@@ -352,7 +388,7 @@ def _std(values: np.ndarray) -> float:
     return float(values.std()) if len(values) else float("nan")
 
 
-def compare(true: Events, found: Events, bound: np.ndarray, bound_from: str) -> Evaluation:
+def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:
     """Pairs events, matches rings, finds the fakes."""
     seen = np.flatnonzero(true.hits > 0)  # the others left no trace in the detector
     partner = np.full(len(true.time), -1, dtype=np.int64)
@@ -384,7 +420,7 @@ def compare(true: Events, found: Events, bound: np.ndarray, bound_from: str) -> 
     fake = np.zeros(len(order), dtype=bool)
     fake[order] = ~taken
     match[match >= 0] = order[match[match >= 0]]
-    return Evaluation(true, found, partner, alone, counts, match, fake, home, bound, bound_from)
+    return Evaluation(true, found, partner, alone, counts, match, fake, home, bounds)
 
 
 def _hitless_isolated(seen: np.ndarray, hitless: np.ndarray) -> np.ndarray:
@@ -402,7 +438,7 @@ def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = Non
     found = read_found(rings_file)
     true = read_true(truth_file, found)
     if hits_file is None:
-        bound, bound_from = bounds_from_counts(true.rings.hits), "number of hits, angles uniform"
+        bounds = bounds_from_counts(true.rings.hits)
     else:
         from nanet import _core
 
@@ -413,11 +449,11 @@ def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = Non
             raise UsageError(
                 f"--truth-hits {hits_file}: column pm has {hits['pm'].max()}, must be below 1952: {remedy}"
             )
-        bound, bound_from = bounds_from_hits(true, hits, positions), "true hits"
-        lacking = np.isnan(bound) & (true.rings.hits >= MIN_HITS)
+        bounds = bounds_from_hits(true, hits, positions)
+        lacking = np.isnan(bounds.r) & (true.rings.hits >= MIN_HITS)
         if lacking.any():
             event = true.key[true.rings.event[lacking][0]]
             raise UsageError(
                 f"--truth-hits {hits_file}: has no hits of event {event} of --truth: give both of one run"
             )
-    return compare(true, found, bound, bound_from)
+    return compare(true, found, bounds)

@@ -74,11 +74,8 @@ def efficiency(evaluation: Evaluation) -> Figure:
 def ring_count(evaluation: Evaluation) -> Figure:
     """Found against true number of rings, in per cent of the events with that true number."""
     figure, (axis,) = _figure(4.6, 4)
-    both = evaluation.partner >= 0
-    true = np.minimum(evaluation.true.ring_counts(evaluation.counts)[both], MOST_RINGS)
-    found = np.minimum(evaluation.found.ring_counts()[evaluation.partner[both]], MOST_RINGS)
     size = MOST_RINGS + 1
-    table = np.bincount(true * size + found, minlength=size * size).reshape(size, size).astype(float)
+    table = evaluation.ring_count_matrix(np.ones(len(evaluation.true.time), dtype=bool))
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     axis.imshow(share.T, origin="lower", cmap="Blues", vmin=0, vmax=1)
     for t in range(size):
@@ -107,13 +104,13 @@ def residuals(evaluation: Evaluation) -> Figure:
     edges = np.linspace(-RADIUS_MM, RADIUS_MM, 81)
     if len(dr):
         radius.hist(dr, edges, color=BLUE, alpha=0.75, label=f"found - true, sigma {dr.std():.2f} mm")
-        expected = _expected(evaluation.bound[matched], edges)
-        bound = float(np.sqrt(np.nanmean(cut_variance(evaluation.bound[matched]))))
+        expected = _expected(evaluation.bounds.r[matched], edges)
+        bound = float(np.sqrt(np.nanmean(cut_variance(evaluation.bounds.r[matched]))))
         radius.plot(
             (edges[:-1] + edges[1:]) / 2,
             expected,
             color=ORANGE,
-            label=f"Cramér-Rao bound, {bound:.2f} mm\n({evaluation.bound_from})",
+            label=f"Cramér-Rao bound, {bound:.2f} mm\n({evaluation.bounds.source})",
         )
         radius.legend(frameon=False, fontsize=8, loc="upper left")
     radius.margins(y=0.3)
