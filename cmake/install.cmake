@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS nanet EXPORT nanet COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "python" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "python" EXCLUDE PATTERN "cuda" EXCLUDE)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)
 install(EXPORT nanet NAMESPACE nanet:: FILE nanetTargets.cmake DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(cmake/nanetConfig.cmake.in ${PROJECT_BINARY_DIR}/nanetConfig.cmake

@@ -156,6 +156,20 @@ def has_libcuda() -> bool:
     return True
 
 
+def cuda() -> dict[str, Any]:
+    """What the compiled core finds: keys built, driver, trouble (why nothing), devices."""
+    try:
+        from nanet import _core
+    except ImportError as error:
+        return {
+            "built": False,
+            "driver": 0,
+            "trouble": f"the compiled core is missing ({error})",
+            "devices": [],
+        }
+    return _core.cuda_devices()
+
+
 def cpu_model() -> str:
     """The processor's name."""
     found = re.search(r"^model name\s*:\s*(.+)$", read("/proc/cpuinfo"), re.M)

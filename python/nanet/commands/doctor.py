@@ -27,6 +27,7 @@ def examine() -> dict[str, Any]:
         "udp_offload": host.udp_offload(),
         "gpu_driver": host.gpu_driver(),
         "libcuda": host.has_libcuda(),
+        "cuda": host.cuda(),
         "capabilities": {
             "net_admin": host.has_capability(host._CAP_NET_ADMIN),
             "sys_nice": host.has_capability(host._CAP_SYS_NICE),
@@ -55,6 +56,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("kernel", about["kernel"]),
         ("load", " ".join(f"{value:g}" for value in about["load"])),
         ("GPU", gpu),
+        ("CUDA", _cuda(found["cuda"])),
         ("UDP segmentation / coalescing", f"{yes[offload['gso']]} / {yes[offload['gro']]} (loopback)"),
         ("huge pages", f"{pages['reserved']} reserved, transparent: {pages['transparent'] or 'unknown'}"),
         (
@@ -63,6 +65,17 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("compiled core", found["core"]),
     ]
+
+
+def _cuda(cuda: dict[str, Any]) -> str:
+    """What --device cuda would find."""
+    if cuda["trouble"]:
+        return f"not usable: {cuda['trouble']}"
+    return ", ".join(
+        f"cuda:{d['number']} {d['name']} ({d['compute_capability'][0]}.{d['compute_capability'][1]}, "
+        f"{d['multiprocessors']} multiprocessors, {d['memory_bytes'] / 2**30:.0f} GiB)"
+        for d in cuda["devices"]
+    )
 
 
 def doctor(json_file: JsonFile = None) -> None:

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_bench(nanobind::module_& m);
+void bind_cuda(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_rich(nanobind::module_& m);
 void bind_trigger(nanobind::module_& m);
@@ -11,6 +12,7 @@ void bind_wire(nanobind::module_& m);
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of nanet";
   bind_bench(m);
+  bind_cuda(m);
   bind_neighbours(m);
   bind_rich(m);
   bind_trigger(m);
