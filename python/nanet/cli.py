@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "generate": "Toy Monte Carlo of the RICH: MGP packets in a pcap, and the truth.",
     "replay": "Recorded traffic through the trigger, as fast as it goes.",
     "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
+    "quality": "All ring algorithms on the same generated events: tables and figures.",
     "bench": "Measurements of this machine, each beside a peer or a limit.",
     "doctor": "What this host is fit for, and what would make it fitter.",
 }

@@ -237,8 +237,10 @@ def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarr
     order = np.argsort(key, kind="stable")
     wanted = hits["event"].astype(np.int64) * 256 + hits["ring"]
     at = np.searchsorted(key[order], wanted)
-    ring = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(0, dtype=np.int64)
-    own = key[ring] == wanted if len(order) else np.zeros(len(wanted), dtype=bool)
+    if not len(order):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    ring = order[np.minimum(at, len(order) - 1)]
+    own = key[ring] == wanted
     return ring[own], hits["pm"][own].astype(np.int64)
 
 

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quality report as Markdown, alone or between the markers of docs/quality.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nanet.errors import UsageError, describe_os_error
+from nanet.quality.results import ORACLES
+
+BEGIN, END = "<!-- nanet quality: begin -->", "<!-- nanet quality: end -->"
+LAST_TUNING_SEED = 99
+CAPTIONS = {
+    "quality-rings.svg": "Efficiency and ring count against the number of true rings.",
+    "quality-counts.svg": "Found against true number of rings, per cent of the events with that true number.",
+    "quality-hits.svg": "Efficiency against the hits of the ring and of the event.",
+    "quality-radius.svg": "Efficiency and resolution against the radius; resolution against the ring's hits.",
+    "quality-separation.svg": "Efficiency in events of two rings against the distance of their centres, and "
+    "against √((Δcentre / 15 mm)² + (ΔR / 10 mm)²).",
+    "quality-noise.svg": "The mix at other noise.",
+}
+Get = Callable[[Mapping[str, Any]], float]
+
+# What is asked of multiring, isolated events: (figure, sign, limit, where it is).
+GOALS: tuple[tuple[str, str, float, Get], ...] = (
+    *(
+        (f"efficiency, {k} true ring{'s' * (k > 1)}", "≥", limit,
+         lambda row, k=k: row["mix"]["isolated"]["efficiency"][str(k)])
+        for k, limit in ((1, 0.99), (2, 0.95), (3, 0.90))
+    ),
+    ("fakes per event", "≤", 0.05, lambda row: row["mix"]["isolated"]["fakes_per_event"]),
+    *(
+        (f"fakes per ring-less event, noise {noise}", "≤", limit,
+         lambda row, noise=noise: row["empty"][str(noise)]["isolated"]["fakes_per_event_noise_only"])
+        for noise, limit in ((1, 0.01), (5, 0.05))
+    ),
+    *(
+        (f"ring count right, {k} true ring{'s' * (k > 1)}", "≥", limit,
+         lambda row, k=k: row["mix"]["isolated"]["ring_count_accuracy"][str(k)])
+        for k, limit in ((1, 0.98), (2, 0.93), (3, 0.75))
+    ),
+    ("σ(R) / Cramér–Rao bound", "≤", 1.1,
+     lambda row: row["mix"]["isolated"]["sigma_r_mm"] / row["mix"]["isolated"]["crlb_sigma_r_mm"]),
+)  # fmt: skip
+
+
+def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
+    """The report as Markdown. images: where the figures lie, as a link goes there ("images/" or "")."""
+    rows = result["algorithms"]
+    mix = next(iter(rows.values()))["mix"]
+    parts = [
+        f"    {command}",
+        "",
+        f"Standard mix, noise 1: {mix['events']} events, {mix['isolated']['events']} of them isolated. "
+        f"Ring-less events: {_events(result, 'empty1')} at each noise; the mix at other noise: "
+        f"{_events(result, 'noise0')} each. Seed {result['seed']} and following ones{_tuning(result)}. "
+        f"{_changed(result)}",
+        "",
+        "**oracle** is no algorithm but a geometric least-squares circle through exactly the hits that each "
+        "true ring made. **oracle with priors** also knows that R ≤ 190.7 mm and how centres are "
+        "distributed. What they miss are rings of few hits on a short arc; no finder gets them but by luck.",
+        "",
+    ]
+    if "multiring" in rows:
+        parts += ["### multiring and what was asked of it", "", *_goal_table(rows), ""]
+    parts += ["### Isolated events", "", *_figure_table(rows, lambda row: row["isolated"]), ""]
+    parts += ["### All events", "", *_figure_table(rows, lambda row: row), ""]
+    parts += ["### Curves", "", "Isolated events of the standard mix, where nothing else is said.", ""]
+    for name, caption in CAPTIONS.items():
+        parts += [f"![{caption}]({images}{name})", "", caption, ""]
+    return "\n".join(parts[:-1]) + "\n"
+
+
+def _tuning(result: Mapping[str, Any]) -> str:
+    return ", on which nothing was tuned" if result["seed"] > LAST_TUNING_SEED else ""
+
+
+def _events(result: Mapping[str, Any], name: str) -> int:
+    return next(sample["events"] for sample in result["samples"] if sample["name"] == name)
+
+
+def _changed(result: Mapping[str, Any]) -> str:
+    """Which parameters are not the defaults."""
+    changed = [
+        f"`{name}.{key} = {value:g}`"
+        for name, parameters in result.get("parameters", {}).items()
+        for key, value in parameters.items()
+    ]
+    return f"Set: {', '.join(changed)}." if changed else "All parameters are the defaults."
+
+
+def _title(name: str) -> str:
+    return f"*{name.replace('_prior', ' with priors')}*" if name in ORACLES else f"`{name}`"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None or value != value else f"{value:.{digits}f}"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (head, ruler, *lines)]
+
+
+def _goal_table(rows: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for name, sign, limit, get in GOALS:
+        found, bound = get(rows["multiring"]), get(rows["oracle"])
+        digits = 2 if "Cramér" in name else 4 if "fakes" in name else 3
+        met = found <= limit if sign == "≤" else found >= limit
+        ideal = "–" if "count" in name else _number(bound, digits)
+        verdict = "–" if found != found else "yes" if met else "**no**"
+        lines.append((name, f"{sign} {limit:g}", _number(found, digits), verdict, ideal))
+    return _table(("isolated events", "asked", "multiring", "met", "oracle"), lines)
+
+
+def _figure_table(
+    rows: Mapping[str, Any], part: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> list[str]:
+    """Figures down, algorithms across. part: takes all events or isolated ones from an evaluation."""
+    lines: list[tuple[str, ...]] = []
+
+    def line(title: str, digits: int, get: Get, *, finders_only: bool = False) -> None:
+        cells = [
+            "–" if finders_only and name in ORACLES else _number(get(row), digits)
+            for name, row in rows.items()
+        ]
+        lines.append((title, *cells))
+
+    for k in range(1, 5):
+        title = f"efficiency, {k} true ring{'s' * (k > 1)}"
+        line(title, 3, lambda row, k=k: part(row["mix"])["efficiency"][str(k)])
+    line("fakes per event", 4, lambda row: part(row["mix"])["fakes_per_event"])
+    for noise in (1, 5):
+        line(
+            f"fakes per ring-less event, noise {noise}", 4,
+            lambda row, noise=noise: part(row["empty"][str(noise)])["fakes_per_event_noise_only"],
+        )  # fmt: skip
+    for k in range(5):
+        line(
+            f"ring count right, {k} true ring{'s' * (k != 1)}", 3,
+            lambda row, k=k: part(row["mix"])["ring_count_accuracy"][str(k)], finders_only=True,
+        )  # fmt: skip
+    for key, title in (
+        ("sigma_r_mm", "σ(R), mm"),
+        ("sigma_r_mad_mm", "σ(R) from the median deviation, mm"),
+        ("crlb_sigma_r_mm", "bound of σ(R) for the rings matched, mm"),
+        ("bias_r_mm", "mean of found − true R, mm"),
+        ("sigma_xy_mm", "σ of the centre per axis, mm"),
+        ("crlb_sigma_xy_mm", "bound of it, mm"),
+    ):
+        line(title, 2, lambda row, key=key: part(row["mix"])[key])
+    return _table(("", *map(_title, rows)), lines)
+
+
+def between(page: Path) -> str:
+    """What stands between the markers of a page. UsageError where there is no such page or no markers."""
+    return _split(page)[1]
+
+
+def rewrite(page: Path, text: str) -> None:
+    """Puts `text` between the markers of a page. UsageError where that cannot be done."""
+    head, _, tail = _split(page)
+    text = text.strip("\n")
+    try:
+        page.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--docs {describe_os_error(error)}: give a folder that can be written") from None
+
+
+def _split(page: Path) -> tuple[str, str, str]:
+    try:
+        text = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--docs {describe_os_error(error)}: give the folder that has quality.md") from None
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise UsageError(f"--docs: {page} must have the lines {BEGIN} and {END} once, in this order")
+    head, rest = text.split(BEGIN)
+    return head, *rest.split(END)
