@@ -5,11 +5,106 @@
 #include <cmath>
 #include <sstream>
 #include <stdexcept>
+#include <type_traits>
+#include <variant>
 
 #include "nanet/rich/math_batch.hpp"
+#include "nanet/rich/tripl.hpp"
+#include "nanet/rich/wide.hpp"
 
 namespace nanet::rich {
 namespace {
+
+// A parameter of an algorithm whose Parameters are P: its key in the configuration and the member it sets.
+template <class P>
+struct Key {
+  const char* name;
+  std::variant<std::uint32_t P::*, float P::*> member;  // a whole number, or any
+  double low, high;
+  const char* meaning;
+};
+template <class P>
+using Keys = std::vector<Key<P>>;
+
+// ---- The algorithms: an overload of keys_of for each, and a line in `entries` below.
+
+template <class P>
+Keys<P> ring_keys() {  // of every algorithm
+  return {
+      {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
+      {"r_min", &P::r_min, 0, 1000, "smallest radius of a ring in mm"},
+      {"r_max", &P::r_max, 0, 1000, "largest radius of a ring in mm"},
+  };
+}
+
+template <class P>
+Keys<P> robust_keys(const Keys<P>& more = {}) {  // of those that tell a ring's hits from others
+  Keys<P> keys = ring_keys<P>();
+  keys.push_back({"cut", &P::cut, 1, 100, "half the band about a ring that its hits lie in, in mm"});
+  keys.push_back({"ambiguity_margin", &P::ambiguity_margin, 0, max_event_hits,
+                  "a ring with fewer than min_hits + this many hits makes the event ambiguous"});
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+Keys<Math::Parameters> keys_of(const Math&) {
+  return ring_keys<Math::Parameters>();
+}
+
+Keys<Tripl::Parameters> keys_of(const Tripl&) {
+  using P = Tripl::Parameters;
+  return robust_keys<P>({
+      {"triplets", &P::triplets, 1, Tripl::max_triplets, "triplets of hits looked at, 32 at a time"},
+      {"separation", &P::separation, 0, 1000, "least distance between two hits of a triplet in mm"},
+  });
+}
+
+std::unique_ptr<Reconstructor> reconstructor_of(const Math& algorithm, const Geometry& geometry) {
+  return make_math(algorithm, geometry);
+}
+
+template <class A>
+std::unique_ptr<Reconstructor> reconstructor_of(const A& algorithm, const Geometry& geometry) {
+  return std::make_unique<WideReconstructor<A>>(algorithm, geometry);
+}
+
+// ---- The same for all.
+
+template <class A>
+std::vector<ParameterInfo> parameters_of() {
+  const typename A::Parameters defaults;
+  std::vector<ParameterInfo> list;
+  for (const auto& key : keys_of(A{})) {
+    const double value =
+        std::visit([&](auto member) { return static_cast<double>(defaults.*member); }, key.member);
+    list.push_back({key.name, value, key.low, key.high, key.meaning});
+  }
+  return list;
+}
+
+template <class A>
+std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& geometry) {
+  const auto require = [&](bool right, const char* key, const char* sentence) {
+    if (right) return;
+    std::ostringstream text;
+    text << "algorithm." << A::name << '.' << key << " = " << complete.at(key) << ": " << sentence;
+    throw std::invalid_argument(text.str());
+  };
+  A algorithm;
+  for (const auto& key : keys_of(algorithm)) {
+    const double value = complete.at(key.name);
+    if (std::holds_alternative<std::uint32_t A::Parameters::*>(key.member))
+      require(value == std::floor(value), key.name, "must be a whole number");
+    std::visit(
+        [&](auto member) {
+          auto& set = algorithm.parameters.*member;
+          set = static_cast<std::remove_reference_t<decltype(set)>>(value);
+        },
+        key.member);
+  }
+  require(complete.at("r_min") < complete.at("r_max"), "r_min", "must be less than r_max");
+  return reconstructor_of(algorithm, geometry);
+}
 
 struct Entry {
   std::string_view name;
@@ -17,33 +112,10 @@ struct Entry {
   std::unique_ptr<Reconstructor> (*make)(const Parameters& complete, const Geometry& geometry);
 };
 
-std::vector<ParameterInfo> math_parameters() {
-  const Math::Parameters defaults;
-  return {
-      {"min_hits", static_cast<double>(defaults.min_hits), 3, max_event_hits, "fewest hits that make a ring"},
-      {"r_min", static_cast<double>(defaults.r_min), 0, 1000, "smallest radius of a ring in mm"},
-      {"r_max", static_cast<double>(defaults.r_max), 0, 1000, "largest radius of a ring in mm"},
-  };
-}
+template <class A>
+constexpr Entry entry{A::name, parameters_of<A>, make<A>};
 
-std::unique_ptr<Reconstructor> make_math_from(const Parameters& complete, const Geometry& geometry) {
-  const auto require = [&](bool right, const char* key, const char* sentence) {
-    if (right) return;
-    std::ostringstream text;
-    text << "algorithm.math." << key << " = " << complete.at(key) << ": " << sentence;
-    throw std::invalid_argument(text.str());
-  };
-  require(complete.at("min_hits") == std::floor(complete.at("min_hits")), "min_hits",
-          "must be a whole number");
-  require(complete.at("r_min") < complete.at("r_max"), "r_min", "must be less than r_max");
-  Math math;
-  math.parameters.min_hits = static_cast<std::uint32_t>(complete.at("min_hits"));
-  math.parameters.r_min = static_cast<float>(complete.at("r_min"));
-  math.parameters.r_max = static_cast<float>(complete.at("r_max"));
-  return make_math(math, geometry);
-}
-
-constexpr Entry entries[] = {{Math::name, math_parameters, make_math_from}};
+constexpr Entry entries[] = {entry<Math>, entry<Tripl>};
 
 const Entry& find(std::string_view name) {
   for (const Entry& entry : entries) {

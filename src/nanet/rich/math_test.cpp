@@ -166,12 +166,16 @@ TEST(Algorithms, ErrorsNameKeyValueAndRemedy) {
     return "";
   };
   EXPECT_EQ(text("math", {}), "");
-  EXPECT_EQ(text("maths", {}), "algorithm: 'maths' is not known; choose one of: math");
+  std::string known;
+  for (const std::string& name : algorithm_names()) known += ' ' + name;
+  EXPECT_EQ(text("maths", {}), "algorithm: 'maths' is not known; choose one of:" + known);
   EXPECT_EQ(text("math", {{"hits", 3}}),
             "algorithm.math.hits = 3: no such parameter; choose one of: min_hits r_min r_max");
   EXPECT_EQ(text("math", {{"min_hits", 2}}), "algorithm.math.min_hits = 2: must be from 3 to 128");
   EXPECT_EQ(text("math", {{"r_min", NAN}}), "algorithm.math.r_min = nan: must be from 0 to 1000");
-  EXPECT_EQ(algorithm_names(), std::vector<std::string>{"math"});
+  EXPECT_EQ(text("math", {{"min_hits", 3.5}}), "algorithm.math.min_hits = 3.5: must be a whole number");
+  EXPECT_EQ(text("tripl", {{"r_min", 90}, {"r_max", 90}}),
+            "algorithm.tripl.r_min = 90: must be less than r_max");
 }
 
 }  // namespace
