@@ -64,6 +64,7 @@ struct RingColumns {
   std::vector<std::uint32_t> event;
   std::vector<std::uint8_t> ring, n_rings, n_hits;
   std::vector<float> x, y, r, chi2_ndf;
+  std::vector<std::uint32_t> ambiguous;  // a row per event that is
 };
 
 nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
@@ -89,6 +90,7 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
       const std::uint32_t some = std::min(chunk, events - from);
       (*reconstructor)({some, first.data() + from, pm.data()}, rings.data());
       for (std::uint32_t i = 0; i < some; ++i) {
+        if (rings[i].ambiguous) out.ambiguous.push_back(from + i);
         for (std::uint8_t k = 0; k < rings[i].count; ++k) {
           const rich::Ring& ring = rings[i].ring[k];
           out.event.push_back(from + i);
@@ -112,6 +114,7 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
   d["y"] = column(std::move(out.y));
   d["r"] = column(std::move(out.r));
   d["chi2_ndf"] = column(std::move(out.chi2_ndf));
+  d["ambiguous"] = column(std::move(out.ambiguous));
   return d;
 }
 
@@ -169,7 +172,8 @@ void bind_rich(nb::module_& m) {
         "uint32, events + 1; "
         "pm: uint16). Returns columns, a row per ring found: event, ring (0 = leading), n_rings, n_hits, x, "
         "y, r (mm, "
-        "common plane), chi2_ndf. ValueError names what is wrong.");
+        "common plane), chi2_ndf; and ambiguous: the events whose ring count is in doubt. ValueError names "
+        "what is wrong.");
   m.def(
       "ring_radius_mm",
       [](const std::string& particle, double momentum) {
