@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // nanet._core: the probes of `nanet bench`.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nanet/bench/probes.hpp"
+#include "nanet/bench/rings.hpp"
 
 namespace nb = nanobind;
 using namespace nanet;
@@ -32,9 +38,82 @@ bench::ReceiverKind receiver_kind(const std::string& name) {
   throw std::invalid_argument("receiver = " + name + " must be recvmmsg, recvmmsg_gro or card");
 }
 
+// A column as a numpy array that takes the vector over.
+template <class T>
+nb::object column(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+using First = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Pms = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// The columns as a batch; checked, since what is timed trusts them.
+rich::EventBatch event_batch(const First& first, const Pms& pm) {
+  if (first.size() < 2)
+    throw std::invalid_argument("first: must hold the start of each event and the end of the last");
+  for (std::size_t i = 0; i + 1 < first.size(); ++i) {
+    if (first.data()[i] > first.data()[i + 1]) throw std::invalid_argument("first: must not decrease");
+  }
+  if (first.data()[first.size() - 1] > pm.size())
+    throw std::invalid_argument("first: reaches past the end of pm");
+  for (std::size_t i = 0; i < pm.size(); ++i) {
+    if (pm.data()[i] >= pm_count) throw std::invalid_argument("pm: must be below 1952");
+  }
+  return {static_cast<std::uint32_t>(first.size() - 1), first.data(), pm.data()};
+}
+
+void bind_rings(nb::module_& m) {
+  m.def(
+      "rings_bench_events",
+      [](std::uint32_t events, double noise, int rings, std::uint64_t seed) {
+        bench::RingEvents columns;
+        {
+          const nb::gil_scoped_release released;
+          columns = bench::ring_events(events, noise, rings, seed);
+        }
+        return nb::make_tuple(column(std::move(columns.first)), column(std::move(columns.pm)));
+      },
+      nb::arg("events"), nb::arg("noise") = 1.0, nb::arg("rings") = -1, nb::arg("seed") = 20,
+      "Generated events (first, pm), as reconstruct() takes them. rings: per event, -1 for the mix.");
+  m.def(
+      "rings_bench_cpu",
+      [](const std::string& algorithm, const First& first, const Pms& pm, std::uint32_t batch,
+         unsigned threads, double seconds, const rich::Parameters& parameters) {
+        const rich::EventBatch events = event_batch(first, pm);
+        bench::RingsCpuResult r;
+        {
+          const nb::gil_scoped_release released;
+          r = bench::rings_cpu(events, {algorithm, parameters, batch, threads, seconds});
+        }
+        nb::dict d;
+        d["events_per_s"] = r.events_per_s;
+        d["batch_us"] = r.batch_us;
+        d["batch_us_least"] = r.batch_us_least;
+        d["events"] = r.events;
+        d["elapsed_s"] = r.elapsed_s;
+        return d;
+      },
+      nb::arg("algorithm"), nb::arg("first"), nb::arg("pm"), nb::arg("batch"), nb::arg("threads") = 1,
+      nb::arg("seconds") = 0.3, nb::arg("parameters") = rich::Parameters{},
+      "Times an algorithm over the events, batch by batch, in each thread. events_per_s: of all threads; "
+      "batch_us: median time of one batch. ValueError.");
+  m.def(
+      "rings_bench_operations",
+      [](const std::string& algorithm, const First& first, const Pms& pm) {
+        return bench::operations_per_event(algorithm, event_batch(first, pm));
+      },
+      nb::arg("algorithm"), nb::arg("first"), nb::arg("pm"),
+      "Floating-point operations per event, or None where they cannot be counted.");
+  m.def("bench_most_operations", &bench::most_operations_per_s, nb::call_guard<nb::gil_scoped_release>(),
+        nb::arg("seconds"), "Operations per second of one core that only does fused multiply-adds.");
+}
+
 }  // namespace
 
 void bind_bench(nb::module_& m) {
+  bind_rings(m);
   nb::class_<bench::Ping>(m, "Ping")
       .def(nb::init<>())
       .def_prop_ro("reply_port", &bench::Ping::reply_port)

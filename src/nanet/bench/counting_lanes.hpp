@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lanes of a CPU (rich/lanes.hpp) that count floating-point operations: an algorithm runs over them as it
+// is and says how much arithmetic it does.
+#pragma once
+
+#include "nanet/rich/lanes.hpp"
+
+namespace nanet::bench {
+
+struct CountingLanes {
+  using Host = rich::HostLanes;
+  using I = Host::I;
+  using M = Host::M;
+  inline static thread_local std::uint64_t operations = 0;
+  static void count(std::uint64_t per_lane) { operations += per_lane * rich::lane_count; }
+
+  struct F {
+    Host::F value;
+    F() = default;
+    F(float all) : value(all) {}
+    F(const Host::F& of) : value(of) {}
+    friend F operator+(const F& a, const F& b) { return counted(a.value + b.value); }
+    friend F operator-(const F& a, const F& b) { return counted(a.value - b.value); }
+    friend F operator*(const F& a, const F& b) { return counted(a.value * b.value); }
+    friend F operator/(const F& a, const F& b) { return counted(a.value / b.value); }
+    friend F operator-(const F& a) { return -a.value; }
+    F& operator+=(const F& b) { return *this = *this + b; }
+    F& operator-=(const F& b) { return *this = *this - b; }
+    F& operator*=(const F& b) { return *this = *this * b; }
+    F& operator/=(const F& b) { return *this = *this / b; }
+    friend M operator<(const F& a, const F& b) { return a.value < b.value; }
+    friend M operator>(const F& a, const F& b) { return a.value > b.value; }
+    friend M operator<=(const F& a, const F& b) { return a.value <= b.value; }
+    friend M operator>=(const F& a, const F& b) { return a.value >= b.value; }
+    friend M operator==(const F& a, const F& b) { return a.value == b.value; }
+    friend M operator!=(const F& a, const F& b) { return a.value != b.value; }
+
+   private:
+    static F counted(const Host::F& result) {
+      count(1);
+      return result;
+    }
+  };
+
+  static I lane() { return Host::lane(); }
+  static F load(const float* p) { return Host::load(p); }
+  static I load(const std::int32_t* p) { return Host::load(p); }
+  static void store(float* p, const F& v) { Host::store(p, v.value); }
+  static void store(std::int32_t* p, const I& v) { Host::store(p, v); }
+  static void store(float* p, const F& v, const M& where) { Host::store(p, v.value, where); }
+  static void store(std::int32_t* p, const I& v, const M& where) { Host::store(p, v, where); }
+  static F gather(const float* p, const I& at) { return Host::gather(p, at); }
+  static I gather(const std::int32_t* p, const I& at) { return Host::gather(p, at); }
+  static void scatter(float* p, const I& at, const F& v, const M& where) {
+    Host::scatter(p, at, v.value, where);
+  }
+  static void scatter(std::int32_t* p, const I& at, const I& v, const M& where) {
+    Host::scatter(p, at, v, where);
+  }
+  static void sync() { Host::sync(); }
+
+  static F select(const M& m, const F& a, const F& b) { return Host::select(m, a.value, b.value); }
+  static I select(const M& m, const I& a, const I& b) { return Host::select(m, a, b); }
+  static F fma(const F& a, const F& b, const F& c) {
+    count(2);
+    return Host::fma(a.value, b.value, c.value);
+  }
+  static F sqrt(const F& a) {
+    count(1);
+    return Host::sqrt(a.value);
+  }
+  static F min(const F& a, const F& b) { return Host::min(a.value, b.value); }
+  static F max(const F& a, const F& b) { return Host::max(a.value, b.value); }
+  static F abs(const F& a) { return Host::abs(a.value); }
+  static F to_float(const I& a) { return Host::to_float(a); }
+  static I to_int(const F& a) { return Host::to_int(a.value); }
+  static I bits(const F& a) { return Host::bits(a.value); }
+  static F from_bits(const I& a) { return Host::from_bits(a); }
+
+  static float sum(const F& v) {
+    operations += rich::lane_count - 1;
+    return Host::sum(v.value);
+  }
+  static std::int32_t sum(const I& v) { return Host::sum(v); }
+  static float max(const F& v) { return Host::max(v.value); }
+  static std::uint32_t ballot(const M& m) { return Host::ballot(m); }
+  static bool any(const M& m) { return Host::any(m); }
+  static float at(const F& v, int from) { return Host::at(v.value, from); }
+  static std::int32_t at(const I& v, int from) { return Host::at(v, from); }
+  static F shuffle(const F& v, const I& from) { return Host::shuffle(v.value, from); }
+  static I shuffle(const I& v, const I& from) { return Host::shuffle(v, from); }
+};
+
+}  // namespace nanet::bench

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// `nanet bench rings` on CPUs: events per second and time per batch of a ring algorithm, floating-point
+// operations per event, and the rate of operations that this CPU can do at most.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nanet/rich/algorithm.hpp"
+
+namespace nanet::bench {
+
+// Generated events as columns; event i holds pm[first[i]] .. pm[first[i + 1] - 1].
+struct RingEvents {
+  std::vector<std::uint32_t> first;
+  std::vector<PmId> pm;
+  rich::EventBatch batch() const {
+    return {static_cast<std::uint32_t>(first.size() - 1), first.data(), pm.data()};
+  }
+};
+// noise, rings, seed: as in rich::GeneratorOptions. At most max_event_hits hits of an event are kept.
+RingEvents ring_events(std::uint32_t events, double noise, int rings, std::uint64_t seed);
+
+struct RingsCpuOptions {
+  std::string algorithm;
+  rich::Parameters parameters;
+  std::uint32_t batch = 4096;  // events per call, at most those given
+  unsigned threads = 1;        // each with batches of its own
+  double seconds = 0.3;        // at least one batch
+};
+struct RingsCpuResult {
+  double events_per_s = 0;    // of all threads together
+  double batch_us = 0;        // median over blocks of batches of at least 50 us
+  double batch_us_least = 0;  // of the quickest block
+  std::uint64_t events = 0, rings = 0;
+  double elapsed_s = 0;
+};
+// Throws std::invalid_argument (algorithm, parameters, batch, threads).
+RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& options);
+
+// Floating-point additions, subtractions, multiplications, divisions and square roots per event, with default
+// parameters. An algorithm over lanes counts those of all 32 lanes, idle or not, a fused multiply-add as two,
+// and leaves its few scalar operations out. None for an algorithm that nobody has taught to count.
+std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events);
+
+// Operations per second of one core that does nothing but fused multiply-adds in registers.
+double most_operations_per_s(double seconds);
+
+}  // namespace nanet::bench

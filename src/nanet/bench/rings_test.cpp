@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/bench/rings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "nanet/bench/counting_lanes.hpp"
+
+namespace nanet::bench {
+namespace {
+
+TEST(RingEvents, HoldDistinctAscendingHits) {
+  const RingEvents events = ring_events(500, 1.0, -1, 3);
+  ASSERT_EQ(events.first.size(), 501u);
+  ASSERT_EQ(events.first.back(), events.pm.size());
+  const auto batch = events.batch();
+  for (std::uint32_t i = 0; i < batch.events; ++i) {
+    const auto event = batch.view(i);
+    ASSERT_LE(event.hits, max_event_hits);
+    for (std::uint32_t k = 1; k < event.hits; ++k) ASSERT_LT(event.pm[k - 1], event.pm[k]);
+  }
+  const RingEvents none = ring_events(200, 0.0, 0, 3);
+  EXPECT_TRUE(none.pm.empty());
+}
+
+TEST(RingsCpu, CountsWholeBatchesOfEveryThread) {
+  const RingEvents events = ring_events(1000, 1.0, -1, 4);
+  for (const unsigned threads : {1u, 2u}) {
+    RingsCpuOptions options;
+    options.algorithm = "math";
+    options.batch = 300;
+    options.threads = threads;
+    options.seconds = 0.001;
+    const RingsCpuResult result = rings_cpu(events.batch(), options);
+    EXPECT_GT(result.events, 0u);
+    EXPECT_EQ(result.events % 300, 0u);
+    EXPECT_GT(result.events_per_s, 0.0);
+    EXPECT_GE(result.batch_us, result.batch_us_least);
+    EXPECT_GT(result.batch_us_least, 0.0);
+  }
+}
+
+TEST(RingsCpu, RefusesBatchesThatAreNotThere) {
+  const RingEvents events = ring_events(10, 1.0, -1, 4);
+  RingsCpuOptions options;
+  options.algorithm = "math";
+  options.batch = 11;
+  EXPECT_THROW(rings_cpu(events.batch(), options), std::invalid_argument);
+  options.batch = 0;
+  EXPECT_THROW(rings_cpu(events.batch(), options), std::invalid_argument);
+  options.batch = 10;
+  options.algorithm = "none";
+  EXPECT_THROW(rings_cpu(events.batch(), options), std::invalid_argument);
+}
+
+TEST(Operations, OfMathAreThoseOfItsLoops) {
+  const std::uint32_t first[] = {0, 3, 13};
+  const PmId pm[13] = {1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
+  EXPECT_EQ(operations_per_event("math", {2, first, pm}), (24.0 * 10 + 28) / 2);  // three hits: no fit
+  EXPECT_FALSE(operations_per_event("nobody", {2, first, pm}).has_value());
+}
+
+TEST(Operations, OfLanesGrowWithTheHits) {
+  const RingEvents few = ring_events(50, 0.0, 1, 5), many = ring_events(50, 0.0, 4, 5);
+  for (const std::string& name : rich::algorithm_names()) {
+    const auto a = operations_per_event(name, few.batch()), b = operations_per_event(name, many.batch());
+    ASSERT_EQ(a.has_value(), b.has_value());
+    if (!a) continue;
+    EXPECT_GT(*a, 100.0) << name;
+    EXPECT_GT(*b, *a) << name;
+  }
+}
+
+TEST(Operations, CountingLanesCountEveryLane) {
+  using L = CountingLanes;
+  const L::F a(2.0f), b(3.0f);
+  L::operations = 0;
+  const L::F c = L::fma(a, b, a * b - a) / L::sqrt(b);
+  EXPECT_EQ(L::operations, 6u * 32);
+  L::operations = 0;
+  EXPECT_EQ(L::sum(a), 64.0f);
+  EXPECT_EQ(L::operations, 31u);
+  EXPECT_NEAR(L::at(c, 7), 10.0f / 1.7320508f, 1e-6f);
+  EXPECT_GT(most_operations_per_s(0.001), 1e8);
+}
+
+}  // namespace
+}  // namespace nanet::bench
