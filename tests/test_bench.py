@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+
+from nanet import _core
+from nanet.bench import rings
 
 
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
@@ -35,8 +39,78 @@ def test_bandwidth_checks_the_data_of_every_buffer(nanet, tmp_path):
         assert row["bytes_per_s"] == pytest.approx(row["packets_per_s"] * row["payload"])
 
 
+def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(nanet, tmp_path):
+    small = ("--seconds", 0.001, "--runs", 1, "--events", 100)
+    nanet("bench", "rings", *small, "--json", "out.json", "--plots", "plots")
+    result = json.loads((tmp_path / "out.json").read_text())
+    rows, figures = result["rows"], result["figures"]
+    devices = {row["device"] for row in rows}
+    assert "cpu, one core" in devices
+    for name in _core.algorithm_names():
+        curve = [row for row in rows if row.get("algorithm") == name and "events_per_batch" in row]
+        for device in {row["device"] for row in curve}:
+            sizes = [row["events_per_batch"] for row in curve if row["device"] == device]
+            assert sizes == [1, 4, 16, 64, 100]
+        assert all(row["events_per_s"] > 0 and row["batch_us"] > 0 for row in curve)
+        for key in ("cpu_events_per_s_per_core", "cpu_events_per_s", "cpu_frame_us"):
+            assert figures[f"{name}_{key}"] > 0
+        if _core.cuda_devices()["devices"]:
+            for key in ("cuda_events_per_s", "cuda_streaming_events_per_s", "frame_us"):
+                assert figures[f"{name}_{key}"] > 0
+        else:
+            assert not any(key.startswith(f"{name}_cuda") for key in figures)
+            (said,) = (row["not_measured"] for row in rows if "not_measured" in row)
+            assert said
+    for row in rows:
+        if "operations_per_byte" in row and row["device"].startswith("cpu"):
+            rate = figures[f"{row['algorithm']}_cpu_events_per_s_per_core"]
+            assert row["operations_per_s"] == pytest.approx(rate * row["operations_per_event"])
+            assert row["bytes_per_s"] == pytest.approx(rate * row["bytes_per_event"])
+            roof = min(
+                figures["cpu_memory_bytes_per_s"] * row["operations_per_byte"],
+                figures["cpu_operations_per_s"],
+            )
+            assert row["share"] == pytest.approx(row["operations_per_s"] / roof)
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {
+        f"rings-{name}.{kind}" for name in ("time", "rate", "roofline") for kind in ("svg", "png")
+    }
+
+
+def test_roofline_by_hand():
+    limits = {"memory_bytes_per_s": 10e9, "operations_per_s": 100e9}
+    (row,) = rings.roofline("a", "cpu", 1e6, 100, 200, limits)  # 2 operations per byte: 20 G at most
+    assert row["limited_by"] == "memory" and row["share"] == pytest.approx(0.2e9 / 20e9)
+    (row,) = rings.roofline("a", "cpu", 1e6, 100, 50_000, limits)
+    assert row["limited_by"] == "arithmetic" and row["share"] == pytest.approx(50e9 / 100e9)
+    assert not list(rings.roofline("a", "cpu", 1e6, 100, None, limits))
+    assert rings.batches(100) == [1, 4, 16, 64, 100] and rings.batches(1) == [1]
+    assert rings.batches(1 << 20)[-2:] == [1 << 18, 1 << 20]
+
+
+def test_what_the_ring_benchmark_times_is_the_algorithm():
+    first, pm = _core.rings_bench_events(300, seed=9)
+    assert len(first) == 301 and first[-1] == len(pm)
+    again = _core.rings_bench_events(300, seed=9)
+    assert again[0].tolist() == first.tolist() and again[1].tolist() == pm.tolist()
+    r = _core.rings_bench_cpu("math", first, pm, 50, 1, 0.001)
+    assert r["events"] % 50 == 0 and r["events_per_s"] == pytest.approx(r["events"] / r["elapsed_s"])
+    hits = np.diff(first.astype(int))
+    assert _core.rings_bench_operations("math", first, pm) == pytest.approx(
+        np.where(hits >= 4, 24 * hits + 28, 0).mean()
+    )
+    with pytest.raises(ValueError, match="batch = 301: must be from 1 to the 300"):
+        _core.rings_bench_cpu("math", first, pm, 301)
+    with pytest.raises(ValueError, match="pm: must be below 1952"):
+        _core.rings_bench_cpu("math", first[:2], np.full(len(pm), 1952, np.uint16), 1)
+
+
+def test_mistakes_with_options_are_said(nanet):
+    assert "did you mean math" in nanet("bench", "rings", "--algorithm", "mth", status=2).stderr
+    assert "only rings" in nanet("bench", "latency", "--plots", "here", status=2).stderr
+
+
 def test_unknown_name_is_a_usage_error(nanet):
-    assert "replay, loopback, latency, bandwidth" in nanet("bench", "speed", status=2).stderr
+    assert "replay, loopback, latency, rings, bandwidth" in nanet("bench", "speed", status=2).stderr
 
 
 def test_losses_are_found_wherever_they_hide():

@@ -19,6 +19,7 @@ NAMES: dict[str, str] = {
     "replay": "Events per second of one core, from memory: decode, merge, fit, encode; beside memcpy.",
     "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside peers.",
     "latency": "Round trip of one packet through the trigger, beside the bare echo and sockperf.",
+    "rings": "Every ring algorithm on CPU and GPU: rate and time against events per batch, roofline.",
     "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
 }
 
@@ -31,6 +32,8 @@ class Settings:
     samples: int = 200_000
     runs: int = 3  # in a row (loopback), passes (replay)
     algorithm: str = "math"
+    only: str | None = None  # the algorithm, where one was given (rings)
+    events: int = 0  # of the largest batch (rings); 0: the measurement's own choice
 
 
 def median(values: list[float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from nanet import __version__, host
 from nanet.bench import NAMES, Row, Settings
 from nanet.config import JsonFile
-from nanet.errors import UsageError
+from nanet.errors import UsageError, describe_os_error, near
 from nanet.output import check_writable, console, write_json
 
 MOST_COLUMNS = 9
@@ -27,12 +28,25 @@ def bench(
     ] = 0.0,
     samples: Annotated[int, typer.Option("--samples", min=1000, help="Round trips (latency).")] = 200_000,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs in a row; passes of replay.")] = 3,
-    algorithm: Annotated[str, typer.Option("--algorithm", help="Ring algorithm.")] = "math",
+    algorithm: Annotated[
+        str | None,
+        typer.Option("--algorithm", help="Ring algorithm (default math; rings: all)."),
+    ] = None,
+    events: Annotated[
+        int, typer.Option("--events", min=0, max=1 << 24, help="Events of the largest batch (rings); 0: 1 M.")
+    ] = 0,
+    plots: Annotated[
+        str | None, typer.Option("--plots", metavar="DIR", help="Write figures there (rings).")
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Measurements of this machine, each beside a peer or a limit in the same run."""
     if name not in NAMES:
         raise UsageError(f"bench {name}: must be one of {', '.join(NAMES)}")
+    if plots is not None and name != "rings":
+        raise UsageError(f"--plots {plots}: bench {name} draws no figures, only rings does")
+    if algorithm is not None:
+        _known(algorithm)
     check_writable(json=json_file)
     out = console(json_file)
     module = importlib.import_module(f"nanet.bench.{name}")
@@ -43,7 +57,14 @@ def bench(
         out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", markup=True)
 
     try:
-        settings = Settings(seconds=seconds, samples=samples, runs=runs, algorithm=algorithm)
+        settings = Settings(
+            seconds=seconds,
+            samples=samples,
+            runs=runs,
+            algorithm=algorithm or Settings().algorithm,
+            only=algorithm,
+            events=events,
+        )
         rows, figures = module.run(settings, say)
     except RuntimeError as error:  # a measurement that refutes itself
         out.print(f"[red]bench {name}: {error}[/]")
@@ -57,7 +78,25 @@ def bench(
         "figures": figures,
     }
     _print(out, rows, figures)
+    if plots is not None:
+        from nanet.bench import rings_plots
+
+        try:
+            rings_plots.write(rows, figures, Path(plots))
+        except OSError as error:
+            raise UsageError(
+                f"--plots {describe_os_error(error)}: give a folder that can be written"
+            ) from None
+        out.print(f"figures in {plots}", markup=False)
     write_json(result, json_file)
+
+
+def _known(algorithm: str) -> None:
+    from nanet import _core
+
+    names = _core.algorithm_names()
+    if algorithm not in names:
+        raise UsageError(f"--algorithm {algorithm}: no such algorithm{near(algorithm, names)}")
 
 
 def _load() -> list[float]:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench rings`: every ring algorithm against events per batch, on CPU and GPU, beside its roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nanet import host
+from nanet.bench import Row, Say, Settings, median
+
+MOST_EVENTS = 1 << 20  # of the largest batch
+POINT_S, FIGURE_S = 0.2, 1.0  # of a point of the curve, and of a run that gives a figure
+FIGURE_BATCH = 4096
+FRAME = 64  # events
+LONGEST_BATCH_S = 4.0  # a point whose one batch would take longer is left out
+RINGS_BYTES = 84  # what an event's rings take in memory
+COUNTED_EVENTS = 2000
+ONE_CORE, ALL_CORES = "cpu, one core", "cpu, all cores"
+
+
+def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+    """The curves, the roofline rows, and for each algorithm its figures; settings.events: largest batch."""
+    from nanet import _core
+
+    names = [settings.only] if settings.only else _core.algorithm_names()
+    most = settings.events or MOST_EVENTS
+    say(f"generating {most} events of the standard mix")
+    first, pm = _core.rings_bench_events(most)
+    bench = CpuBench(first, pm, settings)
+    rows: list[Row] = []
+    figures: dict[str, float] = {}
+    for name in names:
+        for device, threads in bench.devices():
+            say(f"{name}: {device}")
+            rows += bench.curve(name, device, threads, say)
+        figures |= bench.figures(name)
+    say("the limits of one core")
+    limits = {
+        "memory_bytes_per_s": 2 * max(_core.bench_copy_rate(1 << 16, 256 << 20, 0.3) for _ in range(3)),
+        "operations_per_s": max(_core.bench_most_operations(0.2) for _ in range(3)),
+    }
+    figures |= {f"cpu_{key}": value for key, value in limits.items()}
+    for name in names:
+        rate = figures[f"{name}_cpu_events_per_s_per_core"]
+        rows += roofline(name, ONE_CORE, rate, bench.bytes_per_event, bench.operations(name), limits)
+    cuda_rows, cuda_figures = _cuda(names, settings, bench, say)
+    return rows + cuda_rows, figures | cuda_figures
+
+
+def batches(most: int) -> list[int]:
+    """Sizes of batches of a curve: 1, 4, 16 ... and `most` itself."""
+    sizes = []
+    size = 1
+    while size < most:
+        sizes.append(size)
+        size *= 4
+    return [*sizes, most]
+
+
+class CpuBench:
+    """Measures on the CPU over one set of generated events."""
+
+    def __init__(self, first: np.ndarray, pm: np.ndarray, settings: Settings) -> None:
+        self.first, self.pm, self.settings = first, pm, settings
+        self.events = len(first) - 1
+        self.hits_per_event = float(first[-1]) / self.events
+        self.cores = len(host.cpus())
+        self.bytes_per_event = 4 + 2 * self.hits_per_event + RINGS_BYTES
+
+    def devices(self) -> list[tuple[str, int]]:
+        """Names and threads of what is measured."""
+        return [(ONE_CORE, 1), *([(ALL_CORES, self.cores)] if self.cores > 1 else [])]
+
+    def time(self, name: str, batch: int, threads: int, seconds: float) -> dict[str, Any]:
+        """One measurement."""
+        from nanet import _core
+
+        return _core.rings_bench_cpu(name, self.first, self.pm, batch, threads, seconds)
+
+    def curve(self, name: str, device: str, threads: int, say: Say) -> list[Row]:
+        """Rates and times of batches of 1 event to all."""
+        rows: list[Row] = []
+        for batch in batches(self.events):
+            if rows and batch / rows[-1]["events_per_s"] * threads > LONGEST_BATCH_S:
+                say(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
+                break
+            r = self.time(name, batch, threads, self.settings.seconds or POINT_S)
+            rows.append(
+                {
+                    "algorithm": name,
+                    "device": device,
+                    "events_per_batch": batch,
+                    "events_per_s": r["events_per_s"],
+                    "batch_us": r["batch_us"],
+                }
+            )
+        return rows
+
+    def figures(self, name: str) -> dict[str, float]:
+        """Medians of some runs: rate of one core and of all, time of a frame."""
+        runs = range(self.settings.runs)
+        seconds = self.settings.seconds or FIGURE_S
+        batch, frame = min(FIGURE_BATCH, self.events), min(FRAME, self.events)
+        one = [self.time(name, batch, 1, seconds)["events_per_s"] for _ in runs]
+        every = [self.time(name, batch, self.cores, seconds)["events_per_s"] for _ in runs]
+        frames = [self.time(name, frame, 1, seconds / 4)["batch_us"] for _ in runs]
+        return {
+            f"{name}_cpu_events_per_s_per_core": median(one),
+            f"{name}_cpu_events_per_s": median(every),
+            f"{name}_cpu_frame_us": median(frames),
+        }
+
+    def operations(self, name: str) -> float | None:
+        """Floating-point operations per event, counted over some of them; None where nobody can count."""
+        from nanet import _core
+
+        return _core.rings_bench_operations(name, self.first[: COUNTED_EVENTS + 1], self.pm)
+
+
+def roofline(
+    name: str,
+    device: str,
+    events_per_s: float,
+    bytes_per_event: float,
+    operations_per_event: float | None,
+    limits: dict[str, float],
+) -> Iterable[Row]:
+    """Where an algorithm stands between the memory's limit and the arithmetic's; nothing if uncounted.
+
+    limits: memory_bytes_per_s and operations_per_s of the device. `share` is what was reached of the lower
+    of the two.
+    """
+    if operations_per_event is None:
+        return
+    memory, arithmetic = limits["memory_bytes_per_s"], limits["operations_per_s"]
+    intensity = operations_per_event / bytes_per_event
+    reached = events_per_s * operations_per_event
+    yield {
+        "algorithm": name,
+        "device": device,
+        "bytes_per_event": bytes_per_event,
+        "operations_per_event": operations_per_event,
+        "operations_per_byte": intensity,
+        "operations_per_s": reached,
+        "bytes_per_s": events_per_s * bytes_per_event,
+        "limited_by": "memory" if intensity * memory < arithmetic else "arithmetic",
+        "share": reached / min(intensity * memory, arithmetic),
+    }
+
+
+def _cuda(
+    names: list[str], settings: Settings, bench: CpuBench, say: Say
+) -> tuple[list[Row], dict[str, float]]:
+    """The same on a GPU, or one row that says why not."""
+    from nanet.bench.rings_cuda import measure, why_not
+
+    missing = why_not()
+    if missing:
+        say(f"GPU: not measured: {missing}")
+        return [{"device": "cuda", "not_measured": missing}], {}
+    return measure(names, settings, bench.operations, say)
