@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from nanet.errors import UsageError
-from nanet.quality import curves, figures, oracle, page, samples
+from nanet.quality import curves, figures, oracle, own_hits, page, samples
 
 from nanet import _core, evaluate
 
@@ -76,6 +76,24 @@ def test_figures_of_a_hand_made_case():
     assert found_curves["event_hits"]["low"] == [11.5, 15.5]  # 13; 17 and 19 hits
     assert found_curves["event_hits"]["value"] == [1, 0.5]
     assert found_curves["sigma_r_ring_hits"]["value"] == pytest.approx([np.std([2, 0, 0])])
+
+
+def test_own_hits_are_those_out_of_reach_of_the_other_rings():
+    a, b, c = (0.0, 0.0, 100.0, 4), (300.0, 0.0, 100.0, 4), (0.0, 0.0, 110.0, 4)
+    tiny = (0.0, 0.0, 100.0, 3)  # does not count, and takes nothing away
+    true = events([a, b], [a, c], [a, tiny], [])
+    bounds = evaluate.bounds_from_counts(true.rings.hits)
+    case = evaluate.compare(true, events([], [], [], []), bounds)
+    positions = np.array(
+        [[100.0, 0], [0, 100], [-100, 0], [0, -100], [300, 100], [211, 0], [0, 123], [-110, 0]]
+    )
+    ring = np.array([0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 5])
+    pm = np.array([0, 1, 2, 3, 4, 5, 0, 1, 6, 7, 0, 1])
+    own = own_hits.own_hits(case, ring, pm, positions)
+    assert own.tolist() == [4, 2, 0, 1, 1, 0]  # (0, 123) is 23 mm beyond a, (-110, 0) is 10 mm
+    share = own_hits.separable(case, own)
+    assert share["2"]["2"] == 0.5 and share["3"]["2"] == 0 and share["2"]["1"] == 0
+    assert np.isnan(share["2"]["3"])
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +172,7 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
     assert result == json.loads((tmp_path / "same.json").read_text())
     names = [*_core.algorithm_names(), "oracle", "oracle_prior"]
     assert list(result["algorithms"]) == names
+    assert set(result["separable"]) == {"2", "3", "4"}
     for row in result["algorithms"].values():
         assert row["mix"]["events"] == 500
         assert set(row["noise"]) == set("012345") and set(row["empty"]) == {"1", "5"}
@@ -176,13 +195,13 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
 def test_the_page_is_rewritten_between_its_markers_and_the_same_seed_gives_the_same(nanet, tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "quality.md").write_text(f"before\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n")
+    (docs / "quality.md").write_text(f"before\n\n{page.BEGIN}\nwhat stood here\n{page.END}\n\nafter\n")
     command = ("quality", "--events", 200, "--seed", 4711, "--algorithms", "math", "--docs", "docs")
     nanet(*command)
     once = {path: path.read_bytes() for path in docs.rglob("*.*")}
     text = (docs / "quality.md").read_text()
     assert text.startswith(f"before\n\n{page.BEGIN}\n\n    nanet quality --events 200 --seed 4711")
-    assert text.endswith(f"{page.END}\n\nafter\n") and "old" not in text
+    assert text.endswith(f"{page.END}\n\nafter\n") and "what stood here" not in text
     for name in figures.FIGURES:
         assert f"(images/{name}.svg)" in text and docs / "images" / f"{name}.svg" in once
     nanet(*command)

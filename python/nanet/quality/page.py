@@ -67,6 +67,7 @@ def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
         parts += ["### multiring and what was asked of it", "", *_goal_table(rows), ""]
     parts += ["### Isolated events", "", *_figure_table(rows, lambda row: row["isolated"]), ""]
     parts += ["### All events", "", *_figure_table(rows, lambda row: row), ""]
+    parts += ["### What there is to count", "", *_separable_table(result["separable"]), ""]
     parts += ["### Curves", "", "Isolated events of the standard mix, where nothing else is said.", ""]
     for name, caption in CAPTIONS.items():
         parts += [f"![{caption}]({images}{name})", "", caption, ""]
@@ -114,6 +115,18 @@ def _goal_table(rows: Mapping[str, Any]) -> list[str]:
         verdict = "–" if found != found else "yes" if met else "**no**"
         lines.append((name, f"{sign} {limit:g}", _number(found, digits), verdict, ideal))
     return _table(("isolated events", "asked", "multiring", "met", "oracle"), lines)
+
+
+def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """How many events have a ring that shares nearly all its hits."""
+    text = (
+        "The oracle is told how many rings there are; a finder has to see it in hits that no other ring of "
+        "the event explains (within 12 mm). Share of the isolated events in which each ring has that many:"
+    )
+    keys = list(next(iter(separable.values())))
+    lines = [(f"at least {m}", *(_number(row[k], 3) for k in keys)) for m, row in separable.items()]
+    head = ("hits of its own", *(f"{k} true ring{'s' * (k != '1')}" for k in keys))
+    return [text, "", *_table(head, lines)]
 
 
 def _figure_table(

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from nanet.evaluate import Evaluation, compare
-from nanet.quality import curves
+from nanet.quality import curves, own_hits
 from nanet.quality.oracle import oracle
 from nanet.quality.samples import EMPTY_NOISES, MIX, NOISES, Generated, generate, plan, replay
 
@@ -30,13 +30,14 @@ def collect(
 
     settings: of the core, by algorithm; run: runs a core, (core, writer, label).
 
-    Result: `samples`, and `algorithms`: name -> `mix`, `noise` ("0" ... "5") and `empty` ("1", "5"), each
-    with the keys of `nanet evaluate`, and `curves`.
+    Result: `samples`, `separable` (own_hits.py) of the standard mix, and `algorithms`: name -> `mix`, `noise`
+    ("0" ... "5") and `empty` ("1", "5"), each with the keys of `nanet evaluate`, and `curves`.
     """
     rows: dict[str, dict[str, Any]] = {
         name: {"noise": {}, "empty": {}, "curves": {}} for name in (*algorithms, *ORACLES)
     }
     described = []
+    separable = {}
     with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
         for sample in plan(events, seed):
             say(f"{sample.name}: generating {sample.events} events")
@@ -47,7 +48,12 @@ def collect(
                 _file(rows[name], sample.name, compare(generated.true, found, generated.bounds))
             for name, prior in ORACLES.items():
                 say(f"{sample.name}: {name}")
-                _file(rows[name], sample.name, _oracle(generated, prior=prior))
+                evaluation = _oracle(generated, prior=prior)
+                _file(rows[name], sample.name, evaluation)
+            if sample.name == MIX:
+                g = generated
+                own = own_hits.own_hits(evaluation, g.hit_ring, g.hit_pm, g.positions)
+                separable = own_hits.separable(evaluation, own)
             described.append({**attrs.asdict(sample), "hits": int(generated.true.hits.sum())})
             Path(generated.capture).unlink()
     for row in rows.values():
@@ -55,7 +61,7 @@ def collect(
         row["noise"] = {str(noise): row["noise"][str(noise)] for noise in NOISES}
         per_noise = {noise: row["noise"][str(noise)] for noise in NOISES}
         row["curves"].update({f"noise_{k}": v for k, v in curves.against_noise(per_noise).items()})
-    return {"events": events, "seed": seed, "samples": described, "algorithms": rows}
+    return {"events": events, "seed": seed, "samples": described, "separable": separable, "algorithms": rows}
 
 
 def _oracle(generated: Generated, *, prior: bool) -> Evaluation:

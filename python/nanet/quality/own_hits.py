@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many hits a true ring has for itself: rings that share theirs with others are hard to count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nanet.evaluate import MOST_RINGS, Evaluation
+
+REACH_MM = 12.0  # a hit this close to a circle may be one of its own
+ENOUGH = (2, 3, 4)
+
+
+def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Per true ring: how many of its hits are out of reach of every other ring that counts in its event.
+
+    ring, pm: hits by their owners, as nanet.evaluate.ring_of_hits gives them; positions: of the PMs, mm.
+    """
+    rings, counts = evaluation.true.rings, evaluation.counts
+    x, y = positions[pm].T
+    alone = np.ones(len(ring), dtype=bool)
+    for step in (*range(1 - MOST_RINGS, 0), *range(1, MOST_RINGS)):  # rings of an event are neighbours
+        other = np.clip(ring + step, 0, len(rings.event) - 1)
+        is_other = (ring + step == other) & (rings.event[other] == rings.event[ring]) & counts[other]
+        distance = np.abs(np.hypot(x - rings.x[other], y - rings.y[other]) - rings.r[other])
+        alone &= ~(is_other & (distance < REACH_MM))
+    return np.bincount(ring[alone], minlength=len(rings.event))
+
+
+def separable(evaluation: Evaluation, own: np.ndarray) -> dict[str, dict[str, float]]:
+    """Share of the isolated events of K true rings that count in which each has at least M hits of its own.
+
+    Keys: str(M), then str(K); NaN where there are no such events.
+    """
+    true, counts = evaluation.true, evaluation.counts
+    number = true.ring_counts(counts)
+    result = {}
+    for enough in ENOUGH:
+        lacking = true.ring_counts(counts & (own < enough)) > 0
+        per_number = {}
+        for k in range(1, MOST_RINGS + 1):
+            chosen = evaluation.isolated & (number == k)
+            per_number[str(k)] = float((~lacking[chosen]).mean()) if chosen.any() else float("nan")
+        result[str(enough)] = per_number
+    return result
