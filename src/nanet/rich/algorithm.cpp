@@ -8,7 +8,10 @@
 #include <type_traits>
 #include <variant>
 
+#include "nanet/rich/domh.hpp"
+#include "nanet/rich/hough.hpp"
 #include "nanet/rich/math_batch.hpp"
+#include "nanet/rich/pomh.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
 
@@ -57,6 +60,19 @@ Keys<Tripl::Parameters> keys_of(const Tripl&) {
       {"triplets", &P::triplets, 1, Tripl::max_triplets, "triplets of hits looked at, 32 at a time"},
       {"separation", &P::separation, 0, 1000, "least distance between two hits of a triplet in mm"},
   });
+}
+
+Keys<Hough::Parameters> keys_of(const Hough&) {
+  using P = Hough::Parameters;
+  return robust_keys<P>({{"cell", &P::cell, 1, 100, "step of the coarse trial centres in mm"}});
+}
+
+Keys<Pomh::Parameters> keys_of(const Pomh&) {
+  return robust_keys<Pomh::Parameters>();
+}
+
+Keys<Domh::Parameters> keys_of(const Domh&) {
+  return robust_keys<Domh::Parameters>();
 }
 
 std::unique_ptr<Reconstructor> reconstructor_of(const Math& algorithm, const Geometry& geometry) {
@@ -115,7 +131,7 @@ struct Entry {
 template <class A>
 constexpr Entry entry{A::name, parameters_of<A>, make<A>};
 
-constexpr Entry entries[] = {entry<Math>, entry<Tripl>};
+constexpr Entry entries[] = {entry<Math>, entry<Tripl>, entry<Hough>, entry<Pomh>, entry<Domh>};
 
 const Entry& find(std::string_view name) {
   for (const Entry& entry : entries) {

@@ -198,7 +198,7 @@ TEST_P(RobustAlgorithm, NoiseDoesNotPull) {
   EXPECT_LE(quality(noisy, noisy.reconstruct(*math), 1).efficiency, 0.55);
 }
 
-INSTANTIATE_TEST_SUITE_P(List, RobustAlgorithm, testing::Values("tripl"),
+INSTANTIATE_TEST_SUITE_P(List, RobustAlgorithm, testing::Values("tripl", "hough", "pomh", "domh"),
                          [](const auto& of) { return of.param; });
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace nanet::rich {
 
-// Common plane, mm. Lanes look at hits 32 by 32: entries up to the next multiple of 32 can be read.
+// Common plane, mm. Lanes look at hits 32 by 32: entries up to the next multiple of 32 can be read, and are
+// 0.
 struct alignas(64) Hits {
   float x[max_event_hits];
   float y[max_event_hits];

@@ -72,6 +72,10 @@ NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, C
   const float uu = L::sum(suu) - weight * mu * mu, vv = L::sum(svv) - weight * mv * mv;
   const float uv = L::sum(suv) - weight * mu * mv;
   const float ue = L::sum(sue) - weight * mu * me, ve = L::sum(sve) - weight * mv * me;
+  // Hits on fewer than three spots fix no circle: then the directions to them have no second extent. (Four
+  // hits on 30 degrees of a circle have det / trace^2 = 5e-3, rounding leaves 1e-7.)
+  const float trace = uu + vv;
+  if (!(trace > 1e-4f * weight && uu * vv - uv * uv > 1e-5f * trace * trace)) return false;
   // Hits on a short arc hardly fix the centre along it; this much stiffness keeps the step finite.
   const float ridge = 1e-3f * weight;
   const float a = uu + ridge, b = vv + ridge, det = a * b - uv * uv;

@@ -15,10 +15,10 @@ namespace nanet::rich {
 struct Tripl {
   static constexpr std::string_view name = "tripl";
   struct Parameters : RingLimits {
-    std::uint32_t triplets = 128;  // looked at, 32 by 32: a last 32 that is begun is done
-    float separation = 40.0f;      // mm: least distance between two hits of a triplet
+    std::uint32_t triplets = 96;  // looked at, 32 by 32: a last 32 that is begun is done
+    float separation = 40.0f;     // mm: least distance between two hits of a triplet
   };
-  static constexpr std::uint32_t max_triplets = 512;
+  static constexpr std::uint32_t max_triplets = 192;
   struct Scratch {
     Hits hits;
     alignas(64) float x[max_triplets];
