@@ -10,8 +10,11 @@
 #include <thread>
 
 #include "nanet/bench/counting_lanes.hpp"
+#include "nanet/rich/domh.hpp"
 #include "nanet/rich/generator.hpp"
+#include "nanet/rich/hough.hpp"
 #include "nanet/rich/math.hpp"
+#include "nanet/rich/pomh.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
 
@@ -165,7 +168,7 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events) {
   if (events.events == 0) return std::nullopt;
-  return count_of<rich::Math, rich::Tripl>(algorithm, events);
+  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh>(algorithm, events);
 }
 
 double most_operations_per_s(double seconds) {
