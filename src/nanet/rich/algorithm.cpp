@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "nanet/rich/almagest.hpp"
 #include "nanet/rich/domh.hpp"
 #include "nanet/rich/hough.hpp"
 #include "nanet/rich/math_batch.hpp"
@@ -75,6 +76,17 @@ Keys<Domh::Parameters> keys_of(const Domh&) {
   return robust_keys<Domh::Parameters>();
 }
 
+Keys<Almagest::Parameters> keys_of(const Almagest&) {
+  using P = Almagest::Parameters;
+  return robust_keys<P>({
+      {"triplets", &P::triplets, 1, Almagest::max_triplets, "seed triplets for each ring, 32 at a time"},
+      {"separation", &P::separation, 0, 1000, "least distance between two hits of a seed in mm"},
+      {"ptolemy", &P::ptolemy, 1, 10000,
+       "how far from Ptolemy's equation a hit of the seed's ring may be, in mm^2"},
+      {"max_rings", &P::max_rings, 1, max_rings, "rings looked for"},
+  });
+}
+
 std::unique_ptr<Reconstructor> reconstructor_of(const Math& algorithm, const Geometry& geometry) {
   return make_math(algorithm, geometry);
 }
@@ -131,7 +143,8 @@ struct Entry {
 template <class A>
 constexpr Entry entry{A::name, parameters_of<A>, make<A>};
 
-constexpr Entry entries[] = {entry<Math>, entry<Tripl>, entry<Hough>, entry<Pomh>, entry<Domh>};
+constexpr Entry entries[] = {entry<Math>, entry<Tripl>, entry<Hough>,
+                             entry<Pomh>, entry<Domh>,  entry<Almagest>};
 
 const Entry& find(std::string_view name) {
   for (const Entry& entry : entries) {

@@ -37,7 +37,9 @@ struct Domh {
     const RadiusBins bins(parameters.r_min, parameters.r_max, 1.0f);
     const I lane = L::lane();
     const M edge = (lane < I(2)) | (lane >= I(radius_bins - 2));
-    for (std::int32_t i = 0; i < row; i += 4) L::scatter(s.bin, lane + I(i < 4 ? 0 : 4), I(0), M(true));
+    L::store(s.bin, I(0));
+    L::sync();
+    L::store(s.bin + row - lanes_step, I(0));
     L::sync();
     Peak<L> peak;
     for (std::int32_t centre = 0; centre < pm_centres; ++centre) {

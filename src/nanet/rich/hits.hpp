@@ -52,14 +52,21 @@ NANET_HD inline int first_lane(const typename L::M& m) {
   return lanes_step - static_cast<int>(L::max(L::select(m, rest, typename L::F(0.0f))));
 }
 
+// One lane writes what all have: memory they share is written in `if (leads<L>()) { ... }`, without a word of
+// L inside.
+template <class L>
+NANET_HD inline bool leads() {
+  if constexpr (lane_is_thread<L>) {
+    return L::lane() == 0;
+  } else {
+    return true;
+  }
+}
+
 // rings: the same in all lanes; out: memory that all lanes share.
 template <class L>
 NANET_HD inline void write_rings(const Rings& rings, Rings& out) {
-  if constexpr (lane_is_thread<L>) {
-    if (L::lane() == 0) out = rings;
-  } else {
-    out = rings;
-  }
+  if (leads<L>()) out = rings;
 }
 
 }  // namespace nanet::rich

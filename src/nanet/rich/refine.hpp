@@ -43,16 +43,23 @@ NANET_HD inline Residual<L> residual(const Hits& hits, std::int32_t first, const
   return {d - F(c.r), dx * inverse, dy * inverse};
 }
 
-// One step over the hits within `cut` of the circle. False, and the circle as it was, when they do not fix
-// one.
+// Whose hits count: of hits first + lane, whose residuals are `off`, those of this ring. Here: all.
 template <class L>
-NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, Circle& c) {
+struct AnyHit {
+  NANET_HD typename L::M operator()(std::int32_t, const typename L::F&) const { return typename L::M(true); }
+};
+
+// One step over the hits within `cut` of the circle that `mine` lets by. False, and the circle as it was,
+// when they do not fix one.
+template <class L, class Mine = AnyHit<L>>
+NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, Circle& c,
+                                  const Mine& mine = {}) {
   using F = typename L::F;
   using M = typename L::M;
   F s{0.0f}, su{0.0f}, sv{0.0f}, suu{0.0f}, suv{0.0f}, svv{0.0f}, se{0.0f}, sue{0.0f}, sve{0.0f};
   for (std::int32_t first = 0; first < n; first += lanes_step) {
     const Residual<L> a = residual<L>(hits, first, c);
-    const M near = (L::abs(a.off) < F(cut)) & (L::lane() < typename L::I(n - first));
+    const M near = (L::abs(a.off) < F(cut)) & (L::lane() < typename L::I(n - first)) & mine(first, a.off);
     const F w = L::select(near, F(1.0f), F(0.0f));
     const F u = w * a.ux, v = w * a.uy;
     s = s + w;
@@ -92,14 +99,16 @@ NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, C
   return true;
 }
 
-// The hits within `cut` of the circle.
-template <class L>
-NANET_HD inline Support support(const Hits& hits, std::int32_t n, float cut, const Circle& c) {
+// The hits within `cut` of the circle that `mine` lets by.
+template <class L, class Mine = AnyHit<L>>
+NANET_HD inline Support support(const Hits& hits, std::int32_t n, float cut, const Circle& c,
+                                const Mine& mine = {}) {
   using F = typename L::F;
   F squares{0.0f}, count{0.0f};
   for (std::int32_t first = 0; first < n; first += lanes_step) {
     const F off = residual<L>(hits, first, c).off;
-    const typename L::M near = (L::abs(off) < F(cut)) & (L::lane() < typename L::I(n - first));
+    const typename L::M near =
+        (L::abs(off) < F(cut)) & (L::lane() < typename L::I(n - first)) & mine(first, off);
     count = count + L::select(near, F(1.0f), F(0.0f));
     squares = L::select(near, L::fma(off, off, squares), squares);
   }
