@@ -741,12 +741,12 @@ class Reference:
 
 
 def pm_positions() -> np.ndarray:
-    """(1952, 2) positions in the common plane, mm: docs/rich.md, Geometry."""
+    """(1952, 2) positions in the common plane, mm: docs/detector.md. Rows are 9 sqrt(3) mm apart."""
     inside = [(-18, -1), (0, -1), (18, -1), (-9, 0), (9, 0), (-18, 1), (0, 1), (18, 1)]
     up = [(-243, 109.12), (-234, 155.88), (-180, 187.06), (-171, 233.83), (-117, 265.00), (-18, 280.59)]
     down = [(-252, 62.35), (-261, 15.59), (-270, -31.18), (-279, -77.94), (-243, -140.30), (-207, -202.65)]
     disk = [
-        (x + 45 * cell + dx, y - 15.588 * cell + 15.588 * dy)
+        (x + 45 * cell + dx, (round(y / 15.588) - cell + dy) * 9 * math.sqrt(3))
         for rows in (up, down)
         for (x, y), cells in zip(rows, (12, 12, 11, 11, 9, 6), strict=True)
         for cell in range(cells)
@@ -789,8 +789,8 @@ def math_ring(pms: list[int]) -> Fit:
     matrix = np.column_stack([2 * local, np.ones(len(pms))])
     (a, b, c), *_ = np.linalg.lstsq(matrix, (local**2).sum(axis=1), rcond=None)
     r = math.sqrt(c + a * a + b * b)
-    off = np.hypot(local[:, 0] - a, local[:, 1] - b) - r
-    chi2_ndf = float(off @ off) / 4.85**2 / (len(pms) - 3)
-    slack = 1e-3 * max(1.0, 0.02 / flatness)
+    off = (local[:, 0] - a) ** 2 + (local[:, 1] - b) ** 2 - r * r
+    chi2_ndf = float(off @ off) / (2 * r * 4.85) ** 2 / (len(pms) - 3)
+    slack = 5e-3 * max(1.0, 0.02 / flatness)
     doubtful = flatness < 1.1e-5 or min(abs(r - 50), abs(r - 201)) < slack
     return Fit(mean[0] + a, mean[1] + b, r, chi2_ndf, slack, 50 <= r <= 201, doubtful)

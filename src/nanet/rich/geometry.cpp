@@ -4,20 +4,20 @@
 namespace nanet::rich {
 namespace {
 
+// PMs of a supercell around its centre: x in mm, y in rows; 18 mm pitch, rows 18 sin 60 deg = 9 sqrt(3) mm
+// apart.
 struct Position {
-  double x, y;
+  int x, row;
 };
-
-// PMs of a supercell around its centre, mm: 18 mm pitch, rows 15.588 mm (18 sin 60 deg) apart.
-constexpr Position pm_in_cell[8] = {{-18, -15.588}, {0, -15.588},  {18, -15.588}, {-9, 0},
-                                    {9, 0},         {-18, 15.588}, {0, 15.588},   {18, 15.588}};
-constexpr Position row_step = {45, -15.588};
+constexpr Position pm_in_cell[8] = {{-18, -1}, {0, -1}, {18, -1}, {-9, 0}, {9, 0}, {-18, 1}, {0, 1}, {18, 1}};
+constexpr Position cell_step = {45, -1};
 constexpr unsigned rows = 6;
 constexpr unsigned cells_in_row[rows] = {12, 12, 11, 11, 9, 6};
-// Centre of the first supercell of each row, mm, upper and lower half disk.
+// Centre of the first supercell of each row, upper and lower half disk. The published table has y in mm to
+// two digits: 109.12 is row 7.
 constexpr Position first_in_row[2][rows] = {
-    {{-243, 109.12}, {-234, 155.88}, {-180, 187.06}, {-171, 233.83}, {-117, 265.00}, {-18, 280.59}},
-    {{-252, 62.35}, {-261, 15.59}, {-270, -31.18}, {-279, -77.94}, {-243, -140.30}, {-207, -202.65}}};
+    {{-243, 7}, {-234, 10}, {-180, 12}, {-171, 15}, {-117, 17}, {-18, 18}},
+    {{-252, 4}, {-261, 1}, {-270, -2}, {-279, -5}, {-243, -9}, {-207, -13}}};
 
 }  // namespace
 
@@ -30,11 +30,11 @@ Geometry Geometry::make(Point mirror_jura, Point mirror_saleve) {
       for (unsigned row = 0; row < rows; ++row) {
         for (unsigned cell = 0; cell < cells_in_row[row]; ++cell) {
           for (const Position& pm : pm_in_cell) {
-            const double x = half[row].x + cell * row_step.x + pm.x;
-            const double y = half[row].y + cell * row_step.y + pm.y;
-            geometry.disk[id] = {static_cast<float>(x), static_cast<float>(y)};
-            geometry.common[id] = {static_cast<float>(x - static_cast<double>(shift.x)),
-                                   static_cast<float>(y - static_cast<double>(shift.y))};
+            const int row_number = half[row].row + static_cast<int>(cell) * cell_step.row + pm.row;
+            const float x = static_cast<float>(half[row].x + static_cast<int>(cell) * cell_step.x + pm.x);
+            const float y = static_cast<float>(row_number) * row_mm;
+            geometry.disk[id] = {x, y};
+            geometry.common[id] = {x - shift.x, y - shift.y};
             ++id;
           }
         }

@@ -9,6 +9,9 @@
 
 namespace nanet::rich {
 
+// Rows of PMs are 9 sqrt(3) mm apart: y of a PM on its disk is exactly float(row) * row_mm.
+inline constexpr float row_mm = 15.588457f;
+
 // Positions in mm. PM ID = 976 * disk + 488 * down + 8 * supercell + pm; disk 0 Jura, 1 Saleve.
 struct Geometry {
   std::array<Point, pm_count> disk;    // on its own disk

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // MATH: one ring per event by moments. Crawford, NIM 211 (1983) 223; the algebraic circle fit that minimises
-// sum((d^2 - r^2)^2), solved in closed form.
+// sum((d^2 - r^2)^2), solved in closed form after a single pass over the hits.
 #pragma once
 
 #include <cmath>
 #include <string_view>
 
+#include "nanet/rich/geometry.hpp"
+#include "nanet/rich/lanes.hpp"
 #include "nanet/rich/ring.hpp"
 
 namespace nanet::rich {
 
-// Every operation is float32, in this order, with no contraction: CPU, vector units and GPU give the same
-// bits (docs/algorithms.md). Degenerate events (fewer than min_hits, hits on a line or all on one spot, a
-// radius outside r_min .. r_max) have no ring; nothing is ever NaN or infinite.
+// A single lane: the types of the per-event function on the host. Lanes types are those of lanes.hpp.
+struct OneLane {
+  using F = float;
+  NANET_HD static float fma(float a, float b, float c) { return fused(a, b, c); }
+  NANET_HD static float sqrt(float a) { return sqrtf(a); }
+  NANET_HD static float select(bool m, float a, float b) { return m ? a : b; }
+};
+
+// Every operation is float32, in this order, fused where it says so and nowhere else: CPU, vector units and
+// GPU give the same bits (docs/algorithms.md). Degenerate events (fewer than min_hits, hits on a line or all
+// on one spot, a radius outside r_min .. r_max) have no ring; nothing is ever NaN or infinite.
 struct Math {
   static constexpr std::string_view name = "math";
   struct Parameters {
@@ -20,9 +30,83 @@ struct Math {
     float r_min = 50.0f;   // mm: a ring this small makes one photoelectron on average
     float r_max = 201.0f;  // mm: 190.7 mm at beta = 1, and 10 mm for the error of a fit
   };
-  // Smallest det / trace^2 of the moments that counts as an arc; a straight line has 0, rounding leaves about
-  // 1e-7, four hits of which one is off the line by one PM row 1e-3.
-  static constexpr float flat = 1e-5f;
+  // Coordinates are taken about this point of the common plane, midway between the mirror rotations, x in mm
+  // and y in rows of PMs: there both are small whole numbers, and most sums over hits are exact in float32.
+  static constexpr float origin_x = -152.0f, origin_y = 0.0f;
+  static constexpr float row2 = 243.0f;  // square of the distance of rows, 9 sqrt(3) mm
+  // Smallest det / trace^2 of the moments that counts as an arc; a straight line has 0, four hits of which
+  // one is off the line by one PM row 1e-3. What rounding leaves of det, as a share of trace * sum(z), and of
+  // trace, as a share of sum(z), where the hits are on a line or on one spot; three neighbours have 5e-4.
+  static constexpr float flat = 1e-5f, noise = 1e-6f, spot = 2e-5f;
+
+  // About the mean of z = x^2 + y^2, mm^2: sums of x (z - usual_z) stay small, and so does their rounding.
+  static constexpr float usual_z = 32768.0f;
+
+  // Sums over the hits, with k = y in rows, z = x^2 + y^2, w = z - usual_z.
+  template <class L>
+  struct Moments {
+    using F = typename L::F;
+    F x = 0.0f, k = 0.0f, xx = 0.0f, xk = 0.0f, kk = 0.0f, xw = 0.0f, kw = 0.0f, zw = 0.0f;
+    // A hit at (0, 0) changes no bit of any sum.
+    NANET_HD void add(const F& px, const F& pk) {
+      x += px;
+      k += pk;
+      const F x2 = px * px, k2 = pk * pk;
+      xx += x2;
+      xk = L::fma(px, pk, xk);
+      kk += k2;
+      const F z = L::fma(F(row2), k2, x2), w = z - F(usual_z);
+      xw = L::fma(px, w, xw);
+      kw = L::fma(pk, w, kw);
+      zw = L::fma(z, w, zw);
+    }
+  };
+
+  template <class L>
+  struct Fit {
+    typename L::F x, y, r, chi2_ndf;
+  };
+
+  // The circle of the moments of n hits; gives whether it is one (a truth value for each lane). n >= 3.
+  template <class L>
+  NANET_HD auto solve(const Moments<L>& s, const typename L::F& n, Fit<L>& fit) const {
+    using F = typename L::F;
+    const F one = 1.0f;
+    const F share = one / n;
+    const F z = L::fma(F(row2), s.kk, s.xx), w = L::fma(-n, F(usual_z), z);
+    const F mean_x = s.x * share, mean_k = s.k * share, mean_w = w * share;
+    // About the means: sum((p - mean p)(q - mean q)) = sum(p q) - mean q * sum(p) - mean p * (sum(q) - n mean
+    // q); the last bracket puts right that a mean is rounded.
+    const F rest_x = L::fma(-n, mean_x, s.x), rest_k = L::fma(-n, mean_k, s.k),
+            rest_w = L::fma(-n, mean_w, w);
+    const F uu = L::fma(-mean_x, rest_x, L::fma(-mean_x, s.x, s.xx));
+    const F uk = L::fma(-mean_x, rest_k, L::fma(-mean_k, s.x, s.xk));
+    const F kk = L::fma(-mean_k, rest_k, L::fma(-mean_k, s.k, s.kk));
+    const F uw = L::fma(-mean_x, rest_w, L::fma(-mean_w, s.x, s.xw));
+    const F kw = L::fma(-mean_k, rest_w, L::fma(-mean_w, s.k, s.kw));
+    const F ww = L::fma(-mean_w, z, s.zw);
+    const F trace = L::fma(F(row2), kk, uu), det = L::fma(uu, kk, -(uk * uk));
+    auto good = (det * F(row2) > trace * L::fma(F(flat), trace, z * F(noise))) & (trace > z * F(spot));
+    const F half = F(0.5f) / L::select(good, det, one);  // Cramer's rule
+    const F two_x = mean_x + mean_x, two_k = (mean_k + mean_k) * F(row2);
+    // z about the mean point instead of the origin.
+    const F uz = L::fma(-two_x, uu, L::fma(-two_k, uk, uw)), kz = L::fma(-two_x, uk, L::fma(-two_k, kk, kw));
+    const F a = L::fma(uz, kk, -(kz * uk)) * half;
+    const F b = L::fma(kz, uu, -(uz * uk)) * half;  // rows^-1 mm^2: the centre is b / row2 rows from the mean
+    const F r2 = L::fma(a, a, L::fma(b * F(1.0f / row2), b, trace * share));
+    fit.r = L::sqrt(r2);
+    good = good & (fit.r >= F(parameters.r_min)) & (fit.r <= F(parameters.r_max));
+    const F x = mean_x + a, y = L::fma(mean_k, F(row2), b);
+    fit.x = x + F(origin_x);
+    fit.y = L::fma(y, F(row_mm / row2), F(origin_y));
+    // sum((d^2 - r^2)^2), what the fit has minimised, and what it is for hits that are off by pixel_sigma_mm.
+    const F left = L::fma(F(-2.0f) * x, uw, L::fma(F(-2.0f) * y, kw, ww));
+    const F free = n - F(3.0f);
+    const auto use = good & (free > F(0.0f)) & (left > F(0.0f));
+    const F expected = (r2 * free) * F(4.0f * pixel_sigma_mm * pixel_sigma_mm);
+    fit.chi2_ndf = L::select(use, left, F(0.0f)) / L::select(use, expected, one);
+    return good;
+  }
 
   Parameters parameters;
 
@@ -31,42 +115,15 @@ struct Math {
     Rings rings;
     const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
     if (hits < parameters.min_hits || hits < 3) return rings;
-    const float n = static_cast<float>(hits);
-
-    float sum_x = 0.0f, sum_y = 0.0f;
+    Moments<OneLane> moments;
     for (std::uint32_t i = 0; i < hits; ++i) {
-      sum_x += plane[event.pm[i]].x;
-      sum_y += plane[event.pm[i]].y;
+      const Point& p = plane[event.pm[i]];
+      moments.add(p.x - origin_x, (p.y - origin_y) / row_mm);
     }
-    const float mean_x = sum_x / n, mean_y = sum_y / n;
-
-    float uu = 0.0f, vv = 0.0f, uv = 0.0f, uz = 0.0f, vz = 0.0f;
-    for (std::uint32_t i = 0; i < hits; ++i) {
-      const float u = plane[event.pm[i]].x - mean_x, v = plane[event.pm[i]].y - mean_y;
-      const float u2 = u * u, v2 = v * v, z = u2 + v2;
-      uu += u2;
-      vv += v2;
-      uv += u * v;
-      uz += u * z;
-      vz += v * z;
-    }
-    const float det = uu * vv - uv * uv, trace = uu + vv;
-    if (!(det > flat * (trace * trace))) return rings;
-    const float half = 0.5f / det;  // Cramer's rule
-    const float a = (uz * vv - vz * uv) * half, b = (vz * uu - uz * uv) * half;
-    const float r = sqrtf(a * a + b * b + trace / n);
-    if (!(r >= parameters.r_min && r <= parameters.r_max)) return rings;
-    const float x = mean_x + a, y = mean_y + b;
-
-    float chi2 = 0.0f;
-    for (std::uint32_t i = 0; i < hits; ++i) {
-      const float dx = plane[event.pm[i]].x - x, dy = plane[event.pm[i]].y - y;
-      const float off = sqrtf(dx * dx + dy * dy) - r;
-      chi2 += off * off;
-    }
+    Fit<OneLane> fit;
+    if (!solve(moments, static_cast<float>(hits), fit)) return rings;
     rings.count = 1;
-    rings.ring[0] = {x, y, r, hits > 3 ? chi2 / (pixel_sigma_mm * pixel_sigma_mm * (n - 3.0f)) : 0.0f,
-                     static_cast<std::uint8_t>(hits)};
+    rings.ring[0] = {fit.x, fit.y, fit.r, fit.chi2_ndf, static_cast<std::uint8_t>(hits)};
     return rings;
   }
 };

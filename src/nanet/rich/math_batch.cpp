@@ -3,68 +3,43 @@
 // rounds as it does. Events are grouped by hit count, so that the lanes of a group end nearly together.
 #include "nanet/rich/math_batch.hpp"
 
-#ifdef __SSE2__
-#include <immintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 
 namespace nanet::rich {
 namespace {
 
-constexpr unsigned lanes = 16;
-using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
-using Ints = std::int32_t __attribute__((vector_size(lanes * sizeof(std::int32_t))));
+constexpr unsigned lanes = lane_count;
+using F = HostLanes::F;
 
-// Hit number i of each of the sixteen events: first interleaved as they are looked up, then all x, all y.
+// Hit number i of each of the events, interleaved as they are looked up.
 struct alignas(64) Row {
   Point point[lanes];
-};
-static_assert(sizeof(Row) == 2 * sizeof(Floats));
-struct alignas(64) Planes {
-  Floats x, y;
 };
 
 // One more than any PM ID that eleven bits can hold: an unchecked hit word cannot reach past the table.
 constexpr std::size_t table_size = 2048;
 constexpr std::uint32_t chunk = 256;  // events sorted by hit count together
 
-// Correctly rounded in every lane, whatever the instruction. Spelt out, since g++ 12 takes the lanes one by
-// one.
-inline void square_root(Floats& value) {
-#if defined(__AVX512F__)
-  value = reinterpret_cast<Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(value)));
-#elif defined(__AVX__)
-  __m256 half[2];
-  std::memcpy(half, &value, sizeof value);
-  for (__m256& h : half) h = _mm256_sqrt_ps(h);
-  std::memcpy(&value, half, sizeof value);
-#elif defined(__SSE2__)
-  __m128 quarter[4];
-  std::memcpy(quarter, &value, sizeof value);
-  for (__m128& q : quarter) q = _mm_sqrt_ps(q);
-  std::memcpy(&value, quarter, sizeof value);
-#else
-  for (unsigned lane = 0; lane < lanes; ++lane) value[lane] = __builtin_sqrtf(value[lane]);
-#endif
-}
-
 class MathBatch final : public Reconstructor {
  public:
-  MathBatch(const Math& math, const Point* plane, std::size_t points) : math_(math) {
-    std::copy_n(plane, points, plane_.begin());
+  MathBatch(const Math& math, const Geometry& geometry) : math_(math) {
+    for (std::size_t pm = 0; pm < geometry.common.size(); ++pm)
+      plane_[pm] = {geometry.common[pm].x - Math::origin_x,
+                    (geometry.common[pm].y - Math::origin_y) / row_mm};
   }
   std::string_view name() const noexcept override { return Math::name; }
-  std::unique_ptr<Reconstructor> clone() const override {
-    return std::make_unique<MathBatch>(math_, plane_.data(), plane_.size());
-  }
+  std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }
 
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     for (std::uint32_t from = 0; from < batch.events; from += chunk) {
       const std::uint32_t events = std::min(chunk, batch.events - from);
+      // The events of a chunk are taken out of order, which no processor foresees.
+      if (from + events < batch.events) {
+        const std::uint32_t next = std::min(chunk, batch.events - from - events);
+        fetch(batch.pm + batch.first[from + events], batch.pm + batch.first[from + events + next]);
+      }
       const std::uint32_t fitted = sort_by_hits(batch, from, events, rings);
       for (std::uint32_t at = 0; at < fitted; at += lanes) {
         fit(batch, &order_[at], std::min(lanes, fitted - at), rings);
@@ -73,6 +48,10 @@ class MathBatch final : public Reconstructor {
   }
 
  private:
+  static void fetch(const PmId* from, const PmId* to) {
+    for (; from < to; from += 64 / sizeof(PmId)) __builtin_prefetch(from);
+  }
+
   static std::uint32_t hits_of(const EventBatch& batch, std::uint32_t event) {
     return std::min(batch.first[event + 1] - batch.first[event], static_cast<std::uint32_t>(max_event_hits));
   }
@@ -100,101 +79,59 @@ class MathBatch final : public Reconstructor {
     return fitted;
   }
 
-  // Fits `events` (1 - 16) events, ordered by hits.
+  // Fits `events` (1 - 32) events, ordered by hits.
   void fit(const EventBatch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
-    Ints hits{};
-    std::array<const PmId*, lanes> pm;
+    const std::uint32_t shared = hits_of(batch, event[0]);         // rows that all lanes have
+    const std::uint32_t most = hits_of(batch, event[events - 1]);  // that any has
+    alignas(64) std::array<float, lanes> count;
+    // From row `shared` on a lane that has ended, or stands empty, adds hits at the origin: they change no
+    // bit.
+    std::memset(static_cast<void*>(rows_.data() + shared), 0, (most - shared) * sizeof(Row));
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const std::uint32_t e =
           event[lane < events ? lane : 0];  // an empty lane fits the first event; nobody looks
-      pm[lane] = batch.pm + batch.first[e];
-      hits[lane] = static_cast<std::int32_t>(hits_of(batch, e));
+      const std::uint32_t hits = hits_of(batch, e);
+      const PmId* const ids = batch.pm + batch.first[e];
+      for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];
+      count[lane] = static_cast<float>(hits);
     }
-    const std::int32_t shared = hits[0], most = hits[events - 1];  // rows that all lanes have; that any has
+    Math::Moments<HostLanes> moments;
+    for (std::uint32_t i = 0; i < most; ++i) {
+      F x, y;
+      split(rows_[i], x, y);
+      moments.add(x, y);
+    }
+    Math::Fit<HostLanes> fit;
+    const std::uint32_t good = HostLanes::ballot(math_.solve(moments, HostLanes::load(count.data()), fit));
+    alignas(64) std::array<float, lanes> x, y, r, chi2_ndf;
+    HostLanes::store(x.data(), fit.x);
+    HostLanes::store(y.data(), fit.y);
+    HostLanes::store(r.data(), fit.r);
+    HostLanes::store(chi2_ndf.data(), fit.chi2_ndf);
     for (unsigned lane = 0; lane < events; ++lane) {
-      const PmId* const ids = pm[lane];
-      for (std::int32_t i = 0; i < hits[lane]; ++i) rows_[i].point[lane] = plane_[ids[i]];
-    }
-    const Floats n = __builtin_convertvector(hits, Floats);
-
-    // Up to row `shared` all lanes are in use; from there on a lane that has ended adds +0.0, which changes
-    // no bit.
-    Floats sum_x{}, sum_y{};
-    for (std::int32_t i = 0; i < most; ++i) {
-      Floats low, high;
-      Row& row = rows_[i];
-      std::memcpy(&low, row.point, sizeof low);
-      std::memcpy(&high, row.point + lanes / 2, sizeof high);
-      const Floats x =
-          __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-      const Floats y =
-          __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-      planes_[i].x = x;
-      planes_[i].y = y;
-      if (i < shared) {
-        sum_x += x;
-        sum_y += y;
-      } else {
-        const Ints live = i < hits;
-        sum_x += live ? x : Floats{};
-        sum_y += live ? y : Floats{};
-      }
-    }
-    const Floats mean_x = sum_x / n, mean_y = sum_y / n;
-
-    Floats uu{}, vv{}, uv{}, uz{}, vz{};
-    const auto moments = [&](Floats u, Floats v) __attribute__((always_inline)) {
-      const Floats u2 = u * u, v2 = v * v, z = u2 + v2;
-      uu += u2;
-      vv += v2;
-      uv += u * v;
-      uz += u * z;
-      vz += v * z;
-    };
-    for (std::int32_t i = 0; i < shared; ++i) moments(planes_[i].x - mean_x, planes_[i].y - mean_y);
-    for (std::int32_t i = shared; i < most; ++i) {
-      const Ints live = i < hits;
-      moments(live ? planes_[i].x - mean_x : Floats{}, live ? planes_[i].y - mean_y : Floats{});
-    }
-    const Floats det = uu * vv - uv * uv, trace = uu + vv;
-    Ints good = det > Math::flat * (trace * trace);
-    const Floats half = 0.5f / (good ? det : Floats{} + 1.0f);
-    const Floats a = (uz * vv - vz * uv) * half, b = (vz * uu - uz * uv) * half;
-    Floats r = a * a + b * b + trace / n;
-    square_root(r);
-    good &= (r >= math_.parameters.r_min) & (r <= math_.parameters.r_max);
-    const Floats x = mean_x + a, y = mean_y + b;
-
-    Floats chi2{};
-    for (std::int32_t i = 0; i < shared; ++i) {
-      const Floats dx = planes_[i].x - x, dy = planes_[i].y - y;
-      Floats off = dx * dx + dy * dy;
-      square_root(off);
-      off -= r;
-      chi2 += off * off;
-    }
-    for (std::int32_t i = shared; i < most; ++i) {
-      const Floats dx = planes_[i].x - x, dy = planes_[i].y - y;
-      Floats off = dx * dx + dy * dy;
-      square_root(off);
-      off = (i < hits) ? off - r : Floats{};
-      chi2 += off * off;
-    }
-    const Floats free = pixel_sigma_mm * pixel_sigma_mm * (n - 3.0f);
-    const Floats chi2_ndf = (hits > 3) ? chi2 / ((hits > 3) ? free : Floats{} + 1.0f) : Floats{};
-
-    for (unsigned lane = 0; lane < events; ++lane) {
-      if (!good[lane]) continue;
+      if (!(good >> lane & 1)) continue;
       Rings& out = rings[event[lane]];
       out.count = 1;
-      out.ring[0] = {x[lane], y[lane], r[lane], chi2_ndf[lane], static_cast<std::uint8_t>(hits[lane])};
+      out.ring[0] = {x[lane], y[lane], r[lane], chi2_ndf[lane],
+                     static_cast<std::uint8_t>(hits_of(batch, event[lane]))};
+    }
+  }
+
+  static void split(const Row& row, F& x, F& y) {
+    for (unsigned half = 0; half < 2; ++half) {
+      host_lanes::Floats low, high;
+      std::memcpy(&low, row.point + 16 * half, sizeof low);
+      std::memcpy(&high, row.point + 16 * half + 8, sizeof high);
+      x.v[half] =
+          __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      y.v[half] =
+          __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
     }
   }
 
   Math math_;
-  std::array<Point, table_size> plane_{};
-  std::array<Row, max_event_hits> rows_{};
-  std::array<Planes, max_event_hits> planes_{};
+  std::array<Point, table_size> plane_{};  // about Math's origin, mm and rows
+  std::array<Row, max_event_hits> rows_;
   std::array<std::uint32_t, chunk> order_{};
   std::array<std::uint8_t, chunk> hits_{};
 };
@@ -202,7 +139,7 @@ class MathBatch final : public Reconstructor {
 }  // namespace
 
 std::unique_ptr<Reconstructor> make_math(const Math& math, const Geometry& geometry) {
-  return std::make_unique<MathBatch>(math, geometry.common.data(), geometry.common.size());
+  return std::make_unique<MathBatch>(math, geometry);
 }
 
 }  // namespace nanet::rich

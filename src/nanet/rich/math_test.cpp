@@ -112,7 +112,8 @@ TEST(Math, IdealCircle) {
   EXPECT_NEAR(rings.ring[0].x, -150, 1e-3);
   EXPECT_NEAR(rings.ring[0].y, 12, 1e-3);
   EXPECT_NEAR(rings.ring[0].r, 175, 1e-3);
-  EXPECT_NEAR(rings.ring[0].chi2_ndf, 0, 1e-6);
+  EXPECT_GE(rings.ring[0].chi2_ndf, 0);
+  EXPECT_NEAR(rings.ring[0].chi2_ndf, 0, 1e-3);  // rounding of sums of fourth powers
   EXPECT_EQ(rings.ring[0].hits, 20);
 }
 
