@@ -94,9 +94,18 @@ def test_what_the_ring_benchmark_times_is_the_algorithm():
     assert again[0].tolist() == first.tolist() and again[1].tolist() == pm.tolist()
     r = _core.rings_bench_cpu("math", first, pm, 50, 1, 0.001)
     assert r["events"] % 50 == 0 and r["events_per_s"] == pytest.approx(r["events"] / r["elapsed_s"])
+    # MATH: so many operations per hit, so many per fit, nothing below four hits.
+    of = {
+        hits: _core.rings_bench_operations(
+            "math", np.array([0, hits], np.uint32), np.arange(40, dtype=np.uint16)
+        )
+        for hits in (3, 4, 5)
+    }
+    per_hit = of[5] - of[4]
     hits = np.diff(first.astype(int))
+    assert of[3] == 0 and per_hit > 0
     assert _core.rings_bench_operations("math", first, pm) == pytest.approx(
-        np.where(hits >= 4, 24 * hits + 28, 0).mean()
+        np.where(hits >= 4, of[4] + per_hit * (hits - 4), 0).mean()
     )
     with pytest.raises(ValueError, match="batch = 301: must be from 1 to the 300"):
         _core.rings_bench_cpu("math", first, pm, 301)

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "nanet/bench/counting_lanes.hpp"
+#include "nanet/rich/almagest.hpp"
 #include "nanet/rich/domh.hpp"
 #include "nanet/rich/generator.hpp"
 #include "nanet/rich/hough.hpp"
@@ -91,13 +92,23 @@ double count(const A& algorithm, const rich::EventBatch& events) {
   return static_cast<double>(CountingLanes::operations) / events.events;
 }
 
-// MATH is scalar arithmetic in a fixed order (math.hpp), so it is counted there: 2 operations per hit for the
-// sums of the positions, 13 for the moments, 9 for chi2, and 28 for the circle.
+// MATH takes a lane for each event and as many steps as that event has hits: so much per hit, so much per
+// fit.
 double count(const rich::Math& math, const rich::EventBatch& events) {
+  using F = CountingLanes::F;
+  const auto per_lane = [] { return static_cast<double>(CountingLanes::operations) / rich::lane_count; };
+  rich::Math::Moments<CountingLanes> moments;
+  CountingLanes::operations = 0;
+  moments.add(F(1.0f), F(2.0f));
+  const double per_hit = per_lane();
+  rich::Math::Fit<CountingLanes> fit;
+  CountingLanes::operations = 0;
+  math.solve(moments, F(4.0f), fit);
+  const double per_fit = per_lane();
   double sum = 0;
   for (std::uint32_t i = 0; i < events.events; ++i) {
     const std::uint32_t hits = std::min(events.view(i).hits, max_event_hits);
-    if (hits >= math.parameters.min_hits) sum += 24.0 * hits + 28.0;
+    if (hits >= math.parameters.min_hits) sum += per_hit * hits + per_fit;
   }
   return sum / events.events;
 }
@@ -168,7 +179,8 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events) {
   if (events.events == 0) return std::nullopt;
-  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh>(algorithm, events);
+  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh, rich::Almagest>(algorithm,
+                                                                                                events);
 }
 
 double most_operations_per_s(double seconds) {

@@ -54,10 +54,19 @@ TEST(RingsCpu, RefusesBatchesThatAreNotThere) {
   EXPECT_THROW(rings_cpu(events.batch(), options), std::invalid_argument);
 }
 
-TEST(Operations, OfMathAreThoseOfItsLoops) {
-  const std::uint32_t first[] = {0, 3, 13};
+TEST(Operations, OfMathAreSoManyPerHitAndSoManyPerFit) {
   const PmId pm[13] = {1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
-  EXPECT_EQ(operations_per_event("math", {2, first, pm}), (24.0 * 10 + 28) / 2);  // three hits: no fit
+  const auto of_hits = [&](std::uint32_t hits) {
+    const std::uint32_t first[] = {0, hits};
+    return operations_per_event("math", {1, first, pm}).value();
+  };
+  EXPECT_EQ(of_hits(3), 0.0);  // no fit
+  const double per_hit = of_hits(5) - of_hits(4);
+  EXPECT_GT(per_hit, 8.0);  // eight sums
+  EXPECT_EQ(of_hits(13) - of_hits(5), 8 * per_hit);
+  EXPECT_GT(of_hits(4), 4 * per_hit + 20);
+  const std::uint32_t first[] = {0, 3, 13};
+  EXPECT_EQ(operations_per_event("math", {2, first, pm}), of_hits(10) / 2);
   EXPECT_FALSE(operations_per_event("nobody", {2, first, pm}).has_value());
 }
 
