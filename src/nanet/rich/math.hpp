@@ -34,6 +34,11 @@ struct Math {
   // and y in rows of PMs: there both are small whole numbers, and most sums over hits are exact in float32.
   static constexpr float origin_x = -152.0f, origin_y = 0.0f;
   static constexpr float row2 = 243.0f;  // square of the distance of rows, 9 sqrt(3) mm
+  // y in rows, to 2^-16 of one: where y came from a whole number, that number again. |y| below 900 mm.
+  NANET_HD static float rows(float y) {
+    constexpr float round = 192.0f;  // 1.5 * 2^23 * 2^-16
+    return (((y - origin_y) / row_mm) + round) - round;
+  }
   // Smallest det / trace^2 of the moments that counts as an arc; a straight line has 0, four hits of which
   // one is off the line by one PM row 1e-3. What rounding leaves of det, as a share of trace * sum(z), and of
   // trace, as a share of sum(z), where the hits are on a line or on one spot; three neighbours have 5e-4.
@@ -118,7 +123,7 @@ struct Math {
     Moments<OneLane> moments;
     for (std::uint32_t i = 0; i < hits; ++i) {
       const Point& p = plane[event.pm[i]];
-      moments.add(p.x - origin_x, (p.y - origin_y) / row_mm);
+      moments.add(p.x - origin_x, rows(p.y));
     }
     Fit<OneLane> fit;
     if (!solve(moments, static_cast<float>(hits), fit)) return rings;

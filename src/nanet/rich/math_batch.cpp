@@ -26,8 +26,7 @@ class MathBatch final : public Reconstructor {
  public:
   MathBatch(const Math& math, const Geometry& geometry) : math_(math) {
     for (std::size_t pm = 0; pm < geometry.common.size(); ++pm)
-      plane_[pm] = {geometry.common[pm].x - Math::origin_x,
-                    (geometry.common[pm].y - Math::origin_y) / row_mm};
+      plane_[pm] = {geometry.common[pm].x - Math::origin_x, Math::rows(geometry.common[pm].y)};
   }
   std::string_view name() const noexcept override { return Math::name; }
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }

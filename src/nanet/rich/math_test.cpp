@@ -117,6 +117,25 @@ TEST(Math, IdealCircle) {
   EXPECT_EQ(rings.ring[0].hits, 20);
 }
 
+TEST(Math, RowsAreWholeNumbers) {
+  for (const Point& p : Geometry::make().common) {
+    const float row = Math::rows(p.y);
+    EXPECT_EQ(row, std::round(row));
+    EXPECT_EQ(row * row_mm, p.y);
+  }
+}
+
+// Four hits close together: every sum is exact, and so is the circle.
+TEST(Math, ExactOnTheLattice) {
+  const Geometry g = Geometry::make();
+  const PmId pm[] = {200, 204, 296, 297};
+  const Rings rings = Math{}({pm, 4}, g.common.data());
+  ASSERT_EQ(rings.count, 1);
+  EXPECT_EQ(rings.ring[0].x, -208.0f);
+  EXPECT_FLOAT_EQ(rings.ring[0].y, 6 * row_mm);
+  EXPECT_FLOAT_EQ(rings.ring[0].r, 6 * row_mm);
+}
+
 TEST(Math, NoRingWhereThereIsNone) {
   const Geometry g = Geometry::make();
   Math math;
