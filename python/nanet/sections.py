@@ -11,7 +11,7 @@ import attrs
 from nanet.config import Section, option
 
 MAX_FRAMES = 751_500  # 4.8 s of detector time
-ALGORITHMS = ("math", "tripl", "hough", "pomh", "domh", "almagest")  # those of the core
+ALGORITHMS = ("math", "tripl", "hough", "pomh", "domh", "almagest", "multiring")  # those of the core
 
 
 def _endpoint(text: str) -> str | None:

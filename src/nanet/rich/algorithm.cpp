@@ -12,6 +12,7 @@
 #include "nanet/rich/domh.hpp"
 #include "nanet/rich/hough.hpp"
 #include "nanet/rich/math_batch.hpp"
+#include "nanet/rich/multiring.hpp"
 #include "nanet/rich/pomh.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
@@ -87,6 +88,27 @@ Keys<Almagest::Parameters> keys_of(const Almagest&) {
   });
 }
 
+Keys<Multiring::Parameters> keys_of(const Multiring&) {
+  using P = Multiring::Parameters;
+  return {
+      {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
+      {"r_min", &P::r_min, 0, 1000, "smallest radius of a ring in mm"},
+      {"r_max", &P::r_max, 0, 1000, "radius at beta = 1 in mm: no ring is larger"},
+      {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
+      {"noise", &P::noise, 0.05, 50, "noise hits per event, on average"},
+      {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},
+      {"centre_sigma", &P::centre_sigma, 5, 10000, "spread of the rings' centres per axis in mm"},
+      {"radius_prior", &P::radius_prior, 0, 5,
+       "rings are spread in radius as (1.06 - (r / r_max)^2)^-this; 0: evenly"},
+      {"first_cost", &P::first_cost, 0, 50, "ln of the odds against an event's first ring"},
+      {"ring_cost", &P::ring_cost, 0, 50, "ln of the odds against each further ring"},
+      {"noise_adaption", &P::noise_adaption, 0, 5,
+       "how much an event's stray hits count against its only ring; 0: not at all"},
+      {"ambiguity_margin", &P::ambiguity_margin, 0, 50,
+       "an event is ambiguous when another number of rings comes this near in ln of the odds"},
+  };
+}
+
 std::unique_ptr<Reconstructor> reconstructor_of(const Math& algorithm, const Geometry& geometry) {
   return make_math(algorithm, geometry);
 }
@@ -143,8 +165,8 @@ struct Entry {
 template <class A>
 constexpr Entry entry{A::name, parameters_of<A>, make<A>};
 
-constexpr Entry entries[] = {entry<Math>, entry<Tripl>, entry<Hough>,
-                             entry<Pomh>, entry<Domh>,  entry<Almagest>};
+constexpr Entry entries[] = {entry<Math>, entry<Tripl>,    entry<Hough>,    entry<Pomh>,
+                             entry<Domh>, entry<Almagest>, entry<Multiring>};
 
 const Entry& find(std::string_view name) {
   for (const Entry& entry : entries) {

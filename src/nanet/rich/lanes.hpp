@@ -52,6 +52,15 @@ struct DeviceLanes {
   __device__ static void store(std::int32_t* p, I v, M where) {
     if (where) p[lane()] = v;
   }
+  // Four uniform values; p: on a 16 B boundary.
+  __device__ static void four(const float* p, float (&v)[4]) {
+    const float4 q = *reinterpret_cast<const float4*>(p);
+    v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+  }
+  // One uniform value, written once.
+  __device__ static void put(float* p, float v) {
+    if (lane() == 0) *p = v;
+  }
   __device__ static F gather(const float* p, I at) { return p[at]; }
   __device__ static I gather(const std::int32_t* p, I at) { return p[at]; }
   __device__ static void scatter(float* p, I at, F v, M where) {
@@ -79,6 +88,23 @@ struct DeviceLanes {
     return v;
   }
   __device__ static std::int32_t sum(I v) { return __reduce_add_sync(all, v); }
+  // Eight sums at once: lanes share the values out among themselves, so 17 exchanges do instead of 40.
+  __device__ static void sum(const F (&v)[8], float (&out)[8]) {
+    const int i = lane();
+    F four[4], two[2];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      four[k] = (i & 16 ? v[k + 4] : v[k]) + __shfl_xor_sync(all, i & 16 ? v[k] : v[k + 4], 16);
+#pragma unroll
+    for (int k = 0; k < 2; ++k)
+      two[k] = (i & 8 ? four[k + 2] : four[k]) + __shfl_xor_sync(all, i & 8 ? four[k] : four[k + 2], 8);
+    F one = (i & 4 ? two[1] : two[0]) + __shfl_xor_sync(all, i & 4 ? two[0] : two[1], 4);
+    one += __shfl_xor_sync(all, one, 2);
+    one += __shfl_xor_sync(all, one, 1);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      out[k] = __shfl_sync(all, one, (k & 4 ? 16 : 0) | (k & 2 ? 8 : 0) | (k & 1 ? 4 : 0));
+  }
   __device__ static float max(F v) {
     for (int o = 16; o > 0; o /= 2) {
       const float other = __shfl_xor_sync(all, v, o);
@@ -87,6 +113,8 @@ struct DeviceLanes {
     return v;
   }
   __device__ static std::uint32_t ballot(M m) { return __ballot_sync(all, m); }
+  // How many of the word's bits are below each lane's.
+  __device__ static I rank(std::uint32_t word) { return __popc(word & ((1u << lane()) - 1u)); }
   __device__ static bool any(M m) { return __any_sync(all, m); }
   __device__ static float at(F v, int lane) { return __shfl_sync(all, v, lane); }
   __device__ static std::int32_t at(I v, int lane) { return __shfl_sync(all, v, lane); }
@@ -205,6 +233,10 @@ struct HostLanes {
       for (int i = 0; i < 16; ++i)
         if (where.v[h][i]) p[16 * h + i] = v.v[h][i];
   }
+  NANET_LANES_INLINE static void four(const float* p, float (&v)[4]) {
+    for (int k = 0; k < 4; ++k) v[k] = p[k];
+  }
+  NANET_LANES_INLINE static void put(float* p, float v) { *p = v; }
   NANET_LANES_INLINE static F gather(const float* p, const I& at) {
     F r;
 #ifdef __AVX512F__
@@ -273,6 +305,9 @@ struct HostLanes {
     const auto s4 = __builtin_shufflevector(s8, s8, 0, 1, 2, 3) + __builtin_shufflevector(s8, s8, 4, 5, 6, 7);
     return (s4[0] + s4[2]) + (s4[1] + s4[3]);
   }
+  NANET_LANES_INLINE static void sum(const F (&v)[8], float (&out)[8]) {
+    for (int k = 0; k < 8; ++k) out[k] = sum(v[k]);
+  }
   NANET_LANES_INLINE static std::int32_t sum(const I& v) {
     std::int32_t s = 0;
     for (int i = 0; i < 16; ++i) s += v.v[0][i] + v.v[1][i];
@@ -301,6 +336,15 @@ struct HostLanes {
       for (int i = 0; i < 16; ++i) r |= static_cast<std::uint32_t>(m.v[h][i] & 1) << (16 * h + i);
     return r;
 #endif
+  }
+  NANET_LANES_INLINE static I rank(std::uint32_t word) {
+    alignas(64) std::int32_t below[lane_count];
+    std::int32_t n = 0;
+    for (unsigned i = 0; i < lane_count; ++i) {
+      below[i] = n;
+      n += static_cast<std::int32_t>(word >> i & 1u);
+    }
+    return load(below);
   }
   NANET_LANES_INLINE static bool any(const M& m) { return ballot(m) != 0; }
   NANET_LANES_INLINE static float at(const F& v, int lane) { return v.v[lane >> 4][lane & 15]; }

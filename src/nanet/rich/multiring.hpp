@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: Apache-2.0
+// MULTIRING, the production algorithm: finds rings one after the other by what they make likelier, keeps the
+// best few ways of doing so, and chooses the number of rings by the odds. docs/algorithms.md tells the whole.
+#pragma once
+
+#include <string_view>
+
+#include "nanet/rich/multiring_search.hpp"
+
+namespace nanet::rich {
+
+struct Multiring {
+  static constexpr std::string_view name = "multiring";
+  using Parameters = MultiringParameters;
+
+  // Rings taken together, and the ln of how much likelier the hits are with them than without, costs paid.
+  struct State {
+    float x[max_rings], y[max_rings], r[max_rings];
+    float value;
+    std::int32_t count;
+  };
+  static constexpr int kept = 2;  // states carried on, and candidates tried for each
+  struct Scratch {
+    MultiringHits hits;
+    alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
+    alignas(64) float x[lane_count];                         // the rings in hand
+    alignas(64) float y[lane_count];
+    alignas(64) float r[lane_count];
+    State now[kept], next[kept * kept], best;
+    Circle3 candidate[kept];
+  };
+
+  Parameters parameters;
+
+  template <class L>
+  NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
+};
+
+// One event in hand.
+template <class L>
+class MultiringEvent {
+ public:
+  using F = typename L::F;
+  using I = typename L::I;
+  using M = typename L::M;
+  using State = Multiring::State;
+  using Scratch = Multiring::Scratch;
+
+  NANET_HD MultiringEvent(const MultiringParameters& parameters, const EventView& event, const Point* plane,
+                          Scratch& scratch)
+      : p_(parameters),
+        model_(parameters),
+        s_(scratch),
+        r_min_(parameters.r_min > smallest ? parameters.r_min : smallest) {
+    load(event, plane);
+  }
+
+  NANET_HD void run(Rings& out) {
+    if (hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3) return write_rings<L>(Rings{}, out);
+    for (int k = 0; k <= static_cast<int>(max_rings); ++k) best_of_[k] = nothing;
+    best_of_[0] = 0.0f;
+    if (!one_clean_ring()) {
+      search();
+      split();
+    }
+    finish();
+    write(out);
+  }
+
+ private:
+  static constexpr float nothing = -1e30f;
+  static constexpr float smallest = 5.0f;     // mm: a radius is divided by
+  static constexpr float far_away = 1e4f;     // mm: where hits that are none lie
+  static constexpr float step_width = 12.5f;  // mm, half the band of the steps that polish
+  // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
+  static constexpr float own_share = 0.3f;
+  static constexpr float better = 0.1f;   // a change has to gain this much
+  static constexpr float margin = 15.0f;  // states this far behind the best are given up
+
+  NANET_HD void load(const EventView& event, const Point* plane) {
+    hits_ = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
+    rows_ = (hits_ + lanes_step - 1) / lanes_step;
+    for (std::int32_t from = 0; from < rows_ * lanes_step; from += lanes_step) {
+      if constexpr (lane_is_thread<L>) {
+        const std::int32_t i = from + L::lane();
+        const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
+        s_.hits.x[i] = at.x;
+        s_.hits.y[i] = at.y;
+      } else {
+        for (std::int32_t i = from; i < from + lanes_step; ++i) {
+          const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
+          s_.hits.x[i] = at.x;
+          s_.hits.y[i] = at.y;
+        }
+      }
+    }
+    L::store(s_.x, F(p_.centre_x));
+    L::store(s_.y, F(0.0f));
+    L::store(s_.r, F(100.0f));
+    L::sync();
+  }
+
+  // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
+
+  NANET_HD void set_ring(int k, const Circle3& c) {
+    L::put(s_.x + k, c.x);
+    L::put(s_.y + k, c.y);
+    L::put(s_.r + k, c.r);
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      const F dx = L::load(s_.hits.x + row * lanes_step) - F(c.x);
+      const F dy = L::load(s_.hits.y + row * lanes_step) - F(c.y);
+      const F off = L::sqrt(L::fma(dx, dx, dy * dy)) - F(c.r);
+      constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
+      const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
+      L::store(s_.intensity[k] + row * lanes_step, MultiringModel::shape(t) * F(model_.peak * c.r));
+    }
+    L::sync();
+  }
+  NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
+  NANET_HD void take(const State& state) {
+    count_ = state.count;
+    for (int k = 0; k < count_; ++k) set_ring(k, {state.x[k], state.y[k], state.r[k]});
+  }
+  NANET_HD void save(State& state, float value) {
+    L::sync();
+    for (int k = 0; k < count_; ++k) {
+      L::put(state.x + k, s_.x[k]);
+      L::put(state.y + k, s_.y[k]);
+      L::put(state.r + k, s_.r[k]);
+    }
+    L::put(&state.value, value);
+    put(&state.count, count_);
+    L::sync();
+  }
+  NANET_HD void copy(const State& from, State& to) {
+    L::sync();
+    if constexpr (lane_is_thread<L>) {
+      if (L::lane() == 0) to = from;
+    } else {
+      to = from;
+    }
+    L::sync();
+  }
+  NANET_HD static void put(std::int32_t* at, std::int32_t v) {
+    if constexpr (lane_is_thread<L>) {
+      if (L::lane() == 0) *at = v;
+    } else {
+      *at = v;
+    }
+  }
+
+  // Intensity of noise and rings on the hits of a row, but for rings a and b.
+  NANET_HD F others(std::int32_t row, int a, int b) const {
+    F m{1.0f};
+    for (int k = 0; k < count_; ++k)
+      if (k != a && k != b) m = m + L::load(s_.intensity[k] + row * lanes_step);
+    return m;
+  }
+
+  // What the search for a ring sees when rings a and b are taken away (-1: none). Returns the number of open
+  // hits.
+  NANET_HD std::int32_t look_beside(int a, int b) {
+    std::int32_t open = 0;
+    L::sync();
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      const F per = F(1.0f) / others(row, a, b);
+      const I index = I(row * lanes_step) + L::lane();
+      L::store(s_.hits.per + row * lanes_step, per);
+      const M is_open = (per > F(0.5f)) & (index < I(hits_));
+      const std::uint32_t word = L::ballot(is_open);
+      L::scatter(s_.hits.open, I(open) + L::rank(word), index, is_open);
+      open += popcount(word);
+    }
+    L::sync();
+    return open;
+  }
+  NANET_HD static std::int32_t popcount(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+    return __popc(word);
+#else
+    return __builtin_popcount(word);
+#endif
+  }
+
+  // One step of Gauss and Newton for ring k against the others.
+  NANET_HD void polish(int k) {
+    const Circle3 c = ring(k);
+    Sums sums;
+    for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, step_width, others(row, k, k));
+    const Circle3 moved = sums.solve(c, r_min_, p_.r_max);
+    L::sync();
+    set_ring(k, moved);
+  }
+  // The same of a lone ring, with a wider band.
+  NANET_HD Circle3 narrow(const Circle3& c, float half_width) const {
+    Sums sums;
+    for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, half_width, F(1.0f));
+    return sums.solve(c, r_min_, p_.r_max);
+  }
+
+  // Normal equations as in MultiringSearch, the lanes being hits.
+  struct Sums {
+    F v[8] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f)};
+    NANET_HD void add(const MultiringEvent& e, const Circle3& c, std::int32_t row, float half_width,
+                      const F& rest) {
+      const F dx = L::load(e.s_.hits.x + row * lanes_step) - F(c.x);
+      const F dy = L::load(e.s_.hits.y + row * lanes_step) - F(c.y);
+      const F d = L::max(L::sqrt(L::fma(dx, dx, dy * dy)), F(1e-3f));
+      const F off = d - F(c.r), per_d = F(1.0f) / d;
+      const F t = L::max(L::fma(off * F(-1.0f / (half_width * half_width)), off, F(1.0f)), F(0.0f));
+      const float on_ring = e.model_.peak * c.r * (MultiringModel::reach / half_width);
+      const F own = MultiringModel::shape(t) * F(on_ring);
+      const F w = own / (rest + own);
+      const F cosine = dx * per_d, sine = dy * per_d;
+      const F wc = w * cosine, ws = w * sine, wo = w * off;
+      v[0] = v[0] + w;
+      v[1] = v[1] + wc;
+      v[2] = v[2] + ws;
+      v[3] = L::fma(wc, cosine, v[3]);
+      v[4] = L::fma(wc, sine, v[4]);
+      v[5] = v[5] + wo;
+      v[6] = L::fma(wo, cosine, v[6]);
+      v[7] = L::fma(wo, sine, v[7]);
+    }
+    NANET_HD Circle3 solve(const Circle3& from, float r_min, float r_max) const {
+      float sum[8];
+      L::sum(v, sum);
+      const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
+      const float per_w = 1.0f / w, mc = c * per_w, ms = s * per_w;
+      const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
+      const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
+      const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
+      const float det = fused(a, d, -(b * b));
+      const float per_det = 1.0f / (det > 1e-4f ? det : 1e-4f);
+      const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
+      const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
+      const float r = from.r + limit((off - fused(c, ux, s * uy)) * per_w, 25.0f);
+      return {from.x + ux, from.y + uy, r < r_min ? r_min : r > r_max ? r_max : r};
+    }
+  };
+  NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
+
+  NANET_HD void polish_all(int times) {
+    for (int i = 0; i < times; ++i)
+      for (int k = 0; k < count_; ++k) polish(k);
+  }
+
+  // ln of the odds of the rings in hand; remembers the best of each number of rings.
+  NANET_HD float value() {
+    F sum{0.0f};
+    for (std::int32_t row = 0; row < rows_; ++row) sum = sum + logarithm<L>(others(row, -1, -1));
+    const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
+    sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
+    const float costs = count_ ? p_.first_cost + static_cast<float>(count_ - 1) * p_.ring_cost : 0.0f;
+    const float v = L::sum(sum) - costs;
+    if (v > best_of_[count_]) best_of_[count_] = v;
+    return v;
+  }
+
+  // ---- The search.
+
+  // An event that is one ring and hardly anything else; then it is the ring in hand.
+  NANET_HD bool one_clean_ring() {
+    F v[8];
+    for (F& each : v) each = F(0.0f);
+    float sum[8];
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      const M is = I(row * lanes_step) + L::lane() < I(hits_);
+      const F x = L::select(is, L::load(s_.hits.x + row * lanes_step) - F(p_.centre_x), F(0.0f));
+      const F y = L::select(is, L::load(s_.hits.y + row * lanes_step), F(0.0f));
+      const F z = L::fma(x, x, y * y);
+      v[0] = v[0] + x;
+      v[1] = v[1] + y;
+      v[2] = L::fma(x, x, v[2]);
+      v[3] = L::fma(y, y, v[3]);
+      v[4] = L::fma(x, y, v[4]);
+      v[5] = L::fma(x, z, v[5]);
+      v[6] = L::fma(y, z, v[6]);
+    }
+    L::sum(v, sum);
+    // MATH: moments about the centroid, one 2 x 2 system.
+    const float per_n = 1.0f / static_cast<float>(hits_), mx = sum[0] * per_n, my = sum[1] * per_n;
+    const float xx = fused(-sum[0], mx, sum[2]), yy = fused(-sum[1], my, sum[3]),
+                xy = fused(-sum[0], my, sum[4]);
+    const float z = sum[2] + sum[3];
+    const float ez = 0.5f * (sum[5] - mx * z), fz = 0.5f * (sum[6] - my * z);
+    const float det = fused(xx, yy, -(xy * xy)), trace = xx + yy;
+    if (!(det > 1e-5f * trace * trace)) return false;
+    const float per_det = 1.0f / det;
+    const float cx = fused(ez, yy, -(fz * xy)) * per_det, cy = fused(fz, xx, -(ez * xy)) * per_det;
+    const float dx = cx - mx, dy = cy - my;
+    const float r = uniform_sqrt(fused(dx, dx, fused(dy, dy, trace * per_n)));
+    if (!(r > r_min_ && r < 1.2f * p_.r_max)) return false;
+    count_ = 1;
+    Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
+    found = narrow(found, 40.0f);
+    found = narrow(found, 20.0f);
+    set_ring(0, found);
+    polish_all(2);
+    const std::int32_t open = look_beside(-1, -1);
+    const float expected = at0(model_.template expected<L>(F(s_.x[0]), F(s_.y[0]), F(s_.r[0])));
+    const float on = static_cast<float>(hits_ - open);
+    if (open > 2 || hits_ - open < 8 || on > expected + 1.5f * uniform_sqrt(expected)) return clear();
+    return true;
+  }
+  NANET_HD bool clear() {
+    count_ = 0;
+    return false;
+  }
+  NANET_HD F standing(int k) const { return model_.template standing<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])); }
+  NANET_HD static float at0(const F& v) { return L::at(v, 0); }
+  NANET_HD static float uniform_sqrt(float v) { return at0(L::sqrt(F(v))); }
+
+  // Starting from no ring: each state is carried on with the best candidates for one more ring; the best
+  // states are kept.
+  NANET_HD void search() {
+    count_ = 0;
+    save(s_.now[0], 0.0f);
+    copy(s_.now[0], s_.best);
+    int states = 1;
+    for (unsigned level = 0; level < max_rings && states > 0; ++level) {
+      int found = 0;
+      for (int i = 0; i < states; ++i) {
+        take(s_.now[i]);
+        const float before = s_.now[i].value;
+        const int candidates = find(look_beside(-1, -1));
+        for (int c = 0; c < candidates; ++c) {
+          if (c > 0) take(s_.now[i]);
+          const Circle3 more = s_.candidate[c];
+          ++count_;
+          set_ring(count_ - 1, more);
+          polish_all(1);
+          const float v = value();
+          if (v > before && !known(found, v)) save(s_.next[found++], v);
+        }
+      }
+      states = select(found);
+    }
+    take(s_.best);
+  }
+  NANET_HD bool known(int found, float v) const {
+    for (int i = 0; i < found; ++i)
+      if (s_.next[i].value > v - 0.05f && s_.next[i].value < v + 0.05f) return true;
+    return false;
+  }
+  // The best of s_.next become s_.now.
+  NANET_HD int select(int found) {
+    int states = 0;
+    float last = 1e30f, first = 0.0f;
+    for (; states < Multiring::kept; ++states) {
+      int best = -1;
+      for (int i = 0; i < found; ++i)
+        if (s_.next[i].value < last && (best < 0 || s_.next[i].value > s_.next[best].value)) best = i;
+      if (best < 0) break;
+      last = s_.next[best].value;
+      if (states == 0) first = last;
+      if (last < first - margin) break;
+      copy(s_.next[best], s_.now[states]);
+    }
+    if (states > 0 && s_.now[0].value > s_.best.value) copy(s_.now[0], s_.best);
+    return states;
+  }
+
+  // Looks for one more ring; the best distinct ones into s_.candidate. Returns how many.
+  NANET_HD int find(std::int32_t open) {
+    if (open < 3) return 0;
+    const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
+    const MultiringSeeds<L> seeds{s_.hits, open, r_min_, p_.r_max};
+    LaneCircles<L> best{F(p_.centre_x), F(0.0f), F(100.0f)};
+    F best_gain{nothing};
+    const int triplets = count_ == 0 ? 2 : 1;
+    for (int round = 0; round < triplets + 2; ++round) {
+      LaneCircles<L> c;
+      const M good = round < triplets ? seeds.triplet(round * lanes_step, c)
+                                      : seeds.pair((round - triplets) * lanes_step, c);
+      c.x = L::select(good, c.x, best.x);
+      c.y = L::select(good, c.y, best.y);
+      c.r = L::select(good, c.r, best.r);
+      const F gain = L::select(good, search.gain(c, 18.0f), F(nothing));
+      const M is_better = gain > best_gain;
+      best_gain = L::select(is_better, gain, best_gain);
+      best.x = L::select(is_better, c.x, best.x);
+      best.y = L::select(is_better, c.y, best.y);
+      best.r = L::select(is_better, c.r, best.r);
+    }
+    search.step(best, 18.0f);
+    search.step(best, 13.0f);
+    F gain = L::select(best_gain > F(nothing), search.gain(best, MultiringModel::reach), F(nothing));
+    int found = 0;
+    L::sync();
+    for (; found < Multiring::kept; ++found) {
+      const float most = L::max(gain);
+      if (!(most > nothing)) break;
+      const int lane = first_lane<L>(gain == F(most));
+      const Circle3 c{L::at(best.x, lane), L::at(best.y, lane), L::at(best.r, lane)};
+      L::put(&s_.candidate[found].x, c.x);
+      L::put(&s_.candidate[found].y, c.y);
+      L::put(&s_.candidate[found].r, c.r);
+      const F dx = best.x - F(c.x), dy = best.y - F(c.y), dr = best.r - F(c.r);
+      const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
+      gain = L::select(same, F(nothing), gain);
+    }
+    L::sync();
+    return found;
+  }
+
+  // Rings with too many hits may be two; two rings that lie close may have exchanged halves.
+  NANET_HD void split() {
+    for (int k = 0; k < count_ && count_ < static_cast<int>(max_rings); ++k) {
+      F on{0.0f};
+      for (std::int32_t row = 0; row < rows_; ++row) {
+        const F own = L::load(s_.intensity[k] + row * lanes_step);
+        on = on + own / (own + others(row, k, k));
+      }
+      const float expected = at0(model_.template expected<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])));
+      if (L::sum(on) < expected + uniform_sqrt(expected)) continue;
+      try_pair(k, k);
+    }
+    for (int a = 0; a < count_; ++a) {
+      for (int b = a + 1; b < count_; ++b) {
+        const Circle3 one = ring(a), other = ring(b);
+        const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
+        if (fused(dx, dx, dy * dy) < 45.0f * 45.0f && dr < 40.0f && dr > -40.0f) try_pair(a, b);
+      }
+    }
+  }
+  // Two rings in place of a and b (the same: one ring): side by side about their middle, in 16 directions at
+  // two distances.
+  NANET_HD void try_pair(int a, int b) {
+    const Circle3 one = ring(a), other = ring(b);
+    look_beside(a, b);
+    const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
+    const float x = 0.5f * (one.x + other.x), y = 0.5f * (one.y + other.y), r = 0.5f * (one.r + other.r);
+    F cosine, sine;
+    directions(cosine, sine);
+    LaneCircles<L> first{F(x) + cosine, F(y) + sine, F(r)}, second{F(x) - cosine, F(y) - sine, F(r)};
+    search.step_pair(first, second, 13.0f);
+    search.step_pair(first, second, MultiringModel::reach);
+    const F gain = search.gain_pair(first, second);
+    const int lane = first_lane<L>(gain == F(L::max(gain)));
+    if (lane >= lanes_step) return;
+    set_ring(a, {L::at(first.x, lane), L::at(first.y, lane), L::at(first.r, lane)});
+    if (a == b) ++count_;
+    const int last = a == b ? count_ - 1 : b;
+    set_ring(last, {L::at(second.x, lane), L::at(second.y, lane), L::at(second.r, lane)});
+    polish_all(1);
+    const float v = value();
+    if (v > s_.best.value + better)
+      save(s_.best, v);
+    else
+      take(s_.best);
+  }
+  // Half turns in steps of a sixteenth, 10 mm in lanes 0 - 15, 22 mm in 16 - 31.
+  NANET_HD static void directions(F& cosine, F& sine) {
+    constexpr float table[32] = {
+        1.0f,         0.98078528f,  0.92387953f,  0.83146961f,  0.70710678f,  0.55557023f,  0.38268343f,
+        0.19509032f,  0.0f,         -0.19509032f, -0.38268343f, -0.55557023f, -0.70710678f, -0.83146961f,
+        -0.92387953f, -0.98078528f, 0.0f,         0.19509032f,  0.38268343f,  0.55557023f,  0.70710678f,
+        0.83146961f,  0.92387953f,  0.98078528f,  1.0f,         0.98078528f,  0.92387953f,  0.83146961f,
+        0.70710678f,  0.55557023f,  0.38268343f,  0.19509032f};
+    const I way = L::lane() & I(15);
+    const F length = L::select(L::lane() < I(16), F(10.0f), F(22.0f));
+    cosine = L::gather(table, way) * length;
+    sine = L::gather(table, way + I(16)) * length;
+  }
+
+  // ---- The end.
+
+  // Polishes, and drops rings that do not pay for themselves.
+  NANET_HD void finish() {
+    if (count_ > 0) polish_all(2);
+    while (count_ > 0) {
+      value();
+      F stray{0.0f};
+      for (std::int32_t row = 0; row < rows_; ++row) {
+        const M is = I(row * lanes_step) + L::lane() < I(hits_);
+        stray = stray + L::select(is, F(1.0f) / others(row, -1, -1), F(0.0f));
+      }
+      const float strays = L::sum(stray);
+      int worst = -1;
+      float least = 0.0f;
+      for (int k = 0; k < count_; ++k) {
+        F change{0.0f}, share{0.0f}, hits{0.0f};
+        for (std::int32_t row = 0; row < rows_; ++row) {
+          const F own = L::load(s_.intensity[k] + row * lanes_step), rest = others(row, k, k);
+          const F part = own / (own + rest);
+          change = change + logarithm<L>(own / rest + F(1.0f));
+          share = share + part;
+          hits = hits + L::select(part > F(own_share), F(1.0f), F(0.0f));
+        }
+        float gain = L::sum(change) + at0(standing(k)) - (count_ == 1 ? p_.first_cost : p_.ring_cost);
+        if (count_ == 1 && strays > 1.0f)
+          gain -= p_.noise_adaption * at0(logarithm<L>(F(strays))) * L::sum(share);
+        if (L::sum(hits) < static_cast<float>(p_.min_hits)) gain = nothing;
+        if (gain < least) {
+          least = gain;
+          worst = k;
+        }
+      }
+      if (worst < 0) break;
+      for (int k = worst; k + 1 < count_; ++k) set_ring(k, ring(k + 1));
+      --count_;
+      polish_all(1);
+    }
+  }
+
+  NANET_HD void write(Rings& out) {
+    Rings rings;
+    float hits[max_rings], chi2[max_rings];
+    for (int k = 0; k < count_; ++k) {
+      F on{0.0f}, off2{0.0f};
+      for (std::int32_t row = 0; row < rows_; ++row) {
+        const F own = L::load(s_.intensity[k] + row * lanes_step);
+        const F dx = L::load(s_.hits.x + row * lanes_step) - F(s_.x[k]);
+        const F dy = L::load(s_.hits.y + row * lanes_step) - F(s_.y[k]);
+        const F off = L::sqrt(L::fma(dx, dx, dy * dy)) - F(s_.r[k]);
+        const M is = own / (own + others(row, k, k)) > F(own_share);
+        on = on + L::select(is, F(1.0f), F(0.0f));
+        off2 = off2 + L::select(is, off * off, F(0.0f));
+      }
+      hits[k] = L::sum(on);
+      chi2[k] = L::sum(off2);
+    }
+    bool used[max_rings] = {};
+    for (int place = 0; place < count_; ++place) {
+      int first = -1;
+      for (int k = 0; k < count_; ++k) {
+        if (used[k]) continue;
+        if (first < 0 || hits[k] > hits[first] || (hits[k] == hits[first] && s_.r[k] > s_.r[first]))
+          first = k;
+      }
+      used[first] = true;
+      constexpr float sigma2 = pixel_sigma_mm * pixel_sigma_mm;
+      rings.ring[place] = {s_.x[first], s_.y[first], s_.r[first],
+                           hits[first] > 3.0f ? chi2[first] / (sigma2 * (hits[first] - 3.0f)) : 0.0f,
+                           static_cast<std::uint8_t>(hits[first])};
+    }
+    rings.count = static_cast<std::uint8_t>(count_);
+    for (int k = 0; k <= static_cast<int>(max_rings); ++k)
+      if (k != count_ && best_of_[k] > best_of_[count_] - p_.ambiguity_margin) rings.ambiguous = true;
+    write_rings<L>(rings, out);
+  }
+
+  const MultiringParameters& p_;
+  const MultiringModel model_;
+  Scratch& s_;
+  const float r_min_;
+  std::int32_t hits_ = 0, rows_ = 0;
+  int count_ = 0;
+  float best_of_[max_rings + 1];
+};
+
+template <class L>
+NANET_HD void Multiring::operator()(const EventView& event, const Point* plane, Scratch& scratch,
+                                    Rings& rings) const {
+  MultiringEvent<L>(parameters, event, plane, scratch).run(rings);
+}
+
+}  // namespace nanet::rich

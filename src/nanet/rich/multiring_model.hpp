@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What MULTIRING knows about rings: how many hits a ring makes and where, how likely rings are, how likely
+// noise. docs/algorithms.md derives it.
+#pragma once
+
+#include "nanet/rich/lanes.hpp"
+#include "nanet/rich/ring.hpp"
+
+namespace nanet::rich {
+
+struct MultiringParameters {
+  std::uint32_t min_hits = 4;   // events with fewer hits have no ring
+  float r_min = 45.0f;          // mm
+  float r_max = 190.7f;         // mm, the radius at beta = 1: no ring is larger
+  float yield = 13.9f;          // photoelectrons of a ring of radius r_max, on average
+  float noise = 1.0f;           // noise hits per event, on average
+  float centre_x = -152.0f;     // mm: centres are spread about (centre_x, 0)
+  float centre_sigma = 60.0f;   // mm per axis
+  float radius_prior = 1.95f;   // rings are spread as (1 + 0.06 - (r / r_max)^2)^-this
+  float first_cost = 7.3f;      // ln of the odds against an event's first ring
+  float ring_cost = 8.9f;       // ln of the odds against each further one
+  float noise_adaption = 1.2f;  // how much an event's own stray hits count against its only ring
+  float ambiguity_margin = 1.0f;
+};
+
+struct Circle3 {
+  float x, y, r;  // mm
+};
+
+// Natural logarithm of v > 0, to 1e-4; the same bits everywhere.
+template <class L>
+NANET_HD inline typename L::F logarithm(const typename L::F& v) {
+  using F = typename L::F;
+  using I = typename L::I;
+  const I bits = L::bits(v);
+  const F exponent = L::to_float((bits >> 23) - I(127));
+  const F t = L::from_bits((bits & I(0x7FFFFF)) | I(0x3F800000)) - F(1.0f);
+  F p = L::fma(t, F(0.0439286f), F(-0.1894f));
+  p = L::fma(p, t, F(0.4115f));
+  p = L::fma(p, t, F(-0.7072f));
+  p = L::fma(p, t, F(1.4413f));
+  return L::fma(p, t, exponent) * F(0.69314718f);
+}
+
+// 1 / v to 2 %, v > 0: for weights.
+template <class L>
+NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
+  using F = typename L::F;
+  const F r = L::from_bits(typename L::I(0x7EF311C7) - L::bits(v));
+  return r * L::fma(-v, r, F(2.0f));
+}
+
+struct MultiringModel {
+  // Half the hits' density across a ring ends here: a PM is 18 mm wide.
+  static constexpr float reach = 12.0f;          // mm
+  static constexpr float seen = 0.957f;          // photoelectrons that make a hit of their own
+  static constexpr float edge = 272.0f;          // mm: a ring that reaches this far from the middle ...
+  static constexpr float loss_per_mm = 0.0045f;  // ... loses this much of it per mm beyond
+  static constexpr float smear = 0.06f;
+
+  float peak;        // intensity on a ring of radius r, in units of the noise: peak * r
+  float photons;     // hits of a ring of radius r: photons * r^2
+  float per_r_max2;  // 1 / r_max^2
+  float per_centre;  // 1 / (2 centre_sigma^2)
+  float centre_x, radius_prior;
+
+  NANET_HD explicit MultiringModel(const MultiringParameters& p) {
+    // Photoelectrons per mm of the circumference, spread across it with 0.0662 / mm on the ring, times the
+    // area of a PM, times one half: each falls on either disk.
+    constexpr float pm_area_half = 140.296f, on_ring = 0.0662f, per_turn = 0.15915494f;
+    per_r_max2 = 1.0f / (p.r_max * p.r_max);
+    photons = p.yield * per_r_max2 * seen;
+    peak = photons * per_turn * pm_area_half * on_ring * static_cast<float>(pm_count) / p.noise;
+    per_centre = 0.5f / (p.centre_sigma * p.centre_sigma);
+    centre_x = p.centre_x;
+    radius_prior = p.radius_prior;
+  }
+
+  // Hits that a ring makes on average, in lanes.
+  template <class L>
+  NANET_HD typename L::F expected(const typename L::F& x, const typename L::F& y,
+                                  const typename L::F& r) const {
+    using F = typename L::F;
+    const F dx = x - F(centre_x);
+    const F out = L::sqrt(L::fma(dx, dx, y * y)) + r - F(edge);
+    return r * r * F(photons) * (F(1.0f) - L::min(L::max(out * F(loss_per_mm), F(0.0f)), F(0.9f)));
+  }
+
+  // ln of a ring's prior, less the hits it is expected to make.
+  template <class L>
+  NANET_HD typename L::F standing(const typename L::F& x, const typename L::F& y,
+                                  const typename L::F& r) const {
+    using F = typename L::F;
+    const F dx = x - F(centre_x);
+    const F off = L::fma(dx, dx, y * y);
+    const F rest = L::fma(r * r, F(-per_r_max2), F(1.0f + smear)) * F(10.0f);
+    return off * F(-per_centre) - logarithm<L>(rest) * F(radius_prior) - expected<L>(x, y, r);
+  }
+
+  // Shape of the density across a ring: 1 on it, 0 from `reach` on. t = 1 - (distance / reach)^2, not below
+  // 0.
+  template <class F>
+  NANET_HD static F shape(const F& t) {
+    return t * t * (F(2.3f) - F(1.3f) * t);
+  }
+};
+
+}  // namespace nanet::rich

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// MULTIRING beyond what every algorithm holds to: several rings, noise, what it knows about rings, symmetry.
+#include "nanet/rich/multiring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "nanet/rich/test_events.hpp"
+
+namespace nanet::rich {
+namespace {
+
+const Geometry geometry = Geometry::make();
+
+std::vector<Rings> reconstruct(const TestEvents& events, const Parameters& parameters = {},
+                               const Geometry& g = geometry) {
+  return events.reconstruct(*make_reconstructor("multiring", parameters, g));
+}
+
+// The PMs nearest to points of a circle, on disks in turn.
+void add_ring(std::vector<PmId>& hits, double x, double y, double r, int points, double phase = 0) {
+  for (int i = 0; i < points; ++i) {
+    const double phi = phase + 2 * 3.14159265358979 * i / points;
+    const unsigned disk = i % 2;
+    unsigned best = 0;
+    double least = 1e9;
+    for (unsigned pm = disk * 976; pm < (disk + 1) * 976; ++pm) {
+      const Point p = geometry.common[pm];
+      const double d = std::hypot(double{p.x} - x - r * std::cos(phi), double{p.y} - y - r * std::sin(phi));
+      if (d < least) {
+        least = d;
+        best = pm;
+      }
+    }
+    if (least < 10.4) hits.push_back(static_cast<PmId>(best));
+  }
+}
+
+Rings of(std::vector<PmId> hits, const Parameters& parameters = {}) {
+  std::sort(hits.begin(), hits.end());
+  hits.erase(std::unique(hits.begin(), hits.end()), hits.end());
+  TestEvents events;
+  events.add(hits);
+  return reconstruct(events, parameters)[0];
+}
+
+bool has(const Rings& rings, double x, double y, double r) {
+  for (unsigned k = 0; k < rings.count; ++k)
+    if (std::hypot(double{rings.ring[k].x} - x, double{rings.ring[k].y} - y) < 6 &&
+        std::fabs(double{rings.ring[k].r} - r) < 5)
+      return true;
+  return false;
+}
+
+// Seeds 1 - 99 were used for tuning.
+TEST(Multiring, Quality) {
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, 20000, 4242);
+  const std::vector<Rings> found = reconstruct(mix);
+  EXPECT_GE(quality(mix, found, 1).efficiency, 0.975);
+  EXPECT_GE(quality(mix, found, 2).efficiency, 0.945);
+  EXPECT_GE(quality(mix, found, 3).efficiency, 0.895);
+  EXPECT_GE(quality(mix, found, 4).efficiency, 0.83);
+  EXPECT_LE(quality(mix, found, 1).fakes, 0.03);
+  const TestEvents quiet = TestEvents::generate(0, 1, 10000, 4243),
+                   noise = TestEvents::generate(0, 5, 10000, 4243);
+  EXPECT_LE(quality(quiet, reconstruct(quiet), 0).fakes, 0.01);
+  EXPECT_LE(quality(noise, reconstruct(noise), 0).fakes, 0.06);
+}
+
+TEST(Multiring, RingsThatConcentricOverlapOrTouch) {
+  std::vector<PmId> hits;
+  add_ring(hits, -150, 0, 188, 14);
+  add_ring(hits, -150, 0, 120, 10, 0.2);
+  Rings rings = of(hits);
+  EXPECT_EQ(rings.count, 2);
+  EXPECT_TRUE(has(rings, -150, 0, 188) && has(rings, -150, 0, 120));
+
+  hits.clear();
+  add_ring(hits, -170, 15, 180, 15);
+  add_ring(hits, -130, -15, 180, 15, 0.2);
+  rings = of(hits);
+  EXPECT_EQ(rings.count, 2) << "not one ring within another";
+  EXPECT_TRUE(has(rings, -170, 15, 180) && has(rings, -130, -15, 180));
+
+  hits.clear();
+  add_ring(hits, -240, 0, 90, 9);
+  add_ring(hits, -60, 0, 90, 9, 0.3);
+  rings = of(hits);
+  EXPECT_EQ(rings.count, 2);
+  EXPECT_TRUE(has(rings, -240, 0, 90) && has(rings, -60, 0, 90));
+}
+
+TEST(Multiring, FourRings) {
+  std::vector<PmId> hits;
+  add_ring(hits, -190, 50, 187, 14);
+  add_ring(hits, -110, -30, 170, 13, 0.1);
+  add_ring(hits, -150, -90, 150, 12, 0.3);
+  add_ring(hits, -60, 70, 120, 10, 0.2);
+  const Rings rings = of(hits);
+  EXPECT_EQ(rings.count, 4);
+  EXPECT_TRUE(has(rings, -190, 50, 187) && has(rings, -110, -30, 170) && has(rings, -150, -90, 150) &&
+              has(rings, -60, 70, 120));
+}
+
+TEST(Multiring, RadiusNeverAboveItsLimit) {
+  std::vector<PmId> hits;
+  add_ring(hits, -150, 0, 196, 16);
+  const Rings rings = of(hits);
+  ASSERT_GE(rings.count, 1);
+  EXPECT_LE(rings.ring[0].r, 190.7f);
+  EXPECT_TRUE(has(of(hits, {{"r_max", 205}}), -150, 0, 196));
+}
+
+TEST(Multiring, CostsDecideTheNumberOfRings) {
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, 1000, 5);
+  const auto count = [&](const Parameters& parameters) {
+    int n = 0;
+    for (const Rings& rings : reconstruct(mix, parameters)) n += rings.count;
+    return n;
+  };
+  const int usual = count({});
+  EXPECT_LT(count({{"ring_cost", 20}}), usual);
+  EXPECT_LT(count({{"first_cost", 30}}), usual);
+  EXPECT_GT(count({{"ring_cost", 5}}), usual);
+  EXPECT_LE(count({{"ring_cost", 50}, {"first_cost", 20}}), 1000);
+  EXPECT_LT(count({{"noise", 10}}), usual);
+}
+
+TEST(Multiring, AmbiguousWhereTheNumberOfRingsIsACloseCall) {
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, 5000, 6);
+  const std::vector<Rings> usual = reconstruct(mix), never = reconstruct(mix, {{"ambiguity_margin", 0}}),
+                           often = reconstruct(mix, {{"ambiguity_margin", 5}});
+  int flagged = 0, wrong_flagged = 0, wrong = 0, many = 0;
+  for (std::size_t i = 0; i < usual.size(); ++i) {
+    const auto& truth = mix.truth[i];
+    const auto rings =
+        std::count_if(truth.begin(), truth.end(), [](const TrueRing& t) { return t.hits >= 4; });
+    flagged += usual[i].ambiguous;
+    wrong += usual[i].count != rings;
+    wrong_flagged += usual[i].count != rings && usual[i].ambiguous;
+    many += often[i].ambiguous;
+    EXPECT_LE(usual[i].ambiguous, often[i].ambiguous);
+  }
+  EXPECT_GT(flagged, 0);
+  EXPECT_LT(flagged, 500);
+  EXPECT_GT(many, flagged);
+  // The flag tells: events with it are wrong far more often than those without.
+  EXPECT_GT(wrong_flagged * (5000 - flagged), 3 * (wrong - wrong_flagged) * flagged);
+  EXPECT_LT(std::count_if(never.begin(), never.end(), [](const Rings& r) { return r.ambiguous; }), flagged);
+}
+
+// What it knows is even in y and moves with centre_x.
+TEST(Multiring, MirroredAndMoved) {
+  const TestEvents events = TestEvents::generate(ring_mix, 1, 3000, 7);
+  const std::vector<Rings> here = reconstruct(events);
+  Geometry mirrored = geometry, moved = geometry;
+  for (Point& p : mirrored.common) p.y = -p.y;
+  for (Point& p : moved.common) p.x += 256.0f;
+  const std::vector<Rings> up = reconstruct(events, {}, mirrored);
+  const std::vector<Rings> there = reconstruct(events, {{"centre_x", 104}}, moved);
+  int same_up = 0, same_there = 0;
+  const auto equal = [](const Rings& a, const Rings& b, float dx, float sign) {
+    if (a.count != b.count) return false;
+    for (unsigned k = 0; k < a.count; ++k)
+      if (std::fabs(a.ring[k].x + dx - b.ring[k].x) > 0.5f ||
+          std::fabs(sign * a.ring[k].y - b.ring[k].y) > 0.5f || std::fabs(a.ring[k].r - b.ring[k].r) > 0.5f)
+        return false;
+    return true;
+  };
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    same_up += equal(here[i], up[i], 0, -1);
+    same_there += equal(here[i], there[i], 256, 1);
+  }
+  EXPECT_GE(same_up, 2850) << "the same but for which seeds are tried first";
+  EXPECT_GE(same_there, 2990);
+}
+
+// The order of an event's hits decides which triplets are looked at first, hardly what is found.
+TEST(Multiring, OrderOfHitsHardlyMatters) {
+  const TestEvents events = TestEvents::generate(ring_mix, 1, 2000, 8);
+  TestEvents shuffled;
+  std::minstd_rand random(1);
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    std::vector<PmId> hits(events.pm.begin() + events.first[i], events.pm.begin() + events.first[i + 1]);
+    std::shuffle(hits.begin(), hits.end(), random);
+    shuffled.add(hits);
+  }
+  const std::vector<Rings> one = reconstruct(events), other = reconstruct(shuffled);
+  int same = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    bool equal = one[i].count == other[i].count;
+    for (unsigned k = 0; equal && k < one[i].count; ++k)
+      equal = has(other[i], one[i].ring[k].x, one[i].ring[k].y, one[i].ring[k].r);
+    same += equal;
+  }
+  EXPECT_GE(same, 1880);
+}
+
+}  // namespace
+}  // namespace nanet::rich
