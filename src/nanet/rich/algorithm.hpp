@@ -32,6 +32,8 @@ class Reconstructor {
   // clone() for each.
   virtual void operator()(const EventBatch& batch, Rings* rings) noexcept = 0;
   virtual std::unique_ptr<Reconstructor> clone() const = 0;
+  // The algorithm itself, a value of the type whose `name` this is: what a device copies to run it there.
+  virtual const void* value() const noexcept = 0;
 };
 
 using Parameters = std::map<std::string, double>;  // of TOML [algorithm.NAME]

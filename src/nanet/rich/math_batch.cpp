@@ -30,6 +30,7 @@ class MathBatch final : public Reconstructor {
   }
   std::string_view name() const noexcept override { return Math::name; }
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }
+  const void* value() const noexcept override { return &math_; }
 
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     for (std::uint32_t from = 0; from < batch.events; from += chunk) {

@@ -35,6 +35,7 @@ class WideReconstructor final : public Reconstructor {
   }
   std::string_view name() const noexcept override { return A::name; }
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<WideReconstructor>(*this); }
+  const void* value() const noexcept override { return &algorithm_; }
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     for (std::uint32_t i = 0; i < batch.events; ++i)
       algorithm_.template operator()<HostLanes>(batch.view(i), plane_.data(), scratch_, rings[i]);
