@@ -82,9 +82,9 @@ struct Domh {
   template <class L>
   NANET_HD static typename L::I how_many(typename L::I v) {
     using I = typename L::I;
-    v = (v & I(0x55555555)) + ((v >> 1) & I(0x55555555));
-    v = (v & I(0x33333333)) + ((v >> 2) & I(0x33333333));
-    v = (v & I(0x0F0F0F0F)) + ((v >> 4) & I(0x0F0F0F0F));
+    const I ones(0x11111111);  // by fours, which does not reach the sign bit as pairs would
+    v = (v & ones) + ((v >> 1) & ones) + ((v >> 2) & ones) + ((v >> 3) & ones);
+    v = (v + (v >> 4)) & I(0x0F0F0F0F);
     v = v + (v >> 8);
     v = v + (v >> 16);
     return v & I(0x3F);
