@@ -15,6 +15,7 @@
 #include "nanet/rich/generator.hpp"
 #include "nanet/rich/hough.hpp"
 #include "nanet/rich/math.hpp"
+#include "nanet/rich/multiring.hpp"
 #include "nanet/rich/pomh.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
@@ -179,8 +180,8 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events) {
   if (events.events == 0) return std::nullopt;
-  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh, rich::Almagest>(algorithm,
-                                                                                                events);
+  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh, rich::Almagest,
+                  rich::Multiring>(algorithm, events);
 }
 
 double most_operations_per_s(double seconds) {
