@@ -71,6 +71,9 @@ def test_figures_of_a_hand_made_case():
     assert separation["value"] == [0.5, 0.5]
     distance = found_curves["distance"]
     assert distance["low"] == [0.5, 4] and distance["n"] == [2, 2]  # sqrt(0.32) and sqrt(3.33^2 + 3^2)
+    assert found_curves["rings"]["value"] == [1, 0.5] and found_curves["rings"]["n"] == [1, 4]
+    assert found_curves["sigma_r_rings"]["value"] == pytest.approx([0, np.std([2, 0])])
+    assert found_curves["single_ring_hits"]["low"] == [11.5] and found_curves["single_ring_hits"]["n"] == [1]
     hits = found_curves["ring_hits"]
     assert dict(zip(hits["low"], hits["value"], strict=True)) == {3.5: 0, 5.5: 0, 11.5: 1}
     assert found_curves["event_hits"]["low"] == [11.5, 15.5]  # 13; 17 and 19 hits
@@ -185,8 +188,16 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
     for name in _core.algorithm_names():
         assert f"`{name}`" in text
     math = result["algorithms"]["math"]["mix"]["isolated"]
-    line = next(line for line in text.splitlines() if line.startswith("| efficiency, 1 true ring |"))
-    assert f"{math['efficiency']['1']:.3f}" in line
+    table = text[text.index("### Isolated events") :].splitlines()
+    line = next(line for line in table if line.startswith("| efficiency, 1 true ring |"))
+    assert line.split("|")[2].strip() == f"{math['efficiency']['1']:.3f}"
+    # The tables by hits and by number of rings: single rings by hand from the JSON.
+    curve = result["algorithms"]["multiring"]["curves"]["single_ring_hits"]
+    at = curve["low"].index(7.5)
+    line = next(line for line in text.splitlines() if line.startswith("| `multiring` |"))
+    assert line.split("|")[6].strip() == f"{curve['value'][at]:.3f}"  # 8 hits
+    share = next(line for line in text.splitlines() if line.startswith("| share |")).split("|")[2:-1]
+    assert sum(map(float, share)) == pytest.approx(1, abs=0.004)
     for link in re.findall(r"\]\(([^)]+\.svg)\)", text):
         assert (folder / link).read_text().startswith("<?xml")
     assert set(re.findall(r"\(([\w-]+)\.svg\)", text)) == set(figures.FIGURES)

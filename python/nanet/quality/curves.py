@@ -10,6 +10,7 @@ import numpy as np
 from nanet.evaluate import CENTRE_MM, RADIUS_MM, Evaluation, cut_variance
 
 EDGES: dict[str, np.ndarray] = {
+    "rings": np.arange(0.5, 5.0, 1.0),
     "ring_hits": np.arange(3.5, 25.0, 1.0),
     "event_hits": np.arange(3.5, 64.0, 4.0),
     "radius": np.append(np.arange(60.0, 180.0, 10.0), (180.0, 185.0, 191.0)),
@@ -64,7 +65,8 @@ def spread_curve(
 def of(evaluation: Evaluation) -> dict[str, Curve]:
     """All curves of one evaluation of the standard mix, isolated events.
 
-    Efficiency against the ring's hits (ring_hits), the event's hits (event_hits), the true radius (radius),
+    Efficiency against the true rings of the event that count (rings), the ring's hits (ring_hits; also in
+    events of one true ring alone: single_ring_hits), the event's hits (event_hits), the true radius (radius),
     and in events of two true rings that count against the distance of their centres in mm (separation) and
     against both distances in units of the matching (distance):
     sqrt((dcentre / 15 mm)^2 + (dR / 10 mm)^2). sigma_r_*: resolution of the radius with its bound.
@@ -72,7 +74,9 @@ def of(evaluation: Evaluation) -> dict[str, Curve]:
     true, rings = evaluation.true, evaluation.true.rings
     chosen = evaluation.counts & evaluation.isolated[rings.event]
     matched = evaluation.match >= 0
+    number = true.ring_counts(evaluation.counts)[rings.event]
     against: dict[str, np.ndarray] = {
+        "rings": number.astype(float),
         "ring_hits": rings.hits.astype(float),
         "event_hits": true.hits[rings.event].astype(float),
         "radius": rings.r,
@@ -80,6 +84,10 @@ def of(evaluation: Evaluation) -> dict[str, Curve]:
     curves = {
         name: share_curve(values[chosen], matched[chosen], EDGES[name]) for name, values in against.items()
     }
+    single = chosen & (number == 1)
+    curves["single_ring_hits"] = share_curve(
+        against["ring_hits"][single], matched[single], EDGES["ring_hits"]
+    )
     first, second = pairs_of_two(evaluation)
     keep = evaluation.isolated[rings.event[first]]
     first, second = first[keep], second[keep]
@@ -92,7 +100,7 @@ def of(evaluation: Evaluation) -> dict[str, Curve]:
     good = chosen & matched & ~np.isnan(evaluation.bounds.r)
     difference = evaluation.found.rings.r[evaluation.match[good]] - rings.r[good]
     variance = cut_variance(evaluation.bounds.r[good])
-    for name in ("ring_hits", "radius"):
+    for name in ("rings", "ring_hits", "radius"):
         curves[f"sigma_r_{name}"] = spread_curve(against[name][good], difference, variance, EDGES[name])
     return curves
 

@@ -65,6 +65,7 @@ def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
     ]
     if "multiring" in rows:
         parts += ["### multiring and what was asked of it", "", *_goal_table(rows), ""]
+        parts += [*_few_hits_table(rows), "", *_spread_table(rows), ""]
     parts += ["### Isolated events", "", *_figure_table(rows, lambda row: row["isolated"]), ""]
     parts += ["### All events", "", *_figure_table(rows, lambda row: row), ""]
     parts += ["### What there is to count", "", *_separable_table(result["separable"]), ""]
@@ -115,6 +116,43 @@ def _goal_table(rows: Mapping[str, Any]) -> list[str]:
         verdict = "–" if found != found else "yes" if met else "**no**"
         lines.append((name, f"{sign} {limit:g}", _number(found, digits), verdict, ideal))
     return _table(("isolated events", "asked", "multiring", "met", "oracle"), lines)
+
+
+BESIDE = ("multiring", *ORACLES)  # what the two tables below hold
+FEW = 9  # hits: told apart up to here, all others together
+
+
+def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
+    """Efficiency for single rings by their hits, and what share of the rings each number has."""
+    text = "Single rings by their hits: share of the rings, and efficiency."
+    head = ["hits of the ring", *(str(k) for k in range(4, FEW + 1)), f"{FEW + 1} and more"]
+    lines = []
+    for name in BESIDE:
+        curve = rows[name]["curves"]["single_ring_hits"]
+        points = list(zip(curve["low"], curve["n"], curve["value"], strict=True))
+        bins = [[p for p in points if p[0] == k - 0.5] for k in range(4, FEW + 1)]
+        bins.append([p for p in points if p[0] > FEW])
+        n = [sum(p[1] for p in some) for some in bins]
+        if not lines:
+            lines.append(("share", *(_number(part / max(sum(n), 1), 3) for part in n)))
+        matched = [sum(p[1] * p[2] for p in some) for some in bins]
+        cells = [_number(m / part if part else None, 3) for m, part in zip(matched, n, strict=True)]
+        lines.append((_title(name), *cells))
+    return [text, "", *_table(head, lines)]
+
+
+def _spread_table(rows: Mapping[str, Any]) -> list[str]:
+    """The resolution of the radius over its bound by the number of rings in the event."""
+    text = "σ(R) over its Cramér–Rao bound, which knows of no other ring, by the number of true rings:"
+    lines = []
+    for name in BESIDE:
+        curve = rows[name]["curves"]["sigma_r_rings"]
+        ratio = {
+            low: sigma / bound
+            for low, sigma, bound in zip(curve["low"], curve["value"], curve["bound"], strict=True)
+        }
+        lines.append((_title(name), *(_number(ratio.get(k - 0.5), 2) for k in range(1, 5))))
+    return [text, "", *_table(("true rings", "1", "2", "3", "4"), lines)]
 
 
 def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
