@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring algorithms as kernels over a batch in device memory: one table, whatever a thread or a warp is to
+// an event. For the .cu files of this folder.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "nanet/rich/ring.hpp"
+#include "nanet/trigger/decide.hpp"
+
+namespace nanet::cuda {
+
+// Throws std::runtime_error that says what failed and the driver's reason.
+inline void require(cudaError_t status, const char* what) {
+  if (status != cudaSuccess)
+    throw std::runtime_error(std::string("cuda: ") + what + ": " + cudaGetErrorString(status));
+}
+
+// All pointers are to memory that the device reads and writes. As rich::EventBatch; plane, math_plane:
+// plane_entries. One of rings and primitives may be null.
+struct DeviceBatch {
+  std::uint32_t events = 0;
+  const std::uint32_t* first = nullptr;
+  const PmId* pm = nullptr;
+  const rich::Point* plane = nullptr;
+  const rich::Point* math_plane = nullptr;  // about Math's origin, in mm and rows
+  rich::Rings* rings = nullptr;
+  std::uint16_t* primitives = nullptr;
+};
+
+struct Kernel {
+  std::string_view name;
+  // value: as Reconstructor::value(). Does not wait.
+  cudaError_t (*launch)(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
+                        int multiprocessors, cudaStream_t stream);
+};
+
+// Throws std::invalid_argument where no kernel runs that algorithm.
+const Kernel& kernel_of(std::string_view algorithm);
+
+inline constexpr std::size_t plane_entries = 2048;
+
+}  // namespace nanet::cuda

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both kernels of MATH do for an event once its moments are there; the same steps as Math::operator().
+#pragma once
+
+#include <cstdint>
+
+#include "nanet/rich/math.hpp"
+#include "nanet/trigger/decide.hpp"
+
+namespace nanet::cuda {
+
+using ThreadMoments = rich::Math::Moments<rich::OneLane>;
+
+// The ring of the moments; false where there is none.
+__device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& moments, std::uint32_t hits,
+                                 rich::Ring& ring) {
+  if (hits < math.parameters.min_hits || hits < 3) return false;
+  rich::Math::Fit<rich::OneLane> fit;
+  if (!math.solve(moments, static_cast<float>(hits), fit)) return false;
+  ring = {fit.x, fit.y, fit.r, fit.chi2_ndf, static_cast<std::uint8_t>(hits)};
+  return true;
+}
+
+// seen: hits of the event, of which the first 128 were fitted. Counts of rings are constants here, so that no
+// loop over rings is left.
+__device__ inline std::uint16_t math_primitive(bool found, const rich::Ring& ring, std::uint32_t seen,
+                                               bool incomplete, const trigger::DecisionOptions& decision) {
+  rich::Rings rings;
+  if (seen < decision.min_hits) return 0;
+  if (!found) return trigger::decide(rings, seen, incomplete, decision);
+  rings.count = 1;
+  rings.ring[0] = ring;
+  return trigger::decide(rings, seen, incomplete, decision);
+}
+
+}  // namespace nanet::cuda

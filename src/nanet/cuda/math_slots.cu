@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread for each event, a tile of 256 events for each block at a time. The copy engine brings the next
+// tiles while one is worked on; events of a tile are sorted by their number of hits, so that the threads of a
+// warp end together. Everything a thread reads then comes from shared memory: its hit words, and the table of
+// PMs, 4 B an entry, so that a lookup is one bank wide.
+#include "nanet/cuda/math_slots.hpp"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "nanet/cuda/math_device.cuh"
+
+namespace nanet::cuda {
+namespace {
+
+constexpr unsigned tile = 256;  // events, and threads of a block
+constexpr unsigned warps = tile / 32;
+constexpr unsigned tile_bytes = tile * slot_bytes;
+constexpr unsigned stages = 2;
+constexpr unsigned bins = 33;  // numbers of hits
+
+struct Shared {
+  alignas(128) unsigned char slots[stages][tile_bytes];
+  alignas(128) std::uint32_t table[slot_table_entries];
+  std::uint32_t words[tile];
+  std::uint16_t order[tile];
+  std::uint32_t bin[bins + 31];
+  alignas(8) std::uint64_t full[stages];
+};
+
+#if __CUDA_ARCH__ >= 900
+__device__ std::uint32_t address(const void* p) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+__device__ void arm(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ void copy(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          address(to)),
+      "l"(from), "r"(bytes), "r"(address(barrier))
+      : "memory");
+}
+__device__ void wait(std::uint64_t* barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra ready;\n"
+      "bra again;\n"
+      "ready:\n"
+      "}\n" ::"r"(address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+#endif
+
+__device__ void add(ThreadMoments& moments, const std::uint32_t* table, std::uint32_t pm) {
+  const float2 p = __half22float2(reinterpret_cast<const __half2&>(table[pm]));
+  moments.add(p.x, p.y);
+}
+
+__global__ void __launch_bounds__(tile, 4)
+    math_slots_kernel(const rich::Math math, const std::uint32_t* __restrict__ table,
+                      const std::byte* __restrict__ slots, std::uint64_t events,
+                      std::uint32_t* __restrict__ words, const trigger::DecisionOptions decision) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  const unsigned thread = threadIdx.x, warp = thread / 32;
+  for (unsigned i = thread; i < slot_table_entries; i += tile) shared.table[i] = table[i];
+  const std::uint64_t tiles = (events + tile - 1) / tile, step = gridDim.x;
+  // A tile that is not full is copied by the threads: the copy engine moves multiples of 16 B only.
+  const auto whole = [&](std::uint64_t t) { return (t + 1) * tile <= events; };
+#if __CUDA_ARCH__ >= 900
+  if (thread == 0) {
+    for (unsigned s = 0; s < stages; ++s)
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&shared.full[s])) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
+  const auto fetch = [&](std::uint64_t t, unsigned stage) {
+    if (t >= tiles || !whole(t)) return;
+    arm(&shared.full[stage], tile_bytes);
+    copy(shared.slots[stage], slots + t * tile_bytes, tile_bytes, &shared.full[stage]);
+  };
+  if (thread == 0)
+    for (unsigned s = 0; s < stages; ++s) fetch(blockIdx.x + s * step, s);
+#endif
+  for (unsigned i = thread; i < bins + 31; i += tile) shared.bin[i] = 0;
+  __syncthreads();
+
+  unsigned stage = 0, parity = 0;
+  for (std::uint64_t t = blockIdx.x; t < tiles; t += step) {
+    const unsigned here = whole(t) ? tile : static_cast<unsigned>(events - t * tile);
+    unsigned char* const data = shared.slots[stage];
+#if __CUDA_ARCH__ >= 900
+    const bool by_engine = here == tile;
+    if (by_engine) wait(&shared.full[stage], parity);
+#else
+    const bool by_engine = false;
+#endif
+    if (!by_engine) {
+      const auto* from = reinterpret_cast<const uint2*>(slots + t * tile_bytes);
+      for (unsigned i = thread; i < here * (slot_bytes / 8); i += tile)
+        reinterpret_cast<uint2*>(data)[i] = from[i];
+      __syncthreads();
+    }
+
+    // Counting sort.
+    const bool mine = thread < here;
+    unsigned hits = mine ? data[thread * slot_bytes + 5] : 0;
+    hits = hits < 32 ? hits : 32;
+    const unsigned rank = mine ? atomicAdd(&shared.bin[hits], 1u) : 0u;
+    __syncthreads();
+    if (warp == 0) {
+      // Starts of the bins: 32 by a scan over the lanes; the last follows.
+      const unsigned count = shared.bin[thread];
+      unsigned sum = count;
+      for (unsigned o = 1; o < 32; o *= 2) {
+        const unsigned below = __shfl_up_sync(~0u, sum, o);
+        if (thread >= o) sum += below;
+      }
+      shared.bin[thread] = sum - count;
+      if (thread == 31) shared.bin[32] = sum;
+    }
+    __syncthreads();
+    if (mine) shared.order[shared.bin[hits] + rank] = static_cast<std::uint16_t>(thread);
+    __syncthreads();
+    if (thread < bins) shared.bin[thread] = 0;  // for the next tile; read again after two barriers
+
+    // Each scheduler has two of the block's warps: one of the short and one of the long.
+    const unsigned place = (warp < warps / 2 ? warp : warps + warps / 2 - 1 - warp) * 32 + thread % 32;
+    if (place < here) {
+      const unsigned event = shared.order[place];
+      const unsigned char* const slot = data + event * slot_bytes;
+      const uint2 header = *reinterpret_cast<const uint2*>(slot);
+      unsigned n = header.y >> 8 & 0xFF;
+      n = n < 32 ? n : 32;
+      const auto* pm = reinterpret_cast<const uint2*>(slot + 8);
+      ThreadMoments moments;
+      for (unsigned i = 0; i < n; i += 4) {
+        const uint2 four = *pm++;
+        add(moments, shared.table, four.x & 2047);
+        add(moments, shared.table, four.x >> 16 & 2047);
+        add(moments, shared.table, four.y & 2047);
+        add(moments, shared.table, four.y >> 16 & 2047);
+      }
+      rich::Ring ring;
+      const bool found = math_ring(math, moments, n, ring);
+      const std::uint32_t id = math_primitive(found, ring, n, (header.y >> 24 & 1) != 0, decision);
+      shared.words[event] = id ? id << 16 | (header.x & 0xFF) << 8 | (header.y & 0xFF) : 0;
+    }
+    __syncthreads();  // all have read the tile, and written their words
+    if (mine) words[t * tile + thread] = shared.words[thread];
+#if __CUDA_ARCH__ >= 900
+    if (thread == 0) {
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      fetch(t + stages * step, stage);
+    }
+#endif
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+}
+
+}  // namespace
+
+void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table) {
+  std::fill_n(table, slot_table_entries, 0u);
+  for (std::size_t pm = 0; pm < geometry.common.size(); ++pm) {
+    const float x = geometry.common[pm].x - rich::Math::origin_x,
+                row = rich::Math::rows(geometry.common[pm].y);
+    const __half2 pair = __floats2half2_rn(x, row);
+    if (__low2float(pair) != x || __high2float(pair) != row)
+      throw std::invalid_argument("geometry: PM positions are not whole mm and rows of 9 sqrt(3) mm");
+    std::memcpy(&table[pm], &pair, sizeof pair);
+  }
+}
+
+cudaError_t launch_math_slots(const rich::Math& math, const std::uint32_t* table, const std::byte* slots,
+                              std::uint64_t events, std::uint32_t* words,
+                              const trigger::DecisionOptions& decision, int multiprocessors,
+                              cudaStream_t stream) {
+  if (events == 0) return cudaSuccess;
+  constexpr int bytes = static_cast<int>(sizeof(Shared));
+  if (const auto status =
+          cudaFuncSetAttribute(math_slots_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
+    return status;
+  int resident = 0;
+  if (const auto status =
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, math_slots_kernel, tile, bytes))
+    return status;
+  const std::uint64_t tiles = (events + tile - 1) / tile;
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>(tiles, static_cast<unsigned>(multiprocessors * std::max(resident, 1))));
+  math_slots_kernel<<<blocks, tile, bytes, stream>>>(math, table, slots, events, words, decision);
+  return cudaGetLastError();
+}
+
+}  // namespace nanet::cuda

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A warp for each event: the 32-lane algorithms (rich/lanes.hpp) on the device. Each is instantiated in a
+// file of its own, so that they compile side by side.
+#pragma once
+
+// Functions for both sides call those of DeviceLanes, which are the device's alone; on the host nobody calls
+// them.
+#pragma nv_diag_suppress 20011, 20014
+
+#include <algorithm>
+
+#include "nanet/cuda/kernel.hpp"
+#include "nanet/rich/lanes.hpp"
+
+namespace nanet::cuda {
+
+inline constexpr unsigned wide_warps = 4;  // of a block
+
+template <class A>
+struct WideShared {
+  alignas(128) unsigned char scratch[wide_warps][(sizeof(typename A::Scratch) + 127) / 128 * 128];
+  alignas(16) unsigned char rings[wide_warps][(sizeof(rich::Rings) + 15) / 16 * 16];
+};
+
+template <class A>
+__global__ void __launch_bounds__(32 * wide_warps)
+    wide_kernel(const A algorithm, const DeviceBatch batch, const trigger::DecisionOptions decision) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  WideShared<A>& shared = *reinterpret_cast<WideShared<A>*>(memory);
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  auto& scratch = *reinterpret_cast<typename A::Scratch*>(shared.scratch[warp]);
+  auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings[warp]);
+  static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
+  for (std::uint32_t i = blockIdx.x * wide_warps + warp; i < batch.events; i += gridDim.x * wide_warps) {
+    const std::uint32_t from = batch.first[i], hits = batch.first[i + 1] - from;
+    algorithm.template operator()<rich::DeviceLanes>(rich::EventView{batch.pm + from, hits}, batch.plane,
+                                                     scratch, rings);
+    __syncwarp();
+    if (batch.rings && lane < sizeof(rich::Rings) / 4)
+      reinterpret_cast<std::uint32_t*>(batch.rings + i)[lane] =
+          reinterpret_cast<const std::uint32_t*>(&rings)[lane];
+    if (batch.primitives && lane == 0)
+      batch.primitives[i] =
+          hits < decision.min_hits ? std::uint16_t{0} : trigger::decide(rings, hits, false, decision);
+    __syncwarp();  // the next event's hits and rings overwrite these
+  }
+}
+
+template <class A>
+cudaError_t launch_wide(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
+                        int multiprocessors, cudaStream_t stream) {
+  if (batch.events == 0) return cudaSuccess;
+  constexpr int bytes = static_cast<int>(sizeof(WideShared<A>));
+  static int resident = 0;  // blocks of a multiprocessor; the same for every device of a kind
+  if (resident == 0) {
+    if (const auto status =
+            cudaFuncSetAttribute(wide_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
+      return status;
+    int blocks = 0;
+    if (const auto status =
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, wide_kernel<A>, 32 * wide_warps, bytes))
+      return status;
+    resident = std::max(blocks, 1);
+  }
+  const unsigned wanted = (batch.events + wide_warps - 1) / wide_warps;
+  // Several waves, so that blocks with long events do not end alone.
+  const unsigned blocks = std::min(wanted, static_cast<unsigned>(multiprocessors * resident) * 16u);
+  wide_kernel<A><<<blocks, 32 * wide_warps, bytes, stream>>>(*static_cast<const A*>(value), batch, decision);
+  return cudaGetLastError();
+}
+
+}  // namespace nanet::cuda
