@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nanet import _core
-from nanet.bench import rings
+from nanet.bench import Settings, rings, rings_cuda
 
 
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
@@ -111,6 +111,40 @@ def test_what_the_ring_benchmark_times_is_the_algorithm():
         _core.rings_bench_cpu("math", first, pm, 301)
     with pytest.raises(ValueError, match="pm: must be below 1952"):
         _core.rings_bench_cpu("math", first[:2], np.full(len(pm), 1952, np.uint16), 1)
+
+
+def test_figures_of_a_gpu(monkeypatch):
+    """A GPU of made-up speed: 5 us a launch and 1 ns an event in memory, three times that streaming."""
+    calls = []
+
+    def fake(name, batch, streaming, seconds):
+        calls.append((name, batch, streaming))
+        us = 5 + batch * (0.003 if streaming else 0.001) * (1e4 if name == "slow" else 1)
+        return {
+            "events_per_s": batch / us * 1e6, "batch_us": us, "bytes_per_event": 76.0,
+            "copied_bytes_per_event": 40.0, "memory_bytes_per_s": 4e12, "operations_per_s": 6e13,
+            "copy_bytes_per_s": 5e10,
+        }  # fmt: skip
+
+    monkeypatch.setattr(_core, "rings_bench_cuda", fake, raising=False)
+    said = []
+    rows, figures = rings_cuda.measure(
+        ["math", "slow"], Settings(runs=1), lambda name: 400.0 if name == "math" else None, said.append
+    )
+    curve = [row for row in rows if row.get("algorithm") == "math" and row["device"] == "cuda"]
+    assert [row["events_per_batch"] for row in curve[:-1]] == rings.batches(1 << 20)
+    assert ("math", 1 << 24, False) in calls  # more than any cache holds
+    assert figures["math_frame_us"] == pytest.approx(5.064)
+    assert figures["math_cuda_events_per_s"] == pytest.approx(1e9, rel=1e-3)
+    assert figures["math_cuda_streaming_events_per_s"] == pytest.approx(1e9 / 3, rel=3e-3)
+    assert figures["math_cuda_streaming_share"] == pytest.approx(40e9 / 3 / 5e10, rel=3e-3)
+    assert figures["cuda_memory_bytes_per_s"] == 4e12
+    assert curve[-1]["limited_by"] == "memory"
+    assert curve[-1]["share"] == pytest.approx(1e9 * 76 / 4e12, rel=1e-3)
+    # The slow one: 10 us an event, so a million are left out, and said to be.
+    slow = [row["events_per_batch"] for row in rows if row["algorithm"] == "slow" and row["device"] == "cuda"]
+    assert max(slow) == 1 << 16 and any("would take more" in text for text in said)
+    assert figures["slow_cuda_events_per_s"] == pytest.approx(1e5, rel=1e-3)
 
 
 def test_mistakes_with_options_are_said(nanet):

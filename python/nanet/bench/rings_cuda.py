@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from nanet.bench import Row, Say, Settings, median
 
 IN_MEMORY, STREAMING = "cuda", "cuda streaming"
 FRAME = 64
 POINT_S, FIGURE_S = 0.1, 0.5
+LONGEST_BATCH_S = 1.0  # a point whose one batch would take longer is left out
+# MATH's figure is of so many times the largest batch: 16 M distinct events of 72 B do not fit any cache.
+MATH_TIMES = 16
+LIMITS = ("memory_bytes_per_s", "operations_per_s", "copy_bytes_per_s")
 
 
 def why_not() -> str:
@@ -19,9 +24,7 @@ def why_not() -> str:
     found = host.cuda()
     if not found["devices"]:
         return str(found["trouble"] or "no CUDA device")
-    if not hasattr(_core, "rings_bench_cuda"):
-        return "this build times no algorithms on GPUs"
-    return ""
+    return "" if hasattr(_core, "rings_bench_cuda") else "this build times no algorithms on GPUs"
 
 
 def measure(
@@ -30,51 +33,76 @@ def measure(
     """Curves, roofline rows and figures of every algorithm on the first GPU.
 
     operations: per event, by algorithm, as the CPU counts them: the source is the same.
-
-    Uses _core.rings_bench_cuda(algorithm, batch, streaming, seconds) -> events_per_s, batch_us (median time
-    of one batch: of the kernel, or with its copies where streaming), bytes_per_event (moved in device
-    memory); and memory_bytes_per_s, operations_per_s, copy_bytes_per_s, the device's limits.
     """
-    from nanet import _core
-    from nanet.bench.rings import MOST_EVENTS, batches, roofline
+    from nanet.bench.rings import MOST_EVENTS, roofline
 
     most = settings.events or MOST_EVENTS
     rows: list[Row] = []
     figures: dict[str, float] = {}
     for name in names:
-        for device, streaming in ((IN_MEMORY, False), (STREAMING, True)):
+        for device in (IN_MEMORY, STREAMING):
             say(f"{name}: {device}")
-            for batch in batches(most):
-                r = _core.rings_bench_cuda(name, batch, streaming, settings.seconds or POINT_S)
-                rows.append(
-                    {
-                        "algorithm": name,
-                        "device": device,
-                        "events_per_batch": batch,
-                        "events_per_s": r["events_per_s"],
-                        "batch_us": r["batch_us"],
-                    }
-                )
-            runs = [
-                _core.rings_bench_cuda(name, most * (1 if streaming else 16), streaming, FIGURE_S)
-                for _ in range(settings.runs)
-            ]
-            rate = median([r["events_per_s"] for r in runs])
-            figures[f"{name}_cuda_streaming_events_per_s" if streaming else f"{name}_cuda_events_per_s"] = (
-                rate
-            )
-        limits = {
-            f"cuda_{key}": runs[-1][key]
-            for key in ("memory_bytes_per_s", "operations_per_s", "copy_bytes_per_s")
-        }
-        figures |= limits
-        frames = [
-            _core.rings_bench_cuda(name, FRAME, False, POINT_S)["batch_us"] for _ in range(settings.runs)
-        ]
-        figures[f"{name}_frame_us"] = median(frames)
-        per_event = runs[-1]["bytes_per_event"]
-        plain = {key.removeprefix("cuda_"): value for key, value in limits.items()}
-        rows += roofline(
-            name, IN_MEMORY, figures[f"{name}_cuda_events_per_s"], per_event, operations(name), plain
-        )
+            rows += _curve(name, device, most, settings, say)
+        memory, streaming, frame = _runs(name, rows, most, settings)
+        limits = {key: streaming[-1][key] for key in LIMITS}
+        figures |= {f"cuda_{key}": value for key, value in limits.items()}
+        rate = median([r["events_per_s"] for r in memory])
+        streamed = median([r["events_per_s"] for r in streaming])
+        figures[f"{name}_cuda_events_per_s"] = rate
+        figures[f"{name}_cuda_streaming_events_per_s"] = streamed
+        figures[f"{name}_frame_us"] = median([r["batch_us"] for r in frame])
+        # Of the rate of bare copies to the device.
+        copied = streamed * streaming[-1]["copied_bytes_per_event"]
+        figures[f"{name}_cuda_streaming_share"] = copied / limits["copy_bytes_per_s"]
+        rows += roofline(name, IN_MEMORY, rate, memory[-1]["bytes_per_event"], operations(name), limits)
     return rows, figures
+
+
+def _time(name: str, batch: int, device: str, seconds: float) -> dict[str, Any]:
+    from nanet import _core
+
+    return _core.rings_bench_cuda(name, batch, device == STREAMING, seconds)
+
+
+def _curve(name: str, device: str, most: int, settings: Settings, say: Say) -> list[Row]:
+    """Rates and times of batches of 1 event to `most`."""
+    from nanet.bench.rings import batches
+
+    rows: list[Row] = []
+    for batch in batches(most):
+        if rows and batch / rows[-1]["events_per_s"] > LONGEST_BATCH_S:
+            say(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
+            break
+        r = _time(name, batch, device, settings.seconds or POINT_S)
+        rows.append(
+            {
+                "algorithm": name,
+                "device": device,
+                "events_per_batch": batch,
+                "events_per_s": r["events_per_s"],
+                "batch_us": r["batch_us"],
+            }
+        )
+    return rows
+
+
+def _runs(
+    name: str, rows: list[Row], most: int, settings: Settings
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """The runs that give the figures: in memory, streaming (at the best batch of the curve), frames."""
+
+    def best(device: str) -> int:
+        points = [
+            row
+            for row in rows
+            if row["algorithm"] == name and row["device"] == device and "events_per_batch" in row
+        ]
+        return max(points, key=lambda row: row["events_per_s"])["events_per_batch"]
+
+    runs, seconds = range(settings.runs), settings.seconds or FIGURE_S
+    batch = most * MATH_TIMES if name == "math" else best(IN_MEMORY)
+    return (
+        [_time(name, batch, IN_MEMORY, seconds) for _ in runs],
+        [_time(name, best(STREAMING), STREAMING, seconds) for _ in runs],
+        [_time(name, min(FRAME, most), IN_MEMORY, seconds / 4) for _ in runs],
+    )
