@@ -13,14 +13,33 @@ from nanet.errors import UsageError, near
 from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list
 
 
-def executor(device: str) -> str:
-    """The device that runs, of the one asked for: auto is the CPU where the core has no CUDA executor."""
-    if device in ("auto", "cpu"):
+def executor(device: str, *, replay: bool = False, threads: int = 1) -> str:
+    """The device that runs, of the one asked for: cpu or cuda:N.
+
+    A replay can reconstruct on a GPU; auto does where there is one and one thread is asked for. The live
+    trigger has no CUDA executor: there auto is the CPU.
+    """
+    if device == "cpu" or (device == "auto" and (not replay or threads > 1)):
         return "cpu"
-    raise UsageError(f"trigger.device = {device!r}: this build has no CUDA executor: use --device cpu")
+    if not replay:
+        text = "the live trigger has no CUDA executor (a replay has): use --device cpu"
+        raise UsageError(f"trigger.device = {device!r}: {text}")
+    found = host.cuda()
+    if device == "auto":
+        return "cpu" if found["trouble"] else "cuda:0"
+    if found["trouble"]:
+        raise UsageError(f"trigger.device = {device!r}: {found['trouble']}: use --device cpu")
+    number = int(device.partition(":")[2] or 0)
+    if number >= len(found["devices"]):
+        there = ", ".join(f"cuda:{one['number']} ({one['name']})" for one in found["devices"])
+        raise UsageError(f"trigger.device = {device!r}: there is no such GPU; there are {there}")
+    if threads > 1:
+        text = f"trigger.threads = {threads} with trigger.device = {device!r}"
+        raise UsageError(f"{text}: a GPU is fed by one thread: leave --threads out")
+    return f"cuda:{number}"
 
 
-def core_options(config: Config) -> dict[str, Any]:
+def core_options(config: Config, *, replay: bool = False) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
     trigger, card = config[Trigger], config[Card]
     usable = host.cpus()
@@ -34,7 +53,7 @@ def core_options(config: Config) -> dict[str, Any]:
     fit, _ = host.fit_for_real_time()
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(
-        device=executor(trigger.device),
+        device=executor(trigger.device, replay=replay, threads=trigger.threads),
         boards=board_mask(card.boards),
         pin=cpu_list(card.pin),
         busy=fit if card.busy == "auto" else card.busy == "yes",

@@ -59,7 +59,7 @@ def replay(
     out = console(json_file)
     with contextlib.ExitStack() as stack:
         pcap = stack.enter_context(as_classic_pcap(capture))
-        settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
+        settings = {**core_options(config, replay=True), "pcap": pcap, "mtp": mtp_file or "", "port": port}
         settings["rings"] = out_file is not None
         settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
         with starting():
@@ -77,6 +77,9 @@ def replay(
     print_result(out, result)
     if result["truncated"]:
         out.print(f"[yellow]{capture} ends within a record: what came before it was replayed[/]")
+    if "device_failed" in result:
+        text = "the CPU went on in its place, with the same answers"
+        out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
     if result["packets_in"] == 0:
         out.print(f"[yellow]no packet went to port {port}: see not_mgp, or give --port[/]")
     write_json(result, json_file)

@@ -111,7 +111,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
     const rich::EventBatch batch = events.batch();
     std::vector<Rings> on_cpu(batch.events), on_gpu(batch.events);
     (*gpu)(batch, on_gpu.data());
-    ASSERT_EQ(gpu->failed(), "");
+    ASSERT_EQ(gpu->failed(), nullptr);
     (*cpu)(batch, on_cpu.data());
     std::uint32_t rings = 0, primitives = 0;
     for (std::uint32_t i = 0; i < batch.events; ++i) {

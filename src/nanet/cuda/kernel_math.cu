@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(threads)
   }
   rich::Ring ring;
   const bool found = math_ring(math, moments, hits, ring);
-  if (batch.primitives) batch.primitives[i] = math_primitive(found, ring, seen, false, decision);
+  if (batch.primitives)
+    batch.primitives[i] = static_cast<std::uint16_t>(math_primitive(found, ring, seen, false, decision));
   if (batch.rings) {
     batch.rings[i].count = found;
     batch.rings[i].ambiguous = false;

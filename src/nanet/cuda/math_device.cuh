@@ -21,16 +21,13 @@ __device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& mo
   return true;
 }
 
-// seen: hits of the event, of which the first 128 were fitted. Counts of rings are constants here, so that no
-// loop over rings is left.
-__device__ inline std::uint16_t math_primitive(bool found, const rich::Ring& ring, std::uint32_t seen,
+// As decide() for an event of one ring or none, without an array of rings. seen: hits of the event, of which
+// the first 128 were fitted.
+__device__ inline std::uint32_t math_primitive(bool found, const rich::Ring& ring, std::uint32_t seen,
                                                bool incomplete, const trigger::DecisionOptions& decision) {
-  rich::Rings rings;
   if (seen < decision.min_hits) return 0;
-  if (!found) return trigger::decide(rings, seen, incomplete, decision);
-  rings.count = 1;
-  rings.ring[0] = ring;
-  return trigger::decide(rings, seen, incomplete, decision);
+  const std::uint32_t id = trigger::decide_event(seen, false, incomplete, decision);
+  return found ? id | trigger::decide_leading(ring, 1, decision) : id;
 }
 
 }  // namespace nanet::cuda

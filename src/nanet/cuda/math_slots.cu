@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -19,9 +20,9 @@ namespace {
 constexpr unsigned tile = 256;  // events, and threads of a block
 constexpr unsigned warps = tile / 32;
 constexpr unsigned tile_bytes = tile * slot_bytes;
-constexpr unsigned stages = 2;
 constexpr unsigned bins = 33;  // numbers of hits
 
+template <unsigned stages>
 struct Shared {
   alignas(128) unsigned char slots[stages][tile_bytes];
   alignas(128) std::uint32_t table[slot_table_entries];
@@ -61,17 +62,31 @@ __device__ void wait(std::uint64_t* barrier, std::uint32_t parity) {
 }
 #endif
 
-__device__ void add(ThreadMoments& moments, const std::uint32_t* table, std::uint32_t pm) {
-  const float2 p = __half22float2(reinterpret_cast<const __half2&>(table[pm]));
+// `entry` is the shared-memory address of a hit's table entry.
+__device__ void add(ThreadMoments& moments, std::uint32_t entry) {
+  std::uint32_t pair;
+  asm("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(entry));
+  const float2 p = __half22float2(reinterpret_cast<const __half2&>(pair));
   moments.add(p.x, p.y);
 }
 
-__global__ void __launch_bounds__(tile, 4)
+// The two hits of a word.
+__device__ void add_two(ThreadMoments& moments, std::uint32_t table, std::uint32_t word) {
+  std::uint32_t low, high;
+  asm("and.b32 %0, %1, 0x7ff;" : "=r"(low) : "r"(word));
+  asm("and.b32 %0, %1, 0x7ff0000;" : "=r"(high) : "r"(word));
+  add(moments, low * 4 + table);
+  add(moments, (high >> 14) + table);
+}
+
+template <unsigned stages, unsigned resident>
+__global__ void __launch_bounds__(tile, resident)
     math_slots_kernel(const rich::Math math, const std::uint32_t* __restrict__ table,
                       const std::byte* __restrict__ slots, std::uint64_t events,
                       std::uint32_t* __restrict__ words, const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
-  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  auto& shared = *reinterpret_cast<Shared<stages>*>(memory);
+  const auto table_at = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared.table));
   const unsigned thread = threadIdx.x, warp = thread / 32;
   for (unsigned i = thread; i < slot_table_entries; i += tile) shared.table[i] = table[i];
   const std::uint64_t tiles = (events + tile - 1) / tile, step = gridDim.x;
@@ -146,10 +161,8 @@ __global__ void __launch_bounds__(tile, 4)
       ThreadMoments moments;
       for (unsigned i = 0; i < n; i += 4) {
         const uint2 four = *pm++;
-        add(moments, shared.table, four.x & 2047);
-        add(moments, shared.table, four.x >> 16 & 2047);
-        add(moments, shared.table, four.y & 2047);
-        add(moments, shared.table, four.y >> 16 & 2047);
+        add_two(moments, table_at, four.x);
+        add_two(moments, table_at, four.y);
       }
       rich::Ring ring;
       const bool found = math_ring(math, moments, n, ring);
@@ -185,24 +198,36 @@ void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table) {
   }
 }
 
+template <unsigned stages, unsigned most>
+static cudaError_t launch(const rich::Math& math, const std::uint32_t* table, const std::byte* slots,
+                          std::uint64_t events, std::uint32_t* words,
+                          const trigger::DecisionOptions& decision, int multiprocessors,
+                          cudaStream_t stream) {
+  constexpr int bytes = static_cast<int>(sizeof(Shared<stages>));
+  const auto kernel = math_slots_kernel<stages, most>;
+  if (const auto status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
+    return status;
+  int resident = 0;
+  if (const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, tile, bytes))
+    return status;
+  const std::uint64_t tiles = (events + tile - 1) / tile;
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>(tiles, static_cast<unsigned>(multiprocessors * std::max(resident, 1))));
+  kernel<<<blocks, tile, bytes, stream>>>(math, table, slots, events, words, decision);
+  return cudaGetLastError();
+}
+
 cudaError_t launch_math_slots(const rich::Math& math, const std::uint32_t* table, const std::byte* slots,
                               std::uint64_t events, std::uint32_t* words,
                               const trigger::DecisionOptions& decision, int multiprocessors,
                               cudaStream_t stream) {
   if (events == 0) return cudaSuccess;
-  constexpr int bytes = static_cast<int>(sizeof(Shared));
-  if (const auto status =
-          cudaFuncSetAttribute(math_slots_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-    return status;
-  int resident = 0;
-  if (const auto status =
-          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, math_slots_kernel, tile, bytes))
-    return status;
-  const std::uint64_t tiles = (events + tile - 1) / tile;
-  const auto blocks = static_cast<unsigned>(
-      std::min<std::uint64_t>(tiles, static_cast<unsigned>(multiprocessors * std::max(resident, 1))));
-  math_slots_kernel<<<blocks, tile, bytes, stream>>>(math, table, slots, events, words, decision);
-  return cudaGetLastError();
+  const char* v = std::getenv("NANET_SLOTS");
+  const int k = v ? std::atoi(v) : 0;
+  if (k == 1) return launch<1, 6>(math, table, slots, events, words, decision, multiprocessors, stream);
+  if (k == 2) return launch<1, 7>(math, table, slots, events, words, decision, multiprocessors, stream);
+  if (k == 3) return launch<1, 5>(math, table, slots, events, words, decision, multiprocessors, stream);
+  return launch<2, 4>(math, table, slots, events, words, decision, multiprocessors, stream);
 }
 
 }  // namespace nanet::cuda

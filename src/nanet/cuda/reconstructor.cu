@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -43,7 +44,7 @@ class OnDevice final : public CudaReconstructor {
     const PmId pm = 0;
     rich::Rings rings;
     (*this)({1, none, &pm}, &rings);
-    if (!failed_.empty()) throw std::runtime_error(failed_);
+    if (failed_) throw std::runtime_error(std::string("cuda: the first reconstruction: ") + failed_.load());
   }
   ~OnDevice() override {
     for (Piece& piece : pieces_) cudaStreamSynchronize(piece.stream.get());
@@ -54,14 +55,14 @@ class OnDevice final : public CudaReconstructor {
   std::unique_ptr<rich::Reconstructor> clone() const override {
     return std::make_unique<OnDevice>(*cpu_, geometry_, device_);
   }
-  const std::string& failed() const noexcept override { return failed_; }
+  const char* failed() const noexcept override { return failed_; }
 
   void operator()(const rich::EventBatch& batch, rich::Rings* rings) noexcept override {
-    if (failed_.empty()) {
+    if (!failed_) {
       const cudaError_t status = run(batch, rings);
       if (status == cudaSuccess) return;
       for (Piece& piece : pieces_) piece.events = 0;
-      failed_ = std::string("cuda: reconstruction: ") + cudaGetErrorString(status);
+      failed_ = cudaGetErrorString(status);
     }
     (*cpu_)(batch, rings);
   }
@@ -148,7 +149,7 @@ class OnDevice final : public CudaReconstructor {
   int device_ = 0, multiprocessors_ = 1;
   DevicePlane plane_;
   std::array<Piece, 2> pieces_;
-  std::string failed_;
+  std::atomic<const char*> failed_{nullptr};
 };
 
 }  // namespace

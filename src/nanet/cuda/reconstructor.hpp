@@ -13,8 +13,8 @@ namespace nanet::cuda {
 // with the CPU's algorithm, which gives the same rings; failed() then says what happened.
 class CudaReconstructor : public rich::Reconstructor {
  public:
-  // Empty while all is well.
-  virtual const std::string& failed() const noexcept = 0;
+  // Null while all is well. From any thread.
+  virtual const char* failed() const noexcept = 0;
 };
 
 // cpu: the algorithm with its parameters (rich::make_reconstructor). Throws std::invalid_argument where there

@@ -6,12 +6,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <charconv>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nanet/card/udp.hpp"
+#include "nanet/cuda/reconstructor.hpp"
 #include "nanet/trigger/replay.hpp"
 #include "nanet/trigger/trigger.hpp"
 
@@ -266,6 +268,16 @@ struct PyTrigger {
   trigger::Trigger core;
 };
 
+// N of cuda:N; cuda is cuda:0.
+int cuda_number(const std::string& device) {
+  if (device == "cuda") return 0;
+  int number = 0;
+  const char *from = device.data() + 5, *end = device.data() + device.size();
+  if (!device.starts_with("cuda:") || std::from_chars(from, end, number).ptr != end || from == end)
+    throw std::invalid_argument("device: '" + device + "' must be cpu, cuda or cuda:N");
+  return number;
+}
+
 struct PyReplay {
   explicit PyReplay(const nb::dict& o)
       : core([&] {
@@ -284,6 +296,15 @@ struct PyReplay {
           r.threads = get<unsigned>(o, "threads", 1);
           r.pin = get<std::vector<int>>(o, "pin", {});
           r.keep_bad = get<std::string>(o, "keep_bad", "");
+          device = get<std::string>(o, "device", "cpu");
+          if (device != "cpu") {
+            const int number = cuda_number(device);
+            r.device = [this, number](const rich::Reconstructor& cpu, const rich::Geometry& geometry) {
+              auto made = cuda::make_reconstructor(cpu, geometry, number);
+              on_device = made.get();
+              return made;
+            };
+          }
           algorithm = r.algorithm;
           threads = r.threads;
           return r;
@@ -294,7 +315,9 @@ struct PyReplay {
     d["real_time"] = false;
     d["timeout_us"] = nb::none();  // a replay has no clock
     d["deadline_us"] = nb::none();
-    d["device"] = "cpu";
+    d["device"] = device;
+    // The CPU goes on where the device fails, with the same answers.
+    if (on_device && on_device->failed()) d["device_failed"] = on_device->failed();
     d["algorithm"] = algorithm;
     d["threads"] = threads;
     d["card"] = "replay";
@@ -325,7 +348,8 @@ struct PyReplay {
     return d;
   }
 
-  std::string algorithm;
+  std::string algorithm, device;
+  const cuda::CudaReconstructor* on_device = nullptr;
   unsigned threads = 1;
   trigger::Replay core;
 };

@@ -92,7 +92,7 @@ struct Math {
     const F ww = L::fma(-mean_w, z, s.zw);
     const F trace = L::fma(F(row2), kk, uu), det = L::fma(uu, kk, -(uk * uk));
     auto good = (det * F(row2) > trace * L::fma(F(flat), trace, z * F(noise))) & (trace > z * F(spot));
-    const F half = F(0.5f) / L::select(good, det, one);  // Cramer's rule
+    const F half = F(0.5f) * (one / L::select(good, det, one));  // Cramer's rule
     const F two_x = mean_x + mean_x, two_k = (mean_k + mean_k) * F(row2);
     // z about the mean point instead of the origin.
     const F uz = L::fma(-two_x, uu, L::fma(-two_k, uk, uw)), kz = L::fma(-two_x, uk, L::fma(-two_k, kk, kw));

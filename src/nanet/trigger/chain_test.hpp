@@ -20,6 +20,7 @@ class Chain {
  public:
   using Packets = std::vector<std::vector<std::byte>>;
 
+  // threads 0: the executor that reconstructs many frames at once.
   explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
                  const ProcessOptions& process = {})
       : stream_(clop, 0, outlet_, true),
@@ -29,7 +30,8 @@ class Chain {
     ExecutorOptions options;
     options.process = process;
     options.threads = threads;
-    executor_ = make_cpu_executor(options, stream_.views(), algorithm, traces_);
+    executor_ = threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
+                        : make_batch_executor(options, stream_.views()[0], algorithm.clone(), traces_);
     executor_->start();
     stream_.receiver().on_full([this] {
       turn();

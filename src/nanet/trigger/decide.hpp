@@ -36,22 +36,36 @@ NANET_HD inline std::uint16_t radius_code(float r) {
   return code < 0.0f ? 0 : code >= 63.0f ? 63 : static_cast<std::uint16_t>(code);
 }
 
-// incomplete: a fragment was truncated or the frame is incomplete.
-NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,
-                                     const DecisionOptions& o) {
+// The bits of an event without rings; incomplete: a fragment was truncated or the frame is incomplete.
+NANET_HD inline std::uint32_t decide_event(std::uint32_t hits, bool ambiguous, bool incomplete,
+                                           const DecisionOptions& o) {
   namespace bit = primitive_bit;
   std::uint32_t id = bit::valid;
   if (hits >= o.multiplicity) id |= bit::multiplicity;
-  if (rings.ambiguous) id |= bit::ambiguous;
+  if (ambiguous) id |= bit::ambiguous;
   if (incomplete) id |= bit::incomplete;
-  if (rings.count == 0) return static_cast<std::uint16_t>(id);
-  const rich::Ring& leading = rings.ring[0];
-  id |= static_cast<std::uint32_t>(rings.count < 3 ? rings.count : 3) << bit::rings_shift;
+  return id;
+}
+
+// Those that the leading ring adds.
+NANET_HD inline std::uint32_t decide_leading(const rich::Ring& leading, std::uint32_t rings,
+                                             const DecisionOptions& o) {
+  namespace bit = primitive_bit;
+  std::uint32_t id = (rings < 3 ? rings : 3) << bit::rings_shift;
   if (leading.r >= o.saturated_mm) id |= bit::saturated;
-  for (unsigned i = 0; i < rings.count; ++i)
-    if (rings.ring[i].r < o.small_mm) id |= bit::small;
+  if (leading.r < o.small_mm) id |= bit::small;
   if (leading.chi2_ndf > o.chi2_cut) id |= bit::poor;
-  return static_cast<std::uint16_t>(id | radius_code(leading.r));
+  return id | radius_code(leading.r);
+}
+
+NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,
+                                     const DecisionOptions& o) {
+  std::uint32_t id = decide_event(hits, rings.ambiguous, incomplete, o);
+  if (rings.count == 0) return static_cast<std::uint16_t>(id);
+  id |= decide_leading(rings.ring[0], rings.count, o);
+  for (unsigned i = 1; i < rings.count; ++i)
+    if (rings.ring[i].r < o.small_mm) id |= primitive_bit::small;
+  return static_cast<std::uint16_t>(id);
 }
 
 }  // namespace nanet::trigger

@@ -46,4 +46,11 @@ class Executor {
 std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<contract::View> views,
                                             const rich::Reconstructor& algorithm, TraceTable& traces);
 
+// For a replay: builds frames in the card's thread, as the run-to-completion executor does, and reconstructs
+// those of many frames, thousands of events, in one call, which a GPU needs; the answers are the same. Gather
+// mode `frame`, one device.
+std::unique_ptr<Executor> make_batch_executor(const ExecutorOptions& options, contract::View view,
+                                              std::unique_ptr<rich::Reconstructor> algorithm,
+                                              TraceTable& traces);
+
 }  // namespace nanet::trigger

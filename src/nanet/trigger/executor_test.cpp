@@ -60,7 +60,7 @@ TEST(Executor, WorkersGiveTheSameBytes) {
     ASSERT_TRUE(one.account.closes());
     EXPECT_GE(one.sent.size(), 500u);
     EXPECT_EQ(one.rings, one.account.rings);
-    for (const unsigned threads : {2u, 3u}) {
+    for (const unsigned threads : {0u, 2u, 3u}) {
       const Result more = run(packets, threads);
       EXPECT_EQ(more.sent, one.sent);
       EXPECT_TRUE(more.account.closes());
@@ -75,7 +75,7 @@ TEST(Executor, WorkersGiveTheSameBytes) {
 TEST(Executor, MayBeStoppedAndStarted) {
   const auto packets = traffic(9, 100);
   const Result through = run(packets, 1);
-  for (const unsigned threads : {1u, 2u}) {
+  for (const unsigned threads : {0u, 1u, 2u}) {
     const Result again = run(packets, threads, 37);
     EXPECT_EQ(again.sent, through.sent) << threads;
     EXPECT_TRUE(again.account.closes());
@@ -90,6 +90,7 @@ TEST(Executor, MoreFramesThanBuffers) {
   EXPECT_EQ(inline_.account.frames_answered, 10'000u);
   EXPECT_TRUE(inline_.account.closes());
   EXPECT_EQ(run(packets, 2).sent, inline_.sent);
+  EXPECT_EQ(run(packets, 0).sent, inline_.sent);
 }
 
 }  // namespace

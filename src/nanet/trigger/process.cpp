@@ -70,18 +70,31 @@ FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<ric
 
 std::uint32_t FrameProcessor::operator()(const contract::View& view, const contract::Event& event,
                                          std::uint64_t n, Trace& trace) noexcept {
+  begin(event, n, trace);
+  return view.shape.gather == contract::Gather::frame ? frame(view, event, n, trace)
+                                                      : packets(view, event, n, trace);
+}
+
+void FrameProcessor::begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept {
   trace.n = n;
   trace.frame = event.frame;
   trace.seen = card::monotonic_now();
   trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings =
       trace.duplicate_hits = 0;
   trace.lows = trace.highs = 0;
-  return view.shape.gather == contract::Gather::frame ? frame(view, event, n, trace)
-                                                      : packets(view, event, n, trace);
 }
 
 std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::Event& event, std::uint64_t n,
                                     Trace& trace) noexcept {
+  const BuiltFrame& built = build(view, event, n, trace);
+  (*algorithm_)(built.batch(), rings_.data());
+  trace.reconstructed = card::monotonic_now();
+  return answer(view, event, n, built, rings_.data(), trace);
+}
+
+const BuiltFrame& FrameProcessor::build(const contract::View& view, const contract::Event& event,
+                                        std::uint64_t n, Trace& trace) noexcept {
+  begin(event, n, trace);
   // The header is memory that anything may have written: its lengths are held against the segment.
   contract::FrameHeader header;
   std::memcpy(&header, view.buffer(event.buffer), sizeof header);
@@ -91,14 +104,16 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
                    std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
   const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards});
   trace.built = card::monotonic_now();
-  (*algorithm_)(built.batch(), rings_.data());
-  trace.reconstructed = card::monotonic_now();
+  return built;
+}
 
+std::uint32_t FrameProcessor::answer(const contract::View& view, const contract::Event& event,
+                                     std::uint64_t n, const BuiltFrame& built, const rich::Rings* const rings,
+                                     Trace& trace) noexcept {
   const bool incomplete =
       !(event.flags & contract::event_flag::complete) || (event.flags & contract::event_flag::truncated);
   // Everything in local variables: bytes are written meanwhile, and a byte may be a part of anything.
   const DecisionOptions decision = options_.decision;
-  const rich::Rings* const rings = rings_.data();
   std::uint16_t* const primitives = primitive_.data();
   std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
   for (std::uint32_t e = 0; e < built.events; ++e) {
@@ -136,12 +151,12 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
   trace.duplicate_hits = built.duplicate_hits;
   note_edges(built, trace);
   count_rings(with_rings, trace);
-  if (event.frame % Physics::sample_every == 0) sample(built, event.frame, n, primitive_.data());
+  if (event.frame % Physics::sample_every == 0) sample(built, rings, event.frame, n, primitive_.data());
   if (sink_) {
     for (std::uint32_t i = 0; i < built.events; ++i) {
       const std::uint32_t e = built.order[i];
       rows_[i] = {static_cast<Lsb>(event.frame) * lsb_per_frame + built.time[e],
-                  static_cast<std::uint16_t>(built.first[e + 1] - built.first[e]), primitive_[e], &rings_[e]};
+                  static_cast<std::uint16_t>(built.first[e + 1] - built.first[e]), primitive_[e], &rings[e]};
     }
     sink_->frame(n, rows_.data(), built.events);
   }
@@ -186,7 +201,8 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
     std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
     for (std::uint32_t e = 0; e < built.events; ++e) ++with_rings[rings_[e].count];
     count_rings(with_rings, trace);
-    if (header.frame % Physics::sample_every == 0) sample(built, header.frame, n, primitive_.data());
+    if (header.frame % Physics::sample_every == 0)
+      sample(built, rings_.data(), header.frame, n, primitive_.data());
   }
   trace.primitives = words.count();
   trace.built = trace.seen + build;
@@ -213,9 +229,9 @@ void FrameProcessor::note_edges(const BuiltFrame& built, Trace& trace) const noe
   }
 }
 
-void FrameProcessor::sample(const BuiltFrame& built, Frame frame, std::uint64_t n,
+void FrameProcessor::sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
                             const std::uint16_t* primitives) noexcept {
-  for (std::uint32_t e = 0; e < built.events; ++e) physics_->count(built.batch().view(e), rings_[e]);
+  for (std::uint32_t e = 0; e < built.events; ++e) physics_->count(built.batch().view(e), rings[e]);
   if (built.events == 0) return;
   const std::uint32_t e = kept_++ % built.events;
   const rich::EventView view = built.batch().view(e);
@@ -225,7 +241,7 @@ void FrameProcessor::sample(const BuiltFrame& built, Frame frame, std::uint64_t 
   event.time = static_cast<Lsb>(frame) * lsb_per_frame + built.time[e];
   event.primitive = primitives[e];
   event.hits = static_cast<std::uint16_t>(view.hits);
-  event.rings = rings_[e];
+  event.rings = rings[e];
   std::copy_n(view.pm, std::min<std::uint32_t>(view.hits, max_event_hits), event.pm.begin());
   physics_->keep(event);
 }

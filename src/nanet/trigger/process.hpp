@@ -45,6 +45,15 @@ class FrameProcessor {
   std::uint32_t operator()(const contract::View& view, const contract::Event& event, std::uint64_t n,
                            Trace& trace) noexcept;
 
+  // The same in two steps, for an executor that reconstructs many frames at once; gather mode `frame` only.
+  // The frame is valid until the next build; answer() takes it, or a copy of it, and the rings of its events.
+  const BuiltFrame& build(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                          Trace& trace) noexcept;
+  std::uint32_t answer(const contract::View& view, const contract::Event& event, std::uint64_t n,
+                       const BuiltFrame& built, const rich::Rings* rings, Trace& trace) noexcept;
+  // Events that a frame can have at most.
+  std::uint32_t most_events() const noexcept { return static_cast<std::uint32_t>(rows_.size()); }
+
   void sink(RingSink* sink) noexcept { sink_ = sink; }
   const Physics& physics() const noexcept { return *physics_; }
 
@@ -53,7 +62,8 @@ class FrameProcessor {
                       Trace& trace) noexcept;
   std::uint32_t packets(const contract::View& view, const contract::Event& event, std::uint64_t n,
                         Trace& trace) noexcept;
-  void sample(const BuiltFrame& built, Frame frame, std::uint64_t n,
+  static void begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
+  void sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
               const std::uint16_t* primitives) noexcept;
   void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;

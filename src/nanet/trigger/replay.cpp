@@ -5,6 +5,8 @@
 #include <chrono>
 #include <exception>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "nanet/card/udp.hpp"
@@ -125,8 +127,11 @@ class Replay::Follower final : public card::Observer {
 };
 
 Replay::Replay(const ReplayOptions& options) : options_(options), reader_(options.pcap) {
-  const auto algorithm =
-      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+  const rich::Geometry geometry = rich::Geometry::make();
+  const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, geometry);
+  if (options.device && options.threads > 1)
+    throw std::invalid_argument("trigger.threads = " + std::to_string(options.threads) +
+                                ": must be 1 where a device reconstructs");
   card::ClopOptions clop = options.clop;
   clop.gather = contract::Gather::frame;
   if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
@@ -146,7 +151,11 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(option
   execute.threads = options.threads;
   execute.pin = options.pin;
   execute.sink = rows_.get();
-  executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
+  if (options.device)
+    executor_ =
+        make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
+  else
+    executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
 }
 
 bool Replay::looks_merged() noexcept {

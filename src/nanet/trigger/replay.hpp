@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,6 +31,11 @@ struct ReplayOptions {
   std::string algorithm = "math";
   rich::Parameters parameters;
   ProcessOptions process;
+  // Runs the algorithm instead of the CPU, many frames at a time: a device's (cuda::make_reconstructor), made
+  // of the same algorithm and parameters. Then threads is 1.
+  std::function<std::unique_ptr<rich::Reconstructor>(const rich::Reconstructor& cpu,
+                                                     const rich::Geometry& geometry)>
+      device;
   unsigned threads = 1;
   std::vector<int> pin;
   std::string keep_bad;

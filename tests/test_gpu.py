@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a GPU has to give: the CPU's answers, byte for byte. And what is said where there is no GPU."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from nanet import _core, host
+
+TROUBLE = host.cuda()["trouble"]
+needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
+# What depends on the clock or names the device.
+APART = {"elapsed_s", "events_per_s", "latency_us", "device", "host", "progress"}
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory, nanet_program):
+    """Captures of the mix, of one with much noise, and of a merged stream."""
+    import subprocess
+
+    folder = tmp_path_factory.mktemp("captures")
+    for name, options in {
+        "mix": ["--events", "40000", "--seed", "31"],
+        "noise": ["--events", "5000", "--seed", "32", "--noise", "5"],
+        "merged": ["--events", "5000", "--seed", "33", "--boards", "merged", "--slots", "fixed"],
+        "none": ["--events", "50", "--seed", "34", "--rings", "0", "--noise", "0"],
+    }.items():
+        files = ["--out", f"{name}.pcap", "--truth", f"{name}.parquet"]
+        subprocess.run([nanet_program, "generate", *options, *files], cwd=folder, check=True)
+    return lambda name: folder / f"{name}.pcap"
+
+
+def replay(nanet, tmp_path, capture, device, *options):
+    """Bytes of the answers, rows of the rings, counts."""
+    files = ["--mtp", "out.pcap", "--out", "rings.parquet", "--json", "out.json"]
+    nanet("replay", capture, "--device", device, *files, *options, timeout=280)
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert "device_failed" not in result
+    assert result["account_closes"]
+    counts = {key: value for key, value in result.items() if key not in APART}
+    return (
+        (tmp_path / "out.pcap").read_bytes(),
+        pq.read_table(tmp_path / "rings.parquet"),
+        counts,
+        result["device"],
+    )
+
+
+@pytest.mark.parametrize("algorithm", _core.algorithm_names())
+@pytest.mark.parametrize("name", ["mix", "noise", "merged", "none"])
+class TestReplay:
+    pytestmark = needs_gpu
+
+    def test_the_gpu_answers_as_the_cpu(self, nanet, tmp_path, capture, algorithm, name):
+        options = ("--algorithm", algorithm)
+        mtp, rings, counts, device = replay(nanet, tmp_path, capture(name), "cpu", *options)
+        assert device == "cpu"
+        on_gpu = replay(nanet, tmp_path, capture(name), "cuda", *options)
+        assert on_gpu[3] == "cuda:0"
+        assert on_gpu[0] == mtp
+        assert on_gpu[1].equals(rings)
+        assert on_gpu[2] == counts
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+def test_auto_is_the_gpu(nanet, tmp_path, capture):
+    assert replay(nanet, tmp_path, capture("none"), "auto")[3] == "cuda:0"
+    assert replay(nanet, tmp_path, capture("none"), "auto", "--threads", "2")[3] == "cpu"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+def test_what_cannot_be_is_said(nanet, capture):
+    done = nanet("replay", capture("none"), "--device", "cuda:99", status=2)
+    assert "no such GPU" in done.stderr and "cuda:0" in done.stderr
+    done = nanet("replay", capture("none"), "--device", "cuda", "--threads", "2", status=2)
+    assert "trigger.threads" in done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+@pytest.mark.parametrize("algorithm", ["math", "tripl"])
+def test_measurements(algorithm):
+    for batch, streaming in ((1, False), (1000, False), (1000, True), (200_000, True)):
+        r = _core.rings_bench_cuda(algorithm, batch, streaming, 0.02)
+        assert r["events"] >= 3 * batch
+        assert 0 < r["batch_us_least"] <= r["batch_us"]
+        assert np.isfinite(list(r.values())).all()
+        assert 0 < r["events_per_s"] * r["bytes_per_event"] < 1.1 * r["memory_bytes_per_s"] or batch < 100_000
+        assert r["events_per_s"] * r["copied_bytes_per_event"] < 1.1 * r["copy_bytes_per_s"]
+
+
+@pytest.mark.skipif(not TROUBLE, reason="there is a GPU")
+def test_without_a_gpu_the_reason_is_said(nanet, tmp_path, capture):
+    done = nanet("replay", capture("none"), "--device", "cuda", status=2)
+    assert "--device cpu" in done.stderr
+    assert replay(nanet, tmp_path, capture("none"), "auto")[3] == "cpu"
+    with pytest.raises(ValueError, match=r"cuda:0|no CUDA component"):
+        _core.rings_bench_cuda("math", 64)
+    found = json.loads(nanet("doctor", "--json", "-").stdout)
+    assert found["cuda"]["devices"] == [] and found["cuda"]["trouble"]
