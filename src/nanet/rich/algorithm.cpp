@@ -106,6 +106,8 @@ Keys<Multiring::Parameters> keys_of(const Multiring&) {
        "how much an event's stray hits count against its only ring; 0: not at all"},
       {"ambiguity_margin", &P::ambiguity_margin, 0, 50,
        "an event is ambiguous when another number of rings comes this near in ln of the odds"},
+      {"breadth", &P::breadth, 1, Multiring::max_breadth,
+       "ways of taking rings followed side by side: more is better and slower"},
   };
 }
 

@@ -23,6 +23,17 @@ namespace nanet::rich {
 
 inline constexpr unsigned lane_count = 32;
 
+// Before a loop: unrolled whole, or not at all. A warp's instructions have to stay in the cache.
+#ifdef __CUDACC__
+#define NANET_UNROLLED _Pragma("unroll")
+#define NANET_ROLLED _Pragma("unroll 1")
+#define NANET_NOINLINE __noinline__
+#else
+#define NANET_UNROLLED _Pragma("GCC unroll 8")
+#define NANET_ROLLED _Pragma("GCC unroll 1")
+#define NANET_NOINLINE
+#endif
+
 // One rounding, in uniform code.
 NANET_HD inline float fused(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
@@ -150,6 +161,7 @@ struct M {  // all bits of a lane set, or none
   NANET_LANES_INLINE M(const Ints& a, const Ints& b) : v{a, b} {}
 };
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type and an operator
 #define NANET_LANES_BINARY(Type, op)                                   \
   NANET_LANES_INLINE Type operator op(const Type& a, const Type& b) {  \
     return {a.v[0] op b.v[0], a.v[1] op b.v[1]};                       \
@@ -187,6 +199,7 @@ NANET_LANES_COMPARE(I, ==)
 NANET_LANES_COMPARE(I, !=)
 #undef NANET_LANES_BINARY
 #undef NANET_LANES_COMPARE
+// NOLINTEND(bugprone-macro-parentheses)
 NANET_LANES_INLINE F operator-(const F& a) {
   return {-a.v[0], -a.v[1]};
 }

@@ -19,15 +19,22 @@ struct Multiring {
     float value;
     std::int32_t count;
   };
-  static constexpr int kept = 2;  // states carried on, and candidates tried for each
+  // One more ring for a state; promise: the value that the two would have, nothing polished.
+  struct Candidate {
+    Circle3 circle;
+    float promise;
+    std::int32_t state;
+  };
+  static constexpr int max_breadth = 4;
+  static constexpr int ways = 2;  // candidates looked at for each state
   struct Scratch {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
     alignas(64) float x[lane_count];                         // the rings in hand
     alignas(64) float y[lane_count];
     alignas(64) float r[lane_count];
-    State now[kept], next[kept * kept], best;
-    Circle3 candidate[kept];
+    State now[max_breadth], next[max_breadth], best;
+    Candidate candidate[max_breadth * ways];
   };
 
   Parameters parameters;
@@ -51,7 +58,8 @@ class MultiringEvent {
       : p_(parameters),
         model_(parameters),
         s_(scratch),
-        r_min_(parameters.r_min > smallest ? parameters.r_min : smallest) {
+        r_min_(parameters.r_min > smallest ? parameters.r_min : smallest),
+        breadth_(static_cast<int>(parameters.breadth)) {
     load(event, plane);
   }
 
@@ -71,15 +79,17 @@ class MultiringEvent {
   static constexpr float nothing = -1e30f;
   static constexpr float smallest = 5.0f;     // mm: a radius is divided by
   static constexpr float far_away = 1e4f;     // mm: where hits that are none lie
-  static constexpr float step_width = 12.5f;  // mm, half the band of the steps that polish
+  static constexpr float step_width = 16.0f;  // mm, half the band of the steps that polish
   // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
   static constexpr float own_share = 0.3f;
-  static constexpr float better = 0.1f;   // a change has to gain this much
-  static constexpr float margin = 15.0f;  // states this far behind the best are given up
+  static constexpr float better = 0.1f;    // a change has to gain this much
+  static constexpr float patience = 4.0f;  // a candidate may look this much worse before it is polished
+  static constexpr float margin = 15.0f;   // states this far behind the best are given up
 
   NANET_HD void load(const EventView& event, const Point* plane) {
     hits_ = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
     rows_ = (hits_ + lanes_step - 1) / lanes_step;
+    NANET_ROLLED
     for (std::int32_t from = 0; from < rows_ * lanes_step; from += lanes_step) {
       if constexpr (lane_is_thread<L>) {
         const std::int32_t i = from + L::lane();
@@ -102,10 +112,11 @@ class MultiringEvent {
 
   // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
 
-  NANET_HD void set_ring(int k, const Circle3& c) {
+  NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c) {
     L::put(s_.x + k, c.x);
     L::put(s_.y + k, c.y);
     L::put(s_.r + k, c.r);
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       const F dx = L::load(s_.hits.x + row * lanes_step) - F(c.x);
       const F dy = L::load(s_.hits.y + row * lanes_step) - F(c.y);
@@ -117,41 +128,41 @@ class MultiringEvent {
     L::sync();
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
-  NANET_HD void take(const State& state) {
+  NANET_HD NANET_NOINLINE void take(const State& state) {
     count_ = state.count;
+    NANET_ROLLED
     for (int k = 0; k < count_; ++k) set_ring(k, {state.x[k], state.y[k], state.r[k]});
   }
   NANET_HD void save(State& state, float value) {
     L::sync();
+    NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
       L::put(state.x + k, s_.x[k]);
       L::put(state.y + k, s_.y[k]);
       L::put(state.r + k, s_.r[k]);
     }
     L::put(&state.value, value);
-    put(&state.count, count_);
+    put(state.count, count_);
     L::sync();
   }
   NANET_HD void copy(const State& from, State& to) {
     L::sync();
-    if constexpr (lane_is_thread<L>) {
-      if (L::lane() == 0) to = from;
-    } else {
-      to = from;
-    }
+    put(to, from);
     L::sync();
   }
-  NANET_HD static void put(std::int32_t* at, std::int32_t v) {
+  template <class T>
+  NANET_HD static void put(T& at, const T& v) {
     if constexpr (lane_is_thread<L>) {
-      if (L::lane() == 0) *at = v;
+      if (L::lane() == 0) at = v;
     } else {
-      *at = v;
+      at = v;
     }
   }
 
   // Intensity of noise and rings on the hits of a row, but for rings a and b.
   NANET_HD F others(std::int32_t row, int a, int b) const {
     F m{1.0f};
+    NANET_ROLLED
     for (int k = 0; k < count_; ++k)
       if (k != a && k != b) m = m + L::load(s_.intensity[k] + row * lanes_step);
     return m;
@@ -159,9 +170,10 @@ class MultiringEvent {
 
   // What the search for a ring sees when rings a and b are taken away (-1: none). Returns the number of open
   // hits.
-  NANET_HD std::int32_t look_beside(int a, int b) {
+  NANET_HD NANET_NOINLINE std::int32_t look_beside(int a, int b) {
     std::int32_t open = 0;
     L::sync();
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       const F per = F(1.0f) / others(row, a, b);
       const I index = I(row * lanes_step) + L::lane();
@@ -183,9 +195,10 @@ class MultiringEvent {
   }
 
   // One step of Gauss and Newton for ring k against the others.
-  NANET_HD void polish(int k) {
+  NANET_HD NANET_NOINLINE void polish(int k) {
     const Circle3 c = ring(k);
     Sums sums;
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, step_width, others(row, k, k));
     const Circle3 moved = sums.solve(c, r_min_, p_.r_max);
     L::sync();
@@ -194,6 +207,7 @@ class MultiringEvent {
   // The same of a lone ring, with a wider band.
   NANET_HD Circle3 narrow(const Circle3& c, float half_width) const {
     Sums sums;
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, half_width, F(1.0f));
     return sums.solve(c, r_min_, p_.r_max);
   }
@@ -241,13 +255,15 @@ class MultiringEvent {
   NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
 
   NANET_HD void polish_all(int times) {
-    for (int i = 0; i < times; ++i)
-      for (int k = 0; k < count_; ++k) polish(k);
+    NANET_ROLLED
+    for (int i = 0; i < times; ++i) NANET_ROLLED
+    for (int k = 0; k < count_; ++k) polish(k);
   }
 
   // ln of the odds of the rings in hand; remembers the best of each number of rings.
-  NANET_HD float value() {
+  NANET_HD NANET_NOINLINE float value() {
     F sum{0.0f};
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) sum = sum + logarithm<L>(others(row, -1, -1));
     const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
     sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
@@ -264,6 +280,7 @@ class MultiringEvent {
     F v[8];
     for (F& each : v) each = F(0.0f);
     float sum[8];
+    NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       const M is = I(row * lanes_step) + L::lane() < I(hits_);
       const F x = L::select(is, L::load(s_.hits.x + row * lanes_step) - F(p_.centre_x), F(0.0f));
@@ -311,34 +328,47 @@ class MultiringEvent {
   NANET_HD static float at0(const F& v) { return L::at(v, 0); }
   NANET_HD static float uniform_sqrt(float v) { return at0(L::sqrt(F(v))); }
 
-  // Starting from no ring: each state is carried on with the best candidates for one more ring; the best
-  // states are kept.
+  // Starting from no ring: the best states are carried on with the best candidates for one more ring.
   NANET_HD void search() {
     count_ = 0;
     save(s_.now[0], 0.0f);
     copy(s_.now[0], s_.best);
     int states = 1;
+    NANET_ROLLED
     for (unsigned level = 0; level < max_rings && states > 0; ++level) {
-      int found = 0;
+      const float cost = level == 0 ? p_.first_cost : p_.ring_cost;
+      int candidates = 0;
+      NANET_ROLLED
       for (int i = 0; i < states; ++i) {
         take(s_.now[i]);
-        const float before = s_.now[i].value;
-        const int candidates = find(look_beside(-1, -1));
-        for (int c = 0; c < candidates; ++c) {
-          if (c > 0) take(s_.now[i]);
-          const Circle3 more = s_.candidate[c];
-          ++count_;
-          set_ring(count_ - 1, more);
-          polish_all(1);
-          const float v = value();
-          if (v > before && !known(found, v)) save(s_.next[found++], v);
-        }
+        candidates = find(look_beside(-1, -1), i, s_.now[i].value - cost, candidates);
+      }
+      // The most promising first, until enough different states are found.
+      int found = 0;
+      for (; candidates > 0 && found < breadth_; --candidates) {
+        int first = 0;
+        NANET_ROLLED
+        for (int c = 1; c < candidates; ++c)
+          if (s_.candidate[c].promise > s_.candidate[first].promise) first = c;
+        const Multiring::Candidate more = s_.candidate[first];
+        const float before = s_.now[more.state].value;
+        if (more.promise < before - patience) break;
+        take(s_.now[more.state]);
+        ++count_;
+        set_ring(count_ - 1, more.circle);
+        polish_all(1);
+        const float v = value();
+        if (v > before && !known(found, v)) save(s_.next[found++], v);
+        L::sync();
+        put(s_.candidate[first], s_.candidate[candidates - 1]);
+        L::sync();
       }
       states = select(found);
     }
     take(s_.best);
   }
   NANET_HD bool known(int found, float v) const {
+    NANET_ROLLED
     for (int i = 0; i < found; ++i)
       if (s_.next[i].value > v - 0.05f && s_.next[i].value < v + 0.05f) return true;
     return false;
@@ -347,8 +377,9 @@ class MultiringEvent {
   NANET_HD int select(int found) {
     int states = 0;
     float last = 1e30f, first = 0.0f;
-    for (; states < Multiring::kept; ++states) {
+    for (; states < breadth_; ++states) {
       int best = -1;
+      NANET_ROLLED
       for (int i = 0; i < found; ++i)
         if (s_.next[i].value < last && (best < 0 || s_.next[i].value > s_.next[best].value)) best = i;
       if (best < 0) break;
@@ -361,53 +392,63 @@ class MultiringEvent {
     return states;
   }
 
-  // Looks for one more ring; the best distinct ones into s_.candidate. Returns how many.
-  NANET_HD int find(std::int32_t open) {
-    if (open < 3) return 0;
+  // Looks for one more ring beside those of a state, worth `value` with its cost paid; appends the best
+  // distinct ones to s_.candidate. Returns how many are there then.
+  NANET_HD NANET_NOINLINE int find(std::int32_t open, int state, float value, int candidates) {
+    if (open < 3) return candidates;
     const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
     const MultiringSeeds<L> seeds{s_.hits, open, r_min_, p_.r_max};
     LaneCircles<L> best{F(p_.centre_x), F(0.0f), F(100.0f)};
     F best_gain{nothing};
-    const int triplets = count_ == 0 ? 2 : 1;
-    for (int round = 0; round < triplets + 2; ++round) {
-      LaneCircles<L> c;
-      const M good = round < triplets ? seeds.triplet(round * lanes_step, c)
-                                      : seeds.pair((round - triplets) * lanes_step, c);
+    const int triplets = count_ == 0 ? 2 : 1, rounds = triplets + 2;
+    NANET_ROLLED
+    for (int round = 0; round <= rounds; ++round) {
+      LaneCircles<L> c = best;
+      M good = best_gain > F(nothing);
+      if (round < triplets) {
+        good = seeds.triplet(round * lanes_step, c);
+      } else if (round < rounds) {
+        good = seeds.pair((round - triplets) * lanes_step, c);
+      } else {
+        if (!L::any(good)) return candidates;
+        NANET_ROLLED
+        for (float width = 18.0f; width > 12.0f; width -= 5.0f) search.step(c, width);
+        best_gain = F(nothing);
+      }
       c.x = L::select(good, c.x, best.x);
       c.y = L::select(good, c.y, best.y);
       c.r = L::select(good, c.r, best.r);
-      const F gain = L::select(good, search.gain(c, 18.0f), F(nothing));
-      const M is_better = gain > best_gain;
+      const F gain =
+          search.gain(c, round < rounds ? 18.0f : 13.5f) + model_.template standing<L>(c.x, c.y, c.r);
+      const M is_better = good & (gain > best_gain);
       best_gain = L::select(is_better, gain, best_gain);
       best.x = L::select(is_better, c.x, best.x);
       best.y = L::select(is_better, c.y, best.y);
       best.r = L::select(is_better, c.r, best.r);
     }
-    search.step(best, 18.0f);
-    search.step(best, 13.0f);
-    F gain = L::select(best_gain > F(nothing), search.gain(best, MultiringModel::reach), F(nothing));
-    int found = 0;
     L::sync();
-    for (; found < Multiring::kept; ++found) {
-      const float most = L::max(gain);
+    NANET_ROLLED
+    for (int i = 0; i < Multiring::ways; ++i) {
+      const float most = L::max(best_gain);
       if (!(most > nothing)) break;
-      const int lane = first_lane<L>(gain == F(most));
+      const int lane = first_lane<L>(best_gain == F(most));
       const Circle3 c{L::at(best.x, lane), L::at(best.y, lane), L::at(best.r, lane)};
-      L::put(&s_.candidate[found].x, c.x);
-      L::put(&s_.candidate[found].y, c.y);
-      L::put(&s_.candidate[found].r, c.r);
+      put(s_.candidate[candidates++], {c, value + most, state});
       const F dx = best.x - F(c.x), dy = best.y - F(c.y), dr = best.r - F(c.r);
       const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
-      gain = L::select(same, F(nothing), gain);
+      best_gain = L::select(same, F(nothing), best_gain);
     }
     L::sync();
-    return found;
+    return candidates;
   }
 
   // Rings with too many hits may be two; two rings that lie close may have exchanged halves.
   NANET_HD void split() {
-    for (int k = 0; k < count_ && count_ < static_cast<int>(max_rings); ++k) {
+    NANET_ROLLED
+    for (int k = 0; k < count_; ++k) {
+      if (count_ == static_cast<int>(max_rings)) break;
       F on{0.0f};
+      NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const F own = L::load(s_.intensity[k] + row * lanes_step);
         on = on + own / (own + others(row, k, k));
@@ -416,7 +457,9 @@ class MultiringEvent {
       if (L::sum(on) < expected + uniform_sqrt(expected)) continue;
       try_pair(k, k);
     }
+    NANET_ROLLED
     for (int a = 0; a < count_; ++a) {
+      NANET_ROLLED
       for (int b = a + 1; b < count_; ++b) {
         const Circle3 one = ring(a), other = ring(b);
         const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
@@ -426,23 +469,24 @@ class MultiringEvent {
   }
   // Two rings in place of a and b (the same: one ring): side by side about their middle, in 16 directions at
   // two distances.
-  NANET_HD void try_pair(int a, int b) {
+  NANET_HD NANET_NOINLINE void try_pair(int a, int b) {
     const Circle3 one = ring(a), other = ring(b);
     look_beside(a, b);
     const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
     const float x = 0.5f * (one.x + other.x), y = 0.5f * (one.y + other.y), r = 0.5f * (one.r + other.r);
     F cosine, sine;
     directions(cosine, sine);
-    LaneCircles<L> first{F(x) + cosine, F(y) + sine, F(r)}, second{F(x) - cosine, F(y) - sine, F(r)};
-    search.step_pair(first, second, 13.0f);
-    search.step_pair(first, second, MultiringModel::reach);
-    const F gain = search.gain_pair(first, second);
+    LaneCircles<L> pair[2] = {{F(x) + cosine, F(y) + sine, F(r)}, {F(x) - cosine, F(y) - sine, F(r)}};
+    NANET_ROLLED
+    for (int i = 0; i < 2; ++i) search.step_pair(pair, 13.0f);
+    const F gain = search.gain(pair, 13.5f) + model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
+                   model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));
     if (lane >= lanes_step) return;
-    set_ring(a, {L::at(first.x, lane), L::at(first.y, lane), L::at(first.r, lane)});
+    set_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)});
     if (a == b) ++count_;
     const int last = a == b ? count_ - 1 : b;
-    set_ring(last, {L::at(second.x, lane), L::at(second.y, lane), L::at(second.r, lane)});
+    set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)});
     polish_all(1);
     const float v = value();
     if (v > s_.best.value + better)
@@ -472,6 +516,7 @@ class MultiringEvent {
     while (count_ > 0) {
       value();
       F stray{0.0f};
+      NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const M is = I(row * lanes_step) + L::lane() < I(hits_);
         stray = stray + L::select(is, F(1.0f) / others(row, -1, -1), F(0.0f));
@@ -479,8 +524,10 @@ class MultiringEvent {
       const float strays = L::sum(stray);
       int worst = -1;
       float least = 0.0f;
+      NANET_ROLLED
       for (int k = 0; k < count_; ++k) {
         F change{0.0f}, share{0.0f}, hits{0.0f};
+        NANET_ROLLED
         for (std::int32_t row = 0; row < rows_; ++row) {
           const F own = L::load(s_.intensity[k] + row * lanes_step), rest = others(row, k, k);
           const F part = own / (own + rest);
@@ -498,6 +545,7 @@ class MultiringEvent {
         }
       }
       if (worst < 0) break;
+      NANET_ROLLED
       for (int k = worst; k + 1 < count_; ++k) set_ring(k, ring(k + 1));
       --count_;
       polish_all(1);
@@ -507,8 +555,10 @@ class MultiringEvent {
   NANET_HD void write(Rings& out) {
     Rings rings;
     float hits[max_rings], chi2[max_rings];
+    NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
       F on{0.0f}, off2{0.0f};
+      NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const F own = L::load(s_.intensity[k] + row * lanes_step);
         const F dx = L::load(s_.hits.x + row * lanes_step) - F(s_.x[k]);
@@ -522,8 +572,10 @@ class MultiringEvent {
       chi2[k] = L::sum(off2);
     }
     bool used[max_rings] = {};
+    NANET_ROLLED
     for (int place = 0; place < count_; ++place) {
       int first = -1;
+      NANET_ROLLED
       for (int k = 0; k < count_; ++k) {
         if (used[k]) continue;
         if (first < 0 || hits[k] > hits[first] || (hits[k] == hits[first] && s_.r[k] > s_.r[first]))
@@ -545,8 +597,9 @@ class MultiringEvent {
   const MultiringModel model_;
   Scratch& s_;
   const float r_min_;
+  const int breadth_;
   std::int32_t hits_ = 0, rows_ = 0;
-  int count_ = 0;
+  std::int32_t count_ = 0;
   float best_of_[max_rings + 1];
 };
 

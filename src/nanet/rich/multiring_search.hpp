@@ -31,142 +31,145 @@ struct MultiringSearch {
   std::int32_t fours;  // hits / 4, rounded up
   float r_min, r_max;
 
-  // ln of how much likelier the hits are with each lane's ring; half_width: of the band, mm.
+  // ln of how much likelier the hits are with each lane's ring. half_width: of the band, mm.
   NANET_HD F gain(const LaneCircles<L>& c, float half_width) const {
-    const F per_2r = F(0.5f) / c.r, half_r = c.r * F(-0.5f), on_ring = c.r * F(peak(half_width));
-    const F per_width2{-1.0f / (half_width * half_width)};
+    const Band band(*this, c, half_width);
     F sum{0.0f};
-    for (std::int32_t i = 0; i < fours; i += 2) {
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 8) {
       F product{1.0f};
-      for (std::int32_t j = i; j < i + 2; ++j) {
+      NANET_UNROLLED
+      for (std::int32_t j = i; j < i + 8; j += 4) {
         float x[4], y[4], per[4];
-        L::four(hits.x + 4 * j, x);
-        L::four(hits.y + 4 * j, y);
-        L::four(hits.per + 4 * j, per);
-#pragma GCC unroll 4
+        L::four(hits.x + j, x);
+        L::four(hits.y + j, y);
+        L::four(hits.per + j, per);
+        NANET_UNROLLED
         for (int k = 0; k < 4; ++k) {
           const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
-          const F off = distance(dx, dy, per_2r, half_r);
-          const F t = L::max(L::fma(off * per_width2, off, F(1.0f)), F(0.0f));
-          const F density = on_ring * (t * t * L::fma(t, F(-1.3f), F(2.3f)));
-          product = product * L::fma(density, F(per[k]), F(1.0f));
+          product = product * L::fma(band.density(band.distance(dx, dy)), F(per[k]), F(1.0f));
         }
       }
       sum = sum + logarithm<L>(product);
     }
-    return sum + model.template standing<L>(c.x, c.y, c.r);
+    return sum;
   }
 
   // One step of Gauss and Newton towards the hits in the band, each weighted with the probability that the
   // ring made it.
   NANET_HD void step(LaneCircles<L>& c, float half_width) const {
     Sums sums;
-    const F per_2r = F(0.5f) / c.r, half_r = c.r * F(-0.5f), on_ring = c.r * F(peak(half_width));
-    const F per_width2{-1.0f / (half_width * half_width)};
-    const F per_r = per_2r + per_2r;
-    for (std::int32_t i = 0; i < fours; ++i) {
+    const Band band(*this, c, half_width);
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
       float x[4], y[4], per[4];
-      L::four(hits.x + 4 * i, x);
-      L::four(hits.y + 4 * i, y);
-      L::four(hits.per + 4 * i, per);
-#pragma GCC unroll 4
+      L::four(hits.x + i, x);
+      L::four(hits.y + i, y);
+      L::four(hits.per + i, per);
+      NANET_UNROLLED
       for (int k = 0; k < 4; ++k) {
         const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
-        const F off = distance(dx, dy, per_2r, half_r);
-        const F t = L::max(L::fma(off * per_width2, off, F(1.0f)), F(0.0f));
-        const F odds = on_ring * (t * t * L::fma(t, F(-1.3f), F(2.3f))) * F(per[k]);
-        const F w = odds * rough_reciprocal<L>(odds + F(1.0f));
-        sums.add(w, dx * per_r, dy * per_r, off);
+        const F off = band.distance(dx, dy);
+        const F odds = band.density(off) * F(per[k]);
+        sums.add(odds * rough_reciprocal<L>(odds + F(1.0f)), dx, dy, off);
       }
     }
-    sums.solve(c, r_min, r_max);
+    sums.solve(c, band.per_2r + band.per_2r, r_min, r_max);
   }
 
-  // Two rings per lane at once, each stepped against the other.
-  NANET_HD void step_pair(LaneCircles<L>& a, LaneCircles<L>& b, float half_width) const {
-    step_beside(a, b, half_width);
-    step_beside(b, a, half_width);
+  // Two rings per lane at once: one step of each against the other.
+  NANET_HD void step_pair(LaneCircles<L> (&pair)[2], float half_width) const {
+    NANET_ROLLED
+    for (int of = 0; of < 2; ++of) {
+      LaneCircles<L> c = pair[0], beside = pair[1];
+      if (of) c = pair[1], beside = pair[0];
+      const Band own(*this, c, half_width), other(*this, beside, half_width);
+      Sums sums;
+      NANET_ROLLED
+      for (std::int32_t i = 0; i < 4 * fours; i += 2) {
+        NANET_UNROLLED
+        for (std::int32_t k = i; k < i + 2; ++k) {
+          const F x{hits.x[k]}, y{hits.y[k]}, per{hits.per[k]};
+          const F dx = x - c.x, dy = y - c.y;
+          const F off = own.distance(dx, dy);
+          const F odds = own.density(off) * per;
+          const F rest = other.density(other.distance(x - beside.x, y - beside.y));
+          sums.add(odds * rough_reciprocal<L>(L::fma(rest, per, odds + F(1.0f))), dx, dy, off);
+        }
+      }
+      sums.solve(c, own.per_2r + own.per_2r, r_min, r_max);
+      if (of)
+        pair[1] = c;
+      else
+        pair[0] = c;
+    }
   }
 
   // gain() of two rings together.
-  NANET_HD F gain_pair(const LaneCircles<L>& a, const LaneCircles<L>& b) const {
-    const Band one(*this, a, MultiringModel::reach), other(*this, b, MultiringModel::reach);
+  NANET_HD F gain(const LaneCircles<L> (&pair)[2], float half_width) const {
+    const Band one(*this, pair[0], half_width), other(*this, pair[1], half_width);
     F sum{0.0f};
-    for (std::int32_t i = 0; i < fours; i += 2) {
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
       F product{1.0f};
-      for (std::int32_t k = 4 * i; k < 4 * i + 8; ++k) {
+      NANET_UNROLLED
+      for (std::int32_t k = i; k < i + 4; ++k) {
         const F x{hits.x[k]}, y{hits.y[k]};
-        product = product * L::fma(one.density(x, y) + other.density(x, y), F(hits.per[k]), F(1.0f));
+        const F a = one.density(one.distance(x - pair[0].x, y - pair[0].y));
+        const F b = other.density(other.distance(x - pair[1].x, y - pair[1].y));
+        product = product * L::fma(a + b, F(hits.per[k]), F(1.0f));
       }
       sum = sum + logarithm<L>(product);
     }
-    return sum + model.template standing<L>(a.x, a.y, a.r) + model.template standing<L>(b.x, b.y, b.r);
+    return sum;
   }
 
  private:
-  // Off the ring, mm: (d^2 - r^2) / 2r and the next term of the series, 0.03 mm off at 12 mm.
-  NANET_HD static F distance(const F& dx, const F& dy, const F& per_2r, const F& half_r) {
-    const F q = L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
-    return L::fma(q * per_2r, -q, q);
-  }
-  NANET_HD float peak(float half_width) const { return model.peak * (MultiringModel::reach / half_width); }
-
+  // A ring's hits about it, made cheap: biweight across, its square root folded in.
   struct Band {
-    const LaneCircles<L>& c;
-    F per_2r, half_r, on_ring, per_width2;
-    NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& circle, float half_width)
-        : c(circle),
-          per_2r(F(0.5f) / circle.r),
-          half_r(circle.r * F(-0.5f)),
-          on_ring(circle.r * F(s.peak(half_width))),
-          per_width2(-1.0f / (half_width * half_width)) {}
-    NANET_HD F density(const F& x, const F& y) const {
-      const F off = distance(x - c.x, y - c.y, per_2r, half_r);
-      const F t = L::max(L::fma(off * per_width2, off, F(1.0f)), F(0.0f));
-      return on_ring * (t * t * L::fma(t, F(-1.3f), F(2.3f)));
+    F per_2r, half_r, root, slope;
+    NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& c, float half_width)
+        : per_2r(F(0.5f) / c.r), half_r(c.r * F(-0.5f)) {
+      root = L::sqrt(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
+      slope = root * F(-1.0f / (half_width * half_width));
+    }
+    // Off the ring, mm: (d^2 - r^2) / 2r; 3 % more than d - r at 12 mm.
+    NANET_HD F distance(const F& dx, const F& dy) const {
+      return L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
+    }
+    NANET_HD F density(const F& off) const {
+      const F t = L::max(L::fma(off * slope, off, root), F(0.0f));
+      return t * t;
     }
   };
 
-  NANET_HD void step_beside(LaneCircles<L>& c, const LaneCircles<L>& beside, float half_width) const {
-    const Band own(*this, c, half_width), other(*this, beside, half_width);
-    const F per_r = own.per_2r + own.per_2r;
-    Sums sums;
-    for (std::int32_t i = 0; i < 4 * fours; ++i) {
-      const F x{hits.x[i]}, y{hits.y[i]}, per{hits.per[i]};
-      const F dx = x - c.x, dy = y - c.y;
-      const F off = distance(dx, dy, own.per_2r, own.half_r);
-      const F t = L::max(L::fma(off * own.per_width2, off, F(1.0f)), F(0.0f));
-      const F odds = own.on_ring * (t * t * L::fma(t, F(-1.3f), F(2.3f))) * per;
-      const F w = odds * rough_reciprocal<L>(L::fma(other.density(x, y), per, odds + F(1.0f)));
-      sums.add(w, dx * per_r, dy * per_r, off);
-    }
-    sums.solve(c, r_min, r_max);
-  }
-
-  // Normal equations of distance = c ux + s uy + ur, (c, s) being the direction of a hit from the centre. A
-  // little is added to the diagonal, so that a ring without hits stays where it is.
+  // Normal equations of off = c ux + s uy + ur, (c, s) being the direction of a hit from the centre, here
+  // times r. A little is added to the diagonal, so that a ring without hits stays where it is.
   struct Sums {
-    F w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.02f}, cs{0.0f}, ss{0.02f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
-    NANET_HD void add(const F& weight, const F& cosine, const F& sine, const F& distance_off) {
-      const F wc = weight * cosine, ws = weight * sine, wo = weight * distance_off;
+    F w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
+    NANET_HD void add(const F& weight, const F& dx, const F& dy, const F& distance_off) {
+      const F wc = weight * dx, ws = weight * dy, wo = weight * distance_off;
       w = w + weight;
       c = c + wc;
       s = s + ws;
-      cc = L::fma(wc, cosine, cc);
-      cs = L::fma(wc, sine, cs);
-      ss = L::fma(ws, sine, ss);
+      cc = L::fma(wc, dx, cc);
+      cs = L::fma(wc, dy, cs);
+      ss = L::fma(ws, dy, ss);
       off = off + wo;
-      off_c = L::fma(wo, cosine, off_c);
-      off_s = L::fma(wo, sine, off_s);
+      off_c = L::fma(wo, dx, off_c);
+      off_s = L::fma(wo, dy, off_s);
     }
-    NANET_HD void solve(LaneCircles<L>& circle, float r_min, float r_max) const {
-      const F per_w = F(1.0f) / w;
-      const F mc = c * per_w, ms = s * per_w;
-      const F a = L::fma(-c, mc, cc), b = L::fma(-c, ms, cs), d = L::fma(-s, ms, ss);
-      const F ec = L::fma(-off, mc, off_c), es = L::fma(-off, ms, off_s);
+    NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float r_min, float r_max) const {
+      const F per_r2 = per_r * per_r, per_w = F(1.0f) / w;
+      const F sc = c * per_r, sn = s * per_r;
+      const F mc = sc * per_w, ms = sn * per_w;
+      const F a = L::fma(cc, per_r2, L::fma(-sc, mc, F(0.02f)));
+      const F b = L::fma(cs, per_r2, -(sc * ms));
+      const F d = L::fma(ss, per_r2, L::fma(-sn, ms, F(0.02f)));
+      const F ec = L::fma(off_c, per_r, -(off * mc)), es = L::fma(off_s, per_r, -(off * ms));
       const F per_det = F(1.0f) / L::max(L::fma(a, d, -(b * b)), F(1e-4f));
       const F ux = limit(L::fma(ec, d, -(es * b)) * per_det), uy = limit(L::fma(es, a, -(ec * b)) * per_det);
-      const F ur = limit((off - L::fma(c, ux, s * uy)) * per_w);
+      const F ur = limit((off - L::fma(sc, ux, sn * uy)) * per_w);
       circle.x = circle.x + ux;
       circle.y = circle.y + uy;
       circle.r = L::min(L::max(circle.r + ur, F(r_min)), F(r_max));
