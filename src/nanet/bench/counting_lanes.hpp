@@ -87,6 +87,13 @@ struct CountingLanes : rich::HostLanes {
   static float max(const F& v) { return Host::max(v.value); }
   static float at(const F& v, int from) { return Host::at(v.value, from); }
   static std::int32_t at(const I& v, int from) { return Host::at(v, from); }
+  static void four(const float* p, const float* q, F (&v)[4]) {
+    Host::F of[4];
+    Host::four(p, q, of);
+    for (int k = 0; k < 4; ++k) v[k] = of[k];
+  }
+  using Host::four;
+  static F other_half(const F& v) { return Host::other_half(v.value); }
   static F shuffle(const F& v, const I& from) { return Host::shuffle(v.value, from); }
   static I shuffle(const I& v, const I& from) { return Host::shuffle(v, from); }
 };

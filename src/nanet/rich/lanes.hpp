@@ -68,6 +68,13 @@ struct DeviceLanes {
     const float4 q = *reinterpret_cast<const float4*>(p);
     v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
   }
+  // Four values: of p in lanes 0 - 15, of q in 16 - 31; both on a 16 B boundary.
+  __device__ static void four(const float* p, const float* q, F (&v)[4]) {
+    const float4 f = *reinterpret_cast<const float4*>(threadIdx.x & 16u ? q : p);
+    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
+  }
+  // Each lane gets the value of the lane 16 away.
+  __device__ static F other_half(F v) { return __shfl_xor_sync(all, v, 16); }
   // One uniform value, written once.
   __device__ static void put(float* p, float v) {
     if (lane() == 0) *p = v;
@@ -249,6 +256,10 @@ struct HostLanes {
   NANET_LANES_INLINE static void four(const float* p, float (&v)[4]) {
     for (int k = 0; k < 4; ++k) v[k] = p[k];
   }
+  NANET_LANES_INLINE static void four(const float* p, const float* q, F (&v)[4]) {
+    for (int k = 0; k < 4; ++k) v[k] = {p[k] - host_lanes::Floats{}, q[k] - host_lanes::Floats{}};
+  }
+  NANET_LANES_INLINE static F other_half(const F& v) { return {v.v[1], v.v[0]}; }
   NANET_LANES_INLINE static void put(float* p, float v) { *p = v; }
   NANET_LANES_INLINE static F gather(const float* p, const I& at) {
     F r;

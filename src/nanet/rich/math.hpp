@@ -72,12 +72,13 @@ struct Math {
     typename L::F x, y, r, chi2_ndf;
   };
 
-  // The circle of the moments of n hits; gives whether it is one (a truth value for each lane). n >= 3.
+  // The circle of the moments of n hits; gives whether it is one (a truth value for each lane). n >= 3;
+  // share: 1 / n.
   template <class L>
-  NANET_HD auto solve(const Moments<L>& s, const typename L::F& n, Fit<L>& fit) const {
+  NANET_HD auto solve(const Moments<L>& s, const typename L::F& n, const typename L::F& share,
+                      Fit<L>& fit) const {
     using F = typename L::F;
     const F one = 1.0f;
-    const F share = one / n;
     const F z = L::fma(F(row2), s.kk, s.xx), w = L::fma(-n, F(usual_z), z);
     const F mean_x = s.x * share, mean_k = s.k * share, mean_w = w * share;
     // About the means: sum((p - mean p)(q - mean q)) = sum(p q) - mean q * sum(p) - mean p * (sum(q) - n mean
@@ -111,6 +112,12 @@ struct Math {
     const F expected = (r2 * free) * F(4.0f * pixel_sigma_mm * pixel_sigma_mm);
     fit.chi2_ndf = L::select(use, left, F(0.0f)) / L::select(use, expected, one);
     return good;
+  }
+
+  template <class L>
+  NANET_HD auto solve(const Moments<L>& s, const typename L::F& n, Fit<L>& fit) const {
+    const typename L::F one = 1.0f;
+    return solve<L>(s, n, one / n, fit);
   }
 
   Parameters parameters;

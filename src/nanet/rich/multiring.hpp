@@ -83,8 +83,8 @@ class MultiringEvent {
   // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
   static constexpr float own_share = 0.3f;
   static constexpr float better = 0.1f;    // a change has to gain this much
-  static constexpr float patience = 4.0f;  // a candidate may look this much worse before it is polished
-  static constexpr float margin = 15.0f;   // states this far behind the best are given up
+  static constexpr float patience = 3.0f;  // a candidate may look this much worse before it is polished
+  static constexpr float margin = 10.0f;   // states this far behind the best are given up
 
   NANET_HD void load(const EventView& event, const Point* plane) {
     hits_ = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
@@ -178,6 +178,8 @@ class MultiringEvent {
       const F per = F(1.0f) / others(row, a, b);
       const I index = I(row * lanes_step) + L::lane();
       L::store(s_.hits.per + row * lanes_step, per);
+      L::store(s_.hits.most + row * lanes_step,
+               logarithm<L>(L::fma(per, F(0.9f * model_.peak * p_.r_max), F(1.0f))));
       const M is_open = (per > F(0.5f)) & (index < I(hits_));
       const std::uint32_t word = L::ballot(is_open);
       L::scatter(s_.hits.open, I(open) + L::rank(word), index, is_open);
@@ -400,32 +402,34 @@ class MultiringEvent {
     const MultiringSeeds<L> seeds{s_.hits, open, r_min_, p_.r_max};
     LaneCircles<L> best{F(p_.centre_x), F(0.0f), F(100.0f)};
     F best_gain{nothing};
-    const int triplets = count_ == 0 ? 2 : 1, rounds = triplets + 2;
+    constexpr int triplets = 1, rounds = 3;
     NANET_ROLLED
-    for (int round = 0; round <= rounds; ++round) {
-      LaneCircles<L> c = best;
-      M good = best_gain > F(nothing);
-      if (round < triplets) {
-        good = seeds.triplet(round * lanes_step, c);
-      } else if (round < rounds) {
-        good = seeds.pair((round - triplets) * lanes_step, c);
-      } else {
-        if (!L::any(good)) return candidates;
-        NANET_ROLLED
-        for (float width = 18.0f; width > 12.0f; width -= 5.0f) search.step(c, width);
-        best_gain = F(nothing);
-      }
+    for (int round = 0; round < rounds; ++round) {
+      LaneCircles<L> c;
+      const M good = round < triplets ? seeds.triplet(round * lanes_step, c)
+                                      : seeds.pair((round - triplets) * lanes_step, c);
       c.x = L::select(good, c.x, best.x);
       c.y = L::select(good, c.y, best.y);
       c.r = L::select(good, c.r, best.r);
-      const F gain =
-          search.gain(c, round < rounds ? 18.0f : 13.5f) + model_.template standing<L>(c.x, c.y, c.r);
+      const F gain = search.support(c, 18.0f) + model_.template standing<L>(c.x, c.y, c.r);
       const M is_better = good & (gain > best_gain);
       best_gain = L::select(is_better, gain, best_gain);
       best.x = L::select(is_better, c.x, best.x);
       best.y = L::select(is_better, c.y, best.y);
       best.r = L::select(is_better, c.r, best.r);
     }
+    // Of two lanes the better one; both halves go on with it.
+    const F other = L::other_half(best_gain);
+    const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
+    best.x = L::select(keep, best.x, L::other_half(best.x));
+    best.y = L::select(keep, best.y, L::other_half(best.y));
+    best.r = L::select(keep, best.r, L::other_half(best.r));
+    best_gain = L::max(best_gain, other);
+    if (!(value + L::max(best_gain) > s_.now[state].value - patience)) return candidates;
+    const M good = best_gain > F(nothing);
+    search.step(best, 16.0f);
+    best_gain = L::select(
+        good, search.gain(best, 13.5f) + model_.template standing<L>(best.x, best.y, best.r), F(nothing));
     L::sync();
     NANET_ROLLED
     for (int i = 0; i < Multiring::ways; ++i) {
@@ -454,7 +458,7 @@ class MultiringEvent {
         on = on + own / (own + others(row, k, k));
       }
       const float expected = at0(model_.template expected<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])));
-      if (L::sum(on) < expected + uniform_sqrt(expected)) continue;
+      if (L::sum(on) < expected + 1.5f * uniform_sqrt(expected)) continue;
       try_pair(k, k);
     }
     NANET_ROLLED
@@ -463,7 +467,7 @@ class MultiringEvent {
       for (int b = a + 1; b < count_; ++b) {
         const Circle3 one = ring(a), other = ring(b);
         const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
-        if (fused(dx, dx, dy * dy) < 45.0f * 45.0f && dr < 40.0f && dr > -40.0f) try_pair(a, b);
+        if (fused(dx, dx, dy * dy) < 35.0f * 35.0f && dr < 40.0f && dr > -40.0f) try_pair(a, b);
       }
     }
   }
@@ -477,8 +481,7 @@ class MultiringEvent {
     F cosine, sine;
     directions(cosine, sine);
     LaneCircles<L> pair[2] = {{F(x) + cosine, F(y) + sine, F(r)}, {F(x) - cosine, F(y) - sine, F(r)}};
-    NANET_ROLLED
-    for (int i = 0; i < 2; ++i) search.step_pair(pair, 13.0f);
+    search.step_pair(pair, 13.0f);
     const F gain = search.gain(pair, 13.5f) + model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
                    model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));

@@ -11,7 +11,8 @@ namespace nanet::rich {
 struct MultiringHits {
   alignas(64) float x[max_event_hits];
   alignas(64) float y[max_event_hits];
-  alignas(64) float per[max_event_hits];  // 1 / intensity without the ring that is looked for, in noise
+  alignas(64) float per[max_event_hits];   // 1 / intensity without the ring that is looked for, in noise
+  alignas(64) float most[max_event_hits];  // what the hit could say for it at most: ln(1 + intensity on it)
   alignas(64) std::int32_t open[max_event_hits];  // hits that nothing explains yet
 };
 
@@ -31,28 +32,45 @@ struct MultiringSearch {
   std::int32_t fours;  // hits / 4, rounded up
   float r_min, r_max;
 
-  // ln of how much likelier the hits are with each lane's ring. half_width: of the band, mm.
+  // What the hits say for each lane's ring, roughly: each as much as it could gain at most, times how near it
+  // is.
+  NANET_HD F support(const LaneCircles<L>& c, float half_width) const {
+    const F per_2r = F(0.5f) / c.r, half_r = c.r * F(-0.5f);
+    const F slope{-1.0f / (half_width * half_width)};
+    F sum{0.0f};
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
+      float x[4], y[4], most[4];
+      L::four(hits.x + i, x);
+      L::four(hits.y + i, y);
+      L::four(hits.most + i, most);
+      NANET_UNROLLED
+      for (int k = 0; k < 4; ++k) {
+        const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
+        const F off = L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
+        sum = L::fma(L::max(L::fma(off * slope, off, F(1.0f)), F(0.0f)), F(most[k]), sum);
+      }
+    }
+    return sum;
+  }
+
+  // Lanes i and i + 16 hold the same ring from here on; each looks at one half of the hits.
+
+  // ln of how much likelier the hits are with each ring. half_width: of the band, mm.
   NANET_HD F gain(const LaneCircles<L>& c, float half_width) const {
     const Band band(*this, c, half_width);
     F sum{0.0f};
+    const std::int32_t end = half();
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 8) {
-      F product{1.0f};
+    for (std::int32_t i = 0; i < end; i += 4) {
+      F x[4], y[4], per[4], product{1.0f};
+      both_halves(i, x, y, per);
       NANET_UNROLLED
-      for (std::int32_t j = i; j < i + 8; j += 4) {
-        float x[4], y[4], per[4];
-        L::four(hits.x + j, x);
-        L::four(hits.y + j, y);
-        L::four(hits.per + j, per);
-        NANET_UNROLLED
-        for (int k = 0; k < 4; ++k) {
-          const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
-          product = product * L::fma(band.density(band.distance(dx, dy)), F(per[k]), F(1.0f));
-        }
-      }
+      for (int k = 0; k < 4; ++k)
+        product = product * L::fma(band.density(band.distance(x[k] - c.x, y[k] - c.y)), per[k], F(1.0f));
       sum = sum + logarithm<L>(product);
     }
-    return sum;
+    return sum + L::other_half(sum);
   }
 
   // One step of Gauss and Newton towards the hits in the band, each weighted with the probability that the
@@ -60,20 +78,20 @@ struct MultiringSearch {
   NANET_HD void step(LaneCircles<L>& c, float half_width) const {
     Sums sums;
     const Band band(*this, c, half_width);
+    const std::int32_t end = half();
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
-      float x[4], y[4], per[4];
-      L::four(hits.x + i, x);
-      L::four(hits.y + i, y);
-      L::four(hits.per + i, per);
+    for (std::int32_t i = 0; i < end; i += 4) {
+      F x[4], y[4], per[4];
+      both_halves(i, x, y, per);
       NANET_UNROLLED
       for (int k = 0; k < 4; ++k) {
-        const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
+        const F dx = x[k] - c.x, dy = y[k] - c.y;
         const F off = band.distance(dx, dy);
-        const F odds = band.density(off) * F(per[k]);
+        const F odds = band.density(off) * per[k];
         sums.add(odds * rough_reciprocal<L>(odds + F(1.0f)), dx, dy, off);
       }
     }
+    sums.join();
     sums.solve(c, band.per_2r + band.per_2r, r_min, r_max);
   }
 
@@ -125,6 +143,15 @@ struct MultiringSearch {
   }
 
  private:
+  // Hits that a half of the lanes looks at, a multiple of four.
+  NANET_HD std::int32_t half() const { return (fours + 1) / 2 * 4; }
+  NANET_HD void both_halves(std::int32_t i, F (&x)[4], F (&y)[4], F (&per)[4]) const {
+    const std::int32_t j = i + half();
+    L::four(hits.x + i, hits.x + j, x);
+    L::four(hits.y + i, hits.y + j, y);
+    L::four(hits.per + i, hits.per + j, per);
+  }
+
   // A ring's hits about it, made cheap: biweight across, its square root folded in.
   struct Band {
     F per_2r, half_r, root, slope;
@@ -158,6 +185,10 @@ struct MultiringSearch {
       off = off + wo;
       off_c = L::fma(wo, dx, off_c);
       off_s = L::fma(wo, dy, off_s);
+    }
+    NANET_HD void join() {
+      for (F* v : {&c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) *v = *v + L::other_half(*v);
+      w = w + L::other_half(w);
     }
     NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float r_min, float r_max) const {
       const F per_r2 = per_r * per_r, per_w = F(1.0f) / w;
