@@ -99,7 +99,7 @@ struct Shape {
   std::uint32_t events = 8192;         // entries of the event queue, at least 2 (buffers + descriptors)
   std::uint32_t devices = 1;           // G: consumer devices that share the numbering
 
-  constexpr std::size_t buffer_bytes() const {
+  NANET_HD constexpr std::size_t buffer_bytes() const {
     const std::size_t bytes = gather == Gather::frame
                                   ? frame_header_bytes + std::size_t{boards} * segment_bytes
                                   : std::size_t{packets} * slot_bytes;
@@ -111,7 +111,8 @@ struct Shape {
 // translation.
 struct View {
   Shape shape;
-  std::byte* clop = nullptr;
+  std::byte* clop = nullptr;  // here the whole region begins
+  std::size_t bytes = 0;      // of the region
   std::uint32_t* returned = nullptr;  // return slots, one per buffer
   Event* queue = nullptr;
   std::uint64_t* finished = nullptr;  // events the consumer has finished

@@ -65,6 +65,7 @@ Memory::Memory(const Shape& shape) {
     for (std::size_t i = 0; i < bytes_; i += 4096) region_[i] = std::byte{0};
   std::byte* p = region_;
   view_.shape = shape;
+  view_.bytes = bytes_;
   view_.clop = p;
   view_.returned = reinterpret_cast<std::uint32_t*>(p += clop);
   view_.queue = reinterpret_cast<Event*>(p += returned);

@@ -22,7 +22,7 @@ class Chain {
 
   // threads 0: the executor that reconstructs many frames at once.
   explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
-                 const ProcessOptions& process = {})
+                 const ProcessOptions& process = {}, const ExecutorMaker& make = {})
       : stream_(clop, 0, outlet_, true),
         traces_(stream_.table().slots()),
         book_(stream_.counters(), traces_, process.window_lsb) {
@@ -30,8 +30,9 @@ class Chain {
     ExecutorOptions options;
     options.process = process;
     options.threads = threads;
-    executor_ = threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
-                        : make_batch_executor(options, stream_.views()[0], algorithm.clone(), traces_);
+    executor_ = make      ? make(options, stream_.views(), algorithm, traces_)
+                : threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
+                          : make_batch_executor(options, stream_.views()[0], algorithm.clone(), traces_);
     executor_->start();
     stream_.receiver().on_full([this] {
       turn();

@@ -5,7 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +25,7 @@ struct ExecutorOptions {
   std::vector<int> pin;  // cores of the workers, in turn; empty: not pinned
   bool busy = false;     // workers never sleep
   RingSink* sink = nullptr;
+  std::uint64_t near = 0;  // an n within 2^31 of the first that will come
 };
 
 class Executor {
@@ -40,7 +44,16 @@ class Executor {
   virtual std::vector<const Physics*> physics() const = 0;
   // The queue lapped this reader: it has stopped.
   virtual bool event_overrun() const noexcept = 0;
+  // What else there is to say of it, by name; added to results. Any thread.
+  virtual std::map<std::string, double> figures() const { return {}; }
+  // Why it does not work as it was told to; empty: it does.
+  virtual std::string trouble() const { return {}; }
 };
+
+// Makes an executor of another kind; as make_cpu_executor.
+using ExecutorMaker =
+    std::function<std::unique_ptr<Executor>(const ExecutorOptions& options, std::vector<contract::View> views,
+                                            const rich::Reconstructor& algorithm, TraceTable& traces)>;
 
 // algorithm: cloned for every thread. views: of each consumer device.
 std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<contract::View> views,

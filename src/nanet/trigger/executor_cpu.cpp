@@ -41,7 +41,7 @@ class InlineExecutor final : public Executor {
                  const rich::Reconstructor& algorithm, TraceTable& traces)
       : traces_(traces), process_(views[0].shape, algorithm.clone(), options.process) {
     process_.sink(options.sink);
-    for (auto& view : views) queues_.push_back({view, 0, 0});
+    for (auto& view : views) queues_.push_back({view, 0, options.near});
   }
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {}
@@ -87,7 +87,7 @@ class WorkerExecutor final : public Executor {
   WorkerExecutor(const ExecutorOptions& options, std::vector<View> views,
                  const rich::Reconstructor& algorithm, TraceTable& traces)
       : options_(options), traces_(traces) {
-    for (auto& view : views) queues_.push_back(std::make_unique<Queue>(view));
+    for (auto& view : views) queues_.push_back(std::make_unique<Queue>(view, options.near));
     for (unsigned t = 0; t < std::max<std::size_t>(options.threads, queues_.size()); ++t) {
       workers_.push_back(
           std::make_unique<FrameProcessor>(views[0].shape, algorithm.clone(), options.process));
@@ -119,10 +119,10 @@ class WorkerExecutor final : public Executor {
 
  private:
   struct Queue {
-    explicit Queue(const View& v) : view(v), done(v.shape.events) {}
+    Queue(const View& v, std::uint64_t n) : view(v), near(n), done(v.shape.events) {}
     View view;
     std::atomic<std::uint64_t> claimed{0};
-    std::atomic<std::uint64_t> near{0};
+    std::atomic<std::uint64_t> near;
     // done[k % entries] = lap of k once entry k is finished; `finished` follows the unbroken run.
     std::vector<std::atomic<std::uint32_t>> done;
   };

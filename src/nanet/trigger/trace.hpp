@@ -3,9 +3,10 @@
 // descriptor is posted, read by the card's thread after it has seen the descriptor or the returned buffer.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <new>
 
 #include "nanet/units.hpp"
 
@@ -23,18 +24,33 @@ struct Trace {
     std::uint8_t boards;
   };
   static constexpr unsigned edges = 8;
-  std::array<Edge, edges> low, high;
+  Edge low[edges] = {}, high[edges] = {};
   std::uint8_t lows = 0, highs = 0;
 };
 
-// One entry per CLOP buffer of all devices; n finds its own.
+// One entry per CLOP buffer of all devices; n finds its own. On pages of its own, so that it can be
+// registered with a GPU.
 class TraceTable {
  public:
-  explicit TraceTable(std::size_t slots) : trace_(slots), mask_(slots - 1) {}
+  // slots: a power of two.
+  explicit TraceTable(std::size_t slots)
+      : bytes_((slots * sizeof(Trace) + page - 1) / page * page),
+        trace_(static_cast<Trace*>(::operator new(bytes_, std::align_val_t{page}))),
+        mask_(slots - 1) {
+    std::uninitialized_default_construct_n(trace_.get(), slots);
+  }
   Trace& operator[](std::uint64_t n) noexcept { return trace_[n & mask_]; }
+  Trace* data() noexcept { return trace_.get(); }
+  std::size_t bytes() const noexcept { return bytes_; }
+  std::uint64_t mask() const noexcept { return mask_; }
 
  private:
-  std::vector<Trace> trace_;
+  static constexpr std::size_t page = 4096;
+  struct Free {
+    void operator()(Trace* at) const noexcept { ::operator delete(at, std::align_val_t{page}); }
+  };
+  std::size_t bytes_;
+  std::unique_ptr<Trace[], Free> trace_;
   std::uint64_t mask_;
 };
 

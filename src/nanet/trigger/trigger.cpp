@@ -42,7 +42,8 @@ Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card:
   execute.threads = options.threads;
   if (options.pin.size() > 1) execute.pin.assign(options.pin.begin() + 1, options.pin.end());
   execute.busy = options.busy;
-  executor_ = make_cpu_executor(execute, stream.views(), *algorithm, *traces_);
+  executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
+                               : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);
   if (!options.keep_bad.empty()) {
     bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
     wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
@@ -58,10 +59,10 @@ Trigger::~Trigger() {
 
 void Trigger::start() {
   if (running_) return;
+  executor_->start();  // or throws: then nothing runs
   stopping_ = false;
   running_ = true;
   started_ = card::monotonic_now();
-  executor_->start();
   thread_ = std::jthread([this] { run(); });
 }
 

@@ -19,9 +19,10 @@ namespace nanet::trigger {
 struct TriggerOptions {
   std::string card = "socket";
   card::ClopOptions clop;
-  std::string algorithm = "math";
+  std::string algorithm = "multiring";
   rich::Parameters parameters;
   ProcessOptions process;
+  ExecutorMaker executor;  // none: the CPU's
   unsigned threads = 1;
   std::vector<int> pin;               // first core: the card's thread; the rest: workers in turn
   bool busy = false;                  // never block, even when idle
@@ -70,6 +71,7 @@ class Trigger {
   std::string_view card_name() const noexcept { return card_->name(); }
   // What went wrong at the very end (writing --keep-bad); empty: nothing.
   std::string trouble() const { return trouble_; }
+  const Executor& executor() const noexcept { return *executor_; }
 
  private:
   void run() noexcept;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executors that keep a GPU in the loop between the card's event queue and its send ring. The same interface
+// in a build without CUDA, which says that there is none.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "nanet/loop/injection.hpp"
+#include "nanet/trigger/executor.hpp"
+
+namespace nanet::loop {
+
+// persistent: one resident kernel polls the queue, answers and returns buffers; no host thread is in the way.
+// launch: for each buffer a copy in, a kernel, a copy out, from a host thread; several in flight. graph: the
+// same as a CUDA graph.
+enum class Mode { persistent, launch, graph };
+// Throws std::invalid_argument.
+Mode mode_of(std::string_view name);
+std::string_view name_of(Mode mode);
+
+struct CudaOptions {
+  int device = 0;  // consumer device d of the CLOP is on GPU (device + d) mod GPUs
+  Mode mode = Mode::persistent;
+  unsigned blocks = 0;                // of the resident kernel that work on frames; 0: its own choice
+  Nanoseconds silence = 500'000'000;  // the kernel ends when the host's heartbeat stands still for so long
+  Nanoseconds stall = 20'000'000;     // the GPU is given up when its heartbeat stands still for so long
+  bool takeover = true;  // the CPU goes on where the GPU is lost; else the card answers header-only
+  Injection injection;
+};
+
+// algorithm: its value is copied to the GPU. Allocates and registers all memory. Throws std::invalid_argument
+// (a sink is asked for, no such GPU) or std::runtime_error that says what is missing.
+std::unique_ptr<trigger::Executor> make_cuda_executor(const CudaOptions& options,
+                                                      const trigger::ExecutorOptions& execute,
+                                                      std::vector<contract::View> views,
+                                                      const rich::Reconstructor& algorithm,
+                                                      trigger::TraceTable& traces);
+
+}  // namespace nanet::loop

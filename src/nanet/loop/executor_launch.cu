@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda-launch and its graph: a host thread copies each buffer to the GPU, launches the kernel of one buffer
+// and copies the answer back; several buffers are on their way at the same time, each on a stream of its own.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "nanet/card/card.hpp"
+#include "nanet/card/udp.hpp"
+#include "nanet/contract/queue.hpp"
+#include "nanet/loop/executors.hpp"
+#include "nanet/loop/gpu_queue.hpp"
+#include "nanet/loop/takeover.hpp"
+
+namespace nanet::loop {
+namespace {
+
+using card::monotonic_now;
+
+constexpr unsigned slots = 4;  // buffers on their way
+
+class LaunchExecutor final : public trigger::Executor {
+ public:
+  LaunchExecutor(const CudaOptions& options, const trigger::ExecutorOptions& execute,
+                 std::vector<contract::View> views, const rich::Reconstructor& algorithm,
+                 trigger::TraceTable& traces, int gpus)
+      : options_(options),
+        execute_(execute),
+        views_(std::move(views)),
+        algorithm_(algorithm.clone()),
+        traces_(traces) {
+    for (std::size_t d = 0; d < views_.size(); ++d) {
+      lines_.push_back(std::make_unique<Line>());
+      Line& line = *lines_.back();
+      const std::size_t bytes = (views_[d].shape.buffer_bytes() + 255) / 256 * 256;
+      const std::size_t area = bytes + (sizeof(Answer) + 255) / 256 * 256;
+      line.gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views_[d], execute,
+                                            *algorithm_, traces, slots, area);
+      line.answers = std::make_unique<PinnedPages>(sizeof(Answer) * slots);
+      for (unsigned s = 0; s < slots; ++s) {
+        Slot& slot = line.slot[s];
+        need(cudaStreamCreateWithFlags(&slot.stream, cudaStreamNonBlocking), "a stream");
+        slot.in = line.gpu->area + area * s;
+        slot.buffer.bytes = slot.in;
+        slot.buffer.answer = reinterpret_cast<Answer*>(slot.in + bytes);
+        slot.buffer.slot = s;
+        slot.answer = reinterpret_cast<Answer*>(line.answers->host()) + s;
+        if (options.mode == Mode::graph) capture(line, slot);
+      }
+    }
+  }
+  ~LaunchExecutor() override {
+    stop();
+    for (auto& line : lines_) {
+      if (lost_) {
+        line->gpu->abandon();
+        static_cast<void>(line->answers.release());
+        continue;
+      }
+      for (Slot& slot : line->slot) {
+        if (slot.executable) cudaGraphExecDestroy(slot.executable);
+        if (slot.graph) cudaGraphDestroy(slot.graph);
+        cudaStreamDestroy(slot.stream);
+      }
+    }
+  }
+  std::string_view name() const noexcept override {
+    return options_.mode == Mode::graph ? "cuda-graph" : "cuda-launch";
+  }
+  void start() override {
+    if (running_) return;
+    running_ = true;
+    ending_ = false;
+    if (lost_) {
+      take_over_now();
+      return;
+    }
+    for (auto& line : lines_) {
+      line->next = contract::acquire(*line->gpu->view.finished);
+      line->thread = std::jthread([this, &line = *line] { run(line); });
+    }
+  }
+  void stop() noexcept override {
+    if (!running_) return;
+    running_ = false;
+    ending_.store(true, std::memory_order_release);
+    for (auto& line : lines_)
+      if (line->thread.joinable()) line->thread.join();
+    if (lost_ && !cpu_) take_over_now();
+    const std::lock_guard lock(mutex_);
+    if (cpu_) {
+      cpu_->stop();
+      past_.push_back(std::move(cpu_));
+    }
+  }
+  std::vector<const trigger::Physics*> physics() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<const trigger::Physics*> all;
+    for (const auto& line : lines_) {
+      line->gpu->refresh(line->physics);
+      all.push_back(&line->physics);
+    }
+    for (const auto& e : past_)
+      for (const auto* p : e->physics()) all.push_back(p);
+    if (cpu_)
+      for (const auto* p : cpu_->physics()) all.push_back(p);
+    return all;
+  }
+  bool event_overrun() const noexcept override { return overrun_; }
+  std::map<std::string, double> figures() const override {
+    return {{"gpu_faults", static_cast<double>(faults_.load())},
+            {"gpu_lost", lost_ ? 1.0 : 0.0},
+            {"in_flight", static_cast<double>(slots)},
+            {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->kernel->threads)}};
+  }
+  std::string trouble() const override {
+    const std::lock_guard lock(mutex_);
+    return trouble_;
+  }
+
+ private:
+  struct Slot {
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    cudaGraphNode_t copy_in = nullptr, kernel = nullptr;
+    std::byte* in = nullptr;  // on the device
+    Buffer buffer;
+    Answer* answer = nullptr;  // in pinned memory
+    std::uint64_t k = 0;
+    std::uint32_t index = 0;
+    Nanoseconds seen = 0;
+  };
+  struct Line {
+    std::unique_ptr<GpuQueue> gpu;
+    std::unique_ptr<PinnedPages> answers;
+    Slot slot[slots];
+    std::deque<Slot*> flying;
+    std::uint64_t next = 0, near = 0;  // entry of the queue; a recent n
+    Nanoseconds mirrored = 0;
+    mutable trigger::Physics physics;
+    std::jthread thread;
+  };
+
+  cudaKernelNodeParams kernel_node(Line& line, Slot& slot, void** arguments) {
+    arguments[0] = &line.gpu->resident;
+    arguments[1] = const_cast<void*>(line.gpu->value);
+    arguments[2] = &slot.buffer;
+    cudaKernelNodeParams p{};
+    p.func = const_cast<void*>(line.gpu->kernel->once);
+    p.gridDim = dim3(1);
+    p.blockDim = dim3(line.gpu->kernel->threads);
+    p.sharedMemBytes = static_cast<unsigned>(line.gpu->shared_bytes);
+    p.kernelParams = arguments;
+    return p;
+  }
+  void capture(Line& line, Slot& slot) {
+    need(cudaGraphCreate(&slot.graph, 0), "a graph");
+    need(cudaGraphAddMemcpyNode1D(&slot.copy_in, slot.graph, nullptr, 0, slot.in, line.gpu->view.clop, 64,
+                                  cudaMemcpyHostToDevice),
+         "the graph's copy in");
+    void* arguments[3];
+    const cudaKernelNodeParams kernel = kernel_node(line, slot, arguments);
+    need(cudaGraphAddKernelNode(&slot.kernel, slot.graph, &slot.copy_in, 1, &kernel), "the graph's kernel");
+    cudaGraphNode_t out;
+    need(cudaGraphAddMemcpyNode1D(&out, slot.graph, &slot.kernel, 1, slot.answer, slot.buffer.answer,
+                                  sizeof(Answer), cudaMemcpyDeviceToHost),
+         "the graph's copy out");
+    need(cudaGraphInstantiate(&slot.executable, slot.graph, 0), "the graph");
+    need(cudaGraphUpload(slot.executable, slot.stream), "the graph's upload");
+  }
+
+  // Bytes of a buffer up to the end of the last board's data.
+  static std::size_t used(const contract::View& view, std::uint32_t index) noexcept {
+    const contract::Shape& shape = view.shape;
+    if (shape.gather == contract::Gather::packets) return std::size_t{shape.packets} * shape.slot_bytes;
+    contract::FrameHeader header;
+    std::memcpy(&header, view.buffer(index), sizeof header);
+    std::size_t end = contract::frame_header_bytes;
+    for (unsigned b = 0; b < shape.boards; ++b)
+      if (header.board[b].bytes)
+        end = contract::frame_header_bytes + std::size_t{b} * shape.segment_bytes +
+              std::min<std::size_t>(header.board[b].bytes, shape.segment_bytes);
+    return end;
+  }
+
+  cudaError_t send_off(Line& line, Slot& slot) noexcept {
+    GpuQueue& gpu = *line.gpu;
+    const std::byte* const from = gpu.view.buffer(slot.index);
+    const std::size_t bytes = used(gpu.view, slot.index);
+    void* arguments[3];
+    cudaKernelNodeParams kernel = kernel_node(line, slot, arguments);
+    if (slot.executable) {
+      if (const auto e = cudaGraphExecMemcpyNodeSetParams1D(slot.executable, slot.copy_in, slot.in, from,
+                                                            bytes, cudaMemcpyHostToDevice))
+        return e;
+      if (const auto e = cudaGraphExecKernelNodeSetParams(slot.executable, slot.kernel, &kernel)) return e;
+      return cudaGraphLaunch(slot.executable, slot.stream);
+    }
+    if (const auto e = cudaMemcpyAsync(slot.in, from, bytes, cudaMemcpyHostToDevice, slot.stream)) return e;
+    if (const auto e = cudaLaunchKernel(kernel.func, kernel.gridDim, kernel.blockDim, arguments,
+                                        kernel.sharedMemBytes, slot.stream))
+      return e;
+    return cudaMemcpyAsync(slot.answer, slot.buffer.answer, sizeof(Answer), cudaMemcpyDeviceToHost,
+                           slot.stream);
+  }
+
+  // The answer of the oldest buffer on its way has come back.
+  void complete(Line& line) noexcept {
+    Slot& slot = *line.flying.front();
+    line.flying.pop_front();
+    const contract::View& view = line.gpu->view;
+    const Nanoseconds now = monotonic_now();
+    trigger::Trace trace = slot.answer->trace;
+    const Nanoseconds work = trace.reconstructed - trace.built;
+    trace.seen = slot.seen;  // copies and launch lie between this and what the device calls built
+    trace.reconstructed = now;
+    trace.built = std::max(now - work, slot.seen);
+    const std::uint32_t bytes = slot.answer->packet[1] & 0xFFFF;
+    std::memcpy(view.send_buffer(slot.index), slot.answer->packet, bytes);
+    trace.posted = monotonic_now();
+    const std::uint64_t n = slot.buffer.n;
+    traces_[n] = trace;
+    contract::post(view, n, view.send_buffer(slot.index), bytes, 0, slot.index);
+    contract::return_buffer(view, n);
+    contract::release(*view.finished, line.flying.empty() ? line.next : line.flying.front()->k);
+  }
+
+  void run(Line& line) noexcept {
+    GpuQueue& gpu = *line.gpu;
+    const contract::View& view = gpu.view;
+    if (!execute_.pin.empty()) {
+      try {
+        card::pin_this_thread(execute_.pin[0]);
+      } catch (const std::exception&) {  // runs on, unpinned
+      }
+    }
+    cudaError_t status = cudaSetDevice(gpu.device());
+    bool free[slots];
+    std::fill(std::begin(free), std::end(free), true);
+    unsigned spins = 0;
+    Nanoseconds moved = monotonic_now();
+    std::string why;
+    while (status == cudaSuccess) {
+      if (!line.flying.empty()) {
+        Slot& oldest = *line.flying.front();
+        status = cudaStreamQuery(oldest.stream);
+        if (status == cudaSuccess) {
+          free[oldest.buffer.slot] = true;
+          complete(line);
+          moved = monotonic_now();
+          continue;
+        }
+        if (status != cudaErrorNotReady) break;
+        status = cudaSuccess;
+        if (monotonic_now() - moved > options_.stall + 1'000'000'000) {
+          why = "a launch does not end";
+          break;
+        }
+      }
+      Slot* slot = nullptr;
+      for (unsigned s = 0; s < slots && !slot; ++s)
+        if (free[s]) slot = &line.slot[s];
+      if (!slot) continue;
+      const bool ending = ending_.load(std::memory_order_acquire);
+      contract::Event event;
+      const contract::Poll found = contract::poll_event(view, line.next, event);
+      if (found == contract::Poll::overrun) {
+        overrun_ = true;
+        return;
+      }
+      if (found == contract::Poll::nothing) {
+        if (!line.flying.empty()) continue;
+        if (ending) {
+          mirror(line);
+          return;
+        }
+        if (!execute_.busy && ++spins > 4000) std::this_thread::sleep_for(std::chrono::microseconds(50));
+        if (const Nanoseconds now = monotonic_now(); now - line.mirrored > 100'000'000) {
+          line.mirrored = now;
+          mirror(line);
+        }
+        continue;
+      }
+      spins = 0;
+      line.near = contract::widen(event.n, line.near);
+      const std::uint64_t k = line.next++;
+      if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done) ||
+          event.buffer >= view.shape.buffers) {
+        if (line.flying.empty()) contract::release(*view.finished, line.next);
+        continue;
+      }
+      slot->seen = monotonic_now();
+      slot->k = k;
+      slot->index = event.buffer;
+      slot->buffer.n = line.near;
+      slot->buffer.frame = event.frame;
+      slot->buffer.flags = event.flags;
+      if (line.flying.empty()) {
+        moved = slot->seen;
+        contract::release(*view.finished, k);
+      }
+      if (options_.injection.kind != Injection::Kind::none && line.near >= options_.injection.at) {
+        why = "a fault on purpose";
+        break;
+      }
+      status = send_off(line, *slot);
+      free[slot->buffer.slot] = false;
+      line.flying.push_back(slot);
+    }
+    ++faults_;
+    const bool first = !lost_.exchange(true);
+    const std::lock_guard lock(mutex_);
+    trouble_ = why.empty() ? cudaGetErrorString(status) : why;
+    // Each line has its own queue: the first that fails takes all over once the others have ended.
+    if (first && lines_.size() == 1 && options_.takeover) {
+      line.flying.clear();
+      cpu_ = take_over(execute_, views_, *algorithm_, traces_);
+    }
+  }
+  void take_over_now() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (!options_.takeover || cpu_) return;
+    try {
+      cpu_ = take_over(execute_, views_, *algorithm_, traces_);
+    } catch (const std::exception& error) {
+      trouble_ = error.what();
+    }
+  }
+  // The monitor's counts, from the device to where the host looks.
+  static void mirror(Line& line) noexcept {
+    cudaMemcpyAsync(line.gpu->resident.mirror, line.gpu->resident.counts, sizeof(Counts),
+                    cudaMemcpyDeviceToHost, line.gpu->stream);
+    cudaStreamSynchronize(line.gpu->stream);
+  }
+
+  CudaOptions options_;
+  trigger::ExecutorOptions execute_;
+  std::vector<contract::View> views_;
+  std::unique_ptr<rich::Reconstructor> algorithm_;
+  trigger::TraceTable& traces_;
+  std::vector<std::unique_ptr<Line>> lines_;
+  std::atomic<bool> ending_{false}, overrun_{false}, lost_{false};
+  std::atomic<std::uint32_t> faults_{0};
+  bool running_ = false;
+  mutable std::mutex mutex_;
+  std::unique_ptr<trigger::Executor> cpu_;
+  std::vector<std::unique_ptr<trigger::Executor>> past_;
+  std::string trouble_;
+};
+
+}  // namespace
+
+std::unique_ptr<trigger::Executor> make_launch_executor(const CudaOptions& options,
+                                                        const trigger::ExecutorOptions& execute,
+                                                        std::vector<contract::View> views,
+                                                        const rich::Reconstructor& algorithm,
+                                                        trigger::TraceTable& traces, int gpus) {
+  return std::make_unique<LaunchExecutor>(options, execute, std::move(views), algorithm, traces, gpus);
+}
+
+}  // namespace nanet::loop

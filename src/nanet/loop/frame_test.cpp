@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread block does with a frame, run on the CPU thread after thread, against the CPU's own way: the
+// same packet and the same counts, whatever the bytes.
+#include "nanet/loop/frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "nanet/contract/memory.hpp"
+#include "nanet/loop/buffer.hpp"
+#include "nanet/rich/math.hpp"
+#include "nanet/rich/multiring.hpp"
+#include "nanet/rich/wide.hpp"
+#include "nanet/trigger/process.hpp"
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::loop {
+namespace {
+
+using trigger::Bytes;
+namespace flag = wire::mgp::flag;
+
+// One buffer of contract memory, its event, and both ways through it.
+template <class A>
+class Both {
+ public:
+  explicit Both(contract::Gather gather, unsigned boards, std::uint32_t packets = 1,
+                std::uint32_t segment = 8192, std::uint32_t room = shared_fragments)
+      : memory_([&] {
+          contract::Shape s;
+          s.gather = gather;
+          s.boards = boards;
+          s.packets = packets;
+          s.segment_bytes = segment;
+          s.buffers = s.descriptors = 16;
+          s.events = 64;
+          return s;
+        }()),
+        room_(room) {
+    for (std::size_t pm = 0; pm < geometry_.common.size(); ++pm) plane_[pm] = geometry_.common[pm];
+    const contract::Shape& shape = memory_.view().shape;
+    sizes_ = BufferSizes::of(shape);
+    large_.resize(sizes_.large_bytes());
+    small_.resize(sizes_.shared_bytes());
+    rings_.resize(sizes_.fragments);
+  }
+  std::byte* buffer() { return memory_.view().buffer(3); }
+  const contract::Shape& shape() const { return memory_.view().shape; }
+  contract::FrameHeader& header() { return *reinterpret_cast<contract::FrameHeader*>(buffer()); }
+
+  // Appends a packet to a board's segment as the card does.
+  void place(unsigned board, const Bytes& packet) {
+    auto& used = header().board[board].bytes;
+    if (used + packet.size() > shape().segment_bytes) return;
+    std::memcpy(memory_.view().segment(3, board) + used, packet.data(), packet.size());
+    used = static_cast<std::uint16_t>(used + (packet.size() + 15) / 16 * 16);
+  }
+
+  void compare(std::uint16_t flags, Frame frame, const trigger::ProcessOptions& options = {}) {
+    const contract::View& view = memory_.view();
+    contract::Event event;
+    event.type = 1;
+    event.flags = flags;
+    event.buffer = 3;
+    event.frame = frame;
+    trigger::FrameProcessor cpu(view.shape, rich::make_reconstructor(A::name, {}, geometry_), options);
+    trigger::Trace expected;
+    const std::uint32_t bytes = cpu(view, event, 3, expected);
+    std::vector<std::uint32_t> words(bytes / 4);
+    std::memcpy(words.data(), view.send_buffer(3), bytes);
+
+    const A algorithm{};
+    FrameOptions o;
+    o.decision = options.decision;
+    o.window = static_cast<std::uint32_t>(options.window_lsb);
+    o.source = options.source;
+    Desk<A> desk{plane_.data(), rings_.data(), nullptr, result_};
+    std::vector<typename ScratchOf<A>::type> scratch(2);
+    if constexpr (Wide<A>) desk.scratch = scratch.data();
+    auto shared = std::make_unique<FrameShared>();
+    FrameWork<A, Block> work(algorithm, o, *shared, desk);
+    BufferWork<A, Block> buffer_work(view.shape, sizes_, *shared, small_.data(), large_.data(), room_);
+    struct Copy {
+      void operator()(std::byte* to, const std::byte* from, std::uint32_t n) const {
+        std::memcpy(to, from, n);
+      }
+      void wait() const {}
+    };
+    buffer_work.run(
+        work, buffer(), event.flags, frame, Copy{}, [] { return Nanoseconds{7}; },
+        [](const auto&, std::uint32_t) {});
+    const trigger::Trace& t = shared->trace;
+    ASSERT_EQ(4 * shared->words, bytes);
+    EXPECT_EQ(std::vector<std::uint32_t>(shared->packet, shared->packet + shared->words), words);
+    EXPECT_EQ(t.events, expected.events);
+    EXPECT_EQ(t.primitives, expected.primitives);
+    EXPECT_EQ(t.below_min_hits, expected.below_min_hits);
+    EXPECT_EQ(t.mtp_overflow, expected.mtp_overflow);
+    EXPECT_EQ(t.rings, expected.rings);
+    EXPECT_EQ(t.duplicate_hits, expected.duplicate_hits);
+    ASSERT_EQ(t.lows, expected.lows);
+    ASSERT_EQ(t.highs, expected.highs);
+    for (unsigned i = 0; i < t.lows; ++i) {
+      EXPECT_EQ(t.low[i].opened, expected.low[i].opened);
+      EXPECT_EQ(t.low[i].boards, expected.low[i].boards);
+    }
+    for (unsigned i = 0; i < t.highs; ++i) {
+      EXPECT_EQ(t.high[i].opened, expected.high[i].opened);
+      EXPECT_EQ(t.high[i].boards, expected.high[i].boards);
+    }
+    events += t.events;
+  }
+  std::uint64_t events = 0;
+
+ private:
+  rich::Geometry geometry_ = rich::Geometry::make();
+  contract::Memory memory_;
+  BufferSizes sizes_;
+  std::uint32_t room_;
+  std::vector<rich::Point> plane_ = std::vector<rich::Point>(rich::plane_table_size);
+  std::vector<rich::Rings> rings_;
+  rich::Rings result_[2];
+  struct alignas(16) Sixteen {
+    std::byte bytes[16];
+  };
+  class Room {
+   public:
+    void resize(std::size_t bytes) { cells_.resize(bytes / 16 + 1); }
+    std::byte* data() { return cells_.data()->bytes; }
+
+   private:
+    std::vector<Sixteen> cells_;
+  };
+  Room large_, small_;
+};
+
+template <class A>
+std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, std::uint32_t room) {
+  std::mt19937 random(17 + boards + most);
+  Both<A> both(contract::Gather::frame, boards, 1, 8192, room);
+  for (unsigned round = 0; round < rounds; ++round) {
+    std::memset(both.buffer(), 0, both.shape().buffer_bytes());
+    const auto frame = static_cast<Frame>(random() % 1000);
+    for (unsigned b = 0; b < boards; ++b) {
+      const auto packets = static_cast<unsigned>(random() % 3);
+      for (unsigned p = 0; p < packets; ++p)
+        both.place(b, trigger::mgp_packet(b, frame, 100 + (random() % 4 ? p : 9 - p),
+                                          trigger::random_events(random, b, most),
+                                          random() % 4 ? 0 : flag::fixed, p));
+    }
+    if (round % 3 == 2) {  // hostile: bytes here and there, and the header's own
+      for (unsigned i = 0; i < 40; ++i)
+        both.buffer()[random() % both.shape().buffer_bytes()] = static_cast<std::byte>(random());
+      for (unsigned i = 0; i < 4; ++i) both.buffer()[random() % 64] = static_cast<std::byte>(random());
+    }
+    trigger::ProcessOptions options;
+    if (round % 5 == 4) options.decision.min_hits = static_cast<std::uint32_t>(random() % 6);
+    if (round % 7 == 6) options.window_lsb = static_cast<std::int32_t>(random() % 3 ? 2000 : 65535);
+    both.compare(random() % 2 ? contract::event_flag::complete : 0, frame, options);
+    if (testing::Test::HasFailure()) break;
+  }
+  return both.events;
+}
+
+TEST(FrameWork, FramesOfAnyNumberOfBoards) {
+  std::uint64_t events = 0;
+  for (const unsigned boards : {1u, 2u, 4u}) {
+    events += frames_of_boards<rich::Math>(boards, 30, 400, shared_fragments);
+    events += frames_of_boards<rich::Math>(boards, 30, 100, 8);  // the large tables
+  }
+  EXPECT_GT(events, 20'000u);
+}
+
+TEST(FrameWork, AlgorithmsThatAreWide) {
+  EXPECT_GT(frames_of_boards<rich::Multiring>(4, 10, 60, shared_fragments), 400u);
+}
+
+TEST(FrameWork, NothingButNoise) {
+  std::mt19937 random(3);
+  for (const unsigned boards : {1u, 4u, 8u}) {
+    Both<rich::Math> both(contract::Gather::frame, boards);
+    for (unsigned round = 0; round < 300; ++round) {
+      for (std::size_t i = 0; i < both.shape().buffer_bytes(); i += 4) {
+        // Small numbers give long walks, noise gives short ones.
+        const std::uint32_t word = round % 2 ? static_cast<std::uint32_t>(random())
+                                             : static_cast<std::uint32_t>(random()) & 0x0FFF03FF;
+        std::memcpy(both.buffer() + i, &word, 4);
+      }
+      both.compare(0, 5);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(FrameWork, AFrameFullOfEmptyFragments) {
+  Both<rich::Math> both(contract::Gather::frame, 4);
+  std::mt19937 random(4);
+  std::memset(both.buffer(), 0, both.shape().buffer_bytes());
+  for (unsigned b = 0; b < 4; ++b)
+    for (unsigned p = 0; p < 4; ++p) {
+      std::vector<trigger::TestEvent> events(250);
+      for (auto& e : events) e.time = static_cast<std::uint16_t>(random() % 65536);
+      both.place(b, trigger::mgp_packet(b, 1, p, events, 0, p));
+    }
+  trigger::ProcessOptions options;
+  options.decision.min_hits = 0;
+  both.compare(contract::event_flag::complete, 1, options);
+  EXPECT_GT(both.events, 1500u);  // more than are ranked one by one
+}
+
+TEST(FrameWork, PacketsOfOneBuffer) {
+  std::mt19937 random(5);
+  for (const std::uint32_t packets : {1u, 3u, 16u}) {
+    Both<rich::Math> both(contract::Gather::packets, 1, packets);
+    for (unsigned round = 0; round < 300; ++round) {
+      std::memset(both.buffer(), 0, both.shape().buffer_bytes());
+      const unsigned filled = 1 + static_cast<unsigned>(random() % packets);
+      for (unsigned p = 0; p < filled; ++p) {
+        const Bytes packet = trigger::mgp_packet(0, 7 + static_cast<Frame>(random() % 2 ? p / 2 : 0), p,
+                                                 trigger::random_events(random, 0, 20));
+        if (packet.size() <= both.shape().slot_bytes)
+          std::memcpy(both.buffer() + p * both.shape().slot_bytes, packet.data(), packet.size());
+      }
+      if (round % 3 == 2)
+        for (unsigned i = 0; i < 20; ++i)
+          both.buffer()[random() % both.shape().buffer_bytes()] = static_cast<std::byte>(random());
+      both.compare(contract::event_flag::complete, 7);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nanet::loop

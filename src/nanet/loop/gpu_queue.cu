@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/loop/gpu_queue.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+
+#include "nanet/contract/queue.hpp"
+#include "nanet/loop/kernels.hpp"
+#include "nanet/rich/geometry.hpp"
+
+namespace nanet::loop {
+namespace {
+
+// All kernels are loaded when the first context is made: loading one later waits for the resident one.
+[[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+
+// What is registered, and for how many: queues share the trace table.
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::pair<void*, unsigned>> entries;
+};
+Registry& registry() {
+  static Registry r;
+  return r;
+}
+
+void forget(void* at) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  for (auto it = r.entries.begin(); it != r.entries.end(); ++it)
+    if (it->first == at && --it->second == 0) {
+      cudaHostUnregister(at);
+      r.entries.erase(it);
+      return;
+    }
+}
+
+}  // namespace
+
+void need(cudaError_t status, const std::string& what) {
+  if (status != cudaSuccess) throw std::runtime_error("cuda: " + what + ": " + cudaGetErrorString(status));
+}
+
+const LoopKernel* find_loop_kernel(std::string_view algorithm) {
+  static const LoopKernel all[] = {math_kernel(), tripl_kernel(),    hough_kernel(),    pomh_kernel(),
+                                   domh_kernel(), almagest_kernel(), multiring_kernel()};
+  for (const LoopKernel& kernel : all)
+    if (kernel.name == algorithm) return &kernel;
+  return nullptr;
+}
+
+PinnedPages::PinnedPages(std::size_t bytes) : bytes_((bytes + 4095) / 4096 * 4096) {
+  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) throw std::runtime_error("cuda: no memory for the control block");
+  host_ = static_cast<std::byte*>(at);
+  std::memset(host_, 0, bytes_);
+  void* seen = nullptr;
+  try {
+    need(cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable),
+         "registering the control block");
+    need(cudaHostGetDevicePointer(&seen, host_, 0), "the control block's device address");
+  } catch (...) {
+    munmap(host_, bytes_);
+    throw;
+  }
+  device_ = static_cast<std::byte*>(seen);
+}
+PinnedPages::~PinnedPages() {
+  if (cudaHostUnregister(host_) == cudaSuccess)
+    munmap(host_, bytes_);  // else a lost GPU may still write there
+}
+
+template <class T>
+T* GpuQueue::device_memory(std::size_t entries, const char* what) {
+  void* at = nullptr;
+  need(cudaMalloc(&at, entries * sizeof(T)), std::string("device memory for ") + what);
+  allocated_.push_back(at);
+  need(cudaMemset(at, 0, entries * sizeof(T)), std::string("clearing ") + what);
+  return static_cast<T*>(at);
+}
+
+std::byte* GpuQueue::registered(void* at, std::size_t bytes, const char* what) {
+  Registry& r = registry();
+  {
+    const std::lock_guard lock(r.mutex);
+    const auto it =
+        std::find_if(r.entries.begin(), r.entries.end(), [&](const auto& e) { return e.first == at; });
+    if (it != r.entries.end()) {
+      ++it->second;
+    } else {
+      need(cudaHostRegister(at, bytes, cudaHostRegisterMapped | cudaHostRegisterPortable),
+           std::string("registering ") + what);
+      r.entries.emplace_back(at, 1);
+    }
+  }
+  registered_.push_back(at);
+  void* seen = nullptr;
+  need(cudaHostGetDevicePointer(&seen, at, 0), std::string("the device address of ") + what);
+  return static_cast<std::byte*>(seen);
+}
+
+GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorOptions& execute,
+                   const rich::Reconstructor& algorithm, trigger::TraceTable& traces, unsigned wanted,
+                   std::size_t area_bytes)
+    : view(v), device_(device), algorithm_(algorithm.clone()) {
+  use();
+  kernel = find_loop_kernel(algorithm.name());
+  if (!kernel)
+    throw std::invalid_argument("trigger.algorithm = " + std::string(algorithm.name()) +
+                                " does not run on a GPU: use --device cpu");
+  value = algorithm_->value();
+  cudaDeviceProp properties;
+  need(cudaGetDeviceProperties(&properties, device), "the GPU's properties");
+  resident.shape = view.shape;
+  resident.sizes = BufferSizes::of(view.shape);
+  shared_bytes = kernel->shared_bytes(resident.sizes, kernel->threads);
+  if (shared_bytes > properties.sharedMemPerBlockOptin)
+    throw std::runtime_error("cuda: a block needs " + std::to_string(shared_bytes) +
+                             " B of shared memory, this GPU has " +
+                             std::to_string(properties.sharedMemPerBlockOptin));
+  for (const void* function : {kernel->resident, kernel->once})
+    need(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              static_cast<int>(shared_bytes)),
+         "shared memory of the kernel");
+  const auto most = static_cast<unsigned>(properties.multiProcessorCount) - 1;
+  areas = wanted ? wanted : std::min(most, 48u);
+  if (areas > most) areas = most;
+
+  const ptrdiff_t to_device =
+      registered(view.clop, view.bytes, "the CLOP") - view.clop;  // the same distance for all of the region
+  const auto there = [&](auto* at) {
+    return reinterpret_cast<decltype(at)>(reinterpret_cast<std::uintptr_t>(at) +
+                                          static_cast<std::uintptr_t>(to_device));
+  };
+  resident.clop = there(view.clop);
+  resident.returned = there(view.returned);
+  resident.queue = there(view.queue);
+  resident.finished = there(view.finished);
+  resident.ring = there(view.ring);
+  resident.send_buffers = there(view.send_buffers);
+  resident.send_address = reinterpret_cast<std::uintptr_t>(view.send_buffers);
+  resident.doorbell = there(view.doorbell);
+  resident.traces =
+      reinterpret_cast<trigger::Trace*>(registered(traces.data(), traces.bytes(), "the trace table"));
+  resident.trace_mask = traces.mask();
+  resident.options.decision = execute.process.decision;
+  resident.options.window = static_cast<std::uint32_t>(execute.process.window_lsb);
+  resident.options.source = execute.process.source;
+
+  const std::size_t mirror_at = round_up(sizeof(Control)), samples_at = mirror_at + round_up(sizeof(Counts));
+  pages_ = std::make_unique<PinnedPages>(samples_at + sizeof(Sample) * samples);
+  resident.control = reinterpret_cast<Control*>(pages_->device());
+  resident.mirror = reinterpret_cast<Counts*>(pages_->device() + mirror_at);
+  resident.samples = reinterpret_cast<Sample*>(pages_->device() + samples_at);
+
+  resident.state = device_memory<QueueState>(1, "the queue's state");
+  resident.done = device_memory<std::uint32_t>(view.shape.events, "finished entries");
+  resident.counts = device_memory<Counts>(1, "the monitor's counts");
+  resident.large_bytes = (resident.sizes.large_bytes() + 127) / 128 * 128;
+  resident.large = device_memory<std::byte>(resident.large_bytes * areas, "large frames");
+  resident.rings = device_memory<rich::Rings>(std::size_t{resident.sizes.fragments} * areas, "rings");
+  if (area_bytes) area = device_memory<std::byte>(area_bytes * areas, "buffers");
+  std::vector<rich::Point> plane(plane_entries);
+  const rich::Geometry geometry = rich::Geometry::make();
+  std::copy(geometry.common.begin(), geometry.common.end(), plane.begin());
+  auto* const on_device = device_memory<rich::Point>(plane_entries, "the positions of PMs");
+  need(cudaMemcpy(on_device, plane.data(), plane.size() * sizeof(rich::Point), cudaMemcpyHostToDevice),
+       "copying the positions of PMs");
+  resident.plane = on_device;
+  need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  need(cudaDeviceSynchronize(), "setting up");
+}
+
+GpuQueue::~GpuQueue() {
+  if (lost_) {
+    static_cast<void>(pages_.release());
+    return;
+  }
+  cudaSetDevice(device_);
+  cudaStreamDestroy(stream);
+  for (void* at : allocated_) cudaFree(at);
+  for (void* at : registered_) forget(at);
+}
+
+void GpuQueue::use() const {
+  need(cudaSetDevice(device_), "GPU " + std::to_string(device_));
+}
+
+void GpuQueue::refresh(trigger::Physics& physics) {
+  const std::size_t mirror_at = round_up(sizeof(Control)), samples_at = mirror_at + round_up(sizeof(Counts));
+  const auto& counts = *reinterpret_cast<const Counts*>(pages_->host() + mirror_at);
+  const auto copy = [](auto& to, const auto& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i].set(contract::relaxed(from[i]));
+  };
+  copy(physics.hits_per_event, counts.hits_per_event);
+  copy(physics.rings_per_event, counts.rings_per_event);
+  copy(physics.radius, counts.radius);
+  copy(physics.centre, counts.centre);
+  copy(physics.occupancy, counts.occupancy);
+  physics.sampled_events.set(contract::relaxed(counts.sampled_events));
+  const auto* const ring = reinterpret_cast<const Sample*>(pages_->host() + samples_at);
+  for (std::uint32_t i = 0; i < samples; ++i) {
+    const std::uint32_t version = contract::acquire(ring[i].version);
+    if (version == version_[i] || version & 1) continue;
+    Sample copied;
+    std::memcpy(static_cast<void*>(&copied), &ring[i], sizeof copied);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (contract::relaxed(ring[i].version) != version) continue;
+    version_[i] = version;
+    trigger::SampledEvent event;
+    event.burst_base_low = copied.burst_base_low;
+    event.frame = copied.frame;
+    event.time = copied.time;
+    event.primitive = copied.primitive;
+    event.hits = copied.hits;
+    event.rings = copied.rings;
+    std::copy_n(copied.pm, std::min<std::size_t>(copied.hits, max_event_hits), event.pm.begin());
+    physics.keep(event);
+  }
+}
+
+}  // namespace nanet::loop

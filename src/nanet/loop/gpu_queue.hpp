@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that one event queue needs on its GPU: registered memory, device memory, the kernel of the algorithm
+// and what it is told. For the .cu files of this folder.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nanet/loop/executor_cuda.hpp"
+#include "nanet/loop/resident.hpp"
+#include "nanet/trigger/physics.hpp"
+
+namespace nanet::loop {
+
+// Memory of its own pages that a GPU can reach, and that stays when the GPU is gone.
+class PinnedPages {
+ public:
+  // Zeroed. Throws std::runtime_error.
+  explicit PinnedPages(std::size_t bytes);
+  ~PinnedPages();
+  PinnedPages(const PinnedPages&) = delete;
+  PinnedPages& operator=(const PinnedPages&) = delete;
+  std::byte* host() const noexcept { return host_; }
+  std::byte* device() const noexcept { return device_; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* host_ = nullptr;
+  std::byte* device_ = nullptr;
+};
+
+class GpuQueue {
+ public:
+  // areas: blocks or launches that work at the same time; 0: the kernel's own choice. Throws
+  // std::runtime_error.
+  GpuQueue(int device, const contract::View& view, const trigger::ExecutorOptions& execute,
+           const rich::Reconstructor& algorithm, trigger::TraceTable& traces, unsigned areas,
+           std::size_t area_bytes);
+  ~GpuQueue();
+  GpuQueue(const GpuQueue&) = delete;
+  GpuQueue& operator=(const GpuQueue&) = delete;
+
+  int device() const noexcept { return device_; }
+  void use() const;  // makes this GPU the calling thread's
+  Control& control() const noexcept { return *reinterpret_cast<Control*>(pages_->host()); }
+  // Brings the monitor's counts up to date. From one thread at a time.
+  void refresh(trigger::Physics& physics);
+  // After a fault nothing can be freed, nor does it need to be.
+  void abandon() noexcept { lost_ = true; }
+
+  contract::View view;
+  Resident resident;
+  const LoopKernel* kernel = nullptr;
+  const void* value = nullptr;  // the algorithm's
+  std::size_t shared_bytes = 0;
+  unsigned areas = 0;
+  cudaStream_t stream = nullptr;
+  std::byte* area = nullptr;  // area_bytes for each area, in device memory
+
+ private:
+  template <class T>
+  T* device_memory(std::size_t entries, const char* what);
+  std::byte* registered(void* at, std::size_t bytes, const char* what);
+
+  int device_;
+  bool lost_ = false;
+  std::unique_ptr<rich::Reconstructor> algorithm_;
+  std::unique_ptr<PinnedPages> pages_;
+  std::vector<void*> allocated_, registered_;
+  std::uint32_t version_[samples] = {};
+};
+
+// Throws std::runtime_error that says what failed and why.
+void need(cudaError_t status, const std::string& what);
+
+}  // namespace nanet::loop

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executors on a GPU: the same packets as the CPU's, byte for byte, in the same order, whatever the
+// bytes; and their lives: stop and start, faults, a GPU that stands still.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+
+#include "nanet/cuda/device.hpp"
+#include "nanet/loop/executor_cuda.hpp"
+#include "nanet/readout/packer.hpp"
+#include "nanet/trigger/chain_test.hpp"
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::loop {
+namespace {
+
+using trigger::Bytes;
+using trigger::Chain;
+namespace flag = wire::mgp::flag;
+
+constexpr Mode modes[] = {Mode::persistent, Mode::launch, Mode::graph};
+
+class Loop : public testing::Test {
+ protected:
+  void SetUp() override {
+    const cuda::Devices found = cuda::devices();
+    if (found.found.empty()) GTEST_SKIP() << "no GPU: " << found.trouble;
+  }
+};
+
+trigger::ExecutorMaker maker(const CudaOptions& options) {
+  return [options](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
+                   const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
+    return make_cuda_executor(options, execute, std::move(views), algorithm, traces);
+  };
+}
+
+// Frames of the toy Monte Carlo, from four boards.
+std::vector<Bytes> generated(Frame frames) {
+  std::vector<Bytes> out;
+  for (unsigned b = 0; b < 4; ++b) out.push_back(trigger::mgp_marker(flag::sob, b, 0, 0));
+  readout::FrameSource source({}, {});
+  readout::PackedFrame frame;
+  Sequence sequence[4] = {1, 1, 1, 1};
+  for (Frame f = 0; f < frames; ++f) {
+    source.next(frame);
+    for (const auto& p : frame.packets) {
+      readout::stamp(frame.bytes.data() + p.offset, f, sequence[p.board]++, 0);
+      out.emplace_back(frame.bytes.begin() + p.offset, frame.bytes.begin() + p.offset + p.size);
+    }
+  }
+  for (unsigned b = 0; b < 4; ++b) out.push_back(trigger::mgp_marker(flag::eob, b, frames - 1, sequence[b]));
+  return out;
+}
+
+// Few and many events, close together and apart, hits in any order, packets lost, twice and damaged.
+std::vector<Bytes> random_traffic(unsigned seed, Frame frames) {
+  std::mt19937 random(seed);
+  std::vector<Bytes> out;
+  for (Frame f = 0; f < frames; ++f)
+    for (unsigned b = 0; b < 4; ++b) {
+      const auto packets = 1 + static_cast<unsigned>(random() % 2);
+      for (unsigned p = 0; p < packets; ++p) {
+        if (random() % 30 == 0) continue;
+        out.push_back(trigger::mgp_packet(b, f, 2 * f + p + 1, trigger::random_events(random, b, 25),
+                                          p + 1 == packets ? flag::last : 0, p));
+        if (random() % 30 == 0) out.back()[random() % out.back().size()] ^= std::byte{16};
+      }
+    }
+  return out;
+}
+
+struct Result {
+  Chain::Packets sent;
+  trigger::Account account;
+  std::uint64_t rings = 0;
+  std::map<std::string, double> figures;
+};
+
+Result run(const std::vector<Bytes>& packets, const char* algorithm, const trigger::ExecutorMaker& make,
+           const card::ClopOptions& clop = Chain::options(), std::size_t restart_every = 0) {
+  const auto reconstructor = rich::make_reconstructor(algorithm, {}, rich::Geometry::make());
+  Chain chain(clop, *reconstructor, 1, {}, make);
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    chain.packet(packets[i]);
+    if (restart_every && i % restart_every == restart_every - 1) chain.restart();
+  }
+  chain.drain();
+  Result result{chain.sent(), chain.account(), 0, chain.executor().figures()};
+  for (const trigger::Physics* p : chain.executor().physics())
+    for (unsigned r = 1; r <= rich::max_rings; ++r) result.rings += r * p->rings_per_event[r];
+  EXPECT_FALSE(chain.executor().event_overrun());
+  return result;
+}
+
+void expect_same(const Result& gpu, const Result& cpu) {
+  EXPECT_TRUE(gpu.account.closes());
+  ASSERT_EQ(gpu.sent.size(), cpu.sent.size());
+  for (std::size_t i = 0; i < cpu.sent.size(); ++i) ASSERT_EQ(gpu.sent[i], cpu.sent[i]) << "packet " << i;
+  EXPECT_EQ(gpu.account.events_built, cpu.account.events_built);
+  EXPECT_EQ(gpu.account.primitives_out, cpu.account.primitives_out);
+  EXPECT_EQ(gpu.account.rings, cpu.account.rings);
+  EXPECT_EQ(gpu.account.duplicate_hits, cpu.account.duplicate_hits);
+  EXPECT_EQ(gpu.account.split_at_frame_edge, cpu.account.split_at_frame_edge);
+  EXPECT_EQ(gpu.account.below_min_hits, cpu.account.below_min_hits);
+  EXPECT_EQ(gpu.rings, gpu.account.rings);  // the monitor's
+}
+
+TEST_F(Loop, MathAnswersAsTheCpuDoes) {
+  const auto packets = generated(3000);
+  const Result cpu = run(packets, "math", {});
+  EXPECT_GT(cpu.account.primitives_out, 150'000u);
+  for (const Mode mode : modes) {
+    CudaOptions options;
+    options.mode = mode;
+    SCOPED_TRACE(name_of(mode));
+    expect_same(run(packets, "math", maker(options)), cpu);
+  }
+}
+
+TEST_F(Loop, EveryAlgorithmAnswersAsTheCpuDoes) {
+  const auto packets = generated(100);
+  for (const std::string& name : rich::algorithm_names()) {
+    SCOPED_TRACE(name);
+    const Result cpu = run(packets, name.c_str(), {});
+    for (const Mode mode : {Mode::persistent, Mode::launch}) {
+      CudaOptions options;
+      options.mode = mode;
+      SCOPED_TRACE(name_of(mode));
+      expect_same(run(packets, name.c_str(), maker(options)), cpu);
+    }
+  }
+}
+
+TEST_F(Loop, AnyTrafficIsAnsweredAsTheCpuDoes) {
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    const auto packets = random_traffic(seed, 1000);
+    const Result cpu = run(packets, "math", {});
+    EXPECT_GT(cpu.account.duplicate_hits, 100u);
+    for (const Mode mode : modes) {
+      CudaOptions options;
+      options.mode = mode;
+      SCOPED_TRACE(name_of(mode));
+      expect_same(run(packets, "math", maker(options)), cpu);
+    }
+  }
+}
+
+TEST_F(Loop, GatherModePackets) {
+  auto clop = Chain::options();
+  clop.gather = contract::Gather::packets;
+  clop.packets = 20;
+  clop.buffers = 256;
+  const auto packets = generated(500);
+  const Result cpu = run(packets, "math", {}, clop);
+  for (const Mode mode : modes) {
+    CudaOptions options;
+    options.mode = mode;
+    SCOPED_TRACE(name_of(mode));
+    expect_same(run(packets, "math", maker(options), clop), cpu);
+  }
+}
+
+TEST_F(Loop, StopsAndStartsAgain) {
+  const auto packets = random_traffic(9, 400);
+  const Result cpu = run(packets, "math", {});
+  for (const Mode mode : modes) {
+    CudaOptions options;
+    options.mode = mode;
+    SCOPED_TRACE(name_of(mode));
+    const Result again = run(packets, "math", maker(options), Chain::options(), 311);
+    expect_same(again, cpu);
+    EXPECT_EQ(again.figures.at("gpu_faults"), 0);
+  }
+}
+
+TEST_F(Loop, MoreFramesThanBuffersAndTwoQueues) {
+  const auto packets = random_traffic(10, 9000);
+  const Result cpu = run(packets, "math", {});
+  CudaOptions options;
+  options.blocks = 20;
+  expect_same(run(packets, "math", maker(options)), cpu);
+  auto clop = Chain::options();
+  clop.devices = 2;  // on one GPU where there is only one
+  expect_same(run(packets, "math", maker(options), clop), cpu);
+}
+
+TEST_F(Loop, AGpuThatStandsStillIsTakenOver) {
+  const auto packets = random_traffic(11, 1000);
+  const Result cpu = run(packets, "math", {});
+  CudaOptions options;
+  options.injection = {Injection::Kind::hang, 300};
+  const Result over = run(packets, "math", maker(options));
+  expect_same(over, cpu);
+  EXPECT_EQ(over.figures.at("gpu_faults"), 1);
+  EXPECT_EQ(over.figures.at("gpu_lost"), 1);
+}
+
+// Its context is gone with the fault: in a process of its own.
+TEST_F(Loop, AKernelThatFaultsIsTakenOver) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto child = [] {
+    const auto packets = random_traffic(12, 1000);
+    const Result cpu = run(packets, "math", {});
+    CudaOptions options;
+    options.injection = {Injection::Kind::fault, 300};
+    const Result over = run(packets, "math", maker(options));
+    const bool right = over.sent == cpu.sent && over.account.closes() && over.figures.at("gpu_faults") == 1;
+    std::fprintf(stderr, right ? "taken over\n" : "wrong\n");
+    std::_Exit(right ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "taken over");
+}
+
+}  // namespace
+}  // namespace nanet::loop

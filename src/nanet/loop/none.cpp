@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU in the loop of a build without a CUDA compiler.
+#include <stdexcept>
+
+#include "nanet/loop/executor_cuda.hpp"
+
+namespace nanet::loop {
+
+std::unique_ptr<trigger::Executor> make_cuda_executor(const CudaOptions&, const trigger::ExecutorOptions&,
+                                                      std::vector<contract::View>, const rich::Reconstructor&,
+                                                      trigger::TraceTable&) {
+  throw std::runtime_error("this build has no CUDA component: use --device cpu");
+}
+
+}  // namespace nanet::loop

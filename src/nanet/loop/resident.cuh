@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resident kernel. Block 0 keeps house: heartbeat, clock, the count of finished entries, the monitor's
+// counts. Each other block claims an entry of the event queue, waits for it, does the whole work on its
+// frame, posts the answer, returns the buffer, and claims the next.
+#pragma once
+
+#pragma nv_diag_suppress 20011, 20014
+
+#include "nanet/contract/queue.hpp"
+#include "nanet/loop/device.cuh"
+#include "nanet/loop/resident.hpp"
+#include "nanet/rich/geometry.hpp"
+#include "nanet/trigger/physics.hpp"
+
+namespace nanet::loop {
+
+// Shared memory of a block, one piece after the other.
+template <class A>
+struct SharedMemory {
+  static constexpr std::size_t plane_bytes = plane_entries * sizeof(rich::Point);
+  static constexpr std::size_t scratch_bytes =
+      Wide<A> ? (sizeof(typename ScratchOf<A>::type) + 127) / 128 * 128 : 0;
+  static constexpr std::size_t result_bytes = Wide<A> ? (sizeof(rich::Rings) + 15) / 16 * 16 : 0;
+
+  static std::size_t bytes(const BufferSizes& sizes, unsigned threads) {
+    return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
+           sizes.shared_bytes();
+  }
+  std::byte* scratch;
+  std::byte* result;
+  rich::Point* plane;
+  FrameShared* frame;
+  std::byte* small;
+
+  __device__ explicit SharedMemory(std::byte* at) {
+    const unsigned warps = blockDim.x / 32;
+    scratch = at;
+    result = scratch + scratch_bytes * warps;
+    plane = reinterpret_cast<rich::Point*>(result + result_bytes * warps);
+    frame = reinterpret_cast<FrameShared*>(reinterpret_cast<std::byte*>(plane) + plane_bytes);
+    small = reinterpret_cast<std::byte*>(frame) + round_up(sizeof(FrameShared));
+  }
+};
+
+// An event as a block has it.
+struct Taken {
+  std::uint64_t k, n;
+  std::int64_t seen, offset;
+  std::uint32_t type, flags, buffer, frame, again;
+  enum Found : std::uint32_t { event, over } found;
+};
+
+// Waits for an entry of the queue. One thread.
+__device__ inline void take(const Resident& r, Taken& out) {
+  QueueState& state = *r.state;
+  const std::uint64_t k = atomicAdd(reinterpret_cast<unsigned long long*>(&state.claimed), 1ull);
+  const contract::Event* const e = r.queue + (k & (r.shape.events - 1));
+  const auto lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
+  out.k = k;
+  out.found = Taken::over;
+  // Entries come in order: who is far from the next one does not load the bus with asking.
+  constexpr std::uint64_t near_enough = 8;
+  for (;;) {
+    const bool ending = load_acquire_device(&state.ending) != 0;
+    if (!ending && k >= load_relaxed_device(&state.frontier) + near_enough) {
+      __nanosleep(200);
+      continue;
+    }
+    const std::uint32_t found = load_acquire_system(&e->lap);
+    const auto ahead = static_cast<std::int32_t>(found - lap);
+    if (ahead == 0) break;
+    if (ahead > 0) {
+      store_release_system(&r.control->device.overrun, 1u);
+      atomicExch(&state.overrun, 1u);
+      atomicExch(&state.ending, 1u);
+      return;
+    }
+    if (ending) return;  // asked after `ending` was seen: what was written before the stop is there
+  }
+  const uint4 a = __ldcv(reinterpret_cast<const uint4*>(e));
+  const uint4 b = __ldcv(reinterpret_cast<const uint4*>(e) + 1);
+  atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier), static_cast<unsigned long long>(k + 1));
+  out.offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+  out.seen = device_time() + out.offset;
+  out.type = a.x & 0xFF;
+  out.flags = a.x >> 16;
+  out.buffer = a.y;
+  out.frame = a.w;
+  out.n = contract::widen(b.z, load_relaxed_device(&state.near));
+  store_relaxed_device(&state.near, out.n);
+  out.found = Taken::event;
+}
+
+// Counts an event of a sampled frame. One thread.
+__device__ inline void count_event(Counts& counts, const rich::EventView& event, const rich::Rings& rings) {
+  const auto add = [](std::uint64_t& at) { atomicAdd(reinterpret_cast<unsigned long long*>(&at), 1ull); };
+  add(counts.sampled_events);
+  add(counts.hits_per_event[event.hits <= max_event_hits ? event.hits : max_event_hits]);
+  for (std::uint32_t i = 0; i < event.hits; ++i) add(counts.occupancy[event.pm[i]]);
+  if (rings.count == 0) return;
+  const rich::Ring& ring = rings.ring[0];
+  if (ring.r >= 0 && ring.r < 256) add(counts.radius[static_cast<int>(ring.r)]);
+  const float bx = (ring.x - trigger::Physics::centre_low_x) / trigger::Physics::centre_width;
+  const float by = (ring.y - trigger::Physics::centre_low_y) / trigger::Physics::centre_width;
+  constexpr auto bins = static_cast<float>(Counts::centre_bins);
+  if (bx >= 0 && bx < bins && by >= 0 && by < bins)
+    add(counts.centre[static_cast<int>(by) * Counts::centre_bins + static_cast<int>(bx)]);
+}
+
+// The events of a frame that is sampled: counts, and now and then one of them to look at. All threads; the
+// frame's answer is on its way.
+template <class Work>
+__device__ void sample(const Resident& r, const Work& work, std::uint32_t frame, std::uint64_t n,
+                       const rich::Rings* rings) {
+  const std::uint32_t events = work.events();
+  for (std::uint32_t e = threadIdx.x; e < events; e += blockDim.x)
+    count_event(*r.counts, work.view(work.row(e)), rings[e]);
+  if (threadIdx.x != 0 || events == 0) return;
+  const std::uint64_t kept = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->kept), 1ull);
+  if (kept >= samples && kept % samples != 0) return;  // many a second; a few are enough to look at
+  const std::uint64_t number = kept < samples ? kept : kept / samples;
+  Sample& s = r.samples[number % samples];
+  const std::uint32_t e = static_cast<std::uint32_t>(kept % events);
+  const Row& row = work.row(e);
+  const rich::EventView view = work.view(row);
+  const auto version = static_cast<std::uint32_t>(number / samples);
+  store_relaxed_system(&s.version, 2 * version + 1);
+  __threadfence_system();
+  s.burst_base_low = static_cast<std::uint32_t>(n - frame);
+  s.time = static_cast<std::int64_t>(frame) * lsb_per_frame + row.time;
+  s.frame = frame;
+  s.primitive = row.primitive;
+  s.hits = row.hits;
+  s.rings = rings[e];
+  for (std::uint32_t i = 0; i < view.hits; ++i) s.pm[i] = view.pm[i];
+  store_release_system(&s.version, 2 * version + 2);
+}
+
+// Words from shared memory to pinned memory, side by side.
+__device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
+  for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+    static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
+}
+
+__device__ inline void misbehave(const Resident& r) {
+  if (r.injection.kind == Injection::Kind::fault) __trap();
+  while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
+}
+
+template <class A>
+__device__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory, Taken& taken) {
+  const unsigned block = blockIdx.x - 1;
+  FrameShared& shared = *memory.frame;
+  Desk<A> desk;
+  desk.plane = memory.plane;
+  if constexpr (Wide<A>) {
+    static_assert(SharedMemory<A>::scratch_bytes == sizeof(typename A::Scratch) ||
+                  alignof(typename A::Scratch) <= 128);
+    desk.scratch = reinterpret_cast<typename A::Scratch*>(memory.scratch);
+    desk.result = reinterpret_cast<rich::Rings*>(memory.result);
+  }
+  rich::Rings* const rings = r.rings + std::size_t{block} * r.sizes.fragments;
+  BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * block,
+                                   shared_fragments);
+  const std::size_t buffer_bytes = r.shape.buffer_bytes();
+  const unsigned devices = contract::exponent(r.shape.devices),
+                 entries = contract::exponent(r.shape.descriptors);
+  for (;;) {
+    if (threadIdx.x == 0) take(r, taken);
+    __syncthreads();
+    if (taken.found == Taken::over) return;
+    const std::uint32_t lap = static_cast<std::uint32_t>(taken.k >> contract::exponent(r.shape.events)) + 1;
+    const std::uint32_t entry = static_cast<std::uint32_t>(taken.k) & (r.shape.events - 1);
+    // The entry again, to see that nothing was written over while it was read; beside the work, not before
+    // it.
+    if (threadIdx.x == 32) taken.again = load_acquire_system(&r.queue[entry].lap);
+    if (taken.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+        taken.buffer < r.shape.buffers) {
+      if (r.injection.kind != Injection::Kind::none && taken.n >= r.injection.at) misbehave(r);
+      const std::uint64_t n = taken.n;
+      const std::uint32_t frame = taken.frame;
+      desk.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
+      FrameWork<A, Block> work(algorithm, r.options, shared, desk);
+      const std::int64_t offset = taken.offset;
+      const auto clock = [offset] { return device_time() + offset; };
+      buffer_work.run(work, r.clop + buffer_bytes * taken.buffer, static_cast<std::uint16_t>(taken.flags),
+                      frame, BlockCopy{}, clock, [&](const auto& payload, std::uint32_t of) {
+                        if (of % sample_every == 0) sample(r, payload, of, n, rings);
+                      });
+      Block::each([&](unsigned t) {
+        if (t != 0) return;
+        shared.trace.n = n;
+        shared.trace.frame = frame;
+        shared.trace.seen = taken.seen;
+        shared.trace.posted = clock();
+      });
+      static_assert(sizeof(trigger::Trace) % 4 == 0);
+      const std::uint32_t words = shared.words;
+      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * taken.buffer, shared.packet,
+                words);
+      put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
+      __syncthreads();
+      if (taken.again != lap) {  // lapped
+        if (threadIdx.x == 0) {
+          store_release_system(&r.control->device.overrun, 1u);
+          atomicExch(&r.state->ending, 1u);
+        }
+        return;
+      }
+      if (threadIdx.x == 0) {
+        contract::Descriptor* const d =
+            r.ring + (static_cast<std::uint32_t>(n >> devices) & (r.shape.descriptors - 1));
+        const std::uint64_t address =
+            r.send_address + std::uint64_t{contract::send_buffer_bytes} * taken.buffer;
+        __stcg(reinterpret_cast<uint4*>(d),
+               make_uint4(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
+                          4 * words, 0));
+        __stcg(reinterpret_cast<uint2*>(d) + 2, make_uint2(taken.buffer, 0));
+        store_release_system(&d->lap, static_cast<std::uint32_t>(n >> (devices + entries)) + 1);
+        store_relaxed_system(r.doorbell, static_cast<std::uint32_t>(n));
+        store_release_system(r.returned + taken.buffer, static_cast<std::uint32_t>(n + 1));
+      }
+      if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
+      if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])
+        atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
+                  static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
+    }
+    __syncthreads();  // the next event overwrites what was read here
+    if (threadIdx.x == 0) store_release_device(r.done + entry, lap);
+  }
+}
+
+// Block 0. Ends when every other block has.
+__device__ inline void keep_house(const Resident& r) {
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  QueueState& state = *r.state;
+  Control& control = *r.control;
+  const std::uint32_t others = gridDim.x - 1;
+  if (warp == 0 && lane == 0) {
+    std::uint64_t beats = load_relaxed_system(&control.device.beat);
+    std::uint32_t answered = load_relaxed_system(&control.device.pong);
+    std::uint32_t host_beat = 0;
+    std::int64_t heard = device_time();
+    bool told = false;
+    store_release_system(&control.device.running, 1u);
+    for (;;) {
+      const uint4 h = __ldcv(reinterpret_cast<const uint4*>(&control.host));
+      const std::int64_t now = device_time();
+      if (h.z != answered) {
+        answered = h.z;
+        store_relaxed_system(&control.device.pong_time, static_cast<std::uint64_t>(now));
+        store_release_system(&control.device.pong, answered);
+      }
+      store_relaxed_device(&state.offset, load_relaxed_system(&control.host.offset));
+      store_relaxed_system(&control.device.beat, ++beats);
+      if (h.y != host_beat) {
+        host_beat = h.y;
+        heard = now;
+      } else if (now - heard > r.silence && !told) {
+        store_release_system(&control.device.silent, 1u);
+        store_release_device(&state.ending, 1u);
+        told = true;
+      }
+      if (!told && h.x && load_acquire_system(&control.host.stop)) {
+        store_release_device(&state.ending, 1u);
+        told = true;
+      }
+      if (load_acquire_device(&state.exited) == others) return;
+    }
+  } else if (warp == 1) {
+    // Entries are finished in any order; the card is told how far all are.
+    std::uint64_t finished = r.begin;
+    const unsigned bits = contract::exponent(r.shape.events);
+    for (;;) {
+      const bool last = load_acquire_device(&state.exited) == others;
+      const std::uint64_t k = finished + lane;
+      const bool is = load_acquire_device(r.done + (k & (r.shape.events - 1))) ==
+                      static_cast<std::uint32_t>(k >> bits) + 1;
+      const unsigned not_yet = __ballot_sync(0xFFFFFFFFu, !is);
+      const unsigned run = not_yet ? __ffs(static_cast<int>(not_yet)) - 1 : 32;
+      if (run) {
+        finished += run;
+        __syncwarp();
+        if (lane == 0) store_release_system(r.finished, finished);
+      } else if (__shfl_sync(0xFFFFFFFFu, last, 0)) {
+        return;
+      }
+    }
+  } else if (warp == 2) {
+    constexpr std::uint32_t words = sizeof(Counts) / 8;
+    for (bool last = false;;) {
+      for (std::uint32_t i = lane; i < words; i += 32)
+        store_relaxed_system(reinterpret_cast<std::uint64_t*>(r.mirror) + i,
+                             load_relaxed_device(reinterpret_cast<const std::uint64_t*>(r.counts) + i));
+      if (__shfl_sync(0xFFFFFFFFu, last, 0)) return;
+      for (int i = 0; i < 50 && !last; ++i) {
+        __nanosleep(400'000);
+        last = load_acquire_device(&state.exited) == others;
+      }
+      __syncwarp();
+      last = __any_sync(0xFFFFFFFFu, last);
+    }
+  }
+}
+
+template <class A>
+inline constexpr unsigned block_threads = Wide<A> ? 512 : 256;
+
+template <class A>
+__global__ void __launch_bounds__(block_threads<A>, 1)
+    resident(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
+  extern __shared__ __align__(128) std::byte room[];
+  __shared__ Taken taken;
+  if (blockIdx.x == 0) return keep_house(r);
+  const SharedMemory<A> memory(room);
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x) memory.plane[i] = r.plane[i];
+  __syncthreads();
+  consume(r, algorithm, memory, taken);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(&r.state->exited, 1u);
+  }
+}
+
+// One buffer: copied to device memory before, the answer copied back after.
+template <class A>
+__global__ void __launch_bounds__(block_threads<A>, 1)
+    once(const __grid_constant__ Resident r, const __grid_constant__ A algorithm, const Buffer in) {
+  extern __shared__ __align__(128) std::byte room[];
+  const SharedMemory<A> memory(room);
+  const std::int64_t seen = device_time();
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x) memory.plane[i] = r.plane[i];
+  FrameShared& shared = *memory.frame;
+  Desk<A> desk;
+  desk.plane = memory.plane;
+  desk.rings = r.rings + std::size_t{in.slot} * r.sizes.fragments;
+  if constexpr (Wide<A>) {
+    desk.scratch = reinterpret_cast<typename A::Scratch*>(memory.scratch);
+    desk.result = reinterpret_cast<rich::Rings*>(memory.result);
+  }
+  __syncthreads();
+  BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * in.slot,
+                                   shared_fragments);
+  FrameWork<A, Block> work(algorithm, r.options, shared, desk);
+  buffer_work.run(
+      work, in.bytes, static_cast<std::uint16_t>(in.flags), in.frame, BlockCopy{},
+      [] { return device_time(); },
+      [&](const auto& payload, std::uint32_t of) {
+        if (of % sample_every == 0) sample(r, payload, of, in.n, desk.rings);
+      });
+  Block::each([&](unsigned t) {
+    if (t != 0) return;
+    shared.trace.n = in.n;
+    shared.trace.frame = in.frame;
+    shared.trace.seen = seen;
+  });
+  put_words(in.answer->packet, shared.packet, shared.words);
+  put_words(&in.answer->trace, &shared.trace, sizeof(trigger::Trace) / 4);
+  if (r.sizes.frame && in.frame % sample_every == 0) sample(r, work, in.frame, in.n, desk.rings);
+  if (threadIdx.x <= rich::max_rings)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
+              static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
+}
+
+template <class A>
+LoopKernel loop_kernel() {
+  return {A::name, reinterpret_cast<const void*>(resident<A>), reinterpret_cast<const void*>(once<A>),
+          block_threads<A>,
+          [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); }};
+}
+
+}  // namespace nanet::loop

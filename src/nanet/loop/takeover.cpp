@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/loop/takeover.hpp"
+
+#include <algorithm>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/contract/queue.hpp"
+
+namespace nanet::loop {
+namespace {
+
+using contract::View;
+
+// Any n that was worked on not long ago: the newest that left a trace.
+std::uint64_t newest(trigger::TraceTable& traces) {
+  std::uint64_t n = 0;
+  for (std::uint64_t i = 0; i <= traces.mask(); ++i)
+    if (traces[i].n != ~std::uint64_t{0}) n = std::max(n, traces[i].n);
+  return n;
+}
+
+void catch_up(const View& view, trigger::FrameProcessor& process, trigger::TraceTable& traces,
+              std::uint64_t near) {
+  std::uint64_t k = contract::acquire(*view.finished);
+  contract::Event event;
+  while (contract::poll_event(view, k, event) == contract::Poll::event) {
+    const std::uint64_t n = near = contract::widen(event.n, near);
+    if (event.type == static_cast<std::uint8_t>(contract::EventType::receive_done)) {
+      contract::Descriptor posted;
+      if (!contract::posted(view, n, posted)) {
+        trigger::Trace& trace = traces[n];
+        const std::uint32_t bytes = process(view, event, n, trace);
+        trace.posted = card::monotonic_now();
+        contract::post(view, n, view.send_buffer(event.buffer), bytes, 0, event.buffer);
+      }
+      contract::return_buffer(view, n);
+    }
+    contract::release(*view.finished, ++k);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& options,
+                                             const std::vector<View>& views,
+                                             const rich::Reconstructor& algorithm,
+                                             trigger::TraceTable& traces) {
+  const std::uint64_t near = newest(traces);
+  trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
+  for (const View& view : views) catch_up(view, process, traces, near);
+  trigger::ExecutorOptions workers = options;
+  workers.threads = std::max(2u, options.threads);  // beside the card's thread, which goes on as it was
+  workers.near = near;
+  auto executor = trigger::make_cpu_executor(workers, views, algorithm, traces);
+  executor->start();
+  return executor;
+}
+
+}  // namespace nanet::loop
