@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "nanet/card/udp.hpp"
 #include "nanet/cuda/reconstructor.hpp"
+#include "nanet/loop/executor_cuda.hpp"
 #include "nanet/trigger/replay.hpp"
 #include "nanet/trigger/trigger.hpp"
 
@@ -220,6 +222,31 @@ nb::dict histograms(const trigger::Book& book) {
   return out;
 }
 
+// N of cuda:N; cuda is cuda:0.
+int cuda_number(const std::string& device) {
+  if (device == "cuda") return 0;
+  int number = 0;
+  const char *from = device.data() + 5, *end = device.data() + device.size();
+  if (!device.starts_with("cuda:") || std::from_chars(from, end, number).ptr != end || from == end)
+    throw std::invalid_argument("device: '" + device + "' must be cpu, cuda or cuda:N");
+  return number;
+}
+
+// A GPU in the loop: options device, executor, blocks, takeover; inject_fault, inject_hang: the number from
+// which on the GPU fails, for tests.
+loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device) {
+  loop::CudaOptions c;
+  c.device = cuda_number(device);
+  c.mode = loop::mode_of(get<std::string>(o, "executor", "persistent"));
+  c.blocks = get<unsigned>(o, "blocks", 0);
+  c.takeover = get<bool>(o, "takeover", true);
+  c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", 50e3) / 2, 500'000, 20'000'000);
+  using Kind = loop::Injection::Kind;
+  if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};
+  if (o.contains("inject_hang")) c.injection = {Kind::hang, get<std::uint64_t>(o, "inject_hang", 0)};
+  return c;
+}
+
 // The options that a result repeats, and the Trigger they belong to.
 struct PyTrigger {
   explicit PyTrigger(const nb::dict& o)
@@ -238,6 +265,13 @@ struct PyTrigger {
           t.pin = get<std::vector<int>>(o, "pin", {});
           t.busy = get<bool>(o, "busy", false);
           t.keep_bad = get<std::string>(o, "keep_bad", "");
+          device = get<std::string>(o, "device", "cpu");
+          if (device != "cpu")
+            t.executor = [c = cuda_options(o, device)](
+                             const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
+                             const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
+              return loop::make_cuda_executor(c, execute, std::move(views), reconstructor, traces);
+            };
           algorithm = t.algorithm;
           threads = t.threads;
           gather = t.clop.gather == contract::Gather::frame ? "frame" : "packets";
@@ -249,7 +283,10 @@ struct PyTrigger {
     d["real_time"] = real_time;
     d["timeout_us"] = timeout_us;
     d["deadline_us"] = deadline_us;
-    d["device"] = "cpu";
+    d["device"] = device;
+    d["executor"] = std::string(core.executor().name());
+    for (const auto& [key, value] : core.executor().figures()) d[nb::str(key.c_str())] = value;
+    if (const auto why = core.executor().trouble(); !why.empty()) d["device_failed"] = why;
     d["algorithm"] = algorithm;
     d["threads"] = threads;
     d["gather"] = gather;
@@ -263,20 +300,10 @@ struct PyTrigger {
 
   bool real_time;
   double timeout_us, deadline_us;
-  std::string algorithm, gather;
+  std::string algorithm, gather, device;
   unsigned threads = 1;
   trigger::Trigger core;
 };
-
-// N of cuda:N; cuda is cuda:0.
-int cuda_number(const std::string& device) {
-  if (device == "cuda") return 0;
-  int number = 0;
-  const char *from = device.data() + 5, *end = device.data() + device.size();
-  if (!device.starts_with("cuda:") || std::from_chars(from, end, number).ptr != end || from == end)
-    throw std::invalid_argument("device: '" + device + "' must be cpu, cuda or cuda:N");
-  return number;
-}
 
 struct PyReplay {
   explicit PyReplay(const nb::dict& o)
