@@ -2,7 +2,8 @@
 """The chain over loopback, boards -> trigger -> L0TP, and the round trip generate -> replay -> evaluate.
 
 The account is added up here from the JSON, not taken from the programs' word. Rates are small, deadlines
-long: what is tested is what happens to each packet, event and frame, never how fast.
+long: what is tested is what happens to each packet, event and frame, never how fast. Where rings do not
+matter the algorithm is math, which takes next to no time.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 PATIENT = ["--timeout-us", "100e3", "--deadline-us", "200e3", "--segment-bytes", "2048"]
+QUICK = ["--algorithm", "math"]
 
 
 def assert_account(result: dict[str, Any]) -> None:
@@ -94,7 +96,7 @@ def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
             ) as l0tp,
             running(
                 nanet_program, tmp_path, "trigger", "--listen", f"127.0.0.1:{card}", "--send",
-                f"127.0.0.1:{answers}", *PATIENT, *trigger,
+                f"127.0.0.1:{answers}", *PATIENT, *QUICK, *trigger,
             ) as trigger_program,
         ):  # fmt: skip
             done = nanet(
@@ -125,6 +127,29 @@ def test_everything_sent_is_answered(chain, threads: int) -> None:
     # From outside no frame is faster than from inside: the same clock, a longer way.
     assert l0tp["latency_us"]["from_first"]["n"] == l0tp["frames"]
     assert l0tp["latency_us"]["from_first"]["max"] >= trigger["latency_us"]["send"]["p50"]
+
+
+def test_the_default_algorithm_keeps_up_and_finds_several_rings(
+    nanet, nanet_program: str, tmp_path: Path, free_udp_port
+) -> None:
+    card, answers = free_udp_port(), free_udp_port()
+    with (
+        running(nanet_program, tmp_path, "l0tp", "--listen", f"127.0.0.1:{answers}") as l0tp,
+        running(
+            nanet_program, tmp_path, "trigger", "--listen", f"127.0.0.1:{card}", "--send",
+            f"127.0.0.1:{answers}", *PATIENT, "--strict",
+        ) as trigger_program,
+    ):  # fmt: skip
+        nanet("readout", "--to", f"127.0.0.1:{card}", "--speed", "0.001", "--events", 6000,
+              "--pool-frames", 128)  # fmt: skip
+        time.sleep(0.3)
+        trigger, received = trigger_program.stop(), l0tp.stop()
+    assert_account(trigger)
+    assert trigger["algorithm"] == "multiring"
+    assert trigger["frames_in"] == trigger["frames_answered"] == received["frames"]
+    assert sum(trigger["lost"].values()) == 0
+    # Of the mix 1.66 per event; math would find 0.88.
+    assert 1.4 < trigger["rings"] / trigger["events_built"] < 1.9
 
 
 def test_faults_are_counted_by_name_and_the_account_closes(chain) -> None:
@@ -176,6 +201,7 @@ def test_strict_fails_when_frames_are_lost(nanet, nanet_program: str, tmp_path: 
         "--send",
         f"127.0.0.1:{free_udp_port()}",
         *PATIENT,
+        *QUICK,
     ]
     with subprocess.Popen(
         [nanet_program, *arguments, "--strict", "--json", str(tmp_path / "strict.json")],
@@ -221,6 +247,7 @@ def test_replay_finds_what_was_generated(nanet, recorded: Path, tmp_path: Path) 
         nanet("replay", recorded / "run.pcap", "--out", "rings.parquet", "--json", "-").stdout
     )  # fmt: skip
     assert_account(result)
+    assert result["algorithm"] == "multiring"
     assert result["frames_late"] == 0 and sum(result["lost"].values()) == 0
     rings = pq.read_table(tmp_path / "rings.parquet").to_pydict()
     assert rings["event"] == sorted(rings["event"])  # in order of burst, frame, time
@@ -239,6 +266,27 @@ def test_replay_finds_what_was_generated(nanet, recorded: Path, tmp_path: Path) 
     )
     assert figures["isolated"]["efficiency"]["1"] > 0.97  # clean single rings
     assert figures["isolated"]["sigma_r_mad_mm"] < 3.0
+
+
+def test_replay_by_default_finds_what_math_cannot(nanet, tmp_path: Path) -> None:
+    """The standard mix with noise: several rings per event, and hits that belong to none."""
+    nanet("generate", "--events", 5000, "--seed", 11, "--out", "run.pcap", "--truth", "run.parquet")
+    figures = {}
+    for name, chosen in (("multiring", []), ("math", QUICK)):
+        result = json.loads(
+            nanet("replay", "run.pcap", *chosen, "--out", "rings.parquet", "--json", "-").stdout
+        )  # fmt: skip
+        assert_account(result)
+        assert result["algorithm"] == name
+        found = nanet("evaluate", "--truth", "run.parquet", "--rings", "rings.parquet", "--json", "-").stdout
+        figures[name] = json.loads(found)["isolated"]
+    best, least = figures["multiring"], figures["math"]
+    for rings, efficiency in {"1": 0.95, "2": 0.90, "3": 0.85, "4": 0.75}.items():
+        assert best["efficiency"][rings] > efficiency
+        assert best["efficiency"][rings] > least["efficiency"][rings] + 0.25
+    assert best["fakes_per_event"] < 0.1 < 0.4 < least["fakes_per_event"]
+    assert best["ring_count_accuracy"]["2"] > 0.88
+    assert best["sigma_r_mm"] < least["sigma_r_mm"] - 1
 
 
 def payloads(path: Path) -> list[bytes]:

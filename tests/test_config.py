@@ -136,15 +136,25 @@ def test_every_key_stands_in_the_documentation(root: Path) -> None:
             assert f"`{flag_of(field)}`" in row or f"`{flag_of(field)}/" in row
 
 
-def test_algorithms_are_those_of_the_core() -> None:
+def test_algorithms_are_those_of_the_core(root: Path) -> None:
+    """With every parameter in the documentation, by its default and range."""
     from nanet import _core
 
     assert list(sections.ALGORITHMS) == list(_core.algorithm_names())
+    assert sections.Trigger().algorithm == "multiring"
+    text = (root / "docs" / "configuration.md").read_text()
+    for name in sections.ALGORITHMS:
+        table = text.split(f"\n`{name}`:\n")[1].split("\n`")[0]
+        for known in _core.algorithm_parameters(name):
+            low, high = f"{known['low']:g}", f"{known['high']:g}"
+            row = f"| `{known['name']}` | `{known['value']:g}` | {low} to {high} |"
+            assert row in table, f"[algorithm.{name}] is not documented as {row}"
 
 
 def test_algorithm_without_such_a_parameter_says_which_there_are(
     nanet, tmp_path: Path, free_udp_port
 ) -> None:
+    # Of any algorithm in the file, not only of the one in use.
     (tmp_path / "run.toml").write_text("[algorithm.math]\nr_mn = 40.0\n")
     done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)
     for part in ("algorithm.math.r_mn", "40", "r_min"):

@@ -9,7 +9,7 @@ import attrs
 
 from nanet import host
 from nanet.config import Config
-from nanet.errors import UsageError, near
+from nanet.errors import UsageError, near, starting
 from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list
 
 
@@ -39,6 +39,16 @@ def executor(device: str, *, replay: bool = False, threads: int = 1) -> str:
     return f"cuda:{number}"
 
 
+def _check(algorithm: str, parameters: dict[str, float]) -> None:
+    """UsageError where the core refuses the parameters; also those of an algorithm that is not in use now."""
+    import numpy as np
+
+    from nanet import _core
+
+    with starting():
+        _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters)
+
+
 def core_options(config: Config, *, replay: bool = False) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
     trigger, card = config[Trigger], config[Card]
@@ -47,9 +57,10 @@ def core_options(config: Config, *, replay: bool = False) -> dict[str, Any]:
         if cpu not in usable:
             text = f"card.pin = {card.pin!r}: CPU {cpu} is not one this process may use"
             raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
-    for name in config.algorithms:
+    for name, parameters in config.algorithms.items():
         if name not in ALGORITHMS:
             raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, ALGORITHMS)}")
+        _check(name, parameters)
     fit, _ = host.fit_for_real_time()
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(

@@ -103,7 +103,9 @@ class Trigger(Section):
     send: str = option("127.0.0.1:58914", "Where the primitives go, HOST:PORT.", check=_endpoint)
     device: str = option("auto", "Where events are reconstructed: auto, cpu, cuda or cuda:N.", check=_device)
     algorithm: str = option(
-        "math", "Ring algorithm; its parameters are [algorithm.NAME].", choices=ALGORITHMS
+        "multiring",
+        "Ring algorithm; its parameters are [algorithm.NAME].",
+        choices=ALGORITHMS,
     )
     threads: int = option(
         1,

@@ -258,7 +258,7 @@ struct PyTrigger {
           t.card = get<std::string>(o, "card", "socket");
           t.clop = clop_options(o);
           if (t.clop.gather == contract::Gather::packets && t.clop.buffers == 0) t.clop.buffers = 256;
-          t.algorithm = get<std::string>(o, "algorithm", "math");
+          t.algorithm = get<std::string>(o, "algorithm", "multiring");
           t.parameters = parameters(o);
           t.process = process_options(o);
           t.threads = get<unsigned>(o, "threads", 1);
@@ -317,7 +317,7 @@ struct PyReplay {
           r.detect_merged = get<bool>(o, "detect_merged", false);
           r.clop.listen.clear();
           r.clop.destinations.clear();
-          r.algorithm = get<std::string>(o, "algorithm", "math");
+          r.algorithm = get<std::string>(o, "algorithm", "multiring");
           r.parameters = parameters(o);
           r.process = process_options(o);
           r.threads = get<unsigned>(o, "threads", 1);

@@ -28,7 +28,7 @@ struct ReplayOptions {
   card::ClopOptions clop;  // sockets and times of it are not used
   // Takes the capture for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
   bool detect_merged = false;
-  std::string algorithm = "math";
+  std::string algorithm = "multiring";
   rich::Parameters parameters;
   ProcessOptions process;
   // Runs the algorithm instead of the CPU, many frames at a time: a device's (cuda::make_reconstructor), made
