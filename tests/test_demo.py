@@ -11,16 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nanet import live, output, plots, report
+from nanet import demo, live, output, plots, report
 
 
 def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
     done = nanet(
-        "demo", "--speed", "0.005", "--duration", "1.5", "--report", "out", "--json", "demo.json", timeout=120
+        "demo", "--speed", "0.002", "--duration", "1.5", "--report", "out", "--json", "demo.json", timeout=120
     )  # fmt: skip
     result = json.loads((tmp_path / "demo.json").read_text())
     assert output.account_closes(result)
-    assert result["speed"] == 0.005
+    assert result["speed"] == 0.002
+    assert result["algorithm"] == "multiring"
+    assert result["rings"] > 1.4 * result["events_built"]  # several rings per event are found
     assert result["packets_in"] > 0
     assert result["l0tp"]["frames"] == result["frames_out"]
     assert result["l0tp"]["primitives"] == result["primitives_out"]
@@ -90,9 +92,33 @@ def test_wrong_options_are_found_before_anything_runs(nanet, arguments: list[str
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_share_carried_counts_what_was_dropped_and_what_came_behind() -> None:
+    def share(built: int, behind_s: float, boards_s: float = 0.5) -> float:
+        seen = {"events_built": built, "latency_us": {"total": {"max": 1e6 * behind_s}}}
+        return demo.carried_share(seen, {"events_sent": 1000, "elapsed_s": boards_s})
+
+    assert share(1000, 0.0) == pytest.approx(1.0)
+    assert share(250, 0.0) == pytest.approx(0.25)  # three of four events were dropped
+    assert share(1000, 1.5) == pytest.approx(0.25)  # all were built, in four times the time
+    assert share(1000, 0.0, boards_s=2.0) == pytest.approx(0.25)  # the boards took four times as long
+
+
+@pytest.mark.parametrize("algorithm", ["multiring", "math"])
+def test_a_speed_is_found_that_the_host_carries(nanet, tmp_path: Path, algorithm: str) -> None:
+    nanet(
+        "demo", "--algorithm", algorithm, "--duration", "1", "--report", "", "--json", "demo.json",
+        timeout=120,
+    )  # fmt: skip
+    result = json.loads((tmp_path / "demo.json").read_text())
+    assert output.account_closes(result)
+    assert demo.MIN_SPEED <= result["speed"] <= demo.MAX_SPEED
+    assert "short trial" in result["speed_from"]
+    assert result["packets_in"] > 0
+
+
 def test_faults_in_the_demo_are_named(nanet, tmp_path: Path) -> None:
     nanet(
-        "demo", "--speed", "0.005", "--duration", "1", "--fault", "drop=0.05,corrupt=0.05", "--report", "",
+        "demo", "--speed", "0.002", "--duration", "1", "--fault", "drop=0.05,corrupt=0.05", "--report", "",
         "--json", "demo.json",
     )  # fmt: skip
     result = json.loads((tmp_path / "demo.json").read_text())

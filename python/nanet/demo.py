@@ -28,12 +28,15 @@ START_S = 20.0  # a program that says nothing for so long has failed
 END_S = 20.0
 TRIAL_S = 0.5
 TRIAL_SPEED = 0.5  # more than two cores carry
-MIN_SPEED, MAX_SPEED = 0.002, 1.0
+EXCESS = 2.0  # the first trial's events over those that the ring algorithm alone can take
+MIN_SPEED, MAX_SPEED = 0.0005, 1.0
 MARGIN = 0.4  # of what the first trial carried; the view and the rest of the host want some too
 STEP_DOWN = 0.4
 TRIALS = 4
 POOL_FRAMES = 1024  # 65 000 events at 10 MHz, made anew by each of the trials
 BEHIND_US = 20_000.0
+TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm by itself
+FRAME = 64  # events
 
 
 class Program:
@@ -133,6 +136,17 @@ class Program:
         self.process.wait()
 
 
+def carried_share(seen: dict[str, Any], sent: dict[str, Any]) -> float:
+    """The part of an overload that trigger and boards carried; `seen` and `sent` are their results.
+
+    Of the events sent, those built; fewer by the time that the trigger needed beyond the trial, which is how
+    far behind its slowest answer was; and the boards themselves may have been behind.
+    """
+    built = seen["events_built"] / max(sent["events_sent"], 1)
+    sending = max(sent["elapsed_s"], TRIAL_S)
+    return built * TRIAL_S / (sending + seen["latency_us"]["total"]["max"] / 1e6)
+
+
 def _held(result: dict[str, Any]) -> bool:
     """Whether a trial went well, with room to spare: nothing lost, nothing late, far from the deadline."""
     slowest = result["latency_us"]["total"]["p99_9"]
@@ -199,18 +213,31 @@ class Chain:
             "--pool-frames", str(POOL_FRAMES), *arguments,
         )  # fmt: skip
 
-    def find_speed(self) -> float:
+    def _first_speed(self, device: str) -> float:
+        """A speed that is too much for this host, but not so much that its backlog takes long to answer."""
+        from nanet import _core, host
+
+        trigger = self.config[Trigger]
+        if device != "cpu":
+            return TRIAL_SPEED
+        first, pm = _core.rings_bench_events(TIMED_EVENTS)
+        parameters = self.config.algorithms.get(trigger.algorithm, {})
+        alone = _core.rings_bench_cpu(trigger.algorithm, first, pm, FRAME, 1, TIMED_S, parameters)
+        cores = min(trigger.threads, len(host.cpus()))
+        return min(EXCESS * cores * alone["events_per_s"] / self.demo.rate, TRIAL_SPEED)
+
+    def find_speed(self, device: str) -> float:
         """The speed this host carries: a trial too fast tells the trigger's rate, more check a part of it.
 
-        Each trial has a trigger of its own, so that none inherits another's backlog. Also writes the truth,
-        which depends on the seed alone.
+        device: the one that reconstructs, cpu or cuda:N. Each trial has a trigger of its own, so that none
+        inherits another's backlog. Also writes the truth, which depends on the seed alone.
         """
         sink, *ports = free_ports(1 + TRIALS)
         answers = self._program("l0tp", "--listen", f"127.0.0.1:{sink}")
         triggers = [self._trigger(port, sink) for port in ports[:2]]
         for program in (answers, *triggers):
             program.wait_started()
-        speed = TRIAL_SPEED
+        speed = self._first_speed(device)
         for number, port in enumerate(ports):
             if number >= len(triggers):
                 triggers.append(self._trigger(port, sink))
@@ -224,10 +251,7 @@ class Chain:
                 if _held(seen) and sent["behind_max_us"] < BEHIND_US:
                     speed *= 0.8
                     continue
-                # Events built, of those sent; and the boards themselves may have been behind.
-                share = seen["events_built"] / max(sent["events_sent"], 1)
-                stretch = max(sent["elapsed_s"] / TRIAL_S, 1.0)
-                speed = max(MARGIN * share / stretch * TRIAL_SPEED, MIN_SPEED)
+                speed = max(MARGIN * carried_share(seen, sent) * speed, MIN_SPEED)
             elif _held(seen) and sent["behind_max_us"] < BEHIND_US:
                 break
             else:

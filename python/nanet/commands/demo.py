@@ -50,7 +50,7 @@ def demo(
     when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
     with stop_signals() as stop, Chain(config) as chain:
-        speed, why = choose_speed(chain, section, out)
+        speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
         chain.start(speed)
         if not early:
@@ -92,13 +92,13 @@ def report_folder(name: str) -> Path | None:
     return folder
 
 
-def choose_speed(chain: Chain, section: Demo, out: Console) -> tuple[float, str]:
+def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tuple[float, str]:
     """The speed given, or what two short trials find this host to carry."""
     if section.speed:
         chain.make_truth()
         return section.speed, "given"
     out.print("finding out what this host carries …", end="\r" if out.is_terminal else "\n")
-    return chain.find_speed(), "what this host carried without loss in a short trial"
+    return chain.find_speed(device), "what this host carried without loss in a short trial"
 
 
 def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Console) -> None:
