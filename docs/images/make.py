@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the README's pictures from a run of the demo: `python docs/images/make.py`; needs chromium.
+
+demo.svg is the live view near the run's end, report.png the top of its report, events.png its events.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from nanet.commands import demo
+from PIL import Image, ImageChops
+from rich.console import Console
+
+from nanet import cli, live
+
+HERE = Path(__file__).parent
+WIDTH, TOP, TALL = 1150, 1540, 2400  # pixels
+COLUMNS = 100
+SHOWN_S = 8.5  # of the ten seconds
+
+
+class Kept(live.View):
+    """A view that keeps how it looked last before SHOWN_S."""
+
+    shown: live.View | None = None
+
+    def update(self, *arguments: object) -> None:
+        """As the view's own."""
+        super().update(*arguments)
+        if self.elapsed < SHOWN_S:
+            Kept.shown = copy.deepcopy(self)
+
+
+def svg(view: live.View) -> str:
+    """The view as a terminal's picture that loads no fonts."""
+    console = Console(width=COLUMNS, record=True, force_terminal=True, file=io.StringIO())
+    console.print(view)
+    text = console.export_svg(title="./dev demo")
+    text = re.sub(r"\s*@font-face \{.*?\}\n", "\n", text, flags=re.DOTALL)
+    text = text.replace("Fira Code, monospace", "DejaVu Sans Mono, monospace, monospace")
+    text = re.sub(r"<!-- .*? -->", "<!-- The live view of ./dev demo -->", text, count=1)
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def picture(page: Path, height: int) -> Image.Image:
+    """The top of a page in light colours."""
+    shot = page.with_suffix(".png")
+    subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+         "--blink-settings=preferredColorScheme=1", f"--window-size={WIDTH},{height}",
+         f"--screenshot={shot}", page.as_uri()],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return Image.open(shot).convert("RGB")
+
+
+def save(image: Image.Image, name: str) -> None:
+    """Writes it with 256 colours, which is small."""
+    few = image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(HERE / name, optimize=True)
+
+
+def main() -> None:
+    """Runs the demo and writes the pictures beside this file."""
+    live.View, demo.LINE_S = Kept, demo.REFRESH_S
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        sys.argv = ["nanet", "demo"]
+        try:
+            cli.main(["demo", "--report", str(folder)])
+        except SystemExit as end:
+            if end.code:
+                raise
+        assert Kept.shown
+        (HERE / "demo.svg").write_text(svg(Kept.shown), encoding="utf-8")
+        save(picture(folder / "index.html", TOP), "report.png")
+        text = (folder / "index.html").read_text(encoding="utf-8")
+        events = text[text.index("<h2>Events</h2>") : text.index("<h2>The account</h2>")]
+        page = folder / "events.html"
+        head = text[: text.index("<body>")]
+        page.write_text(f"{head}<body><main>{events}</main></body></html>", encoding="utf-8")
+        whole = picture(page, TALL)
+        plain = Image.new("RGB", whole.size, whole.getpixel((2, 2)))
+        _, top, _, bottom = ImageChops.difference(whole, plain).getbbox()
+        save(whole.crop((0, top - 24, WIDTH, bottom + 24)), "events.png")
+
+
+if __name__ == "__main__":
+    main()
