@@ -51,41 +51,65 @@ struct DeviceLanes {
   using M = bool;
   static constexpr unsigned all = 0xFFFFFFFFu;
 
+  // An algorithm's working memory is shared memory, which takes fewer instructions than memory of any kind.
+  // The statements keep their order among themselves; where memory is also written in other ways, sync()
+  // stands between that and load().
+  __device__ static unsigned address(const void* p) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+  }
+  __device__ static float get(unsigned at, float) {
+    float v;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
+    return v;
+  }
+  __device__ static std::int32_t get(unsigned at, std::int32_t) {
+    std::int32_t v;
+    asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(at));
+    return v;
+  }
+  __device__ static void set(unsigned at, float v) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
+  }
+  __device__ static void set(unsigned at, std::int32_t v) {
+    asm volatile("st.shared.s32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
+  }
+  __device__ static void get4(unsigned at, float (&v)[4]) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "r"(at));
+  }
+
   __device__ static I lane() { return static_cast<I>(threadIdx.x & 31u); }
   // Lane i reads p[i] (writes p[i] where told to). What one lane writes, others see after sync().
-  __device__ static F load(const float* p) { return p[lane()]; }
-  __device__ static I load(const std::int32_t* p) { return p[lane()]; }
-  __device__ static void store(float* p, F v) { p[lane()] = v; }
-  __device__ static void store(std::int32_t* p, I v) { p[lane()] = v; }
+  __device__ static F load(const float* p) { return get(address(p) + 4u * lane(), 0.0f); }
+  __device__ static I load(const std::int32_t* p) { return get(address(p) + 4u * lane(), 0); }
+  __device__ static void store(float* p, F v) { set(address(p) + 4u * lane(), v); }
+  __device__ static void store(std::int32_t* p, I v) { set(address(p) + 4u * lane(), v); }
   __device__ static void store(float* p, F v, M where) {
-    if (where) p[lane()] = v;
+    if (where) set(address(p) + 4u * lane(), v);
   }
   __device__ static void store(std::int32_t* p, I v, M where) {
-    if (where) p[lane()] = v;
+    if (where) set(address(p) + 4u * lane(), v);
   }
   // Four uniform values; p: on a 16 B boundary.
-  __device__ static void four(const float* p, float (&v)[4]) {
-    const float4 q = *reinterpret_cast<const float4*>(p);
-    v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
-  }
+  __device__ static void four(const float* p, float (&v)[4]) { get4(address(p), v); }
   // Four values: of p in lanes 0 - 15, of q in 16 - 31; both on a 16 B boundary.
   __device__ static void four(const float* p, const float* q, F (&v)[4]) {
-    const float4 f = *reinterpret_cast<const float4*>(threadIdx.x & 16u ? q : p);
-    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
+    get4(address(threadIdx.x & 16u ? q : p), v);
   }
   // Each lane gets the value of the lane 16 away.
   __device__ static F other_half(F v) { return __shfl_xor_sync(all, v, 16); }
   // One uniform value, written once.
   __device__ static void put(float* p, float v) {
-    if (lane() == 0) *p = v;
+    if (lane() == 0) set(address(p), v);
   }
   __device__ static F gather(const float* p, I at) { return p[at]; }
   __device__ static I gather(const std::int32_t* p, I at) { return p[at]; }
   __device__ static void scatter(float* p, I at, F v, M where) {
-    if (where) p[at] = v;
+    if (where) set(address(p) + 4u * at, v);
   }
   __device__ static void scatter(std::int32_t* p, I at, I v, M where) {
-    if (where) p[at] = v;
+    if (where) set(address(p) + 4u * at, v);
   }
   __device__ static void sync() { __syncwarp(); }
 

@@ -30,6 +30,7 @@ struct Multiring {
   struct Scratch {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
+    alignas(64) float all[max_event_hits];                   // of noise and rings together
     alignas(64) float x[lane_count];                         // the rings in hand
     alignas(64) float y[lane_count];
     alignas(64) float r[lane_count];
@@ -112,26 +113,40 @@ class MultiringEvent {
 
   // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
 
-  NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c) {
+  // fresh: there was no ring k so far.
+  NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
     L::put(s_.x + k, c.x);
     L::put(s_.y + k, c.y);
     L::put(s_.r + k, c.r);
+    const float on_ring = model_.peak * c.r;
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
+      float* const own = s_.intensity[k] + row * lanes_step;
+      float* const all = s_.all + row * lanes_step;
       const F dx = L::load(s_.hits.x + row * lanes_step) - F(c.x);
       const F dy = L::load(s_.hits.y + row * lanes_step) - F(c.y);
       const F off = L::sqrt(L::fma(dx, dx, dy * dy)) - F(c.r);
       constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
       const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
-      L::store(s_.intensity[k] + row * lanes_step, MultiringModel::shape(t) * F(model_.peak * c.r));
+      const F now = MultiringModel::shape(t) * F(on_ring);
+      F change = now;
+      if (!fresh) change = now - L::load(own);
+      L::store(all, L::load(all) + change);
+      L::store(own, now);
     }
+    L::sync();
+  }
+  NANET_HD void no_rings() {
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) L::store(s_.all + row * lanes_step, F(1.0f));
     L::sync();
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
   NANET_HD NANET_NOINLINE void take(const State& state) {
     count_ = state.count;
+    no_rings();
     NANET_ROLLED
-    for (int k = 0; k < count_; ++k) set_ring(k, {state.x[k], state.y[k], state.r[k]});
+    for (int k = 0; k < count_; ++k) set_ring(k, {state.x[k], state.y[k], state.r[k]}, true);
   }
   NANET_HD void save(State& state, float value) {
     L::sync();
@@ -161,11 +176,10 @@ class MultiringEvent {
 
   // Intensity of noise and rings on the hits of a row, but for rings a and b.
   NANET_HD F others(std::int32_t row, int a, int b) const {
-    F m{1.0f};
-    NANET_ROLLED
-    for (int k = 0; k < count_; ++k)
-      if (k != a && k != b) m = m + L::load(s_.intensity[k] + row * lanes_step);
-    return m;
+    F m = L::load(s_.all + row * lanes_step);
+    if (a >= 0) m = m - L::load(s_.intensity[a] + row * lanes_step);
+    if (b != a) m = m - L::load(s_.intensity[b] + row * lanes_step);
+    return L::max(m, F(1.0f));
   }
 
   // What the search for a ring sees when rings a and b are taken away (-1: none). Returns the number of open
@@ -204,7 +218,7 @@ class MultiringEvent {
     for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, step_width, others(row, k, k));
     const Circle3 moved = sums.solve(c, r_min_, p_.r_max);
     L::sync();
-    set_ring(k, moved);
+    set_ring(k, moved, false);
   }
   // The same of a lone ring, with a wider band.
   NANET_HD Circle3 narrow(const Circle3& c, float half_width) const {
@@ -314,7 +328,8 @@ class MultiringEvent {
     Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
     found = narrow(found, 40.0f);
     found = narrow(found, 20.0f);
-    set_ring(0, found);
+    no_rings();
+    set_ring(0, found, true);
     polish_all(2);
     const std::int32_t open = look_beside(-1, -1);
     const float expected = at0(model_.template expected<L>(F(s_.x[0]), F(s_.y[0]), F(s_.r[0])));
@@ -357,7 +372,7 @@ class MultiringEvent {
         if (more.promise < before - patience) break;
         take(s_.now[more.state]);
         ++count_;
-        set_ring(count_ - 1, more.circle);
+        set_ring(count_ - 1, more.circle, true);
         polish_all(1);
         const float v = value();
         if (v > before && !known(found, v)) save(s_.next[found++], v);
@@ -486,10 +501,10 @@ class MultiringEvent {
                    model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));
     if (lane >= lanes_step) return;
-    set_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)});
+    set_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)}, false);
     if (a == b) ++count_;
     const int last = a == b ? count_ - 1 : b;
-    set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)});
+    set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)}, a == b);
     polish_all(1);
     const float v = value();
     if (v > s_.best.value + better)
@@ -548,9 +563,12 @@ class MultiringEvent {
         }
       }
       if (worst < 0) break;
-      NANET_ROLLED
-      for (int k = worst; k + 1 < count_; ++k) set_ring(k, ring(k + 1));
+      // The last ring takes the place of the one that goes.
+      set_ring(worst, ring(count_ - 1), false);
       --count_;
+      no_rings();
+      NANET_ROLLED
+      for (int k = 0; k < count_; ++k) set_ring(k, ring(k), true);
       polish_all(1);
     }
   }
