@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,14 @@ def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]
     return found
 
 
-def run_chain(seconds: float, speed: float, *, pad: bool) -> ChainResult:
+def run_chain(seconds: float, speed: float, *, pad: bool, trigger_options: Sequence[str] = ()) -> ChainResult:
     """10 MHz boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         mgp, mtp, nowhere = free_ports(3)
-        trigger = _start(here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}")
+        trigger = _start(
+            here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}", *trigger_options
+        )
         truth = here / "truth.parquet"
         boards = ["--rate", "10e6", *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.

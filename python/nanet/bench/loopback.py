@@ -41,9 +41,10 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
 def search(pad: bool, final_s: float, settings: Settings, say: Say, kind: str) -> tuple[float, list[Row]]:
     """Doubles the rate until something is lost, halves the interval, then holds the best for long runs."""
     rows: list[Row] = []
+    chosen = ["--device", "cpu", "--algorithm", settings.algorithm]
 
     def attempt(rate: float, seconds: float) -> bool:
-        result = run_chain(seconds, rate / 10e6, pad=pad)
+        result = run_chain(seconds, rate / 10e6, pad=pad, trigger_options=chosen)
         rows.append(_row(kind, rate, seconds, result))
         lost = ", ".join(f"{name} {n:g}" for name, n in result.losses.items()) or "nothing lost"
         say(f"{kind}: {rate / 1e6:.2f} M events/s for {seconds:g} s: {lost}")
