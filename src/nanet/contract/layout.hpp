@@ -111,8 +111,8 @@ struct Shape {
 // translation.
 struct View {
   Shape shape;
-  std::byte* clop = nullptr;  // here the whole region begins
-  std::size_t bytes = 0;      // of the region
+  std::byte* clop = nullptr;          // here the whole region begins
+  std::size_t bytes = 0;              // of the region
   std::uint32_t* returned = nullptr;  // return slots, one per buffer
   Event* queue = nullptr;
   std::uint64_t* finished = nullptr;  // events the consumer has finished

@@ -128,7 +128,8 @@ TEST_P(EveryAlgorithm, IdealCircle) {
 // The plane moved and turned by a quarter: the rings move with it. (Not to the bit: sums round elsewhere, and
 // what is chosen on a knife's edge may fall to the other side.)
 TEST_P(EveryAlgorithm, NoFavouritePlace) {
-  if (GetParam() == "multiring") GTEST_SKIP() << "knows where rings are; multiring_test.cpp has its symmetries";
+  if (GetParam() == "multiring")
+    GTEST_SKIP() << "knows where rings are; multiring_test.cpp has its symmetries";
   const TestEvents events = TestEvents::generate(1, 1, 1500, 33);
   Geometry moved = geometry;
   for (Point& p : moved.common) p = {-p.y + 140.0f, p.x - 60.0f};

@@ -18,7 +18,7 @@ struct MultiringParameters {
   float centre_sigma = 60.0f;   // mm per axis
   float radius_prior = 1.95f;   // rings are spread as (1 + 0.06 - (r / r_max)^2)^-this
   float first_cost = 7.5f;      // ln of the odds against an event's first ring
-  float ring_cost = 8.55f;       // ln of the odds against each further one
+  float ring_cost = 8.55f;      // ln of the odds against each further one
   float noise_adaption = 1.2f;  // how much an event's own stray hits count against its only ring
   float ambiguity_margin = 1.0f;
   std::uint32_t breadth = 3;  // ways of taking rings that are followed side by side, 1 - 4

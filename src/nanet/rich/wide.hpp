@@ -22,7 +22,7 @@ inline constexpr std::size_t plane_table_size = 2048;
 //       static constexpr std::string_view name;
 //       struct Scratch { ... };  // plain data, working memory of one event; shared memory on a GPU
 //       template <class L>
-//       NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
+//       NANET_HD void operator()(const EventView&, const Point* plane, Scratch&, Rings&) const;
 //     };
 //
 // called by all lanes of a warp together, as algorithm.template operator()<L>(...). plane: plane_table_size
