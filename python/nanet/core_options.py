@@ -13,17 +13,13 @@ from nanet.errors import UsageError, near, starting
 from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list
 
 
-def executor(device: str, *, replay: bool = False, threads: int = 1) -> str:
+def executor(device: str, *, threads: int = 1) -> str:
     """The device that runs, of the one asked for: cpu or cuda:N.
 
-    A replay can reconstruct on a GPU; auto does where there is one and one thread is asked for. The live
-    trigger has no CUDA executor: there auto is the CPU.
+    auto is a GPU where there is one and one thread is asked for.
     """
-    if device == "cpu" or (device == "auto" and (not replay or threads > 1)):
+    if device == "cpu" or (device == "auto" and threads > 1):
         return "cpu"
-    if not replay:
-        text = "the live trigger has no CUDA executor (a replay has): use --device cpu"
-        raise UsageError(f"trigger.device = {device!r}: {text}")
     found = host.cuda()
     if device == "auto":
         return "cpu" if found["trouble"] else "cuda:0"
@@ -49,7 +45,7 @@ def _check(algorithm: str, parameters: dict[str, float]) -> None:
         _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters)
 
 
-def core_options(config: Config, *, replay: bool = False) -> dict[str, Any]:
+def core_options(config: Config) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
     trigger, card = config[Trigger], config[Card]
     usable = host.cpus()
@@ -64,7 +60,7 @@ def core_options(config: Config, *, replay: bool = False) -> dict[str, Any]:
     fit, _ = host.fit_for_real_time()
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(
-        device=executor(trigger.device, replay=replay, threads=trigger.threads),
+        device=executor(trigger.device, threads=trigger.threads),
         boards=board_mask(card.boards),
         pin=cpu_list(card.pin),
         busy=fit if card.busy == "auto" else card.busy == "yes",

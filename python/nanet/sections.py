@@ -113,6 +113,15 @@ class Trigger(Section):
         low=1,
         high=64,
     )
+    executor: str = option(
+        "persistent",
+        "How a GPU is kept in the loop: a resident kernel, or a launch or graph for each buffer.",
+        choices=("persistent", "launch", "graph"),
+    )
+    blocks: int = option(
+        0, "Thread blocks of the resident kernel that take frames; 0: its own choice.", low=0, high=1024
+    )
+    takeover: bool = option(True, "The CPU goes on where a GPU is lost; else answers are header-only.")
     duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
     strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")
     deadline_us: float = option(

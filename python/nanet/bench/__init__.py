@@ -18,9 +18,12 @@ Say = Callable[[str], None]
 NAMES: dict[str, str] = {
     "replay": "Events per second of one core, from memory: decode, merge, fit, encode; beside memcpy.",
     "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside peers.",
-    "latency": "Round trip of one packet through the trigger, beside the bare echo and sockperf.",
+    "latency": "Round trip of one packet through the trigger, CPU or GPU, beside bare echo and sockperf.",
     "rings": "Every ring algorithm on CPU and GPU: rate and time against events per batch, roofline.",
     "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
+    "kernel": "Time of a frame's stages on the GPU against events, for each algorithm.",
+    "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
+    "rate": "Largest rate of four boards with nothing lost and nothing late.",
 }
 
 
@@ -34,6 +37,8 @@ class Settings:
     algorithm: str = "math"
     only: str | None = None  # the algorithm, where one was given (rings)
     events: int = 0  # of the largest batch (rings); 0: the measurement's own choice
+    rate: float = 10e6  # events per second (trigger)
+    device: str = "auto"  # (latency, trigger, rate)
 
 
 def median(values: list[float]) -> float:

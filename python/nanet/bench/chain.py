@@ -54,24 +54,35 @@ def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]
     return found
 
 
-def run_chain(seconds: float, speed: float, *, pad: bool, trigger_options: Sequence[str] = ()) -> ChainResult:
-    """10 MHz boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`."""
+def run_chain(
+    seconds: float,
+    speed: float,
+    *,
+    pad: bool,
+    rate: float = 10e6,
+    trigger_options: Sequence[str] = (),
+    times: bool = False,
+) -> ChainResult:
+    """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
+
+    rate: events per second of detector time. times: the L0TP also measures the latency from outside.
+    """
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         mgp, mtp, nowhere = free_ports(3)
-        trigger = _start(
-            here, "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}", *trigger_options
-        )
+        ports = ["--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}"]
+        trigger = _start(here, "trigger", *ports, *trigger_options)
         truth = here / "truth.parquet"
-        boards = ["--rate", "10e6", *(["--pad"] if pad else [])]
+        boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.
         nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(truth)]
         _start(here, "readout", *nobody, *boards).wait()
-        l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth))
+        stamps = ["--times", str(here / "times")] if times else []
+        l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
         _wait_for_port(mgp, trigger)
         _wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
-        readout = _start(here, "readout", "--to", f"127.0.0.1:{mgp}", *paced, *boards)
+        readout = _start(here, "readout", "--to", f"127.0.0.1:{mgp}", *paced, *boards, *stamps)
         readout.wait(timeout=seconds + 120)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)

@@ -16,6 +16,7 @@ from nanet.running import free_ports
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
 BYTES = 16 + 72 * EVENTS
+SEVERAL = (2, 4, 8, 15)  # packets of one frame; 255 primitives are the most of an answer
 
 
 def pins() -> tuple[int, int]:
@@ -25,7 +26,9 @@ def pins() -> tuple[int, int]:
 
 
 def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
-    """Modes: echo (bare UDP, both ends spinning), cpu (the trigger as shipped), sockperf where installed."""
+    """Modes: echo (bare UDP, both ends spinning); the trigger: cpu, and with a GPU launch, graph and
+    persistent; sockperf where installed.
+    """
     from nanet import _core
 
     sender, responder = pins()
@@ -37,11 +40,25 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     rows.append(_row("echo", _core.Ping().run(f"127.0.0.1:{echo.port}", True, samples, EVENTS, cpu=sender)))
     del echo
 
-    say(f"trigger, {EVENTS} events in {BYTES} B, {samples} round trips")
-    ping = _core.Ping()
-    with_trigger, result = _through_trigger(ping, samples, settings.algorithm, sender, responder)
-    rows.append(_row("cpu", with_trigger))
-    rows[-1].update({f"stage_{name}_p50_us": stage["p50"] for name, stage in result["latency_us"].items()})
+    modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "graph", "persistent"]
+    for mode in modes:
+        say(f"{mode}: trigger with {settings.algorithm}, {EVENTS} events in {BYTES} B, {samples} round trips")
+        device = "cpu" if mode == "cpu" else settings.device
+        through, result = through_trigger(
+            _core.Ping(), samples, settings.algorithm, sender, responder, device, mode
+        )
+        rows.append(_row(mode, through))
+        stages = result["latency_us"].items()
+        rows[-1].update({f"stage_{name}_p50_us": stage["p50"] for name, stage in stages})
+        rows[-1]["late"] = result["frames_late"]
+    if len(modes) > 1:
+        for packets in SEVERAL:
+            say(f"persistent, {packets} packets of one frame in flight")
+            through, result = through_trigger(
+                _core.Ping(), max(samples // 10, 1000), settings.algorithm, sender, responder,
+                settings.device, "persistent", packets,
+            )  # fmt: skip
+            rows.append({"packets": packets, **_row(f"persistent, {packets} packets", through)})
 
     if shutil.which("sockperf"):
         say(f"sockperf ping-pong, {BYTES} B")
@@ -49,7 +66,8 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     else:
         say("sockperf is not installed (Debian package sockperf): left out")
 
-    figures = {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in rows for p in PERCENTILES}
+    single = [row for row in rows if "packets" not in row]
+    figures = {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in single for p in PERCENTILES}
     figures["added_p50_us"] = figures["cpu_p50_us"] - figures["echo_p50_us"]
     return rows, figures
 
@@ -62,9 +80,20 @@ def _row(mode: str, measured: dict[str, Any]) -> Row:
     return row
 
 
-def _through_trigger(
-    ping: Any, samples: int, algorithm: str, sender: int, responder: int
+def through_trigger(
+    ping: Any,
+    samples: int,
+    algorithm: str,
+    sender: int,
+    responder: int,
+    device: str = "cpu",
+    executor: str = "persistent",
+    packets: int = 1,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Round trips through a trigger of its own, `packets` of one frame at a time; and the trigger's result.
+
+    executor: how a GPU is kept in the loop. RuntimeError where the trigger's account does not close.
+    """
     from nanet import _core
 
     options: dict[str, Any] = {
@@ -74,16 +103,22 @@ def _through_trigger(
         "busy": True,
         "algorithm": algorithm,
         "pin": [responder] if responder >= 0 else [],
+        "device": device,
+        "segment_bytes": 24576 if packets > 1 else 8192,
     }
+    if device != "cpu":
+        options["executor"] = executor
     trigger = _core.Trigger(options)
     trigger.start()
-    measured = ping.run(options["listen"], False, samples, EVENTS, cpu=sender)
+    measured = ping.run(options["listen"], False, samples, EVENTS, packets, cpu=sender)
     trigger.request_stop()
     if not trigger.join(5.0):
         raise RuntimeError("the trigger did not stop")
     result = trigger.result()
     if not result["account_closes"]:
         raise RuntimeError("the trigger's account does not close")
+    if "device_failed" in result:
+        raise RuntimeError(f"{device} failed: {result['device_failed']}")
     return measured, result
 
 

@@ -13,6 +13,7 @@ import typer
 from nanet import __version__, host
 from nanet.bench import NAMES, Row, Settings
 from nanet.config import JsonFile
+from nanet.core_options import executor
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.output import check_writable, console, write_json
 
@@ -38,6 +39,12 @@ def bench(
     plots: Annotated[
         str | None, typer.Option("--plots", metavar="DIR", help="Write figures there (rings).")
     ] = None,
+    rate: Annotated[
+        float, typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger).")
+    ] = 10e6,
+    device: Annotated[
+        str, typer.Option("--device", help="As of `nanet trigger` (latency, kernel, trigger, rate).")
+    ] = "auto",
     json_file: JsonFile = None,
 ) -> None:
     """Measurements of this machine, each beside a peer or a limit in the same run."""
@@ -64,6 +71,8 @@ def bench(
             algorithm=algorithm or Settings().algorithm,
             only=algorithm,
             events=events,
+            rate=rate,
+            device=executor(device),
         )
         rows, figures = module.run(settings, say)
     except RuntimeError as error:  # a measurement that refutes itself

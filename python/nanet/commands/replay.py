@@ -22,6 +22,9 @@ POLL_S = 0.1
 LIVE_ONLY = (
     "listen",
     "send",
+    "executor",
+    "blocks",
+    "takeover",
     "duration",
     "strict",
     "deadline_us",
@@ -59,7 +62,7 @@ def replay(
     out = console(json_file)
     with contextlib.ExitStack() as stack:
         pcap = stack.enter_context(as_classic_pcap(capture))
-        settings = {**core_options(config, replay=True), "pcap": pcap, "mtp": mtp_file or "", "port": port}
+        settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
         settings["rings"] = out_file is not None
         settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
         with starting():

@@ -2,6 +2,8 @@
 #include "nanet/bench/probes.hpp"
 
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -38,12 +40,30 @@ card::Fd receiver(bool gro, int buffer_bytes = 64 << 20) {
   return card::open_udp_receiver(any_port, options);
 }
 
+// The calling thread on one core, as long as this lives: threads it starts afterwards are free again.
+class PinnedHere {
+ public:
+  explicit PinnedHere(int cpu) {
+    known_ = cpu >= 0 && pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) == 0;
+    if (cpu >= 0) card::pin_this_thread(cpu);
+  }
+  ~PinnedHere() {
+    if (known_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+  }
+  PinnedHere(const PinnedHere&) = delete;
+  PinnedHere& operator=(const PinnedHere&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool known_ = false;
+};
+
 }  // namespace
 
 Ping::Ping() : socket_(receiver(false)), reply_port_(card::local_endpoint(socket_.get()).port) {}
 
 void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
-  if (options.cpu >= 0) card::pin_this_thread(options.cpu);
+  const PinnedHere pinned(options.cpu);
   if (options.events < 1 || options.events > 20)
     throw std::invalid_argument("events = " + std::to_string(options.events) + " must be 1 - 20");
   if (options.packets < 1 || options.packets > mgp::max_packets_per_frame)

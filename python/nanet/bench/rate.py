@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench rate`: the largest rate of four boards that the trigger answers with nothing lost or late."""
+
+from __future__ import annotations
+
+from nanet.bench import Row, Say, Settings
+from nanet.bench.chain import run_chain
+from nanet.bench.trigger import summary, trigger_options
+
+PROBE_S, FINAL_S = 3.0, 20.0
+STEP = 1.1  # the last step of the search, as a ratio
+FIRST, TOP = 2e6, 64e6
+
+
+def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+    """Doubles the rate until something is lost, halves the interval, holds the best for `runs` long runs."""
+    rows: list[Row] = []
+
+    def attempt(rate: float, seconds: float) -> bool:
+        result = run_chain(seconds, rate / 10e6, pad=True, trigger_options=trigger_options(settings))
+        row = {"events_per_s": rate, "seconds": seconds, **summary(settings, result)}
+        row["behind_max_us"] = result.readout["behind_max_us"]
+        rows.append(row)
+        say(f"{rate / 1e6:.2f} M events/s for {seconds:g} s: losses: {row['losses']}")
+        return result.lossless
+
+    def probe(rate: float) -> bool:
+        # Twice before a rate is given up: a hiccup of the machine must not end the search far too low.
+        return attempt(rate, PROBE_S) or attempt(rate, PROBE_S)
+
+    low, high = 0.0, FIRST
+    while high < TOP and probe(high):
+        low, high = high, 2 * high
+    while low and high / low > STEP:
+        middle = (low * high) ** 0.5
+        if probe(middle):
+            low = middle
+        else:
+            high = middle
+    while low > 1e5:
+        if all(attempt(low, settings.seconds or FINAL_S) for _ in range(settings.runs)):
+            return rows, {"lossless_events_per_s": low}
+        low /= STEP
+    return rows, {"lossless_events_per_s": 0.0}
