@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types of the card's internal DMA interface, of event requests and of what the receive path tells the
+// sender (doc/dma.md). Packed structures that go to memory have byte 0 in bits 7:0.
+package nanet_dma_pkg;
+
+  // One DMA request. Bytes are packed from bit 0 of the first data word, whatever the address.
+  typedef struct packed {
+    logic [63:0] addr;  // bus address of the first byte, a multiple of 4
+    logic [15:0] len;   // bytes, 1 to MaxLen
+    logic [7:0]  tag;   // comes back with the completion; an arbiter puts its port into the upper bits
+  } dma_cmd_t;
+
+  localparam int unsigned MaxLen = 16384;
+
+  // An entry of the event queue as it lies in memory, 32 B. The event queue writes `lap`, masters leave it 0.
+  typedef struct packed {
+    logic [31:0] lap;
+    logic [31:0] n;
+    logic [63:0] stamp;  // card clock
+    logic [31:0] frame;
+    logic [31:0] bytes;
+    logic [31:0] buffer;
+    logic [15:0] flags;
+    logic [7:0]  stream;
+    logic [7:0]  kind;
+  } event_t;
+
+  localparam logic [7:0] KindReceiveDone = 8'd1;
+  localparam logic [7:0] KindSendDone = 8'd2;
+  localparam logic [7:0] KindError = 8'd3;
+  localparam logic [7:0] KindBurstBegins = 8'd4;
+  localparam logic [7:0] KindBurstEnds = 8'd5;
+
+  localparam logic [15:0] FlagComplete = 16'h0001;
+  localparam logic [15:0] FlagTimedOut = 16'h0002;
+  localparam logic [15:0] FlagTruncated = 16'h0004;
+  localparam logic [15:0] FlagOverrun = 16'h0008;
+  localparam logic [15:0] FlagLate = 16'h0010;
+
+  // A descriptor of the send ring as it lies in memory, 32 B.
+  typedef struct packed {
+    logic [31:0] lap;
+    logic [31:0] reserved;
+    logic [31:0] flags;
+    logic [31:0] token;
+    logic [31:0] destination;
+    logic [31:0] bytes;
+    logic [63:0] addr;
+  } descriptor_t;
+
+  // What the receive path owes the world, told to the sender in strictly increasing order of n. With a buffer:
+  // one number, count 1. Without (overrun): `count` consecutive numbers and frames.
+  typedef struct packed {
+    logic        overrun;
+    logic [31:0] count;
+    logic [31:0] frame;
+    logic [63:0] n;
+    logic [63:0] stamp;  // card clock: first packet of the frame (gather `packets`: buffer closed)
+  } owed_t;
+
+  // A UDP endpoint the card sends to, from registers.
+  typedef struct packed {
+    logic [47:0] mac;    // first octet on the wire in bits 47:40
+    logic [31:0] ip;     // first octet in bits 31:24
+    logic [15:0] port;
+    logic        valid;
+  } endpoint_t;
+
+endpackage
