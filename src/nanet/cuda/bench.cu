@@ -121,7 +121,7 @@ void time_slots(const rich::EventBatch& base, const rich::Reconstructor& cpu, co
   fill_slots<<<static_cast<unsigned>((options.batch + 255) / 256), 256, 0, s.get()>>>(
       first.get(), pm.get(), base.events, options.batch, reinterpret_cast<std::uint32_t*>(slots.get()));
   require(cudaGetLastError(), "filling the slots");
-  std::vector<std::uint32_t> table(slot_table_entries);
+  std::vector<std::uint32_t> table(slot_table_words);
   make_slot_table(geometry, table.data());
   const auto on_device = device_array<std::uint32_t>(table.size());
   require(cudaMemcpy(on_device.get(), table.data(), table.size() * 4, cudaMemcpyHostToDevice), "a copy");

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(threads)
     moments.add(p.x, p.y);
   }
   rich::Ring ring;
-  const bool found = math_ring(math, moments, hits, ring);
+  const bool found = math_ring(math, moments, hits, 1.0f / static_cast<float>(hits), ring);
   if (batch.primitives)
     batch.primitives[i] = static_cast<std::uint16_t>(math_primitive(found, ring, seen, false, decision));
   if (batch.rings) {

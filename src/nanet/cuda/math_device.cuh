@@ -11,12 +11,12 @@ namespace nanet::cuda {
 
 using ThreadMoments = rich::Math::Moments<rich::OneLane>;
 
-// The ring of the moments; false where there is none.
+// The ring of the moments; false where there is none. share: 1 / hits.
 __device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& moments, std::uint32_t hits,
-                                 rich::Ring& ring) {
+                                 float share, rich::Ring& ring) {
   if (hits < math.parameters.min_hits || hits < 3) return false;
   rich::Math::Fit<rich::OneLane> fit;
-  if (!math.solve(moments, static_cast<float>(hits), fit)) return false;
+  if (!math.solve(moments, static_cast<float>(hits), share, fit)) return false;
   ring = {fit.x, fit.y, fit.r, fit.chi2_ndf, static_cast<std::uint8_t>(hits)};
   return true;
 }

@@ -8,7 +8,6 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -22,15 +21,18 @@ constexpr unsigned warps = tile / 32;
 constexpr unsigned tile_bytes = tile * slot_bytes;
 constexpr unsigned bins = 33;  // numbers of hits
 
-template <unsigned stages>
 struct Shared {
-  alignas(128) unsigned char slots[stages][tile_bytes];
+  alignas(128) unsigned char slots[tile_bytes];
   alignas(128) std::uint32_t table[slot_table_entries];
-  std::uint32_t words[tile];
-  std::uint16_t order[tile];
   std::uint32_t bin[bins + 31];
-  alignas(8) std::uint64_t full[stages];
+  float share[bins];  // 1 / hits
+  std::uint32_t next;
+  alignas(8) std::uint64_t full;
+  std::uint16_t id[tile];
+  std::uint8_t order[tile];
 };
+// All 2048 threads of a multiprocessor in eight blocks, each with 1 KB of the driver's.
+static_assert(8 * (sizeof(Shared) + 1024) <= 228 * 1024);
 
 #if __CUDA_ARCH__ >= 900
 __device__ std::uint32_t address(const void* p) {
@@ -79,58 +81,63 @@ __device__ void add_two(ThreadMoments& moments, std::uint32_t table, std::uint32
   add(moments, (high >> 14) + table);
 }
 
-template <unsigned stages, unsigned resident>
-__global__ void __launch_bounds__(tile, resident)
-    math_slots_kernel(const rich::Math math, const std::uint32_t* __restrict__ table,
+__global__ void __launch_bounds__(tile, 8)
+    math_slots_kernel(const rich::Math math, std::uint32_t* __restrict__ table,
                       const std::byte* __restrict__ slots, std::uint64_t events,
                       std::uint32_t* __restrict__ words, const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
-  auto& shared = *reinterpret_cast<Shared<stages>*>(memory);
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
   const auto table_at = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared.table));
   const unsigned thread = threadIdx.x, warp = thread / 32;
-  for (unsigned i = thread; i < slot_table_entries; i += tile) shared.table[i] = table[i];
-  const std::uint64_t tiles = (events + tile - 1) / tile, step = gridDim.x;
+  const auto tiles = static_cast<std::uint32_t>((events + tile - 1) / tile);
   // A tile that is not full is copied by the threads: the copy engine moves multiples of 16 B only.
-  const auto whole = [&](std::uint64_t t) { return (t + 1) * tile <= events; };
+  const auto whole = [&](std::uint32_t t) { return (std::uint64_t{t} + 1) * tile <= events; };
+  const auto fetch = [&](std::uint32_t t) {
+#if __CUDA_ARCH__ >= 900
+    if (t >= tiles || !whole(t)) return;
+    arm(&shared.full, tile_bytes);
+    copy(shared.slots, slots + std::uint64_t{t} * tile_bytes, tile_bytes, &shared.full);
+#endif
+  };
 #if __CUDA_ARCH__ >= 900
   if (thread == 0) {
-    for (unsigned s = 0; s < stages; ++s)
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&shared.full[s])) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&shared.full)) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    fetch(blockIdx.x);
   }
-  const auto fetch = [&](std::uint64_t t, unsigned stage) {
-    if (t >= tiles || !whole(t)) return;
-    arm(&shared.full[stage], tile_bytes);
-    copy(shared.slots[stage], slots + t * tile_bytes, tile_bytes, &shared.full[stage]);
-  };
-  if (thread == 0)
-    for (unsigned s = 0; s < stages; ++s) fetch(blockIdx.x + s * step, s);
 #endif
+  for (unsigned i = thread; i < slot_table_entries; i += tile) shared.table[i] = table[i];
   for (unsigned i = thread; i < bins + 31; i += tile) shared.bin[i] = 0;
+  if (thread < bins) shared.share[thread] = 1.0f / static_cast<float>(thread);
   __syncthreads();
 
-  unsigned stage = 0, parity = 0;
-  for (std::uint64_t t = blockIdx.x; t < tiles; t += step) {
-    const unsigned here = whole(t) ? tile : static_cast<unsigned>(events - t * tile);
-    unsigned char* const data = shared.slots[stage];
+  [[maybe_unused]] unsigned parity = 0;
+  for (std::uint32_t t = blockIdx.x; t < tiles;) {
+    const unsigned here = whole(t) ? tile : static_cast<unsigned>(events - std::uint64_t{t} * tile);
+    bool copied = false;
 #if __CUDA_ARCH__ >= 900
-    const bool by_engine = here == tile;
-    if (by_engine) wait(&shared.full[stage], parity);
-#else
-    const bool by_engine = false;
+    copied = here == tile;
+    if (copied) wait(&shared.full, parity);
+    parity ^= 1;
 #endif
-    if (!by_engine) {
-      const auto* from = reinterpret_cast<const uint2*>(slots + t * tile_bytes);
+    if (!copied) {
+      const auto* from = reinterpret_cast<const uint2*>(slots + std::uint64_t{t} * tile_bytes);
       for (unsigned i = thread; i < here * (slot_bytes / 8); i += tile)
-        reinterpret_cast<uint2*>(data)[i] = from[i];
+        reinterpret_cast<uint2*>(shared.slots)[i] = from[i];
       __syncthreads();
     }
+    // Blocks take tiles as they come to them: multiprocessors far from a tile's memory are slower. Asked for
+    // now, needed when this tile is done.
+    std::uint32_t claimed = 0;
+    if (thread == tile - 1) claimed = atomicAdd(&table[slot_table_entries], 1u) + gridDim.x;
 
     // Counting sort.
     const bool mine = thread < here;
-    unsigned hits = mine ? data[thread * slot_bytes + 5] : 0;
-    hits = hits < 32 ? hits : 32;
+    uint2 header{};
+    if (mine) header = *reinterpret_cast<const uint2*>(shared.slots + thread * slot_bytes);
+    const unsigned stored = header.y >> 8 & 0xFF, hits = stored < 32 ? stored : 32;
+    const std::uint32_t time = (header.x & 0xFF) << 8 | (header.y & 0xFF);
     const unsigned rank = mine ? atomicAdd(&shared.bin[hits], 1u) : 0u;
     __syncthreads();
     if (warp == 0) {
@@ -145,17 +152,17 @@ __global__ void __launch_bounds__(tile, resident)
       if (thread == 31) shared.bin[32] = sum;
     }
     __syncthreads();
-    if (mine) shared.order[shared.bin[hits] + rank] = static_cast<std::uint16_t>(thread);
+    if (mine) shared.order[shared.bin[hits] + rank] = static_cast<std::uint8_t>(thread);
     __syncthreads();
-    if (thread < bins) shared.bin[thread] = 0;  // for the next tile; read again after two barriers
+    if (thread < bins) shared.bin[thread] = 0;  // for the next tile, two barriers away
 
     // Each scheduler has two of the block's warps: one of the short and one of the long.
     const unsigned place = (warp < warps / 2 ? warp : warps + warps / 2 - 1 - warp) * 32 + thread % 32;
     if (place < here) {
       const unsigned event = shared.order[place];
-      const unsigned char* const slot = data + event * slot_bytes;
-      const uint2 header = *reinterpret_cast<const uint2*>(slot);
-      unsigned n = header.y >> 8 & 0xFF;
+      const unsigned char* const slot = shared.slots + event * slot_bytes;
+      const std::uint32_t about = *reinterpret_cast<const std::uint32_t*>(slot + 4);
+      unsigned n = about >> 8 & 0xFF;
       n = n < 32 ? n : 32;
       const auto* pm = reinterpret_cast<const uint2*>(slot + 8);
       ThreadMoments moments;
@@ -165,29 +172,31 @@ __global__ void __launch_bounds__(tile, resident)
         add_two(moments, table_at, four.y);
       }
       rich::Ring ring;
-      const bool found = math_ring(math, moments, n, ring);
-      const std::uint32_t id = math_primitive(found, ring, n, (header.y >> 24 & 1) != 0, decision);
-      shared.words[event] = id ? id << 16 | (header.x & 0xFF) << 8 | (header.y & 0xFF) : 0;
+      const bool found = math_ring(math, moments, n, shared.share[n], ring);
+      shared.id[event] =
+          static_cast<std::uint16_t>(math_primitive(found, ring, n, (about >> 24 & 1) != 0, decision));
     }
-    __syncthreads();  // all have read the tile, and written their words
-    if (mine) words[t * tile + thread] = shared.words[thread];
-#if __CUDA_ARCH__ >= 900
-    if (thread == 0) {
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-      fetch(t + stages * step, stage);
+    if (thread == tile - 1) shared.next = claimed;
+    __syncthreads();  // all have read the tile, and written their IDs
+    const std::uint32_t next = shared.next;
+    if (thread == 0) fetch(next);
+    if (mine) {
+      const std::uint32_t id = shared.id[thread];
+      words[std::uint64_t{t} * tile + thread] = id ? id << 16 | time : 0;
     }
-#endif
-    if (++stage == stages) {
-      stage = 0;
-      parity ^= 1;
-    }
+    t = next;
+  }
+  // The last block leaves the counters as it found them.
+  if (thread == 0 && atomicAdd(&table[slot_table_entries + 1], 1u) == gridDim.x - 1) {
+    table[slot_table_entries] = 0;
+    table[slot_table_entries + 1] = 0;
   }
 }
 
 }  // namespace
 
 void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table) {
-  std::fill_n(table, slot_table_entries, 0u);
+  std::fill_n(table, slot_table_words, 0u);
   for (std::size_t pm = 0; pm < geometry.common.size(); ++pm) {
     const float x = geometry.common[pm].x - rich::Math::origin_x,
                 row = rich::Math::rows(geometry.common[pm].y);
@@ -198,36 +207,24 @@ void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table) {
   }
 }
 
-template <unsigned stages, unsigned most>
-static cudaError_t launch(const rich::Math& math, const std::uint32_t* table, const std::byte* slots,
-                          std::uint64_t events, std::uint32_t* words,
-                          const trigger::DecisionOptions& decision, int multiprocessors,
-                          cudaStream_t stream) {
-  constexpr int bytes = static_cast<int>(sizeof(Shared<stages>));
-  const auto kernel = math_slots_kernel<stages, most>;
-  if (const auto status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-    return status;
-  int resident = 0;
-  if (const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, tile, bytes))
-    return status;
-  const std::uint64_t tiles = (events + tile - 1) / tile;
-  const auto blocks = static_cast<unsigned>(
-      std::min<std::uint64_t>(tiles, static_cast<unsigned>(multiprocessors * std::max(resident, 1))));
-  kernel<<<blocks, tile, bytes, stream>>>(math, table, slots, events, words, decision);
-  return cudaGetLastError();
-}
-
-cudaError_t launch_math_slots(const rich::Math& math, const std::uint32_t* table, const std::byte* slots,
+cudaError_t launch_math_slots(const rich::Math& math, std::uint32_t* table, const std::byte* slots,
                               std::uint64_t events, std::uint32_t* words,
                               const trigger::DecisionOptions& decision, int multiprocessors,
                               cudaStream_t stream) {
   if (events == 0) return cudaSuccess;
-  const char* v = std::getenv("NANET_SLOTS");
-  const int k = v ? std::atoi(v) : 0;
-  if (k == 1) return launch<1, 6>(math, table, slots, events, words, decision, multiprocessors, stream);
-  if (k == 2) return launch<1, 7>(math, table, slots, events, words, decision, multiprocessors, stream);
-  if (k == 3) return launch<1, 5>(math, table, slots, events, words, decision, multiprocessors, stream);
-  return launch<2, 4>(math, table, slots, events, words, decision, multiprocessors, stream);
+  constexpr int bytes = static_cast<int>(sizeof(Shared));
+  if (const auto status =
+          cudaFuncSetAttribute(math_slots_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
+    return status;
+  int resident = 0;  // fewer than on Hopper where shared memory is smaller
+  if (const auto status =
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, math_slots_kernel, tile, bytes))
+    return status;
+  const std::uint64_t tiles = (events + tile - 1) / tile;
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>(tiles, static_cast<unsigned>(multiprocessors * std::max(resident, 1))));
+  math_slots_kernel<<<blocks, tile, bytes, stream>>>(math, table, slots, events, words, decision);
+  return cudaGetLastError();
 }
 
 }  // namespace nanet::cuda

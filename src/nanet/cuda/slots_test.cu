@@ -32,7 +32,7 @@ std::vector<std::uint32_t> math_slots_on_device(const rich::Math& math, const ri
                                                 const std::vector<std::byte>& slots,
                                                 const trigger::DecisionOptions& decision) {
   const std::size_t events = slots.size() / slot_bytes;
-  std::vector<std::uint32_t> table(slot_table_entries), words(events);
+  std::vector<std::uint32_t> table(slot_table_words), words(events);
   make_slot_table(geometry, table.data());
   const auto d_table = device_array<std::uint32_t>(table.size());
   const auto d_slots = device_array<std::byte>(slots.size());

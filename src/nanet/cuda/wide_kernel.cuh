@@ -14,7 +14,8 @@
 
 namespace nanet::cuda {
 
-inline constexpr unsigned wide_warps = 4;  // of a block
+// Of a block; one in a batch so small that each warp has a multiprocessor for itself.
+inline constexpr unsigned wide_warps = 4;
 
 template <class A>
 struct WideShared {
@@ -27,11 +28,11 @@ __global__ void __launch_bounds__(32 * wide_warps)
     wide_kernel(const A algorithm, const DeviceBatch batch, const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
   WideShared<A>& shared = *reinterpret_cast<WideShared<A>*>(memory);
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
   auto& scratch = *reinterpret_cast<typename A::Scratch*>(shared.scratch[warp]);
   auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings[warp]);
   static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
-  for (std::uint32_t i = blockIdx.x * wide_warps + warp; i < batch.events; i += gridDim.x * wide_warps) {
+  for (std::uint32_t i = blockIdx.x * warps + warp; i < batch.events; i += gridDim.x * warps) {
     const std::uint32_t from = batch.first[i], hits = batch.first[i + 1] - from;
     algorithm.template operator()<rich::DeviceLanes>(rich::EventView{batch.pm + from, hits}, batch.plane,
                                                      scratch, rings);
@@ -62,10 +63,11 @@ cudaError_t launch_wide(const void* value, const DeviceBatch& batch, const trigg
       return status;
     resident = std::max(blocks, 1);
   }
-  const unsigned wanted = (batch.events + wide_warps - 1) / wide_warps;
+  const unsigned warps = batch.events <= static_cast<unsigned>(multiprocessors) ? 1 : wide_warps;
+  const unsigned wanted = (batch.events + warps - 1) / warps;
   // Several waves, so that blocks with long events do not end alone.
   const unsigned blocks = std::min(wanted, static_cast<unsigned>(multiprocessors * resident) * 16u);
-  wide_kernel<A><<<blocks, 32 * wide_warps, bytes, stream>>>(*static_cast<const A*>(value), batch, decision);
+  wide_kernel<A><<<blocks, 32 * warps, bytes, stream>>>(*static_cast<const A*>(value), batch, decision);
   return cudaGetLastError();
 }
 
