@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Recorded traffic through the trigger, as fast as it goes.",
     "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
     "quality": "All ring algorithms on the same generated events: tables and figures.",
+    "dissector": "Wireshark dissectors for MGP and MTP: where they are, and their installation.",
     "bench": "Measurements of this machine, each beside a peer or a limit.",
     "doctor": "What this host is fit for, and what would make it fitter.",
 }

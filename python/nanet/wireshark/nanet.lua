@@ -1,0 +1,553 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Wireshark dissectors for nanet's packets: MGP (readout boards -> card) and MTP (trigger -> L0 trigger processor).
+-- Layouts, and the names of what can be wrong with a packet: docs/formats.md. Wireshark 3.6 or newer.
+
+set_plugin_info({
+  version = "1.0.0",
+  description = "MGP and MTP of nanet",
+  repository = "nanet",
+})
+
+local LSB_NS = 0.097464731802 -- one fine-time step
+local LSB_PER_FRAME = 65536
+local PMS, PMS_PER_BOARD, BOARDS = 1952, 512, 4
+local MERGED = 0xFF
+local EVENT_HEADER, SLOTS = 8, 32
+local FIXED_EVENT = EVENT_HEADER + 2 * SLOTS
+local GROUP, SEVERITY = expert.group, expert.severity
+
+local function bit_of(value, bit)
+  return math.floor(value / 2 ^ bit) % 2 == 1
+end
+
+-- Whole numbers of Wireshark's Lua may be floats; %d wants them whole.
+local function whole(value)
+  return string.format("%.0f", value)
+end
+
+-- The expert information of a protocol by name, and the list that registers it.
+local function experts(prefix, list)
+  local by_name, registered = {}, {}
+  for _, entry in ipairs(list) do
+    local name, text, group, severity = entry[1], entry[2], entry[3], entry[4]
+    local item = ProtoExpert.new(
+      prefix .. "." .. name, name .. ": " .. text, group or GROUP.MALFORMED, severity or SEVERITY.ERROR)
+    by_name[name] = item
+    registered[#registered + 1] = item
+  end
+  return by_name, registered
+end
+
+-- Says what is wrong with a packet: at the item that is at fault, in a field to filter by, in the packet list.
+local function refuse(root, field, infos, name, item, pinfo)
+  root:add(field, name):set_generated()
+  local place = item or root
+  place:add_proto_expert_info(infos[name])
+  pinfo.cols.info:append(" [refused: " .. name .. "]")
+end
+
+-- Ports that the protocols are registered for now.
+local ports = {}
+
+-- Wireshark offers a packet to the protocols of both its ports, the lower port's first: ours is the destination.
+local function comes_from(port, pinfo)
+  return pinfo.src_port == port and pinfo.dst_port ~= port
+end
+
+------------------------------------------------------------------------------------------------------------ MGP
+
+local mgp = Proto("mgp", "nanet multi-event GPU packet")
+
+local board_names = { [0] = "board 0", [1] = "board 1", [2] = "board 2", [3] = "board 3", [255] = "merged stream" }
+local source_names = { [0x1C] = "RICH" }
+
+local F = {
+  source = ProtoField.uint8("mgp.source", "Source ID", base.HEX, source_names),
+  board = ProtoField.uint8("mgp.board", "Board ID", base.DEC, board_names),
+  version = ProtoField.uint8("mgp.version", "Version", base.DEC),
+  flags = ProtoField.uint8("mgp.flags", "Flags", base.HEX),
+  sob = ProtoField.bool("mgp.flags.sob", "Start of burst", 8, nil, 0x01),
+  eob = ProtoField.bool("mgp.flags.eob", "End of burst", 8, nil, 0x02),
+  truncated = ProtoField.bool("mgp.flags.truncated", "Board truncated this frame", 8, nil, 0x04),
+  error = ProtoField.bool("mgp.flags.error", "Board error", 8, nil, 0x08),
+  fixed = ProtoField.bool("mgp.flags.fixed", "Fixed slots of 32 hits", 8, nil, 0x10),
+  last = ProtoField.bool("mgp.flags.last", "Last packet of the frame", 8, nil, 0x20),
+  padded = ProtoField.bool("mgp.flags.padded", "Padded", 8, nil, 0x40),
+  length = ProtoField.uint16("mgp.length", "Length", base.DEC),
+  events = ProtoField.uint8("mgp.events", "Events", base.DEC),
+  encoding = ProtoField.uint8("mgp.encoding", "Hit encoding", base.DEC, nil, 0xF0),
+  index = ProtoField.uint8("mgp.index", "Packet of the frame", base.DEC, nil, 0x0F),
+  sequence = ProtoField.uint32("mgp.sequence", "Sequence number", base.DEC),
+  frame = ProtoField.uint24("mgp.frame", "Frame", base.DEC),
+  burst = ProtoField.uint8("mgp.burst", "Burst number mod 256", base.DEC),
+  eob_frames = ProtoField.uint32("mgp.eob.frames", "Frames sent", base.DEC),
+  eob_packets = ProtoField.uint32("mgp.eob.packets", "Packets sent", base.DEC),
+  eob_events = ProtoField.uint64("mgp.eob.events", "Events sent", base.DEC),
+  eob_hits = ProtoField.uint64("mgp.eob.hits", "Hits sent", base.DEC),
+  timestamp = ProtoField.uint32("mgp.event.timestamp", "Timestamp", base.DEC),
+  fine = ProtoField.uint8("mgp.event.fine", "Fine time", base.DEC),
+  stored = ProtoField.uint8("mgp.event.stored", "Hits stored", base.DEC),
+  seen = ProtoField.uint8("mgp.event.seen", "Hits seen", base.DEC),
+  event_flags = ProtoField.uint8("mgp.event.flags", "Flags", base.HEX),
+  event_truncated = ProtoField.bool("mgp.event.flags.truncated", "Truncated", 8, nil, 0x01),
+  ns = ProtoField.double("mgp.event.ns", "Time since start of burst (ns)"),
+  pm = ProtoField.uint16("mgp.hit.pm", "PM", base.DEC, nil, 0x07FF),
+  time = ProtoField.int32("mgp.hit.time", "Time difference to the event (LSB)", base.DEC),
+  slots = ProtoField.bytes("mgp.event.unused", "Unused slots"),
+  padding = ProtoField.bytes("mgp.padding", "Padding"),
+  excess = ProtoField.bytes("mgp.excess", "Bytes that belong to no event"),
+  refusal = ProtoField.string("mgp.refusal", "Refused"),
+}
+for _, field in pairs(F) do table.insert(mgp.fields, field) end
+
+local mgp_expert, mgp_experts = experts("mgp", {
+  { "short_header", "shorter than 16 bytes" },
+  { "bad_version", "a version other than 1" },
+  { "bad_source", "another source ID than the one configured" },
+  { "bad_board", "a board that is not configured" },
+  { "bad_encoding", "a hit encoding other than 0" },
+  { "length_mismatch", "length and datagram do not fit, or an SOB is not 16 or an EOB not 40 bytes long" },
+  { "oversized", "longer than the largest payload configured" },
+  { "sob_eob_with_events", "an SOB or EOB with events or the mark of a last packet, or both at once" },
+  { "event_past_end", "an event reaches past the packet's length" },
+  { "trailing_bytes", "bytes between the last event and the packet's length" },
+  { "timestamp_outside_frame", "an event of another frame" },
+  { "hits_above_32", "an event with more than 32 hits stored" },
+  { "seen_below_stored", "an event with fewer hits seen than stored" },
+  { "pm_out_of_range", "a PM ID above 1951" },
+  { "pm_of_other_board", "a PM of another board" },
+  { "frame_beyond_spill", "a frame beyond the longest burst configured" },
+  { "wrong_burst", "would begin a third burst while two are open" },
+  { "cut_short", "not captured whole: not judged", GROUP.UNDECODED, SEVERITY.WARN },
+  { "ip_fragment", "came in IP fragments, which nanet does not take", GROUP.PROTOCOL, SEVERITY.WARN },
+  { "board_error", "the board reports an error", GROUP.RESPONSE_CODE, SEVERITY.WARN },
+  { "board_truncated", "the board truncated this frame", GROUP.RESPONSE_CODE, SEVERITY.NOTE },
+})
+mgp.experts = mgp_experts
+
+mgp.prefs.port = Pref.uint("UDP port", 58913, "Where the boards' packets go (card.listen)")
+mgp.prefs.boards = Pref.string("Boards", "auto",
+  "4, a list such as 0,1, or merged (card.boards); auto: 4 or merged, as the first sound packet tells")
+mgp.prefs.source = Pref.uint("Source ID", 0x1C, "card.source; RICH is 28")
+mgp.prefs.max_payload = Pref.uint("Largest payload", 1472, "card.max_payload")
+mgp.prefs.max_frames = Pref.uint("Frames of a burst", 751500, "card.max_frames")
+mgp.prefs.timeout_us = Pref.uint("Timeout (us)", 20000,
+  "card.timeout_us: so long after a new burst's first packet the old one is closed")
+
+-- What earlier packets tell, found on the first pass in order and kept by packet number.
+local bursts, merged_capture, wrong_burst
+
+local function forget()
+  bursts = { done = {}, sob = {}, candidates = {} }
+  merged_capture = nil
+  wrong_burst = {}
+end
+
+-- The boards of the preference: a set, or nil where the capture is to tell.
+local parsed_boards, parsed_text
+local function configured_boards()
+  local text = mgp.prefs.boards
+  if text == parsed_text then return parsed_boards end
+  parsed_text, parsed_boards = text, nil
+  if text == "merged" then
+    parsed_boards = { [MERGED] = true }
+  elseif text == "4" then
+    parsed_boards = { [0] = true, true, true, true }
+  elseif text ~= "auto" then
+    local set = {}
+    for number in text:gmatch("[0-3]") do set[tonumber(number)] = true end
+    if next(set) ~= nil then parsed_boards = set end
+  end
+  return parsed_boards
+end
+
+local FOUR, ONE = { [0] = true, true, true, true }, { [MERGED] = true }
+
+-- The first rule that a header breaks, before its events are looked at.
+local function header_refusal(h, size, allowed)
+  if h.version ~= 1 then return "bad_version" end
+  if h.source ~= mgp.prefs.source then return "bad_source" end
+  if not allowed[h.board] then return "bad_board" end
+  if h.encoding ~= 0 then return "bad_encoding" end
+  if h.length < 16 or size < h.length or (size > h.length and not h.padded)
+    or (h.sob and not h.eob and h.length ~= 16) or (h.eob and not h.sob and h.length ~= 40) then
+    return "length_mismatch"
+  end
+  if size > mgp.prefs.max_payload then return "oversized" end
+  if (h.sob or h.eob) and ((h.sob and h.eob) or h.events ~= 0 or h.last) then return "sob_eob_with_events" end
+  return nil
+end
+
+local event_rules = {
+  "timestamp_outside_frame", "hits_above_32", "seen_below_stored", "pm_out_of_range", "pm_of_other_board",
+}
+
+-- One event in the tree, as much of it as there is. Returns where it ends; collects broken rules with their items.
+local function add_event(tvb, root, h, number, at, limit, broken)
+  local function breaks(name, item)
+    if broken[name] == nil then broken[name] = item end
+  end
+  if limit - at < EVENT_HEADER then
+    breaks("event_past_end", limit > at and root:add(F.excess, tvb(at, limit - at)) or root)
+    return nil
+  end
+  local timestamp, fine = tvb(at, 4):le_uint(), tvb(at + 4, 1):uint()
+  local stored, seen = tvb(at + 5, 1):uint(), tvb(at + 6, 1):uint()
+  local size = h.fixed and FIXED_EVENT or EVENT_HEADER + 2 * stored
+  local there = math.min(size, limit - at)
+  local event = root:add(mgp, tvb(at, there), string.format("Event %d: time %s.%03d, %d hits%s", number,
+    whole(timestamp), fine, stored, seen > stored and string.format(" of %d", seen) or ""))
+  local timestamp_item = event:add_le(F.timestamp, tvb(at, 4))
+  event:add(F.fine, tvb(at + 4, 1))
+  local stored_item = event:add(F.stored, tvb(at + 5, 1))
+  local seen_item = event:add(F.seen, tvb(at + 6, 1))
+  event:add(F.event_flags, tvb(at + 7, 1)):add(F.event_truncated, tvb(at + 7, 1))
+  event:add(F.ns, tvb(at, 5), (timestamp * 256 + fine) * LSB_NS):set_generated()
+  if math.floor(timestamp / 256) ~= h.frame then breaks("timestamp_outside_frame", timestamp_item) end
+  if stored > SLOTS then breaks("hits_above_32", stored_item) end
+  if seen < stored then breaks("seen_below_stored", seen_item) end
+  for i = 0, math.min(stored, SLOTS) - 1 do
+    local place = at + EVENT_HEADER + 2 * i
+    if place + 2 > limit then break end
+    local word = tvb(place, 2):le_uint()
+    local pm, steps = word % 2048, math.floor(word / 2048)
+    if steps > 15 then steps = steps - 32 end
+    local hit = event:add_le(F.pm, tvb(place, 2))
+    hit:append_text(string.format(", %+.2f ns", 4 * steps * LSB_NS))
+    hit:add(F.time, tvb(place + 1, 1), 4 * steps)
+    if pm >= PMS then
+      breaks("pm_out_of_range", hit)
+    elseif h.board < BOARDS and math.floor(pm / PMS_PER_BOARD) ~= h.board then
+      breaks("pm_of_other_board", hit)
+    end
+  end
+  if size > there then
+    breaks("event_past_end", stored_item)
+    return nil
+  end
+  local used = EVENT_HEADER + 2 * math.min(stored, SLOTS)
+  if used < size then event:add(F.slots, tvb(at + used, size - used)) end
+  return at + size
+end
+
+-- All events; returns the first rule broken and its item.
+local function add_events(tvb, root, h, size)
+  local limit = math.min(h.length, size)
+  local broken, at = {}, 16
+  for number = 0, h.events - 1 do
+    at = add_event(tvb, root, h, number, at, limit, broken)
+    if at == nil then return "event_past_end", broken.event_past_end end
+  end
+  if at < limit then
+    return "trailing_bytes", root:add(F.excess, tvb(at, limit - at))
+  end
+  for _, name in ipairs(event_rules) do
+    if broken[name] ~= nil then return name, broken[name] end
+  end
+  return nil
+end
+
+-- Whether a sound packet would begin a third burst while two are open.
+local function begins_third(h, now, allowed)
+  local b = bursts
+  local function all(set, more)
+    for board in pairs(allowed) do
+      if not set[board] and not (more and more[board]) then return false end
+    end
+    return true
+  end
+  local function note(done, sob)
+    if h.eob then done[h.board] = true end
+    if h.sob then sob[h.board] = true end
+  end
+  if b.old_open and (now >= b.old_closes or all(b.old_done, b.sob)) then b.old_open = false end
+  if b.current == nil or h.burst == b.current then
+    b.current = h.burst
+    note(b.done, b.sob)
+    return false
+  end
+  if h.burst == b.old then
+    note(b.old_done, {})
+    return false
+  end
+  local ahead = (h.burst - b.current) % 256
+  if ahead > 127 then return false end
+  if b.old_open then return true end
+  local kept = b.candidates[h.burst]
+  if kept == nil then
+    b.candidates[h.burst] = { first = now, sob = h.sob and { [h.board] = true } or {} }
+    return false
+  end
+  b.old, b.old_done, b.old_open = b.current, b.done, true
+  b.old_closes = kept.first + mgp.prefs.timeout_us / 1e6
+  b.current, b.done, b.sob, b.candidates = h.burst, {}, kept.sob, {}
+  note(b.done, b.sob)
+  return false
+end
+
+local fragments_of = Field.new("ip.fragment")
+
+function mgp.dissector(tvb, pinfo, tree)
+  if comes_from(ports[1], pinfo) then return 0 end
+  local size = tvb:len()
+  pinfo.cols.protocol = "MGP"
+  pinfo.cols.info = "MGP"
+  local root = tree:add(mgp, tvb(), "nanet multi-event GPU packet")
+  if fragments_of() ~= nil then root:add_proto_expert_info(mgp_expert.ip_fragment) end
+  local whole_packet = size == tvb:reported_len()
+  if not whole_packet then root:add_proto_expert_info(mgp_expert.cut_short) end
+  if size < 16 then
+    if whole_packet then refuse(root, F.refusal, mgp_expert, "short_header", root, pinfo) end
+    return
+  end
+
+  local flags = tvb(3, 1):uint()
+  local h = {
+    source = tvb(0, 1):uint(), board = tvb(1, 1):uint(), version = tvb(2, 1):uint(), length = tvb(4, 2):le_uint(),
+    events = tvb(6, 1):uint(), index = tvb(7, 1):uint() % 16, encoding = math.floor(tvb(7, 1):uint() / 16),
+    sequence = tvb(8, 4):le_uint(), frame = tvb(12, 3):le_uint(), burst = tvb(15, 1):uint(),
+    sob = bit_of(flags, 0), eob = bit_of(flags, 1), truncated = bit_of(flags, 2), error = bit_of(flags, 3),
+    fixed = bit_of(flags, 4), last = bit_of(flags, 5), padded = bit_of(flags, 6),
+  }
+  local items = {}
+  items.bad_source = root:add(F.source, tvb(0, 1))
+  items.bad_board = root:add(F.board, tvb(1, 1))
+  items.bad_version = root:add(F.version, tvb(2, 1))
+  local flags_item = root:add(F.flags, tvb(3, 1))
+  for _, name in ipairs({ "sob", "eob", "truncated", "error", "fixed", "last", "padded" }) do
+    flags_item:add(F[name], tvb(3, 1))
+  end
+  items.sob_eob_with_events = flags_item
+  items.length_mismatch = root:add_le(F.length, tvb(4, 2))
+  root:add(F.events, tvb(6, 1))
+  items.bad_encoding = root:add(F.encoding, tvb(7, 1))
+  root:add(F.index, tvb(7, 1))
+  root:add_le(F.sequence, tvb(8, 4))
+  items.frame_beyond_spill = root:add_le(F.frame, tvb(12, 3))
+  items.wrong_burst = root:add(F.burst, tvb(15, 1))
+  if h.error then flags_item:add_proto_expert_info(mgp_expert.board_error) end
+  if h.truncated then flags_item:add_proto_expert_info(mgp_expert.board_truncated) end
+
+  local from = h.board == MERGED and "Merged stream" or "Board " .. h.board
+  local what = h.sob and ", SOB" or h.eob and ", EOB" or string.format(", packet %d%s, %d events", h.index,
+    h.last and " (last)" or "", h.events)
+  pinfo.cols.info = string.format("%s, burst %d, frame %s%s, sequence %s", from, h.burst, whole(h.frame), what,
+    whole(h.sequence))
+
+  local allowed = configured_boards()
+  if allowed == nil then
+    if merged_capture == nil then
+      allowed = h.board == MERGED and ONE or FOUR
+    else
+      allowed = merged_capture and ONE or FOUR
+    end
+  end
+  local refusal = header_refusal(h, size, allowed)
+  local item = items[refusal]
+  if h.eob and not h.sob then
+    if size >= 40 then
+      root:add_le(F.eob_frames, tvb(16, 4))
+      root:add_le(F.eob_packets, tvb(20, 4))
+      root:add_le(F.eob_events, tvb(24, 8))
+      root:add_le(F.eob_hits, tvb(32, 8))
+    end
+  elseif not h.sob then
+    local name, place = add_events(tvb, root, h, size)
+    if refusal == nil then refusal, item = name, place end
+  end
+  if refusal == nil and h.frame >= mgp.prefs.max_frames then
+    refusal, item = "frame_beyond_spill", items.frame_beyond_spill
+  end
+  if size > h.length and h.length >= 16 then
+    root:add(h.padded and F.padding or F.excess, tvb(h.length, size - h.length))
+  end
+
+  if not whole_packet then return end
+  if not pinfo.visited and refusal == nil then
+    if merged_capture == nil then merged_capture = h.board == MERGED end
+    wrong_burst[pinfo.number] = begins_third(h, pinfo.rel_ts, allowed) or nil
+  end
+  if refusal == nil and wrong_burst[pinfo.number] then refusal, item = "wrong_burst", items.wrong_burst end
+  if refusal ~= nil then refuse(root, F.refusal, mgp_expert, refusal, item, pinfo) end
+end
+
+function mgp.init()
+  forget()
+end
+forget()
+
+------------------------------------------------------------------------------------------------------------ MTP
+
+local mtp = Proto("mtp", "NA62 multi-trigger packet")
+
+local sub_names = { [0] = "normal", [255] = "late: answered at the deadline" }
+local T = {
+  source = ProtoField.uint8("mtp.source", "Source ID", base.HEX, source_names),
+  frame = ProtoField.uint24("mtp.frame", "Frame", base.DEC),
+  sub = ProtoField.uint8("mtp.sub_id", "Sub ID", base.HEX, sub_names),
+  primitives = ProtoField.uint8("mtp.primitives", "Primitive words", base.DEC),
+  length = ProtoField.uint16("mtp.length", "Length", base.DEC),
+  word_frame = ProtoField.uint24("mtp.word.frame", "Timestamp word: frame", base.DEC),
+  id = ProtoField.uint16("mtp.primitive.id", "Primitive ID", base.HEX),
+  calibration = ProtoField.bool("mtp.primitive.calibration", "Calibration", 16, nil, 0x8000),
+  valid = ProtoField.bool("mtp.primitive.valid", "Valid", 16, nil, 0x4000),
+  rings = ProtoField.uint16("mtp.primitive.rings", "Rings", base.DEC, { [3] = "three or more" }, 0x3000),
+  saturated = ProtoField.bool("mtp.primitive.saturated", "Leading ring saturated", 16, nil, 0x0800),
+  small = ProtoField.bool("mtp.primitive.small", "A small ring", 16, nil, 0x0400),
+  multiplicity = ProtoField.bool("mtp.primitive.multiplicity", "Many hits", 16, nil, 0x0200),
+  ambiguous = ProtoField.bool("mtp.primitive.ambiguous", "Ambiguous number of rings", 16, nil, 0x0100),
+  incomplete = ProtoField.bool("mtp.primitive.incomplete", "Truncated or incomplete", 16, nil, 0x0080),
+  chi2 = ProtoField.bool("mtp.primitive.chi2", "Leading ring's chi2/ndf above its cut", 16, nil, 0x0040),
+  radius = ProtoField.uint16("mtp.primitive.radius", "Radius code", base.DEC, nil, 0x003F),
+  radius_mm = ProtoField.double("mtp.primitive.radius_mm", "Radius (mm)"),
+  timestamp = ProtoField.uint8("mtp.primitive.timestamp", "Timestamp 7:0", base.DEC),
+  fine = ProtoField.uint8("mtp.primitive.fine", "Fine time", base.DEC),
+  time = ProtoField.uint64("mtp.primitive.time", "Time since start of burst (LSB)", base.DEC),
+  ns = ProtoField.double("mtp.primitive.ns", "Time since start of burst (ns)"),
+  rest = ProtoField.bytes("mtp.excess", "Bytes that make no word"),
+  refusal = ProtoField.string("mtp.refusal", "Refused"),
+}
+for _, field in pairs(T) do table.insert(mtp.fields, field) end
+
+local mtp_expert, mtp_experts = experts("mtp", {
+  { "short_header", "shorter than 8 bytes" },
+  { "bad_source", "another source ID than expected" },
+  { "length_mismatch", "not as long as it says, or no whole number of words" },
+  { "count_mismatch", "does not hold as many primitive words as it says" },
+  { "no_timestamp_word", "has words, and the first is no timestamp word" },
+  { "ends_with_timestamp", "ends with a timestamp word" },
+  { "not_in_order", "a primitive earlier than the one before it" },
+  { "cut_short", "not captured whole: not judged", GROUP.UNDECODED, SEVERITY.WARN },
+  { "late", "the frame missed its deadline and was answered header-only", GROUP.RESPONSE_CODE, SEVERITY.NOTE },
+})
+mtp.experts = mtp_experts
+
+mtp.prefs.port = Pref.uint("UDP port", 58914, "Where the primitives go (trigger.send)")
+mtp.prefs.source = Pref.uint("Source ID", 0x1C, "RICH is 28")
+
+local function is_timestamp(tvb, at)
+  return tvb(at + 3, 1):uint() == 0
+end
+
+local ID_BITS = {
+  "calibration", "valid", "rings", "saturated", "small", "multiplicity", "ambiguous", "incomplete", "chi2", "radius",
+}
+
+-- One primitive word; returns its time in LSB and its item.
+local function add_primitive(tvb, root, at, frame)
+  local fine, timestamp, id = tvb(at, 1):uint(), tvb(at + 1, 1):uint(), tvb(at + 2, 2):le_uint()
+  local time = frame * LSB_PER_FRAME + timestamp * 256 + fine
+  local rings, code = math.floor(id / 4096) % 4, id % 64
+  local item = root:add(mtp, tvb(at, 4), string.format("Primitive: %s%d ring%s%s, %.1f ns", rings == 3 and ">= " or "",
+    rings, rings == 1 and "" or "s", rings > 0 and string.format(", R = %.1f mm", 60 + 2.25 * code) or "",
+    time * LSB_NS))
+  local bits = item:add_le(T.id, tvb(at + 2, 2))
+  for _, name in ipairs(ID_BITS) do bits:add_le(T[name], tvb(at + 2, 2)) end
+  if rings > 0 then bits:add(T.radius_mm, tvb(at + 2, 1), 60 + 2.25 * code):set_generated() end
+  item:add(T.timestamp, tvb(at + 1, 1))
+  item:add(T.fine, tvb(at, 1))
+  item:add(T.time, tvb(at, 4), UInt64.new(time % 2 ^ 32, math.floor(time / 2 ^ 32))):set_generated()
+  item:add(T.ns, tvb(at, 4), time * LSB_NS):set_generated()
+  return time, item
+end
+
+function mtp.dissector(tvb, pinfo, tree)
+  if comes_from(ports[2], pinfo) then return 0 end
+  local size = tvb:len()
+  pinfo.cols.protocol = "MTP"
+  pinfo.cols.info = "MTP"
+  local root = tree:add(mtp, tvb(), "NA62 multi-trigger packet")
+  local whole_packet = size == tvb:reported_len()
+  if not whole_packet then root:add_proto_expert_info(mtp_expert.cut_short) end
+  if size < 8 then
+    if whole_packet then refuse(root, T.refusal, mtp_expert, "short_header", root, pinfo) end
+    return
+  end
+
+  local source, frame, sub = tvb(3, 1):uint(), tvb(0, 3):le_uint(), tvb(7, 1):uint()
+  local primitives, length = tvb(6, 1):uint(), tvb(4, 2):le_uint()
+  local items = {}
+  items.bad_source = root:add(T.source, tvb(3, 1))
+  root:add_le(T.frame, tvb(0, 3))
+  local sub_item = root:add(T.sub, tvb(7, 1))
+  items.count_mismatch = root:add(T.primitives, tvb(6, 1))
+  items.length_mismatch = root:add_le(T.length, tvb(4, 2))
+  if sub == 255 then sub_item:add_proto_expert_info(mtp_expert.late) end
+  pinfo.cols.info = string.format("Frame %s, %d primitives%s", whole(frame), primitives, sub == 255 and ", late" or "")
+
+  local counted, of_frame, before, backwards = 0, 0, nil, nil
+  local last_item
+  local at = 8
+  while at + 4 <= size do
+    if is_timestamp(tvb, at) then
+      of_frame = tvb(at, 3):le_uint()
+      last_item = root:add_le(T.word_frame, tvb(at, 3))
+    else
+      local time
+      time, last_item = add_primitive(tvb, root, at, of_frame)
+      if before ~= nil and time < before and backwards == nil then backwards = last_item end
+      before = time
+      counted = counted + 1
+    end
+    at = at + 4
+  end
+  if at < size then root:add(T.rest, tvb(at, size - at)) end
+
+  if not whole_packet then return end
+  local refusal, item
+  if source ~= mtp.prefs.source then
+    refusal = "bad_source"
+  elseif size ~= length or size % 4 ~= 0 then
+    refusal = "length_mismatch"
+  elseif counted ~= primitives then
+    refusal = "count_mismatch"
+  elseif size > 8 and not is_timestamp(tvb, 8) then
+    refusal = "no_timestamp_word"
+  elseif size > 8 and is_timestamp(tvb, size - 4) then
+    refusal, item = "ends_with_timestamp", last_item
+  elseif backwards ~= nil then
+    refusal, item = "not_in_order", backwards
+  end
+  if refusal ~= nil then refuse(root, T.refusal, mtp_expert, refusal, item or items[refusal], pinfo) end
+end
+
+------------------------------------------------------------------------------------------------ empty datagrams
+
+-- Wireshark asks no dissector about a datagram without payload; it is a short_header all the same.
+local empty = Proto("nanet_empty", "nanet: empty datagrams")
+local udp_port, udp_length = Field.new("udp.dstport"), Field.new("udp.length")
+
+function empty.dissector(_, pinfo, tree)
+  local port, length = udp_port(), udp_length()
+  if port == nil or length == nil or length.value ~= 8 then return end
+  for number, protocol in ipairs({ { mgp, F.refusal, mgp_expert }, { mtp, T.refusal, mtp_expert } }) do
+    if port.value == ports[number] then
+      local proto, field, infos = protocol[1], protocol[2], protocol[3]
+      pinfo.cols.protocol = proto.name
+      pinfo.cols.info = "Empty"
+      local root = tree:add(proto, "empty datagram")
+      refuse(root, field, infos, "short_header", root, pinfo)
+      return
+    end
+  end
+end
+register_postdissector(empty)
+
+---------------------------------------------------------------------------------------------------------- ports
+
+local udp = DissectorTable.get("udp.port")
+ports[1], ports[2] = mgp.prefs.port, mtp.prefs.port
+udp:add(ports[1], mgp)
+udp:add(ports[2], mtp)
+
+local function moved(number, proto)
+  return function()
+    if ports[number] ~= proto.prefs.port then
+      udp:remove(ports[number], proto)
+      ports[number] = proto.prefs.port
+      udp:add(ports[number], proto)
+    end
+  end
+end
+mgp.prefs_changed = moved(1, mgp)
+mtp.prefs_changed = moved(2, mtp)
