@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: SHL-2.1
+"""verilator --lint-only -Wall over every module of rtl/ as its own top; any warning is a failure."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "tb"))
+
+from simulate import GATEWARE, RTL, packages, use_verilator
+
+LICENCE = "SPDX-License-Identifier: SHL-2.1"
+
+
+def conventions(path: Path) -> list[str]:
+    """Return what a source file breaks of the conventions in README.md that show in the text."""
+    text = path.read_text()
+    lines = text.splitlines()
+    troubles = []
+    if LICENCE not in lines[0]:
+        troubles.append(f"{path.name}:1: the first line must say {LICENCE}")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line or line != line.rstrip():
+            troubles.append(f"{path.name}:{number}: tab or trailing blank")
+        if len(line) > 110:
+            troubles.append(f"{path.name}:{number}: longer than 110 columns")
+    if not path.stem.endswith("_pkg") and f"module {path.stem}" not in text:
+        troubles.append(f"{path.name}: must hold the module of its name")
+    return troubles
+
+
+def main() -> int:
+    """Lint the modules named as arguments, or all; return 1 where one has warnings."""
+    use_verilator()
+    names = sys.argv[1:] or [path.stem for path in sorted(RTL.glob("*.sv")) if not path.stem.endswith("_pkg")]
+    failed = 0
+    for path in sorted(RTL.glob("*.sv")):
+        for trouble in conventions(path):
+            print(trouble)
+            failed += 1
+    for name in names:
+        command = ["verilator", "--lint-only", "-Wall", "-y", str(RTL), "--top-module", name]
+        command += map(str, [GATEWARE / "lint.vlt", *packages(), RTL / f"{name}.sv"])
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or done.stderr.strip():
+            print(f"{name}:\n{done.stderr}")
+            failed += 1
+    print(f"{len(names)} modules, {failed} with troubles")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

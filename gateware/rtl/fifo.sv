@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: SHL-2.1
+// Synchronous FIFO, first word falls through, with the fill level: the only queue of the card's datapath.
+// The output is a register, so neither side sees the memory's access time. Depths up to 32 become distributed
+// RAM, larger ones block RAM.
+module fifo #(
+    // Width of a word in bits.
+    parameter int unsigned WIDTH = 64,
+    // Words it holds; a power of two, at least 2. One more waits in the output register.
+    parameter int unsigned DEPTH = 16
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Input
+     */
+    input  logic             in_valid,
+    output logic             in_ready,
+    input  logic [WIDTH-1:0] in_data,
+
+    /*
+     * Output
+     */
+    output logic             out_valid,
+    input  logic             out_ready,
+    output logic [WIDTH-1:0] out_data,
+
+    /*
+     * Words in the memory, the output register not included
+     */
+    output logic [$clog2(DEPTH):0] level
+);
+
+  localparam int unsigned AddrW = $clog2(DEPTH);
+
+  if (DEPTH < 2 || 2 ** AddrW != DEPTH) begin : gen_check_depth
+    $fatal(1, "fifo: DEPTH must be a power of two, at least 2");
+  end
+
+  logic [WIDTH-1:0] mem[DEPTH];
+  logic [AddrW:0] wr_q, rd_q, level_q;
+  logic valid_q, write, read;
+  logic [WIDTH-1:0] data_q;
+
+  assign in_ready  = !level_q[AddrW];
+  assign write     = in_valid && in_ready;
+  assign read      = (level_q != 0) && (!valid_q || out_ready);
+  assign out_valid = valid_q;
+  assign out_data  = data_q;
+  assign level     = level_q;
+
+  always_ff @(posedge clk) begin
+    if (write) mem[wr_q[AddrW-1:0]] <= in_data;
+    if (read) data_q <= mem[rd_q[AddrW-1:0]];
+    if (write) wr_q <= wr_q + 1'b1;
+    if (read) rd_q <= rd_q + 1'b1;
+    level_q <= level_q + (AddrW + 1)'(write) - (AddrW + 1)'(read);
+    if (read) valid_q <= 1'b1;
+    else if (out_ready) valid_q <= 1'b0;
+    if (rst) begin
+      wr_q    <= '0;
+      rd_q    <= '0;
+      level_q <= '0;
+      valid_q <= 1'b0;
+    end
+  end
+
+endmodule

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: SHL-2.1
+// Types of the receive path (doc/architecture.md). Packed structures that go out as bytes have byte 0 in bits
+// 7:0; addresses and ports are kept as numbers, first octet uppermost.
+package nanet_pkg;
+
+  // ---------------------------------------------------------------- Ethernet, IPv4, UDP
+
+  localparam logic [15:0] EtherTypeIpv4 = 16'h0800;
+  localparam logic [15:0] EtherTypeArp = 16'h0806;
+  localparam logic [15:0] EtherTypeVlan = 16'h8100;
+
+  // The card on the network.
+  typedef struct packed {
+    logic [47:0] mac;  // first octet on the wire in bits 47:40
+    logic [31:0] ip;
+  } host_t;
+
+  // What a stream listens to. The first stream that fits takes the datagram.
+  typedef struct packed {
+    logic        enable;
+    logic        vlan;        // takes tagged frames of vlan_id, and only these
+    logic [11:0] vlan_id;
+    logic [31:0] dst_ip;      // 0: the card's own; a group's or 255.255.255.255 to take multicast or broadcast
+    logic [15:0] dst_port;
+    logic [31:0] src_ip;      // compared where src_mask is 1
+    logic [31:0] src_mask;
+    logic [15:0] src_port;    // 0: any
+  } filter_t;
+
+  // What became of a frame. The order is that of the software's reader of captures (docs/formats.md,
+  // Refusals); the first that applies is counted. Names that only a card needs stand at the end.
+  typedef enum logic [3:0] {
+    FrameUdp         = 4'd0,   // a datagram of a stream
+    FrameNotUdp      = 4'd1,
+    FrameOtherPort   = 4'd2,   // no stream listens to this port, or none to this source
+    FrameIpFragment  = 4'd3,
+    FrameBadChecksum = 4'd4,
+    FrameNotIpv4     = 4'd5,   // VLAN tags that no stream is configured for included
+    FrameCutShort    = 4'd6,
+    FrameUdpLength   = 4'd7,
+    FrameBadFcs      = 4'd8,   // the MAC said so
+    FrameOtherMac    = 4'd9,   // unicast to somebody else
+    FrameOtherIp     = 4'd10,
+    FrameArp         = 4'd11,  // ARP, answered or not
+    FrameOverflow    = 4'd12   // no room in the card: lost.socket_overflow
+  } frame_verdict_e;
+  localparam int unsigned FrameVerdicts = 13;
+
+  // Of a datagram, valid from its first word to its last.
+  typedef struct packed {
+    logic [7:0]  stream;
+    logic [31:0] src_ip;
+    logic [15:0] src_port;
+    logic [15:0] length;  // of the UDP payload, bytes
+    logic [31:0] stamp;   // card clock, low word, when the frame's first word came in
+  } datagram_t;
+
+  // An ARP request for the card's address.
+  typedef struct packed {
+    logic [47:0] mac;
+    logic [31:0] ip;
+  } arp_request_t;
+
+  // ---------------------------------------------------------------- MGP
+
+  // In the order of docs/formats.md, Refusals.
+  typedef enum logic [4:0] {
+    MgpShortHeader           = 5'd0,
+    MgpBadVersion            = 5'd1,
+    MgpBadSource             = 5'd2,
+    MgpBadBoard              = 5'd3,
+    MgpBadEncoding           = 5'd4,
+    MgpLengthMismatch        = 5'd5,
+    MgpOversized             = 5'd6,
+    MgpSobEobWithEvents      = 5'd7,
+    MgpEventPastEnd          = 5'd8,
+    MgpTrailingBytes         = 5'd9,
+    MgpTimestampOutsideFrame = 5'd10,
+    MgpHitsAbove32           = 5'd11,
+    MgpSeenBelowStored       = 5'd12,
+    MgpPmOutOfRange          = 5'd13,
+    MgpPmOfOtherBoard        = 5'd14,
+    MgpFrameBeyondSpill      = 5'd15,
+    MgpWrongBurst            = 5'd16,
+    MgpNone                  = 5'd17   // sound
+  } refusal_e;
+  localparam int unsigned Refusals = 17;
+
+  typedef struct packed {
+    logic [7:0]  burst;
+    logic [23:0] frame;
+    logic [31:0] sequence_number;
+    logic [3:0]  encoding;
+    logic [3:0]  index;
+    logic [7:0]  events;
+    logic [15:0] length;
+    logic [7:0]  flags;
+    logic [7:0]  version;
+    logic [7:0]  board;
+    logic [7:0]  source;
+  } mgp_header_t;
+
+  localparam logic [7:0] MgpSob = 8'h01;
+  localparam logic [7:0] MgpEob = 8'h02;
+  localparam logic [7:0] MgpTruncated = 8'h04;
+  localparam logic [7:0] MgpFixed = 8'h10;
+  localparam logic [7:0] MgpLast = 8'h20;
+  localparam logic [7:0] MgpPadded = 8'h40;
+
+  localparam logic [10:0] PmCount = 11'd1952;
+
+  // What validation needs to know.
+  typedef struct packed {
+    logic [7:0]  source;
+    logic [3:0]  boards;       // bit b: board b is configured; 0: one merged stream, board 0xFF alone
+    logic [15:0] max_payload;
+    logic [23:0] max_frames;
+  } mgp_rules_t;
+
+  // ---------------------------------------------------------------- APEnet+ packets, words of 128 bits
+  // Bit fields of the original are not public; these are nanet's own.
+
+  localparam int unsigned ApenetMaxPayload = 4096;
+  localparam logic [7:0] ApenetVersion = 8'd1;
+
+  typedef struct packed {
+    logic [31:0] stamp;     // card clock, low word, at the start of the datagram's frame
+    logic [15:0] src_port;
+    logic [31:0] src_ip;
+    logic [15:0] offset;    // of this packet's payload in the datagram, a multiple of 4096
+    logic [15:0] total;     // bytes of the datagram
+    logic [7:0]  stream;
+    logic [7:0]  version;
+  } apenet_header_t;
+
+  typedef struct packed {
+    logic [31:0] stamp;       // card clock, low word, when this footer was made
+    logic [31:0] crc;         // CRC-32 (IEEE 802.3) over the payload words, the last one filled up with zeros
+    logic [15:0] number;      // packets of this channel, running
+    logic [15:0] bytes;       // payload bytes that really came
+    logic        last;        // last packet of the datagram: the following are valid
+    logic        mgp;         // validated as MGP
+    logic [4:0]  reserved;
+    logic [4:0]  refusal;     // refusal_e
+    logic [3:0]  verdict;     // frame_verdict_e
+    logic [15:0] hits;        // stored hits of a sound MGP packet
+  } apenet_footer_t;
+
+  // A word of the stream between NaNet controller and network interface.
+  typedef enum logic [1:0] {
+    ApenetHeader  = 2'd0,
+    ApenetPayload = 2'd1,
+    ApenetFooter  = 2'd2
+  } apenet_kind_e;
+
+endpackage

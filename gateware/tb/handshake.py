@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Drivers and monitors of valid/ready channels with random pauses, and the clock and reset of a test."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import Event, FallingEdge, ReadOnly, RisingEdge
+
+
+def start_clock(dut, period_ps: int = 6400) -> None:
+    """Start clk (156.25 MHz unless said otherwise); set what is called *_valid or *_ready to 0."""
+    for signal in dut:
+        name = signal._name
+        if name.endswith(("_valid", "_tvalid", "_ready", "_tready")):
+            try:
+                signal.value = 0
+            except Exception:  # an output, or not writable
+                continue
+    cocotb.start_soon(Clock(dut.clk, period_ps, "ps").start())
+
+
+async def reset(dut, cycles: int = 4) -> None:
+    """Hold rst for some cycles."""
+    dut.rst.value = 1
+    for _ in range(cycles):
+        await RisingEdge(dut.clk)
+    dut.rst.value = 0
+    await RisingEdge(dut.clk)
+
+
+def _signals(dut, prefix: str, fields: Iterable[str]) -> dict[str, object]:
+    return {field: getattr(dut, f"{prefix}_{field}" if prefix else field) for field in fields}
+
+
+class Source:
+    """Drives <prefix>_valid and fields; a word waits with probability 1 - rate in every cycle."""
+
+    def __init__(
+        self,
+        dut,
+        prefix: str,
+        fields: Sequence[str],
+        rate: float = 1.0,
+        rng: random.Random | None = None,
+        ready: bool = True,
+    ):
+        self.clk, self.rate = dut.clk, rate
+        self.rng = rng or random.Random(0)
+        self.fields = _signals(dut, prefix, fields)
+        self.valid = getattr(dut, f"{prefix}_valid")
+        self.ready = getattr(dut, f"{prefix}_ready") if ready else None
+        self.valid.value = 0
+        self.queue: list[Mapping[str, int]] = []
+        self.wake, self.idle = Event(), Event()
+        self.idle.set()
+        self.task = cocotb.start_soon(self._run())
+
+    def put(self, words: Iterable[Mapping[str, int]]) -> None:
+        """Queue words."""
+        self.queue.extend(words)
+        if self.queue:
+            self.idle.clear()
+            self.wake.set()
+
+    async def send_all(self, words: Iterable[Mapping[str, int]]) -> None:
+        """Queue words, which go out while the test goes on."""
+        self.put(words)
+
+    async def drained(self) -> None:
+        """Wait until everything that was queued has been taken."""
+        await self.idle.wait()
+
+    def stop(self) -> None:
+        """End the driver."""
+        self.task.cancel()
+        self.valid.value = 0
+
+    async def _run(self) -> None:
+        at = 0
+        while True:
+            if at == len(self.queue):
+                self.queue.clear()
+                at = 0
+                self.wake.clear()
+                self.idle.set()
+                await self.wake.wait()
+            while self.rng.random() >= self.rate:
+                await RisingEdge(self.clk)
+            word = self.queue[at]
+            for name, value in word.items():
+                self.fields[name].value = value
+            self.valid.value = 1
+            while True:
+                await RisingEdge(self.clk)
+                if self.ready is None or int(self.ready.value):
+                    break
+            self.valid.value = 0
+            at += 1
+
+
+class Sink:
+    """Takes words with probability `rate` in every cycle; checks that what was offered stays offered."""
+
+    def __init__(
+        self,
+        dut,
+        prefix: str,
+        fields: Sequence[str],
+        rate: float = 1.0,
+        rng: random.Random | None = None,
+        ready: bool = True,
+    ):
+        self.clk, self.rate = dut.clk, rate
+        self.rng = rng or random.Random(0)
+        self.fields = _signals(dut, prefix, fields)
+        self.valid = getattr(dut, f"{prefix}_valid")
+        self.ready = getattr(dut, f"{prefix}_ready") if ready else None
+        self.words: list[dict[str, int]] = []
+        self.news = Event()
+        self.task = cocotb.start_soon(self._run())
+
+    async def take(self, count: int, cycles: int = 200_000) -> list[dict[str, int]]:
+        """Wait for `count` words and return them."""
+        for _ in range(cycles):
+            if len(self.words) >= count:
+                break
+            await RisingEdge(self.clk)
+        assert len(self.words) >= count, f"only {len(self.words)} of {count} words came"
+        taken, self.words[:] = self.words[:count], self.words[count:]
+        return taken
+
+    def stop(self) -> None:
+        """End the monitor."""
+        self.task.cancel()
+        if self.ready is not None:
+            self.ready.value = 0
+
+    async def _run(self) -> None:
+        offered = None
+        while True:
+            willing = self.rate >= 1 or self.rng.random() < self.rate
+            if self.ready is not None:
+                self.ready.value = int(willing)
+            await FallingEdge(self.clk)
+            await ReadOnly()
+            valid = int(self.valid.value)
+            word = {name: int(signal.value) for name, signal in self.fields.items()} if valid else None
+            if offered is not None:
+                assert word == offered, "a word was withdrawn or changed before it was taken"
+            if valid and (willing or self.ready is None):
+                self.words.append(word)
+                offered = None
+            else:
+                offered = word if self.ready is not None else None
+            await RisingEdge(self.clk)

