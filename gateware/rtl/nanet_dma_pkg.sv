@@ -48,8 +48,8 @@ package nanet_dma_pkg;
     logic [63:0] addr;
   } descriptor_t;
 
-  // What the receive path owes the world, told to the sender in strictly increasing order of n. With a buffer:
-  // one number, count 1. Without (overrun): `count` consecutive numbers and frames.
+  // What the receive path owes the world, told to the sender in strictly increasing order of n. With a
+  // buffer: one number, count 1. Without (overrun): `count` consecutive numbers and frames.
   typedef struct packed {
     logic        overrun;
     logic [31:0] count;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: SHL-2.1
+// The card's end of one event queue (doc/dma.md): numbers the events, writes each as one 32 B entry with its
+// lap, keeps count of the entries that are free and of those promised.
+module event_queue
+  import nanet_dma_pkg::*;
+#(
+    // Width of a data word in bits, a multiple of 128.
+    parameter int unsigned DATA_W = 128
+) (
+    input  logic clk,
+    input  logic rst,
+
+    /*
+     * configuration, steady while enabled
+     */
+    input  logic        enable,
+    input  logic [63:0] queue_base,
+    input  logic [4:0]  log2_entries,
+    input  logic [63:0] finished_addr,
+    input  logic [31:0] poll_cycles,
+
+    /*
+     * events
+     */
+    input  logic   ev_valid,
+    output logic   ev_ready,
+    input  event_t ev,
+    input  logic   ev_promised,
+
+    /*
+     * accounting
+     */
+    input  logic        promise,
+    output logic [15:0] room,
+    output logic        half_free,
+
+    /*
+     * DMA write
+     */
+    output logic             wr_valid,
+    input  logic             wr_ready,
+    output dma_cmd_t         wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic             wr_last,
+
+    /*
+     * DMA read
+     */
+    output logic             rd_valid,
+    input  logic             rd_ready,
+    output dma_cmd_t         rd_cmd,
+    input  logic             rd_data_valid,
+    output logic             rd_data_ready,
+    input  logic [DATA_W-1:0] rd_data,
+    input  logic             rd_data_last,
+    input  logic             rd_data_error
+);
+
+  localparam int unsigned Words = 256 / DATA_W == 0 ? 1 : 256 / DATA_W;
+  localparam int unsigned CountW = 22;
+
+  if (DATA_W % 128 != 0) begin : gen_check_width
+    $fatal(1, "DATA_W must be a multiple of 128 (%m)");
+  end
+
+  logic running_q;
+  logic [31:0] next_q;  // k of the next entry, low word
+  logic [31:0] lap_q;  // of the next entry
+  logic [31:0] finished_q;
+  logic signed [CountW-1:0] free_q, room_q;
+  logic signed [CountW-1:0] entries;
+  logic [31:0] last_index;
+
+  logic pending_q;  // an entry is being written
+  event_t entry_q;
+  logic [63:0] addr_q;
+  logic word_q;
+
+  logic accept, written;
+
+  assign entries = CountW'(1) << log2_entries;
+  assign last_index = (32'd1 << log2_entries) - 32'd1;
+  assign written = pending_q && wr_ready && wr_last;
+  assign ev_ready = running_q && (!pending_q || written) && (ev_promised ? free_q > 0 : room_q > 0);
+  assign accept = ev_valid && ev_ready;
+
+  assign room = room_q < 0 ? '0 : room_q > CountW'(65535) ? 16'hFFFF : room_q[15:0];
+  assign half_free = free_q >= (entries >>> 1);
+
+  assign wr_valid = pending_q;
+  assign wr_cmd = '{addr: addr_q, len: 16'd32, tag: 8'd0};
+  if (Words == 1) begin : gen_one_word
+    assign wr_data = DATA_W'(entry_q);
+    assign wr_last = 1'b1;
+  end else begin : gen_two_words
+    assign wr_data = word_q ? entry_q[255:128] : entry_q[127:0];
+    assign wr_last = word_q;
+  end
+
+  // What the consumer has finished: believed when it lies between what it said last and what was written.
+  logic asking_q, answer_due_q;
+  logic [31:0] wait_q;
+  logic [31:0] step;
+  logic step_good;
+  logic signed [CountW-1:0] gain;
+
+  assign step = rd_data[31:0] - finished_q;
+  assign step_good = rd_data_valid && rd_data_last && !rd_data_error && step <= next_q - finished_q;
+  assign gain = step_good ? CountW'(step) : '0;
+  assign rd_valid = asking_q;
+  assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
+  assign rd_data_ready = 1'b1;
+
+  logic unused_bits;
+  assign unused_bits = ^rd_data[DATA_W-1:32];
+
+  always_ff @(posedge clk) begin
+    if (rst || !enable) begin
+      running_q    <= 1'b0;
+      next_q       <= '0;
+      lap_q        <= 32'd1;
+      finished_q   <= '0;
+      free_q       <= entries;
+      room_q       <= entries;
+      wait_q       <= '0;
+      asking_q     <= asking_q && !rst && !rd_ready;
+      answer_due_q <= !rst && ((asking_q && rd_ready) || (answer_due_q && !(rd_data_valid && rd_data_last)));
+    end else begin
+      // An answer to a question of before would be counted twice.
+      if (!asking_q && !answer_due_q) running_q <= 1'b1;
+
+      if (accept) begin
+        next_q <= next_q + 1'b1;
+        if ((next_q & last_index) == last_index) lap_q <= lap_q + 1'b1;
+      end
+      free_q <= free_q + gain - CountW'(accept);
+      room_q <= room_q + gain - CountW'(accept && !ev_promised) - (promise ? CountW'(2) : '0);
+
+      if (wait_q != 0) wait_q <= wait_q - 1'b1;
+      if (running_q && !asking_q && !answer_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin
+        asking_q <= 1'b1;
+      end
+      if (asking_q && rd_ready) begin
+        asking_q     <= 1'b0;
+        answer_due_q <= 1'b1;
+        wait_q       <= poll_cycles;
+      end
+      if (rd_data_valid && rd_data_last) begin
+        answer_due_q <= 1'b0;
+        if (step_good && running_q) finished_q <= rd_data[31:0];
+      end
+    end
+  end
+
+  // An entry that was begun is finished even when the queue is switched off.
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      pending_q <= 1'b0;
+      word_q    <= 1'b0;
+    end else begin
+      if (pending_q && wr_ready) word_q <= (Words == 2) && !word_q;
+      if (accept) pending_q <= 1'b1;
+      else if (written) pending_q <= 1'b0;
+    end
+    if (accept) begin
+      entry_q     <= ev;
+      entry_q.lap <= lap_q;
+      addr_q      <= queue_base + {27'd0, next_q & last_index, 5'd0};
+    end
+  end
+
+endmodule

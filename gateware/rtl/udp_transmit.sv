@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: SHL-2.1
+// UDP payloads to Ethernet frames: stores a payload while it sums it up, then frames it (Ethernet, IPv4, UDP
+// with checksums, zeros to the minimum size; the MAC adds the FCS). A payload can be thrown away until its
+// command has been given. Frames leave in the order of their commands, without a gap inside a frame.
+module udp_transmit
+  import nanet_dma_pkg::*;
+#(
+    // Width of a payload word in bits.
+    parameter int unsigned DATA_W = 128,
+    // Width of the MAC's stream in bits: 8, 16 (1 GbE) or 64 (10 GbE).
+    parameter int unsigned MAC_W = 64,
+    // Bytes of payload memory, a power of two; the longest payload is half of it.
+    parameter int unsigned BUFFER_BYTES = 4096,
+    // Frames that can wait; a power of two.
+    parameter int unsigned QUEUE = 4
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * The card's own addresses, steady
+     */
+    input logic [47:0] source_mac,
+    input logic [31:0] source_ip,
+    input logic [15:0] source_port,
+
+    /*
+     * Payload, packed from bit 0
+     */
+    input  logic                      data_valid,
+    output logic                      data_ready,
+    input  logic [DATA_W-1:0]         data,
+    // Bytes in this word.
+    input  logic [$clog2(DATA_W/8):0] data_bytes,
+
+    /*
+     * Command, after the last word of its payload
+     */
+    input  logic        cmd_valid,
+    output logic        cmd_ready,
+    // 0: forget the payload.
+    input  logic        cmd_send,
+    input  logic [15:0] cmd_bytes,
+    input  endpoint_t   cmd_to,
+
+    /*
+     * Frames to the MAC (AXI stream)
+     */
+    output logic               mac_tvalid,
+    input  logic               mac_tready,
+    output logic [MAC_W-1:0]   mac_tdata,
+    output logic [MAC_W/8-1:0] mac_tkeep,
+    output logic               mac_tlast
+);
+
+  localparam int unsigned DataB = DATA_W / 8;
+  localparam int unsigned MacB = MAC_W / 8;
+  localparam int unsigned Words = BUFFER_BYTES / DataB;
+  localparam int unsigned AddrW = $clog2(Words);
+  localparam int unsigned Slices = DATA_W / MAC_W;
+  localparam int unsigned HeaderB = 42;
+  localparam int unsigned MinimumB = 60;
+  localparam int unsigned Lanes = DATA_W / 16;
+
+  if (DATA_W % 64 != 0 || DATA_W % MAC_W != 0) begin : gen_check_width
+    $fatal(1, "udp_transmit: DATA_W must be a multiple of 64 and of MAC_W");
+  end
+  if (MAC_W != 8 && MAC_W != 16 && MAC_W != 64) begin : gen_check_mac
+    $fatal(1, "udp_transmit: MAC_W must be 8, 16 or 64");
+  end
+
+  // Payload memory: written ahead of `kept_q`, which a command moves or returns to.
+  logic [DATA_W-1:0] mem[Words];
+  logic [AddrW:0] write_q, kept_q, read_q;
+  logic push;
+
+  assign push = data_valid && data_ready;
+
+  // Sum of the payload's 16-bit words as they lie, low byte first: the ones' complement sum does not mind,
+  // one swap at the end makes it network order (RFC 1071). Two stages: sums of pairs, then all.
+  logic [Lanes/2-1:0][16:0] pairs_d, pairs_q;
+  logic pairs_valid_q;
+  logic [31:0] sum_q, lane_sum;
+  logic [DATA_W-1:0] masked;
+
+  always_comb begin
+    for (int unsigned i = 0; i < DataB; i++) begin
+      masked[8*i+:8] = i < 32'(data_bytes) ? data[8*i+:8] : 8'd0;
+    end
+    for (int unsigned i = 0; i < Lanes / 2; i++) begin
+      pairs_d[i] = {1'b0, masked[32*i+:16]} + {1'b0, masked[32*i+16+:16]};
+    end
+    lane_sum = '0;
+    for (int unsigned i = 0; i < Lanes / 2; i++) begin
+      lane_sum = lane_sum + 32'(pairs_q[i]);
+    end
+  end
+
+  // Command: a few cycles of folding, then into the queue of frames.
+  typedef enum logic [3:0] {
+    Collect,
+    Drain,
+    AddSource,
+    AddTarget,
+    AddLength,
+    Fold,
+    FoldAgain,
+    Enqueue
+  } state_t;
+
+  typedef struct packed {
+    logic [15:0] bytes;
+    logic [15:0] ip_sum;
+    logic [15:0] udp_sum;
+    endpoint_t   to;
+  } frame_t;
+
+  state_t state_q;
+  endpoint_t to_q;
+  logic [15:0] bytes_q, udp_length, ip_length;
+  logic [31:0] udp_q, ip_q, source_sum_q;
+  logic send_q;
+
+  logic queue_ready, frame_valid, frame_ready;
+  frame_t queued, frame;
+  logic [$clog2(QUEUE):0] unused_level;
+
+  function automatic logic [31:0] fold(input logic [31:0] value);
+    return {16'd0, value[15:0]} + {16'd0, value[31:16]};
+  endfunction
+
+  function automatic logic [15:0] swap(input logic [15:0] value);
+    return {value[7:0], value[15:8]};
+  endfunction
+
+  assign data_ready = state_q == Collect && (write_q - read_q) != (AddrW + 1)'(Words);
+  assign cmd_ready = state_q == Collect && !data_valid;
+  assign udp_length = bytes_q + 16'd8;
+  assign ip_length = bytes_q + 16'd28;
+
+  always_comb begin
+    queued.bytes = bytes_q;
+    queued.ip_sum = ~ip_q[15:0];
+    queued.udp_sum = udp_q[15:0] == 16'hFFFF ? 16'hFFFF : ~udp_q[15:0];  // 0 would say: no checksum
+    queued.to = to_q;
+  end
+
+  always_ff @(posedge clk) begin
+    if (push) mem[write_q[AddrW-1:0]] <= data;
+    pairs_q <= pairs_d;
+    source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
+  end
+
+  always_ff @(posedge clk) begin
+    pairs_valid_q <= push;
+    if (push) write_q <= write_q + 1'b1;
+    if (pairs_valid_q) sum_q <= sum_q + lane_sum;
+
+    case (state_q)
+      Collect:
+      if (cmd_valid && cmd_ready) begin
+        send_q  <= cmd_send;
+        bytes_q <= cmd_bytes;
+        to_q    <= cmd_to;
+        state_q <= Drain;
+      end
+      Drain: begin  // the last word's pairs are added in this cycle
+        if (!send_q) begin
+          write_q <= kept_q;
+          sum_q   <= '0;
+          state_q <= Collect;
+        end else begin
+          state_q <= AddSource;
+        end
+      end
+      AddSource: begin
+        // Payload in network order, pseudo header, UDP header; the two halves of `sum_q` swap alike.
+        udp_q   <= 32'(swap(sum_q[15:0])) + 32'(swap(sum_q[31:16])) + 32'(source_port) + source_sum_q;
+        ip_q    <= 32'h4500 + 32'h4000 + 32'h4011 + source_sum_q;
+        sum_q   <= '0;
+        state_q <= AddTarget;
+      end
+      AddTarget: begin
+        udp_q   <= udp_q + 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
+        ip_q    <= ip_q + 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
+        state_q <= AddLength;
+      end
+      AddLength: begin
+        udp_q   <= udp_q + {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;
+        ip_q    <= ip_q + 32'(ip_length);
+        state_q <= Fold;
+      end
+      Fold: begin
+        udp_q   <= fold(udp_q);
+        ip_q    <= fold(ip_q);
+        state_q <= FoldAgain;
+      end
+      FoldAgain: begin
+        udp_q   <= fold(udp_q);
+        ip_q    <= fold(ip_q);
+        state_q <= Enqueue;
+      end
+      Enqueue:
+      if (queue_ready) begin
+        kept_q  <= write_q;
+        state_q <= Collect;
+      end
+      default: state_q <= Collect;
+    endcase
+
+    if (rst) begin
+      state_q       <= Collect;
+      pairs_valid_q <= 1'b0;
+      write_q       <= '0;
+      kept_q        <= '0;
+      sum_q         <= '0;
+    end
+  end
+
+  fifo #(
+      .WIDTH($bits(frame_t)),
+      .DEPTH(QUEUE)
+  ) i_frames (
+      .clk,
+      .rst,
+      .in_valid (state_q == Enqueue),
+      .in_ready (queue_ready),
+      .in_data  (queued),
+      .out_valid(frame_valid),
+      .out_ready(frame_ready),
+      .out_data (frame),
+      .level    (unused_level)
+  );
+
+  // Sending: the header's whole words, then payload behind the header's rest, then zeros.
+  localparam int unsigned HeadWords = HeaderB / MacB;
+  localparam int unsigned HoldB = HeaderB % MacB;
+  localparam int unsigned HeadW = $clog2(HeadWords + 1);
+  localparam int unsigned SliceW = Slices > 1 ? $clog2(Slices) : 1;
+
+  logic busy_q;
+  logic [8*HeaderB-1:0] header_d, head_q;
+  logic [HeadW-1:0] head_left_q;
+  logic [15:0] left_q;  // bytes of the frame to go
+  logic [15:0] payload_left_q;  // bytes of it to take from memory
+  logic beat, last_beat, take, fetch, slice_last, word_end;
+  logic word_valid_q;
+  logic [DATA_W-1:0] word_q;
+  logic [SliceW-1:0] slice_q;
+  logic [MAC_W-1:0] slice, body;
+  logic [15:0] frame_bytes;
+
+  always_comb begin
+    // First octet on the wire in the highest bits here.
+    header_d = {
+      frame.to.mac, source_mac, 16'h0800,
+      16'h4500, frame.bytes + 16'd28, 32'h0000_4000, 16'h4011, frame.ip_sum, source_ip, frame.to.ip,
+      source_port, frame.to.port, frame.bytes + 16'd8, frame.udp_sum
+    };
+  end
+
+  assign frame_bytes = 16'(HeaderB) + frame.bytes;
+  assign frame_ready = !busy_q && (frame.bytes == 0 || word_valid_q);
+  assign beat = mac_tvalid && mac_tready;
+  assign last_beat = left_q <= 16'(MacB);
+  assign take = beat && head_left_q == 0 && payload_left_q != 0;
+  assign slice_last = payload_left_q <= 16'(MacB);
+  assign word_end = take && (slice_last || slice_q == SliceW'(Slices - 1));
+  // Only what a command has kept may be read.
+  assign fetch = read_q != kept_q && (!word_valid_q || word_end);
+
+  always_comb begin
+    slice = word_q[MAC_W*slice_q+:MAC_W];
+    for (int unsigned i = 0; i < MacB; i++) begin
+      if (16'(i) >= payload_left_q) slice[8*i+:8] = 8'd0;
+    end
+  end
+
+  // The header leaves from the top of head_q, octet by octet into rising lanes.
+  logic [MAC_W-1:0] head_word;
+  always_comb begin
+    for (int unsigned i = 0; i < MacB; i++) begin
+      head_word[8*i+:8] = head_q[8*(HeaderB-1-i)+:8];
+    end
+  end
+
+  if (HoldB == 0) begin : gen_no_hold
+    assign body = slice;
+  end else begin : gen_hold
+    logic [8*HoldB-1:0] hold_q, rest;
+    always_comb begin
+      for (int unsigned i = 0; i < HoldB; i++) begin
+        rest[8*i+:8] = head_q[8*(HeaderB-1-MacB-i)+:8];
+      end
+    end
+    always_ff @(posedge clk) begin
+      if (beat) hold_q <= head_left_q == HeadW'(1) ? rest : slice[MAC_W-1-:8*HoldB];
+    end
+    assign body = {slice[MAC_W-8*HoldB-1:0], hold_q};
+  end
+
+  assign mac_tvalid = busy_q;
+  assign mac_tdata = head_left_q != 0 ? head_word : body;
+  assign mac_tlast = last_beat;
+  always_comb begin
+    for (int unsigned i = 0; i < MacB; i++) begin
+      mac_tkeep[i] = 16'(i) < left_q;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (fetch) word_q <= mem[read_q[AddrW-1:0]];
+  end
+
+  always_ff @(posedge clk) begin
+    if (frame_valid && frame_ready) begin
+      busy_q         <= 1'b1;
+      head_q         <= header_d;
+      head_left_q    <= HeadW'(HeadWords);
+      left_q         <= frame_bytes < 16'(MinimumB) ? 16'(MinimumB) : frame_bytes;
+      payload_left_q <= frame.bytes;
+    end
+    if (beat) begin
+      left_q <= left_q - 16'(MacB);
+      if (head_left_q != 0) begin
+        head_left_q <= head_left_q - 1'b1;
+        head_q      <= head_q << MAC_W;
+      end
+      if (last_beat) busy_q <= 1'b0;
+    end
+    if (take) begin
+      payload_left_q <= slice_last ? '0 : payload_left_q - 16'(MacB);
+      slice_q        <= word_end ? '0 : slice_q + 1'b1;
+    end
+    if (fetch) read_q <= read_q + 1'b1;
+    if (fetch) word_valid_q <= 1'b1;
+    else if (word_end) word_valid_q <= 1'b0;
+    if (rst) begin
+      busy_q         <= 1'b0;
+      head_left_q    <= '0;
+      payload_left_q <= '0;
+      left_q         <= '0;
+      slice_q        <= '0;
+      read_q         <= '0;
+      word_valid_q   <= 1'b0;
+    end
+  end
+
+endmodule

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: SHL-2.1
+"""The card's internal DMA interface (doc/dma.md) for tests: a memory behind a module, and a master in front of one."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cocotb
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Command:
+    """A DMA request: bus address, bytes, tag."""
+
+    addr: int
+    length: int
+    tag: int = 0
+
+    def pack(self) -> int:
+        """Return it as a dma_cmd_t."""
+        return (self.addr << 24) | (self.length << 8) | self.tag
+
+    @staticmethod
+    def unpack(value: int) -> Command:
+        """Take a dma_cmd_t apart."""
+        return Command(value >> 24, (value >> 8) & 0xFFFF, value & 0xFF)
+
+
+class Memory:
+    """64-bit address space, zero where nothing was written."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, bytearray] = defaultdict(lambda: bytearray(PAGE))
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Store bytes."""
+        for i, byte in enumerate(data):
+            self.pages[(addr + i) // PAGE][(addr + i) % PAGE] = byte
+
+    def read(self, addr: int, length: int) -> bytes:
+        """Load bytes."""
+        return bytes(self.pages[(addr + i) // PAGE][(addr + i) % PAGE] for i in range(length))
+
+    def word(self, addr: int, bytes_: int = 4) -> int:
+        """Load a little-endian integer."""
+        return int.from_bytes(self.read(addr, bytes_), "little")
+
+
+class MemorySlave:
+    """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with pauses, latency and errors as asked.
+
+    `writes` lists every finished write as (addr, bytes) in order; `error` says for a read's command whether it fails.
+    """
+
+    def __init__(
+        self,
+        dut,
+        memory: Memory | None = None,
+        prefix: str = "",
+        rate: float = 1.0,
+        latency: tuple[int, int] = (1, 1),
+        rng: random.Random | None = None,
+        write: bool = True,
+        read: bool = True,
+    ) -> None:
+        self.dut, self.memory = dut, memory or Memory()
+        self.rate, self.latency = rate, latency
+        self.rng = rng or random.Random(0)
+        self.writes: list[tuple[int, bytes]] = []
+        self.reads: list[Command] = []
+        self.error: Callable[[Command], bool] = lambda _: False
+        self.holds = False  # reads are not answered while set
+        self._signal = lambda name: getattr(dut, prefix + name)
+        self._queue: deque[tuple[int, Command]] = deque()
+        self._cycle = 0
+        self.tasks = [cocotb.start_soon(self._run_write())] if write else []
+        if read:
+            self.tasks += [cocotb.start_soon(self._run_ask()), cocotb.start_soon(self._run_answer())]
+
+    def stop(self) -> None:
+        """End the memory's service."""
+        for task in self.tasks:
+            task.cancel()
+
+    async def _run_write(self) -> None:
+        s = self._signal
+        width = len(s("wr_data")) // 8
+        collected, first = bytearray(), None
+        done = [s(name) for name in self._done_names()]
+        while True:
+            willing = self.rng.random() < self.rate
+            s("wr_ready").value = int(willing)
+            await FallingEdge(self.dut.clk)
+            await ReadOnly()
+            finished = None
+            if willing and int(s("wr_valid").value):
+                command = Command.unpack(int(s("wr_cmd").value))
+                first = first or command
+                assert command == first, "the command changed within a request"
+                collected += int(s("wr_data").value).to_bytes(width, "little")
+                last = len(collected) >= command.length
+                assert int(s("wr_last").value) == int(last), "wr_last is not where the length ends"
+                if last:
+                    data = bytes(collected[: command.length])
+                    self.memory.write(command.addr, data)
+                    self.writes.append((command.addr, data))
+                    finished, first = command, None
+                    collected.clear()
+            await RisingEdge(self.dut.clk)
+            if done:
+                done[0].value = int(finished is not None)
+                done[1].value = finished.tag if finished else 0
+                done[2].value = 0
+
+    def _done_names(self) -> list[str]:
+        names = ["wr_done_valid", "wr_done_tag", "wr_done_error"]
+        try:
+            self._signal(names[0])
+        except AttributeError:
+            return []
+        return names
+
+    async def _run_ask(self) -> None:
+        s = self._signal
+        while True:
+            willing = self.rng.random() < self.rate and len(self._queue) < 64
+            s("rd_ready").value = int(willing)
+            await FallingEdge(self.dut.clk)
+            await ReadOnly()
+            if willing and int(s("rd_valid").value):
+                command = Command.unpack(int(s("rd_cmd").value))
+                assert command.addr % 4 == 0 and 1 <= command.length <= 16384
+                self._queue.append((self._cycle + self.rng.randint(*self.latency), command))
+                self.reads.append(command)
+            await RisingEdge(self.dut.clk)
+            self._cycle += 1
+
+    async def _run_answer(self) -> None:
+        s = self._signal
+        width = len(s("rd_data")) // 8
+        s("rd_data_valid").value = 0
+        tagged = True
+        try:
+            s("rd_data_tag")
+        except AttributeError:
+            tagged = False
+        while True:
+            if not self._queue or self._queue[0][0] > self._cycle or self.holds:
+                await RisingEdge(self.dut.clk)
+                continue
+            command = self._queue.popleft()[1]
+            # What is read is what memory holds now: after the request, before the answer.
+            data = self.memory.read(command.addr, command.length)
+            failed = self.error(command)
+            words = -(-command.length // width)
+            for i in range(words):
+                while self.rng.random() >= self.rate:
+                    await RisingEdge(self.dut.clk)
+                chunk = data[i * width : (i + 1) * width]
+                s("rd_data").value = int.from_bytes(chunk, "little")
+                if tagged:
+                    s("rd_data_tag").value = command.tag
+                s("rd_data_last").value = int(i == words - 1)
+                s("rd_data_error").value = int(failed and i == words - 1)
+                s("rd_data_valid").value = 1
+                while True:
+                    await RisingEdge(self.dut.clk)
+                    if int(s("rd_data_ready").value):
+                        break
+                s("rd_data_valid").value = 0
+
+
+def pack_event(
+    kind: int,
+    n: int = 0,
+    stream: int = 0,
+    flags: int = 0,
+    buffer: int = 0,
+    bytes_: int = 0,
+    frame: int = 0,
+    stamp: int = 0,
+) -> int:
+    """Return an event_t without its lap."""
+    value = kind | (stream << 8) | (flags << 16) | (buffer << 32) | (bytes_ << 64) | (frame << 96)
+    return value | (stamp << 128) | (n << 192)
+
+
+@dataclass(frozen=True)
+class Event:
+    """An entry of the event queue as it lies in memory."""
+
+    kind: int
+    stream: int
+    flags: int
+    buffer: int
+    bytes: int
+    frame: int
+    stamp: int
+    n: int
+    lap: int
+
+    @staticmethod
+    def unpack(data: bytes) -> Event:
+        """Take 32 B apart."""
+        word = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
+        return Event(
+            word(0, 1),
+            word(1, 1),
+            word(2, 2),
+            word(4, 4),
+            word(8, 4),
+            word(12, 4),
+            word(16, 8),
+            word(24, 4),
+            word(28, 4),
+        )
