@@ -68,6 +68,8 @@ struct CountingLanes : rich::HostLanes {
     count(1);
     return Host::sqrt(a.value);
   }
+  static F reciprocal(const F& a) { return F(1.0f) / a; }
+  static F root(const F& a) { return sqrt(a); }
   static F min(const F& a, const F& b) { return Host::min(a.value, b.value); }
   static F max(const F& a, const F& b) { return Host::max(a.value, b.value); }
   static F abs(const F& a) { return Host::abs(a.value); }

@@ -148,13 +148,10 @@ void time_batch(const rich::EventBatch& base, const rich::Reconstructor& cpu, co
   require(cudaMemcpy(pm.get(), source.pm.get(), source.hits * 2, cudaMemcpyHostToDevice), "a copy");
   const DevicePlane plane(geometry);
   const Kernel& kernel = kernel_of(cpu.name());
-  const DeviceBatch batch{static_cast<std::uint32_t>(source.events),
-                          first.get(),
-                          pm.get(),
-                          plane.common(),
-                          plane.math(),
-                          nullptr,
-                          primitives.get()};
+  const auto events = static_cast<std::uint32_t>(source.events);
+  const auto work = device_array<std::byte>(std::max<std::size_t>(kernel.work_bytes(events), 1));
+  const DeviceBatch batch{events,       first.get(), pm.get(),         plane.common(),
+                          plane.math(), nullptr,     primitives.get(), work.get()};
   const Stream s = stream();
   result.bytes_per_event = 4 + 2 + 2 * static_cast<double>(source.hits) / static_cast<double>(source.events);
   time_kernel(
@@ -177,6 +174,7 @@ void time_streaming(const rich::EventBatch& base, const rich::Reconstructor& cpu
     DeviceArray<std::uint32_t> first;
     DeviceArray<PmId> pm;
     DeviceArray<std::uint16_t> primitives;
+    DeviceArray<std::byte> work;
     PinnedArray<std::uint16_t> out;
   };
   std::array<Lane, 4> lanes;
@@ -185,6 +183,7 @@ void time_streaming(const rich::EventBatch& base, const rich::Reconstructor& cpu
     lane.first = device_array<std::uint32_t>(batch + 1);
     lane.pm = device_array<PmId>(most_hits);
     lane.primitives = device_array<std::uint16_t>(batch);
+    lane.work = device_array<std::byte>(std::max<std::size_t>(kernel.work_bytes(batch), 1));
     lane.out = pinned_array<std::uint16_t>(batch);
   }
   std::uint64_t from = 0, copied = 0;
@@ -197,7 +196,7 @@ void time_streaming(const rich::EventBatch& base, const rich::Reconstructor& cpu
     require(cudaMemcpyAsync(lane.pm.get(), source.pm.get() + base_hit, hits * 2, cudaMemcpyHostToDevice, s),
             "a copy");
     const DeviceBatch on_device{batch,        lane.first.get(), lane.pm.get() - base_hit, plane.common(),
-                                plane.math(), nullptr,          lane.primitives.get()};
+                                plane.math(), nullptr,          lane.primitives.get(),    lane.work.get()};
     require(kernel.launch(cpu.value(), on_device, {}, multiprocessors, s), "the kernel");
     require(cudaMemcpyAsync(lane.out.get(), lane.primitives.get(), batch * 2, cudaMemcpyDeviceToHost, s),
             "a copy");

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,7 @@ struct DeviceBatch {
   const rich::Point* math_plane = nullptr;  // about Math's origin, in mm and rows
   rich::Rings* rings = nullptr;
   std::uint16_t* primitives = nullptr;
+  void* work = nullptr;  // Kernel::work_bytes(events), on a 256 B boundary; null: slower
 };
 
 struct Kernel {
@@ -38,6 +40,8 @@ struct Kernel {
   // value: as Reconstructor::value(). Does not wait.
   cudaError_t (*launch)(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
                         int multiprocessors, cudaStream_t stream);
+  // Working memory of a batch of so many events that launch() is glad of.
+  std::size_t (*work_bytes)(std::uint32_t events) = [](std::uint32_t) -> std::size_t { return 0; };
 };
 
 // Throws std::invalid_argument where no kernel runs that algorithm.

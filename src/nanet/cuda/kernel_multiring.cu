@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nanet/cuda/wide_kernel.cuh"
-#include "nanet/rich/multiring.hpp"
+#include "nanet/cuda/multiring_parts.cuh"
 
 namespace nanet::cuda {
 
+namespace {
+
+// From here on the three kernels' starts and ends cost less than they save.
+constexpr std::uint32_t large_batch = 4096;
+
+std::size_t work_bytes(std::uint32_t events) {
+  return events < large_batch ? 0 : MultiringWork::bytes(events);
+}
+
+cudaError_t launch(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
+                   int multiprocessors, cudaStream_t stream) {
+  if (batch.events < large_batch || !batch.work)
+    return launch_wide<rich::Multiring>(value, batch, decision, multiprocessors, stream);
+  return launch_multiring_parts(*static_cast<const rich::Multiring*>(value), batch, decision, multiprocessors,
+                                stream);
+}
+
+}  // namespace
+
 extern const Kernel kernel_multiring;
-const Kernel kernel_multiring{rich::Multiring::name, launch_wide<rich::Multiring>};
+const Kernel kernel_multiring{rich::Multiring::name, launch, work_bytes};
 
 }  // namespace nanet::cuda

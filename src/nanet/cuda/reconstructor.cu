@@ -38,6 +38,8 @@ class OnDevice final : public CudaReconstructor {
       piece.on_device.first = device_array<std::uint32_t>(most_events + 1);
       piece.on_device.pm = device_array<PmId>(most_hits);
       piece.on_device.rings = device_array<rich::Rings>(most_events);
+      piece.on_device.work =
+          device_array<std::byte>(std::max<std::size_t>(kernel_.work_bytes(most_events), 1));
     }
     // The first launch loads the kernel; not in the middle of the work.
     const std::uint32_t none[2] = {0, 0};
@@ -78,6 +80,7 @@ class OnDevice final : public CudaReconstructor {
       DeviceArray<std::uint32_t> first;
       DeviceArray<PmId> pm;
       DeviceArray<rich::Rings> rings;
+      DeviceArray<std::byte> work;
     } on_device;
   };
 
@@ -124,6 +127,7 @@ class OnDevice final : public CudaReconstructor {
     on_device.plane = plane_.common();
     on_device.math_plane = plane_.math();
     on_device.rings = piece.on_device.rings.get();
+    on_device.work = piece.on_device.work.get();
     if (const auto status = kernel_.launch(cpu_->value(), on_device, {}, multiprocessors_, s)) return status;
     if (const auto status = cudaMemcpyAsync(piece.rings.get(), piece.on_device.rings.get(),
                                             events * sizeof(rich::Rings), cudaMemcpyDeviceToHost, s))

@@ -117,6 +117,19 @@ struct DeviceLanes {
   __device__ static I select(M m, I a, I b) { return m ? a : b; }
   __device__ static F fma(F a, F b, F c) { return __fmaf_rn(a, b, c); }
   __device__ static F sqrt(F a) { return __fsqrt_rn(a); }
+  // 1 / a and the square root of a > 0, correctly rounded as IEEE 754 asks, where a and the result are normal
+  // numbers: then neither needs the compiler's branches for those that are not.
+  __device__ static F reciprocal(F a) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return __fmaf_rn(__fmaf_rn(-a, r, 1.0f), r, r);
+  }
+  __device__ static F root(F a) {
+    float r;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    const float s = a * r;
+    return __fmaf_rn(__fmaf_rn(-s, s, a), 0.5f * r, s);
+  }
   __device__ static F min(F a, F b) { return a < b ? a : b; }
   __device__ static F max(F a, F b) { return a > b ? a : b; }
   __device__ static F abs(F a) { return fabsf(a); }
@@ -331,6 +344,8 @@ struct HostLanes {
     for (int h = 0; h < 2; ++h) r.v[h] = square_root(a.v[h]);
     return r;
   }
+  NANET_LANES_INLINE static F reciprocal(const F& a) { return F(1.0f) / a; }
+  NANET_LANES_INLINE static F root(const F& a) { return sqrt(a); }
   NANET_LANES_INLINE static F min(const F& a, const F& b) { return select(a < b, a, b); }
   NANET_LANES_INLINE static F max(const F& a, const F& b) { return select(a > b, a, b); }
   NANET_LANES_INLINE static F abs(const F& a) { return from_bits(bits(a) & I(0x7FFFFFFF)); }

@@ -3,6 +3,7 @@
 // best few ways of doing so, and chooses the number of rings by the odds. docs/algorithms.md tells the whole.
 #pragma once
 
+#include <cstring>
 #include <string_view>
 
 #include "nanet/rich/multiring_search.hpp"
@@ -27,6 +28,12 @@ struct Multiring {
   };
   static constexpr int max_breadth = 4;
   static constexpr int ways = 2;  // candidates looked at for each state
+  // What one part of the work hands to the next.
+  struct Kept {
+    State best;
+    float best_of[max_rings + 1];  // the best value of each number of rings
+    std::int32_t settled;          // nothing to be searched for, nothing to be split
+  };
   struct Scratch {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
@@ -34,7 +41,8 @@ struct Multiring {
     alignas(64) float x[lane_count];                         // the rings in hand
     alignas(64) float y[lane_count];
     alignas(64) float r[lane_count];
-    State now[max_breadth], next[max_breadth], best;
+    State now[max_breadth], next[max_breadth];
+    Kept kept;
     Candidate candidate[max_breadth * ways];
   };
 
@@ -57,7 +65,7 @@ class MultiringEvent {
   NANET_HD MultiringEvent(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                           Scratch& scratch)
       : p_(parameters),
-        model_(parameters),
+        model_(MultiringModel::make<L>(parameters)),
         s_(scratch),
         r_min_(parameters.r_min > smallest ? parameters.r_min : smallest),
         breadth_(static_cast<int>(parameters.breadth)) {
@@ -65,22 +73,71 @@ class MultiringEvent {
   }
 
   NANET_HD void run(Rings& out) {
-    if (hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3) return write_rings<L>(Rings{}, out);
-    for (int k = 0; k <= static_cast<int>(max_rings); ++k) best_of_[k] = nothing;
-    best_of_[0] = 0.0f;
-    if (!one_clean_ring()) {
-      search();
-      split();
+    if (begin()) search();
+    end(out);
+  }
+
+  // The same in three parts, for one kernel each: between them stands Scratch::kept.
+  // True where a search is needed.
+  NANET_HD bool begin() {
+    L::sync();
+    for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(s_.kept.best_of + k, k ? nothing : 0.0f);
+    const bool few = hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3;
+    const bool settled = few || one_clean_ring();
+    put(s_.kept.settled, std::int32_t{settled});
+    save(s_.kept.best, 0.0f);
+    return !settled;
+  }
+  // Starting from no ring: the best states are carried on with the best candidates for one more ring.
+  NANET_HD void search() {
+    copy(s_.kept.best, s_.now[0]);
+    int states = 1;
+    NANET_ROLLED
+    for (unsigned level = 0; level < max_rings && states > 0; ++level) {
+      const float cost = level == 0 ? p_.first_cost : p_.ring_cost;
+      int candidates = 0, in_hand = -1;
+      NANET_ROLLED
+      for (int i = 0; i < states; ++i) {
+        take(s_.now[i]);
+        in_hand = i;
+        candidates = find(look_beside(-1, -1), i, s_.now[i].value - cost, candidates);
+      }
+      // The most promising first, until enough different states are found.
+      int found = 0;
+      for (; candidates > 0 && found < breadth_; --candidates) {
+        int first = 0;
+        NANET_ROLLED
+        for (int c = 1; c < candidates; ++c)
+          if (s_.candidate[c].promise > s_.candidate[first].promise) first = c;
+        const Multiring::Candidate more = s_.candidate[first];
+        const float before = s_.now[more.state].value;
+        if (more.promise < before - patience) break;
+        if (more.state != in_hand) take(s_.now[more.state]);
+        in_hand = -1;
+        ++count_;
+        set_ring(count_ - 1, more.circle, true);
+        polish_all(1);
+        const float v = value();
+        if (v > before && !known(found, v)) save(s_.next[found++], v);
+        L::sync();
+        put(s_.candidate[first], s_.candidate[candidates - 1]);
+        L::sync();
+      }
+      states = select(found);
     }
+  }
+  NANET_HD void end(Rings& out) {
+    take(s_.kept.best);
+    if (!s_.kept.settled) split();
     finish();
     write(out);
   }
 
  private:
   static constexpr float nothing = -1e30f;
-  static constexpr float smallest = 5.0f;     // mm: a radius is divided by
-  static constexpr float far_away = 1e4f;     // mm: where hits that are none lie
-  static constexpr float step_width = 16.0f;  // mm, half the band of the steps that polish
+  static constexpr float smallest = 5.0f;                // mm: a radius is divided by
+  static constexpr float far_away = 1e4f;                // mm: where hits that are none lie
+  static constexpr float per_step_width = 1.0f / 16.0f;  // mm, half the band of the steps that polish
   // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
   static constexpr float own_share = 0.3f;
   static constexpr float better = 0.1f;    // a change has to gain this much
@@ -113,22 +170,29 @@ class MultiringEvent {
 
   // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
 
+  // Distance of a row's hits to a point, mm, not 0.
+  NANET_HD F distance(std::int32_t row, float x, float y) const {
+    const F dx = L::load(s_.hits.x + row * lanes_step) - F(x),
+            dy = L::load(s_.hits.y + row * lanes_step) - F(y);
+    return L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
+  }
+  // What a ring makes on a row's hits, in units of the noise.
+  NANET_HD F intensity(const Circle3& c, std::int32_t row) const {
+    const F off = distance(row, c.x, c.y) - F(c.r);
+    constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
+    const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
+    return MultiringModel::shape(t) * F(model_.peak * c.r);
+  }
   // fresh: there was no ring k so far.
   NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
     L::put(s_.x + k, c.x);
     L::put(s_.y + k, c.y);
     L::put(s_.r + k, c.r);
-    const float on_ring = model_.peak * c.r;
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       float* const own = s_.intensity[k] + row * lanes_step;
       float* const all = s_.all + row * lanes_step;
-      const F dx = L::load(s_.hits.x + row * lanes_step) - F(c.x);
-      const F dy = L::load(s_.hits.y + row * lanes_step) - F(c.y);
-      const F off = L::sqrt(L::fma(dx, dx, dy * dy)) - F(c.r);
-      constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
-      const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
-      const F now = MultiringModel::shape(t) * F(on_ring);
+      const F now = intensity(c, row);
       F change = now;
       if (!fresh) change = now - L::load(own);
       L::store(all, L::load(all) + change);
@@ -136,34 +200,53 @@ class MultiringEvent {
     }
     L::sync();
   }
-  NANET_HD void no_rings() {
+  NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
+  // Their intensities anew, whatever was there.
+  NANET_HD void sum_rings() {
     NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) L::store(s_.all + row * lanes_step, F(1.0f));
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      F all{1.0f};
+      NANET_ROLLED
+      for (int k = 0; k < count_; ++k) {
+        const F now = intensity(ring(k), row);
+        all = all + now;
+        L::store(s_.intensity[k] + row * lanes_step, now);
+      }
+      L::store(s_.all + row * lanes_step, all);
+    }
     L::sync();
   }
-  NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
   NANET_HD NANET_NOINLINE void take(const State& state) {
+    L::sync();
     count_ = state.count;
-    no_rings();
-    NANET_ROLLED
-    for (int k = 0; k < count_; ++k) set_ring(k, {state.x[k], state.y[k], state.r[k]}, true);
+    each_ring(state.x, s_.x);
+    each_ring(state.y, s_.y);
+    each_ring(state.r, s_.r);
+    L::sync();
+    sum_rings();
   }
   NANET_HD void save(State& state, float value) {
     L::sync();
-    NANET_ROLLED
-    for (int k = 0; k < count_; ++k) {
-      L::put(state.x + k, s_.x[k]);
-      L::put(state.y + k, s_.y[k]);
-      L::put(state.r + k, s_.r[k]);
-    }
+    each_ring(s_.x, state.x);
+    each_ring(s_.y, state.y);
+    each_ring(s_.r, state.r);
     L::put(&state.value, value);
     put(state.count, count_);
     L::sync();
   }
-  NANET_HD void copy(const State& from, State& to) {
+  NANET_HD static void each_ring(const float* from, float* to) { copy_words(from, to, max_rings); }
+  NANET_HD static void copy(const State& from, State& to) {
     L::sync();
-    put(to, from);
+    copy_words(reinterpret_cast<const float*>(&from), reinterpret_cast<float*>(&to), sizeof from / 4);
     L::sync();
+  }
+  // words: no more than lanes.
+  NANET_HD static void copy_words(const float* from, float* to, unsigned words) {
+    if constexpr (lane_is_thread<L>) {
+      if (static_cast<unsigned>(L::lane()) < words) to[L::lane()] = from[L::lane()];
+    } else {
+      std::memcpy(to, from, words * sizeof *to);
+    }
   }
   template <class T>
   NANET_HD static void put(T& at, const T& v) {
@@ -189,7 +272,7 @@ class MultiringEvent {
     L::sync();
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
-      const F per = F(1.0f) / others(row, a, b);
+      const F per = L::reciprocal(others(row, a, b));
       const I index = I(row * lanes_step) + L::lane();
       L::store(s_.hits.per + row * lanes_step, per);
       L::store(s_.hits.most + row * lanes_step,
@@ -211,36 +294,34 @@ class MultiringEvent {
   }
 
   // One step of Gauss and Newton for ring k against the others.
-  NANET_HD NANET_NOINLINE void polish(int k) {
-    const Circle3 c = ring(k);
-    Sums sums;
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, step_width, others(row, k, k));
-    const Circle3 moved = sums.solve(c, r_min_, p_.r_max);
+  NANET_HD void polish(int k) {
+    const Circle3 moved = step(ring(k), k, per_step_width);
     L::sync();
     set_ring(k, moved, false);
   }
-  // The same of a lone ring, with a wider band.
-  NANET_HD Circle3 narrow(const Circle3& c, float half_width) const {
+  // The ring in place of ring k (-1: of none) moved towards the hits in a band; per_width: 1 / half of it,
+  // 1/mm.
+  NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
     Sums sums;
     NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) sums.add(*this, c, row, half_width, F(1.0f));
+    for (std::int32_t row = 0; row < rows_; ++row)
+      sums.add(*this, c, row, per_width, k < 0 ? F(1.0f) : others(row, k, k));
     return sums.solve(c, r_min_, p_.r_max);
   }
 
   // Normal equations as in MultiringSearch, the lanes being hits.
   struct Sums {
     F v[8] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f)};
-    NANET_HD void add(const MultiringEvent& e, const Circle3& c, std::int32_t row, float half_width,
+    NANET_HD void add(const MultiringEvent& e, const Circle3& c, std::int32_t row, float per_width,
                       const F& rest) {
       const F dx = L::load(e.s_.hits.x + row * lanes_step) - F(c.x);
       const F dy = L::load(e.s_.hits.y + row * lanes_step) - F(c.y);
-      const F d = L::max(L::sqrt(L::fma(dx, dx, dy * dy)), F(1e-3f));
-      const F off = d - F(c.r), per_d = F(1.0f) / d;
-      const F t = L::max(L::fma(off * F(-1.0f / (half_width * half_width)), off, F(1.0f)), F(0.0f));
-      const float on_ring = e.model_.peak * c.r * (MultiringModel::reach / half_width);
+      const F d = L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
+      const F off = d - F(c.r), per_d = L::reciprocal(d);
+      const F t = L::max(L::fma(off * F(-(per_width * per_width)), off, F(1.0f)), F(0.0f));
+      const float on_ring = e.model_.peak * c.r * (MultiringModel::reach * per_width);
       const F own = MultiringModel::shape(t) * F(on_ring);
-      const F w = own / (rest + own);
+      const F w = own * L::reciprocal(rest + own);
       const F cosine = dx * per_d, sine = dy * per_d;
       const F wc = w * cosine, ws = w * sine, wo = w * off;
       v[0] = v[0] + w;
@@ -256,12 +337,12 @@ class MultiringEvent {
       float sum[8];
       L::sum(v, sum);
       const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
-      const float per_w = 1.0f / w, mc = c * per_w, ms = s * per_w;
+      const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
       const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
       const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
       const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
       const float det = fused(a, d, -(b * b));
-      const float per_det = 1.0f / (det > 1e-4f ? det : 1e-4f);
+      const float per_det = inverse(det > 1e-4f ? det : 1e-4f);
       const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
       const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
       const float r = from.r + limit((off - fused(c, ux, s * uy)) * per_w, 25.0f);
@@ -285,7 +366,7 @@ class MultiringEvent {
     sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
     const float costs = count_ ? p_.first_cost + static_cast<float>(count_ - 1) * p_.ring_cost : 0.0f;
     const float v = L::sum(sum) - costs;
-    if (v > best_of_[count_]) best_of_[count_] = v;
+    if (v > s_.kept.best_of[count_]) L::put(s_.kept.best_of + count_, v);
     return v;
   }
 
@@ -312,29 +393,33 @@ class MultiringEvent {
     }
     L::sum(v, sum);
     // MATH: moments about the centroid, one 2 x 2 system.
-    const float per_n = 1.0f / static_cast<float>(hits_), mx = sum[0] * per_n, my = sum[1] * per_n;
+    const float per_n = inverse(static_cast<float>(hits_)), mx = sum[0] * per_n, my = sum[1] * per_n;
     const float xx = fused(-sum[0], mx, sum[2]), yy = fused(-sum[1], my, sum[3]),
                 xy = fused(-sum[0], my, sum[4]);
     const float z = sum[2] + sum[3];
     const float ez = 0.5f * (sum[5] - mx * z), fz = 0.5f * (sum[6] - my * z);
     const float det = fused(xx, yy, -(xy * xy)), trace = xx + yy;
     if (!(det > 1e-5f * trace * trace)) return false;
-    const float per_det = 1.0f / det;
+    const float per_det = inverse(det);
     const float cx = fused(ez, yy, -(fz * xy)) * per_det, cy = fused(fz, xx, -(ez * xy)) * per_det;
     const float dx = cx - mx, dy = cy - my;
-    const float r = uniform_sqrt(fused(dx, dx, fused(dy, dy, trace * per_n)));
+    const float r = uniform_root(fused(dx, dx, fused(dy, dy, trace * per_n)));
     if (!(r > r_min_ && r < 1.2f * p_.r_max)) return false;
     count_ = 1;
     Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
-    found = narrow(found, 40.0f);
-    found = narrow(found, 20.0f);
-    no_rings();
-    set_ring(0, found, true);
+    found = step(found, -1, 1.0f / 40.0f);
+    found = step(found, -1, 1.0f / 20.0f);
+    L::put(s_.x, found.x);
+    L::put(s_.y, found.y);
+    L::put(s_.r, found.r);
+    L::sync();
+    sum_rings();
+    if (look_beside(-1, -1) > 5) return clear();
     polish_all(2);
     const std::int32_t open = look_beside(-1, -1);
     const float expected = at0(model_.template expected<L>(F(s_.x[0]), F(s_.y[0]), F(s_.r[0])));
     const float on = static_cast<float>(hits_ - open);
-    if (open > 2 || hits_ - open < 8 || on > expected + 1.5f * uniform_sqrt(expected)) return clear();
+    if (open > 2 || hits_ - open < 8 || on > expected + 1.5f * uniform_root(expected)) return clear();
     return true;
   }
   NANET_HD bool clear() {
@@ -343,47 +428,9 @@ class MultiringEvent {
   }
   NANET_HD F standing(int k) const { return model_.template standing<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])); }
   NANET_HD static float at0(const F& v) { return L::at(v, 0); }
-  NANET_HD static float uniform_sqrt(float v) { return at0(L::sqrt(F(v))); }
+  NANET_HD static float uniform_root(float v) { return at0(L::root(F(v))); }
+  NANET_HD static float inverse(float v) { return at0(L::reciprocal(F(v))); }
 
-  // Starting from no ring: the best states are carried on with the best candidates for one more ring.
-  NANET_HD void search() {
-    count_ = 0;
-    save(s_.now[0], 0.0f);
-    copy(s_.now[0], s_.best);
-    int states = 1;
-    NANET_ROLLED
-    for (unsigned level = 0; level < max_rings && states > 0; ++level) {
-      const float cost = level == 0 ? p_.first_cost : p_.ring_cost;
-      int candidates = 0;
-      NANET_ROLLED
-      for (int i = 0; i < states; ++i) {
-        take(s_.now[i]);
-        candidates = find(look_beside(-1, -1), i, s_.now[i].value - cost, candidates);
-      }
-      // The most promising first, until enough different states are found.
-      int found = 0;
-      for (; candidates > 0 && found < breadth_; --candidates) {
-        int first = 0;
-        NANET_ROLLED
-        for (int c = 1; c < candidates; ++c)
-          if (s_.candidate[c].promise > s_.candidate[first].promise) first = c;
-        const Multiring::Candidate more = s_.candidate[first];
-        const float before = s_.now[more.state].value;
-        if (more.promise < before - patience) break;
-        take(s_.now[more.state]);
-        ++count_;
-        set_ring(count_ - 1, more.circle, true);
-        polish_all(1);
-        const float v = value();
-        if (v > before && !known(found, v)) save(s_.next[found++], v);
-        L::sync();
-        put(s_.candidate[first], s_.candidate[candidates - 1]);
-        L::sync();
-      }
-      states = select(found);
-    }
-    take(s_.best);
-  }
   NANET_HD bool known(int found, float v) const {
     NANET_ROLLED
     for (int i = 0; i < found; ++i)
@@ -405,7 +452,7 @@ class MultiringEvent {
       if (last < first - margin) break;
       copy(s_.next[best], s_.now[states]);
     }
-    if (states > 0 && s_.now[0].value > s_.best.value) copy(s_.now[0], s_.best);
+    if (states > 0 && s_.now[0].value > s_.kept.best.value) copy(s_.now[0], s_.kept.best);
     return states;
   }
 
@@ -470,10 +517,10 @@ class MultiringEvent {
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const F own = L::load(s_.intensity[k] + row * lanes_step);
-        on = on + own / (own + others(row, k, k));
+        on = on + own * L::reciprocal(own + others(row, k, k));
       }
       const float expected = at0(model_.template expected<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])));
-      if (L::sum(on) < expected + 1.5f * uniform_sqrt(expected)) continue;
+      if (L::sum(on) < expected + 1.5f * uniform_root(expected)) continue;
       try_pair(k, k);
     }
     NANET_ROLLED
@@ -507,10 +554,10 @@ class MultiringEvent {
     set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)}, a == b);
     polish_all(1);
     const float v = value();
-    if (v > s_.best.value + better)
-      save(s_.best, v);
+    if (v > s_.kept.best.value + better)
+      save(s_.kept.best, v);
     else
-      take(s_.best);
+      take(s_.kept.best);
   }
   // Half turns in steps of a sixteenth, 10 mm in lanes 0 - 15, 22 mm in 16 - 31.
   NANET_HD static void directions(F& cosine, F& sine) {
@@ -537,7 +584,7 @@ class MultiringEvent {
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const M is = I(row * lanes_step) + L::lane() < I(hits_);
-        stray = stray + L::select(is, F(1.0f) / others(row, -1, -1), F(0.0f));
+        stray = stray + L::select(is, L::reciprocal(others(row, -1, -1)), F(0.0f));
       }
       const float strays = L::sum(stray);
       int worst = -1;
@@ -548,8 +595,8 @@ class MultiringEvent {
         NANET_ROLLED
         for (std::int32_t row = 0; row < rows_; ++row) {
           const F own = L::load(s_.intensity[k] + row * lanes_step), rest = others(row, k, k);
-          const F part = own / (own + rest);
-          change = change + logarithm<L>(own / rest + F(1.0f));
+          const F part = own * L::reciprocal(own + rest);
+          change = change + logarithm<L>(L::fma(own, L::reciprocal(rest), F(1.0f)));
           share = share + part;
           hits = hits + L::select(part > F(own_share), F(1.0f), F(0.0f));
         }
@@ -564,11 +611,14 @@ class MultiringEvent {
       }
       if (worst < 0) break;
       // The last ring takes the place of the one that goes.
-      set_ring(worst, ring(count_ - 1), false);
+      const Circle3 last = ring(count_ - 1);
+      L::sync();
+      L::put(s_.x + worst, last.x);
+      L::put(s_.y + worst, last.y);
+      L::put(s_.r + worst, last.r);
+      L::sync();
       --count_;
-      no_rings();
-      NANET_ROLLED
-      for (int k = 0; k < count_; ++k) set_ring(k, ring(k), true);
+      sum_rings();
       polish_all(1);
     }
   }
@@ -582,10 +632,8 @@ class MultiringEvent {
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const F own = L::load(s_.intensity[k] + row * lanes_step);
-        const F dx = L::load(s_.hits.x + row * lanes_step) - F(s_.x[k]);
-        const F dy = L::load(s_.hits.y + row * lanes_step) - F(s_.y[k]);
-        const F off = L::sqrt(L::fma(dx, dx, dy * dy)) - F(s_.r[k]);
-        const M is = own / (own + others(row, k, k)) > F(own_share);
+        const F off = distance(row, s_.x[k], s_.y[k]) - F(s_.r[k]);
+        const M is = own * L::reciprocal(own + others(row, k, k)) > F(own_share);
         on = on + L::select(is, F(1.0f), F(0.0f));
         off2 = off2 + L::select(is, off * off, F(0.0f));
       }
@@ -610,7 +658,8 @@ class MultiringEvent {
     }
     rings.count = static_cast<std::uint8_t>(count_);
     for (int k = 0; k <= static_cast<int>(max_rings); ++k)
-      if (k != count_ && best_of_[k] > best_of_[count_] - p_.ambiguity_margin) rings.ambiguous = true;
+      if (k != count_ && s_.kept.best_of[k] > s_.kept.best_of[count_] - p_.ambiguity_margin)
+        rings.ambiguous = true;
     write_rings<L>(rings, out);
   }
 
@@ -621,7 +670,6 @@ class MultiringEvent {
   const int breadth_;
   std::int32_t hits_ = 0, rows_ = 0;
   std::int32_t count_ = 0;
-  float best_of_[max_rings + 1];
 };
 
 template <class L>

@@ -65,16 +65,20 @@ struct MultiringModel {
   float per_centre;  // 1 / (2 centre_sigma^2)
   float centre_x, radius_prior;
 
-  NANET_HD explicit MultiringModel(const MultiringParameters& p) {
+  template <class L>
+  NANET_HD static MultiringModel make(const MultiringParameters& p) {
+    MultiringModel m;
+    const auto inverse = [](float v) { return L::at(L::reciprocal(typename L::F(v)), 0); };
     // Photoelectrons per mm of the circumference, spread across it with 0.0662 / mm on the ring, times the
     // area of a PM, times one half: each falls on either disk.
     constexpr float pm_area_half = 140.296f, on_ring = 0.0662f, per_turn = 0.15915494f;
-    per_r_max2 = 1.0f / (p.r_max * p.r_max);
-    photons = p.yield * per_r_max2 * seen;
-    peak = photons * per_turn * pm_area_half * on_ring * static_cast<float>(pm_count) / p.noise;
-    per_centre = 0.5f / (p.centre_sigma * p.centre_sigma);
-    centre_x = p.centre_x;
-    radius_prior = p.radius_prior;
+    m.per_r_max2 = inverse(p.r_max * p.r_max);
+    m.photons = p.yield * m.per_r_max2 * seen;
+    m.peak = m.photons * per_turn * pm_area_half * on_ring * static_cast<float>(pm_count) * inverse(p.noise);
+    m.per_centre = 0.5f * inverse(p.centre_sigma * p.centre_sigma);
+    m.centre_x = p.centre_x;
+    m.radius_prior = p.radius_prior;
+    return m;
   }
 
   // Hits that a ring makes on average, in lanes.
@@ -83,7 +87,7 @@ struct MultiringModel {
                                   const typename L::F& r) const {
     using F = typename L::F;
     const F dx = x - F(centre_x);
-    const F out = L::sqrt(L::fma(dx, dx, y * y)) + r - F(edge);
+    const F out = L::root(L::fma(dx, dx, L::fma(y, y, F(1e-6f)))) + r - F(edge);
     return r * r * F(photons) * (F(1.0f) - L::min(L::max(out * F(loss_per_mm), F(0.0f)), F(0.9f)));
   }
 

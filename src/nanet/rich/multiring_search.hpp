@@ -35,7 +35,7 @@ struct MultiringSearch {
   // What the hits say for each lane's ring, roughly: each as much as it could gain at most, times how near it
   // is.
   NANET_HD F support(const LaneCircles<L>& c, float half_width) const {
-    const F per_2r = F(0.5f) / c.r, half_r = c.r * F(-0.5f);
+    const F per_2r = F(0.5f) * L::reciprocal(c.r), half_r = c.r * F(-0.5f);
     const F slope{-1.0f / (half_width * half_width)};
     F sum{0.0f};
     NANET_ROLLED
@@ -156,8 +156,8 @@ struct MultiringSearch {
   struct Band {
     F per_2r, half_r, root, slope;
     NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& c, float half_width)
-        : per_2r(F(0.5f) / c.r), half_r(c.r * F(-0.5f)) {
-      root = L::sqrt(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
+        : per_2r(F(0.5f) * L::reciprocal(c.r)), half_r(c.r * F(-0.5f)) {
+      root = L::root(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
       slope = root * F(-1.0f / (half_width * half_width));
     }
     // Off the ring, mm: (d^2 - r^2) / 2r; 3 % more than d - r at 12 mm.
@@ -191,14 +191,14 @@ struct MultiringSearch {
       w = w + L::other_half(w);
     }
     NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float r_min, float r_max) const {
-      const F per_r2 = per_r * per_r, per_w = F(1.0f) / w;
+      const F per_r2 = per_r * per_r, per_w = L::reciprocal(w);
       const F sc = c * per_r, sn = s * per_r;
       const F mc = sc * per_w, ms = sn * per_w;
       const F a = L::fma(cc, per_r2, L::fma(-sc, mc, F(0.02f)));
       const F b = L::fma(cs, per_r2, -(sc * ms));
       const F d = L::fma(ss, per_r2, L::fma(-sn, ms, F(0.02f)));
       const F ec = L::fma(off_c, per_r, -(off * mc)), es = L::fma(off_s, per_r, -(off * ms));
-      const F per_det = F(1.0f) / L::max(L::fma(a, d, -(b * b)), F(1e-4f));
+      const F per_det = L::reciprocal(L::max(L::fma(a, d, -(b * b)), F(1e-4f)));
       const F ux = limit(L::fma(ec, d, -(es * b)) * per_det), uy = limit(L::fma(es, a, -(ec * b)) * per_det);
       const F ur = limit((off - L::fma(sc, ux, sn * uy)) * per_w);
       circle.x = circle.x + ux;
@@ -231,10 +231,10 @@ struct MultiringSeeds {
     const F ax = x(j) - x0, ay = y(j) - y0, bx = x(k) - x0, by = y(k) - y0;
     const F twice = F(2.0f) * (ax * by - ay * bx);
     const M wide = L::abs(twice) > F(600.0f);  // four times the triangle's area, mm^2
-    const F per = F(1.0f) / L::select(wide, twice, F(1.0f));
+    const F per = L::reciprocal(L::select(wide, twice, F(1.0f)));
     const F a2 = L::fma(ax, ax, ay * ay), b2 = L::fma(bx, bx, by * by);
     const F ux = (by * a2 - ay * b2) * per, uy = (ax * b2 - bx * a2) * per;
-    const F r = L::sqrt(L::fma(ux, ux, uy * uy));
+    const F r = L::root(L::fma(ux, ux, L::fma(uy, uy, F(1e-6f))));
     c.x = x0 + ux;
     c.y = y0 + uy;
     c.r = L::min(r, F(r_max));
@@ -257,7 +257,8 @@ struct MultiringSeeds {
     const F dx = x(j) - x(i), dy = y(j) - y(i);
     const F d2 = L::fma(dx, dx, dy * dy);
     const M good = (d2 >= F(2500.0f)) & (d2 <= F(4.0f) * r * r);
-    const F up = L::sqrt(L::select(good, r * r / L::select(good, d2, F(1.0f)) - F(0.25f), F(0.0f)));
+    const F up =
+        L::root(L::select(good, r * r * L::reciprocal(L::select(good, d2, F(1.0f))) - F(0.249999f), F(1.0f)));
     const F side = L::select((way & I(1)) == I(1), up, -up);
     c.x = x(i) + dx * F(0.5f) - dy * side;
     c.y = y(i) + dy * F(0.5f) + dx * side;
@@ -270,7 +271,7 @@ struct MultiringSeeds {
   NANET_HD F y(const I& i) const { return L::gather(hits.y, L::gather(hits.open, i)); }
   NANET_HD I wrap(const I& i) const { return L::select(i >= I(open), i - I(open), i); }
   NANET_HD I modulo(const I& i) const {
-    const F part = (L::to_float(i) + F(0.5f)) * F(1.0f / static_cast<float>(open));
+    const F part = (L::to_float(i) + F(0.5f)) * L::reciprocal(F(static_cast<float>(open)));
     return i - L::to_int(part) * I(open);
   }
 };
