@@ -18,7 +18,7 @@ import typer
 from nanet import __version__
 from nanet.errors import UsageError, describe_os_error
 
-# name -> one line of help. The function `name` of nanet.commands.<name> is the command.
+# name -> one line of help. The function `name` of nanet.commands.<name> is the command ("-" is "_" there).
 COMMANDS: dict[str, str] = {
     "demo": "The whole chain on this machine: boards, trigger, L0TP; a live view and a report.",
     "trigger": "The trigger processor: MGP packets in, primitives out, until stopped.",
@@ -28,6 +28,8 @@ COMMANDS: dict[str, str] = {
     "replay": "Recorded traffic through the trigger, as fast as it goes.",
     "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
     "quality": "All ring algorithms on the same generated events: tables and figures.",
+    "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
+    "build-algorithm": "A header with an algorithm of your own into a plug-in for --algorithm.",
     "dissector": "Wireshark dissectors for MGP and MTP: where they are, and their installation.",
     "bench": "Measurements of this machine, each beside a peer or a limit.",
     "doctor": "What this host is fit for, and what would make it fitter.",
@@ -54,7 +56,8 @@ def _stub() -> None:
 
 def command_function(name: str) -> Callable[..., None]:
     """The function of a command; imports its module."""
-    return getattr(importlib.import_module(f"nanet.commands.{name}"), name)
+    module = name.replace("-", "_")
+    return getattr(importlib.import_module(f"nanet.commands.{module}"), module)
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:

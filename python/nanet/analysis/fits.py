@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ring algorithms on arrays, and found rings against the truth, for notebooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nanet import rings as ring_files
+from nanet import truth as truth_files
+from nanet.errors import UsageError, near
+
+ALGORITHM = "multiring"
+
+
+def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
+    """A column of lists as numpy: where each list begins (one more than lists), and all values."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):  # no chunks at all
+        array = pa.array([], column.type)
+    offsets = array.offsets.to_numpy()
+    values = array.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], values
+
+
+def reconstruct_hits(
+    first: np.ndarray, pm: np.ndarray, algorithm: str = ALGORITHM, **parameters: float
+) -> dict[str, np.ndarray]:
+    """Runs an algorithm: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
+
+    Returns columns with a row for each ring found: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm,
+    common plane), chi2_ndf. parameters: as [algorithm.NAME] of the configuration. UsageError.
+    """
+    from nanet import _core
+
+    if algorithm not in _core.algorithm_names():
+        raise UsageError(
+            f"algorithm {algorithm!r}: no such algorithm{near(algorithm, _core.algorithm_names())}"
+        )
+    try:
+        return _core.reconstruct(
+            algorithm,
+            np.ascontiguousarray(first, dtype=np.uint32),
+            np.ascontiguousarray(pm, dtype=np.uint16),
+            {name: float(value) for name, value in parameters.items()},
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: float) -> pa.Table:
+    """The rings of events (of read_events), in the columns of rings.parquet; primitive is 0. UsageError.
+
+    An event without rings has one row, ring = 255. parameters: as [algorithm.NAME] of the configuration.
+    """
+    first, pm = offsets_and_values(events["pm"])
+    found = reconstruct_hits(first, pm, algorithm, **parameters)
+    none = np.ones(events.num_rows, dtype=bool)
+    none[found["event"]] = False
+    without = np.flatnonzero(none)
+    row = np.concatenate([found["event"].astype(np.int64), without])
+    order = np.argsort(row, kind="stable")
+    row = row[order]
+
+    def both(name: str, default: float) -> np.ndarray:
+        return np.concatenate([found[name], np.full(len(without), default, found[name].dtype)])[order]
+
+    columns: dict[str, Any] = {name: events[name].to_numpy()[row] for name in ("burst", "event", "timestamp")}
+    columns["fine_time"] = events["fine_time"].to_numpy()[row]
+    columns |= {name: both(name, np.nan) for name in ("x", "y", "r", "chi2_ndf")}
+    columns |= {"ring": both("ring", ring_files.NO_RING), "n_rings": both("n_rings", 0)}
+    columns |= {"n_hits": both("n_hits", 0), "event_hits": np.diff(first)[row]}
+    columns["primitive"] = np.zeros(len(row), dtype=np.uint16)
+    return ring_files.table(columns)
+
+
+def _events(table: pa.Table, no_ring: int) -> Any:
+    from nanet import evaluate as comparison
+
+    names = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n_hits", "event_hits")
+    columns = {name: table[name].to_numpy() for name in names}
+    return comparison.events_of(columns, no_ring)
+
+
+def evaluate(truth: pa.Table, rings: pa.Table) -> Any:
+    """Compares rings with the truth: an Evaluation; its result() has the figures of docs/quality.md."""
+    from nanet import evaluate as comparison
+
+    found, true = _events(rings, ring_files.NO_RING), _events(truth, truth_files.NO_RING)
+    return comparison.compare(true, found, comparison.bounds_from_counts(true.rings.hits))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One event out of the tables: its hits in the common plane, the rings found, the true rings."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from nanet import truth as truth_files
+from nanet.errors import UsageError
+
+LSB_NS = 0.097464731802
+PAIR_NS = 5.0  # an event and its truth are this close, as in nanet.evaluate
+NO_RING = 255
+
+
+@attrs.frozen
+class Ring:
+    """A ring in the common plane, mm. chi2_ndf: of found ones; particle, momentum (GeV/c): of true ones."""
+
+    x: float
+    y: float
+    r: float
+    hits: int
+    chi2_ndf: float | None = None
+    particle: str = ""
+    momentum: float | None = None
+
+
+@attrs.frozen
+class Event:
+    """One event. Positions in the common plane in mm, times in ns; rings are None where none are known."""
+
+    burst: int
+    number: int
+    timestamp: int
+    fine_time: int
+    fragments: int
+    truncated: bool
+    pm: np.ndarray
+    dt: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    rings: tuple[Ring, ...] | None
+    true_rings: tuple[Ring, ...] | None
+
+    @property
+    def time_ns(self) -> float:
+        """Since the start of the burst."""
+        return (self.timestamp * 256 + self.fine_time) * LSB_NS
+
+    @property
+    def frame(self) -> int:
+        """Its frame within the burst."""
+        return self.timestamp >> 8
+
+    def title(self) -> str:
+        """What it is, in a line."""
+        hits = len(self.pm)
+        return (
+            f"event {self.number}, burst {self.burst}, frame {self.frame}, {self.time_ns:.1f} ns, {hits} hits"
+        )
+
+
+def event(
+    events: pa.Table, number: int, rings: pa.Table | None = None, truth: pa.Table | None = None
+) -> Event:
+    """Event `number` of read_events, with what is known of it. UsageError where there is none.
+
+    rings: of read_rings or reconstruct; those of the event's time. truth: of read_truth; those of the event
+    nearest in time, up to 5 ns away.
+    """
+    from nanet import _core
+
+    if not 0 <= number < events.num_rows:
+        last = events.num_rows - 1
+        right = f"must be 0 to {last}" if last >= 0 else "there are no events"
+        raise UsageError(f"event {number}: {right}")
+    row = events.slice(number, 1).to_pylist()[0]
+    pm = np.asarray(row["pm"], dtype=np.int64)
+    position = _core.pm_positions_common()[pm] if len(pm) else np.zeros((0, 2))
+    return Event(
+        row["burst"], row["event"], row["timestamp"], row["fine_time"], row["fragments"], row["truncated"],
+        pm, np.asarray(row["dt"], dtype=np.float64) * LSB_NS, position[:, 0], position[:, 1],
+        None if rings is None else _found(row, rings),
+        None if truth is None else _true(row, truth),
+    )  # fmt: skip
+
+
+def _time(table: pa.Table) -> np.ndarray:
+    return table["timestamp"].to_numpy().astype(np.int64) * 256 + table["fine_time"].to_numpy()
+
+
+def _rows(table: pa.Table, mask: np.ndarray) -> list[dict]:
+    return table.take(pa.array(np.flatnonzero(mask))).to_pylist()
+
+
+def _found(row: dict, rings: pa.Table) -> tuple[Ring, ...]:
+    time = row["timestamp"] * 256 + row["fine_time"]
+    same = (rings["burst"].to_numpy() == row["burst"]) & (_time(rings) == time)
+    numbered = same & (rings["event"].to_numpy() == row["event"])
+    rows = _rows(rings, numbered if numbered.any() else same)
+    return tuple(
+        Ring(r["x"], r["y"], r["r"], r["n_hits"], chi2_ndf=r["chi2_ndf"])
+        for r in rows
+        if r["ring"] != NO_RING
+    )
+
+
+def _true(row: dict, truth: pa.Table) -> tuple[Ring, ...] | None:
+    time = row["timestamp"] * 256 + row["fine_time"]
+    period = int((truth.schema.metadata or {}).get(truth_files.PERIOD_KEY, b"0"))
+    mask = np.ones(truth.num_rows, dtype=bool)
+    if period:  # a pool of frames that was sent again and again
+        time %= period << 16
+    else:
+        mask = truth["burst"].to_numpy() == row["burst"]
+    off = np.where(mask, np.abs(_time(truth) - time), np.iinfo(np.int64).max)
+    if not len(off) or off.min() > PAIR_NS / LSB_NS:
+        return None
+    key = truth["event"].to_numpy()
+    rows = _rows(truth, mask & (key == key[off.argmin()]))
+    return tuple(
+        Ring(r["x"], r["y"], r["r"], r["n_hits"], particle=r["particle"], momentum=r["momentum"])
+        for r in rows
+        if r["ring"] != NO_RING
+    )
