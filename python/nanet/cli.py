@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Recorded traffic through the trigger, as fast as it goes.",
     "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
     "quality": "All ring algorithms on the same generated events: tables and figures.",
+    "export": "Captures, rings and truth as ROOT trees or Parquet tables.",
     "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
     "build-algorithm": "A header with an algorithm of your own into a plug-in for --algorithm.",
     "dissector": "Wireshark dissectors for MGP and MTP: where they are, and their installation.",
