@@ -5,11 +5,14 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS nanet EXPORT nanet COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "python" EXCLUDE PATTERN "cuda" EXCLUDE)
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
+# And into the Python package, where `nanet build-algorithm` finds them.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION nanet/include COMPONENT python
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)
 install(EXPORT nanet NAMESPACE nanet:: FILE nanetTargets.cmake DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(cmake/nanetConfig.cmake.in ${PROJECT_BINARY_DIR}/nanetConfig.cmake
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/nanetConfig.cmake ${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake
-  DESTINATION ${package_dir} COMPONENT development)
+  ${PROJECT_SOURCE_DIR}/cmake/algorithm.cmake DESTINATION ${package_dir} COMPONENT development)

@@ -10,7 +10,7 @@ import attrs
 from nanet import host
 from nanet.config import Config
 from nanet.errors import UsageError, near, starting
-from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list
+from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list, names_a_plugin
 
 
 def executor(device: str, *, threads: int = 1) -> str:
@@ -35,6 +35,26 @@ def executor(device: str, *, threads: int = 1) -> str:
     return f"cuda:{number}"
 
 
+@attrs.frozen
+class Algorithm:
+    """The algorithm in use: its name for the core, which knows a plug-in's once it is loaded."""
+
+    name: str
+    plugin: str = ""  # the file it came from
+    cuda: bool = True  # can run on a GPU
+
+
+def load_algorithm(given: str) -> Algorithm:
+    """The algorithm of that name, or of the plug-in in that file. UsageError says what is wrong with it."""
+    if not names_a_plugin(given):
+        return Algorithm(given)
+    from nanet import _core
+
+    with starting():
+        plugin = _core.load_algorithm(given)
+    return Algorithm(plugin["name"], plugin["path"], plugin["cuda"])
+
+
 def _check(algorithm: str, parameters: dict[str, float]) -> None:
     """UsageError where the core refuses the parameters; also those of an algorithm that is not in use now."""
     import numpy as np
@@ -53,21 +73,31 @@ def core_options(config: Config) -> dict[str, Any]:
         if cpu not in usable:
             text = f"card.pin = {card.pin!r}: CPU {cpu} is not one this process may use"
             raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
+    algorithm = load_algorithm(trigger.algorithm)
+    known = dict.fromkeys((*ALGORITHMS, algorithm.name))
     for name, parameters in config.algorithms.items():
-        if name not in ALGORITHMS:
-            raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, ALGORITHMS)}")
+        if name not in known:
+            remedy = "" if algorithm.plugin else "; a plug-in's is known when trigger.algorithm is its file"
+            raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}")
         _check(name, parameters)
+    if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
+        raise UsageError(
+            f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
+            "CPUs only: use --device cpu, or build it again where there is an nvcc"
+        )
     fit, _ = host.fit_for_real_time()
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(
-        device=executor(trigger.device, threads=trigger.threads),
+        algorithm=algorithm.name,
+        plugin=algorithm.plugin,
+        device=executor(trigger.device if algorithm.cuda else "cpu", threads=trigger.threads),
         boards=board_mask(card.boards),
         pin=cpu_list(card.pin),
         busy=fit if card.busy == "auto" else card.busy == "yes",
         real_time=fit,
         timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if fit else host.ELSE_TIMEOUT_US),
         deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US),
-        parameters=config.algorithms.get(trigger.algorithm, {}),
+        parameters=config.algorithms.get(algorithm.name, {}),
     )
     if options["deadline_us"] <= options["timeout_us"]:
         raise UsageError(

@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 
 from nanet.config import Config
+from nanet.core_options import load_algorithm
 from nanet.errors import UsageError
 from nanet.running import free_ports
 from nanet.sections import Card, Demo, Trigger
@@ -221,8 +222,9 @@ class Chain:
         if device != "cpu":
             return TRIAL_SPEED
         first, pm = _core.rings_bench_events(TIMED_EVENTS)
-        parameters = self.config.algorithms.get(trigger.algorithm, {})
-        alone = _core.rings_bench_cpu(trigger.algorithm, first, pm, FRAME, 1, TIMED_S, parameters)
+        algorithm = load_algorithm(trigger.algorithm).name
+        parameters = self.config.algorithms.get(algorithm, {})
+        alone = _core.rings_bench_cpu(algorithm, first, pm, FRAME, 1, TIMED_S, parameters)
         cores = min(trigger.threads, len(host.cpus()))
         return min(EXCESS * cores * alone["events_per_s"] / self.demo.rate, TRIAL_SPEED)
 

@@ -78,6 +78,17 @@ def _device(text: str) -> str | None:
     return "must be auto, cpu, cuda or cuda:N"
 
 
+def names_a_plugin(algorithm: str) -> bool:
+    """Whether an algorithm is given by the file of its plug-in: as the core sees it."""
+    return "/" in algorithm or algorithm.endswith(".so")
+
+
+def _algorithm(text: str) -> str | None:
+    if text in ALGORITHMS or names_a_plugin(text):
+        return None
+    return f"must be one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so"
+
+
 def _per_cent(text: str) -> str | None:
     """Faults: name=probability, by commas."""
     known = ("drop", "dup", "reorder", "corrupt", "delay")
@@ -104,8 +115,9 @@ class Trigger(Section):
     device: str = option("auto", "Where events are reconstructed: auto, cpu, cuda or cuda:N.", check=_device)
     algorithm: str = option(
         "multiring",
-        "Ring algorithm; its parameters are [algorithm.NAME].",
-        choices=ALGORITHMS,
+        f"Ring algorithm, one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so; its "
+        "parameters are [algorithm.NAME].",
+        check=_algorithm,
     )
     threads: int = option(
         1,

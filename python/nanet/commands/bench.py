@@ -13,11 +13,13 @@ import typer
 from nanet import __version__, host
 from nanet.bench import NAMES, Row, Settings
 from nanet.config import JsonFile
-from nanet.core_options import executor
+from nanet.core_options import executor, load_algorithm
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.output import check_writable, console, write_json
+from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
+PROGRAMS = ("loopback", "trigger", "rate")  # they start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 
@@ -54,6 +56,8 @@ def bench(
         raise UsageError(f"--plots {plots}: bench {name} draws no figures, only rings does")
     if algorithm is not None:
         _known(algorithm)
+        if name not in PROGRAMS:  # those start programs, which load a plug-in's file themselves
+            algorithm = load_algorithm(algorithm).name
     check_writable(json=json_file)
     out = console(json_file)
     module = importlib.import_module(f"nanet.bench.{name}")
@@ -104,7 +108,7 @@ def _known(algorithm: str) -> None:
     from nanet import _core
 
     names = _core.algorithm_names()
-    if algorithm not in names:
+    if algorithm not in names and not names_a_plugin(algorithm):
         raise UsageError(f"--algorithm {algorithm}: no such algorithm{near(algorithm, names)}")
 
 

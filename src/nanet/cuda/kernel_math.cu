@@ -29,6 +29,7 @@ __global__ void __launch_bounds__(threads)
   if (batch.rings) {
     batch.rings[i].count = found;
     batch.rings[i].ambiguous = false;
+    batch.rings[i].primitive = 0;
     if (found) batch.rings[i].ring[0] = ring;
   }
 }

@@ -12,6 +12,7 @@
 
 #include "nanet/contract/queue.hpp"
 #include "nanet/loop/kernels.hpp"
+#include "nanet/loop/plugin_kernel.hpp"
 #include "nanet/rich/geometry.hpp"
 
 namespace nanet::loop {
@@ -52,6 +53,7 @@ const LoopKernel* find_loop_kernel(std::string_view algorithm) {
                                    domh_kernel(), almagest_kernel(), multiring_kernel()};
   for (const LoopKernel& kernel : all)
     if (kernel.name == algorithm) return &kernel;
+  if (const rich::Plugin* plugin = rich::find_plugin(algorithm)) return &plugin_loop_kernel(*plugin);
   return nullptr;
 }
 

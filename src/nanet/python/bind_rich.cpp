@@ -19,6 +19,7 @@
 #include "nanet/readout/capture.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/generator.hpp"
+#include "nanet/rich/plugins.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -164,6 +165,19 @@ void bind_rich(nb::module_& m) {
       "pm_positions_common", [] { return positions(rich::Geometry::make().common); },
       "Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2).");
   m.def("algorithm_names", &rich::algorithm_names, "The ring algorithms of this build.");
+  m.def(
+      "load_algorithm",
+      [](const std::string& path) {
+        const rich::Plugin& plugin = rich::load_plugin(path);
+        nb::dict d;
+        d["name"] = plugin.table->name;
+        d["path"] = plugin.path;
+        d["cuda"] = plugin.table->cuda != nullptr;
+        return d;
+      },
+      "path"_a,
+      "Loads a plug-in (docs/writing-algorithms.md); its algorithm can then be named like the others. Returns "
+      "name, path and cuda: whether it was built for GPUs. ValueError says what is wrong with it.");
   m.def("algorithm_parameters", &parameter_list, "name"_a,
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
         "ValueError.");

@@ -5,31 +5,20 @@
 #include <cmath>
 #include <sstream>
 #include <stdexcept>
-#include <type_traits>
-#include <variant>
 
 #include "nanet/rich/almagest.hpp"
 #include "nanet/rich/domh.hpp"
 #include "nanet/rich/hough.hpp"
 #include "nanet/rich/math_batch.hpp"
 #include "nanet/rich/multiring.hpp"
+#include "nanet/rich/parameters.hpp"
+#include "nanet/rich/plugins.hpp"
 #include "nanet/rich/pomh.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
 
 namespace nanet::rich {
 namespace {
-
-// A parameter of an algorithm whose Parameters are P: its key in the configuration and the member it sets.
-template <class P>
-struct Key {
-  const char* name;
-  std::variant<std::uint32_t P::*, float P::*> member;  // a whole number, or any
-  double low, high;
-  const char* meaning;
-};
-template <class P>
-using Keys = std::vector<Key<P>>;
 
 // ---- The algorithms: an overload of keys_of for each, and a line in `entries` below.
 
@@ -127,35 +116,42 @@ std::vector<ParameterInfo> parameters_of() {
   const typename A::Parameters defaults;
   std::vector<ParameterInfo> list;
   for (const auto& key : keys_of(A{})) {
-    const double value =
-        std::visit([&](auto member) { return static_cast<double>(defaults.*member); }, key.member);
-    list.push_back({key.name, value, key.low, key.high, key.meaning});
+    list.push_back({key.name, parameter(defaults, key), key.low, key.high, key.meaning});
   }
   return list;
 }
 
+[[noreturn]] void refuse(std::string_view algorithm, std::string_view key, double value,
+                         const std::string& sentence) {
+  std::ostringstream text;
+  text << "algorithm." << algorithm << '.' << key << " = " << value << ": " << sentence;
+  throw std::invalid_argument(text.str());
+}
+
 template <class A>
 std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& geometry) {
-  const auto require = [&](bool right, const char* key, const char* sentence) {
-    if (right) return;
-    std::ostringstream text;
-    text << "algorithm." << A::name << '.' << key << " = " << complete.at(key) << ": " << sentence;
-    throw std::invalid_argument(text.str());
-  };
   A algorithm;
   for (const auto& key : keys_of(algorithm)) {
     const double value = complete.at(key.name);
-    if (std::holds_alternative<std::uint32_t A::Parameters::*>(key.member))
-      require(value == std::floor(value), key.name, "must be a whole number");
-    std::visit(
-        [&](auto member) {
-          auto& set = algorithm.parameters.*member;
-          set = static_cast<std::remove_reference_t<decltype(set)>>(value);
-        },
-        key.member);
+    if (whole(key) && value != std::floor(value)) refuse(A::name, key.name, value, "must be a whole number");
+    set_parameter(algorithm.parameters, key, value);
   }
-  require(complete.at("r_min") < complete.at("r_max"), "r_min", "must be less than r_max");
+  if (!(complete.at("r_min") < complete.at("r_max")))
+    refuse(A::name, "r_min", complete.at("r_min"), "must be less than r_max");
   return reconstructor_of(algorithm, geometry);
+}
+
+std::unique_ptr<Reconstructor> make_from(const Plugin& plugin, const Parameters& complete,
+                                         const Geometry& geometry) {
+  std::vector<double> values;
+  for (std::uint32_t i = 0; i < plugin.table->parameters; ++i) {
+    const PluginParameter& p = plugin.table->parameter[i];
+    const double value = complete.at(p.name);
+    if (p.whole && value != std::floor(value))
+      refuse(plugin.table->name, p.name, value, "must be a whole number");
+    values.push_back(value);
+  }
+  return make_plugin(plugin, values, geometry);
 }
 
 struct Entry {
@@ -170,10 +166,22 @@ constexpr Entry entry{A::name, parameters_of<A>, make<A>};
 constexpr Entry entries[] = {entry<Math>, entry<Tripl>,    entry<Hough>,    entry<Pomh>,
                              entry<Domh>, entry<Almagest>, entry<Multiring>};
 
-const Entry& find(std::string_view name) {
-  for (const Entry& entry : entries) {
-    if (entry.name == name) return entry;
+// An algorithm of this list, or one of a plug-in: the other is null.
+struct Found {
+  const Entry* entry = nullptr;
+  const Plugin* plugin = nullptr;
+  std::string_view name() const { return entry ? entry->name : plugin->table->name; }
+  std::vector<ParameterInfo> parameters() const {
+    return entry ? entry->parameters() : plugin_parameters(*plugin);
   }
+};
+
+Found find(std::string_view name) {
+  if (names_a_plugin(name)) return {nullptr, &load_plugin(name)};
+  for (const Entry& entry : entries) {
+    if (entry.name == name) return {&entry, nullptr};
+  }
+  if (const Plugin* plugin = find_plugin(name)) return {nullptr, plugin};
   std::ostringstream text;
   text << "algorithm: '" << name << "' is not known; choose one of:";
   for (const Entry& entry : entries) text << ' ' << entry.name;
@@ -194,9 +202,8 @@ std::vector<ParameterInfo> algorithm_parameters(std::string_view name) {
 
 std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters,
                                                   const Geometry& geometry) {
-  const Entry& entry = find(name);
-  const std::vector<ParameterInfo> known = entry.parameters();
-  const std::string where = "algorithm." + std::string(name) + ".";
+  const Found found = find(name);
+  const std::vector<ParameterInfo> known = found.parameters();
   Parameters complete;
   for (const ParameterInfo& info : known) complete[info.name] = info.value;
   for (const auto& [key, value] : parameters) {
@@ -206,17 +213,17 @@ std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const P
     }
     std::ostringstream text;
     if (!info) {
-      text << where << key << " = " << value << ": no such parameter; choose one of:";
+      text << "no such parameter; " << (known.empty() ? "it has none" : "choose one of:");
       for (const ParameterInfo& candidate : known) text << ' ' << candidate.name;
-      throw std::invalid_argument(text.str());
+      refuse(found.name(), key, value, text.str());
     }
     if (!(value >= info->low && value <= info->high)) {
-      text << where << key << " = " << value << ": must be from " << info->low << " to " << info->high;
-      throw std::invalid_argument(text.str());
+      text << "must be from " << info->low << " to " << info->high;
+      refuse(found.name(), key, value, text.str());
     }
     complete[key] = value;
   }
-  return entry.make(complete, geometry);
+  return found.entry ? found.entry->make(complete, geometry) : make_from(*found.plugin, complete, geometry);
 }
 
 }  // namespace nanet::rich

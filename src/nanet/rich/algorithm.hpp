@@ -44,7 +44,8 @@ struct ParameterInfo {
   double low, high;
   std::string meaning;  // one sentence with the unit
 };
-std::vector<std::string> algorithm_names();
+std::vector<std::string> algorithm_names();  // of this library; plug-ins are not among them
+// name: here and below also the file of a plug-in (plugins.hpp), or the name of one that is loaded.
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);
 
 // Throws std::invalid_argument whose text names the key, the value and what would be right (unknown algorithm

@@ -74,6 +74,7 @@ class MathBatch final : public Reconstructor {
     for (std::uint32_t i = 0; i < events; ++i) {
       rings[from + i].count = 0;
       rings[from + i].ambiguous = false;
+      rings[from + i].primitive = 0;
       if (hits_[i] >= least) order_[start[hits_[i]]++] = from + i;
     }
     return fitted;

@@ -27,6 +27,9 @@ struct Ring {
 struct Rings {
   std::uint8_t count = 0;
   bool ambiguous = false;  // margin between the best two ring counts is below the configured one
+  // Not 0: the algorithm has decided the event itself, and these are the bits of its primitive
+  // (trigger/decide.hpp).
+  std::uint16_t primitive = 0;
   Ring ring[max_rings];
 };
 

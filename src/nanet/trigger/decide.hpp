@@ -58,8 +58,15 @@ NANET_HD inline std::uint32_t decide_leading(const rich::Ring& leading, std::uin
   return id | radius_code(leading.r);
 }
 
+// An algorithm that decides by itself (a user's) sets all bits but these: what every primitive says of
+// itself.
+inline constexpr std::uint32_t reserved_bits = 1u << 15 | primitive_bit::valid | primitive_bit::incomplete;
+
 NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,
                                      const DecisionOptions& o) {
+  if (rings.primitive)
+    return static_cast<std::uint16_t>((rings.primitive & ~reserved_bits) | primitive_bit::valid |
+                                      (incomplete ? primitive_bit::incomplete : 0u));
   std::uint32_t id = decide_event(hits, rings.ambiguous, incomplete, o);
   if (rings.count == 0) return static_cast<std::uint16_t>(id);
   id |= decide_leading(rings.ring[0], rings.count, o);

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# nanet_add_algorithm(NAME HEADER [CUDA AUTO|ON|OFF]): builds a header with an algorithm (docs/writing-algorithms.md) into the
+# plug-in NAME.so, which `--algorithm path/to/NAME.so` takes. With CUDA where the project has that language (AUTO).
+set(NANET_ALGORITHM_VERSION ${nanet_VERSION})
+
+function(nanet_add_algorithm name header)
+  cmake_parse_arguments(arg "" "CUDA" "" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR (arg_CUDA AND NOT arg_CUDA MATCHES "^(AUTO|ON|OFF)$"))
+    message(FATAL_ERROR "nanet_add_algorithm(${name} ${header} ${ARGN}): takes NAME HEADER [CUDA AUTO|ON|OFF]")
+  endif()
+  get_filename_component(header ${header} ABSOLUTE)
+  if(NOT EXISTS ${header})
+    message(FATAL_ERROR "nanet_add_algorithm(${name}): there is no ${header}")
+  endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(arg_CUDA STREQUAL "ON" AND NOT CUDA IN_LIST languages)
+    message(FATAL_ERROR "nanet_add_algorithm(${name} CUDA ON): the project has no CUDA; say project(... LANGUAGES CXX CUDA)")
+  endif()
+  set(with_cuda OFF)
+  if(CUDA IN_LIST languages AND NOT arg_CUDA STREQUAL "OFF")
+    set(with_cuda ON)
+  elseif(NOT arg_CUDA STREQUAL "OFF")
+    message(STATUS "nanet_add_algorithm(${name}): without CUDA, for the CPU only")
+  endif()
+
+  set(stem ${CMAKE_CURRENT_BINARY_DIR}/${name}_algorithm)
+  file(CONFIGURE OUTPUT ${stem}.cpp CONTENT "#define NANET_PLUGIN_CPU\n#include \"${header}\"\n")
+  add_library(${name} MODULE ${stem}.cpp)
+  set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX .so CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:nanet::nanet,INTERFACE_INCLUDE_DIRECTORIES>)
+  # No contraction: the CPU and the GPU round alike.
+  target_compile_options(${name} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-fno-math-errno;-fno-trapping-math;-Wno-psabi>")
+  target_compile_definitions(${name} PRIVATE NANET_PLUGIN_VERSION="${NANET_ALGORITHM_VERSION}")
+  target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL)
+  if(with_cuda)
+    file(CONFIGURE OUTPUT ${stem}.cu CONTENT "#define NANET_PLUGIN_CUDA\n#include \"${header}\"\n")
+    target_sources(${name} PRIVATE ${stem}.cu)
+    set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static
+      CUDA_VISIBILITY_PRESET hidden)
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-ffp-contract=off>")
+    target_compile_definitions(${name} PRIVATE NANET_PLUGIN_WITH_CUDA)
+  endif()
+endfunction()

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// An algorithm with the name of one of nanet's own.
+#include "nanet/plugin/algorithm.hpp"
+
+struct Named {
+  static constexpr std::string_view name = "math";
+  NANET_HD nanet::plugin::Rings operator()(const nanet::plugin::EventView&,
+                                           const nanet::plugin::Point*) const {
+    return {};
+  }
+};
+NANET_ALGORITHM(Named)

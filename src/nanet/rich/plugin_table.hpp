@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shared object of a user's algorithm exports: one C function that gives one table of plain data and
+// C functions. The first four members never change, so that any nanet can tell that a table is not its own.
+// Written by plugin/export_*.hpp, read by plugins.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nanet/rich/ring.hpp"
+
+namespace nanet::rich {
+
+// Raised whenever the table, or what the functions are called with, means something else than before.
+inline constexpr std::uint32_t plugin_interface = 1;
+inline constexpr std::uint64_t plugin_magic = 0x676C61'74656E616Eull;  // "nanetalg"
+inline constexpr const char* plugin_symbol = "nanet_algorithm";
+
+// Mixes the sizes and offsets of structures into one number: two builds whose structures differ tell by it.
+template <class... Numbers>
+constexpr std::uint64_t layout_hash(Numbers... numbers) {
+  std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
+  ((hash = (hash ^ static_cast<std::uint64_t>(numbers)) * 0x100000001B3ull), ...);
+  return hash;
+}
+// Of what the CPU's functions take and give.
+inline constexpr std::uint64_t plugin_layout =
+    layout_hash(sizeof(Point), sizeof(Ring), offsetof(Ring, chi2_ndf), offsetof(Ring, hits), sizeof(Rings),
+                offsetof(Rings, ambiguous), offsetof(Rings, primitive), offsetof(Rings, ring), max_rings,
+                sizeof(EventView), sizeof(EventBatch), offsetof(EventBatch, first), offsetof(EventBatch, pm),
+                sizeof(PmId), max_event_hits);
+
+struct PluginParameter {
+  const char* name;
+  double value, low, high;
+  const char* meaning;
+  std::uint32_t whole;  // 1: only whole numbers
+};
+
+// The part for GPUs: functions that fill structures which this layer does not know. What they hold runs in
+// the plug-in's own CUDA runtime, or is a cudaKernel_t, which any runtime of the process can launch.
+struct PluginCuda {
+  std::uint64_t batch_layout, loop_layout;  // cuda/plugin_kernel.hpp, loop/plugin_kernel.hpp
+  void (*batch)(void* kernel);              // a cuda::Kernel
+  int (*loop)(void* kernel);                // a loop::LoopKernel; gives a cudaError_t
+};
+
+struct PluginTable {
+  std::uint64_t magic;
+  std::uint32_t interface;
+  std::uint32_t bytes;   // of this table
+  const char* version;   // of the nanet it was built with
+  std::uint64_t layout;  // plugin_layout
+  const char* name;      // of the algorithm: a word of a-z, 0-9, _
+  std::uint32_t parameters;
+  const PluginParameter* parameter;
+  std::size_t value_bytes, value_align;      // of the algorithm's struct
+  std::size_t scratch_bytes, scratch_align;  // of its working memory; may be 0
+  // Writes the struct with these values of its parameters, in the table's order.
+  void (*make)(const double* values, void* value);
+  // The events of a batch, one after the other. plane: plane_table_size points.
+  void (*reconstruct)(const void* value, const Point* plane, void* scratch, const EventBatch* batch,
+                      Rings* rings);
+  const PluginCuda* cuda;  // null: built without CUDA
+};
+static_assert(offsetof(PluginTable, interface) == 8 && offsetof(PluginTable, bytes) == 12 &&
+              offsetof(PluginTable, version) == 16);
+
+using PluginFunction = const PluginTable* (*)();
+
+}  // namespace nanet::rich

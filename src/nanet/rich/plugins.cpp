@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/rich/plugins.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <sstream>
+#include <stdexcept>
+
+#include "nanet/rich/wide.hpp"
+#include "nanet/version.hpp"
+
+namespace nanet::rich {
+namespace {
+
+struct Loaded {
+  std::mutex mutex;
+  std::deque<Plugin> all;  // their addresses stay
+};
+Loaded& loaded() {
+  static Loaded l;
+  return l;
+}
+
+// Memory of a struct whose type is the plug-in's.
+class Room {
+ public:
+  Room(std::size_t bytes, std::size_t align)
+      : bytes_(bytes), align_(std::max<std::size_t>(align, 64)), at_(allocate()) {
+    std::memset(at_, 0, bytes_);
+  }
+  Room(const Room& other) : bytes_(other.bytes_), align_(other.align_), at_(allocate()) {
+    std::memcpy(at_, other.at_, bytes_);
+  }
+  Room& operator=(const Room&) = delete;
+  ~Room() { ::operator delete(at_, std::align_val_t{align_}); }
+  void* at() noexcept { return at_; }
+  const void* at() const noexcept { return at_; }
+
+ private:
+  void* allocate() const {
+    return ::operator new(std::max<std::size_t>(bytes_, 1), std::align_val_t{align_});
+  }
+  std::size_t bytes_, align_;
+  void* at_;
+};
+
+class PluginReconstructor final : public Reconstructor {
+ public:
+  PluginReconstructor(const PluginTable& table, const std::vector<double>& values, const Geometry& geometry)
+      : table_(table),
+        value_(table.value_bytes, table.value_align),
+        scratch_(table.scratch_bytes, table.scratch_align) {
+    std::copy(geometry.common.begin(), geometry.common.end(), plane_.begin());
+    table.make(values.data(), value_.at());
+  }
+  std::string_view name() const noexcept override { return table_.name; }
+  std::unique_ptr<Reconstructor> clone() const override {
+    return std::make_unique<PluginReconstructor>(*this);
+  }
+  const void* value() const noexcept override { return value_.at(); }
+  void operator()(const EventBatch& batch, Rings* rings) noexcept override {
+    table_.reconstruct(value_.at(), plane_.data(), scratch_.at(), &batch, rings);
+  }
+
+ private:
+  const PluginTable& table_;
+  std::array<Point, plane_table_size> plane_{};
+  Room value_, scratch_;
+};
+
+[[noreturn]] void refuse(std::string_view path, const std::string& sentence) {
+  throw std::invalid_argument("algorithm = " + std::string(path) + ": " + sentence);
+}
+
+constexpr const char* again = ": build it again with this nanet's headers (nanet build-algorithm)";
+
+void check(std::string_view path, const PluginTable* table) {
+  if (!table || table->magic != plugin_magic) refuse(path, std::string("is no algorithm of nanet") + again);
+  std::ostringstream text;
+  if (table->interface != plugin_interface || table->bytes != sizeof(PluginTable)) {
+    text << "was built for plug-in interface " << table->interface << " (nanet " << table->version
+         << "), this is interface " << plugin_interface << " (nanet " << version() << ")" << again;
+    refuse(path, text.str());
+  }
+  if (std::string_view(table->version) != version()) {
+    text << "was built for nanet " << table->version << ", this is nanet " << version() << again;
+    refuse(path, text.str());
+  }
+  if (table->layout != plugin_layout)
+    refuse(path, std::string("was built with other headers of the same version") + again);
+  const std::string_view name = table->name;
+  const bool word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (!word)
+    refuse(path, "its algorithm's name is '" + std::string(name) + "': must be of a to z, 0 to 9 and _");
+  const std::vector<std::string> own = algorithm_names();
+  if (std::find(own.begin(), own.end(), name) != own.end())
+    refuse(path, "its algorithm's name is '" + std::string(name) +
+                     "', as of one of nanet's own: give it another `name`");
+}
+
+void check_parameters(std::string_view path, const PluginTable& table) {
+  for (std::uint32_t i = 0; i < table.parameters; ++i) {
+    const PluginParameter& p = table.parameter[i];
+    if (p.value >= p.low && p.value <= p.high) continue;
+    std::ostringstream text;
+    text << "its parameter " << p.name << " is " << p.value << " where nothing is said: must be from "
+         << p.low << " to " << p.high << ", as it declares itself";
+    refuse(path, text.str());
+  }
+}
+
+}  // namespace
+
+bool names_a_plugin(std::string_view algorithm) noexcept {
+  return algorithm.find('/') != std::string_view::npos || algorithm.ends_with(".so");
+}
+
+const Plugin& load_plugin(std::string_view path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(std::string(path), error);
+  if (error) refuse(path, error.message() + ": give the .so that nanet build-algorithm made");
+  Loaded& l = loaded();
+  const std::lock_guard lock(l.mutex);
+  for (const Plugin& plugin : l.all)
+    if (plugin.path == whole) return plugin;
+  void* const handle = dlopen(whole.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): of this thread
+  if (!handle) refuse(path, std::string("cannot be loaded: ") + dlerror());
+  const auto function = reinterpret_cast<PluginFunction>(dlsym(handle, plugin_symbol));
+  try {
+    if (!function)
+      refuse(path,
+             std::string("is no algorithm of nanet (it has no function ") + plugin_symbol + ")" + again);
+    const PluginTable* const table = function();
+    check(path, table);
+    check_parameters(path, *table);
+    for (const Plugin& plugin : l.all)
+      if (std::string_view(plugin.table->name) == table->name)
+        refuse(path, "its algorithm's name is '" + std::string(table->name) + "', as of " + plugin.path +
+                         ": give one of them another `name`");
+    l.all.push_back({whole, table});
+  } catch (...) {
+    dlclose(handle);
+    throw;
+  }
+  return l.all.back();
+}
+
+const Plugin* find_plugin(std::string_view name) {
+  Loaded& l = loaded();
+  const std::lock_guard lock(l.mutex);
+  for (const Plugin& plugin : l.all)
+    if (name == plugin.table->name) return &plugin;
+  return nullptr;
+}
+
+std::vector<ParameterInfo> plugin_parameters(const Plugin& plugin) {
+  std::vector<ParameterInfo> list;
+  for (std::uint32_t i = 0; i < plugin.table->parameters; ++i) {
+    const PluginParameter& p = plugin.table->parameter[i];
+    list.push_back({p.name, p.value, p.low, p.high, p.meaning});
+  }
+  return list;
+}
+
+std::unique_ptr<Reconstructor> make_plugin(const Plugin& plugin, const std::vector<double>& values,
+                                           const Geometry& geometry) {
+  return std::make_unique<PluginReconstructor>(*plugin.table, values, geometry);
+}
+
+const PluginCuda& plugin_cuda(const Plugin& plugin, std::uint64_t PluginCuda::* which,
+                              std::uint64_t expected) {
+  const PluginCuda* const cuda = plugin.table->cuda;
+  if (!cuda)
+    refuse(plugin.path,
+           "was built without CUDA and runs on CPUs only: use --device cpu, or build it again "
+           "where there is an nvcc");
+  if (cuda->*which != expected)
+    refuse(plugin.path, std::string("was built with other headers of the same version") + again);
+  return *cuda;
+}
+
+}  // namespace nanet::rich

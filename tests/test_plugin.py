@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithms of the user's: built by one command, run by every program, refused where they do not fit."""
+
+import json
+import shutil
+import subprocess
+
+import pyarrow.parquet as pq
+import pytest
+from nanet.bench.chain import run_chain
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, nanet_program, root):
+    """The example as a plug-in for CPUs, and a capture."""
+    folder = tmp_path_factory.mktemp("plugin")
+    shutil.copy(root / "examples" / "algorithms" / "multiplicity.hpp", folder)
+
+    def run(*arguments):
+        return subprocess.run(
+            [nanet_program, *arguments], cwd=folder, check=True, capture_output=True, text=True
+        ).stdout
+
+    said = run("build-algorithm", "multiplicity.hpp", "--cuda", "off", "--json", "built.json")
+    assert "--algorithm ./multiplicity.so" in said and "CPUs only" in said
+    files = ["--out", "run.pcap", "--truth", "run.parquet"]
+    run("generate", "--events", "5000", "--seed", "41", *files)
+    return folder
+
+
+def replay(nanet, folder, name, *options):
+    files = ["--out", folder / f"{name}.parquet", "--json", folder / f"{name}.json"]
+    nanet("replay", folder / "run.pcap", "--device", "cpu", *files, *options)
+    result = json.loads((folder / f"{name}.json").read_text())
+    assert result["account_closes"]
+    return result, pq.read_table(folder / f"{name}.parquet").to_pydict()
+
+
+def test_what_was_built(folder):
+    assert json.loads((folder / "built.json").read_text()) == {
+        "algorithm": "multiplicity",
+        "file": "multiplicity.so",
+        "cuda": False,
+    }
+
+
+def test_replay_gives_its_primitives(nanet, folder):
+    (folder / "cut.toml").write_text("[algorithm.multiplicity]\ncut = 20\n")
+    plugin = folder / "multiplicity.so"
+    result, rows = replay(nanet, folder, "cut", "--algorithm", plugin, "--config", folder / "cut.toml")
+    assert result["algorithm"] == "multiplicity"
+    assert result["events_built"] == result["primitives_out"] == len(rows["primitive"])
+    assert set(rows["ring"]) == {255}  # it decides, and looks for no rings
+    fired = 0
+    for primitive, hits in zip(rows["primitive"], rows["event_hits"], strict=True):
+        assert primitive & 0xF200 == (0x4200 if hits >= 20 else 0x4000)
+        assert primitive & 0x3F == min(hits, 63)
+        fired += primitive >> 9 & 1
+    assert 100 < fired < len(rows["primitive"]) - 100
+    threads, again = replay(nanet, folder, "three", "--algorithm", plugin, "--threads", "3")
+    default, _ = replay(nanet, folder, "default", "--algorithm", plugin)
+    assert threads["primitives_out"] == default["primitives_out"]
+    assert sum(p >> 9 & 1 for p in again["primitive"]) < fired  # 24 hits where nothing is said
+
+
+def test_live(folder):
+    plugin = str(folder / "multiplicity.so")
+    result = run_chain(1.0, 0.002, pad=True, trigger_options=["--device", "cpu", "--algorithm", plugin])
+    assert result.trigger["account_closes"]
+    assert result.trigger["algorithm"] == "multiplicity"
+    assert result.trigger["primitives_out"] > 5_000
+
+
+def test_parameters_are_checked(nanet, folder):
+    plugin = folder / "multiplicity.so"
+    for text, parts in {
+        "[algorithm.multiplicity]\ncat = 3\n": ("algorithm.multiplicity.cat", "3", "inner_cut"),
+        "[algorithm.multiplicity]\ncut = 300\n": ("algorithm.multiplicity.cut", "300", "1 to 128"),
+        "[algorithm.multiplicit]\ncut = 3\n": ("[algorithm.multiplicit]", "did you mean multiplicity?"),
+    }.items():
+        (folder / "wrong.toml").write_text(text)
+        done = nanet(
+            "replay", folder / "run.pcap", "--algorithm", plugin, "--config", folder / "wrong.toml", status=2
+        )
+        for part in parts:
+            assert part in done.stderr
+    (folder / "wrong.toml").write_text("[algorithm.multiplicity]\ncut = 3\n")
+    done = nanet("replay", folder / "run.pcap", "--config", folder / "wrong.toml", status=2)
+    assert "[algorithm.multiplicity]: no such algorithm" in done.stderr and "is its file" in done.stderr
+
+
+def test_what_is_no_plugin_is_refused(nanet, folder, tmp_path):
+    (tmp_path / "text.so").write_text("no shared object\n")
+    for given, part in {
+        "./none.so": "none.so: No such file",
+        "text.so": "cannot be loaded",
+        "multiplicit": "the file of a plug-in, such as ./mine.so",
+    }.items():
+        done = nanet("replay", folder / "run.pcap", "--algorithm", given, status=2)
+        assert "algorithm = " in done.stderr and part in done.stderr, done.stderr
+
+
+def test_on_a_gpu_one_built_without_cuda_says_so(nanet, folder):
+    plugin = folder / "multiplicity.so"
+    done = nanet("replay", folder / "run.pcap", "--algorithm", plugin, "--device", "cuda", status=2)
+    assert "built without CUDA" in done.stderr and "--device cpu" in done.stderr
+    nanet("replay", folder / "run.pcap", "--algorithm", plugin, "--device", "auto", "--json", "auto.json")
+
+
+def test_build_errors_name_the_remedy(nanet, tmp_path):
+    assert "none.hpp: there is no such file" in nanet("build-algorithm", "none.hpp", status=2).stderr
+    text = '#include "nanet/plugin/algorithm.hpp"\nstruct Wrong {};\nNANET_ALGORITHM(Wrong)\n'
+    (tmp_path / "wrong.hpp").write_text(text)
+    done = nanet("build-algorithm", "wrong.hpp", "--cuda", "off", status=2)
+    assert "error:" in done.stderr and "wrong.hpp" in done.stderr and "refuses it" in done.stderr
+    assert not (tmp_path / "wrong.so").exists()
+    assert "auto, on or off" in nanet("build-algorithm", "wrong.hpp", "--cuda", "yes", status=2).stderr
+
+
+def test_without_an_nvcc(nanet, folder, monkeypatch):
+    monkeypatch.setenv("CUDACXX", str(folder / "no-nvcc"))
+    done = nanet("build-algorithm", folder / "multiplicity.hpp", "--cuda", "on", status=2)
+    assert "there is no nvcc" in done.stderr and "CUDACXX" in done.stderr
+    said = nanet("build-algorithm", folder / "multiplicity.hpp", "-o", "mine.so").stdout
+    assert "CPUs only (there is no nvcc" in said
