@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(32 * wide_warps)
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   auto& scratch = *reinterpret_cast<rich::Multiring::Scratch*>(shared.scratch[warp]);
   auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings[warp]);
-  constexpr unsigned words = sizeof scratch.kept / 4;
+  constexpr unsigned words = sizeof scratch.board.kept / 4;
   static_assert(words <= 32 && sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
   const std::uint32_t events = part == Part::search ? work.counters->searched : batch.events;
   for (;;) {
@@ -103,9 +103,9 @@ __global__ void __launch_bounds__(32 * wide_warps)
     const std::uint32_t event = part == Part::begin ? work.order[at] : work.list[at];
     const std::uint32_t from = batch.first[event], hits = batch.first[event + 1] - from;
     auto* const kept = reinterpret_cast<std::uint32_t*>(work.kept + event);
-    auto* const here = reinterpret_cast<std::uint32_t*>(&scratch.kept);
+    auto* const here = reinterpret_cast<std::uint32_t*>(&scratch.board.kept);
     if (part != Part::begin && lane < words) here[lane] = kept[lane];
-    Event in_hand(algorithm.parameters, {batch.pm + from, hits}, batch.plane, scratch);
+    Event in_hand(algorithm.parameters, {batch.pm + from, hits}, batch.plane, scratch, scratch.board);
     if constexpr (part == Part::begin) {
       const bool search = in_hand.begin();
       if (lane == 0) {

@@ -27,12 +27,20 @@ struct Multiring {
     std::int32_t state;
   };
   static constexpr int max_breadth = 4;
-  static constexpr int ways = 2;  // candidates looked at for each state
+  static constexpr int ways = 2;    // candidates looked at for each state
+  static constexpr int rounds = 3;  // of seeds, 32 each
   // What one part of the work hands to the next.
   struct Kept {
     State best;
     float best_of[max_rings + 1];  // the best value of each number of rings
     std::int32_t settled;          // nothing to be searched for, nothing to be split
+  };
+  // What the search writes down; the warps of a team have one between them.
+  struct Board {
+    State now[max_breadth], next[max_breadth * ways];
+    Candidate candidate[max_breadth * ways];
+    std::uint32_t candidates[max_breadth];  // a bit for each candidate of a state
+    Kept kept;
   };
   struct Scratch {
     MultiringHits hits;
@@ -41,9 +49,7 @@ struct Multiring {
     alignas(64) float x[lane_count];                         // the rings in hand
     alignas(64) float y[lane_count];
     alignas(64) float r[lane_count];
-    State now[max_breadth], next[max_breadth];
-    Kept kept;
-    Candidate candidate[max_breadth * ways];
+    Board board;
   };
 
   Parameters parameters;
@@ -52,8 +58,16 @@ struct Multiring {
   NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
 };
 
+// Who works on an event: 32 lanes alone, or several warps side by side (cuda/multiring_team.cuh), which come
+// to the same rings, bit for bit. index: of the caller's warp; sync(): what one has written all see.
+struct Alone {
+  static constexpr bool alone = true;
+  NANET_HD static int index() { return 0; }
+  NANET_HD static void sync() {}
+};
+
 // One event in hand.
-template <class L>
+template <class L, class Team = Alone>
 class MultiringEvent {
  public:
   using F = typename L::F;
@@ -61,74 +75,59 @@ class MultiringEvent {
   using M = typename L::M;
   using State = Multiring::State;
   using Scratch = Multiring::Scratch;
+  using Board = Multiring::Board;
 
+  // scratch: of the caller's own lanes; board: of the team.
   NANET_HD MultiringEvent(const MultiringParameters& parameters, const EventView& event, const Point* plane,
-                          Scratch& scratch)
+                          Scratch& scratch, Board& board, const Team& team = {})
       : p_(parameters),
         model_(MultiringModel::make<L>(parameters)),
         s_(scratch),
+        b_(board),
+        team_(team),
         r_min_(parameters.r_min > smallest ? parameters.r_min : smallest),
         breadth_(static_cast<int>(parameters.breadth)) {
     load(event, plane);
   }
 
   NANET_HD void run(Rings& out) {
-    if (begin()) search();
-    end(out);
+    if (lead()) begin();
+    team_.sync();
+    if (!b_.kept.settled) {
+      search();
+      team_.sync();
+    }
+    if (lead()) end(out);
   }
 
-  // The same in three parts, for one kernel each: between them stands Scratch::kept.
+  // The same in three parts, for one kernel each: between them stands Board::kept.
   // True where a search is needed.
   NANET_HD bool begin() {
     L::sync();
-    for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(s_.kept.best_of + k, k ? nothing : 0.0f);
+    for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(b_.kept.best_of + k, k ? nothing : 0.0f);
     const bool few = hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3;
     const bool settled = few || one_clean_ring();
-    put(s_.kept.settled, std::int32_t{settled});
-    save(s_.kept.best, 0.0f);
+    put(b_.kept.settled, std::int32_t{settled});
+    save(b_.kept.best, 0.0f);
     return !settled;
   }
   // Starting from no ring: the best states are carried on with the best candidates for one more ring.
   NANET_HD void search() {
-    copy(s_.kept.best, s_.now[0]);
+    if (lead()) copy(b_.kept.best, b_.now[0]);
+    team_.sync();
     int states = 1;
     NANET_ROLLED
     for (unsigned level = 0; level < max_rings && states > 0; ++level) {
       const float cost = level == 0 ? p_.first_cost : p_.ring_cost;
-      int candidates = 0, in_hand = -1;
-      NANET_ROLLED
-      for (int i = 0; i < states; ++i) {
-        take(s_.now[i]);
-        in_hand = i;
-        candidates = find(look_beside(-1, -1), i, s_.now[i].value - cost, candidates);
-      }
-      // The most promising first, until enough different states are found.
-      int found = 0;
-      for (; candidates > 0 && found < breadth_; --candidates) {
-        int first = 0;
-        NANET_ROLLED
-        for (int c = 1; c < candidates; ++c)
-          if (s_.candidate[c].promise > s_.candidate[first].promise) first = c;
-        const Multiring::Candidate more = s_.candidate[first];
-        const float before = s_.now[more.state].value;
-        if (more.promise < before - patience) break;
-        if (more.state != in_hand) take(s_.now[more.state]);
-        in_hand = -1;
-        ++count_;
-        set_ring(count_ - 1, more.circle, true);
-        polish_all(1);
-        const float v = value();
-        if (v > before && !known(found, v)) save(s_.next[found++], v);
-        L::sync();
-        put(s_.candidate[first], s_.candidate[candidates - 1]);
-        L::sync();
-      }
-      states = select(found);
+      if constexpr (Team::alone)
+        states = next_states(states, cost);
+      else
+        states = next_states_in_team(states, cost);
     }
   }
   NANET_HD void end(Rings& out) {
-    take(s_.kept.best);
-    if (!s_.kept.settled) split();
+    take(b_.kept.best);
+    if (!b_.kept.settled) split();
     finish();
     write(out);
   }
@@ -185,6 +184,7 @@ class MultiringEvent {
   }
   // fresh: there was no ring k so far.
   NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
+    L::sync();
     L::put(s_.x + k, c.x);
     L::put(s_.y + k, c.y);
     L::put(s_.r + k, c.r);
@@ -294,11 +294,7 @@ class MultiringEvent {
   }
 
   // One step of Gauss and Newton for ring k against the others.
-  NANET_HD void polish(int k) {
-    const Circle3 moved = step(ring(k), k, per_step_width);
-    L::sync();
-    set_ring(k, moved, false);
-  }
+  NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width), false); }
   // The ring in place of ring k (-1: of none) moved towards the hits in a band; per_width: 1 / half of it,
   // 1/mm.
   NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
@@ -357,7 +353,7 @@ class MultiringEvent {
     for (int k = 0; k < count_; ++k) polish(k);
   }
 
-  // ln of the odds of the rings in hand; remembers the best of each number of rings.
+  // ln of the odds of the rings in hand.
   NANET_HD NANET_NOINLINE float value() {
     F sum{0.0f};
     NANET_ROLLED
@@ -365,9 +361,14 @@ class MultiringEvent {
     const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
     sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
     const float costs = count_ ? p_.first_cost + static_cast<float>(count_ - 1) * p_.ring_cost : 0.0f;
-    const float v = L::sum(sum) - costs;
-    if (v > s_.kept.best_of[count_]) L::put(s_.kept.best_of + count_, v);
-    return v;
+    return L::sum(sum) - costs;
+  }
+  // Remembers the best of each number of rings.
+  NANET_HD void note(int count, float v) {
+    const bool gains = v > b_.kept.best_of[count];
+    L::sync();
+    if (gains) L::put(b_.kept.best_of + count, v);
+    L::sync();
   }
 
   // ---- The search.
@@ -414,7 +415,7 @@ class MultiringEvent {
     L::put(s_.r, found.r);
     L::sync();
     sum_rings();
-    if (look_beside(-1, -1) > 5) return clear();
+    if (look_beside(-1, -1) > 2) return clear();
     polish_all(2);
     const std::int32_t open = look_beside(-1, -1);
     const float expected = at0(model_.template expected<L>(F(s_.x[0]), F(s_.y[0]), F(s_.r[0])));
@@ -431,55 +432,195 @@ class MultiringEvent {
   NANET_HD static float uniform_root(float v) { return at0(L::root(F(v))); }
   NANET_HD static float inverse(float v) { return at0(L::reciprocal(F(v))); }
 
-  NANET_HD bool known(int found, float v) const {
+  // From the states in b_.now to those with one ring more, the most promising candidates first, until enough
+  // different ones are found. Returns their number.
+  NANET_HD int next_states(int states, float cost) {
+    std::uint32_t candidates = 0;
+    int in_hand = -1;
     NANET_ROLLED
-    for (int i = 0; i < found; ++i)
-      if (s_.next[i].value > v - 0.05f && s_.next[i].value < v + 0.05f) return true;
+    for (int i = 0; i < states; ++i) {
+      take(b_.now[i]);
+      in_hand = i;
+      candidates |= find(look_beside(-1, -1), i, b_.now[i].value - cost);
+    }
+    int found = 0;
+    std::uint32_t slots = 0;
+    while (candidates && found < breadth_) {
+      const int first = most_promising(candidates);
+      candidates &= ~(1u << first);
+      const Multiring::Candidate more = b_.candidate[first];
+      const float before = b_.now[more.state].value;
+      if (more.promise < before - patience) break;
+      if (more.state != in_hand) take(b_.now[more.state]);
+      in_hand = -1;
+      const float v = with(more.circle);
+      note(count_, v);
+      if (!(v > before) || known(slots, found, v)) continue;
+      save(b_.next[found], v);
+      slots |= static_cast<std::uint32_t>(found) << 4 * found;
+      ++found;
+    }
+    return select(slots, found);
+  }
+  // The same, a warp for each round of seeds of each state, then one for each candidate. What the warp alone
+  // would not have looked at is not looked at here either, though it is there.
+  NANET_HD int next_states_in_team(int states, float cost) {
+    int in_hand = -1;
+    std::int32_t open = 0;
+    NANET_ROLLED
+    for (int p = team_.index(); p < states * Multiring::rounds; p += team_.size()) {
+      if (p % states != in_hand) {
+        in_hand = p % states;
+        take(b_.now[in_hand]);
+        open = look_beside(-1, -1);
+      }
+      if (open < 3) continue;
+      LaneCircles<L> c;
+      const F gain = seeds(p / states, open, c);
+      team_.keep(p, c.x, c.y, c.r, gain);
+    }
+    team_.sync();
+    NANET_ROLLED
+    for (int i = team_.index(); i < states; i += team_.size()) {
+      if (i != in_hand) {
+        in_hand = i;
+        take(b_.now[in_hand]);
+        open = look_beside(-1, -1);
+      }
+      std::uint32_t candidates = 0;
+      if (open >= 3) {
+        LaneCircles<L> best = no_circles();
+        F best_gain{nothing};
+        NANET_ROLLED
+        for (int round = 0; round < Multiring::rounds; ++round) {
+          LaneCircles<L> c;
+          F gain;
+          team_.kept(round * states + i, c.x, c.y, c.r, gain);
+          better_of(best, best_gain, c, gain);
+        }
+        candidates = choose(best, best_gain, i, b_.now[i].value - cost);
+      }
+      put(b_.candidates[i], candidates);
+    }
+    team_.sync();
+    std::uint32_t candidates = 0;
+    NANET_ROLLED
+    for (int i = 0; i < states; ++i) candidates |= b_.candidates[i];
+    NANET_ROLLED
+    for (int c = team_.index(); c < Multiring::max_breadth * Multiring::ways; c += team_.size()) {
+      if (!(candidates >> c & 1u)) continue;
+      const Multiring::Candidate more = b_.candidate[c];
+      if (more.promise < b_.now[more.state].value - patience) continue;
+      if (more.state != in_hand) take(b_.now[more.state]);
+      in_hand = -1;
+      save(b_.next[c], with(more.circle));
+    }
+    team_.sync();
+    int found = 0;
+    std::uint32_t slots = 0;
+    while (candidates && found < breadth_) {
+      const int c = most_promising(candidates);
+      candidates &= ~(1u << c);
+      const float before = b_.now[b_.candidate[c].state].value;
+      if (b_.candidate[c].promise < before - patience) break;
+      const float v = b_.next[c].value;
+      if (lead()) note(b_.next[c].count, v);
+      if (!(v > before) || known(slots, found, v)) continue;
+      slots |= static_cast<std::uint32_t>(c) << 4 * found;
+      ++found;
+    }
+    team_.sync();
+    const int chosen = select(slots, found);
+    team_.sync();
+    return chosen;
+  }
+  NANET_HD bool lead() const { return team_.index() == 0; }
+
+  // The ring is added to those in hand, and all of them are polished; their value.
+  NANET_HD float with(const Circle3& more) {
+    ++count_;
+    set_ring(count_ - 1, more, true);
+    polish_all(1);
+    return value();
+  }
+  NANET_HD int most_promising(std::uint32_t candidates) const {
+    int first = -1;
+    NANET_ROLLED
+    for (int c = 0; candidates >> c; ++c)
+      if ((candidates >> c & 1u) && (first < 0 || b_.candidate[c].promise > b_.candidate[first].promise))
+        first = c;
+    return first;
+  }
+  // slots: where in b_.next the states found so far are, four bits each.
+  NANET_HD bool known(std::uint32_t slots, int found, float v) const {
+    NANET_ROLLED
+    for (int i = 0; i < found; ++i, slots >>= 4)
+      if (b_.next[slots & 15u].value > v - 0.05f && b_.next[slots & 15u].value < v + 0.05f) return true;
     return false;
   }
-  // The best of s_.next become s_.now.
-  NANET_HD int select(int found) {
+  // The best of those become b_.now.
+  NANET_HD int select(std::uint32_t slots, int found) {
     int states = 0;
     float last = 1e30f, first = 0.0f;
     for (; states < breadth_; ++states) {
       int best = -1;
       NANET_ROLLED
-      for (int i = 0; i < found; ++i)
-        if (s_.next[i].value < last && (best < 0 || s_.next[i].value > s_.next[best].value)) best = i;
+      for (int i = 0; i < found; ++i) {
+        const int slot = static_cast<int>(slots >> 4 * i & 15u);
+        if (b_.next[slot].value < last && (best < 0 || b_.next[slot].value > b_.next[best].value))
+          best = slot;
+      }
       if (best < 0) break;
-      last = s_.next[best].value;
+      last = b_.next[best].value;
       if (states == 0) first = last;
       if (last < first - margin) break;
-      copy(s_.next[best], s_.now[states]);
+      if (!lead()) continue;
+      copy(b_.next[best], b_.now[states]);
+      if (states == 0 && first > b_.kept.best.value) copy(b_.next[best], b_.kept.best);
     }
-    if (states > 0 && s_.now[0].value > s_.kept.best.value) copy(s_.now[0], s_.kept.best);
     return states;
   }
 
-  // Looks for one more ring beside those of a state, worth `value` with its cost paid; appends the best
-  // distinct ones to s_.candidate. Returns how many are there then.
-  NANET_HD NANET_NOINLINE int find(std::int32_t open, int state, float value, int candidates) {
-    if (open < 3) return candidates;
-    const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
-    const MultiringSeeds<L> seeds{s_.hits, open, r_min_, p_.r_max};
-    LaneCircles<L> best{F(p_.centre_x), F(0.0f), F(100.0f)};
+  NANET_HD LaneCircles<L> no_circles() const { return {F(p_.centre_x), F(0.0f), F(100.0f)}; }
+  NANET_HD MultiringSearch<L> search_in_hand() const {
+    return {model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
+  }
+  // 32 seeds, and roughly what they gain; `nothing` where there is no circle, and then any circle.
+  NANET_HD F seeds(int round, std::int32_t open, LaneCircles<L>& c) const {
+    constexpr int triplets = 1;
+    const MultiringSeeds<L> from{s_.hits, open, r_min_, p_.r_max};
+    const M good = round < triplets ? from.triplet(round * lanes_step, c)
+                                    : from.pair((round - triplets) * lanes_step, c);
+    const LaneCircles<L> none = no_circles();
+    c.x = L::select(good, c.x, none.x);
+    c.y = L::select(good, c.y, none.y);
+    c.r = L::select(good, c.r, none.r);
+    const F gain = search_in_hand().support(c, 18.0f) + model_.template standing<L>(c.x, c.y, c.r);
+    return L::select(good, gain, F(nothing));
+  }
+  NANET_HD static void better_of(LaneCircles<L>& best, F& best_gain, const LaneCircles<L>& c, const F& gain) {
+    const M is_better = gain > best_gain;
+    best_gain = L::select(is_better, gain, best_gain);
+    best.x = L::select(is_better, c.x, best.x);
+    best.y = L::select(is_better, c.y, best.y);
+    best.r = L::select(is_better, c.r, best.r);
+  }
+
+  // Looks for one more ring beside those of a state, worth `value` with its cost paid; the best distinct ones
+  // are its candidates. Returns a bit for each.
+  NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float value) {
+    if (open < 3) return 0;
+    LaneCircles<L> best = no_circles();
     F best_gain{nothing};
-    constexpr int triplets = 1, rounds = 3;
     NANET_ROLLED
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < Multiring::rounds; ++round) {
       LaneCircles<L> c;
-      const M good = round < triplets ? seeds.triplet(round * lanes_step, c)
-                                      : seeds.pair((round - triplets) * lanes_step, c);
-      c.x = L::select(good, c.x, best.x);
-      c.y = L::select(good, c.y, best.y);
-      c.r = L::select(good, c.r, best.r);
-      const F gain = search.support(c, 18.0f) + model_.template standing<L>(c.x, c.y, c.r);
-      const M is_better = good & (gain > best_gain);
-      best_gain = L::select(is_better, gain, best_gain);
-      best.x = L::select(is_better, c.x, best.x);
-      best.y = L::select(is_better, c.y, best.y);
-      best.r = L::select(is_better, c.r, best.r);
+      const F gain = seeds(round, open, c);
+      better_of(best, best_gain, c, gain);
     }
+    return choose(best, best_gain, state, value);
+  }
+  NANET_HD std::uint32_t choose(LaneCircles<L> best, F best_gain, int state, float value) {
     // Of two lanes the better one; both halves go on with it.
     const F other = L::other_half(best_gain);
     const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
@@ -487,19 +628,23 @@ class MultiringEvent {
     best.y = L::select(keep, best.y, L::other_half(best.y));
     best.r = L::select(keep, best.r, L::other_half(best.r));
     best_gain = L::max(best_gain, other);
-    if (!(value + L::max(best_gain) > s_.now[state].value - patience)) return candidates;
+    if (!(value + L::max(best_gain) > b_.now[state].value - patience)) return 0;
     const M good = best_gain > F(nothing);
+    const MultiringSearch<L> search = search_in_hand();
     search.step(best, 16.0f);
     best_gain = L::select(
         good, search.gain(best, 13.5f) + model_.template standing<L>(best.x, best.y, best.r), F(nothing));
     L::sync();
+    std::uint32_t candidates = 0;
     NANET_ROLLED
     for (int i = 0; i < Multiring::ways; ++i) {
       const float most = L::max(best_gain);
       if (!(most > nothing)) break;
       const int lane = first_lane<L>(best_gain == F(most));
       const Circle3 c{L::at(best.x, lane), L::at(best.y, lane), L::at(best.r, lane)};
-      put(s_.candidate[candidates++], {c, value + most, state});
+      const int at = state * Multiring::ways + i;
+      put(b_.candidate[at], {c, value + most, state});
+      candidates |= 1u << at;
       const F dx = best.x - F(c.x), dy = best.y - F(c.y), dr = best.r - F(c.r);
       const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
       best_gain = L::select(same, F(nothing), best_gain);
@@ -538,7 +683,7 @@ class MultiringEvent {
   NANET_HD NANET_NOINLINE void try_pair(int a, int b) {
     const Circle3 one = ring(a), other = ring(b);
     look_beside(a, b);
-    const MultiringSearch<L> search{model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
+    const MultiringSearch<L> search = search_in_hand();
     const float x = 0.5f * (one.x + other.x), y = 0.5f * (one.y + other.y), r = 0.5f * (one.r + other.r);
     F cosine, sine;
     directions(cosine, sine);
@@ -554,10 +699,11 @@ class MultiringEvent {
     set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)}, a == b);
     polish_all(1);
     const float v = value();
-    if (v > s_.kept.best.value + better)
-      save(s_.kept.best, v);
+    note(count_, v);
+    if (v > b_.kept.best.value + better)
+      save(b_.kept.best, v);
     else
-      take(s_.kept.best);
+      take(b_.kept.best);
   }
   // Half turns in steps of a sixteenth, 10 mm in lanes 0 - 15, 22 mm in 16 - 31.
   NANET_HD static void directions(F& cosine, F& sine) {
@@ -579,7 +725,7 @@ class MultiringEvent {
   NANET_HD void finish() {
     if (count_ > 0) polish_all(2);
     while (count_ > 0) {
-      value();
+      note(count_, value());
       F stray{0.0f};
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
@@ -658,7 +804,7 @@ class MultiringEvent {
     }
     rings.count = static_cast<std::uint8_t>(count_);
     for (int k = 0; k <= static_cast<int>(max_rings); ++k)
-      if (k != count_ && s_.kept.best_of[k] > s_.kept.best_of[count_] - p_.ambiguity_margin)
+      if (k != count_ && b_.kept.best_of[k] > b_.kept.best_of[count_] - p_.ambiguity_margin)
         rings.ambiguous = true;
     write_rings<L>(rings, out);
   }
@@ -666,6 +812,8 @@ class MultiringEvent {
   const MultiringParameters& p_;
   const MultiringModel model_;
   Scratch& s_;
+  Board& b_;
+  const Team team_;
   const float r_min_;
   const int breadth_;
   std::int32_t hits_ = 0, rows_ = 0;
@@ -675,7 +823,7 @@ class MultiringEvent {
 template <class L>
 NANET_HD void Multiring::operator()(const EventView& event, const Point* plane, Scratch& scratch,
                                     Rings& rings) const {
-  MultiringEvent<L>(parameters, event, plane, scratch).run(rings);
+  MultiringEvent<L>(parameters, event, plane, scratch, scratch.board).run(rings);
 }
 
 }  // namespace nanet::rich
