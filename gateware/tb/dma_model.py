@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The card's internal DMA interface (doc/dma.md) for tests: a memory behind a module, and a master in front of one."""
+"""A memory behind the card's internal DMA interface (doc/dma.md), for tests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Memory:
 class MemorySlave:
     """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with pauses, latency and errors as asked.
 
-    `writes` lists every finished write as (addr, bytes) in order; `error` says for a read's command whether it fails.
+    `writes` lists every finished write as (addr, bytes) in order; `error` says of a read whether it fails.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""dma_arbiter: requests of several masters arrive whole, each master's in order, and answers find the way home."""
+"""dma_arbiter: requests arrive whole, each master's in order, and answers find the way home."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""event_queue: entries, laps, promises and room against a queue in memory that a consumer reads by the contract."""
+"""event_queue: entries, laps, promises and room, with a consumer that reads by the contract."""
 
 import random
 
@@ -54,7 +54,7 @@ class Consumer:
 
 @cocotb.test()
 async def laps_and_room(dut):
-    """400 unpromised events through 16 entries, with a consumer that stalls: nothing lost, nothing overwritten."""
+    """400 unpromised events through 16 entries and a consumer that stalls: none lost, none overwritten."""
     for rate, slave_rate, eager in ((1.0, 1.0, 1.0), (0.5, 0.4, 0.1), (1.0, 0.2, 0.02)):
         rng = random.Random(f"{rate} {slave_rate}")
         memory = Memory()
@@ -62,16 +62,16 @@ async def laps_and_room(dut):
         await start(dut, 4)
         consumer = Consumer(memory, 4)
         events = [
-            dict(
-                kind=rng.choice([3, 4, 5]),
-                n=rng.getrandbits(32),
-                stream=rng.getrandbits(8),
-                flags=rng.getrandbits(16),
-                buffer=rng.getrandbits(32),
-                bytes_=rng.getrandbits(32),
-                frame=i,
-                stamp=rng.getrandbits(64),
-            )
+            {
+                "kind": rng.choice([3, 4, 5]),
+                "n": rng.getrandbits(32),
+                "stream": rng.getrandbits(8),
+                "flags": rng.getrandbits(16),
+                "buffer": rng.getrandbits(32),
+                "bytes_": rng.getrandbits(32),
+                "frame": i,
+                "stamp": rng.getrandbits(64),
+            }
             for i in range(400)
         ]
         dut.ev_promised.value = 0
@@ -105,7 +105,7 @@ async def laps_and_room(dut):
 
 @cocotb.test()
 async def promises_are_kept_free(dut):
-    """With 16 entries and 6 promised, 10 unpromised events go in; the promised ones still fit, then nothing does."""
+    """With 6 of 16 entries promised, 10 others go in; the promised ones still fit, then nothing does."""
     memory = Memory()
     slave = MemorySlave(dut, memory)
     await start(dut, 4, poll=1000)

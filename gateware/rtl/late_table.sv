@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: SHL-2.1
+// Remembers which numbers the sender answered itself, and counts, once each, those for which the consumer's
+// own answer turned up afterwards: by its doorbell, or because the sender found its descriptor.
+module late_table #(
+    // Numbers that are remembered, a power of two; at least devices times descriptors.
+    parameter int unsigned ENTRIES = 4096
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * The sender passes a number
+     */
+    input  logic        set_valid,
+    output logic        set_ready,
+    input  logic [31:0] set_n,
+    input  logic        set_late,
+
+    /*
+     * A question: is this number waiting for its answer? Or, with `found`: its answer is there
+     */
+    input  logic        ask_valid,
+    output logic        ask_ready,
+    input  logic        ask_found,
+    input  logic [31:0] ask_n,
+    output logic        reply_valid,
+    output logic        reply_waiting,
+
+    /*
+     * Doorbells; more than 16 in a row, faster than one in three cycles, are not looked at
+     */
+    input logic        bell_valid,
+    input logic [31:0] bell_n,
+
+    /*
+     * All numbers below are passed (low word)
+     */
+    input logic [31:0] next_n,
+
+    /*
+     * Pulse: an answer after the deadline
+     */
+    output logic counted
+);
+
+  localparam int unsigned AddrW = $clog2(ENTRIES);
+
+  if (1 << AddrW != ENTRIES) begin : gen_check_entries
+    $fatal(1, "late_table: ENTRIES must be a power of two");
+  end
+
+  typedef enum logic [1:0] {
+    Clear,
+    Idle,
+    Read,
+    Check
+  } state_t;
+
+  logic mem[ENTRIES];
+  state_t state_q;
+  logic [AddrW-1:0] sweep_q, index_q, write_index;
+  logic bit_q, known_q, asked_q, write, write_bit;
+
+  logic bell_out_valid, bell_out_ready, unused_ready;
+  logic [31:0] bell_out_n, behind;
+  logic [4:0] unused_level;
+
+  fifo #(
+      .WIDTH(32),
+      .DEPTH(16)
+  ) i_bells (
+      .clk,
+      .rst,
+      .in_valid (bell_valid),
+      .in_ready (unused_ready),
+      .in_data  (bell_n),
+      .out_valid(bell_out_valid),
+      .out_ready(bell_out_ready),
+      .out_data (bell_out_n),
+      .level    (unused_level)
+  );
+
+  assign set_ready = state_q == Idle;
+  assign ask_ready = state_q == Idle && !set_valid;
+  assign bell_out_ready = state_q == Idle && !set_valid && !ask_valid;
+  assign behind = next_n - bell_out_n;
+  assign counted = state_q == Check && known_q && bit_q;
+  assign reply_valid = state_q == Check && asked_q;
+  assign reply_waiting = bit_q;
+
+  always_comb begin
+    write = 1'b0;
+    write_bit = 1'b0;
+    write_index = sweep_q;
+    case (state_q)
+      Clear: write = 1'b1;
+      Idle: begin
+        write = set_valid;
+        write_bit = set_late;
+        write_index = set_n[AddrW-1:0];
+      end
+      Check: begin
+        write = counted;
+        write_index = index_q;
+      end
+      default: ;
+    endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (write) mem[write_index] <= write_bit;
+    bit_q <= mem[index_q];
+  end
+
+  always_ff @(posedge clk) begin
+    case (state_q)
+      Clear: begin
+        sweep_q <= sweep_q + 1'b1;
+        if (sweep_q == AddrW'(ENTRIES - 1)) state_q <= Idle;
+      end
+      Idle:
+      if (!set_valid && ask_valid) begin
+        index_q <= ask_n[AddrW-1:0];
+        known_q <= ask_found;
+        asked_q <= 1'b1;
+        state_q <= Read;
+      end else if (!set_valid && bell_out_valid) begin
+        index_q <= bell_out_n[AddrW-1:0];
+        // Passed, and not so long ago that its place is another's.
+        known_q <= behind != 0 && behind <= 32'(ENTRIES);
+        asked_q <= 1'b0;
+        state_q <= Read;
+      end
+      Read: state_q <= Check;
+      Check: state_q <= Idle;
+      default: state_q <= Clear;
+    endcase
+    if (rst) begin
+      state_q <= Clear;
+      sweep_q <= '0;
+    end
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{set_n[31:AddrW], ask_n[31:AddrW]};
+
+endmodule

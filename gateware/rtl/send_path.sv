@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: SHL-2.1
+// From owed numbers to the MAC: the sender and the framing behind it.
+module send_path
+  import nanet_dma_pkg::*;
+#(
+    // Width of a DMA word in bits: 128 or 256.
+    parameter int unsigned DATA_W = 256,
+    // Width of the MAC's stream in bits: 8 or 64.
+    parameter int unsigned MAC_W = 64,
+    // Consumer devices that share the numbering: 1, 2, 4 or 8.
+    parameter int unsigned DEVICES = 1,
+    // UDP endpoints.
+    parameter int unsigned DESTINATIONS = 4,
+    // Owed numbers that can wait, a power of two.
+    parameter int unsigned OWED = 2048,
+    // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
+    parameter int unsigned REMEMBERED = 4096
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Configuration, steady while enabled; as in sender and udp_transmit
+     */
+    input logic                            enable,
+    input logic [7:0]                      stream,
+    input logic [4:0]                      log2_devices,
+    input logic [4:0]                      log2_descriptors,
+    input logic [DEVICES-1:0][63:0]        ring_base,
+    input logic [DEVICES-1:0][63:0]        send_base,
+    input logic [DEVICES-1:0][63:0]        send_bus,
+    input logic [31:0]                     send_bytes,
+    input logic [47:0]                     deadline,
+    input logic [31:0]                     poll_cycles,
+    input logic [63:0]                     late_template,
+    input logic [$clog2(DESTINATIONS)-1:0] late_destination,
+    input endpoint_t [DESTINATIONS-1:0]    destinations,
+    input logic [47:0]                     source_mac,
+    input logic [31:0]                     source_ip,
+    input logic [15:0]                     source_port,
+
+    input logic [63:0] now,
+
+    /*
+     * From the receive path
+     */
+    input  logic        owed_valid,
+    output logic        owed_ready,
+    input  owed_t       owed,
+    output logic [63:0] sender_next,
+
+    /*
+     * Doorbell register
+     */
+    input logic        bell_valid,
+    input logic [31:0] bell_n,
+
+    /*
+     * DMA read
+     */
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
+    input  logic [DATA_W-1:0] rd_data,
+    input  logic [7:0]        rd_data_tag,
+    input  logic              rd_data_last,
+    input  logic              rd_data_error,
+
+    /*
+     * Frames to the MAC (AXI stream)
+     */
+    output logic               mac_tvalid,
+    input  logic               mac_tready,
+    output logic [MAC_W-1:0]   mac_tdata,
+    output logic [MAC_W/8-1:0] mac_tkeep,
+    output logic               mac_tlast,
+
+    /*
+     * Send-done events, to each device's event queue (promised)
+     */
+    output logic   [DEVICES-1:0] ev_valid,
+    input  logic   [DEVICES-1:0] ev_ready,
+    output event_t               ev,
+
+    /*
+     * Counters: pulses
+     */
+    output logic count_out,
+    output logic count_answered,
+    output logic count_late,
+    output logic count_bad_descriptor,
+    output logic count_after_deadline,
+    output logic count_read_error
+);
+
+  logic data_valid, data_ready, cmd_valid, cmd_ready, cmd_send;
+  logic [DATA_W-1:0] data;
+  logic [$clog2(DATA_W/8):0] data_bytes;
+  logic [15:0] cmd_bytes;
+  endpoint_t cmd_to;
+
+  sender #(
+      .DATA_W      (DATA_W),
+      .DEVICES     (DEVICES),
+      .DESTINATIONS(DESTINATIONS),
+      .OWED        (OWED),
+      .REMEMBERED  (REMEMBERED)
+  ) i_sender (
+      .*
+  );
+
+  udp_transmit #(
+      .DATA_W(DATA_W),
+      .MAC_W (MAC_W)
+  ) i_transmit (
+      .*
+  );
+
+endmodule

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: SHL-2.1
+// The sending half of the card (docs/formats.md, Send ring): passes every owed number in order of n. Sends
+// what the consumer posted, read by DMA; at a number's deadline answers header-only itself. It alone decides
+// what is late. Reads that come back after their number was given up are thrown away.
+module sender
+  import nanet_dma_pkg::*;
+#(
+    // Width of a DMA word in bits: 128 or 256.
+    parameter int unsigned DATA_W = 256,
+    // Consumer devices that share the numbering: 1, 2, 4 or 8.
+    parameter int unsigned DEVICES = 1,
+    // UDP endpoints.
+    parameter int unsigned DESTINATIONS = 4,
+    // Owed numbers that can wait, a power of two.
+    parameter int unsigned OWED = 2048,
+    // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
+    parameter int unsigned REMEMBERED = 4096
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Configuration, steady while enabled. Counts are powers of two, given by their exponents
+     */
+    input logic                          enable,
+    input logic [ 7:0]                   stream,
+    input logic [ 4:0]                   log2_devices,
+    input logic [ 4:0]                   log2_descriptors,
+    input logic [DEVICES-1:0][63:0]      ring_base,      // bus address of the send ring
+    input logic [DEVICES-1:0][63:0]      send_base,      // of the send buffers, as descriptors say it
+    input logic [DEVICES-1:0][63:0]      send_bus,       // of the send buffers, as the card reads it
+    input logic [31:0]                   send_bytes,     // of all send buffers of a device
+    input logic [47:0]                   deadline,       // cycles after the number's stamp; 0: none
+    input logic [31:0]                   poll_cycles,    // looks again without a doorbell; 0: never
+    input logic [63:0]                   late_template,  // header-only packet; the frame goes into bits 23:0
+    input logic [$clog2(DESTINATIONS)-1:0] late_destination,
+    input endpoint_t [DESTINATIONS-1:0]  destinations,
+
+    input logic [63:0] now,
+
+    /*
+     * From the receive path
+     */
+    input  logic        owed_valid,
+    output logic        owed_ready,
+    input  owed_t       owed,
+    output logic [63:0] sender_next,
+
+    /*
+     * Doorbell register
+     */
+    input logic        bell_valid,
+    input logic [31:0] bell_n,
+
+    /*
+     * DMA read; tags use 6 bits
+     */
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
+    input  logic [DATA_W-1:0] rd_data,
+    input  logic [7:0]        rd_data_tag,
+    input  logic              rd_data_last,
+    input  logic              rd_data_error,
+
+    /*
+     * To udp_transmit
+     */
+    output logic                      data_valid,
+    input  logic                      data_ready,
+    output logic [DATA_W-1:0]         data,
+    output logic [$clog2(DATA_W/8):0] data_bytes,
+    output logic                      cmd_valid,
+    input  logic                      cmd_ready,
+    output logic                      cmd_send,
+    output logic [15:0]               cmd_bytes,
+    output endpoint_t                 cmd_to,
+
+    /*
+     * Send-done events, to each device's event queue (promised)
+     */
+    output logic   [DEVICES-1:0] ev_valid,
+    input  logic   [DEVICES-1:0] ev_ready,
+    output event_t               ev,
+
+    /*
+     * Counters: pulses
+     */
+    output logic count_out,
+    output logic count_answered,
+    output logic count_late,
+    output logic count_bad_descriptor,
+    output logic count_after_deadline,
+    output logic count_read_error
+);
+
+  localparam int unsigned DataB = DATA_W / 8;
+  localparam int unsigned DevW = DEVICES > 1 ? $clog2(DEVICES) : 1;
+  localparam int unsigned DestW = $clog2(DESTINATIONS);
+  localparam logic [15:0] MaxPayload = 16'd1472;  // of a send buffer (docs/formats.md)
+  localparam logic [3:0] MaxReads = 4'd8;
+
+  localparam logic [1:0] ReadDescriptor = 2'd0;
+  localparam logic [1:0] ReadPayload = 2'd1;
+  localparam logic [1:0] ReadAgain = 2'd2;
+
+  if (DATA_W != 128 && DATA_W != 256) begin : gen_check_width
+    $fatal(1, "sender: DATA_W must be 128 or 256");
+  end
+  if (DESTINATIONS < 2) begin : gen_check_destinations
+    $fatal(1, "sender: DESTINATIONS must be at least 2");
+  end
+
+  // ---------------------------------------------------------------- what is owed
+
+  logic head_valid, head_ready;
+  owed_t head;
+  logic [$clog2(OWED):0] unused_owed_level;
+
+  fifo #(
+      .WIDTH($bits(owed_t)),
+      .DEPTH(OWED)
+  ) i_owed (
+      .clk,
+      .rst,
+      .in_valid (owed_valid),
+      .in_ready (owed_ready),
+      .in_data  (owed),
+      .out_valid(head_valid),
+      .out_ready(head_ready),
+      .out_data (head),
+      .level    (unused_owed_level)
+  );
+
+  typedef enum logic [3:0] {
+    Idle,
+    Locate,  // addresses and lap of this number
+    Look,  // waits for a reason to read its descriptor, or for its deadline
+    WaitDescriptor,
+    Offset,
+    End,
+    Judge,
+    WaitPayload,
+    Discard,
+    Header,
+    Commit,
+    Pass,
+    Next
+  } state_t;
+
+  state_t state_q;
+  owed_t owed_q;
+  logic late_q, posted_q, look_q;
+  logic [63:0] due_at_q, ring_addr_q;
+  logic due_q;
+  logic [31:0] lap_q;
+  logic [DevW-1:0] device_q;
+  descriptor_t descriptor_q;
+  logic [63:0] offset_q, end_q, payload_addr_q;
+  logic [15:0] bytes_q, left_q;
+  logic [DestW-1:0] destination_q;
+  logic [31:0] token_q;
+  logic [31:0] poll_q;
+  logic [3:0] generation_q;
+
+  logic sound;  // the descriptor lies within the send buffers and names an endpoint
+  logic give_up;  // the deadline has come
+  assign give_up = due_q;
+
+  function automatic logic [31:0] ring_index(input logic [63:0] n, input logic [4:0] devices,
+                                             input logic [4:0] descriptors);
+    return 32'(n >> devices) & ((32'd1 << descriptors) - 32'd1);
+  endfunction
+
+  logic [DevW-1:0] device;
+  assign device = DevW'(owed_q.n) & DevW'((32'd1 << log2_devices) - 32'd1);
+
+  // ---------------------------------------------------------------- reads
+
+  logic ask_valid_q;
+  dma_cmd_t ask_q;
+  logic [3:0] reads_q;
+  logic may_ask, ask_descriptor, ask_payload, ask_again;
+
+  assign rd_valid = ask_valid_q;
+  assign rd_cmd = ask_q;
+  assign may_ask = !ask_valid_q && reads_q < MaxReads;
+  assign ask_descriptor = state_q == Look && look_q && !give_up && enable && may_ask;
+  assign ask_payload = state_q == Judge && sound && bytes_q != 0 && !give_up && may_ask;
+
+  logic [1:0] answer_kind;
+  logic answer_current, answer_end;
+  assign answer_kind = rd_data_tag[1:0];
+  assign answer_current = rd_data_tag[5:2] == generation_q;
+  assign answer_end = rd_data_valid && rd_data_ready && rd_data_last;
+
+  logic payload_word, descriptor_end, payload_end;
+  assign payload_word = rd_data_valid && state_q == WaitPayload && answer_kind == ReadPayload
+                        && answer_current && !give_up;
+  assign descriptor_end = answer_end && state_q == WaitDescriptor && answer_kind == ReadDescriptor
+                          && answer_current;
+  assign payload_end = answer_end && payload_word;
+  assign rd_data_ready = payload_word ? data_ready : 1'b1;
+
+  // A descriptor comes in one word or in two.
+  logic [255:0] whole;
+  if (DATA_W == 256) begin : gen_one_word
+    assign whole = rd_data;
+  end else begin : gen_two_words
+    logic [127:0] lower_q;
+    always_ff @(posedge clk) begin
+      if (rd_data_valid && !rd_data_last && !payload_word) lower_q <= rd_data;
+    end
+    assign whole = {rd_data, lower_q};
+  end
+  descriptor_t arrived;
+  assign arrived = whole;
+
+  // ---------------------------------------------------------------- answers after the deadline
+
+  // Every number passed late is looked at once more: its doorbell may have come before it was passed.
+  // Doorbells after that count by themselves; the table counts each number once.
+  typedef enum logic [2:0] {
+    Behind,
+    Ask,
+    Place,
+    Read,
+    Wait,
+    Tell
+  } again_t;
+
+  again_t again_q;
+  logic [63:0] again_n_q, again_addr_q;
+  logic [31:0] again_lap_q;
+  logic again_end;
+  logic ask_ready, reply_valid, reply_waiting, counted_after;
+  logic set_valid, set_ready;
+
+  assign ask_again = again_q == Read && !ask_descriptor && state_q != Judge && may_ask;
+  assign again_end = answer_end && answer_kind == ReadAgain;
+
+  late_table #(
+      .ENTRIES(REMEMBERED)
+  ) i_late (
+      .clk,
+      .rst,
+      .set_valid,
+      .set_ready,
+      .set_n    (owed_q.n[31:0]),
+      .set_late (late_q && !owed_q.overrun && !posted_q),
+      .ask_valid(again_q == Ask || again_q == Tell),
+      .ask_ready,
+      .ask_found(again_q == Tell),
+      .ask_n    (again_n_q[31:0]),
+      .reply_valid,
+      .reply_waiting,
+      .bell_valid,
+      .bell_n,
+      .next_n   (sender_next[31:0]),
+      .counted  (counted_after)
+  );
+
+  logic [DevW-1:0] again_device;
+  assign again_device = DevW'(again_n_q) & DevW'((32'd1 << log2_devices) - 32'd1);
+
+  always_ff @(posedge clk) begin
+    case (again_q)
+      Behind:
+      // Numbers that are not remembered any more are skipped; so are those before the first.
+      if (sender_next - again_n_q > 64'(REMEMBERED)) again_n_q <= sender_next - 64'(REMEMBERED);
+      else if (again_n_q != sender_next) again_q <= Ask;
+      Ask: if (ask_ready) again_q <= Place;
+      Place: begin
+        again_addr_q <= ring_base[again_device]
+                        + {27'd0, ring_index(again_n_q, log2_devices, log2_descriptors), 5'd0};
+        again_lap_q  <= 32'(again_n_q >> (7'(log2_devices) + 7'(log2_descriptors))) + 32'd1;
+        if (reply_valid) begin
+          again_q <= reply_waiting ? Read : Behind;
+          if (!reply_waiting) again_n_q <= again_n_q + 64'd1;
+        end
+      end
+      Read: if (ask_again) again_q <= Wait;
+      Wait:
+      if (again_end) begin
+        again_q <= !rd_data_error && arrived.lap == again_lap_q ? Tell : Behind;
+        if (rd_data_error || arrived.lap != again_lap_q) again_n_q <= again_n_q + 64'd1;
+      end
+      Tell:
+      if (ask_ready) begin
+        again_q   <= Behind;
+        again_n_q <= again_n_q + 64'd1;
+      end
+      default: again_q <= Behind;
+    endcase
+    if (rst) begin
+      again_q   <= Behind;
+      again_n_q <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------- passing a number
+
+  logic ev_busy_q;
+  logic [DevW-1:0] ev_device_q;
+  logic passes;
+
+  assign set_valid = state_q == Pass && !ev_busy_q;
+  assign passes = set_valid && set_ready;
+
+  always_comb begin
+    ev_valid = '0;
+    ev_valid[ev_device_q] = ev_busy_q;
+  end
+
+  assign head_ready = state_q == Idle;
+
+  assign sound = descriptor_q.bytes <= 32'(MaxPayload) && offset_q <= 64'(send_bytes)
+                 && end_q <= 64'(send_bytes) && descriptor_q.addr[1:0] == 2'd0
+                 && descriptor_q.destination < 32'(DESTINATIONS)
+                 && destinations[descriptor_q.destination[DestW-1:0]].valid;
+
+  assign data_valid = payload_word || state_q == Header;
+  assign data = state_q == Header ? DATA_W'({late_template[63:24], owed_q.frame[23:0]}) : rd_data;
+  assign data_bytes = state_q == Header ? ($bits(data_bytes))'(8)
+                      : left_q >= 16'(DataB) ? ($bits(data_bytes))'(DataB) : ($bits(data_bytes))'(left_q);
+  assign cmd_valid = state_q == Discard || state_q == Commit;
+  assign cmd_send = state_q == Commit;
+  assign cmd_bytes = bytes_q;
+  assign cmd_to = destinations[destination_q];
+
+  assign count_out = passes;
+  assign count_answered = passes && !late_q;
+  assign count_late = passes && late_q;
+  assign count_after_deadline = counted_after || (passes && late_q && posted_q);
+  assign count_bad_descriptor = state_q == Judge && !sound;
+  assign count_read_error = answer_end && rd_data_error;
+
+  always_ff @(posedge clk) begin
+    due_q <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
+
+    // A doorbell during a read means another look after it: the read may have been too early.
+    if (ask_descriptor) look_q <= 1'b0;
+    if (bell_valid || (poll_cycles != 0 && poll_q >= poll_cycles)) look_q <= 1'b1;
+    poll_q <= ask_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
+
+    if (rd_valid && rd_ready) ask_valid_q <= 1'b0;
+    if (ask_descriptor) begin
+      ask_valid_q <= 1'b1;
+      ask_q       <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
+    end else if (ask_payload) begin
+      ask_valid_q <= 1'b1;
+      ask_q       <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
+    end else if (ask_again) begin
+      ask_valid_q <= 1'b1;
+      ask_q       <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
+    end
+    reads_q <= reads_q + 4'(ask_descriptor || ask_payload || ask_again) - 4'(answer_end);
+
+    if (ev_busy_q && ev_ready[ev_device_q]) ev_busy_q <= 1'b0;
+
+    case (state_q)
+      Idle:
+      if (head_valid) begin
+        owed_q <= head;
+        if (enable && head.count != 0) state_q <= Locate;
+      end
+      Locate: begin
+        late_q      <= 1'b0;
+        posted_q    <= 1'b0;
+        look_q      <= 1'b1;
+        token_q     <= '0;
+        device_q    <= device;
+        due_at_q    <= owed_q.stamp + 64'(deadline);
+        lap_q       <= 32'(owed_q.n >> (7'(log2_devices) + 7'(log2_descriptors))) + 32'd1;
+        ring_addr_q <= ring_base[device]
+                       + {27'd0, ring_index(owed_q.n, log2_devices, log2_descriptors), 5'd0};
+        state_q     <= owed_q.overrun ? Header : Look;
+        if (owed_q.overrun) late_q <= 1'b1;
+      end
+      Look:
+      if (give_up) begin
+        late_q  <= 1'b1;
+        state_q <= Header;
+      end else if (!enable) begin
+        state_q <= Idle;
+      end else if (ask_descriptor) begin
+        state_q <= WaitDescriptor;
+      end
+      WaitDescriptor:
+      if (give_up) begin
+        late_q       <= 1'b1;
+        generation_q <= generation_q + 1'b1;
+        state_q      <= Header;
+      end else if (!enable) begin
+        generation_q <= generation_q + 1'b1;
+        state_q      <= Idle;
+      end else if (descriptor_end) begin
+        descriptor_q <= arrived;
+        state_q      <= !rd_data_error && arrived.lap == lap_q ? Offset : Look;
+      end
+      Offset: begin
+        posted_q      <= 1'b1;
+        token_q       <= descriptor_q.token;
+        offset_q      <= descriptor_q.addr - send_base[device_q];
+        bytes_q       <= descriptor_q.bytes[15:0];
+        left_q        <= descriptor_q.bytes[15:0];
+        destination_q <= descriptor_q.destination[DestW-1:0];
+        state_q       <= End;
+      end
+      End: begin
+        end_q          <= offset_q + 64'(descriptor_q.bytes);
+        payload_addr_q <= send_bus[device_q] + offset_q;
+        state_q        <= Judge;
+      end
+      Judge:
+      if (give_up || !sound) begin
+        late_q  <= 1'b1;
+        state_q <= Header;
+      end else if (bytes_q == 0) begin
+        state_q <= Commit;
+      end else if (ask_payload) begin
+        state_q <= WaitPayload;
+      end
+      WaitPayload:
+      if (give_up) begin
+        late_q       <= 1'b1;
+        generation_q <= generation_q + 1'b1;
+        state_q      <= Discard;
+      end else if (payload_word && data_ready) begin
+        left_q <= left_q - 16'(DataB);
+        if (payload_end) state_q <= rd_data_error ? Discard : Commit;
+      end
+      Discard:
+      // A read that failed: as if nothing had been posted, until the next look.
+      if (cmd_ready) state_q <= late_q ? Header : Look;
+      Header: begin
+        bytes_q       <= 16'd8;
+        destination_q <= late_destination;
+        if (data_ready) state_q <= Commit;
+      end
+      Commit: if (cmd_ready) state_q <= Pass;
+      Pass:
+      if (passes) begin
+        ev_device_q <= device_q;
+        ev_busy_q   <= !owed_q.overrun;
+        ev          <= '{
+            lap: '0,
+            n: owed_q.n[31:0],
+            stamp: now,
+            frame: owed_q.frame,
+            bytes: 32'(bytes_q),
+            buffer: token_q,
+            flags: late_q ? FlagLate : '0,
+            stream: stream,
+            kind: KindSendDone
+        };
+        sender_next <= owed_q.n + 64'd1;
+        state_q     <= Next;
+      end
+      Next: begin
+        owed_q.n     <= owed_q.n + 64'd1;
+        owed_q.frame <= owed_q.frame + 32'd1;
+        owed_q.count <= owed_q.count - 32'd1;
+        state_q      <= owed_q.count == 32'd1 ? Idle : Locate;
+      end
+      default: state_q <= Idle;
+    endcase
+
+    if (rst) begin
+      state_q       <= Idle;
+      look_q        <= 1'b0;
+      due_q         <= 1'b0;
+      ask_valid_q   <= 1'b0;
+      reads_q       <= '0;
+      ev_busy_q     <= 1'b0;
+      ev_device_q   <= '0;
+      generation_q  <= '0;
+      sender_next   <= '0;
+      poll_q        <= '0;
+    end
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{rd_data_tag[7:6], descriptor_q.reserved, descriptor_q.flags, descriptor_q.lap,
+                         late_template[23:0], owed_q.frame[31:24]};
+
+endmodule
