@@ -20,7 +20,7 @@ package nanet_pkg;
     logic        enable;
     logic        vlan;        // takes tagged frames of vlan_id, and only these
     logic [11:0] vlan_id;
-    logic [31:0] dst_ip;      // 0: the card's own; a group's or 255.255.255.255 to take multicast or broadcast
+    logic [31:0] dst_ip;      // 0: the card's own; else a group's, or 255.255.255.255 to take broadcast
     logic [15:0] dst_port;
     logic [31:0] src_ip;      // compared where src_mask is 1
     logic [31:0] src_mask;
@@ -46,7 +46,7 @@ package nanet_pkg;
   } frame_verdict_e;
   localparam int unsigned FrameVerdicts = 13;
 
-  // Of a datagram, valid from its first word to its last.
+  // Of a datagram, valid with its first word.
   typedef struct packed {
     logic [7:0]  stream;
     logic [31:0] src_ip;
@@ -139,8 +139,7 @@ package nanet_pkg;
     logic [15:0] number;      // packets of this channel, running
     logic [15:0] bytes;       // payload bytes that really came
     logic        last;        // last packet of the datagram: the following are valid
-    logic        mgp;         // validated as MGP
-    logic [4:0]  reserved;
+    logic [5:0]  reserved;
     logic [4:0]  refusal;     // refusal_e
     logic [3:0]  verdict;     // frame_verdict_e
     logic [15:0] hits;        // stored hits of a sound MGP packet
