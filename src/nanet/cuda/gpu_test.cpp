@@ -103,14 +103,18 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
     const Devices all = devices();
     if (all.found.empty()) GTEST_SKIP() << "no GPU: " << all.trouble;
   }
-  // How many events have other rings; each is printed, up to 20 of them.
-  void compare(const Events& events) {
+  // How many events have other rings; each is printed, up to 20 of them. at_once: events of a batch.
+  void compare(const Events& events, std::uint32_t at_once = 0xFFFFFFFFu) {
     const rich::Geometry geometry = rich::Geometry::make();
     const auto cpu = rich::make_reconstructor(GetParam(), {}, geometry);
     const auto gpu = make_reconstructor(*cpu, geometry, 0);
     const rich::EventBatch batch = events.batch();
     std::vector<Rings> on_cpu(batch.events), on_gpu(batch.events);
-    (*gpu)(batch, on_gpu.data());
+    for (std::uint32_t from = 0; from < batch.events;) {
+      const std::uint32_t some = std::min(batch.events - from, at_once);
+      (*gpu)({some, batch.first + from, batch.pm}, on_gpu.data() + from);
+      from += some;
+    }
     ASSERT_EQ(gpu->failed(), nullptr);
     (*cpu)(batch, on_cpu.data());
     std::uint32_t rings = 0, primitives = 0;
@@ -144,6 +148,14 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuWithNoise) {
 
 TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuOnOddEvents) {
   compare(odd());
+}
+
+// Kernels may differ with the size of the batch.
+TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuInBatchesOfAnySize) {
+  for (const std::uint32_t at_once : {1u, 64u, 300u, 2000u, 10000u}) {
+    compare(generated(std::min(100 * at_once, 20000u), 1, 7), at_once);
+    compare(odd(), at_once);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryAlgorithm, testing::ValuesIn(rich::algorithm_names()),
