@@ -17,6 +17,7 @@ import typer
 
 from nanet import __version__
 from nanet.errors import UsageError, describe_os_error
+from nanet.examples import epilog
 
 # name -> one line of help. The function `name` of nanet.commands.<name> is the command ("-" is "_" there).
 COMMANDS: dict[str, str] = {
@@ -66,7 +67,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         name="nanet",
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -74,7 +75,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name == wanted:
-            app.command(name, short_help=summary)(command_function(name))
+            app.command(name, short_help=summary, epilog=epilog(name))(command_function(name))
         else:
             app.command(name, help=summary)(_stub)
     return app
@@ -85,11 +86,21 @@ def _complain(message: str) -> int:
     return 2
 
 
+def _being_completed() -> list[str]:
+    """The words of a command line whose completion the shell asks for; none in any other call."""
+    if "_NANET_COMPLETE" not in os.environ:
+        return []
+    words = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return words.split()[1:]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status (the entry point of the `nanet` script)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = make_app(arguments)(args=arguments, prog_name="nanet", standalone_mode=False)
+        status = make_app(arguments or _being_completed())(
+            args=arguments, prog_name="nanet", standalone_mode=False
+        )
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except UsageError as error:

@@ -342,7 +342,10 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
     help = f"{text} ({right_values(field) + '; ' if _worth_saying(meta) else ''}default {shown})"
     metavar = {int: "N", float: "X", str: "TEXT"}[meta["type"]]
     # Text for all: the checks of option() name the key, the value and what would be right, typer's do not.
-    return _keyword(field.name, str | None, None, [flag], help, metavar=metavar, show_default=False)
+    more: dict[str, Any] = {"metavar": metavar, "show_default": False}
+    if meta["choices"]:
+        more["autocompletion"] = lambda: [str(choice) for choice in meta["choices"]]
+    return _keyword(field.name, str | None, None, [flag], help, **more)
 
 
 def _worth_saying(meta: Mapping[str, Any]) -> bool:

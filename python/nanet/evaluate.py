@@ -359,7 +359,7 @@ class Evaluation:
         }
 
     def ring_count_matrix(self, chosen: np.ndarray) -> np.ndarray:
-        """Paired events of those chosen, [true rings that count][found rings]; 4 stands for 4 or more."""
+        """Paired events of those chosen, by true rings that count and found rings; 4: four or more."""
         both = chosen & (self.partner >= 0)
         size = MOST_RINGS + 1
         true = np.minimum(self.true.ring_counts(self.counts)[both], MOST_RINGS)

@@ -44,8 +44,6 @@ def dissector(
 
     Every field of both formats, and expert information for each way in which a packet can be malformed,
     by the names of the formats page: `mgp.refusal == "bad_board"`, `mgp.hit.pm == 17`.
-
-    Examples: `nanet dissector --install` · `tshark -X lua_script:$(nanet dissector) -r run.pcap -V`
     """
     if folder is not None and not install:
         raise UsageError("--to says where --install copies to: give --install too")

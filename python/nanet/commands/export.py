@@ -44,9 +44,6 @@ def export(
 
     A ROOT file gets one tree for each table: events, fragments, packets of a capture; rings, truth, hits. A
     Parquet file holds one table. A capture is read into memory; rings and truth are copied piece by piece.
-
-    Examples: `nanet export run.pcap rings.parquet run.parquet --out run.root` ·
-    `nanet export run.pcap --tables packets --out packets.parquet`
     """
     if Path(out_file).suffix.lower() not in FORMATS:
         raise UsageError(f"--out {out_file}: must end in {' or '.join(FORMATS)}")

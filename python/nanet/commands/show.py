@@ -54,9 +54,6 @@ def show(
 
     The drawing is the common plane: the PMs of both disks, shifted by their mirrors. Rings are lines, true
     rings are dotted.
-
-    Examples: `nanet show run.pcap --event 17 --truth run.parquet` ·
-    `nanet show run.pcap --event 17 --rings rings.parquet --out event.svg`
     """
     if out_file is not None and Path(out_file).suffix.lower() not in FORMATS:
         raise UsageError(f"--out {out_file}: must end in {', '.join(FORMATS)}")

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the site made from the sources, a mkdocs hook: the command line's help, the C++ headers."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = ROOT / "src" / "nanet"
+# Layers in the order of the arrows, and what is said above each page.
+LAYERS = {
+    "wire": "Byte layouts: encode, decode, validate; Ethernet framing; pcap.",
+    "contract": "The memory between card and consumer: CLOP, event queue, return slots, send ring.",
+    "card": "The card, and the application library over it (begin with `card.hpp`).",
+    "rich": "Geometry, Monte Carlo and ring algorithms: plain functions, no threads, no I/O.",
+    "trigger": "Frame builder, decisions, executors, the account; the live trigger and the replay.",
+    "readout": "The emulated readout boards.",
+    "l0tp": "The emulated L0 trigger processor.",
+}
+WORTH_A_PAGE = re.compile(r"(?<!_test)\.hpp$")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the generated pages."""
+    pages = {"reference/commands.md": command_page(), "reference/cpp.md": cpp_index()}
+    pages |= {f"reference/cpp-{layer}.md": layer_page(layer) for layer in LAYERS}
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+# ----------------------------------------------------------------------------------------------- commands
+
+
+def help_of(name: str) -> str:
+    """What `nanet NAME --help` prints, without boxes."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from nanet import cli
+
+    out = io.StringIO()
+    app = cli.make_app([name])
+    app.rich_markup_mode = None
+    with redirect_stdout(out):
+        app(args=[name, "--help"], prog_name="nanet", standalone_mode=False)
+    return out.getvalue().rstrip()
+
+
+def command_page() -> str:
+    """Every command's help."""
+    sys.path.insert(0, str(ROOT / "python"))
+    from nanet import cli
+
+    parts = ["# Commands: every option\n\nWhat `nanet COMMAND --help` says."]
+    for name in cli.COMMANDS:
+        parts.append(f"## {name}\n\n```text\n{help_of(name)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+# -------------------------------------------------------------------------------------------------- C++
+
+
+def cpp_index() -> str:
+    """The page over the layers' pages."""
+    rows = "\n".join(f"- [`{layer}`](cpp-{layer}.md): {text}" for layer, text in LAYERS.items())
+    return (
+        "# C++ reference\n\nMade from the headers: what each declares, with the comment that stands there. "
+        "How a program links with it: [building](../building.md#as-a-c-library); a program in a page: "
+        f"[application library](../application.md).\n\n{rows}\n"
+    )
+
+
+def layer_page(layer: str) -> str:
+    """All headers of a layer."""
+    parts = [f"# C++: {layer}\n\n{LAYERS[layer]}"]
+    for path in sorted((SOURCES / layer).glob("*.hpp")):
+        if WORTH_A_PAGE.search(path.name):
+            parts.append(header_section(path))
+    return "\n\n".join(parts) + "\n"
+
+
+def header_section(path: Path) -> str:
+    """One header: its opening comment, then its declarations with theirs."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    parts = [f'## {path.name}\n\n`#include "nanet/{path.parent.name}/{path.name}"`']
+    opening = comment_text(
+        lines[1 : next(i for i, line in enumerate(lines) if i and not line.startswith("//"))]
+    )
+    parts.append(opening)
+    for comment, code in declarations(lines):
+        if comment:
+            parts.append(comment_text(comment))
+        parts.append("```cpp\n" + "\n".join(code) + "\n```")
+    return "\n\n".join(part for part in parts if part)
+
+
+def comment_text(lines: list[str]) -> str:
+    """A // comment as Markdown: what it says, with nothing taken for markup."""
+    text = "\n".join(line.strip().removeprefix("//").removeprefix(" ") for line in lines)
+    return re.sub(r"([<>\[\]*_|])", r"\\\1", text).strip()
+
+
+def declarations(lines: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """(comment, code) of each declaration in a namespace; bodies of functions are left out."""
+    comment: list[str] = []
+    chunk: list[str] = []
+    hidden = 0  # depth of an unnamed or detail namespace
+    for line in lines[1:]:
+        text = line.strip()
+        code = strip_comment(text)
+        if chunk:
+            chunk.append(line)
+        elif hidden:
+            hidden += code.count("{") - code.count("}")
+            continue
+        elif not text or text.startswith(("#", "namespace nanet", "}")):
+            comment = [] if not text else comment
+            continue
+        elif re.match(r"(inline )?namespace( detail)? \{|namespace detail", text):
+            hidden = code.count("{") - code.count("}")
+            comment = []
+            continue
+        elif text.startswith("namespace"):
+            comment = []
+            continue
+        elif text.startswith("//"):
+            comment.append(line)
+            continue
+        else:
+            chunk = [line]
+        if complete(chunk):
+            if not unwanted(chunk):
+                yield comment, tidy(chunk)
+            chunk, comment = [], []
+
+
+def strip_comment(text: str) -> str:
+    """A line without its // comment and without what is in quotes."""
+    return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'', '""', text).split("//")[0]
+
+
+def complete(chunk: list[str]) -> bool:
+    """Whether the braces and brackets are even and the declaration has ended."""
+    code = "\n".join(strip_comment(line) for line in chunk).strip()
+    even = all(code.count(a) == code.count(b) for a, b in ("{}", "()"))
+    return even and code.endswith((";", "}"))
+
+
+def unwanted(chunk: list[str]) -> bool:
+    """Checks and forward declarations tell a reader nothing."""
+    code = " ".join(strip_comment(line).strip() for line in chunk)
+    return code.startswith(("static_assert", "using namespace")) or bool(
+        re.fullmatch(r"(class|struct|enum class) \w+( : [\w:]+)?;", code)
+    )
+
+
+def tidy(chunk: list[str]) -> list[str]:
+    """Without the bodies of functions, and without the private part of classes."""
+    out: list[str] = []
+    body = 0  # depth within a function's body
+    private = False
+    is_class = bool(re.match(r"\s*(template.*)?\s*(class|struct|union|enum)\b", " ".join(chunk[:2])))
+    for at, line in enumerate(chunk):
+        code = strip_comment(line)
+        if body:
+            body += code.count("{") - code.count("}")
+            continue
+        if is_class and re.match(r"\s*(private|protected):", line):
+            private = True
+            continue
+        if is_class and re.match(r"\s*public:", line):
+            private = False
+        last = at == len(chunk) - 1
+        if private and not last:
+            continue
+        opened = code.count("{") - code.count("}")
+        holds = re.match(r"\s*(template.*)?\s*(class|struct|union|enum)\b", code)
+        if (
+            opened > 0
+            and not holds
+            and re.search(r"\)[\w\s:,<>()&*]*(\{|: .*\{)\s*$", code)
+            and (at or not is_class)
+        ):
+            out.append(re.sub(r"\s*(:\s.*)?\{\s*$", ";", code.rstrip()))
+            body = opened
+            continue
+        out.append(line)
+    return [line.rstrip() for line in out]

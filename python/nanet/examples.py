@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examples of each command, shown at the end of its help: what one types, and what it is good for."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "demo": (
+        ("nanet demo", "ten seconds, at a speed that this host carries"),
+        ("nanet demo --algorithm math --duration 60", "one ring per event, many times as many events"),
+        ("nanet demo --fault drop=0.01,corrupt=0.01 --report faults", "faults, and where they turn up"),
+    ),
+    "trigger": (
+        ("nanet trigger --listen 127.0.0.1:58913 --send 127.0.0.1:58914", "until Ctrl-C, then its account"),
+        (
+            "nanet trigger --config site.toml --strict --json run.json",
+            "a site's; 1 if anything was lost or late",
+        ),
+        (
+            "nanet trigger --threads 3 --pin 2-5 --busy yes",
+            "three workers beside the card, CPUs of their own",
+        ),
+    ),
+    "readout": (
+        ("nanet readout --to 127.0.0.1:58913 --speed 0.005 --duration 10", "50 000 events per second, 10 s"),
+        (
+            "nanet readout --pcap run.pcap --to 127.0.0.1:58913 --speed 0.002",
+            "a capture, at its times, slowed down",
+        ),
+        ("nanet readout --to 127.0.0.1:58913 --speed 0.005 --fault drop=0.01,reorder=0.05", "with faults"),
+    ),
+    "l0tp": (
+        ("nanet l0tp --listen 127.0.0.1:58914", "counts frames and primitives until Ctrl-C"),
+        (
+            "nanet l0tp --listen 127.0.0.1:58914 --truth run.parquet --times /dev/shm/times",
+            "checks, and latencies",
+        ),
+    ),
+    "generate": (
+        (
+            "nanet generate --events 1e6 --seed 1 --out run.pcap --truth run.parquet",
+            "a tenth of a second of detector",
+        ),
+        (
+            "nanet generate --rings 2 --noise 5 --out two.pcap --truth two.parquet",
+            "two rings each, much noise",
+        ),
+        (
+            "nanet generate --boards merged --slots fixed --pad --out merged.pcap",
+            "one stream of whole events",
+        ),
+    ),
+    "replay": (
+        ("nanet replay run.pcap --out rings.parquet", "rings of every event"),
+        (
+            "nanet replay run.pcap --algorithm math --mtp answers.pcap --json -",
+            "answers as a capture, numbers as JSON",
+        ),
+        (
+            "nanet replay run.pcap --boards merged --keep-bad bad.pcap",
+            "a merged stream; refused packets kept",
+        ),
+    ),
+    "evaluate": (
+        ("nanet evaluate --truth run.parquet --rings rings.parquet", "efficiency, fakes, resolutions"),
+        (
+            "nanet evaluate --truth run.parquet --rings rings.parquet --plots plots --json quality.json",
+            "and figures",
+        ),
+    ),
+    "quality": (
+        ("nanet quality", "every algorithm; report in nanet-quality/"),
+        ("nanet quality --events 5000 --algorithms math,multiring --out look", "a quick look at two"),
+    ),
+    "export": (
+        ("nanet export run.pcap rings.parquet run.parquet --out run.root", "trees events, rings, truth"),
+        (
+            "nanet export run.pcap --tables packets --out packets.parquet",
+            "every packet of a capture, as a table",
+        ),
+    ),
+    "show": (
+        ("nanet show run.pcap --event 17 --truth run.parquet", "in the terminal"),
+        (
+            "nanet show run.pcap --event 17 --rings rings.parquet --out event.svg",
+            "with rings found before; a file",
+        ),
+    ),
+    "build-algorithm": (
+        (
+            "nanet build-algorithm mine.hpp",
+            "mine.so, for --algorithm ./mine.so; for GPUs too where there is an nvcc",
+        ),
+        ("nanet build-algorithm mine.hpp --output /tmp/try.so --cuda off", "for CPUs, somewhere else"),
+    ),
+    "dissector": (
+        ("nanet dissector --install", "where Wireshark and tshark look for plugins"),
+        ("tshark -X lua_script:$(nanet dissector) -r run.pcap -V", "without installing it"),
+    ),
+    "bench": (
+        ("nanet bench latency", "round trips of one packet, beside a bare UDP echo"),
+        ("nanet bench loopback --json loopback.json", "the largest lossless rate of the chain"),
+    ),
+    "doctor": (
+        ("nanet doctor", "is this host fit for real time, and if not, why"),
+        ("nanet doctor --json -", "the same for a program"),
+    ),
+}
+
+
+def epilog(name: str) -> str | None:
+    """The examples of a command as the end of its help: a paragraph for each, as typer wants it."""
+    examples = EXAMPLES.get(name)
+    if not examples:
+        return None
+    return "\n\n".join(["Examples:", *(f"  {command}   # {what}" for command, what in examples)])

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help and completion: every command has examples that hold, the shell is offered what there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from nanet.cli import COMMANDS
+from nanet.examples import EXAMPLES
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_examples_of_each_command_hold(nanet: Callable[..., Any], name: str) -> None:
+    said = nanet(name, "--help").stdout
+    assert "Examples:" in said
+    for command, what in EXAMPLES[name]:
+        assert re.sub(r"\s+", " ", f"{command} # {what}") in re.sub(r"\s+", " ", said)
+        words = shlex.split(command)
+        if words[:2] != ["nanet", name]:
+            assert f"nanet {name}" in command
+            continue
+        for option in (word for word in words if word.startswith("--")):
+            assert re.search(rf"(^|[\s/│]){option}\b", said), f"{name} has no {option}"
+
+
+def test_every_option_is_explained(nanet: Callable[..., Any]) -> None:
+    for name in COMMANDS:
+        said = nanet(name, "--help").stdout
+        rows = re.findall(r"^│ [* ]? *(--[\w-]+).*│$", said, re.M)
+        assert "--help" in rows
+        for row in re.findall(r"^│ [* ]? *--[\w-]+.*│$", said, re.M):
+            assert len(re.sub(r"[│*]|--[\w/-]+|-\w\b|<\w+>|\b[A-Z]+\b", "", row).split()) >= 2, row
+
+
+def complete(program: str, line: str) -> set[str]:
+    """What bash is offered at the end of a line."""
+    words = line.split(" ")
+    environment = {"_NANET_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(
+        [program], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert not done.stderr
+    return set(done.stdout.split())
+
+
+def test_completion_of_commands_options_and_values(nanet_program: str) -> None:
+    assert complete(nanet_program, "nanet ") >= set(COMMANDS)
+    assert complete(nanet_program, "nanet re") == {"readout", "replay"}
+    assert complete(nanet_program, "nanet trigger --li") == {"--listen"}
+    assert {"--truth", "--rings"} <= complete(nanet_program, "nanet evaluate --")
+    assert complete(nanet_program, "nanet readout --slots ") == {"packed", "fixed"}
+
+
+def test_what_a_shell_sources(nanet_program: str) -> None:
+    environment = {**os.environ, "_NANET_COMPLETE": "source_bash"}
+    done = subprocess.run(
+        [nanet_program], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "_NANET_COMPLETE=complete_bash" in done.stdout
+    assert "complete -o default -F" in done.stdout
