@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: SHL-2.1
+// Register accesses by the completer streams of the UltraScale+ integrated block (AMD PG213, dword-aligned,
+// no straddling): one dword at a time to a register bus. Writes of any length; reads of up to 16 dwords,
+// longer ones are aborted; other non-posted requests are answered as unsupported, messages dropped.
+module pcie_us_completer #(
+    // Width of the block's streams in bits: 128 or 256.
+    parameter int unsigned DATA_W = 256,
+    // Bits of a register's byte address.
+    parameter int unsigned ADDR_W = 16
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Completer request
+     */
+    input  logic                 cq_tvalid,
+    output logic                 cq_tready,
+    input  logic [DATA_W-1:0]    cq_tdata,
+    input  logic [DATA_W/32-1:0] cq_tkeep,
+    input  logic [87:0]          cq_tuser,
+    input  logic                 cq_tlast,
+
+    /*
+     * Completer completion
+     */
+    output logic                 cc_tvalid,
+    input  logic                 cc_tready,
+    output logic [DATA_W-1:0]    cc_tdata,
+    output logic [DATA_W/32-1:0] cc_tkeep,
+    output logic [32:0]          cc_tuser,
+    output logic                 cc_tlast,
+
+    /*
+     * Registers: a request stays until it is acknowledged
+     */
+    output logic              reg_request,
+    output logic              reg_write,
+    output logic [2:0]        reg_bar,
+    output logic [ADDR_W-1:0] reg_addr,
+    output logic [31:0]       reg_wdata,
+    output logic [3:0]        reg_enable,
+    input  logic              reg_acknowledge,
+    input  logic [31:0]       reg_rdata,
+
+    /*
+     * Pulse: a request that is not served
+     */
+    output logic count_unsupported
+);
+
+  localparam int unsigned N = DATA_W / 32;
+  localparam int unsigned LaneW = $clog2(N);
+  localparam int unsigned MaxRead = 16;
+  localparam int unsigned Cells = 3 + MaxRead;
+
+  if (DATA_W != 128 && DATA_W != 256) begin : gen_check_width
+    $fatal(1, "pcie_us_completer: DATA_W must be 128 or 256");
+  end
+
+  localparam logic [3:0] MemoryRead = 4'd0;
+  localparam logic [3:0] MemoryWrite = 4'd1;
+  localparam logic [3:0] FirstMessage = 4'd12;
+
+  localparam logic [2:0] Successful = 3'b000;
+  localparam logic [2:0] Unsupported = 3'b001;
+  localparam logic [2:0] Abort = 3'b100;
+
+  typedef enum logic [2:0] {
+    Idle,
+    Judge,
+    Write,
+    Read,
+    Drain,
+    Complete,
+    Send
+  } state_t;
+
+  state_t state_q;
+  logic [127:0] head_q;
+  logic [3:0] first_be_q, last_be_q;
+  logic discontinue_q;
+  logic [DATA_W-1:0] beat_q;
+  logic have_q;  // beat_q holds data from lane_q on
+  logic beat_last_q;  // it is the request's last
+  logic [LaneW-1:0] lane_q;
+  logic [10:0] index_q;  // dword of the request
+  logic [2:0] status_q;
+  logic answers_q;  // a completion follows
+
+  logic [10:0] length;
+  logic [3:0] kind;
+  logic last_dword, at_dword, step;
+  logic [3:0] enable;
+
+  assign length = head_q[74:64];
+  assign kind = head_q[78:75];
+  assign last_dword = index_q + 11'd1 == length;
+  assign enable = index_q == 0 ? first_be_q : last_dword ? last_be_q : 4'b1111;
+
+  // A dword without enabled bytes is nothing to write, and reads as 0.
+  assign at_dword = (state_q == Write && have_q) || state_q == Read;
+  assign step = at_dword && (enable == 0 || reg_acknowledge);
+  assign reg_request = at_dword && enable != 0;
+  assign reg_write = state_q == Write;
+  assign reg_bar = head_q[114:112];
+  assign reg_addr = {head_q[ADDR_W-1:2], 2'd0} + ADDR_W'({index_q, 2'd0});
+  assign reg_wdata = beat_q[{lane_q, 5'd0}+:32];
+  assign reg_enable = enable;
+
+  assign cq_tready = state_q == Idle || (state_q == Write && !have_q) || state_q == Drain;
+
+  // Bytes from the first enabled to the last enabled one (PCIe base specification, table on byte count).
+  function automatic logic [2:0] lowest(input logic [3:0] be);
+    return be[0] ? 3'd0 : be[1] ? 3'd1 : be[2] ? 3'd2 : be[3] ? 3'd3 : 3'd0;
+  endfunction
+  function automatic logic [2:0] above(input logic [3:0] be);  // bytes above the highest enabled one
+    return be[3] ? 3'd0 : be[2] ? 3'd1 : be[1] ? 3'd2 : be[0] ? 3'd3 : 3'd3;
+  endfunction
+
+  logic [12:0] byte_count;
+  logic [6:0] lower_addr;
+  assign byte_count = {length, 2'b00} - 13'(lowest(first_be_q))
+                      - 13'(length == 11'd1 ? above(first_be_q) : above(last_be_q));
+  assign lower_addr = {head_q[6:2], 2'b00} + 7'(lowest(first_be_q));
+
+  // The completion, dword by dword; leaves from the low end.
+  logic [Cells*32-1:0] cells_q;
+  logic [4:0] cells_left_q;
+  logic [MaxRead*32-1:0] read_q;
+  logic [95:0] head_out;
+  assign head_out = {
+    1'b0, head_q[126:124], head_q[123:121],  // attributes and traffic class of the request
+    1'b0, 16'd0,  // completer ID from the block
+    head_q[103:96], head_q[95:80],
+    1'b0, 1'b0, status_q, status_q == Successful ? length : 11'd0,
+    3'd0, byte_count, 6'd0, 2'd0, 1'b0, lower_addr
+  };
+
+  assign cc_tvalid = state_q == Send;
+  assign cc_tdata = cells_q[DATA_W-1:0];
+  assign cc_tlast = cells_left_q <= 5'(N);
+  assign cc_tuser = '0;
+  always_comb begin
+    for (int unsigned i = 0; i < N; i++) cc_tkeep[i] = 5'(i) < cells_left_q;
+  end
+
+  assign count_unsupported = state_q == Judge && !(kind == MemoryWrite || kind == MemoryRead
+                             && length <= 11'(MaxRead));
+
+  always_ff @(posedge clk) begin
+    case (state_q)
+      Idle:
+      if (cq_tvalid) begin
+        head_q        <= cq_tdata[127:0];
+        first_be_q    <= cq_tuser[3:0];
+        last_be_q     <= cq_tuser[7:4];
+        discontinue_q <= cq_tuser[41];
+        beat_q        <= cq_tdata;
+        beat_last_q   <= cq_tlast;
+        // Data begin behind the descriptor: in the next beat where the stream is 128 bits wide.
+        lane_q        <= LaneW'(4);
+        have_q        <= N > 4;
+        index_q       <= '0;
+        status_q      <= Successful;
+        answers_q     <= 1'b0;
+        read_q        <= '0;
+        state_q       <= Judge;
+      end
+      Judge:
+      if (kind == MemoryWrite && !discontinue_q && length != 0) begin
+        state_q <= Write;
+      end else if (kind == MemoryRead && length <= 11'(MaxRead) && length != 0) begin
+        answers_q <= 1'b1;
+        state_q   <= Read;
+      end else begin
+        status_q  <= kind == MemoryRead ? Abort : Unsupported;
+        answers_q <= kind != MemoryWrite && kind < FirstMessage;
+        state_q   <= !beat_last_q ? Drain : kind != MemoryWrite && kind < FirstMessage ? Complete : Idle;
+      end
+      Write:
+      if (!have_q) begin
+        beat_q      <= cq_tdata;
+        beat_last_q <= cq_tlast;
+        lane_q      <= '0;
+        have_q      <= cq_tvalid;
+      end else if (step) begin
+        index_q <= index_q + 11'd1;
+        lane_q  <= lane_q + 1'b1;
+        if (lane_q == LaneW'(N - 1)) have_q <= 1'b0;
+        if (last_dword) state_q <= beat_last_q ? Idle : Drain;
+        else if (lane_q == LaneW'(N - 1) && beat_last_q) state_q <= Idle;  // shorter than it says
+      end
+      Read:
+      if (step) begin
+        index_q                          <= index_q + 11'd1;
+        read_q[{index_q[3:0], 5'd0}+:32] <= enable == 0 ? '0 : reg_rdata;
+        if (last_dword) state_q <= Complete;
+      end
+      Drain: if (cq_tvalid && cq_tlast) state_q <= answers_q ? Complete : Idle;
+      Complete: begin
+        cells_q      <= {read_q, head_out};
+        cells_left_q <= 5'd3 + (status_q == Successful ? 5'(length) : 5'd0);
+        state_q      <= Send;
+      end
+      Send:
+      if (cc_tready) begin
+        cells_q      <= cells_q >> DATA_W;
+        cells_left_q <= cells_left_q - 5'(N);
+        if (cc_tlast) state_q <= Idle;
+      end
+      default: state_q <= Idle;
+    endcase
+    if (rst) state_q <= Idle;
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{cq_tkeep, cq_tuser[87:42], cq_tuser[40:8], head_q[127], head_q[120:115],
+                         head_q[111:104], head_q[79], head_q[63:ADDR_W], head_q[1:0]};
+
+endmodule

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: SHL-2.1
+// The DMA interface on the requester streams of the UltraScale+ integrated block (AMD PG213): writes and
+// reads share one queue of TLPs, in which nothing overtakes. A TLP is shown to the block only when it is
+// whole: the block allows no pause inside one.
+module pcie_us_requester
+  import nanet_dma_pkg::*;
+#(
+    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    parameter int unsigned DATA_W = 256,
+    // Read TLPs under way, a power of two, at most 32.
+    parameter int unsigned TAGS = 32,
+    // Bytes that one of them may ask for, a power of two from 128 to 4096.
+    parameter int unsigned MAX_READ = 512,
+    // Cycles after which an answer is given up.
+    parameter int unsigned TIMEOUT = 16_000_000
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * DMA write
+     */
+    input  logic              wr_valid,
+    output logic              wr_ready,
+    input  dma_cmd_t          wr_cmd,
+    input  logic [DATA_W-1:0] wr_data,
+    input  logic              wr_last,
+    output logic              wr_done_valid,
+    output logic [7:0]        wr_done_tag,
+    output logic              wr_done_error,
+
+    /*
+     * DMA read
+     */
+    input  logic              rd_valid,
+    output logic              rd_ready,
+    input  dma_cmd_t          rd_cmd,
+    output logic              rd_data_valid,
+    input  logic              rd_data_ready,
+    output logic [DATA_W-1:0] rd_data,
+    output logic [7:0]        rd_data_tag,
+    output logic              rd_data_last,
+    output logic              rd_data_error,
+
+    /*
+     * Requester request
+     */
+    output logic                 rq_tvalid,
+    input  logic                 rq_tready,
+    output logic [DATA_W-1:0]    rq_tdata,
+    output logic [DATA_W/32-1:0] rq_tkeep,
+    output logic [61:0]          rq_tuser,
+    output logic                 rq_tlast,
+
+    /*
+     * Requester completion
+     */
+    input  logic                 rc_tvalid,
+    output logic                 rc_tready,
+    input  logic [DATA_W-1:0]    rc_tdata,
+    input  logic [DATA_W/32-1:0] rc_tkeep,
+    input  logic [74:0]          rc_tuser,
+    input  logic                 rc_tlast,
+
+    /*
+     * Of the block
+     */
+    input logic [3:0] pcie_tfc_nph_av,      // non-posted header credits of the link partner
+    input logic       cfg_bus_master,       // cfg_function_status[2]
+    input logic [2:0] cfg_max_payload,
+    input logic [2:0] cfg_max_read_req
+);
+
+  localparam int unsigned Lanes = DATA_W / 32;
+
+  typedef struct packed {
+    logic [DATA_W-1:0] data;
+    logic [Lanes-1:0]  keep;
+    logic [3:0]        last_be;
+    logic [3:0]        first_be;
+    logic              last;
+  } beat_t;
+
+  logic w_valid, w_ready, w_last, r_valid, r_ready, in_valid, in_ready, out_valid, out_ready;
+  logic [DATA_W-1:0] w_data;
+  logic [Lanes-1:0] w_keep;
+  logic [3:0] w_first_be, w_last_be, r_first_be, r_last_be;
+  logic [127:0] r_descriptor;
+  beat_t in_beat, out_beat;
+
+  pcie_us_write #(
+      .DATA_W(DATA_W)
+  ) i_write (
+      .clk,
+      .rst,
+      .bus_master  (cfg_bus_master),
+      .max_payload (cfg_max_payload),
+      .wr_valid,
+      .wr_ready,
+      .wr_cmd,
+      .wr_data,
+      .wr_last,
+      .wr_done_valid,
+      .wr_done_tag,
+      .wr_done_error,
+      .tlp_valid   (w_valid),
+      .tlp_ready   (w_ready),
+      .tlp_data    (w_data),
+      .tlp_keep    (w_keep),
+      .tlp_first_be(w_first_be),
+      .tlp_last_be (w_last_be),
+      .tlp_last    (w_last)
+  );
+
+  // The block shows credits some cycles after it took a request: reads of the last 16 cycles are taken off.
+  logic [15:0] recent_q;
+  logic [4:0] recent;
+  logic may_send;
+  always_comb begin
+    recent = '0;
+    for (int unsigned i = 0; i < 16; i++) recent = recent + 5'(recent_q[i]);
+  end
+  always_ff @(posedge clk) begin
+    recent_q <= {recent_q[14:0], r_valid && r_ready};
+    may_send <= 5'(pcie_tfc_nph_av) > recent + 5'(r_valid && r_ready);
+    if (rst) begin
+      recent_q <= '0;
+      may_send <= 1'b0;
+    end
+  end
+
+  pcie_us_read #(
+      .DATA_W  (DATA_W),
+      .TAGS    (TAGS),
+      .MAX_READ(MAX_READ),
+      .TIMEOUT (TIMEOUT)
+  ) i_read (
+      .clk,
+      .rst,
+      .bus_master    (cfg_bus_master),
+      .max_read      (cfg_max_read_req),
+      .may_send,
+      .rd_valid,
+      .rd_ready,
+      .rd_cmd,
+      .rd_data_valid,
+      .rd_data_ready,
+      .rd_data,
+      .rd_data_tag,
+      .rd_data_last,
+      .rd_data_error,
+      .tlp_valid     (r_valid),
+      .tlp_ready     (r_ready),
+      .tlp_descriptor(r_descriptor),
+      .tlp_first_be  (r_first_be),
+      .tlp_last_be   (r_last_be),
+      .rc_tvalid,
+      .rc_tdata,
+      .rc_tlast,
+      .rc_discontinue(rc_tuser[42])
+  );
+
+  assign rc_tready = 1'b1;
+
+  // A read goes between two writes, never into one.
+  logic inside_q, read_now;
+  assign read_now = r_valid && !inside_q;
+  assign in_valid = read_now || w_valid;
+  assign r_ready = in_ready && read_now;
+  assign w_ready = in_ready && !read_now;
+  always_comb begin
+    if (read_now) begin
+      in_beat.data = DATA_W'(r_descriptor);
+      in_beat.keep = Lanes'(4'b1111);
+      in_beat.first_be = r_first_be;
+      in_beat.last_be = r_last_be;
+      in_beat.last = 1'b1;
+    end else begin
+      in_beat.data = w_data;
+      in_beat.keep = w_keep;
+      in_beat.first_be = w_first_be;
+      in_beat.last_be = w_last_be;
+      in_beat.last = w_last;
+    end
+  end
+
+  // Longest TLP: 1024 B and a descriptor.
+  logic [7:0] whole_q;
+  logic [7:0] unused_level;
+  fifo #(
+      .WIDTH($bits(beat_t)),
+      .DEPTH(128)
+  ) i_queue (
+      .clk,
+      .rst,
+      .in_valid,
+      .in_ready,
+      .in_data  (in_beat),
+      .out_valid,
+      .out_ready,
+      .out_data (out_beat),
+      .level    (unused_level)
+  );
+
+  assign rq_tvalid = out_valid && whole_q != 0;
+  assign out_ready = rq_tready && whole_q != 0;
+  assign rq_tdata = out_beat.data;
+  assign rq_tkeep = out_beat.keep;
+  assign rq_tlast = out_beat.last;
+  assign rq_tuser = {54'd0, out_beat.last_be, out_beat.first_be};
+
+  always_ff @(posedge clk) begin
+    if (w_valid && w_ready) inside_q <= !w_last;
+    whole_q <= whole_q + 8'(in_valid && in_ready && in_beat.last) - 8'(rq_tvalid && rq_tready && rq_tlast);
+    if (rst) begin
+      inside_q <= 1'b0;
+      whole_q  <= '0;
+    end
+  end
+
+  logic unused_bits;
+  assign unused_bits = ^{rc_tkeep, rc_tuser[74:43], rc_tuser[41:0]};
+
+endmodule

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: SHL-2.1
+// The card on the UltraScale+ integrated block for PCI Express (AMD PG213): DMA interface on the requester
+// streams, registers on the completer streams. Dword-aligned, no straddling, client tags; the card is polled,
+// it raises no interrupts.
+module pcie_us_shim
+  import nanet_dma_pkg::*;
+#(
+    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    parameter int unsigned DATA_W = 256,
+    // Read TLPs under way, a power of two, at most 32.
+    parameter int unsigned TAGS = 32,
+    // Bytes that one of them may ask for, a power of two from 128 to 4096.
+    parameter int unsigned MAX_READ = 512,
+    // Cycles after which an answer is given up.
+    parameter int unsigned TIMEOUT = 16_000_000,
+    // Bits of a register's byte address.
+    parameter int unsigned ADDR_W = 16
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * DMA write
+     */
+    input  logic              wr_valid,
+    output logic              wr_ready,
+    input  dma_cmd_t          wr_cmd,
+    input  logic [DATA_W-1:0] wr_data,
+    input  logic              wr_last,
+    output logic              wr_done_valid,
+    output logic [7:0]        wr_done_tag,
+    output logic              wr_done_error,
+
+    /*
+     * DMA read
+     */
+    input  logic              rd_valid,
+    output logic              rd_ready,
+    input  dma_cmd_t          rd_cmd,
+    output logic              rd_data_valid,
+    input  logic              rd_data_ready,
+    output logic [DATA_W-1:0] rd_data,
+    output logic [7:0]        rd_data_tag,
+    output logic              rd_data_last,
+    output logic              rd_data_error,
+
+    /*
+     * Registers: a request stays until it is acknowledged
+     */
+    output logic              reg_request,
+    output logic              reg_write,
+    output logic [2:0]        reg_bar,
+    output logic [ADDR_W-1:0] reg_addr,
+    output logic [31:0]       reg_wdata,
+    output logic [3:0]        reg_enable,
+    input  logic              reg_acknowledge,
+    input  logic [31:0]       reg_rdata,
+    output logic              count_unsupported,
+
+    /*
+     * Requester request
+     */
+    output logic                 rq_tvalid,
+    input  logic                 rq_tready,
+    output logic [DATA_W-1:0]    rq_tdata,
+    output logic [DATA_W/32-1:0] rq_tkeep,
+    output logic [61:0]          rq_tuser,
+    output logic                 rq_tlast,
+
+    /*
+     * Requester completion
+     */
+    input  logic                 rc_tvalid,
+    output logic                 rc_tready,
+    input  logic [DATA_W-1:0]    rc_tdata,
+    input  logic [DATA_W/32-1:0] rc_tkeep,
+    input  logic [74:0]          rc_tuser,
+    input  logic                 rc_tlast,
+
+    /*
+     * Completer request
+     */
+    input  logic                 cq_tvalid,
+    output logic                 cq_tready,
+    input  logic [DATA_W-1:0]    cq_tdata,
+    input  logic [DATA_W/32-1:0] cq_tkeep,
+    input  logic [87:0]          cq_tuser,
+    input  logic                 cq_tlast,
+
+    /*
+     * Completer completion
+     */
+    output logic                 cc_tvalid,
+    input  logic                 cc_tready,
+    output logic [DATA_W-1:0]    cc_tdata,
+    output logic [DATA_W/32-1:0] cc_tkeep,
+    output logic [32:0]          cc_tuser,
+    output logic                 cc_tlast,
+
+    /*
+     * Of the block
+     */
+    input logic [3:0]  pcie_tfc_nph_av,
+    input logic [15:0] cfg_function_status,
+    input logic [1:0]  cfg_max_payload,
+    input logic [2:0]  cfg_max_read_req
+);
+
+  pcie_us_requester #(
+      .DATA_W  (DATA_W),
+      .TAGS    (TAGS),
+      .MAX_READ(MAX_READ),
+      .TIMEOUT (TIMEOUT)
+  ) i_requester (
+      .cfg_bus_master (cfg_function_status[2]),
+      .cfg_max_payload({1'b0, cfg_max_payload}),
+      .*
+  );
+
+  pcie_us_completer #(
+      .DATA_W(DATA_W),
+      .ADDR_W(ADDR_W)
+  ) i_completer (
+      .*
+  );
+
+  logic unused_bits;
+  assign unused_bits = ^{cfg_function_status[15:3], cfg_function_status[1:0]};
+
+endmodule
