@@ -115,7 +115,7 @@ def read_capture(
     max_payload: int = 1472,
     max_frames: int = MAX_FRAMES,
 ) -> Capture:
-    """Reads a pcap or pcapng into memory; some 60 bytes of it become an event. UsageError.
+    """Reads all of a pcap or pcapng into memory: packets, fragments and events. UsageError.
 
     boards: as card.boards (4, a list such as 0,1, or merged); auto: 4 or merged, by what the capture holds.
     window_lsb: fragments this close belong to one event, in fine-time steps of 0.0975 ns.
