@@ -1,98 +1,21 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_shim against a model of the UltraScale+ block and a root complex (cocotbext-pcie): DMA and registers."""
+"""pcie_us_shim against a model of the block and a root complex (cocotbext-pcie): DMA and registers."""
 
 import logging
 import random
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge, with_timeout
+from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
-from dma_model import Command
+from dma_model import Command, Master
 from simulate import simulate
 
 WINDOW = 1 << 16
-
-
-class Master:
-    """A DMA master that keeps several requests under way."""
-
-    def __init__(self, dut, rate: float, rng: random.Random):
-        self.dut, self.rate, self.rng = dut, rate, rng
-        self.width = len(dut.wr_data) // 8
-        self.writes: list[tuple[Command, bytes]] = []
-        self.asks: list[Command] = []
-        self.done: list[tuple[int, int]] = []
-        self.answers: list[tuple[int, bytes, int]] = []
-        self.tasks = [cocotb.start_soon(run()) for run in (self._write, self._ask, self._take)]
-
-    async def _idle(self) -> None:
-        while self.rng.random() >= self.rate:
-            await RisingEdge(self.dut.clk)
-
-    async def _write(self) -> None:
-        dut = self.dut
-        dut.wr_valid.value = 0
-        while True:
-            if not self.writes:
-                await RisingEdge(dut.clk)
-                continue
-            command, data = self.writes.pop(0)
-            for at in range(0, len(data), self.width):
-                await self._idle()
-                dut.wr_cmd.value = command.pack()
-                part = data[at : at + self.width]
-                dut.wr_data.value = int.from_bytes(
-                    part + self.rng.randbytes(self.width - len(part)), "little"
-                )
-                dut.wr_last.value = int(at + self.width >= len(data))
-                dut.wr_valid.value = 1
-                while True:
-                    await FallingEdge(dut.clk)
-                    taken = int(dut.wr_ready.value)
-                    await RisingEdge(dut.clk)
-                    if taken:
-                        break
-                dut.wr_valid.value = 0
-
-    async def _ask(self) -> None:
-        dut = self.dut
-        dut.rd_valid.value = 0
-        while True:
-            if not self.asks:
-                await RisingEdge(dut.clk)
-                continue
-            await self._idle()
-            dut.rd_cmd.value = self.asks.pop(0).pack()
-            dut.rd_valid.value = 1
-            while True:
-                await FallingEdge(dut.clk)
-                taken = int(dut.rd_ready.value)
-                await RisingEdge(dut.clk)
-                if taken:
-                    break
-            dut.rd_valid.value = 0
-
-    async def _take(self) -> None:
-        dut, part = self.dut, bytearray()
-        while True:
-            willing = self.rng.random() < self.rate
-            dut.rd_data_ready.value = int(willing)
-            await FallingEdge(dut.clk)
-            await ReadOnly()
-            if int(dut.wr_done_valid.value):
-                self.done.append((int(dut.wr_done_tag.value), int(dut.wr_done_error.value)))
-            if willing and int(dut.rd_data_valid.value):
-                part += int(dut.rd_data.value).to_bytes(self.width, "little")
-                if int(dut.rd_data_last.value):
-                    tag, error = int(dut.rd_data_tag.value), int(dut.rd_data_error.value)
-                    self.answers.append((tag, bytes(part), error))
-                    part.clear()
-            await RisingEdge(dut.clk)
 
 
 class Registers:

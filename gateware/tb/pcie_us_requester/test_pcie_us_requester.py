@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: SHL-2.1
+"""pcie_us_requester against a block that shuffles completions: any order of tags, splits, errors, silence."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
+from dma_model import Command, Master, Memory
+from handshake import reset
+from simulate import simulate
+
+TIMEOUT = 2000
+
+
+class Block:
+    """Requester streams by PG213: answers reads in pieces that end at 64 B edges, tags in any order."""
+
+    def __init__(self, dut, memory: Memory, rng: random.Random, rate: float = 1.0):
+        self.dut, self.memory, self.rng, self.rate = dut, memory, rng, rate
+        self.lanes = len(dut.rq_tdata) // 32
+        self.order: list[tuple[str, int, int]] = []
+        self.waiting: list[dict] = []
+        self.held = False  # no completions while set
+        self.lost: set[int] = set()  # reads of these addresses are never answered
+        self.bad: dict[int, int] = {}  # address of a read -> error code of its completion
+        self.credit = None  # None: plenty; else read TLPs that may still come
+        cocotb.start_soon(self._take())
+        cocotb.start_soon(self._answer())
+
+    async def _take(self) -> None:
+        dut, words, first = self.dut, [], None
+        while True:
+            willing = self.rng.random() < self.rate
+            dut.rq_tready.value = int(willing)
+            dut.pcie_tfc_nph_av.value = 15 if self.credit is None else min(15, self.credit)
+            await FallingEdge(dut.clk)
+            await ReadOnly()
+            valid = int(dut.rq_tvalid.value)
+            assert valid or not words, "a pause inside a TLP"
+            if valid and willing:
+                keep, data = int(dut.rq_tkeep.value), int(dut.rq_tdata.value)
+                count = keep.bit_count()
+                assert keep == (1 << count) - 1
+                words += [(data >> 32 * i) & 0xFFFFFFFF for i in range(count)]
+                first = int(dut.rq_tuser.value) if first is None else first
+                if int(dut.rq_tlast.value):
+                    self._tlp(words, first & 0xF, first >> 4 & 0xF)
+                    words, first = [], None
+            await RisingEdge(dut.clk)
+
+    def _tlp(self, words: list[int], first_be: int, last_be: int) -> None:
+        address, length, kind = words[0] & ~3 | words[1] << 32, words[2] & 0x7FF, words[2] >> 11 & 0xF
+        enables = [first_be] + [15] * (length - 2) + [last_be] if length > 1 else [first_be]
+        assert length > 1 or last_be == 0
+        used = [4 * i + b for i, e in enumerate(enables) for b in range(4) if e >> b & 1]
+        assert used == list(range(used[0], used[-1] + 1)), "byte enables with a hole"
+        assert address % 4096 + 4 * length <= 4096
+        if kind == 1:
+            assert len(words) == 4 + length
+            data = b"".join(word.to_bytes(4, "little") for word in words[4:])
+            self.memory.write(address + used[0], data[used[0] : used[-1] + 1])
+            self.order.append(("write", address, length))
+            return
+        assert kind == 0 and len(words) == 4
+        tag = words[3] & 0xFF
+        assert tag not in [w["tag"] for w in self.waiting], "tag used twice"
+        if self.credit is not None:
+            assert self.credit > 0, "a read without credit"
+            self.credit -= 1
+        self.order.append(("read", address, length))
+        if address not in self.lost:
+            self.waiting.append({"tag": tag, "at": address, "end": address + 4 * length, "start": address})
+
+    async def _answer(self) -> None:
+        dut = self.dut
+        dut.rc_tvalid.value = 0
+        while True:
+            await RisingEdge(dut.clk)
+            if not self.waiting or self.held or self.rng.random() > 0.3:
+                continue
+            request = self.rng.choice(self.waiting)
+            code = self.bad.get(request["start"], 0)
+            edge = request["at"] // 64 * 64 + 64 * self.rng.randint(1, 4)
+            stop = request["end"] if self.rng.random() < 0.4 else min(edge, request["end"])
+            data = self.memory.read(request["at"], stop - request["at"])
+            ends = stop == request["end"]
+            if code in (2, 9):  # bad status, timeout in the block: no data
+                data, ends = b"", True
+            words = [data[i : i + 4] for i in range(0, len(data), 4)]
+            head = (
+                (request["at"] & 0xFFF)
+                | code << 12
+                | (request["end"] - request["at"]) << 16
+                | int(ends) << 30
+            )
+            second = len(words) | (1 << 11 if code == 2 else 0) | (1 << 14 if code == 1 else 0)
+            cells = [head, second, request["tag"], *(int.from_bytes(w, "little") for w in words)]
+            request["at"] = stop
+            if ends:
+                self.waiting.remove(request)
+            for i in range(0, len(cells), self.lanes):
+                while self.rng.random() > 0.8:
+                    await RisingEdge(dut.clk)
+                part = cells[i : i + self.lanes]
+                dut.rc_tdata.value = sum(cell << 32 * k for k, cell in enumerate(part))
+                dut.rc_tkeep.value = (1 << len(part)) - 1
+                dut.rc_tlast.value = int(i + self.lanes >= len(cells))
+                dut.rc_tvalid.value = 1
+                await RisingEdge(dut.clk)
+                dut.rc_tvalid.value = 0
+
+
+async def begin(dut, seed: int, rate: float = 1.0):
+    rng = random.Random(seed)
+    cocotb.start_soon(Clock(dut.clk, 4000, "ps").start())
+    for name in ("wr_valid", "rd_valid", "rd_data_ready", "rc_tvalid", "rc_tuser", "rc_tkeep", "rc_tlast"):
+        getattr(dut, name).value = 0
+    dut.cfg_bus_master.value = 1
+    dut.cfg_max_payload.value = 1
+    dut.cfg_max_read_req.value = 1
+    memory = Memory()
+    block = Block(dut, memory, rng, rate)
+    master = Master(dut, rate, rng)
+    await reset(dut)
+    return rng, memory, block, master
+
+
+async def wait(dut, what, cycles: int = 60_000) -> None:
+    for _ in range(cycles):
+        if what():
+            break
+        await RisingEdge(dut.clk)
+    assert what()
+
+
+@cocotb.test()
+@cocotb.parametrize(rate=[1.0, 0.6])
+async def any_order_of_completions(dut, rate):
+    rng, memory, _, master = await begin(dut, 21, rate)
+    base = 0x5_0000_0000
+    image = rng.randbytes(20_000)
+    memory.write(base, image)
+    asks = []
+    for i in range(60):
+        size = rng.choice([1, 4, 8, 32, 33, 60, 64, 256, 257, 1472, rng.randint(1, 3000)])
+        asks.append(Command(base + 4 * rng.randrange(0, 4000), size, i))
+    master.asks += asks
+    await wait(dut, lambda: len(master.answers) == 60)
+    for command, (tag, data, error) in zip(asks, master.answers, strict=True):
+        at = command.addr - base
+        assert (tag, error) == (command.tag, 0)
+        assert data[: command.length] == image[at : at + command.length]
+
+
+@cocotb.test()
+async def failures_stay_where_they_are(dut):
+    """Error codes, bad status, no answer at all: that request fails, its neighbours do not."""
+    rng, memory, block, master = await begin(dut, 23)
+    image = rng.randbytes(16384)
+    memory.write(0, image)
+    block.bad = {0x1000: 2, 0x2000: 1, 0x2800: 9}
+    block.lost = {0x3000}
+    starts = [0x0, 0x1000, 0x400, 0x2000, 0x2800, 0x800, 0x3000, 0xC00]
+    master.asks += [Command(at, 700, i) for i, at in enumerate(starts)]
+    await wait(dut, lambda: len(master.answers) == len(starts))
+    words = -(-700 // master.width)
+    for at, (_, data, error) in zip(starts, master.answers, strict=True):
+        assert len(data) == words * master.width
+        assert error == (at in (0x1000, 0x2000, 0x2800, 0x3000))
+        if not error:
+            assert data[:700] == image[at : at + 700]
+
+
+@cocotb.test()
+async def reads_follow_writes(dut):
+    """A read asked after a write was done comes behind it on the link."""
+    rng, _, block, master = await begin(dut, 24, 0.7)
+    for i in range(12):
+        at = 0x100 * i
+        master.writes.append((Command(at, 200, i), rng.randbytes(200)))
+        await wait(dut, lambda i=i: len(master.done) == i + 1)
+        master.asks.append(Command(at, 200, i))
+    await wait(dut, lambda: len(master.answers) == 12)
+    for i in range(12):
+        places = {
+            kind: max(k for k, o in enumerate(block.order) if o[0] == kind and o[1] // 0x100 == i)
+            for kind in ("write", "read")
+        }
+        assert places["write"] < places["read"]
+
+
+@cocotb.test()
+async def credits_hold_reads_but_not_writes(dut):
+    rng, memory, block, master = await begin(dut, 25)
+    block.credit = 0
+    for _ in range(30):
+        await RisingEdge(dut.clk)
+    master.asks += [Command(0x2000 + 256 * i, 256, i) for i in range(8)]
+    for _ in range(50):
+        await RisingEdge(dut.clk)
+    data = rng.randbytes(1000)
+    master.writes.append((Command(0x9000, 1000, 1), data))
+    await wait(dut, lambda: memory.read(0x9000, 1000) == data)
+    assert not [o for o in block.order if o[0] == "read"]
+    given = 0
+    while len(master.answers) < 8:
+        if block.credit == 0:
+            block.credit, given = 1, given + 1
+        assert given <= 17
+        for _ in range(60):
+            await RisingEdge(dut.clk)
+
+
+@pytest.mark.parametrize(("width", "tags", "read"), [(128, 4, 128), (256, 32, 256)])
+def test_pcie_us_requester(width, tags, read):
+    parameters = {"DATA_W": width, "TAGS": tags, "MAX_READ": read, "TIMEOUT": TIMEOUT}
+    simulate("pcie_us_requester", "test_pcie_us_requester", parameters)
