@@ -31,11 +31,16 @@ def reconstruct_hits(
     """Runs an algorithm: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
 
     Returns columns with a row for each ring found: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm,
-    common plane), chi2_ndf. parameters: as [algorithm.NAME] of the configuration. UsageError.
+    common plane), chi2_ndf. algorithm: a name, or the file of a plug-in such as ./mine.so. parameters: as
+    [algorithm.NAME] of the configuration. UsageError.
     """
     from nanet import _core
+    from nanet.core_options import load_algorithm
+    from nanet.sections import names_a_plugin
 
-    if algorithm not in _core.algorithm_names():
+    if names_a_plugin(algorithm):
+        algorithm = load_algorithm(algorithm).name
+    elif algorithm not in _core.algorithm_names():
         raise UsageError(
             f"algorithm {algorithm!r}: no such algorithm{near(algorithm, _core.algorithm_names())}"
         )
