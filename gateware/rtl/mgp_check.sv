@@ -134,19 +134,16 @@ module mgp_check
 
   // ------------------------------------------------------------------ c: walks from event to event
 
-  logic signed [16:0] left_q, left, left_after;  // bytes from the event's beginning to `length`
-  logic [7:0] events_left_q, events_left;
-  logic stopped_q, stopped;
+  logic signed [16:0] left_q, left_after;  // bytes from the event's beginning to `length`
+  logic [7:0] events_left_q;
+  logic stopped_q;
   logic counts, past_end;
   logic [2:0] hit_from_q;  // lanes of the next word in which the event's hits lie
   logic [5:0] hit_to_q;
   logic [5:0] stored_capped;
 
-  assign left        = c_index_q == 2'd2 ? left_q : signed'(17'(header_q.length)) - 17'sd16;
-  assign events_left = c_index_q == 2'd2 ? events_left_q : header_q.events;
-  assign stopped     = c_index_q == 2'd2 && stopped_q;
-  assign left_after  = left - 17'sd8 - signed'({7'd0, c_size_q, 1'b0});
-  assign counts      = c_starts_q && events_left != 0 && !stopped;
+  assign left_after  = left_q - signed'({7'd0, c_size_q + 9'd4, 1'b0});
+  assign counts      = c_starts_q && events_left_q != 0 && !stopped_q;
   assign past_end    = counts && left_after < 0;
   assign stored_capped = c_head_q[47:40] > 8'd32 ? 6'd32 : c_head_q[45:40];
 
@@ -156,7 +153,8 @@ module mgp_check
   logic d_counts_q;
   logic [63:0] d_head_q;
   logic [3:0] d_hit_q;
-  logic d_past_end_q, d_trailing_q;
+  logic d_past_end_q;
+  logic signed [16:0] d_left_q;
   logic [5:0] d_stored_q;
   logic any_events;
 
@@ -164,7 +162,7 @@ module mgp_check
 
   always_ff @(posedge clk) begin
     d_q        <= c_q;
-    d_counts_q <= c_q.valid && counts && !past_end;
+    d_counts_q <= c_q.valid && counts;  // what lies past the end does not matter: that is named first
     d_stored_q <= stored_capped;
     d_head_q   <= c_head_q;
     d_header_q <= header_q;
@@ -172,10 +170,16 @@ module mgp_check
     for (int lane = 0; lane < 4; lane++)
       d_hit_q[lane] <= c_q.valid && c_index_q == 2'd2 && 6'(lane) >= 6'(hit_from_q) && 6'(lane) < hit_to_q;
     if (c_q.valid) begin
-      left_q        <= counts && !past_end ? left_after : left;
-      events_left_q <= events_left - 8'(counts && !past_end);
-      stopped_q     <= stopped || past_end;
-      if (counts && !past_end) begin
+      if (c_index_q != 2'd2) begin
+        left_q        <= signed'(17'(header_q.length)) - 17'sd16;
+        events_left_q <= header_q.events;
+        stopped_q     <= 1'b0;
+      end else begin
+        if (counts) left_q <= left_after;
+        events_left_q <= events_left_q - 8'(counts);
+        stopped_q     <= stopped_q || past_end;
+      end
+      if (counts) begin
         hit_from_q <= {1'b0, c_lane_q};
         hit_to_q   <= 6'(c_lane_q) + stored_capped;
       end else begin
@@ -184,8 +188,13 @@ module mgp_check
       end
     end
     // What is left when the packet ends, should this be its last word.
-    d_past_end_q <= any_events && (stopped || past_end || events_left != 8'(counts));
-    d_trailing_q <= any_events && (counts ? left_after : left) != 0;
+    if (c_index_q == 2'd2) begin
+      d_past_end_q <= any_events && (stopped_q || past_end || events_left_q != 8'(counts));
+      d_left_q     <= counts ? left_after : left_q;
+    end else begin
+      d_past_end_q <= any_events && header_q.events != 0;
+      d_left_q     <= signed'(17'(header_q.length)) - 17'sd16;
+    end
     if (rst) d_q.valid <= 1'b0;
   end
 
@@ -244,7 +253,7 @@ module mgp_check
                                                  ((sob || eob) && (d_header_q.events != 0 ||
                                                                    (d_header_q.flags & MgpLast) != 0));
     e_broken_q[bit_of(MgpEventPastEnd)]       <= d_past_end_q;
-    e_broken_q[bit_of(MgpTrailingBytes)]      <= d_trailing_q;
+    e_broken_q[bit_of(MgpTrailingBytes)]      <= !sob && !eob && d_left_q != 0;
     e_broken_q[bit_of(MgpFrameBeyondSpill)]   <= d_header_q.frame >= rules.max_frames;
     if (rst) e_q.valid <= 1'b0;
   end

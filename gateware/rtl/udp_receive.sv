@@ -297,6 +297,7 @@ module udp_receive
   logic [15:0] s4_rest_q;  // bytes after the IP header, by its length field
   logic [15:0] s4_total_q, s4_udp_length_q;
   logic [15:0] s4_end_q;  // where the UDP datagram ends
+  logic [15:0] s4_payload_end_q;  // the same, counted in words as the payload is cut
   logic s4_no_checksum_q, s4_not_ipv4_q, s4_not_udp_q, s4_fragment_q;
   ethernet_t s4_eth_q;
   logic unused_vlan_id;
@@ -325,6 +326,7 @@ module udp_receive
       s4_total_q       <= total_q;
       s4_udp_length_q  <= udp_length_q;
       s4_end_q         <= udp_length_q + 16'(header);
+      s4_payload_end_q <= udp_length_q + {9'd0, 7'(header) + (ihl_q[0] ? 7'd4 : 7'd0)};
       s4_no_checksum_q <= udp_checksum_q == 0;
       s4_not_ipv4_q    <= version_q != 4'd4 || ihl_q < 4'd5 || total_q < 16'(header);
       s4_not_udp_q     <= protocol_q != 8'd17;
@@ -374,7 +376,7 @@ module udp_receive
   assign left_udp      = s4_end_q - offset;  // frames are shorter than 2^15, so bit 15 is a sign
   assign payload_j     = 13'(s4_udp_j_q) + 13'd1 + 13'(s4_odd_q);
   // From the first byte of the payload word that this word completes to the payload's end.
-  assign left_payload  = s4_end_q - offset + (s4_odd_q ? 16'd4 : 16'd0);
+  assign left_payload  = s4_payload_end_q - offset;
   assign fits          = s4_tag_q & s4_ip_q & s4_rest_fits_q;
 
   function automatic logic [3:0] upto8(input logic [15:0] n);
@@ -391,7 +393,8 @@ module udp_receive
     // Until the word with the length is there all bytes count.
     s5_udp_q          <= s4_j_q + 13'd1 < payload_j ? 4'd8 : upto8(left_udp);
     s5_payload_q      <= upto8(left_payload);
-    s5_payload_last_q <= left_payload[15] || left_payload <= 16'd8 || s4_tail_q;
+    s5_payload_last_q <= left_payload[15] || left_payload[14:4] == 0 &&
+                         (!left_payload[3] || left_payload[2:0] == 0) || s4_tail_q;
     s5_begin_q        <= (s4_valid_q || s4_tail_q) && s4_j_q == payload_j;
     s5_ip_half_q[0]   <= offset < 16'(s4_header_q);
     s5_ip_half_q[1]   <= offset + 16'd4 < 16'(s4_header_q);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""arp_reply: the answer as RFC 826 wants it, under back-pressure; a second request waits, a third is dropped."""
+"""arp_reply: the answer as RFC 826 wants it; a second request waits, a third is dropped."""
 
 import logging
 import random

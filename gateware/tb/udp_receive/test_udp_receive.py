@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive against the reference in frames.py: every kind of frame, no gap between frames, random pauses."""
+"""udp_receive against the reference in frames.py: every kind of frame, no gaps, random pauses."""
 
 import itertools
 import logging
