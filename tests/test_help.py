@@ -7,17 +7,29 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from nanet.cli import COMMANDS
 from nanet.examples import EXAMPLES
 
 
+@pytest.fixture(scope="module")
+def helps(nanet_program: str) -> dict[str, str]:
+    """The help of every command."""
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+
+    def one(name: str) -> str:
+        done = subprocess.run(
+            [nanet_program, name, "--help"], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    return {name: one(name) for name in COMMANDS}
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_examples_of_each_command_hold(nanet: Callable[..., Any], name: str) -> None:
-    said = nanet(name, "--help").stdout
+def test_examples_of_each_command_hold(helps: dict[str, str], name: str) -> None:
+    said = helps[name]
     assert "Examples:" in said
     for command, what in EXAMPLES[name]:
         assert re.sub(r"\s+", " ", f"{command} # {what}") in re.sub(r"\s+", " ", said)
@@ -29,9 +41,8 @@ def test_examples_of_each_command_hold(nanet: Callable[..., Any], name: str) -> 
             assert re.search(rf"(^|[\s/│]){option}\b", said), f"{name} has no {option}"
 
 
-def test_every_option_is_explained(nanet: Callable[..., Any]) -> None:
-    for name in COMMANDS:
-        said = nanet(name, "--help").stdout
+def test_every_option_is_explained(helps: dict[str, str]) -> None:
+    for said in helps.values():
         rows = re.findall(r"^│ [* ]? *(--[\w-]+).*│$", said, re.M)
         assert "--help" in rows
         for row in re.findall(r"^│ [* ]? *--[\w-]+.*│$", said, re.M):
