@@ -245,6 +245,8 @@ def test_show_draws_files(nanet: Callable[..., Any], run: Path, tmp_path: Path) 
     assert width > 800 < height
     nanet("show", run / "run.pcap", "--event", 8, *truth, "--out", "event.svg")
     text = (tmp_path / "event.svg").read_text()
+    nanet("show", run / "run.pcap", "--event", 8, *truth, "--out", "again.svg")
+    assert (tmp_path / "again.svg").read_text() == text
     one = analysis.event(
         analysis.read_events(str(run / "run.pcap")), 8, truth=analysis.read_truth(str(run / "run.parquet"))
     )

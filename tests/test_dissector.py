@@ -298,6 +298,22 @@ def test_packets_cut_short_are_not_judged(tmp_path: Path) -> None:
 
 
 @needs_tshark
+def test_boards_by_preference(tmp_path: Path) -> None:
+    merged = Sender(0xFF).sob()
+    path = write_pcap(tmp_path / "boards.pcap", [Sender(board).sob() for board in range(4)] + [merged])
+    bad = "bad_board"
+    for text, want in (
+        ("4", ["", "", "", "", bad]),
+        ("1,3", [bad, "", bad, "", bad]),
+        ("merged", [bad, bad, bad, bad, ""]),
+        ("auto", ["", "", "", "", bad]),
+    ):
+        assert [row[0] for row in tshark(path, ("mgp.refusal",), mgp_boards=text)] == want
+    path = write_pcap(tmp_path / "merged.pcap", [merged, Sender(2).sob()])
+    assert [row[0] for row in tshark(path, ("mgp.refusal",))] == ["", bad]
+
+
+@needs_tshark
 def test_other_ports_by_preference(tmp_path: Path) -> None:
     frame = udp_frame(Sender(2).sob(), port=4000)
     path = tmp_path / "port.pcap"

@@ -66,6 +66,8 @@ def test_completion_of_commands_options_and_values(nanet_program: str) -> None:
     assert complete(nanet_program, "nanet trigger --li") == {"--listen"}
     assert {"--truth", "--rings"} <= complete(nanet_program, "nanet evaluate --")
     assert complete(nanet_program, "nanet readout --slots ") == {"packed", "fixed"}
+    assert complete(nanet_program, "nanet replay --algorithm mu") == {"multiring"}
+    assert complete(nanet_program, "nanet show --algorithm d") == {"domh"}
 
 
 def test_what_a_shell_sources(nanet_program: str) -> None:

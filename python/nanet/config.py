@@ -99,6 +99,7 @@ def option(
     low: float | None = None,
     high: float | None = None,
     choices: Iterable[str] = (),
+    offer: Iterable[str] = (),
     unit: str = "",
     check: Callable[[Any], str | None] | None = None,
     flag: str = "",
@@ -107,9 +108,10 @@ def option(
 ) -> Any:
     """A field of a section. Its type is its default's.
 
-    help: one sentence. low, high: inclusive range. unit: of the value. check: returns what is wrong as a
-    clause, or None. flag: name on the command line, without dashes, where it is not the field's. key: name in
-    the TOML file, where it is not the field's. words: a string that may also be given as a list.
+    help: one sentence. low, high: inclusive range. offer: what the shell completes to where others are right
+    too. unit: of the value. check: returns what is wrong as a clause, or None. flag: name on the command line
+    (no dashes), where it is not the field's. key: name in the TOML file, where it is not the field's.
+    words: a string that may also be given as a list.
     """
     kind = type(default)
     converter = _number if kind is float else _words if words else None
@@ -118,7 +120,8 @@ def option(
         converter=converter,
         validator=_validate,
         metadata={
-            "help": help, "low": low, "high": high, "choices": tuple(choices), "unit": unit, "check": check,
+            "help": help, "low": low, "high": high, "choices": tuple(choices),
+            "offer": tuple(offer) or tuple(choices), "unit": unit, "check": check,
             "flag": flag, "key": key, "type": kind, "words": words,
         },
     )  # fmt: skip
@@ -343,8 +346,8 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
     metavar = {int: "N", float: "X", str: "TEXT"}[meta["type"]]
     # Text for all: the checks of option() name the key, the value and what would be right, typer's do not.
     more: dict[str, Any] = {"metavar": metavar, "show_default": False}
-    if meta["choices"]:
-        more["autocompletion"] = lambda: [str(choice) for choice in meta["choices"]]
+    if meta["offer"]:
+        more["autocompletion"] = lambda: [str(value) for value in meta["offer"]]
     return _keyword(field.name, str | None, None, [flag], help, **more)
 
 

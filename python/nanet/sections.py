@@ -112,12 +112,18 @@ class Trigger(Section):
     name: ClassVar[str] = "trigger"
 
     send: str = option("127.0.0.1:58914", "Where the primitives go, HOST:PORT.", check=_endpoint)
-    device: str = option("auto", "Where events are reconstructed: auto, cpu, cuda or cuda:N.", check=_device)
+    device: str = option(
+        "auto",
+        "Where events are reconstructed: auto, cpu, cuda or cuda:N.",
+        check=_device,
+        offer=("auto", "cpu", "cuda"),
+    )
     algorithm: str = option(
         "multiring",
         f"Ring algorithm, one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so; its "
         "parameters are [algorithm.NAME].",
         check=_algorithm,
+        offer=ALGORITHMS,
     )
     threads: int = option(
         1,

@@ -12,6 +12,7 @@ import typer
 from nanet.config import JsonFile
 from nanet.errors import UsageError
 from nanet.output import check_distinct, check_writable, console, write_json
+from nanet.sections import ALGORITHMS
 
 FORMATS = (".svg", ".png", ".pdf")
 SMALLEST_COLUMNS, LARGEST_COLUMNS = 40, 110
@@ -33,7 +34,13 @@ def show(
         str | None, typer.Option("--truth", metavar="FILE", help="True rings, of generate --truth.")
     ] = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", metavar="NAME", help="Ring algorithm, without --rings.")
+        str,
+        typer.Option(
+            "--algorithm",
+            metavar="NAME",
+            help="Ring algorithm, or the file of a plug-in, where --rings is not given.",
+            autocompletion=lambda: list(ALGORITHMS),
+        ),
     ] = "multiring",
     out_file: Annotated[
         str | None,
@@ -89,7 +96,10 @@ def _save(one: Any, path: str) -> None:
     from nanet.analysis import draw_event
 
     axes = draw_event(one)
-    axes.figure.savefig(path, dpi=140, bbox_inches="tight")
+    # The same event gives the same file.
+    undated = {"Date": None} if path.lower().endswith(".svg") else None
+    matplotlib.rcParams["svg.hashsalt"] = "nanet"
+    axes.figure.savefig(path, dpi=140, bbox_inches="tight", metadata=undated)
     plt.close(axes.figure)
 
 
