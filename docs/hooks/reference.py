@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "src" / "nanet"
@@ -30,6 +31,8 @@ WORTH_A_PAGE = re.compile(r"(?<!_test)\.hpp$")
 
 def on_files(files: Files, config: Any) -> Files:
     """Adds the generated pages."""
+    from mkdocs.structure.files import File
+
     pages = {"reference/commands.md": command_page(), "reference/cpp.md": cpp_index()}
     pages |= {f"reference/cpp-{layer}.md": layer_page(layer) for layer in LAYERS}
     for name, text in pages.items():
