@@ -328,7 +328,7 @@ function mgp.dissector(tvb, pinfo, tree)
   if h.error then flags_item:add_proto_expert_info(mgp_expert.board_error) end
   if h.truncated then flags_item:add_proto_expert_info(mgp_expert.board_truncated) end
 
-  local from = h.board == MERGED and "Merged stream" or "Board " .. h.board
+  local from = h.board == MERGED and "Merged stream" or string.format("Board %d", h.board)
   local what = h.sob and ", SOB" or h.eob and ", EOB" or string.format(", packet %d%s, %d events", h.index,
     h.last and " (last)" or "", h.events)
   pinfo.cols.info = string.format("%s, burst %d, frame %s%s, sequence %s", from, h.burst, whole(h.frame), what,
