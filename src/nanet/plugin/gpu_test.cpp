@@ -107,7 +107,7 @@ TEST_P(PluginOnGpu, BatchesGiveTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, PluginOnGpu, testing::Values("multiplicity", "wide"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& parameter) { return std::string(parameter.param); });
 
 }  // namespace
 }  // namespace nanet::plugin
