@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Makes RTL, C header and documentation of the registers; --check: are they what the description gives?"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from peakrdl_cheader.exporter import CHeaderExporter
+from peakrdl_regblock import RegblockExporter
+from peakrdl_regblock.cpuif.passthrough import PassthroughCpuif
+from peakrdl_regblock.udps import ALL_UDPS
+from systemrdl import AddrmapNode, FieldNode, RDLCompiler, RDLWalker, RegNode
+from systemrdl.node import MemNode, Node
+
+HERE = Path(__file__).resolve().parent
+GATEWARE = HERE.parent
+SOURCE = HERE / "nanet_regs.rdl"
+MADE = "SPDX-License-Identifier: SHL-2.1\nMade of regs/nanet_regs.rdl by regs/generate.py. Not to be edited."
+
+
+def _comment(mark: str) -> str:
+    return "".join(f"{mark} {line}\n" for line in MADE.splitlines())
+
+
+class _Table(RDLWalker):
+    """A row for each register and each of its fields."""
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def _row(self, node: Node, name: str, access: str, reset: str, at: str = "") -> None:
+        text = " ".join((node.get_property("desc") or "").split())
+        self.rows.append(f"| {at} | `{name}` | {access} | {reset} | {text} |")
+
+    def run(self, node: Node, prefix: str = "", base: int = 0) -> None:
+        """Walk in the order of addresses; an array shows its first element and its step."""
+        for child in node.children(unroll=False):
+            if isinstance(child, FieldNode):
+                continue
+            name = f"{prefix}{child.inst_name}"
+            here = base + child.raw_address_offset
+            at = f"{here:#06x}"
+            if child.is_array:
+                name += f"[{child.array_dimensions[0]}]"
+                at += f" + {child.array_stride:#x} i"
+            if isinstance(child, RegNode):
+                fields = list(child.fields())
+                if len(fields) == 1 and fields[0].width == 32:
+                    field = fields[0]
+                    access = field.get_property("sw").name
+                    reset = field.get_property("reset") or 0
+                    self._row(child, name, access, f"{reset:#x}" if reset else "0", at)
+                    continue
+                self._row(child, name, "", "", at)
+                for field in fields:
+                    bits = f"{field.high}:{field.low}" if field.width > 1 else f"{field.low}"
+                    reset = field.get_property("reset") or 0
+                    self._row(
+                        field, f"{field.inst_name} [{bits}]", field.get_property("sw").name, f"{reset:#x}"
+                    )
+            elif isinstance(child, MemNode):
+                entries = child.get_property("mementries")
+                self._row(child, f"{name}[{entries}]", child.get_property("sw").name, "", at)
+            else:
+                self._row(child, f"{name}.", "", "", at)
+                self.run(child, f"{name}.", here)
+
+
+def _document(top: AddrmapNode) -> str:
+    table = _Table()
+    table.run(top)
+    head = f"""<!-- {" ".join(MADE.splitlines())} -->
+# {top.get_property("name")}
+
+{top.get_property("desc")} Counters wrap at 2^32; 64-bit values lie in two registers, low word first.
+Everything but `control` and `doorbell` is written while the card is disabled. An array shows the address of
+element 0 and its step.
+
+| address | register, field | access | reset | |
+|---|---|---|---|---|
+"""
+    return head + "\n".join(table.rows) + "\n"
+
+
+def make(rtl: Path, header: Path, document: Path) -> None:
+    """Write the generated files: a folder for the RTL, two files."""
+    compiler = RDLCompiler()
+    for udp in ALL_UDPS:
+        compiler.register_udp(udp)
+    compiler.compile_file(str(SOURCE))
+    root = compiler.elaborate(top_def_name="nanet_regs")
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        RegblockExporter().export(root, folder, cpuif_cls=PassthroughCpuif, module_name="nanet_regs")
+        for name in ("nanet_regs_pkg.sv", "nanet_regs.sv"):
+            lines = (place / name).read_text().splitlines()
+            body = "".join(f"{line.rstrip()}\n" for line in lines)
+            (rtl / name).write_text(_comment("//") + body)
+        CHeaderExporter().export(root, str(place / "nanet_regs.h"), generate_bitfields=False)
+        header.write_text(_comment("//") + (place / "nanet_regs.h").read_text())
+    document.write_text(_document(root.top))
+
+
+def main() -> int:
+    """Write the files, or with --check compare them with what would be written."""
+    places = GATEWARE / "rtl", HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
+    if "--check" not in sys.argv[1:]:
+        make(*places)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder)
+        make(fresh, fresh / "nanet_regs.h", fresh / "registers.md")
+        pairs = {name: places[0] / name for name in ("nanet_regs_pkg.sv", "nanet_regs.sv")}
+        pairs |= {places[1].name: places[1], places[2].name: places[2]}
+        stale = [name for name, path in pairs.items() if path.read_text() != (fresh / name).read_text()]
+    for name in stale:
+        print(f"{name} is not what regs/nanet_regs.rdl gives: run regs/generate.py")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

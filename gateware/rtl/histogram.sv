@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: SHL-2.1
+// Histogram of cycle counts in block RAM, for the register bus: bins below 16 are one cycle wide, above there
+// are eight to an octave; the last takes the rest. Counts saturate. Carries a sample every second cycle, and
+// two in a row; a third in a row would be lost.
+module histogram #(
+    // Bins, a power of two, at least 32.
+    parameter int unsigned BINS = 128
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Samples
+     */
+    input logic        sample_valid,
+    input logic [31:0] sample,
+
+    /*
+     * Pulse: all bins to zero; samples are lost meanwhile
+     */
+    input  logic clear,
+
+    /*
+     * Reading: the count comes with `read_valid`
+     */
+    input  logic                    read,
+    input  logic [$clog2(BINS)-1:0] read_bin,
+    output logic                    read_valid,
+    output logic [31:0]             read_count
+);
+
+  localparam int unsigned BinW = $clog2(BINS);
+  localparam int unsigned LastBin = BINS - 1;
+
+  if (BINS < 32 || 1 << BinW != BINS) begin : gen_check_bins
+    $fatal(1, "histogram: BINS must be a power of two, at least 32");
+  end
+
+  function automatic logic [BinW-1:0] bin_of(input logic [31:0] value);
+    logic [31:0] bin;
+    logic [2:0] fraction;
+    bin = value;
+    for (int unsigned e = 4; e < 32; e++) begin
+      if (value[e]) begin
+        fraction = value[e-1-:3];
+        bin = 32'd16 + 32'(8 * (e - 4)) + 32'(fraction);
+      end
+    end
+    return bin > 32'(LastBin) ? BinW'(LastBin) : BinW'(bin);
+  endfunction
+
+  typedef enum logic [1:0] {
+    Clear,
+    Idle,
+    Add
+  } state_t;
+
+  state_t state_q;
+  logic [31:0] mem[BINS];
+  logic [BinW-1:0] index_q, waiting_q;
+  logic waiting_valid_q, reading_q;
+  logic [31:0] count_q;
+  logic [BinW-1:0] at;
+
+  // One port reads for both: a sample goes before the register bus, which waits.
+  logic start_sample, start_read, read_wait_q;
+  logic [BinW-1:0] read_bin_q;
+  assign start_sample = state_q == Idle && waiting_valid_q;
+  assign start_read = state_q == Idle && !waiting_valid_q && read_wait_q;
+  assign at = start_sample ? waiting_q : read_bin_q;
+
+  always_ff @(posedge clk) begin
+    if (state_q == Clear) mem[index_q] <= '0;
+    else if (state_q == Add) mem[index_q] <= count_q == '1 ? count_q : count_q + 32'd1;
+  end
+
+  always_ff @(posedge clk) begin
+    if (start_sample || start_read) count_q <= mem[at];
+  end
+
+  assign read_valid = reading_q;
+  assign read_count = count_q;
+
+  always_ff @(posedge clk) begin
+    reading_q <= start_read;
+    if (start_sample) waiting_valid_q <= 1'b0;
+    if (sample_valid && (!waiting_valid_q || start_sample)) begin
+      waiting_valid_q <= state_q != Clear;
+      waiting_q       <= bin_of(sample);
+    end
+    if (start_read) read_wait_q <= 1'b0;
+    if (read) begin
+      read_wait_q <= 1'b1;
+      read_bin_q  <= read_bin;
+    end
+    case (state_q)
+      Clear: begin
+        index_q <= index_q + 1'b1;
+        if (index_q == BinW'(LastBin)) state_q <= Idle;
+      end
+      Idle:
+      if (start_sample) begin
+        index_q <= waiting_q;
+        state_q <= Add;
+      end
+      Add: state_q <= Idle;
+      default: state_q <= Clear;
+    endcase
+    if (rst || clear) begin
+      state_q         <= Clear;
+      index_q         <= '0;
+      waiting_valid_q <= 1'b0;
+    end
+    if (rst) begin
+      reading_q   <= 1'b0;
+      read_wait_q <= 1'b0;
+    end
+  end
+
+endmodule

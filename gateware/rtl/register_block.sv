@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: SHL-2.1
+// The card's registers (regs/nanet_regs.rdl) behind a register bus, the latency histogram among them.
+module register_block
+  import nanet_regs_pkg::*;
+#(
+    // Bits of a byte address on the bus; what lies beyond the registers reads as 0.
+    parameter int unsigned ADDR_W = 16
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * Register bus: a request stays until it is acknowledged
+     */
+    input  logic              reg_request,
+    input  logic              reg_write,
+    input  logic [2:0]        reg_bar,
+    input  logic [ADDR_W-1:0] reg_addr,
+    input  logic [31:0]       reg_wdata,
+    input  logic [3:0]        reg_enable,
+    output logic              reg_acknowledge,
+    output logic [31:0]       reg_rdata,
+
+    /*
+     * Fields; `histogram` of hwif_in is not used, it is in here
+     */
+    input  nanet_regs__in_t  hwif_in,
+    output nanet_regs__out_t hwif_out,
+
+    /*
+     * Doorbell: a pulse with the number posted
+     */
+    output logic        bell_valid,
+    output logic [31:0] bell_n,
+
+    /*
+     * Cycles from the last byte of a frame to its event
+     */
+    input logic        sample_valid,
+    input logic [31:0] sample
+);
+
+  logic busy_q, request, here, stall_wr, stall_rd, rd_ack, wr_ack, rd_err, wr_err;
+  logic [31:0] rd_data, biten;
+  logic nowhere_q;
+
+  assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:12] == '0;
+  assign request = reg_request && !busy_q && !nowhere_q && here && !(reg_write ? stall_wr : stall_rd);
+  assign biten = {{8{reg_enable[3]}}, {8{reg_enable[2]}}, {8{reg_enable[1]}}, {8{reg_enable[0]}}};
+  assign reg_acknowledge = rd_ack || wr_ack || nowhere_q;
+  assign reg_rdata = nowhere_q ? '0 : rd_data;
+
+  always_ff @(posedge clk) begin
+    if (request) busy_q <= 1'b1;
+    if (rd_ack || wr_ack) busy_q <= 1'b0;
+    nowhere_q <= reg_request && !here && !nowhere_q;
+    if (rst) begin
+      busy_q    <= 1'b0;
+      nowhere_q <= 1'b0;
+    end
+  end
+
+  nanet_regs__in_t fields_in;
+  logic histogram_valid;
+  logic [31:0] histogram_count;
+  always_comb begin
+    fields_in = hwif_in;
+    fields_in.histogram.rd_ack = histogram_valid;
+    fields_in.histogram.rd_data = histogram_count;
+    fields_in.histogram.wr_ack = 1'b0;
+  end
+
+  nanet_regs i_regs (
+      .clk,
+      .rst,
+      .s_cpuif_req         (request),
+      .s_cpuif_req_is_wr   (reg_write),
+      .s_cpuif_addr        (reg_addr[11:0]),
+      .s_cpuif_wr_data     (reg_wdata),
+      .s_cpuif_wr_biten    (biten),
+      .s_cpuif_req_stall_wr(stall_wr),
+      .s_cpuif_req_stall_rd(stall_rd),
+      .s_cpuif_rd_ack      (rd_ack),
+      .s_cpuif_rd_err      (rd_err),
+      .s_cpuif_rd_data     (rd_data),
+      .s_cpuif_wr_ack      (wr_ack),
+      .s_cpuif_wr_err      (wr_err),
+      .hwif_in             (fields_in),
+      .hwif_out
+  );
+
+  histogram #(
+      .BINS(128)
+  ) i_histogram (
+      .clk,
+      .rst,
+      .sample_valid,
+      .sample,
+      .clear     (hwif_out.control.clear_histogram.value),
+      .read      (hwif_out.histogram.req && !hwif_out.histogram.req_is_wr),
+      .read_bin  (hwif_out.histogram.addr[8:2]),
+      .read_valid(histogram_valid),
+      .read_count(histogram_count)
+  );
+
+  // The value is stored in the cycle after the write.
+  always_ff @(posedge clk) bell_valid <= hwif_out.doorbell.n.swmod && !rst;
+  assign bell_n = hwif_out.doorbell.n.value;
+
+  logic unused_bits;
+  assign unused_bits = ^{rd_err, wr_err, hwif_out.histogram.addr[1:0], hwif_out.histogram.wr_data,
+                         hwif_out.histogram.wr_biten, hwif_in.histogram.rd_ack, hwif_in.histogram.rd_data,
+                         hwif_in.histogram.wr_ack};
+
+endmodule

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: SHL-2.1
+"""register_block: every register of the description; counters, doorbell, histogram; generated files."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge
+from handshake import reset
+from simulate import GATEWARE, RTL, simulate
+from systemrdl import RDLCompiler
+
+SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
+
+
+class Bus:
+    """The register bus as the PCIe shim drives it."""
+
+    def __init__(self, dut):
+        self.dut = dut
+        for name in ("reg_request", "reg_write", "reg_bar", "reg_enable", "sample_valid", "count", "now"):
+            getattr(dut, name).value = 0
+
+    async def _access(self, address: int, write: int, data: int, enable: int, bar: int) -> int:
+        dut = self.dut
+        dut.reg_addr.value, dut.reg_write.value, dut.reg_bar.value = address, write, bar
+        dut.reg_wdata.value, dut.reg_enable.value, dut.reg_request.value = data, enable, 1
+        for _ in range(50):
+            await RisingEdge(dut.clk)
+            if int(dut.reg_acknowledge.value):
+                break
+        else:
+            raise AssertionError(f"no acknowledgement from {address:#x}")
+        got = int(dut.reg_rdata.value)
+        dut.reg_request.value = 0
+        await RisingEdge(dut.clk)
+        return got
+
+    async def read(self, address: int, bar: int = 0) -> int:
+        return await self._access(address, 0, 0, 15, bar)
+
+    async def write(self, address: int, data: int, enable: int = 15, bar: int = 0) -> None:
+        await self._access(address, 1, data, enable, bar)
+
+
+def registers():
+    """(name, address, reset value, bits software writes, bits it reads, counts) of every register."""
+    compiler = RDLCompiler()
+    compiler.compile_file(str(SOURCE))
+    top = compiler.elaborate(top_def_name="nanet_regs").top
+    for node in top.descendants(unroll=True):
+        if type(node).__name__ != "RegNode":
+            continue
+        value = writes = reads = 0
+        for field in node.fields():
+            mask = (1 << field.width) - 1 << field.low
+            value |= (field.get_property("reset") or 0) << field.low
+            writes |= mask if field.is_sw_writable and not field.get_property("singlepulse") else 0
+            reads |= mask if field.is_sw_readable else 0
+        yield node.get_path(), node.absolute_address, value, writes, reads
+
+
+async def begin(dut) -> Bus:
+    cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
+    bus = Bus(dut)
+    await reset(dut)
+    for _ in range(140):  # the histogram is cleared
+        await RisingEdge(dut.clk)
+    return bus
+
+
+@cocotb.test()
+async def every_register(dut):
+    """Reset values, writable bits, and that no register answers for another."""
+    bus, rng, want = await begin(dut), random.Random(1), {}
+    known = list(registers())
+    assert len(known) > 120 and len({address for _, address, *_ in known}) == len(known)
+    for name, address, value, _, reads in known:
+        assert await bus.read(address) == value & reads, name
+    for name, address, value, writes, reads in known:
+        data = rng.getrandbits(32)
+        if name.endswith("control"):
+            data &= ~0x100
+        await bus.write(address, data)
+        want[address] = (name, (value & ~writes | data & writes) & reads)
+    for address, (name, value) in want.items():
+        assert await bus.read(address) == value, name
+    # Bytes by themselves
+    for name, address, _, writes, _ in known:
+        if writes == 0xFFFFFFFF and not name.endswith("doorbell"):
+            await bus.write(address, 0x44332211)
+            await bus.write(address, 0xDDCCBBAA, enable=0b0101)
+            assert await bus.read(address) == 0x44CC22AA, name
+
+
+@cocotb.test()
+async def nothing_there(dut):
+    """What is not there reads as 0 and is acknowledged; writes to it change nothing."""
+    bus = await begin(dut)
+    for address, bar in ((0x3FC, 0), (0xFFC, 0), (0x1000, 0), (0xFFFC, 0), (0, 1), (0x804, 2)):
+        await bus.write(address, 0xFFFFFFFF, bar=bar)
+        assert await bus.read(address, bar=bar) == 0
+    await bus.write(0x800, 5)  # the histogram is read only
+    assert await bus.read(0x800) == 0
+    assert await bus.read(0) == int.from_bytes(b"NNET", "little")
+
+
+@cocotb.test()
+async def fields_and_counters(dut):
+    bus, at = await begin(dut), {name: address for name, address, *_ in registers()}
+    for bit, name in enumerate(
+        ("verdicts[1].arp", "bad_packets.wrong_burst", "lost.late", "frames.frames_out")
+    ):
+        dut.count.value = 1 << bit
+        for _ in range(bit + 3):
+            await RisingEdge(dut.clk)
+        dut.count.value = 0
+        assert await bus.read(at[f"nanet_regs.{name}"]) == bit + 3
+    assert await bus.read(at["nanet_regs.verdicts[0].arp"]) == 0
+    dut.now.value = 0x123456789ABCDEF0
+    for _ in range(2):
+        await RisingEdge(dut.clk)
+    assert await bus.read(at["nanet_regs.now.low"]) == 0x9ABCDEF0
+    assert await bus.read(at["nanet_regs.now.high"]) == 0x12345678
+    await bus.write(at["nanet_regs.device[0].ring.high"], 77)
+    await bus.write(at["nanet_regs.destination[3].port"], 0x8000_1267)
+    assert int(dut.ring_high.value) == 77
+    assert (int(dut.last_port.value), int(dut.last_valid.value)) == (0x1267, 1)
+
+
+@cocotb.test()
+async def doorbell(dut):
+    """Each write is one pulse with its own number."""
+    bus, rung = await begin(dut), []
+
+    async def listen():
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.bell_valid.value):
+                rung.append(int(dut.bell_n.value))
+
+    cocotb.start_soon(listen())
+    for n in (5, 5, 0xFFFFFFFF, 0):
+        await bus.write(0x20, n)
+    for _ in range(5):
+        await RisingEdge(dut.clk)
+    assert rung == [5, 5, 0xFFFFFFFF, 0]
+
+
+@cocotb.test()
+async def latency_histogram(dut):
+    bus, rng, want = await begin(dut), random.Random(2), {}
+    edges = [0, 1, 15, 16, 17, 18, 31, 32, 35, 36, 63, 64, 1 << 17, (1 << 18) - 1, 1 << 18, 2**32 - 1]
+    for value in edges + [rng.randrange(0, 400) for _ in range(200)]:
+        exponent = value.bit_length() - 1
+        bin_ = value if value < 16 else min(127, 16 + 8 * (exponent - 4) + ((value >> exponent - 3) & 7))
+        want[bin_] = want.get(bin_, 0) + 1
+        dut.sample.value, dut.sample_valid.value = value, 1
+        await RisingEdge(dut.clk)
+        dut.sample_valid.value = 0
+        for _ in range(rng.choice([1, 1, 2, 5])):
+            await RisingEdge(dut.clk)
+        if rng.random() < 0.1:
+            await bus.read(0x800 + 4 * rng.randrange(128))
+    got = {i: count for i in range(128) if (count := await bus.read(0x800 + 4 * i))}
+    assert got == want
+    await bus.write(0x8, 0x100)
+    for _ in range(140):
+        await RisingEdge(dut.clk)
+    assert [await bus.read(0x800 + 4 * i) for i in range(128)] == [0] * 128
+    assert await bus.read(0x8) == 0
+
+
+def test_register_block():
+    bench = Path(__file__).resolve().parent / "register_bench.sv"
+    simulate("register_bench", "test_register_block", extra=[bench, RTL / "register_block.sv"])
+
+
+def test_generated_files_are_up_to_date():
+    done = subprocess.run(
+        [sys.executable, GATEWARE / "regs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
