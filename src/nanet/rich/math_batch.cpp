@@ -49,7 +49,8 @@ class MathBatch final : public Reconstructor {
 
  private:
   static void fetch(const PmId* from, const PmId* to) {
-    for (; from < to; from += 64 / sizeof(PmId)) __builtin_prefetch(from);
+    constexpr std::ptrdiff_t of_a_line = 64 / std::ptrdiff_t{sizeof(PmId)};
+    for (; from < to; from += of_a_line) __builtin_prefetch(from);
   }
 
   static std::uint32_t hits_of(const EventBatch& batch, std::uint32_t event) {

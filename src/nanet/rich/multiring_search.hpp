@@ -190,7 +190,7 @@ struct MultiringSearch {
       for (F* v : {&c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) *v = *v + L::other_half(*v);
       w = w + L::other_half(w);
     }
-    NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float r_min, float r_max) const {
+    NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float least, float most) const {
       const F per_r2 = per_r * per_r, per_w = L::reciprocal(w);
       const F sc = c * per_r, sn = s * per_r;
       const F mc = sc * per_w, ms = sn * per_w;
@@ -203,7 +203,7 @@ struct MultiringSearch {
       const F ur = limit((off - L::fma(sc, ux, sn * uy)) * per_w);
       circle.x = circle.x + ux;
       circle.y = circle.y + uy;
-      circle.r = L::min(L::max(circle.r + ur, F(r_min)), F(r_max));
+      circle.r = L::min(L::max(circle.r + ur, F(least)), F(most));
     }
     NANET_HD static F limit(const F& v) { return L::min(L::max(v, F(-25.0f)), F(25.0f)); }
   };

@@ -11,10 +11,13 @@
 namespace nanet::rich {
 namespace {
 
-const Geometry geometry = Geometry::make();
+const Geometry& geometry() {
+  static const Geometry g = Geometry::make();
+  return g;
+}
 
 std::vector<Rings> reconstruct(const TestEvents& events, const Parameters& parameters = {},
-                               const Geometry& g = geometry) {
+                               const Geometry& g = geometry()) {
   return events.reconstruct(*make_reconstructor("multiring", parameters, g));
 }
 
@@ -26,7 +29,7 @@ void add_ring(std::vector<PmId>& hits, double x, double y, double r, int points,
     unsigned best = 0;
     double least = 1e9;
     for (unsigned pm = disk * 976; pm < (disk + 1) * 976; ++pm) {
-      const Point p = geometry.common[pm];
+      const Point p = geometry().common[pm];
       const double d = std::hypot(double{p.x} - x - r * std::cos(phi), double{p.y} - y - r * std::sin(phi));
       if (d < least) {
         least = d;
@@ -154,7 +157,7 @@ TEST(Multiring, AmbiguousWhereTheNumberOfRingsIsACloseCall) {
 TEST(Multiring, MirroredAndMoved) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 3000, 7);
   const std::vector<Rings> here = reconstruct(events);
-  Geometry mirrored = geometry, moved = geometry;
+  Geometry mirrored = geometry(), moved = geometry();
   for (Point& p : mirrored.common) p.y = -p.y;
   for (Point& p : moved.common) p.x += 256.0f;
   const std::vector<Rings> up = reconstruct(events, {}, mirrored);

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -80,8 +80,12 @@ inline bool same_bits(const Rings& a, const Rings& b) {
   if (a.count != b.count || a.ambiguous != b.ambiguous) return false;
   for (unsigned i = 0; i < a.count; ++i) {
     const Ring &p = a.ring[i], &q = b.ring[i];
-    const float left[] = {p.x, p.y, p.r, p.chi2_ndf}, right[] = {q.x, q.y, q.r, q.chi2_ndf};
-    if (std::memcmp(left, right, sizeof left) != 0 || p.hits != q.hits) return false;
+    const auto same = [](float left, float right) {
+      return std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
+    };
+    if (!same(p.x, q.x) || !same(p.y, q.y) || !same(p.r, q.r) || !same(p.chi2_ndf, q.chi2_ndf) ||
+        p.hits != q.hits)
+      return false;
   }
   return true;
 }
