@@ -163,6 +163,24 @@ def test_every_algorithm_runs_on_arrays(run: Path) -> None:
         analysis.reconstruct(events, "math", minhits=3)
 
 
+def test_hits_of_ones_own() -> None:
+    plane = analysis.pm_positions()
+    near = np.flatnonzero(np.abs(np.hypot(plane[:, 0] + 150, plane[:, 1] - 10) - 170) < 3)[::4]
+    found = analysis.reconstruct_hits(
+        np.array([0, len(near), len(near) + 2]), np.append(near, [5, 9]), "tripl"
+    )
+    assert found["event"].tolist() == [0]
+    x, y, r = (found[name][0] for name in ("x", "y", "r"))
+    assert (x, y, r) == pytest.approx((-150, 10, 170), abs=1.5)
+
+
+def test_everything_it_offers_is_there() -> None:
+    for name in analysis.__all__:
+        assert getattr(analysis, name).__doc__
+    with pytest.raises(AttributeError, match="read_event"):
+        _ = analysis.read_event
+
+
 def test_evaluation_is_that_of_the_files(run: Path) -> None:
     files = str(run / "run.parquet"), str(run / "rings.parquet")
     tables = analysis.read_truth(files[0]), analysis.read_rings(files[1])

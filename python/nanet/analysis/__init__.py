@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from nanet.analysis.captures import read_capture, read_events, read_fragments, read_packets
     from nanet.analysis.drawing import draw_event
     from nanet.analysis.files import read_rings, read_truth, read_truth_hits
-    from nanet.analysis.fits import evaluate, reconstruct
-    from nanet.analysis.selection import Event, event
+    from nanet.analysis.fits import evaluate, reconstruct, reconstruct_hits
+    from nanet.analysis.selection import Event, event, pm_positions
 
 _HOMES = {
     "read_capture": "captures",
@@ -33,14 +33,17 @@ _HOMES = {
     "read_truth_hits": "files",
     "evaluate": "fits",
     "reconstruct": "fits",
+    "reconstruct_hits": "fits",
     "Event": "selection",
     "event": "selection",
+    "pm_positions": "selection",
 }
 __all__ = [
     "Event",
     "draw_event",
     "evaluate",
     "event",
+    "pm_positions",
     "read_capture",
     "read_events",
     "read_fragments",
@@ -49,6 +52,7 @@ __all__ = [
     "read_truth",
     "read_truth_hits",
     "reconstruct",
+    "reconstruct_hits",
 ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from nanet.analysis.selection import Event, event
+from nanet.analysis.selection import Event, event, pm_positions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,12 +69,10 @@ def _circle(ring: Any, **style: Any) -> Any:
 def _add_lattice(axes: Axes) -> None:
     from matplotlib.collections import EllipseCollection
 
-    from nanet import _core
-
     size = 2 * PM_MM
     axes.add_collection(
         EllipseCollection(
-            size, size, 0, units="xy", offsets=_core.pm_positions_common(), offset_transform=axes.transData,
+            size, size, 0, units="xy", offsets=pm_positions(), offset_transform=axes.transData,
             facecolors="none", edgecolors=(0.5, 0.5, 0.5, 0.18), linewidths=0.5, rasterized=True,
         )
     )  # fmt: skip

@@ -63,6 +63,13 @@ class Event:
         )
 
 
+def pm_positions() -> np.ndarray:
+    """Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2)."""
+    from nanet import _core
+
+    return _core.pm_positions_common()
+
+
 def event(
     events: pa.Table, number: int, rings: pa.Table | None = None, truth: pa.Table | None = None
 ) -> Event:
@@ -71,15 +78,13 @@ def event(
     rings: of read_rings or reconstruct; those of the event's time. truth: of read_truth; those of the event
     nearest in time, up to 5 ns away.
     """
-    from nanet import _core
-
     if not 0 <= number < events.num_rows:
         last = events.num_rows - 1
         right = f"must be 0 to {last}" if last >= 0 else "there are no events"
         raise UsageError(f"event {number}: {right}")
     row = events.slice(number, 1).to_pylist()[0]
     pm = np.asarray(row["pm"], dtype=np.int64)
-    position = _core.pm_positions_common()[pm] if len(pm) else np.zeros((0, 2))
+    position = pm_positions()[pm] if len(pm) else np.zeros((0, 2))
     return Event(
         row["burst"], row["event"], row["timestamp"], row["fine_time"], row["fragments"], row["truncated"],
         pm, np.asarray(row["dt"], dtype=np.float64) * LSB_NS, position[:, 0], position[:, 1],
