@@ -212,13 +212,22 @@ class Card(Section):
     buffer_bytes: int = option(
         0, "Socket receive buffer; 0: as much as the host allows up to 64 MiB.", low=0, high=1 << 31, unit="B"
     )
+    card_threads: int = option(
+        1,
+        "1: the card's thread does all; 2: another one sends; 3: and one more reads. Those never sleep.",
+        low=1,
+        high=3,
+    )
     busy: str = option(
         "auto",
         "Poll busily, or block when idle; auto: poll on a real-time host.",
         choices=("auto", "yes", "no"),
     )
     pin: str = option(
-        "", "CPUs to pin the threads to, card first, such as 2,3 or 2-5.", check=_cpus, words=True
+        "",
+        "CPUs to pin the threads to, such as 2,3 or 2-5: the card's, those beside it, workers.",
+        check=_cpus,
+        words=True,
     )
     keep_bad: str = option("", "Keep the last refused packets in this pcap.", flag="keep-bad")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +62,20 @@ def run_chain(
     pad: bool,
     rate: float = 10e6,
     trigger_options: Sequence[str] = (),
+    keep_off: Sequence[int] = (),
     times: bool = False,
 ) -> ChainResult:
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
-    rate: events per second of detector time. times: the L0TP also measures the latency from outside.
+    rate: events per second of detector time. keep_off: CPUs that boards and L0TP leave to the trigger. times:
+    the L0TP also measures the latency from outside.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         mgp, mtp, nowhere = free_ports(3)
         ports = ["--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}"]
         trigger = _start(here, "trigger", *ports, *trigger_options)
+        os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # of what is started from here on
         truth = here / "truth.parquet"
         boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.
@@ -91,6 +95,16 @@ def run_chain(
             process.wait(timeout=30)
         results = {name: _result(here, name) for name in ("readout", "trigger", "l0tp")}
     return ChainResult(**results, losses=losses_of(results["trigger"], results["l0tp"]), trigger_cpu_s=before)
+
+
+@contextlib.contextmanager
+def _all_cpus() -> Iterator[set[int]]:
+    """The CPUs this process may use, and may use again afterwards."""
+    before = os.sched_getaffinity(0)
+    try:
+        yield before
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[str]:

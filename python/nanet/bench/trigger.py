@@ -11,12 +11,21 @@ SECONDS = 20.0
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
 
 
-def trigger_options(settings: Settings) -> list[str]:
-    """Options of `nanet trigger`: the device, polling, and a core for the card where there are many."""
-    options = ["--device", settings.device, "--algorithm", settings.algorithm]
+REAL_TIME = ("--timeout-us", "200", "--deadline-us", "1000")  # of docs/formats.md, Clocks
+
+
+def own_cores() -> list[int]:
+    """The CPUs that the card's three threads have for themselves: the last ones, where there are many."""
     cores = host.cpus()
-    if len(cores) >= 8:
-        options += ["--busy", "yes", "--pin", str(cores[-1])]
+    return cores[-3:] if len(cores) >= 8 else []
+
+
+def trigger_options(settings: Settings) -> list[str]:
+    """Options of `nanet trigger`: the device, and with cores of its own polling and real time."""
+    options = ["--device", settings.device, "--algorithm", settings.algorithm]
+    if cores := own_cores():
+        pin = ",".join(str(core) for core in cores)
+        options += [*REAL_TIME, "--busy", "yes", "--card-threads", str(len(cores)), "--pin", pin]
     return options
 
 
@@ -30,6 +39,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         pad=True,
         rate=settings.rate,
         trigger_options=trigger_options(settings),
+        keep_off=own_cores(),
         times=True,
     )
     if "device_failed" in result.trigger:

@@ -80,8 +80,10 @@ ClopOptions patient(std::uint32_t buffers = 64) {
   return o;
 }
 
-void echo_frames(bool thread) {
-  Network net(patient(), 2);
+void echo_frames(bool thread, unsigned threads = 1) {
+  ClopOptions options = patient();
+  options.threads = threads;
+  Network net(options, 2);
   if (thread) net.card->start();
   EXPECT_EQ(net.card->running(), thread);
   for (BoardId b = 0; b < 4; ++b) net.send(build_marker(mgp_flag::sob, b, 0, 0, 1), b % 2);
@@ -127,6 +129,11 @@ TEST(Card, FramesEchoedInTheCallersThread) {
 }
 TEST(Card, FramesEchoedWithTheCardsThread) {
   echo_frames(true);
+}
+TEST(Card, FramesEchoedWithThreadsBeside) {
+  echo_frames(false, 2);
+  echo_frames(false, 3);
+  echo_frames(true, 3);
 }
 
 TEST(Card, PacketsEchoed) {

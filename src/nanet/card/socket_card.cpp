@@ -9,15 +9,10 @@
 #include <cerrno>
 #include <limits>
 
+#include "nanet/card/transmit_thread.hpp"
+
 namespace nanet::card {
 namespace {
-
-constexpr std::size_t messages = 32;  // per recvmmsg of single datagrams
-constexpr std::size_t trains =
-    4;  // per recvmmsg of trains: what is read is worked on while it is in the cache
-constexpr std::size_t message_bytes = 65536;  // the largest train that UDP_GRO hands over
-// Apart by no power of two, or the first lines of all messages would share a few sets of the cache.
-constexpr std::size_t message_stride = message_bytes + 33 * 64;
 
 // Sends through one connected socket per destination: the route is looked up once.
 class SocketTransmit final : public Transmit {
@@ -73,38 +68,14 @@ class SocketTransmit final : public Transmit {
 
 struct SocketCard::Port {
   std::vector<Fd> sockets;
-  std::vector<Nanoseconds> read_up_to;  // per socket: everything that arrived before has been read
   std::vector<std::uint64_t> overflow;  // per socket, wraps counted
-  std::vector<std::size_t> batch;       // per socket: messages to ask for
   Counters* counters = nullptr;
-  std::unique_ptr<SocketTransmit> transmit;
+  std::unique_ptr<Transmit> transmit;
+  std::unique_ptr<SocketReader> reader;
   std::unique_ptr<Stream> stream;
 };
 
-// Room for one recvmmsg, shared by all sockets.
-struct SocketCard::Room {
-  std::vector<std::byte> bytes = std::vector<std::byte>(messages * message_stride);
-  std::array<mmsghdr, messages> message{};
-  std::array<iovec, messages> vector{};
-  std::array<std::array<std::byte, receive_control_bytes>, messages> control{};
-
-  Room() {
-    for (std::size_t i = 0; i < messages; ++i) vector[i] = {bytes.data() + i * message_stride, message_bytes};
-  }
-  void reset(std::size_t count) noexcept {
-    for (std::size_t i = 0; i < count; ++i) {
-      message[i].msg_hdr = {};
-      message[i].msg_hdr.msg_iov = &vector[i];
-      message[i].msg_hdr.msg_iovlen = 1;
-      message[i].msg_hdr.msg_control = control[i].data();
-      message[i].msg_hdr.msg_controllen = control[i].size();
-    }
-  }
-};
-
-SocketCard::SocketCard() : room_(std::make_unique<Room>()) {
-  room_->reset(messages);
-}
+SocketCard::SocketCard() = default;
 SocketCard::~SocketCard() {
   stop();
 }
@@ -114,18 +85,24 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   UdpReceiveOptions receive;
   receive.buffer_bytes = options.socket_buffer_bytes;
   receive.gro = true;
+  std::vector<int> fds;
   for (const auto& endpoint : options.listen) {
     port->sockets.push_back(open_udp_receiver(endpoint, receive));
-    local.push_back(local_endpoint(port->sockets.back().get()));
+    fds.push_back(port->sockets.back().get());
+    local.push_back(local_endpoint(fds.back()));
   }
-  port->read_up_to.resize(port->sockets.size(), 0);
   port->overflow.resize(port->sockets.size(), 0);
-  port->batch.resize(port->sockets.size(), messages);
+  const auto cpu = [&](std::size_t i) {
+    return i < options.thread_cpus.size() ? options.thread_cpus[i] : -1;
+  };
   port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
+  if (options.threads > 1)
+    port->transmit = std::make_unique<TransmitThread>(std::move(port->transmit), cpu(0));
   ClopOptions timed = options;
   timed.clock = monotonic_now;
   port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
   port->counters = &port->stream->counters();
+  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2, cpu(1));
   ports_.push_back(std::move(port));
   return *ports_.back()->stream;
 }
@@ -134,60 +111,45 @@ void SocketCard::close_stream(Stream& stream) noexcept {
   std::erase_if(ports_, [&](const auto& p) { return p->stream.get() == &stream; });
 }
 
-// One recvmmsg of one socket. True if anything came.
-bool SocketCard::read(Port& port, std::size_t socket) noexcept {
-  Room& room = *room_;
-  const Nanoseconds before = monotonic_now();
-  const std::size_t asked = port.batch[socket];
-  const int got = recvmmsg(port.sockets[socket].get(), room.message.data(), static_cast<unsigned>(asked),
-                           MSG_DONTWAIT, nullptr);
-  if (got <= 0) {
-    port.read_up_to[socket] = before;
-    return false;
-  }
+// Hands what one call brought to the receiver; gives the stamp of the last message.
+Nanoseconds SocketCard::take(Port& port, const SocketBatch& batch) noexcept {
   Receiver& receiver = port.stream->receiver();
-  Nanoseconds stamp = before;
-  bool train = false;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
-    const mmsghdr& m = room.message[i];
-    const ReceiveInfo info = receive_info(m.msg_hdr);
-    stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : before;
+  Nanoseconds stamp = batch.before();
+  std::uint64_t& overflow = port.overflow[batch.socket()];
+  for (std::size_t i = 0; i < batch.messages(); ++i) {
+    const ReceiveInfo& info = batch.info(i);
+    stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : batch.before();
     if (info.has_overflow) {  // a 32-bit running count
-      const auto gone =
-          static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(port.overflow[socket]));
-      port.overflow[socket] += gone;
+      const auto gone = static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(overflow));
+      overflow += gone;
       port.counters->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
     }
-    const std::byte* at = room.bytes.data() + i * message_stride;
-    train |= info.segment_bytes != 0;
-    const std::size_t size = m.msg_len;
-    const std::size_t step = info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(size, 1);
+    const std::span<const std::byte> bytes = batch.bytes(i);
+    const std::size_t step = info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(bytes.size(), 1);
     std::size_t from = 0;
     do {  // an empty datagram is a packet too
-      receiver.packet({at + from, std::min(step, size - from)}, stamp);
+      receiver.packet(bytes.subspan(from, std::min(step, bytes.size() - from)), stamp);
       from += step;
-    } while (from < size);
+    } while (from < bytes.size());
   }
-  room.reset(static_cast<std::size_t>(got));
-  // Fewer than asked for: the socket was empty when the call returned, so nothing older than its start is
-  // left in it.
-  port.read_up_to[socket] = static_cast<std::size_t>(got) < asked ? before : std::min(before, stamp);
-  port.batch[socket] = train ? trains : messages;
-  return true;
+  return stamp;
+}
+
+// Everything that arrived before this has been read from every socket.
+Nanoseconds SocketCard::read_up_to(const Port& port) noexcept {
+  Nanoseconds safe = std::numeric_limits<Nanoseconds>::max();
+  for (std::size_t s = 0; s < port.sockets.size(); ++s) safe = std::min(safe, port.reader->read_up_to(s));
+  return port.sockets.empty() ? monotonic_now() : safe;
 }
 
 bool SocketCard::receive() noexcept {
   bool any = false;
   for (auto& port : ports_) {
-    Nanoseconds safe = std::numeric_limits<Nanoseconds>::max();
-    for (std::size_t s = 0; s < port->sockets.size(); ++s) {
-      any |= read(*port, s);
-      safe = std::min(safe, port->read_up_to[s]);
-    }
-    if (port->sockets.empty()) safe = monotonic_now();
-    port->stream->receiver().expire(safe);
+    any |= port->reader->round([&](const SocketBatch& batch) { return take(*port, batch); });
+    port->stream->receiver().expire(read_up_to(*port));
   }
-  if (!ports_.empty() && !ports_[0]->read_up_to.empty()) clock_.refresh_if_older(ports_[0]->read_up_to[0]);
+  if (!ports_.empty() && !ports_[0]->sockets.empty())
+    clock_.refresh_if_older(ports_[0]->reader->read_up_to(0));
   return any;
 }
 
@@ -205,21 +167,26 @@ void SocketCard::wait(Nanoseconds limit) noexcept {
   nfds_t count = 0;
   const Nanoseconds now = monotonic_now();
   Nanoseconds until = now + limit;
+  bool threaded = false;
   for (auto& port : ports_) {
+    threaded |= port->reader->threaded();
     for (const Fd& fd : port->sockets)
       if (count < fds.size()) fds[count++] = {fd.get(), POLLIN, 0};
     until = std::min({until, port->stream->receiver().next_timer(), port->stream->sender().next_deadline()});
   }
   if (until <= now) return;
-  const Nanoseconds left = until - now;
+  // Where a thread reads, sockets tell nothing: it is looked at now and then.
+  constexpr Nanoseconds look = 50'000;
+  const Nanoseconds left = threaded ? std::min(until - now, look) : until - now;
   const timespec time{left / 1'000'000'000, left % 1'000'000'000};
-  ppoll(fds.data(), count, &time, nullptr);
+  ppoll(fds.data(), threaded ? 0 : count, &time, nullptr);
 }
 
 void SocketCard::drain() noexcept {
   // What has arrived so far is read; a sender that never stops does not keep the card from ending.
-  const Nanoseconds until = monotonic_now() + 1'000'000'000;
-  while (receive() && monotonic_now() < until) send();
+  const Nanoseconds began = monotonic_now(), until = began + 1'000'000'000;
+  const auto unread = [&](const auto& p) { return p->reader->threaded() && read_up_to(*p) < began; };
+  while ((receive() || std::any_of(ports_.begin(), ports_.end(), unread)) && monotonic_now() < until) send();
   for (auto& port : ports_) port->stream->receiver().drain(monotonic_now());
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket card: kernel UDP sockets play the network side, this thread plays the DMA engine.
+// The socket card: kernel UDP sockets play the network side, this thread plays the DMA engine; where it is
+// asked to, others do the calls of the kernel beside it.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "nanet/card/card.hpp"
+#include "nanet/card/socket_reader.hpp"
 #include "nanet/card/udp.hpp"
 
 namespace nanet::card {
@@ -28,11 +30,10 @@ class SocketCard final : public Card {
 
  private:
   struct Port;
-  struct Room;
-  bool read(Port& port, std::size_t socket) noexcept;
+  Nanoseconds take(Port& port, const SocketBatch& batch) noexcept;
+  static Nanoseconds read_up_to(const Port& port) noexcept;
 
   std::vector<std::unique_ptr<Port>> ports_;
-  std::unique_ptr<Room> room_;
   ClockOffset clock_;
   std::uint8_t next_stream_ = 0;
 };

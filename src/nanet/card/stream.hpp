@@ -29,6 +29,11 @@ struct ClopOptions {
   Nanoseconds deadline = 50'000'000;
   Nanoseconds burst_silence = 1'000'000'000;
   int socket_buffer_bytes = 64 << 20;
+  // Of the socket card: 1: all in the card's thread; 2: another one sends; 3: and one more reads the sockets.
+  // Those never sleep. thread_cpus: cores of the sending and of the reading one; what is missing is not
+  // pinned.
+  unsigned threads = 1;
+  std::vector<int> thread_cpus;
   Nanoseconds (*clock)() noexcept = nullptr;  // of the events' times; set by the card
 };
 

@@ -32,7 +32,12 @@ void BadPackets::write(const std::string& path, std::uint16_t port) const {
 Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card::open_card(options.card)) {
   const auto algorithm =
       rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
-  clop_ = &card_->register_clop(options.clop);
+  // Cores in the order in which threads are named: the card's, those beside it, workers.
+  const std::size_t beside = options.clop.threads - 1;
+  card::ClopOptions clop = options.clop;
+  for (std::size_t i = 1; i <= beside && i < options.pin.size(); ++i)
+    clop.thread_cpus.push_back(options.pin[i]);
+  clop_ = &card_->register_clop(clop);
   card::Stream& stream = card_->stream(*clop_);
   traces_ = std::make_unique<TraceTable>(stream.table().slots());
   book_ = std::make_unique<Book>(stream.counters(), *traces_, options.process.window_lsb);
@@ -40,7 +45,8 @@ Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card:
   ExecutorOptions execute;
   execute.process = options.process;
   execute.threads = options.threads;
-  if (options.pin.size() > 1) execute.pin.assign(options.pin.begin() + 1, options.pin.end());
+  if (options.pin.size() > 1 + beside)
+    execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
   executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
                                : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);

@@ -24,9 +24,9 @@ struct TriggerOptions {
   ProcessOptions process;
   ExecutorMaker executor;  // none: the CPU's
   unsigned threads = 1;
-  std::vector<int> pin;               // first core: the card's thread; the rest: workers in turn
-  bool busy = false;                  // never block, even when idle
-  std::string keep_bad;               // pcap of the refused packets; empty: none
+  std::vector<int> pin;  // cores of the card's thread, of those beside it, of the workers in turn
+  bool busy = false;     // never block, even when idle
+  std::string keep_bad;  // pcap of the refused packets; empty: none
   std::size_t keep_bad_count = 1000;  // the last so many
 };
 

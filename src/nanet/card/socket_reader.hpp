@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a card's sockets, in the card's thread or in one of its own, which then never sleeps and hands over
+// what one recvmmsg has brought.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/udp.hpp"
+
+namespace nanet::card {
+
+// What one call brought from one socket.
+class SocketBatch {
+ public:
+  static constexpr std::size_t most = 32;  // messages
+  SocketBatch();
+  // asked: at most `most`. False: nothing came.
+  bool read(int fd, std::size_t socket, std::size_t asked) noexcept;
+
+  std::size_t socket() const noexcept { return socket_; }
+  std::size_t messages() const noexcept { return got_; }
+  // Everything that arrived before this has been read, provided the call brought less than was asked for.
+  Nanoseconds before() const noexcept { return before_; }
+  bool emptied() const noexcept { return got_ < asked_; }
+  bool trains() const noexcept { return trains_; }
+  std::span<const std::byte> bytes(std::size_t i) const noexcept {
+    return {bytes_.get() + i * stride, message_[i].msg_len};
+  }
+  const ReceiveInfo& info(std::size_t i) const noexcept { return info_[i]; }
+
+ private:
+  // The largest train that UDP_GRO hands over; apart by no power of two, or the first lines of all messages
+  // would share a few sets of the cache.
+  static constexpr std::size_t message_bytes = 65536, stride = message_bytes + 33 * 64;
+
+  std::unique_ptr<std::byte[]> bytes_;
+  std::array<mmsghdr, most> message_{};
+  std::array<iovec, most> vector_{};
+  std::array<std::array<std::byte, receive_control_bytes>, most> control_{};
+  std::array<ReceiveInfo, most> info_{};
+  std::size_t socket_ = 0, asked_ = 0, got_ = 0, prepared_ = 0;
+  Nanoseconds before_ = 0;
+  bool trains_ = false;
+};
+
+class SocketReader {
+ public:
+  // fds outlive it. thread: of its own; cpu: its core, or -1. Throws std::system_error (no such core).
+  SocketReader(std::vector<int> fds, bool thread, int cpu = -1);
+  ~SocketReader();
+
+  // One round: what has been read from each socket since the last, f(batch) for each call's worth; true if
+  // there was anything. Afterwards everything that arrived before read_up_to(socket) has been handed over.
+  template <class F>
+  bool round(const F& f) noexcept {
+    return thread_.joinable() ? hand_over(f) : read_all(f);
+  }
+  Nanoseconds read_up_to(std::size_t socket) const noexcept { return read_up_to_[socket]; }
+  bool threaded() const noexcept { return thread_.joinable(); }
+
+ private:
+  static constexpr std::size_t ring_entries = 8;
+  static constexpr std::size_t trains_at_once = 4;  // what is read is worked on while it is in the cache
+
+  template <class F>
+  bool read_all(const F& f) noexcept {
+    bool any = false;
+    SocketBatch& batch = ring_[0];
+    for (std::size_t s = 0; s < fds_.size(); ++s) {
+      if (batch.read(fds_[s], s, asked_[s])) {
+        any = true;
+        deliver(batch, f);
+        asked_[s] = batch.trains() ? trains_at_once : SocketBatch::most;
+      } else {
+        read_up_to_[s] = batch.before();
+      }
+    }
+    return any;
+  }
+  template <class F>
+  bool hand_over(const F& f) noexcept {
+    // Stamps first: what was read before them is in the ring by then.
+    for (std::size_t s = 0; s < fds_.size(); ++s) stamp_[s] = empty_[s].load(std::memory_order_acquire);
+    const std::uint64_t there = filled_.load(std::memory_order_acquire);
+    const std::uint64_t from = emptied_.load(std::memory_order_relaxed);
+    for (std::uint64_t i = from; i < there; ++i) {
+      deliver(ring_[i % ring_entries], f);
+      emptied_.store(i + 1, std::memory_order_release);
+    }
+    for (std::size_t s = 0; s < fds_.size(); ++s)
+      if (stamp_[s] > read_up_to_[s]) read_up_to_[s] = stamp_[s];
+    return there != from;
+  }
+  template <class F>
+  void deliver(const SocketBatch& batch, const F& f) noexcept {
+    const Nanoseconds last = f(batch);
+    // Not emptied: what came before the last stamp has been read.
+    read_up_to_[batch.socket()] = batch.emptied() || batch.before() < last ? batch.before() : last;
+  }
+  void run() noexcept;
+
+  std::vector<int> fds_;
+  std::vector<std::size_t> asked_;  // per socket: messages to ask for
+  std::vector<Nanoseconds> read_up_to_, stamp_;
+  std::vector<std::atomic<Nanoseconds>> empty_;  // per socket: found empty then, by the thread
+  std::vector<SocketBatch> ring_;
+  alignas(64) std::atomic<std::uint64_t> filled_{0};
+  alignas(64) std::atomic<std::uint64_t> emptied_{0};
+  std::atomic<bool> ending_{false};
+  std::jthread thread_;
+};
+
+}  // namespace nanet::card

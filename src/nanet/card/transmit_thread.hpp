@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends from a thread of its own, so that the card's thread does not wait for the kernel's send path. Takes
+// copies: a send buffer may be used again as soon as the card has passed its number.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/sender.hpp"
+
+namespace nanet::card {
+
+class TransmitThread final : public Transmit {
+ public:
+  // cpu: core of the thread, or -1; it never sleeps. Throws std::system_error (no such core).
+  TransmitThread(std::unique_ptr<Transmit> inner, int cpu);
+  // Sends what it has taken, for a second at most.
+  ~TransmitThread() override;
+
+  // From one thread. Takes what there is room for.
+  std::size_t send(std::span<const Datagram> batch) noexcept override;
+  std::uint32_t destinations() const noexcept override { return inner_->destinations(); }
+
+ private:
+  static constexpr std::size_t entries = 1024, room = 2048;
+  struct Entry {
+    std::uint32_t bytes, destination;
+    std::array<std::byte, room> data;
+  };
+  void run() noexcept;
+
+  std::unique_ptr<Transmit> inner_;
+  std::vector<Entry> ring_;
+  alignas(64) std::atomic<std::uint64_t> taken_{0};
+  alignas(64) std::atomic<std::uint64_t> sent_{0};
+  std::atomic<bool> ending_{false};
+  std::jthread thread_;
+};
+
+}  // namespace nanet::card
