@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The neighbours of an example's CLOP on 127.0.0.1: sends packets to it and compares what comes back.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "nanet/card/card.hpp"
+#include "nanet/card/udp.hpp"
+
+class Loopback {
+ public:
+  // A CLOP of one payload per buffer; answers come back here.
+  nanet::card::ClopOptions options() const {
+    nanet::card::ClopOptions o;
+    o.listen = {{.address = 0x7F000001, .port = 0}};
+    o.destinations = {nanet::card::local_endpoint(answers_.get())};
+    o.gather = nanet::contract::Gather::packets;
+    o.packets = 1;
+    return o;
+  }
+  // Sends packets of 0 to 7 events, one after the other; gives how many answers were those that `expected`
+  // makes of the packet.
+  template <class Answer>
+  unsigned exchange(const nanet::card::Clop& clop, unsigned packets,
+                    Answer (*expected)(std::span<const std::byte>)) {
+    namespace mgp = nanet::wire::mgp;
+    const nanet::card::Fd sender = nanet::card::open_udp_sender(clop.local());
+    const timeval patience{5, 0};
+    setsockopt(answers_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    unsigned right = 0;
+    for (nanet::Sequence sequence = 1; sequence <= packets; ++sequence) {
+      std::array<std::byte, mgp::default_max_payload> packet;
+      mgp::PacketWriter writer(packet.data(), packet.size(),
+                               {.flags = mgp::flag::last, .sequence = sequence, .frame = sequence});
+      for (unsigned e = 0; e < sequence % 8; ++e)
+        writer.add(sequence << 8, 0, std::array<std::uint16_t, 3>{17, 42, 99}, 3);
+      const std::size_t bytes = writer.finish();
+      send(sender.get(), packet.data(), bytes, 0);
+      Answer answer;
+      if (recv(answers_.get(), &answer, sizeof answer, 0) != sizeof answer) break;
+      const Answer wanted = expected({packet.data(), bytes});
+      right += std::memcmp(&answer, &wanted, sizeof answer) == 0;
+    }
+    return right;
+  }
+
+ private:
+  nanet::card::Fd answers_ = nanet::card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+};
