@@ -213,8 +213,8 @@ module mgp_check
   assign sob = (d_header_q.flags & MgpSob) != 0;
   assign eob = (d_header_q.flags & MgpEob) != 0;
 
-  function automatic logic [4:0] bit_of(input refusal_e refusal);
-    return refusal;
+  function automatic logic [4:0] bit_of(input refusal_e which);
+    return which;
   endfunction
 
   always_ff @(posedge clk) begin

@@ -152,4 +152,78 @@ package nanet_pkg;
     ApenetFooter  = 2'd2
   } apenet_kind_e;
 
+  // ---------------------------------------------------------------- placement: rx_writer asks, clop decides
+
+  typedef enum logic [1:0] {
+    PlaceLook   = 2'd0,  // where would it go? Changes nothing; holds the board until the commit
+    PlaceCommit = 2'd1,  // the packet has ended
+    PlaceBoth   = 2'd2   // the packet is here whole
+  } place_kind_e;
+
+  typedef struct packed {
+    place_kind_e kind;
+    logic        sound;   // commit: nothing is wrong with the packet
+    logic        placed;  // commit: its look was answered with a place
+    logic [7:0]  serial;  // of the packet in its channel
+    logic [15:0] hits;
+    logic [31:0] stamp;
+    mgp_header_t header;
+  } place_request_t;
+
+  // What became of a sound packet; names of docs/formats.md.
+  typedef enum logic [2:0] {
+    PlacedUsed      = 3'd0,
+    PlacedLate      = 3'd1,
+    PlacedDuplicate = 3'd2,
+    PlacedReplayed  = 3'd3,  // lost.replayed_sequence
+    PlacedFirmware  = 3'd4,  // burst marker, other burst or jump: the firmware's to count
+    PlacedOverrun   = 3'd5,
+    PlacedOverflow  = 3'd6   // lost.segment_overflow
+  } placed_e;
+  localparam int unsigned PlacedKinds = 7;
+
+  // To the firmware, FIFO REQ.
+  typedef struct packed {
+    logic [31:0] stamp;
+    mgp_header_t header;
+  } rare_t;
+
+  // From the firmware, FIFO RESP.
+  typedef enum logic [2:0] {
+    CommandBurst = 3'd0,  // begin burst `frame` (low byte) with base n; boards are forgotten
+    CommandLast  = 3'd1,  // frame is the burst's last: all up to it are owed
+    CommandSkip  = 3'd2,  // frames below `frame` are not owed: a confirmed jump
+    CommandBoard = 3'd3,  // board goes on at frame, sequence number n
+    CommandClose = 3'd4   // close what is open
+  } command_e;
+
+  typedef struct packed {
+    command_e    op;
+    logic [1:0]  board;
+    logic [23:0] frame;
+    logic [63:0] n;
+  } command_t;
+
+  // What clop keeps of a board's part of a frame.
+  typedef struct packed {
+    logic        has_last;
+    logic [3:0]  last;     // index of the b5 packet
+    logic [15:0] indices;  // that are in
+    logic [11:0] units;    // of 16 B that are taken
+    logic [4:0]  packets;
+    logic [7:0]  flags;    // of all packets
+  } clop_board_t;
+
+  // A closed frame, or what else the consumer has to hear, in order.
+  typedef struct packed {
+    logic [7:0]  kind;       // of the event
+    logic [15:0] index;      // buffer
+    logic [63:0] n;
+    logic [23:0] frame;
+    logic [31:0] count;      // overruns
+    logic        timed_out;
+    logic [3:0]  complete;   // boards
+    logic [3:0]  there;      // boards of which something is in
+  } clop_news_t;
+
 endpackage

@@ -15,7 +15,7 @@ from cocotb_tools.runner import get_runner
 GATEWARE = Path(__file__).resolve().parent.parent
 RTL = GATEWARE / "rtl"
 BUILD = GATEWARE.parent / "build" / "gateware"
-# Bits of randomness that a whole run shares; NANET_SEED=... repeats one.
+# NANET_SEED=... repeats a run with other random numbers, NANET_CASE=... runs one cocotb test of a module.
 SEED = int(os.environ.get("NANET_SEED", "1"))
 
 
@@ -43,8 +43,11 @@ def simulate(
     env: Mapping[str, str] | None = None,
     testcase: str | Sequence[str] | None = None,
     extra: Sequence[Path] = (),
+    optimise: str = "-O1",
 ) -> None:
     """Build `module` of rtl/ (or of `extra` sources) with these parameters and run `test`, a Python module.
+
+    `optimise` is the C++ compiler's: a large module is sooner done without.
 
     Builds are kept in build/gateware, one for each set of parameters. Raises where a test fails.
     """
@@ -73,16 +76,16 @@ def simulate(
             "--build-jobs",
             "2",
             "-CFLAGS",
-            "-O1",
+            optimise,
             "-MAKEFLAGS",
-            "OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+            "OPT_FAST= OPT_SLOW=-O0 OPT_GLOBAL=-O1",
         ],
         timescale=("1ns", "1ps"),
     )
     runner.test(
         hdl_toplevel=module,
         test_module=test,
-        testcase=testcase,
+        testcase=testcase or os.environ.get("NANET_CASE"),
         build_dir=place,
         test_dir=place,
         seed=SEED,

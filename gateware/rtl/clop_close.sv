@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: SHL-2.1
+// Writes what the consumer sees of a closed frame: its 64 B header, then, when all payloads and the header
+// are written, the event. Other news of `clop` become events in the same order.
+module clop_close
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // Channels that place packets.
+    parameter int unsigned CHANNELS = 2,
+    // As in clop.
+    parameter int unsigned MAX_BUFFERS = 2048,
+    // Width of the DMA data in bits.
+    parameter int unsigned DATA_W = 256,
+    // Number of the stream, in events.
+    parameter int unsigned STREAM = 0
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, as in clop
+     */
+    input logic [63:0] base_vaddr,
+    input logic [17:0] buffer_units,
+    input logic [3:0]  expected,
+    input logic [63:0] now,
+
+    /*
+     * news
+     */
+    input  logic                           news_valid,
+    output logic                           news_ready,
+    input  clop_news_t                     news,
+    input  logic [CHANNELS-1:0][7:0]       news_ticket,
+    output logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
+    input  clop_board_t                    board_read,
+    input  logic [CHANNELS-1:0][7:0]       done_serial,
+
+    /*
+     * translation
+     */
+    output logic        tlb_valid,
+    input  logic        tlb_ready,
+    output logic [63:0] tlb_vaddr,
+    input  logic        tlb_resp_valid,
+    input  logic        tlb_resp_ok,
+    input  logic [63:0] tlb_resp_paddr,
+
+    /*
+     * DMA write
+     */
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+
+    /*
+     * events
+     */
+    output logic   ev_valid,
+    input  logic   ev_ready,
+    output event_t ev,
+    output logic   ev_promised,
+
+    /*
+     * one pulse for each header that was not written: the firmware knows no such page
+     */
+    output logic untranslated,
+    // one pulse for each frame that is closed without all its boards
+    output logic incomplete
+);
+
+  localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
+  localparam int unsigned HeaderBytes = 64;
+
+  if (DATA_W != 256) begin : gen_check_width
+    $fatal(1, "DATA_W must be 256 (%m)");
+  end
+
+  typedef enum logic [2:0] {
+    CloseIdle,
+    CloseRead,
+    CloseAsk,
+    CloseAnswer,
+    CloseWrite,
+    CloseEvent
+  } state_e;
+
+  typedef struct packed {
+    event_t                   ev;
+    logic                     promised;
+    logic [7:0]               headers;  // that have to be written before
+    logic [CHANNELS-1:0][7:0] ticket;
+  } pending_t;
+
+  state_e state_q;
+  logic [2:0] board_q;
+  logic [3:0][31:0] part_q;  // of the header: bytes, packets, flags of each board
+  logic [17:0] bytes_q;
+  logic truncated_q;
+  logic [33:0] product_q;
+  logic [63:0] paddr_q;
+  logic second_q;
+  logic [15:0] flags;
+  logic [3:0] absent;
+  logic [7:0] headers_q, headers_done_q;
+  logic pending_in_valid, pending_in_ready, pending_valid, pending_ready;
+  pending_t pending_in, pending;
+  logic [4:0] unused_level;
+  logic [15:0] bytes;
+  logic seen;
+
+  assign board_read_index = {IndexW'(news.index), board_q[1:0]};
+  assign absent = expected & ~news.complete;
+  assign flags  = (absent == 0 ? FlagComplete : 16'd0) | (news.timed_out ? FlagTimedOut : 16'd0) |
+                  (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
+
+  assign tlb_valid = state_q == CloseAsk;
+  assign tlb_vaddr = base_vaddr + {24'd0, product_q, 6'd0};
+  assign wr_valid  = state_q == CloseWrite;
+  assign wr_cmd    = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
+  assign wr_last   = second_q;
+  assign wr_data   = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, news.complete, 8'd0,
+                                      news.frame};
+  assign news_ready = state_q == CloseEvent && pending_in_ready;
+  assign seen  = news.there[2'(board_q - 3'd1)];
+  assign bytes = seen ? {board_read.units, 4'd0} : 16'd0;
+
+  always_ff @(posedge clk) begin
+    untranslated <= 1'b0;
+    incomplete   <= 1'b0;
+    product_q    <= 34'(news.index) * 34'(buffer_units);
+    unique case (state_q)
+      CloseIdle: begin
+        board_q     <= '0;
+        bytes_q     <= '0;
+        truncated_q <= 1'b0;
+        second_q    <= 1'b0;
+        if (news_valid) state_q <= news.kind == KindReceiveDone ? CloseRead : CloseEvent;
+      end
+      CloseRead: begin  // what was asked for a cycle ago comes in
+        board_q <= board_q + 1'b1;
+        if (board_q != 0) begin
+          part_q[2'(board_q-3'd1)] <= seen ? {board_read.flags, 3'd0, board_read.packets, bytes} : '0;
+          bytes_q     <= bytes_q + 18'(bytes);
+          truncated_q <= truncated_q || (seen && (board_read.flags & MgpTruncated) != 0);
+        end
+        if (board_q == 3'd4) begin
+          state_q    <= CloseAsk;
+          incomplete <= absent != 0;
+        end
+      end
+      CloseAsk: if (tlb_ready) state_q <= CloseAnswer;
+      CloseAnswer: begin
+        paddr_q <= tlb_resp_paddr;
+        if (tlb_resp_valid) begin
+          state_q      <= tlb_resp_ok ? CloseWrite : CloseEvent;
+          untranslated <= !tlb_resp_ok;
+        end
+      end
+      CloseWrite: begin
+        if (wr_ready) begin
+          second_q <= 1'b1;
+          if (second_q) begin
+            state_q   <= CloseEvent;
+            headers_q <= headers_q + 1'b1;
+          end
+        end
+      end
+      CloseEvent: if (pending_in_ready) state_q <= CloseIdle;
+      default: state_q <= CloseIdle;
+    endcase
+    if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
+    if (rst) begin
+      state_q        <= CloseIdle;
+      headers_q      <= '0;
+      headers_done_q <= '0;
+      untranslated   <= 1'b0;
+      incomplete     <= 1'b0;
+    end
+  end
+
+  // ------------------------------------------------------------------ events wait for what they speak of
+
+  assign pending_in_valid = state_q == CloseEvent;
+  always_comb begin
+    pending_in          = '0;
+    pending_in.ev.kind   = news.kind;
+    pending_in.ev.stream = 8'(STREAM);
+    pending_in.ev.n      = news.n[31:0];
+    pending_in.ev.frame  = 32'(news.frame);
+    pending_in.promised  = news.kind == KindReceiveDone;
+    pending_in.headers   = headers_q;
+    pending_in.ticket    = news_ticket;
+    unique case (news.kind)
+      KindReceiveDone: begin
+        pending_in.ev.flags  = flags;
+        pending_in.ev.buffer = 32'(news.index);
+        pending_in.ev.bytes  = 32'(bytes_q);
+      end
+      KindError: begin
+        pending_in.ev.flags = FlagOverrun;
+        pending_in.ev.bytes = news.count;
+      end
+      KindBurstBegins: begin
+        pending_in.ev.buffer = news.n[31:0];
+        pending_in.ev.bytes  = news.n[63:32];
+      end
+      default: ;
+    endcase
+  end
+
+  fifo #(
+      .WIDTH($bits(pending_t)),
+      .DEPTH(16)
+  ) events (
+      .clk,
+      .rst,
+      .in_valid (pending_in_valid),
+      .in_ready (pending_in_ready),
+      .in_data  (pending_in),
+      .out_valid(pending_valid),
+      .out_ready(pending_ready),
+      .out_data (pending),
+      .level    (unused_level)
+  );
+
+  // Counts modulo 256, never more than 127 apart.
+  function automatic logic reached(input logic [7:0] done, input logic [7:0] wanted);
+    return 8'(done - wanted) < 8'd128;
+  endfunction
+
+  logic written_q;
+  always_ff @(posedge clk) begin
+    written_q <= pending_valid && !pending_ready && reached(headers_done_q, pending.headers);
+    for (int c = 0; c < int'(CHANNELS); c++)
+      if (!reached(done_serial[c], pending.ticket[c])) written_q <= 1'b0;
+    if (rst) written_q <= 1'b0;
+  end
+
+  assign ev_valid      = pending_valid && written_q;
+  assign pending_ready = written_q && ev_ready;
+  assign ev_promised   = pending.promised;
+  logic [63:0] stamp_q;  // steady while the event is offered
+  always_ff @(posedge clk) if (!ev_valid) stamp_q <= now;
+  always_comb begin
+    ev       = pending.ev;
+    ev.stamp = stamp_q;
+  end
+
+  logic unused;
+  assign unused = &{1'b0, unused_level, board_read, board_q, tlb_resp_valid};
+
+endmodule

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: SHL-2.1
+// Memory with one write and one read port, the read one cycle later; a word that is written in the same cycle
+// is read as it was before. In a module of its own so that every tool makes block RAM of it.
+module ram_1r1w #(
+    // Width of a word in bits.
+    parameter int unsigned WIDTH = 64,
+    // Words; a power of two.
+    parameter int unsigned DEPTH = 512
+) (
+    input logic clk,
+
+    /*
+     * write
+     */
+    input logic                     wr_en,
+    input logic [$clog2(DEPTH)-1:0] wr_addr,
+    input logic [WIDTH-1:0]         wr_data,
+
+    /*
+     * read
+     */
+    input  logic [$clog2(DEPTH)-1:0] rd_addr,
+    output logic [WIDTH-1:0]         rd_data
+);
+
+  if (DEPTH < 2 || 2 ** $clog2(DEPTH) != DEPTH) begin : gen_check_depth
+    $fatal(1, "DEPTH must be a power of two, at least 2 (%m)");
+  end
+
+  logic [WIDTH-1:0] mem[DEPTH];
+
+  always_ff @(posedge clk) begin
+    if (wr_en) mem[wr_addr] <= wr_data;
+    rd_data <= mem[rd_addr];
+  end
+
+endmodule

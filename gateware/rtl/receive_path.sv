@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: SHL-2.1
+// The receive path of one stream: MACs in front, DMA and events behind (doc/architecture.md).
+module receive_path
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // MACs, 64 bits each.
+    parameter int unsigned CHANNELS = 2,
+    // Filters that choose datagrams; all of them feed this stream.
+    parameter int unsigned FILTERS = 2,
+    // Largest number of buffers N; a power of two, at least 2048.
+    parameter int unsigned MAX_BUFFERS = 2048,
+    // Words of 128 bits that wait in a channel; a power of two, at least 1024.
+    parameter int unsigned BUFFER_WORDS = 1024,
+    // Sets of four pages in the TLB; a power of two.
+    parameter int unsigned TLB_SETS = 64,
+    // Number of the stream, in events.
+    parameter int unsigned STREAM = 0,
+    // Width of the DMA data in bits; 256.
+    parameter int unsigned DATA_W = 256
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while enabled
+     */
+    input logic                  enable,
+    input host_t                 host,
+    input filter_t [FILTERS-1:0] filter,
+    input mgp_rules_t            rules,
+    input logic [4:0]            log2_buffers,
+    input logic [63:0]           base_vaddr,
+    input logic [17:0]           buffer_units,
+    input logic [16:0]           segment_bytes,
+    input logic [31:0]           timeout_cycles,
+    input logic [15:0]           grace_cycles,
+    input logic                  tlb_enable,
+    input logic [4:0]            log2_page,
+    input logic                  tlb_flush,
+    input logic [63:0]           now,
+
+    /*
+     * frames from the MACs
+     */
+    input logic [CHANNELS-1:0]       s_axis_rx_tvalid,
+    input logic [CHANNELS-1:0][63:0] s_axis_rx_tdata,
+    input logic [CHANNELS-1:0][7:0]  s_axis_rx_tkeep,
+    input logic [CHANNELS-1:0]       s_axis_rx_tlast,
+    input logic [CHANNELS-1:0]       s_axis_rx_tuser,
+
+    /*
+     * answers to ARP requests
+     */
+    output logic [CHANNELS-1:0]       m_axis_arp_tvalid,
+    input  logic [CHANNELS-1:0]       m_axis_arp_tready,
+    output logic [CHANNELS-1:0][63:0] m_axis_arp_tdata,
+    output logic [CHANNELS-1:0][7:0]  m_axis_arp_tkeep,
+    output logic [CHANNELS-1:0]       m_axis_arp_tlast,
+
+    /*
+     * return slots
+     */
+    input logic                           return_valid,
+    input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
+    input logic [31:0]                    return_value,
+
+    /*
+     * the sender
+     */
+    output logic        owed_valid,
+    input  logic        owed_ready,
+    output owed_t       owed,
+    input  logic [63:0] sender_next,
+
+    /*
+     * the firmware: FIFO REQ (rare packets, pages) and FIFO RESP (commands, translations)
+     */
+    output logic        rare_valid,
+    input  logic        rare_ready,
+    output rare_t       rare,
+    input  logic        command_valid,
+    output logic        command_ready,
+    input  command_t    command,
+    output logic        miss_valid,
+    input  logic        miss_ready,
+    output logic [63:0] miss_vaddr,
+    input  logic        fill_valid,
+    output logic        fill_ready,
+    input  logic [63:0] fill_vaddr,
+    input  logic [63:0] fill_paddr,
+    input  logic        fill_ok,
+
+    /*
+     * DMA write
+     */
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+    input  logic [7:0]        wr_done_tag,
+    input  logic              wr_done_error,
+
+    /*
+     * events
+     */
+    output logic        ev_valid,
+    input  logic        ev_ready,
+    output event_t      ev,
+    output logic        ev_promised,
+    output logic        promise,
+    input  logic [15:0] room,
+    input  logic        half_free,
+
+    /*
+     * counters: pulses, and sequence numbers that are missing by board
+     */
+    output logic           [CHANNELS-1:0] verdict_valid,
+    output frame_verdict_e [CHANNELS-1:0] verdict,
+    output logic           [CHANNELS-1:0] overflow,
+    output logic           [CHANNELS-1:0] refused,
+    output refusal_e       [CHANNELS-1:0] refusal,
+    output logic                          counted,
+    output placed_e                       counted_as,
+    output logic           [15:0]         counted_hits,
+    output logic           [7:0]          counted_events,
+    output logic                          rare_lost,
+    output logic                          frame_owed,
+    output logic                          frame_overrun,
+    output logic                          frame_incomplete,
+    output logic                          tlb_hit,
+    output logic                          tlb_miss,
+    output logic                          untranslated,
+    output logic           [3:0][31:0]    missing
+);
+
+  localparam int unsigned Clients = CHANNELS + 1;  // channels, then clop_close
+
+  logic [3:0] expected;
+  assign expected = rules.boards == 0 ? 4'd1 : rules.boards;
+
+  logic [CHANNELS-1:0] place_valid, place_ready, placed_valid;
+  place_request_t [CHANNELS-1:0] place;
+  logic placed_accept;
+  logic [63:0] placed_vaddr;
+  logic [CHANNELS-1:0][7:0] done_serial;
+
+  logic [Clients-1:0] tlb_req, tlb_ready, tlb_resp, no_page;
+  logic [Clients-1:0][63:0] tlb_vaddr;
+  logic tlb_ok;
+  logic [63:0] tlb_paddr;
+  logic [Clients-1:0] m_wr_valid, m_wr_ready, m_wr_last, m_wr_done_valid, unused_done_error;
+  dma_cmd_t [Clients-1:0] m_wr_cmd;
+  logic [Clients-1:0][DATA_W-1:0] m_wr_data;
+  logic [Clients-1:0][7:0] unused_done_tag;
+
+  assign untranslated = no_page != 0;
+
+  for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_channel
+    logic udp_valid, udp_first, udp_last, mgp_valid, mgp_first, mgp_last, apenet_valid, arp_valid;
+    logic [63:0] udp_data, mgp_data;
+    logic [3:0] udp_bytes, mgp_bytes;
+    datagram_t udp_info, mgp_info;
+    frame_verdict_e udp_verdict, mgp_verdict;
+    refusal_e mgp_refusal;
+    logic [15:0] mgp_hits;
+    logic [7:0] unused_events;
+    apenet_kind_e apenet_kind;
+    logic [127:0] apenet_data;
+    logic [$clog2(BUFFER_WORDS):0] level;
+    arp_request_t arp;
+
+    udp_receive #(
+        .STREAMS(FILTERS)
+    ) udp (
+        .clk,
+        .rst,
+        .host,
+        .filter,
+        .now             (now[31:0]),
+        .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
+        .s_axis_rx_tdata (s_axis_rx_tdata[c]),
+        .s_axis_rx_tkeep (s_axis_rx_tkeep[c]),
+        .s_axis_rx_tlast (s_axis_rx_tlast[c]),
+        .s_axis_rx_tuser (s_axis_rx_tuser[c]),
+        .out_valid       (udp_valid),
+        .out_data        (udp_data),
+        .out_bytes       (udp_bytes),
+        .out_first       (udp_first),
+        .out_last        (udp_last),
+        .out_info        (udp_info),
+        .out_verdict     (udp_verdict),
+        .verdict_valid   (verdict_valid[c]),
+        .verdict         (verdict[c]),
+        .arp_valid,
+        .arp
+    );
+
+    arp_reply arp_answer (
+        .clk,
+        .rst,
+        .host,
+        .arp_valid,
+        .arp,
+        .m_axis_tx_tvalid(m_axis_arp_tvalid[c]),
+        .m_axis_tx_tready(m_axis_arp_tready[c]),
+        .m_axis_tx_tdata (m_axis_arp_tdata[c]),
+        .m_axis_tx_tkeep (m_axis_arp_tkeep[c]),
+        .m_axis_tx_tlast (m_axis_arp_tlast[c])
+    );
+
+    mgp_check mgp (
+        .clk,
+        .rst,
+        .rules,
+        .in_valid   (udp_valid),
+        .in_data    (udp_data),
+        .in_bytes   (udp_bytes),
+        .in_first   (udp_first),
+        .in_last    (udp_last),
+        .in_info    (udp_info),
+        .in_verdict (udp_verdict),
+        .out_valid  (mgp_valid),
+        .out_data   (mgp_data),
+        .out_bytes  (mgp_bytes),
+        .out_first  (mgp_first),
+        .out_last   (mgp_last),
+        .out_info   (mgp_info),
+        .out_verdict(mgp_verdict),
+        .out_refusal(mgp_refusal),
+        .out_hits   (mgp_hits),
+        .out_events (unused_events)
+    );
+
+    nanet_controller #(
+        .BUFFER_WORDS(BUFFER_WORDS)
+    ) controller (
+        .clk,
+        .rst,
+        .now         (now[31:0]),
+        .in_valid    (mgp_valid),
+        .in_data     (mgp_data),
+        .in_bytes    (mgp_bytes),
+        .in_first    (mgp_first),
+        .in_last     (mgp_last),
+        .in_info     (mgp_info),
+        .in_verdict  (mgp_verdict),
+        .in_refusal  (mgp_refusal),
+        .in_hits     (mgp_hits),
+        .buffer_level(level),
+        .out_valid   (apenet_valid),
+        .out_kind    (apenet_kind),
+        .out_data    (apenet_data),
+        .overflow    (overflow[c])
+    );
+
+    rx_writer #(
+        .BUFFER_WORDS(BUFFER_WORDS),
+        .DATA_W      (DATA_W)
+    ) writer (
+        .clk,
+        .rst,
+        .in_valid      (apenet_valid),
+        .in_kind       (apenet_kind),
+        .in_data       (apenet_data),
+        .level,
+        .place_valid   (place_valid[c]),
+        .place_ready   (place_ready[c]),
+        .place         (place[c]),
+        .placed_valid  (placed_valid[c]),
+        .placed_accept,
+        .placed_vaddr,
+        .refused       (refused[c]),
+        .refusal       (refusal[c]),
+        .done_serial   (done_serial[c]),
+        .tlb_valid     (tlb_req[c]),
+        .tlb_ready     (tlb_ready[c]),
+        .tlb_vaddr     (tlb_vaddr[c]),
+        .tlb_resp_valid(tlb_resp[c]),
+        .tlb_resp_ok   (tlb_ok),
+        .tlb_resp_paddr(tlb_paddr),
+        .wr_valid      (m_wr_valid[c]),
+        .wr_ready      (m_wr_ready[c]),
+        .wr_cmd        (m_wr_cmd[c]),
+        .wr_data       (m_wr_data[c]),
+        .wr_last       (m_wr_last[c]),
+        .wr_done_valid (m_wr_done_valid[c]),
+        .untranslated  (no_page[c])
+    );
+
+    logic unused;
+    assign unused = &{1'b0, unused_events};
+  end
+
+  logic news_valid, news_ready;
+  clop_news_t news;
+  logic [CHANNELS-1:0][7:0] news_ticket;
+  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
+  clop_board_t board_read;
+
+  clop #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS)
+  ) placement (
+      .clk,
+      .rst,
+      .enable,
+      .log2_buffers,
+      .base_vaddr,
+      .buffer_units,
+      .segment_bytes,
+      .expected,
+      .timeout_cycles,
+      .grace_cycles,
+      .now,
+      .place_valid,
+      .place_ready,
+      .place,
+      .placed_valid,
+      .placed_accept,
+      .placed_vaddr,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .owed_valid,
+      .owed_ready,
+      .owed,
+      .sender_next,
+      .rare_valid,
+      .rare_ready,
+      .rare,
+      .command_valid,
+      .command_ready,
+      .command,
+      .news_valid,
+      .news_ready,
+      .news,
+      .news_ticket,
+      .board_read_index,
+      .board_read,
+      .promise,
+      .room,
+      .half_free,
+      .counted,
+      .counted_as,
+      .counted_hits,
+      .counted_events,
+      .rare_lost,
+      .frame_owed,
+      .frame_overrun,
+      .missing
+  );
+
+  clop_close #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DATA_W     (DATA_W),
+      .STREAM     (STREAM)
+  ) close (
+      .clk,
+      .rst           (rst || !enable),
+      .base_vaddr,
+      .buffer_units,
+      .expected,
+      .now,
+      .news_valid,
+      .news_ready,
+      .news,
+      .news_ticket,
+      .board_read_index,
+      .board_read,
+      .done_serial,
+      .tlb_valid     (tlb_req[CHANNELS]),
+      .tlb_ready     (tlb_ready[CHANNELS]),
+      .tlb_vaddr     (tlb_vaddr[CHANNELS]),
+      .tlb_resp_valid(tlb_resp[CHANNELS]),
+      .tlb_resp_ok   (tlb_ok),
+      .tlb_resp_paddr(tlb_paddr),
+      .wr_valid      (m_wr_valid[CHANNELS]),
+      .wr_ready      (m_wr_ready[CHANNELS]),
+      .wr_cmd        (m_wr_cmd[CHANNELS]),
+      .wr_data       (m_wr_data[CHANNELS]),
+      .wr_last       (m_wr_last[CHANNELS]),
+      .wr_done_valid (m_wr_done_valid[CHANNELS]),
+      .ev_valid,
+      .ev_ready,
+      .ev,
+      .ev_promised,
+      .untranslated  (no_page[CHANNELS]),
+      .incomplete    (frame_incomplete)
+  );
+
+  tlb #(
+      .CLIENTS(Clients),
+      .SETS   (TLB_SETS)
+  ) translation (
+      .clk,
+      .rst,
+      .enable    (tlb_enable),
+      .log2_page,
+      .flush     (tlb_flush),
+      .req_valid (tlb_req),
+      .req_ready (tlb_ready),
+      .req_vaddr (tlb_vaddr),
+      .resp_valid(tlb_resp),
+      .resp_ok   (tlb_ok),
+      .resp_paddr(tlb_paddr),
+      .miss_valid,
+      .miss_ready,
+      .miss_vaddr,
+      .fill_valid,
+      .fill_ready,
+      .fill_vaddr,
+      .fill_paddr,
+      .fill_ok,
+      .hit       (tlb_hit),
+      .miss      (tlb_miss)
+  );
+
+  logic [Clients-1:0] unused_rd_ready, unused_rd_valid, unused_rd_last, unused_rd_error;
+  logic [Clients-1:0][DATA_W-1:0] unused_rd_data;
+  logic [Clients-1:0][7:0] unused_rd_tag;
+  logic unused_m_rd_valid, unused_m_rd_ready;
+  dma_cmd_t unused_m_rd_cmd;
+
+  dma_arbiter #(
+      .PORTS (Clients),
+      .DATA_W(DATA_W)
+  ) merge (
+      .clk,
+      .rst,
+      .m_wr_valid,
+      .m_wr_ready,
+      .m_wr_cmd,
+      .m_wr_data,
+      .m_wr_last,
+      .m_wr_done_valid,
+      .m_wr_done_tag  (unused_done_tag),
+      .m_wr_done_error(unused_done_error),
+      .m_rd_valid     ('0),
+      .m_rd_ready     (unused_rd_ready),
+      .m_rd_cmd       ('0),
+      .m_rd_data_valid(unused_rd_valid),
+      .m_rd_data_ready('0),
+      .m_rd_data      (unused_rd_data),
+      .m_rd_data_tag  (unused_rd_tag),
+      .m_rd_data_last (unused_rd_last),
+      .m_rd_data_error(unused_rd_error),
+      .wr_valid,
+      .wr_ready,
+      .wr_cmd,
+      .wr_data,
+      .wr_last,
+      .wr_done_valid,
+      .wr_done_tag,
+      .wr_done_error,
+      .rd_valid       (unused_m_rd_valid),
+      .rd_ready       (1'b0),
+      .rd_cmd         (unused_m_rd_cmd),
+      .rd_data_valid  (1'b0),
+      .rd_data_ready  (unused_m_rd_ready),
+      .rd_data        ('0),
+      .rd_data_tag    ('0),
+      .rd_data_last   (1'b0),
+      .rd_data_error  (1'b0)
+  );
+
+  logic unused;
+  assign unused = &{1'b0, unused_done_tag, unused_done_error, unused_rd_ready, unused_rd_valid,
+                    unused_rd_last, unused_rd_error, unused_rd_data, unused_rd_tag, unused_m_rd_valid,
+                    unused_m_rd_ready, unused_m_rd_cmd};
+
+endmodule

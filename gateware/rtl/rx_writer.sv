@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: SHL-2.1
+// Network interface of one channel: buffers APEnet+ packets, asks `clop` where a datagram goes, writes its
+// payload there by DMA in pieces that cross no 256 B boundary. A piece leaves as soon as it is complete; a
+// datagram that turns out bad is not committed, and its place is used again.
+module rx_writer
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // Words of 128 bits the buffer holds; a power of two, at least 1024.
+    parameter int unsigned BUFFER_WORDS = 1024,
+    // Width of the DMA data in bits.
+    parameter int unsigned DATA_W = 256
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * APEnet+ packets from nanet_controller, which looks at the level
+     */
+    input  logic                          in_valid,
+    input  apenet_kind_e                  in_kind,
+    input  logic [127:0]                  in_data,
+    output logic [$clog2(BUFFER_WORDS):0] level,
+
+    /*
+     * placement
+     */
+    output logic           place_valid,
+    input  logic           place_ready,
+    output place_request_t place,
+    input  logic           placed_valid,
+    input  logic           placed_accept,
+    input  logic [63:0]    placed_vaddr,
+
+    /*
+     * refused packets, one pulse each
+     */
+    output logic     refused,
+    output refusal_e refusal,
+
+    /*
+     * packets of this channel that are wholly written, or dropped: their number, modulo 256
+     */
+    output logic [7:0] done_serial,
+
+    /*
+     * translation
+     */
+    output logic        tlb_valid,
+    input  logic        tlb_ready,
+    output logic [63:0] tlb_vaddr,
+    input  logic        tlb_resp_valid,
+    input  logic        tlb_resp_ok,
+    input  logic [63:0] tlb_resp_paddr,
+
+    /*
+     * DMA write
+     */
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+
+    /*
+     * one pulse for each piece that was not written: the firmware knows no such page
+     */
+    output logic untranslated
+);
+
+  localparam int unsigned PieceBytes = 256;
+
+  if (DATA_W != 256) begin : gen_check_width
+    $fatal(1, "DATA_W must be 256: two words of 128 bits make one (%m)");
+  end
+
+  // ------------------------------------------------------------------ the buffer, and what is known of it
+
+  logic data_valid, data_ready, unused_data_room;
+  apenet_kind_e data_kind;
+  logic [127:0] data;
+  apenet_header_t in_header;
+  apenet_footer_t in_footer, data_footer;
+  logic first_payload_q;
+  logic [15:0] in_total_q;
+  logic [31:0] in_stamp_q;
+
+  assign in_header = in_data;
+  assign in_footer = in_data;
+  assign data_footer = data;
+
+  fifo #(
+      .WIDTH(130),
+      .DEPTH(BUFFER_WORDS)
+  ) buffer (
+      .clk,
+      .rst,
+      .in_valid,
+      .in_ready (unused_data_room),
+      .in_data  ({in_kind, in_data}),
+      .out_valid(data_valid),
+      .out_ready(data_ready),
+      .out_data ({data_kind, data}),
+      .level
+  );
+
+  // One entry for each datagram: when its MGP header is in, and when it has ended. A datagram takes three
+  // words at least, so half of the buffer's words is enough.
+  typedef struct packed {
+    logic [31:0] stamp;
+    logic [15:0] total;
+    mgp_header_t header;
+  } begun_t;
+  typedef struct packed {
+    logic        sound;
+    refusal_e    refusal;
+    logic [15:0] hits;
+  } ended_t;
+
+  begun_t begun_in, begun;
+  ended_t ended_in, ended;
+  logic begun_valid, begun_ready, ended_valid, ended_ready, unused_begun_room, unused_ended_room;
+  logic [$clog2(BUFFER_WORDS/2):0] unused_begun_level, unused_ended_level;
+
+  always_ff @(posedge clk) begin
+    if (in_valid && in_kind == ApenetHeader) begin
+      first_payload_q <= in_header.offset == 0;
+      in_total_q      <= in_header.total;
+      in_stamp_q      <= in_header.stamp;
+    end
+    if (in_valid && in_kind == ApenetPayload) first_payload_q <= 1'b0;
+  end
+
+  assign begun_in = '{stamp: in_stamp_q, total: in_total_q, header: in_data};
+  assign ended_in = '{sound: in_footer.verdict == FrameUdp && in_footer.refusal == MgpNone,
+                      refusal: in_footer.verdict == FrameUdp ? refusal_e'(in_footer.refusal) : MgpNone,
+                      hits: in_footer.hits};
+
+  fifo #(
+      .WIDTH($bits(begun_t)),
+      .DEPTH(BUFFER_WORDS / 2)
+  ) begun_fifo (
+      .clk,
+      .rst,
+      .in_valid (in_valid && in_kind == ApenetPayload && first_payload_q),
+      .in_ready (unused_begun_room),
+      .in_data  (begun_in),
+      .out_valid(begun_valid),
+      .out_ready(begun_ready),
+      .out_data (begun),
+      .level    (unused_begun_level)
+  );
+  fifo #(
+      .WIDTH($bits(ended_t)),
+      .DEPTH(BUFFER_WORDS / 2)
+  ) ended_fifo (
+      .clk,
+      .rst,
+      .in_valid (in_valid && in_kind == ApenetFooter && in_footer.last),
+      .in_ready (unused_ended_room),
+      .in_data  (ended_in),
+      .out_valid(ended_valid),
+      .out_ready(ended_ready),
+      .out_data (ended),
+      .level    (unused_ended_level)
+  );
+
+  // ------------------------------------------------------------------ asks for a place
+
+  typedef enum logic [2:0] {
+    AskIdle,
+    AskLook,
+    AskLooking,
+    AskEnd,
+    AskCommit,
+    AskCommitting
+  } ask_e;
+
+  typedef struct packed {
+    logic        accept;
+    logic [15:0] length;
+    logic [63:0] vaddr;
+  } order_t;
+
+  ask_e ask_q;
+  logic looked_q, accepted_q;
+  logic [7:0] serial_q;
+  logic order_valid_q, order_ready;
+  order_t order_q;
+  logic short_packet;
+
+  assign short_packet = begun.total <= 16'(PieceBytes);
+  assign place_valid  = ask_q == AskLook || ask_q == AskCommit;
+  assign place        = '{kind: ask_q == AskLook ? PlaceLook : looked_q ? PlaceCommit : PlaceBoth,
+                          sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
+                          stamp: begun.stamp, header: begun.header};
+  assign begun_ready  = ended_ready;
+
+  always_ff @(posedge clk) begin
+    ended_ready <= 1'b0;
+    refused     <= 1'b0;
+    if (order_ready) order_valid_q <= 1'b0;
+    unique case (ask_q)
+      AskIdle: begin
+        looked_q <= 1'b0;
+        if (begun_valid && !ended_ready && !order_valid_q) ask_q <= short_packet ? AskEnd : AskLook;
+      end
+      AskLook: if (place_ready) ask_q <= AskLooking;
+      AskLooking: begin
+        if (placed_valid) begin
+          looked_q      <= 1'b1;
+          accepted_q    <= placed_accept && begun.header.length >= 16'd16;
+          order_valid_q <= 1'b1;
+          order_q       <= '{accept: placed_accept && begun.header.length >= 16'd16,
+                             length: begun.header.length, vaddr: placed_vaddr};
+          ask_q         <= AskEnd;
+        end
+      end
+      AskEnd: begin
+        if (ended_valid) begin
+          refused <= !ended.sound && ended.refusal != MgpNone;
+          refusal <= ended.refusal;
+          if (ended.sound || looked_q) begin
+            ask_q <= AskCommit;
+          end else begin
+            order_valid_q  <= 1'b1;
+            order_q.accept <= 1'b0;
+            serial_q       <= serial_q + 1'b1;
+            ended_ready    <= 1'b1;
+            ask_q          <= AskIdle;
+          end
+        end
+      end
+      AskCommit: if (place_ready) ask_q <= AskCommitting;
+      AskCommitting: begin
+        if (placed_valid) begin
+          if (!looked_q) begin
+            order_valid_q <= 1'b1;
+            order_q       <= '{accept: placed_accept, length: begun.header.length, vaddr: placed_vaddr};
+          end
+          serial_q    <= serial_q + 1'b1;
+          ended_ready <= 1'b1;
+          ask_q       <= AskIdle;
+        end
+      end
+      default: ask_q <= AskIdle;
+    endcase
+    if (rst) begin
+      ask_q         <= AskIdle;
+      ended_ready   <= 1'b0;
+      order_valid_q <= 1'b0;
+      refused       <= 1'b0;
+      serial_q      <= '0;
+    end
+  end
+
+  // ------------------------------------------------------------------ cuts pieces
+
+  typedef struct packed {
+    logic        empty;  // nothing to write
+    logic        last;   // of its datagram
+    logic [8:0]  length;
+    logic [63:0] vaddr;
+  } piece_t;
+
+  typedef enum logic [1:0] {
+    CutIdle,
+    CutWords,
+    CutRest
+  } cut_e;
+
+  cut_e cut_q;
+  logic [63:0] vaddr_q;
+  logic [15:0] left_q;  // bytes of the datagram that are still to be written
+  logic [8:0] piece_q;  // bytes of the piece so far
+  logic [8:0] piece_room;  // to the boundary
+  logic high_q;  // the upper half of a word comes next
+  logic [127:0] low_q;
+  logic store_valid, store_room_q;
+  logic [3:0] unused_piece_level;
+  logic piece_in_valid, piece_in_ready, piece_valid, piece_ready;
+  piece_t piece_in, piece;
+  logic [255:0] store_data, words_data;
+  logic words_valid, words_ready;
+  logic [5:0] words_level;
+  logic ends_datagram, ends_piece, last_footer, payload_word;
+  logic [4:0] word_bytes;
+
+  assign payload_word  = data_valid && data_kind == ApenetPayload;
+  assign last_footer   = data_valid && data_kind == ApenetFooter && data_footer.last;
+  assign piece_room    = 9'(PieceBytes) - {1'b0, vaddr_q[7:0]};
+  assign ends_datagram = left_q <= 16'd16;
+  assign ends_piece    = ends_datagram || piece_room == 9'd16;
+  assign word_bytes    = ends_datagram ? left_q[4:0] : 5'd16;
+
+  logic can_store;
+  assign can_store = store_room_q && piece_in_ready;
+  assign data_ready = cut_q == CutRest ? 1'b1 :
+                      cut_q == CutWords && (data_kind != ApenetPayload || can_store);
+
+  // A piece's words: whenever two halves are there, or the piece ends.
+  assign store_valid = cut_q == CutWords &&
+                       (payload_word && can_store && (high_q || ends_piece) ||
+                        last_footer && high_q && piece_in_ready);
+  assign store_data  = high_q ? {data, low_q} : {128'd0, data};
+
+  always_comb begin
+    piece_in_valid = 1'b0;
+    piece_in = '{empty: 1'b0, last: ends_datagram, length: piece_q + 9'(word_bytes),
+                 vaddr: vaddr_q - 64'(piece_q)};
+    if (cut_q == CutWords && payload_word && can_store && ends_piece) piece_in_valid = 1'b1;
+    // Cut short on the wire: what was stored of the piece goes out with it, to a place that nobody commits.
+    if (cut_q == CutWords && last_footer && piece_in_ready) begin
+      piece_in_valid = 1'b1;
+      piece_in.empty = piece_q == 0;
+      piece_in.last  = 1'b1;
+      piece_in.length = piece_q;
+    end
+    if (cut_q == CutIdle && order_valid_q && !order_q.accept && piece_in_ready) begin
+      piece_in_valid = 1'b1;
+      piece_in.empty = 1'b1;
+      piece_in.last  = 1'b1;
+    end
+  end
+
+  assign order_ready = cut_q == CutIdle && order_valid_q && piece_in_ready;
+
+
+  always_ff @(posedge clk) begin
+    store_room_q <= words_level < 6'd28;
+    unique case (cut_q)
+      CutIdle: begin
+        high_q  <= 1'b0;
+        piece_q <= '0;
+        vaddr_q <= order_q.vaddr;
+        left_q  <= order_q.length;
+        if (order_ready) cut_q <= order_q.accept ? CutWords : CutRest;
+      end
+      CutWords: begin
+        if (payload_word && can_store) begin
+          low_q   <= data;
+          high_q  <= !high_q && !ends_piece;
+          vaddr_q <= vaddr_q + 64'(word_bytes);
+          left_q  <= left_q - 16'(word_bytes);
+          piece_q <= ends_piece ? '0 : piece_q + 9'd16;
+          if (ends_datagram) cut_q <= CutRest;
+        end
+        if (last_footer && piece_in_ready) cut_q <= CutIdle;
+      end
+      CutRest: if (last_footer) cut_q <= CutIdle;
+      default: cut_q <= CutIdle;
+    endcase
+    if (rst) cut_q <= CutIdle;
+  end
+
+  logic unused_words_room;
+  fifo #(
+      .WIDTH(256),
+      .DEPTH(32)
+  ) words (
+      .clk,
+      .rst,
+      .in_valid (store_valid),
+      .in_ready (unused_words_room),
+      .in_data  (store_data),
+      .out_valid(words_valid),
+      .out_ready(words_ready),
+      .out_data (words_data),
+      .level    (words_level)
+  );
+  fifo #(
+      .WIDTH($bits(piece_t)),
+      .DEPTH(8)
+  ) pieces (
+      .clk,
+      .rst,
+      .in_valid (piece_in_valid),
+      .in_ready (piece_in_ready),
+      .in_data  (piece_in),
+      .out_valid(piece_valid),
+      .out_ready(piece_ready),
+      .out_data (piece),
+      .level    (unused_piece_level)
+  );
+
+  // ------------------------------------------------------------------ translates and writes
+
+  typedef enum logic [2:0] {
+    WriteIdle,
+    WriteAsk,
+    WriteAnswer,
+    WriteWords,
+    WriteDrop
+  } write_e;
+
+  write_e write_q;
+  logic [63:0] paddr_q;
+  logic [3:0] beats_q;
+  logic track_in_valid, track_in_ready, track_valid, track_ready, track_empty, track_last;
+  logic [5:0] unused_track_level;
+  logic [3:0] beats;
+
+  assign beats       = 4'((piece.length + 9'd31) >> 5);
+  assign tlb_valid   = write_q == WriteAsk;
+  assign tlb_vaddr   = piece.vaddr;
+  assign wr_valid    = write_q == WriteWords && words_valid;
+  assign wr_cmd      = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
+  assign wr_data     = words_data;
+  assign wr_last     = beats_q == 4'd1;
+  assign words_ready = write_q == WriteWords ? wr_ready : write_q == WriteDrop;
+  assign piece_ready = (write_q == WriteIdle && piece_valid && piece.empty && track_in_ready) ||
+                       (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
+                       (write_q == WriteDrop && words_valid && beats_q == 4'd1 && track_in_ready);
+  assign track_in_valid = (write_q == WriteIdle && piece_valid && piece.empty) ||
+                          (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
+                          (write_q == WriteDrop && words_valid && beats_q == 4'd1);
+
+  always_ff @(posedge clk) begin
+    untranslated <= 1'b0;
+    unique case (write_q)
+      WriteIdle: if (piece_valid && !piece.empty && track_in_ready) write_q <= WriteAsk;
+      WriteAsk: if (tlb_ready) write_q <= WriteAnswer;
+      WriteAnswer: begin
+        paddr_q <= tlb_resp_paddr;
+        beats_q <= beats;
+        if (tlb_resp_valid) begin
+          write_q      <= tlb_resp_ok ? WriteWords : WriteDrop;
+          untranslated <= !tlb_resp_ok;
+        end
+      end
+      WriteWords: begin
+        if (words_valid && wr_ready) begin
+          beats_q <= beats_q - 1'b1;
+          if (wr_last) write_q <= WriteIdle;
+        end
+      end
+      WriteDrop: begin
+        if (words_valid && track_in_ready) begin
+          beats_q <= beats_q - 1'b1;
+          if (beats_q == 4'd1) write_q <= WriteIdle;
+        end
+      end
+      default: write_q <= WriteIdle;
+    endcase
+    if (rst) begin
+      write_q      <= WriteIdle;
+      untranslated <= 1'b0;
+    end
+  end
+
+  // Pieces in the order in which they were begun; writes of one master are done in that order too.
+  fifo #(
+      .WIDTH(2),
+      .DEPTH(32)
+  ) track (
+      .clk,
+      .rst,
+      .in_valid (track_in_valid),
+      .in_ready (track_in_ready),
+      .in_data  ({piece.empty || write_q == WriteDrop, piece.last}),
+      .out_valid(track_valid),
+      .out_ready(track_ready),
+      .out_data ({track_empty, track_last}),
+      .level    (unused_track_level)
+  );
+
+  logic [5:0] arrived_q;  // writes that are done and not yet taken off `track`
+  logic take_arrived;
+  assign track_ready  = track_empty || arrived_q != 0;
+  assign take_arrived = track_valid && !track_empty && arrived_q != 0;
+
+  always_ff @(posedge clk) begin
+    arrived_q <= arrived_q + 6'(wr_done_valid) - 6'(take_arrived);
+    if (track_valid && track_ready && track_last) done_serial <= done_serial + 1'b1;
+    if (rst) begin
+      arrived_q   <= '0;
+      done_serial <= '0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, unused_data_room, unused_begun_room, unused_ended_room, unused_begun_level,
+                    unused_ended_level, unused_piece_level, unused_words_room, unused_track_level, in_header,
+                    in_footer, data_footer};
+
+endmodule

@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: SHL-2.1
+"""receive_path: from frames on the wire to headers and events in memory, against clop_model.py."""
+
+import random
+from collections import Counter
+
+import cocotb
+import mgp
+import reference_mgp
+from clop_model import ClopModel
+from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
+from dma_model import MemorySlave
+from frames import FILTER_BITS, VERDICTS, Filter, Host, udp_frame
+from handshake import reset, start_clock
+from simulate import simulate
+
+CHANNELS = 2
+N = 256  # buffers
+HOST = Host(filters=[Filter(), Filter(enable=0)])
+BASE = 0x7F00_1234_0000
+SEGMENT = 8192
+UNITS = (64 + 4 * SEGMENT) // 64
+PLACED = ["used", "late", "duplicate", "replayed", "firmware", "overrun", "overflow"]
+
+
+class Bench:
+    """The path with a MAC on each channel, memory, firmware, consumer and sender around it."""
+
+    def __init__(self, dut, segment=SEGMENT, returns=True, timeout=1 << 30, base_n=0, max_payload=1472):
+        self.dut, self.segment, self.returns, self.timeout = dut, segment, returns, timeout
+        self.base_n, self.max_payload = base_n, max_payload
+        self.units = (64 + 4 * segment) // 64
+        self.rng = random.Random(cocotb.RANDOM_SEED)
+        self.pages, self.events, self.snapshots = {}, [], []
+        self.counts, self.verdicts = Counter(), Counter()
+        self.owed, self.passed = [], 0
+        self.cycle, self.last_in, self.event_at = 0, [0] * CHANNELS, []
+        self.misses = 0
+
+    async def start(self, memory_rate=1.0, tlb=1):
+        dut = self.dut
+        start_clock(dut)
+        rules = ((0x1C << 4 | 0xF) << 16 | self.max_payload) << 24 | 751_500
+        for name, value in {
+            "enable": 0,
+            "host": HOST.mac << 32 | HOST.ip,
+            "filter": sum(f.pack() << FILTER_BITS * i for i, f in enumerate(HOST.filters)),
+            "rules": rules,
+            "log2_buffers": N.bit_length() - 1,
+            "base_vaddr": BASE,
+            "buffer_units": self.units,
+            "segment_bytes": self.segment,
+            "timeout_cycles": self.timeout,
+            "grace_cycles": 0,
+            "tlb_enable": tlb,
+            "log2_page": 12,
+            "tlb_flush": 0,
+            "now": 0,
+            "s_axis_rx_tvalid": 0,
+            "s_axis_rx_tuser": 0,
+            "m_axis_arp_tready": 3,
+            "return_valid": 0,
+            "sender_next": self.base_n,
+            "room": 1000,
+            "half_free": 1,
+            "wr_done_valid": 0,
+        }.items():
+            getattr(dut, name).value = value
+        await reset(dut)
+        dut.enable.value = 1
+        self.memory = MemorySlave(dut, rate=memory_rate, rng=self.rng, read=False)
+        self.fills, self.pending, self.back, self.done = [], [], [], set()
+        cocotb.start_soon(self.run())
+        await ClockCycles(dut.clk, 4 * N + 40)
+        await self.command(0, n=self.base_n)
+        await ClockCycles(dut.clk, 600)
+
+    async def command(self, op, board=0, frame=0, n=0):
+        self.pending.append(((op << 2 | board) << 24 | frame) << 64 | n)
+        while self.pending:
+            await RisingEdge(self.dut.clk)
+
+    async def run(self):
+        """Everything around the path, once a cycle: looks in the middle, drives at the end."""
+        dut = self.dut
+        dut.rare_ready.value = dut.owed_ready.value = dut.miss_ready.value = dut.ev_ready.value = 1
+        while True:
+            await FallingEdge(dut.clk)
+            await ReadOnly()
+            if int(dut.miss_valid.value):
+                vaddr = int(dut.miss_vaddr.value)
+                self.fills.append((vaddr, self.physical(vaddr & ~4095)))
+                self.misses += 1
+            if self.fills and int(dut.fill_valid.value) and int(dut.fill_ready.value):
+                self.fills.pop(0)
+            if self.pending and int(dut.command_valid.value) and int(dut.command_ready.value):
+                self.pending.pop(0)
+            self.count()
+            if int(dut.ev_valid.value):
+                self.event(int(dut.ev.value))
+            if int(dut.owed_valid.value):
+                value = int(dut.owed.value)
+                self.owed.append((value >> 64 & (1 << 64) - 1, bool(value >> 192)))
+            await RisingEdge(dut.clk)
+            self.cycle += 1
+            dut.now.value = self.cycle
+            dut.fill_valid.value = int(bool(self.fills))
+            if self.fills:
+                dut.fill_vaddr.value, dut.fill_paddr.value = self.fills[0]
+                dut.fill_ok.value = 1
+            dut.command_valid.value = int(bool(self.pending))
+            if self.pending:
+                dut.command.value = self.pending[0]
+            self.give_back()
+
+    def physical(self, vaddr):
+        page = vaddr >> 12
+        if page not in self.pages:
+            self.pages[page] = 0x1_0000_0000 + len(self.pages) * 0x3000
+        return self.pages[page] | vaddr & 4095
+
+    def read(self, vaddr, length):
+        out = b""
+        while len(out) < length:
+            part = min(length - len(out), 4096 - (vaddr + len(out)) % 4096)
+            out += self.memory.memory.read(self.physical(vaddr + len(out)), part)
+        return out
+
+    def count(self):
+        dut = self.dut
+        if int(dut.counted.value):
+            self.counts[PLACED[int(dut.counted_as.value)]] += 1
+        refused, verdicts = int(dut.refused.value), int(dut.verdict_valid.value)
+        for c in range(CHANNELS):
+            if refused >> c & 1:
+                self.counts[mgp.REFUSALS[int(dut.refusal.value) >> 5 * c & 31]] += 1
+            if verdicts >> c & 1:
+                self.verdicts[VERDICTS[int(dut.verdict.value) >> 4 * c & 15]] += 1
+        if int(dut.overflow.value):
+            self.verdicts["overflow"] += 1
+
+    def event(self, value):
+        """Take an event, and look at the frame's memory at that very moment."""
+        event = {
+            "kind": value & 255,
+            "flags": value >> 16 & 0xFFFF,
+            "buffer": value >> 32 & 0xFFFFFFFF,
+            "bytes": value >> 64 & 0xFFFFFFFF,
+            "frame": value >> 96 & 0xFFFFFFFF,
+            "n": value >> 192 & 0xFFFFFFFF,
+        }
+        self.events.append(event)
+        self.event_at.append(self.cycle)
+        if event["kind"] == 1:
+            at = BASE + event["buffer"] * self.units * 64
+            header = self.read(at, 64)
+            parts = []
+            for board in range(4):
+                size = int.from_bytes(header[8 + 4 * board : 10 + 4 * board], "little")
+                parts.append(self.read(at + 64 + board * self.segment, size))
+            self.snapshots.append((event, header, parts))
+            self.done.add(event["n"])
+            self.back.append(event)
+
+    def give_back(self):
+        """The sender answers in order of n; buffers come back in any order."""
+        while self.passed < len(self.owed):
+            n, overrun = self.owed[self.passed]
+            if not overrun and n & 0xFFFFFFFF not in self.done:
+                break
+            self.passed += 1
+        if not self.returns:
+            return
+        if self.passed:
+            self.dut.sender_next.value = self.owed[self.passed - 1][0] + 1
+        self.dut.return_valid.value = int(bool(self.back))
+        if self.back:
+            event = self.back.pop(self.rng.randrange(len(self.back)))
+            self.dut.return_index.value = event["buffer"]
+            self.dut.return_value.value = event["n"] + 1 & 0xFFFFFFFF
+
+    async def send(self, frames, gap=3):
+        """Send (channel, frame) on both MACs at once; `gap`: idle cycles after each frame (3: 10 GbE)."""
+        queues = [[f for c, f in frames if c == channel] for channel in range(CHANNELS)]
+        state = [(None, 0, 0)] * CHANNELS
+        dut = self.dut
+        while any(queues) or any(s[0] is not None for s in state):
+            valid = data = keep = last = 0
+            for c in range(CHANNELS):
+                frame, at, wait = state[c]
+                if frame is None and wait == 0 and queues[c]:
+                    frame, at = queues[c].pop(0), 0
+                if frame is None:
+                    state[c] = (None, 0, max(0, wait - 1))
+                    continue
+                part = frame[at : at + 8]
+                valid |= 1 << c
+                data |= int.from_bytes(part, "little") << 64 * c
+                keep |= ((1 << len(part)) - 1) << 8 * c
+                if at + 8 >= len(frame):
+                    last |= 1 << c
+                    self.last_in[c] = self.cycle
+                    state[c] = (None, 0, gap)
+                else:
+                    state[c] = (frame, at + 8, 0)
+            dut.s_axis_rx_tvalid.value = valid
+            dut.s_axis_rx_tdata.value = data
+            dut.s_axis_rx_tkeep.value = keep
+            dut.s_axis_rx_tlast.value = last
+            await RisingEdge(dut.clk)
+        dut.s_axis_rx_tvalid.value = 0
+
+    def compare(self, model, timed_out=()):
+        """Everything in memory and every count, against the model."""
+        assert self.counts == model.counts, f"{self.counts} for {model.counts}"
+        got = {event["frame"]: (event, header, parts) for event, header, parts in self.snapshots}
+        assert len(got) == len(self.snapshots)
+        assert set(got) == set(model.closed)
+        for number, (event, header, parts) in got.items():
+            frame = model.frames[number]
+            assert header == model.header(number, number in timed_out), f"{number}: {header.hex()}"
+            assert event["flags"] == int.from_bytes(header[6:8], "little")
+            assert event["n"] == frame.n & 0xFFFFFFFF and event["buffer"] == frame.n % N
+            assert event["bytes"] == sum(board.end for board in frame.boards.values())
+            for board, part in enumerate(parts):
+                want = bytes(frame.boards[board].data) if board in frame.boards else b""
+                assert _without_gaps(part, want), f"frame {number} board {board}"
+        assert self.owed == model.owed
+
+
+def _without_gaps(got, want):
+    """Payloads are equal; the bytes that round a payload up to 16 may be anything."""
+    at = 0
+    while at < len(want):
+        length = int.from_bytes(want[at + 4 : at + 6], "little")
+        if got[at : at + length] != want[at : at + length]:
+            return False
+        at += -(-length // 16) * 16
+    return len(got) == len(want)
+
+
+def traffic(rng, frames, first=0, sequences=None, room=(40, 1400), packets=(1, 1, 2, 3)):
+    """Return packets of whole frames by board, as lists of payloads in order."""
+    sequences = sequences if sequences is not None else [1, 1, 1, 1]
+    out = []
+    for frame in range(first, first + frames):
+        for board in range(4):
+            count = rng.choice(packets)
+            for index in range(count):
+                flags = rng.choice([0, 0, reference_mgp.TRUNCATED, reference_mgp.FIXED])
+                size = rng.choice(room)
+                data = mgp.packet(
+                    rng, board, frame, sequences[board], index, index == count - 1, 24, flags, room=size
+                )
+                sequences[board] += 1
+                out.append(data)
+    return out
+
+
+def on_wire(data, channel=None):
+    channel = reference_mgp.header(data)["board"] % 2 if channel is None and len(data) > 1 else channel or 0
+    return channel, udp_frame(data, HOST)
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def whole_frames_on_both_channels(dut):
+    bench = Bench(dut, base_n=(1 << 33) + 7)
+    await bench.start()
+    model = ClopModel(N, base=bench.base_n)
+    packets = traffic(bench.rng, 60)
+    for data in packets:
+        model.packet(data)
+    await bench.send([on_wire(data) for data in packets])
+    await ClockCycles(dut.clk, 400)
+    bench.compare(model)
+    assert bench.verdicts == {"udp": len(packets)}
+    assert bench.events[0]["kind"] == 4
+
+
+@cocotb.test(timeout_time=10, timeout_unit="ms")
+async def hostile_traffic_on_one_channel(dut):
+    """Bad packets, duplicates, replays, other bursts, jumps, late ones: each under its name, none does harm."""
+    bench = Bench(dut, segment=2048)
+    await bench.start(memory_rate=0.7)
+    model, rng = ClopModel(N, segment=2048), bench.rng
+    sequences = [1, 1, 1, 1]
+    sent = []
+    for block in range(24):
+        packets = traffic(rng, 2, 2 * block, sequences, packets=(1, 2, 3, 4))
+        if rng.random() < 0.3:
+            rng.shuffle(packets)
+        for data in packets:
+            sent.append(data)
+            way = rng.random()
+            if way < 0.05:
+                sent.append(data)
+            elif way < 0.1:
+                sent.append(mgp.broken(rng, rng.randrange(4)))
+            elif way < 0.13 and len(sent) > 40:
+                sent.append(rng.choice(sent))
+            elif way < 0.15:
+                sent.append(data[:15] + b"\x07")
+            elif way < 0.17:
+                sent.append(mgp.packet(rng, 1, 2 * block + 2000, sequences[1] + 50))
+            elif way < 0.19:
+                sent.append(mgp.packet(rng, 1, 2 * block + 1, sequences[1] + 5000))
+            elif way < 0.21:
+                sent.append(mgp.marker(rng.randrange(4), rng.choice([1, 2]), 2 * block))
+            elif way < 0.25:
+                sent.append(
+                    bytearray(data[:14] + bytes([data[14]]) + data[15:16] + b"\xff" * (len(data) - 16))
+                )
+    for data in map(bytes, sent):
+        model.packet(data)
+    await bench.send([on_wire(bytes(data), 0) for data in sent], gap=40)
+    await ClockCycles(dut.clk, 600)
+    bench.compare(model)
+    for name in ("used", "late", "duplicate", "replayed", "firmware", "overflow"):
+        assert model.counts[name], f"{name} never came about: {model.counts}"
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def frames_time_out(dut):
+    bench = Bench(dut, timeout=3000)
+    await bench.start()
+    model = ClopModel(N)
+    packets = [data for data in traffic(bench.rng, 12) if bench.rng.random() < 0.8]
+    for data in packets:
+        model.packet(data)
+    timed_out = [f for f, frame in model.frames.items() if frame.open]
+    assert timed_out
+    await bench.send([on_wire(data) for data in packets])
+    await ClockCycles(dut.clk, 4000)
+    for number in timed_out:
+        model.close(number)
+    bench.compare(model, timed_out)
+    late = traffic(bench.rng, 1, timed_out[0], [900] * 4)
+    for data in late:
+        assert model.packet(data) == "late"
+    await bench.send([on_wire(data) for data in late])
+    await ClockCycles(dut.clk, 200)
+    assert bench.counts == model.counts
+
+
+@cocotb.test(timeout_time=20, timeout_unit="ms")
+async def consumer_stalls(dut):
+    """Nothing comes back: after N frames all is overrun, nothing in use is written; then it goes on."""
+    bench = Bench(dut, returns=False)
+    await bench.start()
+    model, sequences = ClopModel(N), [1, 1, 1, 1]
+    packets = traffic(bench.rng, N + 12, 0, sequences, room=(16,), packets=(1,))
+    for data in packets:
+        model.packet(data)
+    await bench.send([on_wire(data) for data in packets], gap=3)
+    await ClockCycles(dut.clk, 400)
+    bench.compare(model)
+    assert model.counts["overrun"] == 4 * 12
+    errors = [event for event in bench.events if event["kind"] == 3]
+    assert sum(event["bytes"] for event in errors) == 12
+    assert all(event["flags"] == 8 for event in errors) and errors[0]["frame"] == N
+    bench.returns = True
+    await ClockCycles(dut.clk, N + 100)
+    model.returned = set(range(N))
+    for data in traffic(bench.rng, 4, N + 12, sequences):
+        model.packet(data)
+        await bench.send([on_wire(data)])
+    await ClockCycles(dut.clk, 300)
+    bench.compare(model)
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def line_rate_of_minimum_size_frames(dut):
+    """Two times 14.88 million packets a second, no gap but the MAC's, translation by hit."""
+    bench = Bench(dut)
+    await bench.start()
+    model = ClopModel(N)
+    packets = traffic(bench.rng, 120, room=(16,), packets=(1,))
+    for data in packets:
+        model.packet(data)
+    await bench.send([on_wire(data) for data in packets], gap=2)
+    await ClockCycles(dut.clk, 400)
+    bench.compare(model)
+    assert bench.verdicts == {"udp": len(packets)}
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def line_rate_of_jumbo_frames(dut):
+    bench = Bench(dut, segment=16384, max_payload=8972)
+    await bench.start()
+    model, rng = ClopModel(N, segment=16384), bench.rng
+    packets = []
+    for frame in range(6):
+        for board in range(4):
+            data = mgp.packet(rng, board, frame, frame + 1, 0, True, 124, reference_mgp.FIXED, room=8972)
+            packets.append(data + bytes(8972 - len(data)))
+            packets[-1] = packets[-1][:3] + bytes([data[3] | reference_mgp.PADDED]) + packets[-1][4:]
+    for data in packets:
+        assert model.packet(data, max_payload=8972) == "used"
+    await bench.send([on_wire(data) for data in packets], gap=2)
+    await ClockCycles(dut.clk, 800)
+    bench.compare(model)
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def latency_from_last_byte_to_event(dut):
+    bench = Bench(dut)
+    await bench.start()
+    cycles, number = [], 0
+    for size in (16, 100, 256, 272, 600, 1024, 1440):
+        for lap in range(2):
+            for board in range(4):
+                data = mgp.packet(bench.rng, board, number, number + 1, 0, True, 100, 0, room=size)
+                data = data[:3] + bytes([data[3] | reference_mgp.PADDED]) + data[4:]
+                await bench.send([on_wire(data + bytes(size - len(data)))])
+                if board < 3:
+                    await ClockCycles(dut.clk, 300)
+            await ClockCycles(dut.clk, 300)
+            number += 1
+            if lap or size > 16:
+                cycles.append(bench.event_at[-1] - bench.last_in[1])
+    # Pages are new in each frame: what the firmware takes to fill is in here, a few cycles in this test.
+    dut._log.info("last byte in to event offered: %d to %d cycles", min(cycles), max(cycles))
+    assert max(cycles) <= 64
+
+
+def test_receive_path():
+    parameters = {"CHANNELS": CHANNELS, "TLB_SETS": 16, "MAX_BUFFERS": N}
+    simulate("receive_path", "test_receive_path", parameters, optimise="-O0")
