@@ -198,6 +198,30 @@ def test_a_third_burst_is_flagged_while_two_are_open(tmp_path: Path) -> None:
     assert [[name for name in one if name] for one in names] == [[], ["wrong_burst"] * 2, [], []]
 
 
+@needs_tshark
+def test_any_bytes_are_judged_and_none_stops_the_dissector(tmp_path: Path) -> None:
+    rng = random.Random(9)
+    good = [p for p in Scenario(5, frames=6, mean=4).datagrams(PLANE) if len(p) > 40]
+    datagrams = [rng.randbytes(rng.randrange(120)) for _ in range(300)]
+    for _ in range(1500):  # good headers with anything behind them, or good packets with anything turned
+        data = bytearray(rng.choice(good))
+        for _ in range(rng.choice((1, 2, 8, 60))):
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 31, 32, 33, 127, 128, 255, rng.randrange(256)))
+        datagrams.append(bytes(data[: rng.choice((len(data), rng.randrange(16, len(data))))]))
+        if rng.random() < 0.5:  # with a length that fits
+            datagrams[-1] = edit(datagrams[-1], 4, len(datagrams[-1]), 2)
+    rows = tshark(
+        write_pcap(tmp_path / "any.pcap", datagrams),
+        ("mgp.refusal", "_ws.malformed", "_ws.lua.error"),
+        mgp_boards="4",
+        mgp_timeout_us=0,
+    )
+    assert [row[0] for row in rows] == [wire.validate(data)[0] or "" for data in datagrams]
+    assert all(bool(row[0]) == bool(row[1]) for row in rows)
+    assert not any(row[2] for row in rows)
+    assert len({row[0] for row in rows}) > 12
+
+
 MTP_HEADER = ("source", "sub_id", "primitives", "length", "frame")
 MTP_FIELDS = (
     *(f"mtp.{name}" for name in MTP_HEADER),
