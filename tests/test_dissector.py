@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -174,6 +175,34 @@ def test_hostile_captures_agree_with_the_decoder(tmp_path: Path, seed: int) -> N
     counts = {name: count for name, count in core.result()["bad_packets"].items() if count}
     del found[""]
     assert counts == dict(found)
+
+
+@needs_tshark
+def test_recorded_traffic_agrees_with_the_trigger(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "recorded.pcap"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, wire.PcapWriter(str(path)) as writer:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(0.2)
+        faults = "drop=0.02,corrupt=0.2,dup=0.05,reorder=0.05"
+        address = f"127.0.0.1:{sock.getsockname()[1]}"
+        nanet("readout", "--to", address, "--speed", 0.002, "--events", 3000, "--pool-frames", 64,
+              "--no-segmentation", "--fault", faults)  # fmt: skip
+        for number in range(1 << 20):
+            try:
+                data = sock.recv(65536)
+            except TimeoutError:
+                break
+            writer.write_udp(number * 1000, (0x7F000001, 4000), (0x7F000001, wire.default_port), data)
+    options = ref.Options().core() | {"pcap": str(path), "algorithm": "math"}
+    core = _core.Replay(options)
+    core.run()
+    result = core.result()
+    rows = tshark(path, ("mgp.refusal",), mgp_boards="4")
+    found = Counter(row[0] for row in rows if row[0])
+    assert len(rows) == result["packets_in"] > 60
+    assert dict(found) == {name: count for name, count in result["bad_packets"].items() if count}
+    assert sum(found.values()) > 5
 
 
 @needs_tshark
