@@ -184,16 +184,29 @@ typedef struct __attribute__ ((__packed__)) {
 #define NANET_REGS__STREAM__VALUE_bw 8
 #define NANET_REGS__STREAM__VALUE_reset 0x0
 
+// reg - nanet_regs::tlb
+#define NANET_REGS__TLB__ENABLE_bm 0x1
+#define NANET_REGS__TLB__ENABLE_bp 0
+#define NANET_REGS__TLB__ENABLE_bw 1
+#define NANET_REGS__TLB__ENABLE_reset 0x0
+#define NANET_REGS__TLB__LOG2_PAGE_bm 0x1f00
+#define NANET_REGS__TLB__LOG2_PAGE_bp 8
+#define NANET_REGS__TLB__LOG2_PAGE_bw 5
+#define NANET_REGS__TLB__LOG2_PAGE_reset 0xc
+#define NANET_REGS__TLB__FLUSH_bm 0x10000
+#define NANET_REGS__TLB__FLUSH_bp 16
+#define NANET_REGS__TLB__FLUSH_bw 1
+#define NANET_REGS__TLB__FLUSH_reset 0x0
+
 // regfile - device_t
 typedef struct __attribute__ ((__packed__)) {
     pair_rw_t clop;
-    pair_rw_t returned;
     pair_rw_t queue;
     pair_rw_t finished;
     pair_rw_t ring;
     pair_rw_t send_base;
     pair_rw_t send_bus;
-    uint8_t RESERVED_38_3f[0x8];
+    uint8_t RESERVED_30_3f[0x10];
 } device_t__stride40_t;
 
 // reg - destination_t::port
@@ -267,9 +280,16 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t unconfirmed_jump;
     uint32_t overrun;
     uint32_t segment_overflow;
-    uint32_t missing;
     uint32_t socket_overflow;
+    uint8_t RESERVED_1c_1f[0x4];
+    uint32_t missing[4];
 } lost_t_t;
+
+// reg - sum_r
+#define SUM_R__VALUE_bm 0xffffffff
+#define SUM_R__VALUE_bp 0
+#define SUM_R__VALUE_bw 32
+#define SUM_R__VALUE_reset 0x0
 
 // regfile - frames_t
 typedef struct __attribute__ ((__packed__)) {
@@ -289,13 +309,23 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t write_errors;
     uint32_t events_dropped;
     uint32_t unsupported_requests;
+    uint32_t tlb_hits;
     uint32_t tlb_misses;
+    uint32_t untranslated;
+    uint32_t rare_lost;
+    uint32_t events_in;
+    uint32_t hits_in;
 } frames_t_t;
 
 // mem - nanet_regs::histogram
 typedef struct __attribute__ ((__packed__)) {
     uint32_t mem[128];
 } nanet_regs__histogram_t;
+
+// mem - nanet_regs::returned
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t mem[8192];
+} nanet_regs__returned_t;
 
 // addrmap - nanet_regs
 typedef struct __attribute__ ((__packed__)) {
@@ -322,12 +352,13 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t timeout_cycles;
     uint32_t sender_poll_cycles;
     uint32_t event_poll_cycles;
-    uint8_t RESERVED_12c_12f[0x4];
+    uint32_t grace_cycles;
     pair_rw_t deadline_cycles;
     pair_rw_t late_template;
     uint32_t late_destination;
     uint32_t stream;
-    uint8_t RESERVED_148_17f[0x38];
+    uint32_t tlb;
+    uint8_t RESERVED_14c_17f[0x34];
     device_t__stride40_t device[1];
     uint8_t RESERVED_1c0_37f[0x1c0];
     destination_t_t destination[4];
@@ -337,13 +368,16 @@ typedef struct __attribute__ ((__packed__)) {
     bad_packets_t_t bad_packets;
     uint8_t RESERVED_644_65f[0x1c];
     lost_t_t lost;
+    uint8_t RESERVED_690_69f[0x10];
     frames_t_t frames;
-    uint8_t RESERVED_6c4_7ff[0x13c];
+    uint8_t RESERVED_6f8_7ff[0x108];
     nanet_regs__histogram_t histogram;
+    uint8_t RESERVED_a00_7fff[0x7600];
+    nanet_regs__returned_t returned;
 } nanet_regs_t;
 
 
-static_assert(sizeof(nanet_regs_t) == 0xa00, "Packing error");
+static_assert(sizeof(nanet_regs_t) == 0x10000, "Packing error");
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@ module nanet_regs (
 
         input wire s_cpuif_req,
         input wire s_cpuif_req_is_wr,
-        input wire [11:0] s_cpuif_addr,
+        input wire [15:0] s_cpuif_addr,
         input wire [31:0] s_cpuif_wr_data,
         input wire [31:0] s_cpuif_wr_biten,
         output wire s_cpuif_req_stall_wr,
@@ -29,7 +29,7 @@ module nanet_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [11:0] cpuif_addr;
+    logic [15:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -107,6 +107,7 @@ module nanet_regs (
         logic timeout_cycles;
         logic sender_poll_cycles;
         logic event_poll_cycles;
+        logic grace_cycles;
         struct {
             logic low;
             logic high;
@@ -117,15 +118,12 @@ module nanet_regs (
         } late_template;
         logic late_destination;
         logic stream;
+        logic tlb;
         struct {
             struct {
                 logic low;
                 logic high;
             } clop;
-            struct {
-                logic low;
-                logic high;
-            } returned;
             struct {
                 logic low;
                 logic high;
@@ -194,8 +192,8 @@ module nanet_regs (
             logic unconfirmed_jump;
             logic overrun;
             logic segment_overflow;
-            logic missing;
             logic socket_overflow;
+            logic missing[4];
         } lost;
         struct {
             logic packets_in;
@@ -214,15 +212,21 @@ module nanet_regs (
             logic write_errors;
             logic events_dropped;
             logic unsupported_requests;
+            logic tlb_hits;
             logic tlb_misses;
+            logic untranslated;
+            logic rare_lost;
+            logic events_in;
+            logic hits_in;
         } frames;
         logic histogram;
+        logic returned;
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
     logic decoded_req_is_external;
 
-    logic [11:0] decoded_addr;
+    logic [15:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -235,126 +239,135 @@ module nanet_regs (
         is_external = '0;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.id = cpuif_req_masked & (cpuif_addr == 12'h0) & !cpuif_req_is_wr;
-        decoded_reg_strb.built = cpuif_req_masked & (cpuif_addr == 12'h4) & !cpuif_req_is_wr;
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 12'h8);
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'hc) & !cpuif_req_is_wr;
-        decoded_reg_strb.now.low = cpuif_req_masked & (cpuif_addr == 12'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.now.high = cpuif_req_masked & (cpuif_addr == 12'h14) & !cpuif_req_is_wr;
-        decoded_reg_strb.sender_next.low = cpuif_req_masked & (cpuif_addr == 12'h18) & !cpuif_req_is_wr;
-        decoded_reg_strb.sender_next.high = cpuif_req_masked & (cpuif_addr == 12'h1c) & !cpuif_req_is_wr;
-        decoded_reg_strb.doorbell = cpuif_req_masked & (cpuif_addr == 12'h20) & cpuif_req_is_wr;
+        decoded_reg_strb.id = cpuif_req_masked & (cpuif_addr == 16'h0) & !cpuif_req_is_wr;
+        decoded_reg_strb.built = cpuif_req_masked & (cpuif_addr == 16'h4) & !cpuif_req_is_wr;
+        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 16'h8);
+        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 16'hc) & !cpuif_req_is_wr;
+        decoded_reg_strb.now.low = cpuif_req_masked & (cpuif_addr == 16'h10) & !cpuif_req_is_wr;
+        decoded_reg_strb.now.high = cpuif_req_masked & (cpuif_addr == 16'h14) & !cpuif_req_is_wr;
+        decoded_reg_strb.sender_next.low = cpuif_req_masked & (cpuif_addr == 16'h18) & !cpuif_req_is_wr;
+        decoded_reg_strb.sender_next.high = cpuif_req_masked & (cpuif_addr == 16'h1c) & !cpuif_req_is_wr;
+        decoded_reg_strb.doorbell = cpuif_req_masked & (cpuif_addr == 16'h20) & cpuif_req_is_wr;
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.network[i0].mac_low = cpuif_req_masked & (cpuif_addr == 12'h40 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.network[i0].mac_high = cpuif_req_masked & (cpuif_addr == 12'h44 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.network[i0].ip = cpuif_req_masked & (cpuif_addr == 12'h48 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.network[i0].port = cpuif_req_masked & (cpuif_addr == 12'h4c + (12)'(i0) * 12'h10);
+            decoded_reg_strb.network[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h40 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.network[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h44 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.network[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h48 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.network[i0].port = cpuif_req_masked & (cpuif_addr == 16'h4c + (16)'(i0) * 16'h10);
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.filter[i0].mode = cpuif_req_masked & (cpuif_addr == 12'h80 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.filter[i0].dst_ip = cpuif_req_masked & (cpuif_addr == 12'h84 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.filter[i0].src_ip = cpuif_req_masked & (cpuif_addr == 12'h88 + (12)'(i0) * 12'h20);
-            decoded_reg_strb.filter[i0].src_mask = cpuif_req_masked & (cpuif_addr == 12'h8c + (12)'(i0) * 12'h20);
-            decoded_reg_strb.filter[i0].ports = cpuif_req_masked & (cpuif_addr == 12'h90 + (12)'(i0) * 12'h20);
+            decoded_reg_strb.filter[i0].mode = cpuif_req_masked & (cpuif_addr == 16'h80 + (16)'(i0) * 16'h20);
+            decoded_reg_strb.filter[i0].dst_ip = cpuif_req_masked & (cpuif_addr == 16'h84 + (16)'(i0) * 16'h20);
+            decoded_reg_strb.filter[i0].src_ip = cpuif_req_masked & (cpuif_addr == 16'h88 + (16)'(i0) * 16'h20);
+            decoded_reg_strb.filter[i0].src_mask = cpuif_req_masked & (cpuif_addr == 16'h8c + (16)'(i0) * 16'h20);
+            decoded_reg_strb.filter[i0].ports = cpuif_req_masked & (cpuif_addr == 16'h90 + (16)'(i0) * 16'h20);
         end
-        decoded_reg_strb.rules = cpuif_req_masked & (cpuif_addr == 12'h100);
-        decoded_reg_strb.max_frames = cpuif_req_masked & (cpuif_addr == 12'h104);
-        decoded_reg_strb.log2 = cpuif_req_masked & (cpuif_addr == 12'h108);
-        decoded_reg_strb.gather = cpuif_req_masked & (cpuif_addr == 12'h10c);
-        decoded_reg_strb.segment_bytes = cpuif_req_masked & (cpuif_addr == 12'h110);
-        decoded_reg_strb.slot_bytes = cpuif_req_masked & (cpuif_addr == 12'h114);
-        decoded_reg_strb.buffer_bytes = cpuif_req_masked & (cpuif_addr == 12'h118);
-        decoded_reg_strb.send_bytes = cpuif_req_masked & (cpuif_addr == 12'h11c);
-        decoded_reg_strb.timeout_cycles = cpuif_req_masked & (cpuif_addr == 12'h120);
-        decoded_reg_strb.sender_poll_cycles = cpuif_req_masked & (cpuif_addr == 12'h124);
-        decoded_reg_strb.event_poll_cycles = cpuif_req_masked & (cpuif_addr == 12'h128);
-        decoded_reg_strb.deadline_cycles.low = cpuif_req_masked & (cpuif_addr == 12'h130);
-        decoded_reg_strb.deadline_cycles.high = cpuif_req_masked & (cpuif_addr == 12'h134);
-        decoded_reg_strb.late_template.low = cpuif_req_masked & (cpuif_addr == 12'h138);
-        decoded_reg_strb.late_template.high = cpuif_req_masked & (cpuif_addr == 12'h13c);
-        decoded_reg_strb.late_destination = cpuif_req_masked & (cpuif_addr == 12'h140);
-        decoded_reg_strb.stream = cpuif_req_masked & (cpuif_addr == 12'h144);
+        decoded_reg_strb.rules = cpuif_req_masked & (cpuif_addr == 16'h100);
+        decoded_reg_strb.max_frames = cpuif_req_masked & (cpuif_addr == 16'h104);
+        decoded_reg_strb.log2 = cpuif_req_masked & (cpuif_addr == 16'h108);
+        decoded_reg_strb.gather = cpuif_req_masked & (cpuif_addr == 16'h10c);
+        decoded_reg_strb.segment_bytes = cpuif_req_masked & (cpuif_addr == 16'h110);
+        decoded_reg_strb.slot_bytes = cpuif_req_masked & (cpuif_addr == 16'h114);
+        decoded_reg_strb.buffer_bytes = cpuif_req_masked & (cpuif_addr == 16'h118);
+        decoded_reg_strb.send_bytes = cpuif_req_masked & (cpuif_addr == 16'h11c);
+        decoded_reg_strb.timeout_cycles = cpuif_req_masked & (cpuif_addr == 16'h120);
+        decoded_reg_strb.sender_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h124);
+        decoded_reg_strb.event_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h128);
+        decoded_reg_strb.grace_cycles = cpuif_req_masked & (cpuif_addr == 16'h12c);
+        decoded_reg_strb.deadline_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h130);
+        decoded_reg_strb.deadline_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h134);
+        decoded_reg_strb.late_template.low = cpuif_req_masked & (cpuif_addr == 16'h138);
+        decoded_reg_strb.late_template.high = cpuif_req_masked & (cpuif_addr == 16'h13c);
+        decoded_reg_strb.late_destination = cpuif_req_masked & (cpuif_addr == 16'h140);
+        decoded_reg_strb.stream = cpuif_req_masked & (cpuif_addr == 16'h144);
+        decoded_reg_strb.tlb = cpuif_req_masked & (cpuif_addr == 16'h148);
         for(int i0=0; i0<1; i0++) begin
-            decoded_reg_strb.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 12'h180 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 12'h184 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].returned.low = cpuif_req_masked & (cpuif_addr == 12'h188 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].returned.high = cpuif_req_masked & (cpuif_addr == 12'h18c + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].queue.low = cpuif_req_masked & (cpuif_addr == 12'h190 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].queue.high = cpuif_req_masked & (cpuif_addr == 12'h194 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].finished.low = cpuif_req_masked & (cpuif_addr == 12'h198 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].finished.high = cpuif_req_masked & (cpuif_addr == 12'h19c + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].ring.low = cpuif_req_masked & (cpuif_addr == 12'h1a0 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].ring.high = cpuif_req_masked & (cpuif_addr == 12'h1a4 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].send_base.low = cpuif_req_masked & (cpuif_addr == 12'h1a8 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].send_base.high = cpuif_req_masked & (cpuif_addr == 12'h1ac + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].send_bus.low = cpuif_req_masked & (cpuif_addr == 12'h1b0 + (12)'(i0) * 12'h40);
-            decoded_reg_strb.device[i0].send_bus.high = cpuif_req_masked & (cpuif_addr == 12'h1b4 + (12)'(i0) * 12'h40);
+            decoded_reg_strb.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 16'h180 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 16'h184 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].queue.low = cpuif_req_masked & (cpuif_addr == 16'h188 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].queue.high = cpuif_req_masked & (cpuif_addr == 16'h18c + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].finished.low = cpuif_req_masked & (cpuif_addr == 16'h190 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].finished.high = cpuif_req_masked & (cpuif_addr == 16'h194 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].ring.low = cpuif_req_masked & (cpuif_addr == 16'h198 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].ring.high = cpuif_req_masked & (cpuif_addr == 16'h19c + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].send_base.low = cpuif_req_masked & (cpuif_addr == 16'h1a0 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].send_base.high = cpuif_req_masked & (cpuif_addr == 16'h1a4 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].send_bus.low = cpuif_req_masked & (cpuif_addr == 16'h1a8 + (16)'(i0) * 16'h40);
+            decoded_reg_strb.device[i0].send_bus.high = cpuif_req_masked & (cpuif_addr == 16'h1ac + (16)'(i0) * 16'h40);
         end
         for(int i0=0; i0<4; i0++) begin
-            decoded_reg_strb.destination[i0].mac_low = cpuif_req_masked & (cpuif_addr == 12'h380 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.destination[i0].mac_high = cpuif_req_masked & (cpuif_addr == 12'h384 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.destination[i0].ip = cpuif_req_masked & (cpuif_addr == 12'h388 + (12)'(i0) * 12'h10);
-            decoded_reg_strb.destination[i0].port = cpuif_req_masked & (cpuif_addr == 12'h38c + (12)'(i0) * 12'h10);
+            decoded_reg_strb.destination[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h380 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.destination[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h384 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.destination[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h388 + (16)'(i0) * 16'h10);
+            decoded_reg_strb.destination[i0].port = cpuif_req_masked & (cpuif_addr == 16'h38c + (16)'(i0) * 16'h10);
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.verdicts[i0].udp = cpuif_req_masked & (cpuif_addr == 12'h400 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].not_udp = cpuif_req_masked & (cpuif_addr == 12'h404 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_port = cpuif_req_masked & (cpuif_addr == 12'h408 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].ip_fragment = cpuif_req_masked & (cpuif_addr == 12'h40c + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].bad_checksum = cpuif_req_masked & (cpuif_addr == 12'h410 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].not_ipv4 = cpuif_req_masked & (cpuif_addr == 12'h414 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].cut_short = cpuif_req_masked & (cpuif_addr == 12'h418 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].udp_length = cpuif_req_masked & (cpuif_addr == 12'h41c + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].bad_fcs = cpuif_req_masked & (cpuif_addr == 12'h420 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_mac = cpuif_req_masked & (cpuif_addr == 12'h424 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_ip = cpuif_req_masked & (cpuif_addr == 12'h428 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].arp = cpuif_req_masked & (cpuif_addr == 12'h42c + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].overflow = cpuif_req_masked & (cpuif_addr == 12'h430 + (12)'(i0) * 12'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].udp = cpuif_req_masked & (cpuif_addr == 16'h400 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].not_udp = cpuif_req_masked & (cpuif_addr == 16'h404 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].other_port = cpuif_req_masked & (cpuif_addr == 16'h408 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].ip_fragment = cpuif_req_masked & (cpuif_addr == 16'h40c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].bad_checksum = cpuif_req_masked & (cpuif_addr == 16'h410 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].not_ipv4 = cpuif_req_masked & (cpuif_addr == 16'h414 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].cut_short = cpuif_req_masked & (cpuif_addr == 16'h418 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].udp_length = cpuif_req_masked & (cpuif_addr == 16'h41c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].bad_fcs = cpuif_req_masked & (cpuif_addr == 16'h420 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].other_mac = cpuif_req_masked & (cpuif_addr == 16'h424 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].other_ip = cpuif_req_masked & (cpuif_addr == 16'h428 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].arp = cpuif_req_masked & (cpuif_addr == 16'h42c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            decoded_reg_strb.verdicts[i0].overflow = cpuif_req_masked & (cpuif_addr == 16'h430 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
         end
-        decoded_reg_strb.bad_packets.short_header = cpuif_req_masked & (cpuif_addr == 12'h600) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_version = cpuif_req_masked & (cpuif_addr == 12'h604) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_source = cpuif_req_masked & (cpuif_addr == 12'h608) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_board = cpuif_req_masked & (cpuif_addr == 12'h60c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_encoding = cpuif_req_masked & (cpuif_addr == 12'h610) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.length_mismatch = cpuif_req_masked & (cpuif_addr == 12'h614) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.oversized = cpuif_req_masked & (cpuif_addr == 12'h618) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.sob_eob_with_events = cpuif_req_masked & (cpuif_addr == 12'h61c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.event_past_end = cpuif_req_masked & (cpuif_addr == 12'h620) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.trailing_bytes = cpuif_req_masked & (cpuif_addr == 12'h624) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.timestamp_outside_frame = cpuif_req_masked & (cpuif_addr == 12'h628) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.hits_above_32 = cpuif_req_masked & (cpuif_addr == 12'h62c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.seen_below_stored = cpuif_req_masked & (cpuif_addr == 12'h630) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.pm_out_of_range = cpuif_req_masked & (cpuif_addr == 12'h634) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.pm_of_other_board = cpuif_req_masked & (cpuif_addr == 12'h638) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.frame_beyond_spill = cpuif_req_masked & (cpuif_addr == 12'h63c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.wrong_burst = cpuif_req_masked & (cpuif_addr == 12'h640) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.late = cpuif_req_masked & (cpuif_addr == 12'h660) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.duplicate = cpuif_req_masked & (cpuif_addr == 12'h664) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.replayed_sequence = cpuif_req_masked & (cpuif_addr == 12'h668) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.unconfirmed_jump = cpuif_req_masked & (cpuif_addr == 12'h66c) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.overrun = cpuif_req_masked & (cpuif_addr == 12'h670) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.segment_overflow = cpuif_req_masked & (cpuif_addr == 12'h674) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.missing = cpuif_req_masked & (cpuif_addr == 12'h678) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.socket_overflow = cpuif_req_masked & (cpuif_addr == 12'h67c) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.packets_in = cpuif_req_masked & (cpuif_addr == 12'h680) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.packets_used = cpuif_req_masked & (cpuif_addr == 12'h684) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.burst_markers = cpuif_req_masked & (cpuif_addr == 12'h688) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_in = cpuif_req_masked & (cpuif_addr == 12'h68c) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_out = cpuif_req_masked & (cpuif_addr == 12'h690) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_answered = cpuif_req_masked & (cpuif_addr == 12'h694) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_late = cpuif_req_masked & (cpuif_addr == 12'h698) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_skipped = cpuif_req_masked & (cpuif_addr == 12'h69c) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_incomplete = cpuif_req_masked & (cpuif_addr == 12'h6a0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_overrun = cpuif_req_masked & (cpuif_addr == 12'h6a4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.answers_after_deadline = cpuif_req_masked & (cpuif_addr == 12'h6a8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.bad_descriptors = cpuif_req_masked & (cpuif_addr == 12'h6ac) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.read_errors = cpuif_req_masked & (cpuif_addr == 12'h6b0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.write_errors = cpuif_req_masked & (cpuif_addr == 12'h6b4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.events_dropped = cpuif_req_masked & (cpuif_addr == 12'h6b8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.unsupported_requests = cpuif_req_masked & (cpuif_addr == 12'h6bc) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.tlb_misses = cpuif_req_masked & (cpuif_addr == 12'h6c0) & !cpuif_req_is_wr;
-        decoded_reg_strb.histogram = cpuif_req_masked & (cpuif_addr >= 12'h800) & (cpuif_addr <= 12'h800 + 12'h1ff) & !cpuif_req_is_wr;
-        is_external |= cpuif_req_masked & (cpuif_addr >= 12'h800) & (cpuif_addr <= 12'h800 + 12'h1ff) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.short_header = cpuif_req_masked & (cpuif_addr == 16'h600) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.bad_version = cpuif_req_masked & (cpuif_addr == 16'h604) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.bad_source = cpuif_req_masked & (cpuif_addr == 16'h608) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.bad_board = cpuif_req_masked & (cpuif_addr == 16'h60c) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.bad_encoding = cpuif_req_masked & (cpuif_addr == 16'h610) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.length_mismatch = cpuif_req_masked & (cpuif_addr == 16'h614) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.oversized = cpuif_req_masked & (cpuif_addr == 16'h618) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.sob_eob_with_events = cpuif_req_masked & (cpuif_addr == 16'h61c) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.event_past_end = cpuif_req_masked & (cpuif_addr == 16'h620) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.trailing_bytes = cpuif_req_masked & (cpuif_addr == 16'h624) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.timestamp_outside_frame = cpuif_req_masked & (cpuif_addr == 16'h628) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.hits_above_32 = cpuif_req_masked & (cpuif_addr == 16'h62c) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.seen_below_stored = cpuif_req_masked & (cpuif_addr == 16'h630) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.pm_out_of_range = cpuif_req_masked & (cpuif_addr == 16'h634) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.pm_of_other_board = cpuif_req_masked & (cpuif_addr == 16'h638) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.frame_beyond_spill = cpuif_req_masked & (cpuif_addr == 16'h63c) & !cpuif_req_is_wr;
+        decoded_reg_strb.bad_packets.wrong_burst = cpuif_req_masked & (cpuif_addr == 16'h640) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.late = cpuif_req_masked & (cpuif_addr == 16'h660) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.duplicate = cpuif_req_masked & (cpuif_addr == 16'h664) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.replayed_sequence = cpuif_req_masked & (cpuif_addr == 16'h668) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.unconfirmed_jump = cpuif_req_masked & (cpuif_addr == 16'h66c) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.overrun = cpuif_req_masked & (cpuif_addr == 16'h670) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.segment_overflow = cpuif_req_masked & (cpuif_addr == 16'h674) & !cpuif_req_is_wr;
+        decoded_reg_strb.lost.socket_overflow = cpuif_req_masked & (cpuif_addr == 16'h678) & !cpuif_req_is_wr;
+        for(int i0=0; i0<4; i0++) begin
+            decoded_reg_strb.lost.missing[i0] = cpuif_req_masked & (cpuif_addr == 16'h680 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
+        end
+        decoded_reg_strb.frames.packets_in = cpuif_req_masked & (cpuif_addr == 16'h6a0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.packets_used = cpuif_req_masked & (cpuif_addr == 16'h6a4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.burst_markers = cpuif_req_masked & (cpuif_addr == 16'h6a8) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_in = cpuif_req_masked & (cpuif_addr == 16'h6ac) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_out = cpuif_req_masked & (cpuif_addr == 16'h6b0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_answered = cpuif_req_masked & (cpuif_addr == 16'h6b4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_late = cpuif_req_masked & (cpuif_addr == 16'h6b8) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_skipped = cpuif_req_masked & (cpuif_addr == 16'h6bc) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_incomplete = cpuif_req_masked & (cpuif_addr == 16'h6c0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.frames_overrun = cpuif_req_masked & (cpuif_addr == 16'h6c4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.answers_after_deadline = cpuif_req_masked & (cpuif_addr == 16'h6c8) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.bad_descriptors = cpuif_req_masked & (cpuif_addr == 16'h6cc) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.read_errors = cpuif_req_masked & (cpuif_addr == 16'h6d0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.write_errors = cpuif_req_masked & (cpuif_addr == 16'h6d4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.events_dropped = cpuif_req_masked & (cpuif_addr == 16'h6d8) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.unsupported_requests = cpuif_req_masked & (cpuif_addr == 16'h6dc) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.tlb_hits = cpuif_req_masked & (cpuif_addr == 16'h6e0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.tlb_misses = cpuif_req_masked & (cpuif_addr == 16'h6e4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.untranslated = cpuif_req_masked & (cpuif_addr == 16'h6e8) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.rare_lost = cpuif_req_masked & (cpuif_addr == 16'h6ec) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.events_in = cpuif_req_masked & (cpuif_addr == 16'h6f0) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.hits_in = cpuif_req_masked & (cpuif_addr == 16'h6f4) & !cpuif_req_is_wr;
+        decoded_reg_strb.histogram = cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
+        is_external |= cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
+        decoded_reg_strb.returned = cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
+        is_external |= cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
         decoded_err = '0;
         decoded_req_is_external = is_external;
     end
@@ -572,6 +585,12 @@ module nanet_regs (
         } event_poll_cycles;
         struct {
             struct {
+                logic [31:0] next;
+                logic load_next;
+            } value;
+        } grace_cycles;
+        struct {
+            struct {
                 struct {
                     logic [31:0] next;
                     logic load_next;
@@ -612,19 +631,19 @@ module nanet_regs (
         } stream;
         struct {
             struct {
-                struct {
-                    struct {
-                        logic [31:0] next;
-                        logic load_next;
-                    } value;
-                } low;
-                struct {
-                    struct {
-                        logic [31:0] next;
-                        logic load_next;
-                    } value;
-                } high;
-            } clop;
+                logic next;
+                logic load_next;
+            } enable;
+            struct {
+                logic [4:0] next;
+                logic load_next;
+            } log2_page;
+            struct {
+                logic next;
+                logic load_next;
+            } flush;
+        } tlb;
+        struct {
             struct {
                 struct {
                     struct {
@@ -638,7 +657,7 @@ module nanet_regs (
                         logic load_next;
                     } value;
                 } high;
-            } returned;
+            } clop;
             struct {
                 struct {
                     struct {
@@ -1178,7 +1197,47 @@ module nanet_regs (
                     logic incrthreshold;
                     logic overflow;
                 } value;
+            } tlb_hits;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
             } tlb_misses;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
+            } untranslated;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
+            } rare_lost;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
+            } events_in;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
+            } hits_in;
         } frames;
     } field_combo_t;
     field_combo_t field_combo;
@@ -1336,6 +1395,11 @@ module nanet_regs (
         } event_poll_cycles;
         struct {
             struct {
+                logic [31:0] value;
+            } value;
+        } grace_cycles;
+        struct {
+            struct {
                 struct {
                     logic [31:0] value;
                 } value;
@@ -1370,17 +1434,16 @@ module nanet_regs (
         } stream;
         struct {
             struct {
-                struct {
-                    struct {
-                        logic [31:0] value;
-                    } value;
-                } low;
-                struct {
-                    struct {
-                        logic [31:0] value;
-                    } value;
-                } high;
-            } clop;
+                logic value;
+            } enable;
+            struct {
+                logic [4:0] value;
+            } log2_page;
+            struct {
+                logic value;
+            } flush;
+        } tlb;
+        struct {
             struct {
                 struct {
                     struct {
@@ -1392,7 +1455,7 @@ module nanet_regs (
                         logic [31:0] value;
                     } value;
                 } high;
-            } returned;
+            } clop;
             struct {
                 struct {
                     struct {
@@ -1755,7 +1818,32 @@ module nanet_regs (
                 struct {
                     logic [31:0] value;
                 } value;
+            } tlb_hits;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
             } tlb_misses;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } untranslated;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } rare_lost;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } events_in;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } hits_in;
         } frames;
     } field_storage_t;
     field_storage_t field_storage;
@@ -2550,6 +2638,29 @@ module nanet_regs (
         end
     end
     assign hwif_out.event_poll_cycles.value.value = field_storage.event_poll_cycles.value.value;
+    // Field: nanet_regs.grace_cycles.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.grace_cycles.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.grace_cycles && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.grace_cycles.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.grace_cycles.value.next = next_c;
+        field_combo.grace_cycles.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.grace_cycles.value.value <= 32'h0;
+        end else begin
+            if(field_combo.grace_cycles.value.load_next) begin
+                field_storage.grace_cycles.value.value <= field_combo.grace_cycles.value.next;
+            end
+        end
+    end
+    assign hwif_out.grace_cycles.value.value = field_storage.grace_cycles.value.value;
     // Field: nanet_regs.deadline_cycles.low.value
     always_comb begin
         automatic logic [31:0] next_c;
@@ -2688,6 +2799,78 @@ module nanet_regs (
         end
     end
     assign hwif_out.stream.value.value = field_storage.stream.value.value;
+    // Field: nanet_regs.tlb.enable
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.tlb.enable.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.tlb && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.tlb.enable.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
+            load_next_c = '1;
+        end
+        field_combo.tlb.enable.next = next_c;
+        field_combo.tlb.enable.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.tlb.enable.value <= 1'h0;
+        end else begin
+            if(field_combo.tlb.enable.load_next) begin
+                field_storage.tlb.enable.value <= field_combo.tlb.enable.next;
+            end
+        end
+    end
+    assign hwif_out.tlb.enable.value = field_storage.tlb.enable.value;
+    // Field: nanet_regs.tlb.log2_page
+    always_comb begin
+        automatic logic [4:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.tlb.log2_page.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.tlb && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.tlb.log2_page.value & ~decoded_wr_biten[12:8]) | (decoded_wr_data[12:8] & decoded_wr_biten[12:8]);
+            load_next_c = '1;
+        end
+        field_combo.tlb.log2_page.next = next_c;
+        field_combo.tlb.log2_page.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.tlb.log2_page.value <= 5'hc;
+        end else begin
+            if(field_combo.tlb.log2_page.load_next) begin
+                field_storage.tlb.log2_page.value <= field_combo.tlb.log2_page.next;
+            end
+        end
+    end
+    assign hwif_out.tlb.log2_page.value = field_storage.tlb.log2_page.value;
+    // Field: nanet_regs.tlb.flush
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.tlb.flush.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.tlb && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.tlb.flush.value & ~decoded_wr_biten[16:16]) | (decoded_wr_data[16:16] & decoded_wr_biten[16:16]);
+            load_next_c = '1;
+        end else begin // singlepulse clears back to 0
+            next_c = '0;
+            load_next_c = '1;
+        end
+        field_combo.tlb.flush.next = next_c;
+        field_combo.tlb.flush.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.tlb.flush.value <= 1'h0;
+        end else begin
+            if(field_combo.tlb.flush.load_next) begin
+                field_storage.tlb.flush.value <= field_combo.tlb.flush.next;
+            end
+        end
+    end
+    assign hwif_out.tlb.flush.value = field_storage.tlb.flush.value;
     for(genvar i0=0; i0<1; i0++) begin
         // Field: nanet_regs.device[].clop.low.value
         always_comb begin
@@ -2735,52 +2918,6 @@ module nanet_regs (
             end
         end
         assign hwif_out.device[i0].clop.high.value.value = field_storage.device[i0].clop.high.value.value;
-        // Field: nanet_regs.device[].returned.low.value
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.device[i0].returned.low.value.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.device[i0].returned.low && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.device[i0].returned.low.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.device[i0].returned.low.value.next = next_c;
-            field_combo.device[i0].returned.low.value.load_next = load_next_c;
-        end
-        always_ff @(posedge clk) begin
-            if(rst) begin
-                field_storage.device[i0].returned.low.value.value <= 32'h0;
-            end else begin
-                if(field_combo.device[i0].returned.low.value.load_next) begin
-                    field_storage.device[i0].returned.low.value.value <= field_combo.device[i0].returned.low.value.next;
-                end
-            end
-        end
-        assign hwif_out.device[i0].returned.low.value.value = field_storage.device[i0].returned.low.value.value;
-        // Field: nanet_regs.device[].returned.high.value
-        always_comb begin
-            automatic logic [31:0] next_c;
-            automatic logic load_next_c;
-            next_c = field_storage.device[i0].returned.high.value.value;
-            load_next_c = '0;
-            if(decoded_reg_strb.device[i0].returned.high && decoded_req_is_wr) begin // SW write
-                next_c = (field_storage.device[i0].returned.high.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
-                load_next_c = '1;
-            end
-            field_combo.device[i0].returned.high.value.next = next_c;
-            field_combo.device[i0].returned.high.value.load_next = load_next_c;
-        end
-        always_ff @(posedge clk) begin
-            if(rst) begin
-                field_storage.device[i0].returned.high.value.value <= 32'h0;
-            end else begin
-                if(field_combo.device[i0].returned.high.value.load_next) begin
-                    field_storage.device[i0].returned.high.value.value <= field_combo.device[i0].returned.high.value.next;
-                end
-            end
-        end
-        assign hwif_out.device[i0].returned.high.value.value = field_storage.device[i0].returned.high.value.value;
         // Field: nanet_regs.device[].queue.low.value
         always_comb begin
             automatic logic [31:0] next_c;
@@ -4562,6 +4699,33 @@ module nanet_regs (
             end
         end
     end
+    // Field: nanet_regs.frames.tlb_hits.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.tlb_hits.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.tlb_hits.value.incr) begin // increment
+            field_combo.frames.tlb_hits.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
+            next_c = next_c + 32'h1;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.tlb_hits.value.overflow = '0;
+        end
+        field_combo.frames.tlb_hits.value.incrthreshold = (field_storage.frames.tlb_hits.value.value >= 32'hffffffff);
+        field_combo.frames.tlb_hits.value.next = next_c;
+        field_combo.frames.tlb_hits.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.tlb_hits.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.tlb_hits.value.load_next) begin
+                field_storage.frames.tlb_hits.value.value <= field_combo.frames.tlb_hits.value.next;
+            end
+        end
+    end
     // Field: nanet_regs.frames.tlb_misses.value
     always_comb begin
         automatic logic [31:0] next_c;
@@ -4589,12 +4753,126 @@ module nanet_regs (
             end
         end
     end
+    // Field: nanet_regs.frames.untranslated.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.untranslated.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.untranslated.value.incr) begin // increment
+            field_combo.frames.untranslated.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
+            next_c = next_c + 32'h1;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.untranslated.value.overflow = '0;
+        end
+        field_combo.frames.untranslated.value.incrthreshold = (field_storage.frames.untranslated.value.value >= 32'hffffffff);
+        field_combo.frames.untranslated.value.next = next_c;
+        field_combo.frames.untranslated.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.untranslated.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.untranslated.value.load_next) begin
+                field_storage.frames.untranslated.value.value <= field_combo.frames.untranslated.value.next;
+            end
+        end
+    end
+    // Field: nanet_regs.frames.rare_lost.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.rare_lost.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.rare_lost.value.incr) begin // increment
+            field_combo.frames.rare_lost.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
+            next_c = next_c + 32'h1;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.rare_lost.value.overflow = '0;
+        end
+        field_combo.frames.rare_lost.value.incrthreshold = (field_storage.frames.rare_lost.value.value >= 32'hffffffff);
+        field_combo.frames.rare_lost.value.next = next_c;
+        field_combo.frames.rare_lost.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.rare_lost.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.rare_lost.value.load_next) begin
+                field_storage.frames.rare_lost.value.value <= field_combo.frames.rare_lost.value.next;
+            end
+        end
+    end
+    // Field: nanet_regs.frames.events_in.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.events_in.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.events_in.value.incr) begin // increment
+            field_combo.frames.events_in.value.overflow = (((33)'(next_c) + hwif_in.frames.events_in.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.frames.events_in.value.incrvalue;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.events_in.value.overflow = '0;
+        end
+        field_combo.frames.events_in.value.incrthreshold = (field_storage.frames.events_in.value.value >= 32'hffffffff);
+        field_combo.frames.events_in.value.next = next_c;
+        field_combo.frames.events_in.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.events_in.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.events_in.value.load_next) begin
+                field_storage.frames.events_in.value.value <= field_combo.frames.events_in.value.next;
+            end
+        end
+    end
+    // Field: nanet_regs.frames.hits_in.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.hits_in.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.hits_in.value.incr) begin // increment
+            field_combo.frames.hits_in.value.overflow = (((33)'(next_c) + hwif_in.frames.hits_in.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.frames.hits_in.value.incrvalue;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.hits_in.value.overflow = '0;
+        end
+        field_combo.frames.hits_in.value.incrthreshold = (field_storage.frames.hits_in.value.value >= 32'hffffffff);
+        field_combo.frames.hits_in.value.next = next_c;
+        field_combo.frames.hits_in.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.hits_in.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.hits_in.value.load_next) begin
+                field_storage.frames.hits_in.value.value <= field_combo.frames.hits_in.value.next;
+            end
+        end
+    end
     // External region: nanet_regs.histogram
     assign hwif_out.histogram.req = decoded_reg_strb.histogram;
     assign hwif_out.histogram.addr = decoded_addr[8:0];
     assign hwif_out.histogram.req_is_wr = decoded_req_is_wr;
     assign hwif_out.histogram.wr_data = decoded_wr_data;
     assign hwif_out.histogram.wr_biten = decoded_wr_biten;
+    // External region: nanet_regs.returned
+    assign hwif_out.returned.req = decoded_reg_strb.returned;
+    assign hwif_out.returned.addr = decoded_addr[14:0];
+    assign hwif_out.returned.req_is_wr = decoded_req_is_wr;
+    assign hwif_out.returned.wr_data = decoded_wr_data;
+    assign hwif_out.returned.wr_biten = decoded_wr_biten;
 
     //--------------------------------------------------------------------------
     // Write response
@@ -4603,6 +4881,7 @@ module nanet_regs (
         automatic logic wr_ack;
         wr_ack = '0;
         wr_ack |= hwif_in.histogram.wr_ack;
+        wr_ack |= hwif_in.returned.wr_ack;
         external_wr_ack = wr_ack;
     end
     assign cpuif_wr_ack = external_wr_ack | (decoded_req & decoded_req_is_wr & ~decoded_req_is_external);
@@ -4617,6 +4896,7 @@ module nanet_regs (
         automatic logic rd_ack;
         rd_ack = '0;
         rd_ack |= hwif_in.histogram.rd_ack;
+        rd_ack |= hwif_in.returned.rd_ack;
         readback_external_rd_ack_c = rd_ack;
     end
 
@@ -4624,8 +4904,8 @@ module nanet_regs (
 
     assign readback_external_rd_ack = readback_external_rd_ack_c;
 
-    logic [11:0] rd_mux_addr;
-    logic [11:0] pending_rd_addr;
+    logic [15:0] rd_mux_addr;
+    logic [15:0] pending_rd_addr;
     // Hold read mux address to guarantee it is stable throughout any external accesses
     always_ff @(posedge clk) begin
         if(rst) begin
@@ -4642,356 +4922,378 @@ module nanet_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 12'h0) begin
+        if(rd_mux_addr == 16'h0) begin
             readback_data_var[31:0] = 32'h54454e4e;
         end
-        if(rd_mux_addr == 12'h4) begin
+        if(rd_mux_addr == 16'h4) begin
             readback_data_var[7:0] = 8'h1;
             readback_data_var[11:8] = 4'h2;
             readback_data_var[15:12] = 4'h2;
             readback_data_var[19:16] = 4'h1;
             readback_data_var[23:20] = 4'h4;
         end
-        if(rd_mux_addr == 12'h8) begin
+        if(rd_mux_addr == 16'h8) begin
             readback_data_var[0] = field_storage.control.receive.value;
             readback_data_var[1] = field_storage.control.send.value;
             readback_data_var[2] = field_storage.control.events.value;
             readback_data_var[8] = field_storage.control.clear_histogram.value;
         end
-        if(rd_mux_addr == 12'hc) begin
+        if(rd_mux_addr == 16'hc) begin
             readback_data_var[0] = hwif_in.status.bus_master.next;
         end
-        if(rd_mux_addr == 12'h10) begin
+        if(rd_mux_addr == 16'h10) begin
             readback_data_var[31:0] = hwif_in.now.low.value.next;
         end
-        if(rd_mux_addr == 12'h14) begin
+        if(rd_mux_addr == 16'h14) begin
             readback_data_var[31:0] = hwif_in.now.high.value.next;
         end
-        if(rd_mux_addr == 12'h18) begin
+        if(rd_mux_addr == 16'h18) begin
             readback_data_var[31:0] = hwif_in.sender_next.low.value.next;
         end
-        if(rd_mux_addr == 12'h1c) begin
+        if(rd_mux_addr == 16'h1c) begin
             readback_data_var[31:0] = hwif_in.sender_next.high.value.next;
         end
         for(int i0=0; i0<2; i0++) begin
-            if(rd_mux_addr == 12'h40 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h40 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.network[i0].mac_low.value.value;
             end
-            if(rd_mux_addr == 12'h44 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h44 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.network[i0].mac_high.value.value;
             end
-            if(rd_mux_addr == 12'h48 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h48 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.network[i0].ip.value.value;
             end
-            if(rd_mux_addr == 12'h4c + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h4c + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.network[i0].port.value.value;
             end
         end
         for(int i0=0; i0<2; i0++) begin
-            if(rd_mux_addr == 12'h80 + (12)'(i0) * 12'h20) begin
+            if(rd_mux_addr == 16'h80 + (16)'(i0) * 16'h20) begin
                 readback_data_var[0] = field_storage.filter[i0].mode.enable.value;
                 readback_data_var[1] = field_storage.filter[i0].mode.vlan.value;
                 readback_data_var[27:16] = field_storage.filter[i0].mode.vlan_id.value;
             end
-            if(rd_mux_addr == 12'h84 + (12)'(i0) * 12'h20) begin
+            if(rd_mux_addr == 16'h84 + (16)'(i0) * 16'h20) begin
                 readback_data_var[31:0] = field_storage.filter[i0].dst_ip.value.value;
             end
-            if(rd_mux_addr == 12'h88 + (12)'(i0) * 12'h20) begin
+            if(rd_mux_addr == 16'h88 + (16)'(i0) * 16'h20) begin
                 readback_data_var[31:0] = field_storage.filter[i0].src_ip.value.value;
             end
-            if(rd_mux_addr == 12'h8c + (12)'(i0) * 12'h20) begin
+            if(rd_mux_addr == 16'h8c + (16)'(i0) * 16'h20) begin
                 readback_data_var[31:0] = field_storage.filter[i0].src_mask.value.value;
             end
-            if(rd_mux_addr == 12'h90 + (12)'(i0) * 12'h20) begin
+            if(rd_mux_addr == 16'h90 + (16)'(i0) * 16'h20) begin
                 readback_data_var[15:0] = field_storage.filter[i0].ports.dst.value;
                 readback_data_var[31:16] = field_storage.filter[i0].ports.src.value;
             end
         end
-        if(rd_mux_addr == 12'h100) begin
+        if(rd_mux_addr == 16'h100) begin
             readback_data_var[7:0] = field_storage.rules.source.value;
             readback_data_var[11:8] = field_storage.rules.boards.value;
             readback_data_var[31:16] = field_storage.rules.max_payload.value;
         end
-        if(rd_mux_addr == 12'h104) begin
+        if(rd_mux_addr == 16'h104) begin
             readback_data_var[31:0] = field_storage.max_frames.value.value;
         end
-        if(rd_mux_addr == 12'h108) begin
+        if(rd_mux_addr == 16'h108) begin
             readback_data_var[4:0] = field_storage.log2.devices.value;
             readback_data_var[12:8] = field_storage.log2.descriptors.value;
             readback_data_var[20:16] = field_storage.log2.buffers.value;
             readback_data_var[28:24] = field_storage.log2.events.value;
         end
-        if(rd_mux_addr == 12'h10c) begin
+        if(rd_mux_addr == 16'h10c) begin
             readback_data_var[0] = field_storage.gather.packets_mode.value;
             readback_data_var[31:16] = field_storage.gather.packets.value;
         end
-        if(rd_mux_addr == 12'h110) begin
+        if(rd_mux_addr == 16'h110) begin
             readback_data_var[31:0] = field_storage.segment_bytes.value.value;
         end
-        if(rd_mux_addr == 12'h114) begin
+        if(rd_mux_addr == 16'h114) begin
             readback_data_var[31:0] = field_storage.slot_bytes.value.value;
         end
-        if(rd_mux_addr == 12'h118) begin
+        if(rd_mux_addr == 16'h118) begin
             readback_data_var[31:0] = field_storage.buffer_bytes.value.value;
         end
-        if(rd_mux_addr == 12'h11c) begin
+        if(rd_mux_addr == 16'h11c) begin
             readback_data_var[31:0] = field_storage.send_bytes.value.value;
         end
-        if(rd_mux_addr == 12'h120) begin
+        if(rd_mux_addr == 16'h120) begin
             readback_data_var[31:0] = field_storage.timeout_cycles.value.value;
         end
-        if(rd_mux_addr == 12'h124) begin
+        if(rd_mux_addr == 16'h124) begin
             readback_data_var[31:0] = field_storage.sender_poll_cycles.value.value;
         end
-        if(rd_mux_addr == 12'h128) begin
+        if(rd_mux_addr == 16'h128) begin
             readback_data_var[31:0] = field_storage.event_poll_cycles.value.value;
         end
-        if(rd_mux_addr == 12'h130) begin
+        if(rd_mux_addr == 16'h12c) begin
+            readback_data_var[31:0] = field_storage.grace_cycles.value.value;
+        end
+        if(rd_mux_addr == 16'h130) begin
             readback_data_var[31:0] = field_storage.deadline_cycles.low.value.value;
         end
-        if(rd_mux_addr == 12'h134) begin
+        if(rd_mux_addr == 16'h134) begin
             readback_data_var[31:0] = field_storage.deadline_cycles.high.value.value;
         end
-        if(rd_mux_addr == 12'h138) begin
+        if(rd_mux_addr == 16'h138) begin
             readback_data_var[31:0] = field_storage.late_template.low.value.value;
         end
-        if(rd_mux_addr == 12'h13c) begin
+        if(rd_mux_addr == 16'h13c) begin
             readback_data_var[31:0] = field_storage.late_template.high.value.value;
         end
-        if(rd_mux_addr == 12'h140) begin
+        if(rd_mux_addr == 16'h140) begin
             readback_data_var[31:0] = field_storage.late_destination.value.value;
         end
-        if(rd_mux_addr == 12'h144) begin
+        if(rd_mux_addr == 16'h144) begin
             readback_data_var[7:0] = field_storage.stream.value.value;
         end
+        if(rd_mux_addr == 16'h148) begin
+            readback_data_var[0] = field_storage.tlb.enable.value;
+            readback_data_var[12:8] = field_storage.tlb.log2_page.value;
+            readback_data_var[16] = field_storage.tlb.flush.value;
+        end
         for(int i0=0; i0<1; i0++) begin
-            if(rd_mux_addr == 12'h180 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h180 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].clop.low.value.value;
             end
-            if(rd_mux_addr == 12'h184 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h184 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].clop.high.value.value;
             end
-            if(rd_mux_addr == 12'h188 + (12)'(i0) * 12'h40) begin
-                readback_data_var[31:0] = field_storage.device[i0].returned.low.value.value;
-            end
-            if(rd_mux_addr == 12'h18c + (12)'(i0) * 12'h40) begin
-                readback_data_var[31:0] = field_storage.device[i0].returned.high.value.value;
-            end
-            if(rd_mux_addr == 12'h190 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h188 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].queue.low.value.value;
             end
-            if(rd_mux_addr == 12'h194 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h18c + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].queue.high.value.value;
             end
-            if(rd_mux_addr == 12'h198 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h190 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].finished.low.value.value;
             end
-            if(rd_mux_addr == 12'h19c + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h194 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].finished.high.value.value;
             end
-            if(rd_mux_addr == 12'h1a0 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h198 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].ring.low.value.value;
             end
-            if(rd_mux_addr == 12'h1a4 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h19c + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].ring.high.value.value;
             end
-            if(rd_mux_addr == 12'h1a8 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h1a0 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].send_base.low.value.value;
             end
-            if(rd_mux_addr == 12'h1ac + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h1a4 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].send_base.high.value.value;
             end
-            if(rd_mux_addr == 12'h1b0 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h1a8 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].send_bus.low.value.value;
             end
-            if(rd_mux_addr == 12'h1b4 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h1ac + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.device[i0].send_bus.high.value.value;
             end
         end
         for(int i0=0; i0<4; i0++) begin
-            if(rd_mux_addr == 12'h380 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h380 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.destination[i0].mac_low.value.value;
             end
-            if(rd_mux_addr == 12'h384 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h384 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.destination[i0].mac_high.value.value;
             end
-            if(rd_mux_addr == 12'h388 + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h388 + (16)'(i0) * 16'h10) begin
                 readback_data_var[31:0] = field_storage.destination[i0].ip.value.value;
             end
-            if(rd_mux_addr == 12'h38c + (12)'(i0) * 12'h10) begin
+            if(rd_mux_addr == 16'h38c + (16)'(i0) * 16'h10) begin
                 readback_data_var[15:0] = field_storage.destination[i0].port.port.value;
                 readback_data_var[31] = field_storage.destination[i0].port.valid.value;
             end
         end
         for(int i0=0; i0<2; i0++) begin
-            if(rd_mux_addr == 12'h400 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h400 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].udp.value.value;
             end
-            if(rd_mux_addr == 12'h404 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h404 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].not_udp.value.value;
             end
-            if(rd_mux_addr == 12'h408 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h408 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].other_port.value.value;
             end
-            if(rd_mux_addr == 12'h40c + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h40c + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].ip_fragment.value.value;
             end
-            if(rd_mux_addr == 12'h410 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h410 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].bad_checksum.value.value;
             end
-            if(rd_mux_addr == 12'h414 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h414 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].not_ipv4.value.value;
             end
-            if(rd_mux_addr == 12'h418 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h418 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].cut_short.value.value;
             end
-            if(rd_mux_addr == 12'h41c + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h41c + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].udp_length.value.value;
             end
-            if(rd_mux_addr == 12'h420 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h420 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].bad_fcs.value.value;
             end
-            if(rd_mux_addr == 12'h424 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h424 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].other_mac.value.value;
             end
-            if(rd_mux_addr == 12'h428 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h428 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].other_ip.value.value;
             end
-            if(rd_mux_addr == 12'h42c + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h42c + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].arp.value.value;
             end
-            if(rd_mux_addr == 12'h430 + (12)'(i0) * 12'h40) begin
+            if(rd_mux_addr == 16'h430 + (16)'(i0) * 16'h40) begin
                 readback_data_var[31:0] = field_storage.verdicts[i0].overflow.value.value;
             end
         end
-        if(rd_mux_addr == 12'h600) begin
+        if(rd_mux_addr == 16'h600) begin
             readback_data_var[31:0] = field_storage.bad_packets.short_header.value.value;
         end
-        if(rd_mux_addr == 12'h604) begin
+        if(rd_mux_addr == 16'h604) begin
             readback_data_var[31:0] = field_storage.bad_packets.bad_version.value.value;
         end
-        if(rd_mux_addr == 12'h608) begin
+        if(rd_mux_addr == 16'h608) begin
             readback_data_var[31:0] = field_storage.bad_packets.bad_source.value.value;
         end
-        if(rd_mux_addr == 12'h60c) begin
+        if(rd_mux_addr == 16'h60c) begin
             readback_data_var[31:0] = field_storage.bad_packets.bad_board.value.value;
         end
-        if(rd_mux_addr == 12'h610) begin
+        if(rd_mux_addr == 16'h610) begin
             readback_data_var[31:0] = field_storage.bad_packets.bad_encoding.value.value;
         end
-        if(rd_mux_addr == 12'h614) begin
+        if(rd_mux_addr == 16'h614) begin
             readback_data_var[31:0] = field_storage.bad_packets.length_mismatch.value.value;
         end
-        if(rd_mux_addr == 12'h618) begin
+        if(rd_mux_addr == 16'h618) begin
             readback_data_var[31:0] = field_storage.bad_packets.oversized.value.value;
         end
-        if(rd_mux_addr == 12'h61c) begin
+        if(rd_mux_addr == 16'h61c) begin
             readback_data_var[31:0] = field_storage.bad_packets.sob_eob_with_events.value.value;
         end
-        if(rd_mux_addr == 12'h620) begin
+        if(rd_mux_addr == 16'h620) begin
             readback_data_var[31:0] = field_storage.bad_packets.event_past_end.value.value;
         end
-        if(rd_mux_addr == 12'h624) begin
+        if(rd_mux_addr == 16'h624) begin
             readback_data_var[31:0] = field_storage.bad_packets.trailing_bytes.value.value;
         end
-        if(rd_mux_addr == 12'h628) begin
+        if(rd_mux_addr == 16'h628) begin
             readback_data_var[31:0] = field_storage.bad_packets.timestamp_outside_frame.value.value;
         end
-        if(rd_mux_addr == 12'h62c) begin
+        if(rd_mux_addr == 16'h62c) begin
             readback_data_var[31:0] = field_storage.bad_packets.hits_above_32.value.value;
         end
-        if(rd_mux_addr == 12'h630) begin
+        if(rd_mux_addr == 16'h630) begin
             readback_data_var[31:0] = field_storage.bad_packets.seen_below_stored.value.value;
         end
-        if(rd_mux_addr == 12'h634) begin
+        if(rd_mux_addr == 16'h634) begin
             readback_data_var[31:0] = field_storage.bad_packets.pm_out_of_range.value.value;
         end
-        if(rd_mux_addr == 12'h638) begin
+        if(rd_mux_addr == 16'h638) begin
             readback_data_var[31:0] = field_storage.bad_packets.pm_of_other_board.value.value;
         end
-        if(rd_mux_addr == 12'h63c) begin
+        if(rd_mux_addr == 16'h63c) begin
             readback_data_var[31:0] = field_storage.bad_packets.frame_beyond_spill.value.value;
         end
-        if(rd_mux_addr == 12'h640) begin
+        if(rd_mux_addr == 16'h640) begin
             readback_data_var[31:0] = field_storage.bad_packets.wrong_burst.value.value;
         end
-        if(rd_mux_addr == 12'h660) begin
+        if(rd_mux_addr == 16'h660) begin
             readback_data_var[31:0] = field_storage.lost.late.value.value;
         end
-        if(rd_mux_addr == 12'h664) begin
+        if(rd_mux_addr == 16'h664) begin
             readback_data_var[31:0] = field_storage.lost.duplicate.value.value;
         end
-        if(rd_mux_addr == 12'h668) begin
+        if(rd_mux_addr == 16'h668) begin
             readback_data_var[31:0] = field_storage.lost.replayed_sequence.value.value;
         end
-        if(rd_mux_addr == 12'h66c) begin
+        if(rd_mux_addr == 16'h66c) begin
             readback_data_var[31:0] = field_storage.lost.unconfirmed_jump.value.value;
         end
-        if(rd_mux_addr == 12'h670) begin
+        if(rd_mux_addr == 16'h670) begin
             readback_data_var[31:0] = field_storage.lost.overrun.value.value;
         end
-        if(rd_mux_addr == 12'h674) begin
+        if(rd_mux_addr == 16'h674) begin
             readback_data_var[31:0] = field_storage.lost.segment_overflow.value.value;
         end
-        if(rd_mux_addr == 12'h678) begin
-            readback_data_var[31:0] = hwif_in.lost.missing.value.next;
-        end
-        if(rd_mux_addr == 12'h67c) begin
+        if(rd_mux_addr == 16'h678) begin
             readback_data_var[31:0] = field_storage.lost.socket_overflow.value.value;
         end
-        if(rd_mux_addr == 12'h680) begin
+        for(int i0=0; i0<4; i0++) begin
+            if(rd_mux_addr == 16'h680 + (16)'(i0) * 16'h4) begin
+                readback_data_var[31:0] = hwif_in.lost.missing[i0].value.next;
+            end
+        end
+        if(rd_mux_addr == 16'h6a0) begin
             readback_data_var[31:0] = field_storage.frames.packets_in.value.value;
         end
-        if(rd_mux_addr == 12'h684) begin
+        if(rd_mux_addr == 16'h6a4) begin
             readback_data_var[31:0] = field_storage.frames.packets_used.value.value;
         end
-        if(rd_mux_addr == 12'h688) begin
+        if(rd_mux_addr == 16'h6a8) begin
             readback_data_var[31:0] = field_storage.frames.burst_markers.value.value;
         end
-        if(rd_mux_addr == 12'h68c) begin
+        if(rd_mux_addr == 16'h6ac) begin
             readback_data_var[31:0] = field_storage.frames.frames_in.value.value;
         end
-        if(rd_mux_addr == 12'h690) begin
+        if(rd_mux_addr == 16'h6b0) begin
             readback_data_var[31:0] = field_storage.frames.frames_out.value.value;
         end
-        if(rd_mux_addr == 12'h694) begin
+        if(rd_mux_addr == 16'h6b4) begin
             readback_data_var[31:0] = field_storage.frames.frames_answered.value.value;
         end
-        if(rd_mux_addr == 12'h698) begin
+        if(rd_mux_addr == 16'h6b8) begin
             readback_data_var[31:0] = field_storage.frames.frames_late.value.value;
         end
-        if(rd_mux_addr == 12'h69c) begin
+        if(rd_mux_addr == 16'h6bc) begin
             readback_data_var[31:0] = field_storage.frames.frames_skipped.value.value;
         end
-        if(rd_mux_addr == 12'h6a0) begin
+        if(rd_mux_addr == 16'h6c0) begin
             readback_data_var[31:0] = field_storage.frames.frames_incomplete.value.value;
         end
-        if(rd_mux_addr == 12'h6a4) begin
+        if(rd_mux_addr == 16'h6c4) begin
             readback_data_var[31:0] = field_storage.frames.frames_overrun.value.value;
         end
-        if(rd_mux_addr == 12'h6a8) begin
+        if(rd_mux_addr == 16'h6c8) begin
             readback_data_var[31:0] = field_storage.frames.answers_after_deadline.value.value;
         end
-        if(rd_mux_addr == 12'h6ac) begin
+        if(rd_mux_addr == 16'h6cc) begin
             readback_data_var[31:0] = field_storage.frames.bad_descriptors.value.value;
         end
-        if(rd_mux_addr == 12'h6b0) begin
+        if(rd_mux_addr == 16'h6d0) begin
             readback_data_var[31:0] = field_storage.frames.read_errors.value.value;
         end
-        if(rd_mux_addr == 12'h6b4) begin
+        if(rd_mux_addr == 16'h6d4) begin
             readback_data_var[31:0] = field_storage.frames.write_errors.value.value;
         end
-        if(rd_mux_addr == 12'h6b8) begin
+        if(rd_mux_addr == 16'h6d8) begin
             readback_data_var[31:0] = field_storage.frames.events_dropped.value.value;
         end
-        if(rd_mux_addr == 12'h6bc) begin
+        if(rd_mux_addr == 16'h6dc) begin
             readback_data_var[31:0] = field_storage.frames.unsupported_requests.value.value;
         end
-        if(rd_mux_addr == 12'h6c0) begin
+        if(rd_mux_addr == 16'h6e0) begin
+            readback_data_var[31:0] = field_storage.frames.tlb_hits.value.value;
+        end
+        if(rd_mux_addr == 16'h6e4) begin
             readback_data_var[31:0] = field_storage.frames.tlb_misses.value.value;
         end
-        if((rd_mux_addr >= 12'h800) && (rd_mux_addr <= 12'h800 + 12'h1ff)) begin
+        if(rd_mux_addr == 16'h6e8) begin
+            readback_data_var[31:0] = field_storage.frames.untranslated.value.value;
+        end
+        if(rd_mux_addr == 16'h6ec) begin
+            readback_data_var[31:0] = field_storage.frames.rare_lost.value.value;
+        end
+        if(rd_mux_addr == 16'h6f0) begin
+            readback_data_var[31:0] = field_storage.frames.events_in.value.value;
+        end
+        if(rd_mux_addr == 16'h6f4) begin
+            readback_data_var[31:0] = field_storage.frames.hits_in.value.value;
+        end
+        if((rd_mux_addr >= 16'h800) && (rd_mux_addr <= 16'h800 + 16'h1ff)) begin
             readback_data_var = hwif_in.histogram.rd_data;
+        end
+        if((rd_mux_addr >= 16'h8000) && (rd_mux_addr <= 16'h8000 + 16'h7fff)) begin
+            readback_data_var = hwif_in.returned.rd_data;
         end
         readback_data = readback_data_var;
         readback_done = decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external;

@@ -6,8 +6,8 @@
 package nanet_regs_pkg;
 
     localparam NANET_REGS_DATA_WIDTH = 32;
-    localparam NANET_REGS_MIN_ADDR_WIDTH = 12;
-    localparam NANET_REGS_SIZE = 'ha00;
+    localparam NANET_REGS_MIN_ADDR_WIDTH = 16;
+    localparam NANET_REGS_SIZE = 'h10000;
     localparam CHANNELS = 'h2;
     localparam STREAMS = 'h2;
     localparam DEVICES = 'h1;
@@ -85,9 +85,18 @@ package nanet_regs_pkg;
         count_r__in_t unconfirmed_jump;
         count_r__in_t overrun;
         count_r__in_t segment_overflow;
-        word_r__in_t missing;
         count_r__in_t socket_overflow;
+        word_r__in_t missing[4];
     } lost_t__in_t;
+
+    typedef struct {
+        logic incr;
+        logic [15:0] incrvalue;
+    } sum_r__value__in_t;
+
+    typedef struct {
+        sum_r__value__in_t value;
+    } sum_r__in_t;
 
     typedef struct {
         count_r__in_t packets_in;
@@ -106,7 +115,12 @@ package nanet_regs_pkg;
         count_r__in_t write_errors;
         count_r__in_t events_dropped;
         count_r__in_t unsupported_requests;
+        count_r__in_t tlb_hits;
         count_r__in_t tlb_misses;
+        count_r__in_t untranslated;
+        count_r__in_t rare_lost;
+        sum_r__in_t events_in;
+        sum_r__in_t hits_in;
     } frames_t__in_t;
 
     typedef struct {
@@ -114,6 +128,12 @@ package nanet_regs_pkg;
         logic [31:0] rd_data;
         logic wr_ack;
     } nanet_regs__histogram__external__in_t;
+
+    typedef struct {
+        logic rd_ack;
+        logic [31:0] rd_data;
+        logic wr_ack;
+    } nanet_regs__returned__external__in_t;
 
     typedef struct {
         nanet_regs__status__in_t status;
@@ -124,6 +144,7 @@ package nanet_regs_pkg;
         lost_t__in_t lost;
         frames_t__in_t frames;
         nanet_regs__histogram__external__in_t histogram;
+        nanet_regs__returned__external__in_t returned;
     } nanet_regs__in_t;
 
     typedef struct {
@@ -280,8 +301,25 @@ package nanet_regs_pkg;
     } nanet_regs__stream__out_t;
 
     typedef struct {
+        logic value;
+    } nanet_regs__tlb__enable__out_t;
+
+    typedef struct {
+        logic [4:0] value;
+    } nanet_regs__tlb__log2_page__out_t;
+
+    typedef struct {
+        logic value;
+    } nanet_regs__tlb__flush__out_t;
+
+    typedef struct {
+        nanet_regs__tlb__enable__out_t enable;
+        nanet_regs__tlb__log2_page__out_t log2_page;
+        nanet_regs__tlb__flush__out_t flush;
+    } nanet_regs__tlb__out_t;
+
+    typedef struct {
         pair_rw__out_t clop;
-        pair_rw__out_t returned;
         pair_rw__out_t queue;
         pair_rw__out_t finished;
         pair_rw__out_t ring;
@@ -318,6 +356,14 @@ package nanet_regs_pkg;
     } nanet_regs__histogram__external__out_t;
 
     typedef struct {
+        logic req;
+        logic [14:0] addr;
+        logic req_is_wr;
+        logic [31:0] wr_data;
+        logic [31:0] wr_biten;
+    } nanet_regs__returned__external__out_t;
+
+    typedef struct {
         nanet_regs__control__out_t control;
         nanet_regs__doorbell__out_t doorbell;
         network_t__out_t network[2];
@@ -333,12 +379,15 @@ package nanet_regs_pkg;
         word_rw__out_t timeout_cycles;
         word_rw__out_t sender_poll_cycles;
         word_rw__out_t event_poll_cycles;
+        word_rw__out_t grace_cycles;
         pair_rw__out_t deadline_cycles;
         pair_rw__out_t late_template;
         word_rw__out_t late_destination;
         nanet_regs__stream__out_t stream;
+        nanet_regs__tlb__out_t tlb;
         device_t__out_t device[1];
         destination_t__out_t destination[4];
         nanet_regs__histogram__external__out_t histogram;
+        nanet_regs__returned__external__out_t returned;
     } nanet_regs__out_t;
 endpackage

@@ -3,8 +3,8 @@
 module register_block
   import nanet_regs_pkg::*;
 #(
-    // Bits of a byte address on the bus; what lies beyond the registers reads as 0.
-    parameter int unsigned ADDR_W = 16
+    // Bits of a byte address on the bus, at least 17; what lies beyond the registers reads as 0.
+    parameter int unsigned ADDR_W = 17
 ) (
     input logic clk,
     input logic rst,
@@ -22,7 +22,7 @@ module register_block
     output logic [31:0]       reg_rdata,
 
     /*
-     * Fields; `histogram` of hwif_in is not used, it is in here
+     * Fields; `histogram` and `returned` of hwif_in are not used, they are in here
      */
     input  nanet_regs__in_t  hwif_in,
     output nanet_regs__out_t hwif_out,
@@ -32,6 +32,13 @@ module register_block
      */
     output logic        bell_valid,
     output logic [31:0] bell_n,
+
+    /*
+     * Return slots: a pulse for each write
+     */
+    output logic        return_valid,
+    output logic [12:0] return_index,
+    output logic [31:0] return_value,
 
     /*
      * Cycles from the last byte of a frame to its event
@@ -44,7 +51,7 @@ module register_block
   logic [31:0] rd_data, biten;
   logic nowhere_q;
 
-  assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:12] == '0;
+  assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:16] == '0;
   assign request = reg_request && !busy_q && !nowhere_q && here && !(reg_write ? stall_wr : stall_rd);
   assign biten = {{8{reg_enable[3]}}, {8{reg_enable[2]}}, {8{reg_enable[1]}}, {8{reg_enable[0]}}};
   assign reg_acknowledge = rd_ack || wr_ack || nowhere_q;
@@ -68,6 +75,9 @@ module register_block
     fields_in.histogram.rd_ack = histogram_valid;
     fields_in.histogram.rd_data = histogram_count;
     fields_in.histogram.wr_ack = 1'b0;
+    fields_in.returned.rd_ack = 1'b0;
+    fields_in.returned.rd_data = '0;
+    fields_in.returned.wr_ack = return_valid;
   end
 
   nanet_regs i_regs (
@@ -75,7 +85,7 @@ module register_block
       .rst,
       .s_cpuif_req         (request),
       .s_cpuif_req_is_wr   (reg_write),
-      .s_cpuif_addr        (reg_addr[11:0]),
+      .s_cpuif_addr        (reg_addr[15:0]),
       .s_cpuif_wr_data     (reg_wdata),
       .s_cpuif_wr_biten    (biten),
       .s_cpuif_req_stall_wr(stall_wr),
@@ -107,9 +117,16 @@ module register_block
   always_ff @(posedge clk) bell_valid <= hwif_out.doorbell.n.swmod && !rst;
   assign bell_n = hwif_out.doorbell.n.value;
 
+  always_ff @(posedge clk) begin
+    return_valid <= hwif_out.returned.req && hwif_out.returned.req_is_wr && !rst;
+    return_index <= hwif_out.returned.addr[14:2];
+    return_value <= hwif_out.returned.wr_data;
+  end
+
   logic unused_bits;
   assign unused_bits = ^{rd_err, wr_err, hwif_out.histogram.addr[1:0], hwif_out.histogram.wr_data,
                          hwif_out.histogram.wr_biten, hwif_in.histogram.rd_ack, hwif_in.histogram.rd_data,
-                         hwif_in.histogram.wr_ack};
+                         hwif_in.histogram.wr_ack, hwif_in.returned.rd_ack, hwif_in.returned.rd_data,
+                         hwif_in.returned.wr_ack, hwif_out.returned.addr[1:0], hwif_out.returned.wr_biten};
 
 endmodule

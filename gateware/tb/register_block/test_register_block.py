@@ -100,7 +100,7 @@ async def every_register(dut):
 async def nothing_there(dut):
     """What is not there reads as 0 and is acknowledged; writes to it change nothing."""
     bus = await begin(dut)
-    for address, bar in ((0x3FC, 0), (0xFFC, 0), (0x1000, 0), (0xFFFC, 0), (0, 1), (0x804, 2)):
+    for address, bar in ((0x3FC, 0), (0xFFC, 0), (0x1000, 0), (0x1FFFC, 0), (0, 1), (0x804, 2)):
         await bus.write(address, 0xFFFFFFFF, bar=bar)
         assert await bus.read(address, bar=bar) == 0
     await bus.write(0x800, 5)  # the histogram is read only
@@ -148,6 +148,26 @@ async def doorbell(dut):
     for _ in range(5):
         await RisingEdge(dut.clk)
     assert rung == [5, 5, 0xFFFFFFFF, 0]
+
+
+@cocotb.test()
+async def return_slots(dut):
+    """Each write to the window is one pulse with slot and value; reading it gives 0."""
+    bus, got = await begin(dut), []
+
+    async def listen():
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.return_valid.value):
+                got.append((int(dut.return_index.value), int(dut.return_value.value)))
+
+    cocotb.start_soon(listen())
+    writes = [(0, 1), (8191, 0xFFFFFFFF), (5, 6), (5, 6), (2047, 0)]
+    for slot, value in writes:
+        await bus.write(0x8000 + 4 * slot, value)
+    assert await bus.read(0x8000) == 0
+    await bus.write(0x20, 3)
+    assert got == writes
 
 
 @cocotb.test()
