@@ -149,7 +149,7 @@ def test_figures_of_a_gpu(monkeypatch):
 
 def test_mistakes_with_options_are_said(nanet):
     assert "did you mean math" in nanet("bench", "rings", "--algorithm", "mth", status=2).stderr
-    assert "only rings" in nanet("bench", "latency", "--plots", "here", status=2).stderr
+    assert "draws no figures" in nanet("bench", "replay", "--plots", "here", status=2).stderr
 
 
 def test_unknown_name_is_a_usage_error(nanet):

@@ -12,7 +12,9 @@ import ctypes
 import os
 import platform
 import re
+import shutil
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,97 @@ def gpu_driver() -> str:
     """Version of the NVIDIA kernel driver; empty where there is none."""
     found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", read("/proc/driver/nvidia/version"))
     return found.group(1) if found else ""
+
+
+def gpu_states() -> list[dict[str, Any]]:
+    """Each NVIDIA GPU as found: name, PCIe link (generation, lanes; now and at most), clocks in MHz.
+
+    The link is sysfs's; clocks are nvidia-smi's, 0 where it is not installed.
+    """
+    clocks = _gpu_clocks()
+    found = []
+    for number, folder in enumerate(sorted(Path("/proc/driver/nvidia/gpus").glob("*"))):
+        information = read(str(folder / "information"))
+        model = re.search(r"^Model:\s*(.+)$", information, re.M)
+        device = f"/sys/bus/pci/devices/{folder.name}"
+        speeds = [read(f"{device}/{which}_link_speed") for which in ("current", "max")]
+        lanes = [read(f"{device}/{which}_link_width") for which in ("current", "max")]
+        sm, sm_max = clocks.get(folder.name.lower(), clocks.get(str(number), (0, 0)))
+        found.append(
+            {
+                "name": model.group(1).strip() if model else "NVIDIA GPU",
+                "pci": folder.name,
+                "link_gts": [_leading_number(speed) for speed in speeds],
+                "lanes": [int(_leading_number(count)) for count in lanes],
+                "clock_mhz": sm,
+                "clock_max_mhz": sm_max,
+            }
+        )
+    return found
+
+
+def _leading_number(text: str) -> float:
+    found = re.match(r"[\d.]+", text)
+    return float(found.group()) if found else 0.0
+
+
+def _gpu_clocks() -> dict[str, tuple[int, int]]:
+    """PCI address (and number) of each GPU -> clock of its multiprocessors now and at most, MHz."""
+    if not shutil.which("nvidia-smi"):
+        return {}
+    query = "--query-gpu=index,pci.bus_id,clocks.sm,clocks.max.sm"
+    try:
+        text = subprocess.run(
+            ["nvidia-smi", query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=10
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    clocks: dict[str, tuple[int, int]] = {}
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) == 4 and parts[2].isdecimal() and parts[3].isdecimal():
+            pair = (int(parts[2]), int(parts[3]))
+            clocks[parts[0]] = pair
+            clocks[parts[1].lower().removeprefix("0000")] = pair  # nvidia-smi writes domains of eight digits
+    return clocks
+
+
+def gpu_reasons() -> list[Reason]:
+    """What of each GPU is not as it should be in the loop; nothing where there is none."""
+    reasons = []
+    for number, gpu in enumerate(gpu_states()):
+        speed, lanes = gpu["link_gts"], gpu["lanes"]
+        known = speed[1] > 0 and lanes[1] > 0
+        reasons.append(
+            Reason(
+                f"GPU {number}, PCIe link",
+                not known or (speed[0] >= speed[1] and lanes[0] >= lanes[1]),
+                f"{speed[0]:g} GT/s x{lanes[0]} of {speed[1]:g} GT/s x{lanes[1]}" if known else "not visible",
+                "an idle link may have slowed down and comes back under load; else: another slot, the BIOS",
+            )
+        )
+        clock, most = gpu["clock_mhz"], gpu["clock_max_mhz"]
+        reasons.append(
+            Reason(
+                f"GPU {number}, clock",
+                not most or clock >= 0.75 * most,
+                f"{clock} of {most} MHz" if most else "not visible (no nvidia-smi)",
+                "an idle GPU has slowed down: the first frames are late; "
+                f"nvidia-smi -i {number} -pm 1; nvidia-smi -i {number} -lgc {most}",
+            )
+        )
+    return reasons
+
+
+def memory_reason() -> Reason:
+    """Whether buffers can lie in huge pages, which spare the GPU and the CPU many look-ups of addresses."""
+    pages = huge_pages()
+    return Reason(
+        "huge pages",
+        pages["transparent"] in ("always", "madvise"),
+        f"transparent: {pages['transparent'] or 'unknown'}, reserved: {pages['reserved']}",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+    )
 
 
 def has_libcuda() -> bool:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench bandwidth`: the historic measurement of the NaNet papers, on this host's sockets.
+"""`nanet bench bandwidth`: the historic measurements of the NaNet papers, on this host's sockets and its GPU.
 
-One program registers buffers of P payloads, sends P packets, waits for the event and checks the data.
+Sockets: one program registers buffers of P payloads, sends P packets, waits for the event and checks the
+data. GPU: buffers of E events are copied in, fitted, and the primitives copied out; one buffer after the
+other, or two at a time, so that the copies of one overlap the kernel of the other.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from nanet.bench import Row, Say, Settings
 
 PAYLOADS = (1168, 1472)
 PACKETS = (1, 2, 4, 8, 16, 32, 64)
+EVENTS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+GPU_SECONDS = 0.2
 
 
 def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
-    """Latency with one buffer in flight and throughput with two, for each payload and P."""
+    """Latency with one buffer in flight and throughput with two, for each payload and P; then the GPU."""
     from nanet import _core
 
     rows: list[Row] = []
@@ -32,4 +36,26 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         "packets_per_s_max": max(row["packets_per_s"] for row in rows),
         "p1_1472_p50_us": next(r["p50_us"] for r in rows if r["payload"] == 1472 and r["packets"] == 1),
     }
+    if settings.device != "cpu":
+        gpu = _gpu(settings, say)
+        rows += gpu
+        for mode in ("serialised", "overlapped"):
+            mine = [row for row in gpu if row["gpu"] == mode]
+            figures[f"gpu_{mode}_events_per_s_max"] = max(row["events_per_s"] for row in mine)
+            figures[f"gpu_{mode}_16_p50_us"] = mine[0]["p50_us"]
     return rows, figures
+
+
+def _gpu(settings: Settings, say: Say) -> list[Row]:
+    """Throughput and latency against events per buffer, copies and kernel in turn and overlapped."""
+    from nanet import _core
+
+    number = int(settings.device.partition(":")[2] or 0)
+    rows: list[Row] = []
+    for mode in ("serialised", "overlapped"):
+        say(f"{settings.device}: copy, kernel, copy, {mode}")
+        for events in EVENTS:
+            seconds = min(settings.seconds or GPU_SECONDS, 1.0)
+            measured = _core.bench_buffers_cuda(events, mode == "overlapped", seconds, number)
+            rows.append({"gpu": mode, "events": events, "buffer_bytes": 72 * events, **measured})
+    return rows

@@ -9,11 +9,13 @@ from nanet.bench.trigger import own_cores, summary, trigger_options
 
 PROBE_S, FINAL_S = 3.0, 20.0
 STEP = 1.1  # the last step of the search, as a ratio
-FIRST, TOP = 2e6, 64e6
+LEAST, TOP = 0.1e6, 64e6
 
 
 def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
-    """Doubles the rate until something is lost, halves the interval, holds the best for `runs` long runs."""
+    """From --rate on doubles until something is lost, or halves until nothing is; then halves the interval,
+    and holds the best for `runs` long runs.
+    """
     rows: list[Row] = []
 
     def attempt(rate: float, seconds: float) -> bool:
@@ -34,8 +36,10 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         # Twice before a rate is given up: a hiccup of the machine must not end the search far too low.
         return attempt(rate, PROBE_S) or attempt(rate, PROBE_S)
 
-    low, high = 0.0, FIRST
-    while high < TOP and probe(high):
+    low, high = 0.0, settings.rate
+    while high > LEAST and not probe(high):
+        high /= 2
+    while high < TOP and (low == 0 or probe(high)):
         low, high = high, 2 * high
     while low and high / low > STEP:
         middle = (low * high) ** 0.5

@@ -19,6 +19,7 @@ from nanet.output import check_writable, console, write_json
 from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
+PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate")
 PROGRAMS = ("loopback", "trigger", "rate")  # they start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
@@ -39,10 +40,12 @@ def bench(
         int, typer.Option("--events", min=0, max=1 << 24, help="Events of the largest batch (rings); 0: 1 M.")
     ] = 0,
     plots: Annotated[
-        str | None, typer.Option("--plots", metavar="DIR", help="Write figures there (rings).")
+        str | None,
+        typer.Option("--plots", metavar="DIR", help=f"Write figures there ({', '.join(PLOTS)})."),
     ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger).")
+        float,
+        typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger; rate: the first)."),
     ] = 10e6,
     device: Annotated[
         str, typer.Option("--device", help="As of `nanet trigger` (latency, kernel, trigger, rate).")
@@ -52,8 +55,8 @@ def bench(
     """Measurements of this machine, each beside a peer or a limit in the same run."""
     if name not in NAMES:
         raise UsageError(f"bench {name}: must be one of {', '.join(NAMES)}")
-    if plots is not None and name != "rings":
-        raise UsageError(f"--plots {plots}: bench {name} draws no figures, only rings does")
+    if plots is not None and name not in PLOTS:
+        raise UsageError(f"--plots {plots}: bench {name} draws no figures; {', '.join(PLOTS)} do")
     if algorithm is not None:
         _known(algorithm)
         if name not in PROGRAMS:  # those start programs, which load a plug-in's file themselves
@@ -92,10 +95,13 @@ def bench(
     }
     _print(out, rows, figures)
     if plots is not None:
-        from nanet.bench import rings_plots
+        from nanet.bench import loop_plots, rings_plots
 
         try:
-            rings_plots.write(rows, figures, Path(plots))
+            if name == "rings":
+                rings_plots.write(rows, figures, Path(plots))
+            else:
+                loop_plots.write(name, rows, Path(plots))
         except OSError as error:
             raise UsageError(
                 f"--plots {describe_os_error(error)}: give a folder that can be written"

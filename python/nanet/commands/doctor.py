@@ -21,6 +21,12 @@ def examine() -> dict[str, Any]:
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in reasons
         ],
+        # Worth mending, but no reason for longer times.
+        "advice": [
+            {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
+            for r in (host.memory_reason(), *host.gpu_reasons())
+        ],
+        "gpus": host.gpu_states(),
         "host": host.describe(),
         "cpu_quota": host.cpu_quota(),
         "huge_pages": host.huge_pages(),
@@ -91,7 +97,7 @@ def doctor(json_file: JsonFile = None) -> None:
     out.print(facts)
     out.print()
     checks = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for reason in found["reasons"]:
+    for reason in (*found["reasons"], *found["advice"]):
         mark = "[green]fit[/]" if reason["fit"] else "[yellow]not fit[/]"
         checks.add_row(mark, reason["name"], reason["found"])
         if reason["remedy"]:

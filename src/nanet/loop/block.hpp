@@ -28,6 +28,9 @@ NANET_HD inline std::uint32_t half_word(const std::byte* at) {
   return value;
 #endif
 }
+NANET_HD inline std::uint32_t one_byte(const std::byte* at) {
+  return static_cast<std::uint32_t>(*at);
+}
 // Four bytes at an address that four divides.
 NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 #ifdef __CUDA_ARCH__
@@ -46,11 +49,18 @@ struct Block {
   using Lanes = rich::DeviceLanes;
 
   __device__ static unsigned threads() { return blockDim.x; }
+  // The threads in another order, in which neighbours are of different warps.
+  __device__ static unsigned spread(unsigned t) { return (t & 31u) * (blockDim.x >> 5) + (t >> 5); }
   // f(thread) in every thread; what they wrote is seen by all afterwards.
   template <class F>
   __device__ static void each(const F& f) {
     f(threadIdx.x);
     __syncthreads();
+  }
+  // f() in thread 0; the others see it after the next step.
+  template <class F>
+  __device__ static void one(const F& f) {
+    if (threadIdx.x == 0) f();
   }
   // f(warp) with all lanes of each warp together.
   template <class F>
@@ -59,40 +69,39 @@ struct Block {
     __syncthreads();
   }
   __device__ static bool leads() { return (threadIdx.x & 31u) == 0; }
+  // A number for the calling warp, counted up from `at`; in warps().
+  __device__ static std::uint32_t take(std::uint32_t& at) {
+    std::uint32_t got = 0;
+    if (leads()) got = atomicAdd(&at, 1u);
+    return __shfl_sync(0xFFFFFFFFu, got, 0);
+  }
   // Adds and gives what was there before; any thread, in each() or warps().
   __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
-  // v[i] becomes the sum of v[0] .. v[i - 1], total the sum of all; room: 33 words that all share.
-  __device__ static void scan(std::uint32_t* v, std::uint32_t n, std::uint32_t& total, std::uint32_t* room) {
+  __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
+  // f(i, how many of flag[0] .. flag[i - 1] are set) for each i < n whose flag is set, 0 or 1; gives how many
+  // there are. room: a word for each warp that all share.
+  template <class F>
+  __device__ static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
+                                         const F& f) {
     const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    const std::uint32_t share = (n + blockDim.x - 1) / blockDim.x;
-    const std::uint32_t from = min(threadIdx.x * share, n), to = min(from + share, n);
-    std::uint32_t own = 0;
-    for (std::uint32_t i = from; i < to; ++i) own += v[i];
-    std::uint32_t sum = own;
-    for (unsigned o = 1; o < 32; o *= 2) {
-      const std::uint32_t below = __shfl_up_sync(0xFFFFFFFFu, sum, o);
-      if (lane >= o) sum += below;
-    }
-    if (lane == 31) room[warp] = sum;
-    __syncthreads();
-    if (warp == 0) {
-      const std::uint32_t mine = lane < warps ? room[lane] : 0;
-      std::uint32_t up = mine;
-      for (unsigned o = 1; o < 32; o *= 2) {
-        const std::uint32_t below = __shfl_up_sync(0xFFFFFFFFu, up, o);
-        if (lane >= o) up += below;
+    std::uint32_t before = 0;
+    for (std::uint32_t from = 0; from < n; from += blockDim.x) {
+      const std::uint32_t i = from + threadIdx.x;
+      const bool is = i < n && flag[i];
+      const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
+      if (lane == 0) room[warp] = __popc(vote);
+      __syncthreads();
+      std::uint32_t mine = before;
+#pragma unroll 8
+      for (unsigned w = 0; w < warps; ++w) {
+        const std::uint32_t there = room[w];
+        mine += w < warp ? there : 0;
+        before += there;
       }
-      room[lane] = up - mine;
-      if (lane == 31) total = up;
+      if (is) f(i, mine + __popc(vote & ((1u << lane) - 1)));
+      __syncthreads();
     }
-    __syncthreads();
-    std::uint32_t at = room[warp] + sum - own;
-    for (std::uint32_t i = from; i < to; ++i) {
-      const std::uint32_t here = v[i];
-      v[i] = at;
-      at += here;
-    }
-    __syncthreads();
+    return before;
   }
 };
 
@@ -103,27 +112,33 @@ struct Block {
   using Lanes = rich::HostLanes;
 
   static constexpr unsigned threads() { return 64; }
+  static unsigned spread(unsigned t) { return t; }
   template <class F>
   static void each(const F& f) {
     for (unsigned t = 0; t < threads(); ++t) f(t);
+  }
+  template <class F>
+  static void one(const F& f) {
+    f();
   }
   template <class F>
   static void warps(const F& f) {
     for (unsigned w = 0; w < threads() / 32; ++w) f(w);
   }
   static bool leads() { return true; }
+  static std::uint32_t take(std::uint32_t& at) { return at++; }
   static std::uint32_t add(std::uint32_t& at, std::uint32_t n) {
     const std::uint32_t before = at;
     at += n;
     return before;
   }
-  static void scan(std::uint32_t* v, std::uint32_t n, std::uint32_t& total, std::uint32_t*) {
-    total = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      const std::uint32_t here = v[i];
-      v[i] = total;
-      total += here;
-    }
+  static void least(std::uint32_t& at, std::uint32_t n) { at = n < at ? n : at; }
+  template <class F>
+  static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t*, const F& f) {
+    std::uint32_t before = 0;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (flag[i]) f(i, before++);
+    return before;
   }
 };
 

@@ -11,8 +11,9 @@ namespace nanet::loop {
 // Shared memory of a block: bytes of a frame, fragments that its tables hold. At 10 MHz a frame has 4 kB and
 // 200 fragments; larger ones than fit are worked on in device memory.
 inline constexpr std::uint32_t shared_raw_bytes = 24576, shared_fragments = 1024;
-// Of each board, read together with the frame's header, before its length is known: one wait instead of two.
-inline constexpr std::uint32_t ahead_bytes = 1536;
+// Of each board at most, read together with the frame's header, before its length is known: one wait instead
+// of two.
+inline constexpr std::uint32_t ahead_bytes = 4096;
 
 NANET_HD inline constexpr std::uint32_t power_of_two(std::uint32_t n) {
   std::uint32_t p = 1;
@@ -39,7 +40,7 @@ struct BufferSizes {
     s.large_stride = (s.segment + 15) / 16 * 16;
     const std::uint32_t share = shared_raw_bytes / s.boards / 16 * 16;
     s.stride = share < s.large_stride ? share : s.large_stride;
-    s.fragments = power_of_two(s.segment / 8 * s.boards);
+    s.fragments = power_of_two(s.segment / 8) * s.lists;
     return s;
   }
   NANET_HD std::uint32_t large_hits() const { return large_stride * boards / 2; }
@@ -69,29 +70,27 @@ class BufferWork {
         large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
                               sizes.lists, sizes.large_hits())) {}
 
-  // copy(to, from, bytes): by all threads, bytes a multiple of 16; copy.wait(): until what this thread copied
-  // is there. sampled(work, frame): gather packets, after each payload, whose rows the next one overwrites.
-  // Leaves packet, counts and trace (but for n, frame, seen and posted) in shared memory.
+  // bytes: of the boards together, as the queue's entry has it. copy(to, from, n): by all threads, n a
+  // multiple of 16; copy.wait(): until what this thread copied is there. sampled(work, frame): gather
+  // packets, after each payload, whose rows the next one overwrites. Leaves packet, counts and trace (but for
+  // n, frame, seen and posted) in shared memory.
   template <class Copy, class Clock, class Sampled>
   NANET_DEVICE void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
-                        std::uint32_t frame, const Copy& copy, const Clock& clock, const Sampled& sampled) {
+                        std::uint32_t frame, std::uint32_t bytes, const Copy& copy, const Clock& clock,
+                        const Sampled& sampled) {
     work.begin();
     trigger::Trace& trace = s_.trace;
     if (sizes_.frame) {
-      const Bytes in = gather(buffer, copy);
+      const Bytes in = gather(buffer, bytes, copy);
       const bool incomplete =
           !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
-      work.work(in, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
+      work.work(in, small_, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
                 trace.reconstructed);
-      B::each([&](unsigned t) {
-        if (t == 0) work.note_edges(trace);
-      });
     } else {
       payloads(work, buffer, copy, clock, sampled);
     }
-    work.finish(frame);
-    B::each([&](unsigned t) {
-      if (t != 0) return;
+    B::one([&] {
+      work.finish(frame);
       trace.events = s_.events;
       trace.primitives = s_.primitives;
       trace.below_min_hits = s_.below;
@@ -99,15 +98,26 @@ class BufferWork {
       trace.rings = s_.rings;
       trace.duplicate_hits = s_.duplicates;
     });
+    B::each([&](unsigned t) {
+      if (t != 32) return;  // beside what thread 0 does
+      if (sizes_.frame)
+        work.note_edges(trace);
+      else
+        trace.lows = trace.highs = 0;
+    });
   }
 
  private:
   // The segments of a frame. Its header is memory that anything may have written: its lengths are held
   // against the segment.
   template <class Copy>
-  NANET_DEVICE Bytes gather(const std::byte* buffer, const Copy& copy) {
+  NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {
     std::byte* const header = reinterpret_cast<std::byte*>(s_.packet);  // not yet in use
-    const std::uint32_t ahead = ahead_bytes < sizes_.stride ? ahead_bytes : sizes_.stride;
+    // The boards' shares are nearly alike; one board's is known.
+    const std::uint32_t likely =
+        sizes_.boards == 1 ? bytes : (bytes >> (sizes_.boards > 4 ? 3 : 2)) + bytes / 16 + 192;
+    std::uint32_t ahead = likely < ahead_bytes ? (likely + 15) / 16 * 16 : ahead_bytes;
+    if (ahead > sizes_.stride) ahead = sizes_.stride;
     copy(header, buffer, contract::frame_header_bytes);
     for (unsigned b = 0; b < sizes_.boards; ++b)
       copy(small_ + std::size_t{b} * sizes_.stride, segment(buffer, b), ahead);
@@ -118,20 +128,24 @@ class BufferWork {
     in.at = small_;
     in.stride = sizes_.stride;
     bool fits = true, more = false;
-    for (unsigned b = 0; b < sizes_.boards; ++b) {
+    NANET_UNROLLED
+    for (unsigned b = 0; b < max_boards; ++b) {
+      if (b >= sizes_.boards) continue;
       const std::uint32_t said = full_word(header + 8 + 4 * b) & 0xFFFF;
       in.bytes[b] = said < sizes_.segment ? said : sizes_.segment;
       fits = fits && in.bytes[b] <= sizes_.stride;
       more = more || in.bytes[b] > ahead;
     }
+    in.shared = fits;
     if (!fits) {
       in.at = large_;
       in.stride = sizes_.large_stride;
     }
     if (!fits || more) {
       const std::uint32_t from = fits ? ahead : 0;
-      for (unsigned b = 0; b < sizes_.boards; ++b)
-        if (in.bytes[b] > from)
+      NANET_UNROLLED
+      for (unsigned b = 0; b < max_boards; ++b)
+        if (b < sizes_.boards && in.bytes[b] > from)
           copy(const_cast<std::byte*>(in.at) + std::size_t{b} * in.stride + from, segment(buffer, b) + from,
                (in.bytes[b] + 15) / 16 * 16 - from);
       copy.wait();
@@ -162,13 +176,14 @@ class BufferWork {
         Bytes in;
         in.boards = 1;
         in.at = at + std::size_t{p} * slot_bytes_;
+        in.shared = fits;
         in.stride = sizes_.large_stride;
         in.bytes[0] = full_word(in.at + 4) & 0xFFFF;
         over = in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_;
         if (over) break;  // the rest of the buffer is empty
         const std::uint32_t frame = full_word(in.at + 12) & 0xFFFFFF;
         Nanoseconds built = 0, reconstructed = 0;
-        work.work(in, small_tables_, room_, large_tables_, frame, false, clock, built, reconstructed);
+        work.work(in, small_, small_tables_, room_, large_tables_, frame, false, clock, built, reconstructed);
         build += built - start;
         reconstruct += reconstructed - built;
         start = clock();
@@ -180,7 +195,6 @@ class BufferWork {
       if (t != 0) return;
       s_.trace.built = began + build;
       s_.trace.reconstructed = s_.trace.built + reconstruct;
-      s_.trace.lows = s_.trace.highs = 0;
     });
   }
 

@@ -19,6 +19,27 @@ __device__ inline std::uint32_t load_relaxed_system(const std::uint32_t* at) {
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   return v;
 }
+// Sixteen bytes in one piece.
+struct Sixteen {
+  std::uint64_t low, high;
+  __device__ bool operator==(const Sixteen& o) const { return low == o.low && high == o.high; }
+};
+__device__ inline Sixteen load_acquire_system(const Sixteen* at) {
+  Sixteen v;
+  asm volatile("{\n\t.reg .b128 t;\n\tld.acquire.sys.global.b128 t, [%2];\n\tmov.b128 {%0, %1}, t;\n\t}"
+               : "=l"(v.low), "=l"(v.high)
+               : "l"(at)
+               : "memory");
+  return v;
+}
+__device__ inline Sixteen load_relaxed_system(const Sixteen* at) {
+  Sixteen v;
+  asm volatile("{\n\t.reg .b128 t;\n\tld.relaxed.sys.global.b128 t, [%2];\n\tmov.b128 {%0, %1}, t;\n\t}"
+               : "=l"(v.low), "=l"(v.high)
+               : "l"(at)
+               : "memory");
+  return v;
+}
 __device__ inline std::uint64_t load_relaxed_system(const std::uint64_t* at) {
   std::uint64_t v;
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
@@ -44,6 +65,11 @@ __device__ inline std::uint32_t load_acquire_device(const std::uint32_t* at) {
 }
 __device__ inline void store_release_device(std::uint32_t* at, std::uint32_t v) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(v) : "memory");
+}
+__device__ inline std::uint32_t load_relaxed_device(const std::uint32_t* at) {
+  std::uint32_t v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+  return v;
 }
 __device__ inline std::uint64_t load_relaxed_device(const std::uint64_t* at) {
   std::uint64_t v;

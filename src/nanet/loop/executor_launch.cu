@@ -116,7 +116,7 @@ class LaunchExecutor final : public trigger::Executor {
     return {{"gpu_faults", static_cast<double>(faults_.load())},
             {"gpu_lost", lost_ ? 1.0 : 0.0},
             {"in_flight", static_cast<double>(slots)},
-            {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->kernel->threads)}};
+            {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
   }
   std::string trouble() const override {
     const std::lock_guard lock(mutex_);
@@ -154,7 +154,7 @@ class LaunchExecutor final : public trigger::Executor {
     cudaKernelNodeParams p{};
     p.func = const_cast<void*>(line.gpu->kernel->once);
     p.gridDim = dim3(1);
-    p.blockDim = dim3(line.gpu->kernel->threads);
+    p.blockDim = dim3(line.gpu->threads);
     p.sharedMemBytes = static_cast<unsigned>(line.gpu->shared_bytes);
     p.kernelParams = arguments;
     return p;

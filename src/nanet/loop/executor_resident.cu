@@ -111,7 +111,7 @@ class ResidentExecutor final : public trigger::Executor {
             {"gpu_lost", lost_ ? 1.0 : 0.0},
             {"clock_residual_ns", residual},
             {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
-            {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->kernel->threads)}};
+            {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
   }
   std::string trouble() const override {
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class ResidentExecutor final : public trigger::Executor {
     state_.ending = state_.exited = 0;
     need(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice), "the queue's state");
     void* arguments[] = {&gpu.resident, const_cast<void*>(gpu.value)};
-    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.areas + 1), dim3(gpu.kernel->threads), arguments,
+    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.areas + 1), dim3(gpu.threads), arguments,
                           gpu.shared_bytes, gpu.stream),
          "starting the resident kernel");
     q.beat = contract::relaxed(control.device.beat);
@@ -235,7 +235,7 @@ class ResidentExecutor final : public trigger::Executor {
     }
   }
 
-  // The oldest entry in the queue has not been finished for as long as a stall may last.
+  // The oldest entry in the queue has not been finished for as long as a stall may last, or a long frame.
   bool late(Watched& q, Nanoseconds now) noexcept {
     const std::uint64_t finished = contract::acquire(*q.gpu->view.finished);
     contract::Event event;
@@ -244,7 +244,7 @@ class ResidentExecutor final : public trigger::Executor {
       q.finished = finished;
       q.progress = now;
     }
-    return now - q.progress > options_.stall;
+    return now - q.progress > std::max<Nanoseconds>(options_.stall, 5'000'000);
   }
 
   // The GPU is given up, and the CPU goes on.

@@ -28,6 +28,8 @@ struct FrameShared {
   std::uint32_t primitives;  // in it
   std::uint32_t stamp;       // frame of its newest timestamp word
   std::uint32_t events, below, overflow, rings, duplicates, valid;
+  std::uint32_t taken;     // events that warps have begun
+  std::uint32_t disorder;  // events not in order of time, or without a primitive
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;
 };
@@ -44,11 +46,26 @@ struct ScratchOf<A> {
   using type = typename A::Scratch;
 };
 
+// Whether its sums over hits can be shared by threads: what each needs of a hit depends on the PM alone.
+template <class A>
+concept Summed = requires { typename A::Factors; };
+// What is looked up for each PM, and how it is made from the PM's position.
+template <class A>
+struct PlaneOf {
+  using type = rich::Point;
+  NANET_HD static type of(const rich::Point& p) { return p; }
+};
+template <Summed A>
+struct PlaneOf<A> {
+  using type = typename A::Factors;
+  NANET_HD static type of(const rich::Point& p) { return A::factors(p); }
+};
+
 // Where an algorithm looks things up and puts things down. rings: of each event in turn; may be null. scratch
 // and result: one for each warp, for algorithms that are wide.
 template <class A>
 struct Desk {
-  const rich::Point* plane = nullptr;
+  const typename PlaneOf<A>::type* plane = nullptr;
   rich::Rings* rings = nullptr;
   typename ScratchOf<A>::type* scratch = nullptr;
   rich::Rings* result = nullptr;
@@ -61,70 +78,65 @@ class FrameWork {
                          const Desk<A>& desk)
       : algorithm_(algorithm), options_(options), s_(shared), desk_(desk) {}
 
+  // The others see it after the next step.
   NANET_DEVICE void begin() {
-    B::each([&](unsigned t) {
-      if (t != 0) return;
+    B::one([&] {
       s_.words = wire::mtp::header_bytes / 4;
       s_.primitives = s_.stamp = 0;
-      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = 0;
+      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = s_.valid = s_.taken = s_.disorder = 0;
       for (std::uint32_t& n : s_.with_rings) n = 0;
     });
   }
 
-  // Builds and reconstructs the events of `in`, and adds their primitives to the packet. clock: gives the
-  // time; built and reconstructed: when that was done, in thread 0.
+  // Builds and reconstructs the events of `in`, and adds their primitives to the packet. small: where shared
+  // bytes lie. clock: gives the time; built and reconstructed: when that was done, in thread 0.
   template <class Clock>
-  NANET_DEVICE void work(const Bytes& in, const Tables& shared_tables, std::uint32_t room,
+  NANET_DEVICE void work(const Bytes& in, std::byte* small, const Tables& shared_tables, std::uint32_t room,
                          const Tables& large_tables, std::uint32_t frame, bool incomplete, const Clock& clock,
                          Nanoseconds& built, Nanoseconds& reconstructed) {
     Merger<B> merger(in, s_.merge, options_.window);
-    tables_ = merger.list() <= room ? shared_tables : large_tables;
-    merger.build(tables_);
-    events_ = s_.merge.events;
+    // Twice the same code: the compiler sees in the first that all of it is shared memory, which takes fewer
+    // instructions and less time.
+    const bool few = merger.list() <= room;
+    if (few && in.shared) {
+      merger.bytes_at(small + (in.at - small));
+      tables_ = shared_tables;
+      merge(merger, shared_tables, incomplete, clock, built);
+    } else {
+      tables_ = few ? shared_tables : large_tables;
+      merge(merger, tables_, incomplete, clock, built);
+    }
     if constexpr (Wide<A>) {
-      B::each([&](unsigned t) {
-        if (t == 0) built = clock();
-        for (std::uint32_t e = t; e < events_; e += B::threads()) merger.finish(tables_.row[e]);
-      });
+      const bool by_size = order_by_hits();
       B::warps([&](unsigned warp) {
         typename A::Scratch& scratch = desk_.scratch[warp];
         rich::Rings& rings = desk_.result[warp];
-        for (std::uint32_t e = warp; e < events_; e += B::threads() / 32) {
+        // Warps take events as they become free: some take ten times as long as others.
+        for (std::uint32_t i; (i = B::take(s_.taken)) < events_;) {
+          const std::uint32_t e = by_size ? tables_.slot[i] : i;
           Row& row = tables_.row[e];
           algorithm_.template operator()<typename B::Lanes>(view(row), desk_.plane, scratch, rings);
           B::Lanes::sync();
-          if (B::leads()) decide(e, row, rings, incomplete);
+          if (B::leads()) decide(tables_, e, row, rings, incomplete);
           B::Lanes::sync();  // the next event's rings overwrite these
         }
       });
-    } else {
-      B::each([&](unsigned t) {
-        if (t == 0) built = clock();
-        for (std::uint32_t e = t; e < events_; e += B::threads()) {
-          Row& row = tables_.row[e];
-          merger.finish(row);
-          decide(e, row, algorithm_(view(row), desk_.plane), incomplete);
-        }
-      });
     }
-    B::each([&](unsigned t) {
-      if (t != 0) return;
-      reconstructed = clock();
+    B::one([&] { reconstructed = clock(); });
+    rank(frame);
+    B::one([&] {
       s_.events += events_;
       s_.duplicates += s_.merge.duplicates;
-      s_.valid = 0;
+      s_.taken = 0;
+      close(frame);
     });
-    put(frame);
   }
 
-  // The packet's header; the packet then has s_.words words.
+  // The packet's header; the packet then has s_.words words. One thread.
   NANET_DEVICE void finish(std::uint32_t frame) {
-    B::each([&](unsigned t) {
-      if (t != 0) return;
-      s_.packet[0] = options_.source << 24 | (frame & 0xFFFFFF);
-      s_.packet[1] = s_.primitives << 16 | 4 * s_.words;
-      for (unsigned r = 1; r <= rich::max_rings; ++r) s_.rings += r * s_.with_rings[r];
-    });
+    s_.packet[0] = options_.source << 24 | (frame & 0xFFFFFF);
+    s_.packet[1] = s_.primitives << 16 | 4 * s_.words;
+    for (unsigned r = 1; r <= rich::max_rings; ++r) s_.rings += r * s_.with_rings[r];
   }
 
   // Events so near to the edges of the frame that a neighbour may hold the rest of them. One thread.
@@ -148,58 +160,177 @@ class FrameWork {
   NANET_DEVICE rich::EventView view(const Row& row) const { return {tables_.pm + row.first, row.hits}; }
 
  private:
-  NANET_DEVICE void decide(std::uint32_t e, Row& row, const rich::Rings& rings, bool incomplete) {
-    const std::uint32_t hits = row.hits;
-    row.primitive = hits < options_.decision.min_hits
-                        ? std::uint16_t{0}
-                        : trigger::decide(rings, hits, incomplete || row.truncated, options_.decision);
-    B::add(s_.with_rings[rings.count], 1);
-    if (row.primitive == 0) B::add(s_.below, 1);
-    if (desk_.rings) desk_.rings[e] = rings;
-    tables_.key[e] = row.primitive == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(row.time) << 16 | e;
+  // Merges, and where an event is not a warp's work, does that too.
+  template <class Clock>
+  NANET_DEVICE void merge(Merger<B>& merger, const Tables& tables, bool incomplete, const Clock& clock,
+                          Nanoseconds& built) {
+    events_ = merger.build(tables);
+    constexpr bool at_once = !Wide<A> && !Summed<A>;
+    B::each([&](unsigned t) {
+      if (t == 0) built = clock();
+      for (std::uint32_t e = B::spread(t); e < events_; e += B::threads()) {
+        Row& row = tables.row[e];
+        merger.finish(row);
+        if constexpr (at_once) decide(tables, e, row, algorithm_(of(tables, row), desk_.plane), incomplete);
+      }
+    });
+    if constexpr (Summed<A>) fit(tables, incomplete);
   }
 
-  // Primitives in order of time, ties in order of opening, behind a timestamp word where the frame changes;
-  // what does not fit is counted.
-  NANET_DEVICE void put(std::uint32_t frame) {
+  // Eight threads for each event, one for each sum, in the order of the hits; then one to solve. The sums lie
+  // where the fragments were.
+  NANET_DEVICE void fit(const Tables& tables, bool incomplete)
+    requires Summed<A>
+  {
+    static_assert(A::sums == 8);
+    float* const sums = reinterpret_cast<float*>(tables.piece);
+    const std::uint32_t room = tables.fragments * sizeof(Piece) / (A::sums * sizeof(float));
+    for (std::uint32_t from = 0; from < events_; from += room) {
+      const std::uint32_t n = events_ - from < room ? events_ - from : room;
+      B::each([&](unsigned t) {
+        const unsigned left = A::left(t % A::sums), right = A::right(t % A::sums);
+        for (std::uint32_t i = t; i < n * A::sums; i += B::threads())
+          sums[i] = sum(tables, tables.row[from + i / A::sums], left, right);
+      });
+      B::each([&](unsigned t) {
+        for (std::uint32_t i = B::spread(t); i < n; i += B::threads()) {
+          Row& row = tables.row[from + i];
+          decide(tables, from + i, row, algorithm_.of_sums(sums + i * A::sums, row.hits), incomplete);
+        }
+      });
+    }
+  }
+  NANET_DEVICE float sum(const Tables& tables, const Row& row, unsigned left, unsigned right) const {
+    const PmId* const pm = tables.pm + row.first;
+    const std::uint32_t hits = row.hits < max_event_hits ? row.hits : max_event_hits;
+    constexpr unsigned together = 4;  // so many are looked up side by side
+    float sum = 0.0f;
+    std::uint32_t i = 0;
+    for (; i + together <= hits; i += together) {
+      float a[together], b[together];
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        const float* const factor = desk_.plane[pm[i + j]].factor;
+        a[j] = factor[left];
+        b[j] = factor[right];
+      }
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) sum = rich::fused(a[j], b[j], sum);
+    }
+    for (; i < hits; ++i) {
+      const float* const factor = desk_.plane[pm[i]].factor;
+      sum = rich::fused(factor[left], factor[right], sum);
+    }
+    return sum;
+  }
+  NANET_DEVICE static rich::EventView of(const Tables& tables, const Row& row) {
+    return {tables.pm + row.first, row.hits};
+  }
+
+  NANET_DEVICE void decide(const Tables& tables, std::uint32_t e, Row& row, const rich::Rings& rings,
+                           bool incomplete) {
+    const std::uint32_t hits = row.hits;
+    const bool cut = incomplete || row.truncated;
+    std::uint32_t id;
+    if constexpr (!Summed<A>) {
+      id = trigger::decide(rings, hits, cut, options_.decision);
+    } else {  // one ring at most: no loop over rings, which would have to lie in memory
+      id = trigger::decide_event(hits, rings.ambiguous, cut, options_.decision);
+      if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
+    }
+    if (hits < options_.decision.min_hits) id = 0;
+    row.primitive = static_cast<std::uint16_t>(id);
+    B::add(s_.with_rings[rings.count], 1);
+    if (id == 0) B::add(s_.below, 1);
+    if (desk_.rings) desk_.rings[e] = rings;
+    tables.key[e] = id == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(row.time) << 16 | e;
+  }
+
+  static constexpr std::uint32_t ranked = 512;  // as many keys are compared all with all
+
+  // Events of most hits first, in tables_.slot, which is free by now: they take longest, so no warp should
+  // begin with one when the others have nothing left to do. False where there are too many to rank.
+  NANET_DEVICE bool order_by_hits() {
+    if (events_ > ranked || events_ <= B::threads() / 32) return false;
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < events_; i += B::threads()) {
+        const std::uint32_t hits = tables_.row[i].hits;
+        std::uint32_t rank = 0;
+        for (std::uint32_t j = 0; j < events_; ++j) {
+          const std::uint32_t other = tables_.row[j].hits;
+          rank += other > hits || (other == hits && j < i);
+        }
+        tables_.slot[rank] = i;
+      }
+    });
+    return true;
+  }
+
+  // Where the next primitives go: behind a timestamp word where the frame changes.
+  struct Place {
+    std::uint32_t words, room;
+    bool stamp;
+  };
+  NANET_DEVICE Place place(std::uint32_t frame) const {
+    Place p;
+    p.stamp = s_.primitives == 0 || s_.stamp != frame;
+    p.words = s_.words + p.stamp;
+    p.room = wire::mtp::max_primitives - s_.primitives;
+    if (p.words >= packet_words)
+      p.room = 0;
+    else if (packet_words - p.words < p.room)
+      p.room = packet_words - p.words;
+    return p;
+  }
+
+  // Primitives in order of time, ties in order of opening.
+  NANET_DEVICE void rank(std::uint32_t frame) {
     constexpr std::uint32_t nothing = ~std::uint32_t{0};
-    constexpr std::uint32_t few = 512;  // as many keys are compared all with all
-    const bool sorted = events_ > few;
-    if (sorted) Merger<B>::sort(tables_.key, events_);
-    const bool stamp = s_.primitives == 0 || s_.stamp != frame;
-    const std::uint32_t words = s_.words + stamp, used = s_.primitives;
-    std::uint32_t room = wire::mtp::max_primitives - used;
-    if (words >= packet_words)
-      room = 0;
-    else if (packet_words - words < room)
-      room = packet_words - words;
+    // Events are in order of opening, which is nearly always the order of their times.
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < events_; i += B::threads()) {
+        const std::uint32_t key = tables_.key[i];
+        if (key == nothing || (i > 0 && tables_.key[i - 1] > key)) B::add(s_.disorder, 1);
+      }
+    });
+    const bool ordered = s_.disorder == 0, sorted = events_ > ranked;
+    if (!ordered && sorted) Merger<B>::sort(tables_.key, events_);
+    const Place p = place(frame);
     B::each([&](unsigned t) {
       for (std::uint32_t i = t; i < events_; i += B::threads()) {
         const std::uint32_t key = tables_.key[i];
         if (key == nothing) continue;
-        std::uint32_t rank = i;
-        if (!sorted) {
-          rank = 0;
-          for (std::uint32_t j = 0; j < events_; ++j) rank += tables_.key[j] < key;
-        }
-        B::add(s_.valid, 1);
+        const std::uint32_t at = ordered || sorted ? i : rank_of(i, key);
+        if (!ordered) B::add(s_.valid, 1);
         Row& row = tables_.row[key & 0xFFFF];
-        if (rank < room)
-          s_.packet[words + rank] = static_cast<std::uint32_t>(row.primitive) << 16 | row.time;
+        if (at < p.room)
+          s_.packet[p.words + at] = static_cast<std::uint32_t>(row.primitive) << 16 | row.time;
         else
           row.primitive = 0;
       }
     });
-    B::each([&](unsigned t) {
-      if (t != 0) return;
-      const std::uint32_t fit = s_.valid < room ? s_.valid : room;
-      s_.overflow += s_.valid - fit;
-      if (fit == 0) return;
-      if (stamp) s_.packet[words - 1] = frame & 0xFFFFFF;
-      s_.stamp = frame;
-      s_.words = words + fit;
-      s_.primitives = used + fit;
-    });
+  }
+  NANET_DEVICE std::uint32_t rank_of(std::uint32_t i, std::uint32_t key) const {
+    constexpr std::uint32_t together = 8;
+    const std::uint32_t* const keys = tables_.key;
+    std::uint32_t at = 0;
+    for (std::uint32_t j = 0; j < events_; j += together) {
+      NANET_UNROLLED
+      for (std::uint32_t l = 0; l < together; ++l) at += keys[j + l < events_ ? j + l : i] < key;
+    }
+    return at;
+  }
+  // What does not fit is counted. One thread, after rank().
+  NANET_DEVICE void close(std::uint32_t frame) {
+    const Place p = place(frame);
+    const std::uint32_t valid = s_.disorder ? s_.valid : events_, put = valid < p.room ? valid : p.room;
+    s_.overflow += valid - put;
+    s_.valid = s_.disorder = 0;
+    if (put == 0) return;
+    if (p.stamp) s_.packet[p.words - 1] = frame & 0xFFFFFF;
+    s_.stamp = frame;
+    s_.words = p.words + put;
+    s_.primitives += put;
   }
 
   const A& algorithm_;

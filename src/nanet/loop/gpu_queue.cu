@@ -121,7 +121,11 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   need(cudaGetDeviceProperties(&properties, device), "the GPU's properties");
   resident.shape = view.shape;
   resident.sizes = BufferSizes::of(view.shape);
-  shared_bytes = kernel->shared_bytes(resident.sizes, kernel->threads);
+  // As many warps as have room for what each of them needs.
+  for (threads = kernel->threads;; threads -= 32) {
+    shared_bytes = kernel->shared_bytes(resident.sizes, threads);
+    if (shared_bytes <= properties.sharedMemPerBlockOptin || threads <= 128) break;
+  }
   if (shared_bytes > properties.sharedMemPerBlockOptin)
     throw std::runtime_error("cuda: a block needs " + std::to_string(shared_bytes) +
                              " B of shared memory, this GPU has " +
@@ -131,7 +135,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
                               static_cast<int>(shared_bytes)),
          "shared memory of the kernel");
   const auto most = static_cast<unsigned>(properties.multiProcessorCount) - 1;
-  areas = wanted ? wanted : std::min(most, 48u);
+  areas = wanted ? wanted : kernel->blocks;
   if (areas > most) areas = most;
 
   const ptrdiff_t to_device =

@@ -56,6 +56,7 @@ class GpuQueue {
   const LoopKernel* kernel = nullptr;
   const void* value = nullptr;  // the algorithm's
   std::size_t shared_bytes = 0;
+  unsigned threads = 0;  // of a block
   unsigned areas = 0;
   cudaStream_t stream = nullptr;
   std::byte* area = nullptr;  // area_bytes for each area, in device memory

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 
 #include "nanet/cuda/device.hpp"
@@ -30,7 +31,9 @@ class Loop : public testing::Test {
 };
 
 trigger::ExecutorMaker maker(const CudaOptions& options) {
-  return [options](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
+  CudaOptions patient = options;
+  if (std::getenv("NANET_PATIENT")) patient.stall = 60'000'000'000;  // under a sanitizer nothing is fast
+  return [options = patient](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
                    const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
     return make_cuda_executor(options, execute, std::move(views), algorithm, traces);
   };

@@ -7,23 +7,31 @@
 #include "nanet/contract/layout.hpp"
 #include "nanet/loop/block.hpp"
 #include "nanet/rich/ring.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::loop {
 
 inline constexpr unsigned max_payloads = 64;  // of a board, as many as trigger/build.hpp looks at
 inline constexpr std::uint16_t no_piece = 0xFFFF;
+inline constexpr std::uint32_t slot_bytes = wire::mgp::fixed_event_bytes;
 
 // A fragment.
 struct Piece {
   std::uint32_t hits;  // offset of its hit words in the bytes
   std::uint16_t time;  // within the frame, LSB
-  std::uint8_t stored, flags;
+  std::uint8_t stored, truncated;
   std::uint32_t out;  // offset of its hits in Tables::pm
-  std::int32_t sum;   // of its hits' times
+  std::uint32_t sum;  // of its hits' time differences, in fours of an LSB; and `disorder` for each lane that
+                      // saw a hit not on the lattice, or not above the one before it
+  static constexpr std::uint32_t disorder = 1u << 16;
+
+  NANET_HD bool disordered() const {
+    return static_cast<std::int16_t>(sum) != static_cast<std::int32_t>(sum);
+  }
+  NANET_HD std::int32_t times() const {  // the sum of its hits' times
+    return 4 * static_cast<std::int16_t>(sum) + static_cast<std::int32_t>(stored) * time;
+  }
 };
-namespace piece_flag {
-inline constexpr std::uint8_t truncated = 1, disorder = 2;
-}
 
 // An event.
 struct Row {
@@ -43,6 +51,7 @@ struct Tables {
   std::uint32_t* slot = nullptr;    // fragments + 1
   std::uint32_t* key = nullptr;     // the power of two that holds the fragments
   PmId* pm = nullptr;               // as many as hit words fit into the bytes
+  std::uint32_t fragments = 0;      // in all
 };
 
 NANET_HD inline constexpr std::size_t round_up(std::size_t bytes) {
@@ -52,6 +61,7 @@ NANET_HD inline constexpr std::size_t round_up(std::size_t bytes) {
 // fragments: a power of two; hits: hit words. Lays the tables out from `at` on, a 16 B boundary.
 NANET_HD inline Tables lay_out(std::byte* at, std::uint32_t fragments, unsigned lists, std::uint32_t hits) {
   Tables t;
+  t.fragments = fragments;
   t.piece = reinterpret_cast<Piece*>(at);
   at += sizeof(Piece) * fragments;
   t.row = reinterpret_cast<Row*>(at);
@@ -83,22 +93,24 @@ struct Merge {
   struct Payload {
     std::uint32_t at, sequence;   // offset in the bytes
     std::uint16_t length, start;  // start: of its pieces within the board's
-    std::uint8_t events, fixed;
-    std::uint16_t count;
+    std::uint8_t most, fixed;     // most: fragments at most; fixed: in slots of 32 hits
+    std::uint16_t walked;         // fragments found
+    std::uint32_t sound;          // how many there are before the first that is not sound
   };
   Payload payload[max_boards][max_payloads];
   std::uint32_t payloads[max_boards];
-  std::uint32_t base[max_boards + 1];  // of each board's pieces; the last: how many there can be
-  std::uint32_t count[max_boards];     // pieces of each board
+  std::uint32_t count[max_boards];  // pieces of each board
   std::uint32_t unordered[max_boards];
-  std::uint32_t gaps, pieces, events, pm_used, duplicates;
+  std::uint32_t gaps, pm_used, duplicates;
   std::uint32_t room[33];
 };
 
-// The bytes of a frame, a copy that nobody else writes: those of board b from `at` + b x stride on.
+// The bytes of a frame, a copy that nobody else writes: those of board b from `at` + b x stride on. The array
+// is read with fixed indices only, so that it stays in registers.
 struct Bytes {
   const std::byte* at = nullptr;
   std::uint32_t stride = 0;
+  bool shared = false;  // `at` lies in memory of the block's own
   std::uint32_t bytes[max_boards] = {};
   unsigned boards = 0;
 };
@@ -111,95 +123,56 @@ class Merger {
   NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window)
       : in_(in), m_(shared), window_(window), lists_(lists_for(in.boards)) {}
 
-  // How many fragments there can be at most. Every thread gets it.
+  // The bytes again, as a place of which the compiler knows more.
+  NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
+  // Finds the packets; gives the room they need in the tables. Every thread gets it.
   NANET_DEVICE std::uint32_t list() {
     B::each([&](unsigned t) {
       for (unsigned b = t >> 5; b < lists_; b += B::threads() >> 5)
         if ((t & 31) == 0) list_board(b);
+      if (t == 0) m_.gaps = m_.pm_used = m_.duplicates = 0;
     });
-    B::each([&](unsigned t) {
-      if (t != 0) return;
-      std::uint32_t at = 0;
-      for (unsigned b = 0; b < lists_; ++b) {
-        const std::uint32_t n = m_.base[b];
-        m_.base[b] = at;
-        at += n;
-      }
-      m_.base[lists_] = at;
-      m_.gaps = m_.pm_used = m_.duplicates = 0;
-    });
-    return m_.base[lists_];
+    std::uint32_t most = 0;
+    for (unsigned b = 0; b < lists_; ++b) most = m_.count[b] > most ? m_.count[b] : most;
+    return most * lists_;
   }
 
-  // Fills the tables; m_.events then says how many events there are.
-  NANET_DEVICE void build(const Tables& tables) {
+  // Fills the tables, in which each board's fragments have a share of their own; gives how many events there
+  // are. Every thread gets it.
+  NANET_DEVICE std::uint32_t build(const Tables& tables) {
     t_ = tables;
+    share_ = tables.fragments / lists_;
+    // What one payload's fragments begin with is known only from the one before: a thread follows them, and
+    // does nothing else.
     B::each([&](unsigned t) {
       for (std::uint32_t q = t; q < lists_ * max_payloads; q += B::threads()) {
         const unsigned b = q % lists_, p = q / lists_;
         if (p < m_.payloads[b]) walk(b, m_.payload[b][p]);
       }
     });
-    if (m_.gaps) close_gaps();
-    B::each([&](unsigned t) {
-      for (std::uint32_t x = t; x < m_.base[lists_]; x += B::threads()) {
-        t_.slot[x] = 0;
-        const unsigned b = board_of(x);
-        const std::uint32_t i = x - m_.base[b];
-        if (i > 0 && i < m_.count[b] && t_.piece[x].time < t_.piece[x - 1].time) m_.unordered[b] = 1;
-      }
-      if (t != 0) return;
-      m_.pieces = 0;
-      for (unsigned b = 0; b < lists_; ++b) m_.pieces += m_.count[b];
+    each_piece([&](unsigned b, std::uint32_t i, std::uint32_t earlier) {
+      t_.slot[earlier + i] = 0;
+      read(b, i);
     });
+    if (m_.gaps) close_gaps();
     for (unsigned b = 0; b < lists_; ++b)
       if (m_.unordered[b]) sort_board(b);
     if (lists_ == 1)
-      join<1>();
+      return assemble<1>();
     else if (lists_ == 4)
-      join<4>();
+      return assemble<4>();
     else
-      join<max_boards>();
-    B::scan(t_.slot, m_.pieces, m_.events, m_.room);
-    B::each([&](unsigned t) {
-      for (std::uint32_t x = t; x < m_.pieces; x += B::threads()) {
-        const std::uint32_t after = x + 1 < m_.pieces ? t_.slot[x + 1] : m_.events;
-        if (after != t_.slot[x]) open(t_.slot[x], x);
-      }
-    });
-    B::each([&](unsigned t) {
-      for (std::uint32_t x = t; x < m_.base[lists_]; x += B::threads()) {
-        const unsigned b = board_of(x);
-        if (x - m_.base[b] < m_.count[b]) unpack(t_.piece[x]);
-      }
-    });
+      return assemble<max_boards>();
   }
 
   // The last step, of one event; any thread, after build().
   NANET_DEVICE void finish(Row& row) const {
-    const std::uint16_t* const member = t_.member + std::size_t{row.members} * lists_;
-    std::int32_t sum = 0;
-    std::uint32_t hits = 0, last = 0;  // last: one more than the last PM ID so far
-    bool disorder = false;
-    std::uint8_t truncated = 0;
-    for (unsigned b = 0; b < lists_; ++b) {
-      if (member[b] == no_piece) continue;
-      const Piece& p = t_.piece[member[b]];
-      truncated |= p.flags;
-      if (p.stored == 0) continue;
-      disorder |= t_.pm[p.out] < last;
-      last = t_.pm[p.out + p.stored - 1] + 1u;
-      sum += p.sum;
-      hits += p.stored;
-    }
-    row.truncated = truncated & piece_flag::truncated;
-    if (disorder || (truncated & piece_flag::disorder) || hits > max_event_hits) hits = careful(row, sum);
-    row.hits = static_cast<std::uint16_t>(hits);
-    row.time = row.opened;
-    if (hits == 0) return;
-    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // the mean, rounded half up
-    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
-    row.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
+    if (lists_ == 1)
+      finish<1>(row);
+    else if (lists_ == 4)
+      finish<4>(row);
+    else
+      finish<max_boards>(row);
   }
 
   // Sorts key[0 .. n - 1], all different; room up to the next power of two.
@@ -225,76 +198,127 @@ class Merger {
   }
 
  private:
-  NANET_DEVICE unsigned board_of(std::uint32_t x) const {
-    unsigned b = 0;
-    while (b + 1 < lists_ && x >= m_.base[b + 1]) ++b;
-    return b;
+  NANET_DEVICE std::uint32_t base(unsigned b) const { return b * share_; }
+
+  // f(board, i, pieces of earlier boards) for each piece i of each board; the boards side by side.
+  template <class F>
+  NANET_DEVICE void each_piece(const F& f) const {
+    lanes_of_pieces(0,
+                    [&](unsigned b, std::uint32_t i, std::uint32_t earlier, unsigned) { f(b, i, earlier); });
+  }
+  // f(board, i, pieces of earlier boards, lane) with 2^bits lanes for each.
+  template <class F>
+  NANET_DEVICE void lanes_of_pieces(unsigned bits, const F& f) const {
+    const unsigned boards = lists_ == 1 ? 0 : lists_ == 4 ? 2 : 3;  // its logarithm
+    const unsigned side = contract::exponent(B::threads()) - boards;
+    static_assert(max_boards == 8);
+    B::each([&](unsigned t) {
+      const unsigned b = t >> side;
+      if (b >= lists_) return;  // threads beyond a power of two
+      std::uint32_t earlier = 0;
+      for (unsigned c = 0; c < b; ++c) earlier += m_.count[c];
+      const std::uint32_t lanes = m_.count[b] << bits;
+      for (std::uint32_t x = t & ((1u << side) - 1); x < lanes; x += 1u << side)
+        f(b, x >> bits, earlier, x & ((1u << bits) - 1));
+    });
   }
 
   // The payloads of one board in order of sequence number. One thread.
   NANET_DEVICE void list_board(unsigned b) {
     Payload* const list = m_.payload[b];
     std::uint32_t n = 0;
-    if (b < in_.boards) {
-      const std::uint32_t bytes = in_.bytes[b];
-      const std::byte* const segment = in_.at + std::size_t{b} * in_.stride;
-      for (std::uint32_t at = 0; at + 16 <= bytes && n < max_payloads;) {
-        const std::uint32_t word = full_word(segment + at), next = full_word(segment + at + 4);
-        const std::uint32_t length = next & 0xFFFF;
-        if (length < 16 || at + length > bytes) break;
-        Payload p;
-        p.at = static_cast<std::uint32_t>(b * in_.stride + at);
-        p.sequence = full_word(segment + at + 8);
-        p.length = static_cast<std::uint16_t>(length);
-        p.events = static_cast<std::uint8_t>(next >> 16);
-        p.fixed = (word >> 24 & 0x10) != 0;
-        p.start = p.count = 0;
-        std::uint32_t i = n++;
-        for (; i > 0 && list[i - 1].sequence > p.sequence; --i) list[i] = list[i - 1];
-        list[i] = p;
-        at += (length + 15) / 16 * 16;
-      }
+    std::uint32_t bytes = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < max_boards; ++c)
+      if (c == b && c < in_.boards) bytes = in_.bytes[c];
+    const std::uint32_t begin = b * in_.stride;
+    const std::byte* const segment = in_.at + begin;
+    for (std::uint32_t at = 0; at + 16 <= bytes && n < max_payloads;) {
+      const std::uint32_t word = full_word(segment + at), next = full_word(segment + at + 4);
+      const std::uint32_t length = next & 0xFFFF;
+      Payload p;
+      p.sequence = full_word(segment + at + 8);
+      if (length < 16 || at + length > bytes) break;
+      p.at = begin + at;
+      p.length = static_cast<std::uint16_t>(length);
+      p.fixed = (word >> 28) & 1;
+      const std::uint32_t said = next >> 16 & 0xFF,
+                          fit = p.fixed ? (length - 16u) / slot_bytes : (length - 16u) / 8;
+      p.most = static_cast<std::uint8_t>(said < fit ? said : fit);
+      p.start = 0;
+      p.walked = p.most;
+      p.sound = p.most;
+      std::uint32_t i = n++;
+      for (; i > 0 && list[i - 1].sequence > p.sequence; --i) list[i] = list[i - 1];
+      list[i] = p;
+      at += (length + 15) / 16 * 16;
     }
     std::uint32_t start = 0;
     for (std::uint32_t p = 0; p < n; ++p) {
       list[p].start = static_cast<std::uint16_t>(start);
-      start += most(list[p]);
+      start += list[p].most;
     }
     m_.payloads[b] = n;
-    m_.base[b] = m_.count[b] = start;
+    m_.count[b] = start;
     m_.unordered[b] = 0;
   }
-  // Events of a payload at most.
-  NANET_DEVICE static std::uint32_t most(const Payload& p) {
-    const std::uint32_t fit = (p.length - 16u) / 8;
-    return p.events < fit ? p.events : fit;
+
+  // Where the fragments of one payload begin. One thread; those in slots need none.
+  NANET_DEVICE void walk(unsigned b, Payload& p) {
+    if (p.fixed) return;
+    Piece* const out = t_.piece + base(b) + p.start;
+    const std::byte* const in = in_.at;
+    const std::uint32_t most = p.most, last = p.at + p.length - 8u;
+    std::uint32_t at = p.at + 16, n = 0;
+    for (; n < most && at <= last; ++n) {
+      const std::uint32_t stored = one_byte(in + at + 5);
+      out[n].hits = at + 8;
+      at += 8 + 2 * stored;
+    }
+    if (n == most) return;
+    p.walked = static_cast<std::uint16_t>(n);
+    p.sound = n;
+    m_.gaps = 1;
   }
 
-  // The fragments of one payload, safe on any bytes. One thread.
-  NANET_DEVICE void walk(unsigned b, Payload& p) {
-    Piece* const out = t_.piece + m_.base[b] + p.start;
-    std::uint32_t at = p.at + 16;
-    const std::uint32_t end = p.at + p.length;
+  // Piece i of a board, safe on any bytes. One thread.
+  NANET_DEVICE void read(unsigned b, std::uint32_t i) {
+    const std::uint32_t q = payload_of(b, i);
+    Payload& p = m_.payload[b][q];
+    const std::uint32_t within = i - p.start, end = p.at + p.length;
     const bool fixed = p.fixed;
-    std::uint32_t n = 0;
-    for (; n < p.events && end - at >= 8; ++n) {
-      const std::uint32_t stored = half_word(in_.at + at + 4) >> 8;
-      const std::uint32_t bytes = fixed ? 72 : 8 + 2 * stored;
-      if (stored > max_fragment_hits || end - at < bytes) break;
-      const std::uint32_t fine = half_word(in_.at + at + 4) & 0xFF, low = half_word(in_.at + at) & 0xFF;
-      const std::uint32_t rest = half_word(in_.at + at + 6);
-      Piece piece;
-      piece.hits = at + 8;
-      piece.time = static_cast<std::uint16_t>(low << 8 | fine);
-      piece.stored = static_cast<std::uint8_t>(stored);
-      piece.flags = (rest >> 8 & 1) | ((rest & 0xFF) > stored) ? piece_flag::truncated : 0;
-      piece.out = 0;
-      piece.sum = 0;
-      out[n] = piece;
-      at += bytes;
+    if (within >= p.walked) return;
+    const std::uint32_t at = begin_of(b, i, p);
+    const std::uint32_t low = half_word(in_.at + at), head = half_word(in_.at + at + 4),
+                        rest = half_word(in_.at + at + 6);
+    const std::uint32_t stored = head >> 8, bytes = fixed ? slot_bytes : 8 + 2 * stored;
+    if (stored > max_fragment_hits || end - at < bytes) {
+      B::least(p.sound, within);
+      m_.gaps = 1;
+      return;
     }
-    p.count = static_cast<std::uint16_t>(n);
-    if (n != most(p)) m_.gaps = 1;
+    const auto time = static_cast<std::uint16_t>((low & 0xFF) << 8 | (head & 0xFF));
+    Piece& piece = t_.piece[base(b) + i];
+    if (fixed) piece.hits = at + 8;
+    piece.time = time;
+    piece.stored = static_cast<std::uint8_t>(stored);
+    piece.truncated = (rest >> 8 & 1) | ((rest & 0xFF) > stored) ? 1 : 0;
+    if (i == 0) return;
+    // Its neighbour is being written by another thread; the bytes are not.
+    const Payload& before = m_.payload[b][within ? q : payload_of(b, i - 1)];
+    if (i - 1 - before.start < before.walked && time < time_at(begin_of(b, i - 1, before)))
+      m_.unordered[b] = 1;
+  }
+  NANET_DEVICE std::uint32_t payload_of(unsigned b, std::uint32_t i) const {
+    std::uint32_t q = 0;
+    while (q + 1 < m_.payloads[b] && i >= m_.payload[b][q + 1].start) ++q;
+    return q;
+  }
+  NANET_DEVICE std::uint32_t begin_of(unsigned b, std::uint32_t i, const Payload& p) const {
+    return p.fixed ? p.at + 16 + slot_bytes * (i - p.start) : t_.piece[base(b) + i].hits - 8;
+  }
+  NANET_DEVICE std::uint16_t time_at(std::uint32_t at) const {
+    return static_cast<std::uint16_t>((half_word(in_.at + at) & 0xFF) << 8 | one_byte(in_.at + at + 4));
   }
 
   // Payloads that hold fewer events than they say: the others move up. Never so with what the card lets by.
@@ -302,9 +326,12 @@ class Merger {
     B::each([&](unsigned t) {
       for (unsigned b = t; b < lists_; b += B::threads()) {
         std::uint32_t to = 0;
+        m_.unordered[b] = 0;
         for (std::uint32_t p = 0; p < m_.payloads[b]; ++p)
-          for (std::uint32_t i = 0; i < m_.payload[b][p].count; ++i, ++to)
-            t_.piece[m_.base[b] + to] = t_.piece[m_.base[b] + m_.payload[b][p].start + i];
+          for (std::uint32_t i = 0; i < m_.payload[b][p].sound; ++i, ++to) {
+            t_.piece[base(b) + to] = t_.piece[base(b) + m_.payload[b][p].start + i];
+            if (to > 0 && t_.piece[base(b) + to].time < t_.piece[base(b) + to - 1].time) m_.unordered[b] = 1;
+          }
         m_.count[b] = to;
       }
     });
@@ -313,7 +340,7 @@ class Merger {
   // Brings the pieces of a board into order of time, ties as they are.
   NANET_DEVICE void sort_board(unsigned b) {
     const std::uint32_t n = m_.count[b];
-    Piece* const piece = t_.piece + m_.base[b];
+    Piece* const piece = t_.piece + base(b);
     Piece* const copy = reinterpret_cast<Piece*>(t_.row);
     B::each([&](unsigned t) {
       for (std::uint32_t i = t; i < n; i += B::threads()) {
@@ -327,67 +354,83 @@ class Merger {
     });
   }
 
-  // How many of board c's pieces come before time `time` (at_it: or at it).
-  NANET_DEVICE std::uint32_t before(unsigned c, std::uint32_t time, bool at_it) const {
-    const Piece* const piece = t_.piece + m_.base[c];
-    const std::uint32_t limit = time + at_it;
-    std::uint32_t low = 0, high = m_.count[c];
-    while (low < high) {
-      const std::uint32_t middle = (low + high) / 2;
-      if (piece[middle].time < limit)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
+  template <unsigned lists>
+  NANET_DEVICE std::uint32_t assemble() {
+    join<lists>();
+    std::uint32_t pieces = 0;
+    for (unsigned b = 0; b < lists; ++b) pieces += m_.count[b];
+    const std::uint32_t events =
+        B::number(t_.slot, pieces, m_.room,
+                  [&](std::uint32_t number, std::uint32_t event) { open<lists>(event, number); });
+    // Few fragments have many threads each.
+    unsigned bits = 0;
+    while (bits < 4 && (pieces << (bits + 1)) <= B::threads()) ++bits;
+    lanes_of_pieces(bits, [&](unsigned b, std::uint32_t i, std::uint32_t, unsigned lane) {
+      unpack(t_.piece[base(b) + i], lane, 1u << bits);
+    });
+    return events;
   }
 
   // A piece with none at most a window before it begins a cluster; its thread takes the cluster event by
   // event, as trigger/build.hpp takes the frame. Events are numbered by how many pieces went to earlier ones.
   template <unsigned lists>
   NANET_DEVICE void join() {
-    B::each([&](unsigned t) {
-      for (std::uint32_t x = t; x < m_.base[lists]; x += B::threads()) {
-        const unsigned own = board_of(x);
-        const std::uint32_t i = x - m_.base[own];
-        if (i >= m_.count[own]) continue;
-        const std::uint32_t time = t_.piece[x].time;
-        if (i > 0 && time - t_.piece[x - 1].time <= window_) continue;
-        std::uint32_t at[lists];
-        bool begins = true;
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-        for (unsigned c = 0; c < lists; ++c) {
-          at[c] = c == own ? i : before(c, time, c < own);
-          if (c != own && at[c] > 0 && time - t_.piece[m_.base[c] + at[c] - 1].time <= window_)
-            begins = false;
-        }
-        if (begins) cluster<lists>(at, time);
+    std::uint32_t count[lists];
+    NANET_UNROLLED
+    for (unsigned c = 0; c < lists; ++c) count[c] = m_.count[c];
+    each_piece([&](unsigned own, std::uint32_t i, std::uint32_t) {
+      const Piece* const mine = t_.piece + base(own) + i;
+      const std::uint32_t time = mine->time;
+      if (i > 0 && time - mine[-1].time <= window_) return;
+      // at[c]: how many of board c's pieces come before this one; all boards are searched side by side.
+      std::uint32_t at[lists], above[lists];
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c) {
+        at[c] = c == own ? i : 0;
+        above[c] = c == own ? i : count[c];
       }
+      for (bool searching = lists > 1; searching;) {
+        std::uint32_t middle[lists], there[lists];
+        NANET_UNROLLED
+        for (unsigned c = 0; c < lists; ++c) {
+          middle[c] = (at[c] + above[c]) / 2;
+          there[c] = t_.piece[base(c) + middle[c]].time;
+        }
+        searching = false;
+        NANET_UNROLLED
+        for (unsigned c = 0; c < lists; ++c) {
+          const bool open = at[c] < above[c], up = open && there[c] < time + (c < own);
+          at[c] = up ? middle[c] + 1 : at[c];
+          above[c] = open && !up ? middle[c] : above[c];
+          searching |= at[c] < above[c];
+        }
+      }
+      bool begins = true;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c)
+        if (c != own && at[c] > 0 && time - t_.piece[base(c) + at[c] - 1].time <= window_) begins = false;
+      if (begins) cluster<lists>(at, count, time);
     });
   }
   template <unsigned lists>
-  NANET_DEVICE void cluster(std::uint32_t (&at)[lists], std::uint32_t latest) {
+  NANET_DEVICE void cluster(std::uint32_t (&at)[lists], const std::uint32_t (&count)[lists],
+                            std::uint32_t latest) {
     constexpr std::uint32_t none = ~std::uint32_t{0};
     for (;;) {
       std::uint32_t head[lists], first = none, number = 0;
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+      NANET_UNROLLED
       for (unsigned c = 0; c < lists; ++c) {
-        head[c] = at[c] < m_.count[c] ? t_.piece[m_.base[c] + at[c]].time : none;
+        head[c] = t_.piece[base(c) + (at[c] < count[c] ? at[c] : 0)].time;
+        if (at[c] >= count[c]) head[c] = none;
         first = head[c] < first ? head[c] : first;
         number += at[c];
       }
       if (first == none || (first > latest && first - latest > window_)) return;
       t_.slot[number] = 1;
-#ifdef __CUDACC__
-#pragma unroll
-#endif
+      NANET_UNROLLED
       for (unsigned c = 0; c < lists; ++c) {
         const bool take = head[c] != none && head[c] - first <= window_;
-        t_.member[number * lists + c] = take ? static_cast<std::uint16_t>(m_.base[c] + at[c]) : no_piece;
+        t_.member[number * lists + c] = take ? static_cast<std::uint16_t>(base(c) + at[c]) : no_piece;
         if (take && head[c] > latest) latest = head[c];
         at[c] += take;
       }
@@ -395,16 +438,22 @@ class Merger {
   }
 
   // Row `event`, whose pieces are list `number`: room for its hits.
+  template <unsigned lists>
   NANET_DEVICE void open(std::uint32_t event, std::uint32_t number) {
-    const std::uint16_t* const member = t_.member + std::size_t{number} * lists_;
+    std::uint32_t member[lists], stored[lists];
     Row row;
     std::uint32_t hits = 0, opened = ~std::uint32_t{0}, boards = 0;
-    for (unsigned b = 0; b < lists_; ++b) {
-      if (member[b] == no_piece) continue;
-      const Piece& p = t_.piece[member[b]];
-      hits += p.stored;
-      opened = p.time < opened ? p.time : opened;
-      boards |= 1u << b;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) member[b] = t_.member[number * lists + b];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      const bool is = member[b] != no_piece;
+      const Piece& p = t_.piece[is ? member[b] : 0];
+      stored[b] = is ? p.stored : 0;
+      const std::uint32_t time = is ? p.time : ~std::uint32_t{0};
+      hits += stored[b];
+      opened = time < opened ? time : opened;
+      boards |= static_cast<std::uint32_t>(is) << b;
     }
     row.first = B::add(m_.pm_used, hits);
     row.time = row.opened = static_cast<std::uint16_t>(opened);
@@ -414,29 +463,79 @@ class Merger {
     row.boards = static_cast<std::uint8_t>(boards);
     row.truncated = 0;
     std::uint32_t out = row.first;
-    for (unsigned b = 0; b < lists_; ++b) {
-      if (member[b] == no_piece) continue;
-      Piece& p = t_.piece[member[b]];
-      p.out = out;
-      out += p.stored;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      if (member[b] != no_piece) {
+        t_.piece[member[b]].out = out;
+        t_.piece[member[b]].sum = 0;
+      }
+      out += stored[b];
     }
     t_.row[event] = row;
   }
 
-  // The hits of one fragment. One thread.
-  NANET_DEVICE void unpack(Piece& p) const {
+  // Of the hits of one fragment those of one lane.
+  NANET_DEVICE void unpack(Piece& p, unsigned lane, unsigned lanes) const {
+    const std::byte* const in = in_.at + p.hits;
+    const std::uint32_t stored = p.stored;
+    PmId* const pm = t_.pm + p.out;
     std::int32_t differences = 0;
-    std::uint32_t least = 0;  // one more than the last PM ID
     bool disorder = false;
-    for (std::uint32_t i = 0; i < p.stored; ++i) {
-      const std::uint32_t word = half_word(in_.at + p.hits + 2 * i), pm = word & 0x7FF;
-      t_.pm[p.out + i] = static_cast<PmId>(pm);
-      differences += static_cast<std::int16_t>(word) >> 11;
-      disorder |= pm < least || pm >= pm_count;
-      least = pm + 1;
+    constexpr unsigned together = 4;  // so many are read before one is written
+    for (std::uint32_t i = lane; i < stored; i += together * lanes) {
+      std::uint32_t word[together], before[together];
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        const std::uint32_t at = i + j * lanes < stored ? i + j * lanes : i;
+        word[j] = half_word(in + 2 * at);
+        before[j] = at ? half_word(in + 2 * at - 2) & 0x7FF : 0;
+      }
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        if (i + j * lanes >= stored) continue;
+        const std::uint32_t id = word[j] & 0x7FF;
+        pm[i + j * lanes] = static_cast<PmId>(id);
+        differences += static_cast<std::int16_t>(word[j]) >> 11;
+        disorder |= (i + j * lanes > 0 && id <= before[j]) || id >= pm_count;
+      }
     }
-    p.sum = 4 * differences + static_cast<std::int32_t>(p.stored) * p.time;
-    if (disorder) p.flags |= piece_flag::disorder;
+    const std::uint32_t sum = static_cast<std::uint32_t>(differences) + (disorder ? Piece::disorder : 0);
+    if (sum) B::add(p.sum, sum);
+  }
+
+  template <unsigned lists>
+  NANET_DEVICE void finish(Row& row) const {
+    const std::uint16_t* const member = t_.member + std::size_t{row.members} * lists;
+    std::uint32_t at[lists];
+    std::int32_t sum = 0;
+    std::uint8_t truncated = 0;
+    std::uint32_t hits = 0, last = 0;  // last: one more than the last PM ID so far
+    bool disorder = false;
+    Piece piece[lists];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) at[b] = member[b];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) piece[b] = t_.piece[at[b] == no_piece ? 0 : at[b]];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      if (at[b] == no_piece) continue;
+      const Piece& p = piece[b];
+      truncated |= p.truncated;
+      if (p.stored == 0) continue;
+      disorder |= p.disordered();
+      disorder |= t_.pm[p.out] < last;
+      last = t_.pm[p.out + p.stored - 1] + 1u;
+      sum += p.times();
+      hits += p.stored;
+    }
+    row.truncated = truncated;
+    if (disorder || hits > max_event_hits) hits = careful(row, sum);
+    row.hits = static_cast<std::uint16_t>(hits);
+    row.time = row.opened;
+    if (hits == 0) return;
+    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // the mean, rounded half up
+    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+    row.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
   }
 
   // An event whose hits are not all different, in order and on the lattice, or are too many. Returns how many
@@ -470,7 +569,7 @@ class Merger {
   Bytes in_;
   Merge& m_;
   Tables t_;
-  std::uint32_t window_;
+  std::uint32_t window_, share_ = 0;  // share_: of each board in the tables
   unsigned lists_;
 };
 

@@ -2,6 +2,7 @@
 // The GPU in the loop of a build without a CUDA compiler.
 #include <stdexcept>
 
+#include "nanet/loop/buffers_bench.hpp"
 #include "nanet/loop/executor_cuda.hpp"
 
 namespace nanet::loop {
@@ -10,6 +11,10 @@ std::unique_ptr<trigger::Executor> make_cuda_executor(const CudaOptions&, const 
                                                       std::vector<contract::View>, const rich::Reconstructor&,
                                                       trigger::TraceTable&) {
   throw std::runtime_error("this build has no CUDA component: use --device cpu");
+}
+
+void buffers_cuda(const BuffersOptions&, BuffersResult&) {
+  throw std::runtime_error("this build has no CUDA component");
 }
 
 }  // namespace nanet::loop

@@ -17,7 +17,7 @@ namespace nanet::loop {
 // Shared memory of a block, one piece after the other.
 template <class A>
 struct SharedMemory {
-  static constexpr std::size_t plane_bytes = plane_entries * sizeof(rich::Point);
+  static constexpr std::size_t plane_bytes = plane_entries * sizeof(typename PlaneOf<A>::type);
   static constexpr std::size_t scratch_bytes =
       Wide<A> ? (sizeof(typename ScratchOf<A>::type) + 127) / 128 * 128 : 0;
   static constexpr std::size_t result_bytes = Wide<A> ? (sizeof(rich::Rings) + 15) / 16 * 16 : 0;
@@ -28,7 +28,7 @@ struct SharedMemory {
   }
   std::byte* scratch;
   std::byte* result;
-  rich::Point* plane;
+  typename PlaneOf<A>::type* plane;
   FrameShared* frame;
   std::byte* small;
 
@@ -36,7 +36,7 @@ struct SharedMemory {
     const unsigned warps = blockDim.x / 32;
     scratch = at;
     result = scratch + scratch_bytes * warps;
-    plane = reinterpret_cast<rich::Point*>(result + result_bytes * warps);
+    plane = reinterpret_cast<typename PlaneOf<A>::type*>(result + result_bytes * warps);
     frame = reinterpret_cast<FrameShared*>(reinterpret_cast<std::byte*>(plane) + plane_bytes);
     small = reinterpret_cast<std::byte*>(frame) + round_up(sizeof(FrameShared));
   }
@@ -46,49 +46,95 @@ struct SharedMemory {
 struct Taken {
   std::uint64_t k, n;
   std::int64_t seen, offset;
-  std::uint32_t type, flags, buffer, frame, again;
-  enum Found : std::uint32_t { event, over } found;
+  std::uint32_t type, flags, buffer, bytes, frame;
+  enum Found : std::uint32_t { event, again, over } found;
 };
 
-// Waits for an entry of the queue. One thread.
-__device__ inline void take(const Resident& r, Taken& out) {
+// Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. Both are
+// asked for in one instruction, so that they make one journey across PCIe.
+__device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  return load_acquire_system(e + (threadIdx.x & 1));
+}
+__device__ inline std::uint32_t lap_in(const Sixteen& half) {
+  return __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high >> 32), 1);
+}
+__device__ inline void fill(Taken& out, const Sixteen& half, std::uint64_t near) {
+  const auto n = __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high), 1);
+  if (threadIdx.x != 0) return;
+  const auto a = static_cast<std::uint32_t>(half.low);
+  out.type = a & 0xFF;
+  out.flags = a >> 16;
+  out.buffer = static_cast<std::uint32_t>(half.low >> 32);
+  out.bytes = static_cast<std::uint32_t>(half.high);
+  out.frame = static_cast<std::uint32_t>(half.high >> 32);
+  out.n = contract::widen(n, near);
+}
+
+// Waits for an entry of the queue. Its first half was not read after the lap but with it, so that the frame
+// can be fetched one journey sooner; it counts only when look_again() has read the same. The first warp.
+__device__ inline Sixteen take(const Resident& r, Taken& out) {
   QueueState& state = *r.state;
-  const std::uint64_t k = atomicAdd(reinterpret_cast<unsigned long long*>(&state.claimed), 1ull);
-  const contract::Event* const e = r.queue + (k & (r.shape.events - 1));
+  std::uint64_t k = 0;
+  if (threadIdx.x == 0) k = atomicAdd(reinterpret_cast<unsigned long long*>(&state.claimed), 1ull);
+  k = __shfl_sync(0xFFFFFFFFu, k, 0);
   const auto lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
-  out.k = k;
-  out.found = Taken::over;
   // Entries come in order: who is far from the next one does not load the bus with asking.
-  constexpr std::uint64_t near_enough = 8;
+  constexpr std::uint64_t near_enough = 4;
+  Sixteen half;
+  std::int64_t offset;
+  std::uint64_t recent;
+  bool near = false, ended = false;
+  Taken::Found found = Taken::over;
   for (;;) {
-    const bool ending = load_acquire_device(&state.ending) != 0;
-    if (!ending && k >= load_relaxed_device(&state.frontier) + near_enough) {
-      __nanosleep(200);
-      continue;
+    // What is asked of device memory is there before the entry; nothing waits for it in between.
+    const std::uint32_t ending = load_relaxed_device(&state.ending);
+    offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+    recent = load_relaxed_device(&state.near);
+    if (!near && !ending) {
+      near = k < load_relaxed_device(&state.frontier) + near_enough;
+      if (!near) {
+        __nanosleep(100);
+        continue;
+      }
     }
-    const std::uint32_t found = load_acquire_system(&e->lap);
-    const auto ahead = static_cast<std::int32_t>(found - lap);
-    if (ahead == 0) break;
+    half = half_of(r, k);
+    const auto ahead = static_cast<std::int32_t>(lap_in(half) - lap);
+    if (ahead == 0) {
+      found = Taken::event;
+      break;
+    }
     if (ahead > 0) {
-      store_release_system(&r.control->device.overrun, 1u);
-      atomicExch(&state.overrun, 1u);
-      atomicExch(&state.ending, 1u);
-      return;
+      if (threadIdx.x == 0) {
+        store_release_system(&r.control->device.overrun, 1u);
+        atomicExch(&state.overrun, 1u);
+        atomicExch(&state.ending, 1u);
+      }
+      break;
     }
-    if (ending) return;  // asked after `ending` was seen: what was written before the stop is there
+    if (ended) break;  // asked after `ending` was seen: what was written before the stop is there
+    ended = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending);
   }
-  const uint4 a = __ldcv(reinterpret_cast<const uint4*>(e));
-  const uint4 b = __ldcv(reinterpret_cast<const uint4*>(e) + 1);
-  atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier), static_cast<unsigned long long>(k + 1));
-  out.offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
-  out.seen = device_time() + out.offset;
-  out.type = a.x & 0xFF;
-  out.flags = a.x >> 16;
-  out.buffer = a.y;
-  out.frame = a.w;
-  out.n = contract::widen(b.z, load_relaxed_device(&state.near));
-  store_relaxed_device(&state.near, out.n);
-  out.found = Taken::event;
+  const std::int64_t now = device_time();
+  fill(out, half, recent);
+  if (threadIdx.x == 0) {
+    out.k = k;
+    out.offset = offset;
+    out.seen = now + offset;
+    out.found = found;
+    if (found == Taken::event) {  // the next ones may begin to ask
+      atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
+                static_cast<unsigned long long>(k + 1));
+      store_relaxed_device(&state.near, out.n);
+    }
+  }
+  return half;
+}
+
+// The entry once more, after its lap; a load that nobody waits for yet.
+__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  return load_relaxed_system(e + (threadIdx.x & 1));
 }
 
 // Counts an event of a sampled frame. One thread.
@@ -165,60 +211,79 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const unsigned devices = contract::exponent(r.shape.devices),
                  entries = contract::exponent(r.shape.descriptors);
-  for (;;) {
-    if (threadIdx.x == 0) take(r, taken);
+  const bool first_warp = threadIdx.x < 32;
+  Sixteen half{}, again{};  // of the first warp
+  for (bool claim = true;;) {
+    if (first_warp) {
+      if (claim) {
+        half = take(r, taken);
+      } else {
+        half = again;
+        fill(taken, half, taken.n);
+        if (threadIdx.x == 0) taken.found = Taken::event;
+      }
+    }
     __syncthreads();
     if (taken.found == Taken::over) return;
-    const std::uint32_t lap = static_cast<std::uint32_t>(taken.k >> contract::exponent(r.shape.events)) + 1;
-    const std::uint32_t entry = static_cast<std::uint32_t>(taken.k) & (r.shape.events - 1);
-    // The entry again, to see that nothing was written over while it was read; beside the work, not before
-    // it.
-    if (threadIdx.x == 32) taken.again = load_acquire_system(&r.queue[entry].lap);
-    if (taken.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
-        taken.buffer < r.shape.buffers) {
-      if (r.injection.kind != Injection::Kind::none && taken.n >= r.injection.at) misbehave(r);
-      const std::uint64_t n = taken.n;
-      const std::uint32_t frame = taken.frame;
-      desk.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
-      FrameWork<A, Block> work(algorithm, r.options, shared, desk);
+    const std::uint64_t n = taken.n, k = taken.k;
+    const std::uint32_t frame = taken.frame, buffer = taken.buffer;
+    const std::uint32_t lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
+    const bool received = taken.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+                          buffer < r.shape.buffers;
+    if (first_warp) again = look_again(r, k);
+    desk.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
+    FrameWork<A, Block> work(algorithm, r.options, shared, desk);
+    if (received) {
+      if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
       const std::int64_t offset = taken.offset;
       const auto clock = [offset] { return device_time() + offset; };
-      buffer_work.run(work, r.clop + buffer_bytes * taken.buffer, static_cast<std::uint16_t>(taken.flags),
-                      frame, BlockCopy{}, clock, [&](const auto& payload, std::uint32_t of) {
+      buffer_work.run(work, r.clop + buffer_bytes * buffer, static_cast<std::uint16_t>(taken.flags), frame,
+                      taken.bytes, BlockCopy{}, clock, [&](const auto& payload, std::uint32_t of) {
                         if (of % sample_every == 0) sample(r, payload, of, n, rings);
                       });
-      Block::each([&](unsigned t) {
-        if (t != 0) return;
+    }
+    // What the entry said when it was first read is what it says, and nobody has written over it since.
+    if (first_warp) {
+      const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
+      const bool there = lap_in(again) == lap;
+      if (threadIdx.x == 0) {
+        taken.found = !there ? Taken::over : same ? Taken::event : Taken::again;
         shared.trace.n = n;
         shared.trace.frame = frame;
         shared.trace.seen = taken.seen;
-        shared.trace.posted = clock();
-      });
-      static_assert(sizeof(trigger::Trace) % 4 == 0);
-      const std::uint32_t words = shared.words;
-      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * taken.buffer, shared.packet,
-                words);
-      put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
-      __syncthreads();
-      if (taken.again != lap) {  // lapped
+        shared.trace.posted = device_time() + taken.offset;
+      }
+    }
+    __syncthreads();
+    claim = taken.found == Taken::event;
+    if (!claim) {
+      if (taken.found == Taken::over) {  // lapped
         if (threadIdx.x == 0) {
           store_release_system(&r.control->device.overrun, 1u);
           atomicExch(&r.state->ending, 1u);
         }
         return;
       }
+      __syncthreads();
+      continue;
+    }
+    if (received) {
+      static_assert(sizeof(trigger::Trace) % 4 == 0);
+      const std::uint32_t words = shared.words;
+      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * buffer, shared.packet, words);
+      put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
+      __syncthreads();
       if (threadIdx.x == 0) {
         contract::Descriptor* const d =
             r.ring + (static_cast<std::uint32_t>(n >> devices) & (r.shape.descriptors - 1));
-        const std::uint64_t address =
-            r.send_address + std::uint64_t{contract::send_buffer_bytes} * taken.buffer;
+        const std::uint64_t address = r.send_address + std::uint64_t{contract::send_buffer_bytes} * buffer;
         __stcg(reinterpret_cast<uint4*>(d),
                make_uint4(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
                           4 * words, 0));
-        __stcg(reinterpret_cast<uint2*>(d) + 2, make_uint2(taken.buffer, 0));
+        __stcg(reinterpret_cast<uint2*>(d) + 2, make_uint2(buffer, 0));
         store_release_system(&d->lap, static_cast<std::uint32_t>(n >> (devices + entries)) + 1);
         store_relaxed_system(r.doorbell, static_cast<std::uint32_t>(n));
-        store_release_system(r.returned + taken.buffer, static_cast<std::uint32_t>(n + 1));
+        store_release_system(r.returned + buffer, static_cast<std::uint32_t>(n + 1));
       }
       if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
       if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])
@@ -226,7 +291,8 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
                   static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
     }
     __syncthreads();  // the next event overwrites what was read here
-    if (threadIdx.x == 0) store_release_device(r.done + entry, lap);
+    if (threadIdx.x == 0)
+      store_release_device(r.done + (static_cast<std::uint32_t>(k) & (r.shape.events - 1)), lap);
   }
 }
 
@@ -303,17 +369,21 @@ __device__ inline void keep_house(const Resident& r) {
   }
 }
 
+inline constexpr unsigned most_threads = 512;  // of a block
+// A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks have
+// their instructions and tables at hand. Where an event is a warp's, all there are.
 template <class A>
-inline constexpr unsigned block_threads = Wide<A> ? 512 : 256;
+inline constexpr unsigned block_count = Wide<A> ? ~0u : 16;
 
 template <class A>
-__global__ void __launch_bounds__(block_threads<A>, 1)
+__global__ void __launch_bounds__(most_threads, 1)
     resident(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
   extern __shared__ __align__(128) std::byte room[];
   __shared__ Taken taken;
   if (blockIdx.x == 0) return keep_house(r);
   const SharedMemory<A> memory(room);
-  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x) memory.plane[i] = r.plane[i];
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
+    memory.plane[i] = PlaneOf<A>::of(r.plane[i]);
   __syncthreads();
   consume(r, algorithm, memory, taken);
   __syncthreads();
@@ -325,12 +395,13 @@ __global__ void __launch_bounds__(block_threads<A>, 1)
 
 // One buffer: copied to device memory before, the answer copied back after.
 template <class A>
-__global__ void __launch_bounds__(block_threads<A>, 1)
+__global__ void __launch_bounds__(most_threads, 1)
     once(const __grid_constant__ Resident r, const __grid_constant__ A algorithm, const Buffer in) {
   extern __shared__ __align__(128) std::byte room[];
   const SharedMemory<A> memory(room);
   const std::int64_t seen = device_time();
-  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x) memory.plane[i] = r.plane[i];
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
+    memory.plane[i] = PlaneOf<A>::of(r.plane[i]);
   FrameShared& shared = *memory.frame;
   Desk<A> desk;
   desk.plane = memory.plane;
@@ -344,7 +415,7 @@ __global__ void __launch_bounds__(block_threads<A>, 1)
                                    shared_fragments);
   FrameWork<A, Block> work(algorithm, r.options, shared, desk);
   buffer_work.run(
-      work, in.bytes, static_cast<std::uint16_t>(in.flags), in.frame, BlockCopy{},
+      work, in.bytes, static_cast<std::uint16_t>(in.flags), in.frame, ~0u, BlockCopy{},
       [] { return device_time(); },
       [&](const auto& payload, std::uint32_t of) {
         if (of % sample_every == 0) sample(r, payload, of, in.n, desk.rings);
@@ -365,9 +436,12 @@ __global__ void __launch_bounds__(block_threads<A>, 1)
 
 template <class A>
 LoopKernel loop_kernel() {
-  return {A::name, reinterpret_cast<const void*>(resident<A>), reinterpret_cast<const void*>(once<A>),
-          block_threads<A>,
-          [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); }};
+  return {A::name,
+          reinterpret_cast<const void*>(resident<A>),
+          reinterpret_cast<const void*>(once<A>),
+          most_threads,
+          [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); },
+          block_count<A>};
 }
 
 }  // namespace nanet::loop

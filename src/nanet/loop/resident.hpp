@@ -117,6 +117,7 @@ struct LoopKernel {
   const void* once;
   unsigned threads;
   std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);
+  unsigned blocks;  // that take frames; as many as the GPU has room for, at most
 };
 // nullptr where no kernel runs that algorithm.
 const LoopKernel* find_loop_kernel(std::string_view algorithm);

@@ -124,14 +124,42 @@ struct Math {
 
   // plane[pm]: common-plane position, mm. Looks at the first 128 hits.
   NANET_HD Rings operator()(const EventView& event, const Point* plane) const {
-    Rings rings;
     const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
-    if (hits < parameters.min_hits || hits < 3) return rings;
+    if (hits < parameters.min_hits || hits < 3) return {};
     Moments<OneLane> moments;
     for (std::uint32_t i = 0; i < hits; ++i) {
       const Point& p = plane[event.pm[i]];
       moments.add(p.x - origin_x, rows(p.y));
     }
+    return ring(moments, hits);
+  }
+
+  // The same in steps that threads can share, bit for bit. Sum s of the moments, one of eight, becomes
+  // fused(factor[left(s)], factor[right(s)], sum) for each hit in turn; the factors depend on the PM alone.
+  static constexpr unsigned sums = 8;
+  struct alignas(16) Factors {
+    float factor[8];  // 1, x, k, x^2, k^2, z, w
+  };
+  NANET_HD static Factors factors(const Point& position) {
+    const float x = position.x - origin_x, k = rows(position.y);
+    const float x2 = x * x, k2 = k * k, z = fused(row2, k2, x2);
+    return {{1.0f, x, k, x2, k2, z, z - usual_z, 0.0f}};
+  }
+  NANET_HD static unsigned left(unsigned s) { return 0x52101000u >> 4 * s & 7; }
+  NANET_HD static unsigned right(unsigned s) { return 0x66642321u >> 4 * s & 7; }
+  // What operator() gives for an event of so many hits, of which the first 128 were summed.
+  NANET_HD Rings of_sums(const float* sum, std::uint32_t hits) const {
+    if (hits > max_event_hits) hits = max_event_hits;
+    if (hits < parameters.min_hits || hits < 3) return {};
+    Moments<OneLane> moments;
+    moments.x = sum[0], moments.k = sum[1], moments.xx = sum[2], moments.xk = sum[3];
+    moments.kk = sum[4], moments.xw = sum[5], moments.kw = sum[6], moments.zw = sum[7];
+    return ring(moments, hits);
+  }
+
+ private:
+  NANET_HD Rings ring(const Moments<OneLane>& moments, std::uint32_t hits) const {
+    Rings rings;
     Fit<OneLane> fit;
     if (!solve(moments, static_cast<float>(hits), fit)) return rings;
     rings.count = 1;
