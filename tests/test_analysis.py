@@ -109,6 +109,15 @@ def test_slots_padding_and_merged_streams(tmp_path: Path, how: dict[str, bool]) 
     same(replay(path, boards=boards), analysis.reconstruct(events, "math"))
 
 
+def test_pieces_make_the_same(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = analysis.read_capture(str(run / "run.pcap"))
+    for size in (1, 50, 1000):
+        monkeypatch.setattr(analysis.captures, "CHUNK", size)
+        pieces = analysis.read_capture(str(run / "run.pcap"))
+        assert pieces.events.equals(whole.events)
+        assert pieces.fragments.equals(whole.fragments)
+
+
 def test_packets_and_fragments_are_those_of_the_decoder(run: Path) -> None:
     found = analysis.read_capture(str(run / "run.pcap"))
     want_packets, want_fragments = [], []

@@ -8,6 +8,7 @@ What the trigger would lose for order or time alone (late packets, jumps in the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -29,6 +30,7 @@ HEADER = np.dtype(
     ]
 )  # fmt: skip
 MOST_FRAGMENT_HITS = 32
+CHUNK = 1 << 18  # fragments at a time, to keep what is in between small
 
 PACKET_SCHEMA = pa.schema(
     [
@@ -128,7 +130,7 @@ def read_capture(
     burst = _with_wraps(header["frame_burst"] >> 24, records.sound)
     packets = _packet_table(records, header, burst)
     data, first = records.placed(header, burst)
-    found = _fragments(data, first, header, burst, records.sound)
+    found = _fragments(data, first, header, burst)
     return Capture(packets, found.table(), _merge(found, window_lsb))
 
 
@@ -271,8 +273,8 @@ class _Fragments:
             pa.array((self.time & 255).astype(np.uint8)),
             pa.array(self.seen),
             pa.array(self.truncated),
-            pa.ListArray.from_arrays(offsets, pa.array(self.pm.astype(np.uint16))),
-            pa.ListArray.from_arrays(offsets, pa.array(self.dt.astype(np.int8))),
+            pa.ListArray.from_arrays(offsets, pa.array(self.pm)),
+            pa.ListArray.from_arrays(offsets, pa.array(self.dt)),
         ]
         return pa.Table.from_arrays(arrays, schema=FRAGMENT_SCHEMA)
 
@@ -292,9 +294,7 @@ def _walk(data: np.ndarray, first: np.ndarray, header: np.ndarray) -> Iterator[t
         at = at + np.where(fixed, 8 + 2 * MOST_FRAGMENT_HITS, 8 + 2 * data[at + 5].astype(np.int64))
 
 
-def _fragments(
-    data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: np.ndarray, sound: np.ndarray
-) -> _Fragments:
+def _fragments(data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: np.ndarray) -> _Fragments:
     """All fragments of the packets that `first` places in `data`."""
     steps = list(_walk(data, first, header))
     nothing = np.zeros(0, dtype=np.int64)
@@ -302,94 +302,115 @@ def _fragments(
     at = np.concatenate([a for _, a in steps] or [nothing])
     order = np.argsort(at)  # packets lie one behind the other
     packet, at = packet[order], at[order]
-    words = sum(data[at + k].astype(np.int64) << 8 * k for k in range(4))
+    periods = sum(data[at + k].astype(np.int64) << 8 * k for k in range(4))
     stored = data[at + 5].astype(np.int64)
     first_hit = np.concatenate(([0], np.cumsum(stored)))
-    place = np.repeat(at + 8 - 2 * first_hit[:-1], stored) + 2 * np.arange(first_hit[-1])
-    word = data[place].astype(np.int64) | data[place + 1].astype(np.int64) << 8
-    steps4 = word >> 11
+    pm, dt = np.empty(first_hit[-1], np.uint16), np.empty(first_hit[-1], np.int8)
+    for begin in range(0, len(at), CHUNK):
+        some = slice(begin, begin + CHUNK)
+        place = 2 * _positions(stored[some], 0) + np.repeat(at[some] + 8, stored[some])
+        word = data[place] | data[place + 1].astype(np.uint16) << 8
+        hits = slice(first_hit[begin], first_hit[begin] + len(place))
+        pm[hits] = word & 2047
+        dt[hits] = 4 * ((word.view(np.int16)) >> 11)
+    truncated = (data[at + 7] & 1 != 0) | (data[at + 6] > stored) | (header["flags"][packet] & TRUNCATED != 0)
     return _Fragments(
         packet, burst[packet], header["board"][packet], header["sequence"][packet].astype(np.int64),
-        words * 256 + data[at + 4], data[at + 6],
-        (data[at + 7] & 1 != 0) | (data[at + 6] > stored) | (header["flags"][packet] & TRUNCATED != 0),
-        first_hit, word & 2047, 4 * (steps4 - 32 * (steps4 > 15)),
+        periods * 256 + data[at + 4], data[at + 6], truncated, first_hit, pm, dt,
     )  # fmt: skip
 
 
-def _merge(f: _Fragments, window: int) -> pa.Table:
-    """Events of fragments: greedy in order of time, within each frame (docs/formats.md, Merging)."""
-    number = np.arange(len(f.time))
-    order = np.lexsort((number, f.sequence, f.board, f.time, f.burst))
-    event_of = np.empty(len(order), dtype=np.int64)
-    event_of[order] = _join(f, order, window)
-    events = int(event_of.max()) + 1 if len(order) else 0
+def _positions(lengths: np.ndarray, first: np.ndarray | int) -> np.ndarray:
+    """first[i], first[i] + 1, ... for each of the lists with these lengths, one list behind the other."""
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(first - before, lengths) + np.arange(lengths.sum())
 
-    # Hits of events: of the same PM in one fragment the first counts.
-    stored = np.diff(f.first_hit)
-    fragment = np.repeat(number, stored)
-    time = f.time[fragment] + f.dt
-    by_pm = np.lexsort((np.arange(len(fragment)), f.pm, fragment))
-    kept = np.ones(len(by_pm), dtype=bool)
-    same = (np.diff(fragment[by_pm]) == 0) & (np.diff(f.pm[by_pm]) == 0)
-    kept[1:] = ~same
-    hit = by_pm[kept]
-    hit = hit[np.lexsort((f.pm[hit], event_of[fragment[hit]]))]
+
+def _merge(f: _Fragments, window: int) -> pa.Table:
+    """Events of fragments, within each frame (docs/formats.md, Merging), some frames at a time."""
+    order = np.lexsort((np.arange(len(f.time)), f.sequence, f.board, f.time, f.burst))
+    frame = (f.burst << 24 | f.time >> 16)[order]
+    edges = [0]
+    while edges[-1] < len(order):  # between frames
+        last = min(edges[-1] + CHUNK, len(order)) - 1
+        edges.append(int(np.searchsorted(frame, frame[last], side="right")))
+    parts, events = [EVENT_SCHEMA.empty_table()], 0
+    for begin, end in pairwise(edges):
+        parts.append(_merge_frames(f, order[begin:end], window, events))
+        events += parts[-1].num_rows
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _merge_frames(f: _Fragments, chosen: np.ndarray, window: int, number: int) -> pa.Table:
+    """Events of the chosen fragments, in their order of merging; the first event is `number`."""
+    time, burst = f.time[chosen], f.burst[chosen]
+    event_of = np.asarray(_join(burst, time, f.board[chosen], window), dtype=np.int64)
+    events = int(event_of.max()) + 1
+    first = np.full(events, -1, dtype=np.int64)  # the fragment that opened the event
+    first[event_of[::-1]] = np.arange(len(chosen))[::-1]
+
+    # Of hits of the same PM in one fragment the first counts.
+    stored = np.diff(f.first_hit)[chosen]
+    source = _positions(stored, f.first_hit[chosen])
+    fragment = np.repeat(np.arange(len(chosen)), stored)
+    pm, when_hit = f.pm[source], time[fragment] + f.dt[source]
+    by_pm = np.lexsort((pm, fragment))
+    again = (np.diff(fragment[by_pm]) == 0) & (np.diff(pm[by_pm].astype(np.int32)) == 0)
+    hit = by_pm[np.concatenate(([True], ~again)) if len(by_pm) else []]
     of = event_of[fragment[hit]]
     n = np.bincount(of, minlength=events)
 
     # Times: the mean of the hits', half up; the first fragment's without hits; inside the frame.
-    first_fragment = np.full(events, -1, dtype=np.int64)
-    first_fragment[event_of[order[::-1]]] = order[::-1]
-    opened = f.time[first_fragment]
-    total = np.zeros(events, dtype=np.int64)
-    np.add.at(total, of, time[hit] - opened[of])
+    opened = time[first]
+    total = np.bincount(of, weights=when_hit[hit] - opened[of], minlength=events).astype(np.int64)
     mean = opened + (2 * total + n) // np.maximum(2 * n, 1)
     frame = opened // FRAME_LSB * FRAME_LSB
     when = np.where(n > 0, np.clip(mean, frame, frame + FRAME_LSB - 1), opened)
-    burst = f.burst[first_fragment]
 
-    rank = np.lexsort((np.arange(events), when, burst))
+    # Events in order of time, hits in order of PM.
+    rank = np.lexsort((np.arange(events), when, burst[first]))
     place = np.empty(events, dtype=np.int64)
     place[rank] = np.arange(events)
-    hit = hit[np.argsort(place[of], kind="stable")]
-    of = np.sort(place[of], kind="stable")
+    of = place[of]
+    sort = np.lexsort((pm[hit], of))
+    hit, of = hit[sort], of[sort]
     truncated = np.zeros(events, dtype=bool)
-    np.logical_or.at(truncated, place[event_of], f.truncated)
-    when, burst = when[rank], burst[rank]
+    np.logical_or.at(truncated, place[event_of], f.truncated[chosen])
+    when = when[rank]
     offsets = pa.array(np.concatenate(([0], np.cumsum(n[rank]))).astype(np.int32))
     arrays = [
-        pa.array(burst.astype(np.uint16)),
-        pa.array(np.arange(events, dtype=np.uint64)),
+        pa.array(burst[first][rank].astype(np.uint16)),
+        pa.array(np.arange(number, number + events, dtype=np.uint64)),
         pa.array((when >> 8).astype(np.uint32)),
         pa.array((when & 255).astype(np.uint8)),
         pa.array(np.bincount(place[event_of], minlength=events).astype(np.uint8)),
         pa.array(truncated),
-        pa.ListArray.from_arrays(offsets, pa.array(f.pm[hit].astype(np.uint16))),
-        pa.ListArray.from_arrays(offsets, pa.array((time[hit] - when[of]).astype(np.int32))),
+        pa.ListArray.from_arrays(offsets, pa.array(pm[hit])),
+        pa.ListArray.from_arrays(offsets, pa.array((when_hit[hit] - when[of]).astype(np.int32))),
     ]
     return pa.Table.from_arrays(arrays, schema=EVENT_SCHEMA)
 
 
-def _join(f: _Fragments, order: np.ndarray, window: int) -> list[int]:
-    """The event of each fragment, in the given order; events are numbered as they are opened."""
+def _join(burst: np.ndarray, time: np.ndarray, board: np.ndarray, window: int) -> list[int]:
+    """The event of each fragment, in order of merging; events are numbered as they are opened."""
     result: list[int] = []
     open_events: list[list[int]] = []  # first fragment's time, mask of boards, number
     events = 0
     frame = (-1, -1)
-    columns = (f.burst[order], f.time[order], f.board[order])
-    for burst, time, board in zip(*(column.tolist() for column in columns), strict=True):
-        if (burst, time >> 16) != frame:
-            frame, open_events = (burst, time >> 16), []
-        while open_events and time - open_events[0][0] > window:
+    columns = (column.tolist() for column in (burst, time, board))
+    for number, when, source in zip(*columns, strict=True):
+        if (number, when >> 16) != frame:
+            frame, open_events = (number, when >> 16), []
+        while open_events and when - open_events[0][0] > window:
             del open_events[0]
-        bit = 1 << board
+        bit = 1 << source
         for event in open_events:
             if not event[1] & bit:
                 event[1] |= bit
                 result.append(event[2])
                 break
         else:
-            open_events.append([time, bit, events])
+            open_events.append([when, bit, events])
             result.append(events)
             events += 1
     return result

@@ -44,6 +44,10 @@ def reconstruct_hits(
         raise UsageError(
             f"algorithm {algorithm!r}: no such algorithm{near(algorithm, _core.algorithm_names())}"
         )
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            known = ", ".join(p["name"] for p in _core.algorithm_parameters(algorithm))
+            raise UsageError(f"{name} = {value!r}: must be a number, a parameter of {algorithm}: {known}")
     try:
         return _core.reconstruct(
             algorithm,
