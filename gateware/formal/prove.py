@@ -42,7 +42,7 @@ PROOFS = {
         12,
         faults=(
             ("fifo", "!level_q[AddrW]", "1'b1"),
-            ("fifo", "(level_q != 0) && (!valid_q || out_ready)", "(level_q != 0)"),
+            ("fifo", "if (read) rd_q <=", "rd_q <="),
         ),
     ),
     "dma_arbiter": Proof(
@@ -59,6 +59,19 @@ PROOFS = {
         faults=(
             ("event_queue", "free_q > 0 : room_q > 0", "free_q > 0 : room_q >= 0"),
             ("event_queue", "(promise ? CountW'(2) : '0)", "(promise ? CountW'(1) : '0)"),
+        ),
+    ),
+    "pcie_us_write": Proof(
+        ("pcie_us_write",),
+        9,
+        prove=False,
+        faults=(
+            (
+                "pcie_us_write",
+                "assign chunk = left_q > 16'(room) ? room :",
+                "assign chunk = left_q > 16'd256 ? 11'd256 :",
+            ),
+            ("pcie_us_write", "if (!more_q) begin", "begin"),
         ),
     ),
     "event_order": Proof(
@@ -100,7 +113,11 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
         "chformal -lower",
         f"write_smt2 {output}",
     ]
-    subprocess.run([sys.executable, "-c", YOSYS, *commands], check=True, capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-c", YOSYS, *commands], check=False, capture_output=True, text=True
+    )
+    if made.returncode:
+        raise RuntimeError(made.stdout + made.stderr)
     return output
 
 
