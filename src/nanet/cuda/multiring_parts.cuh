@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "nanet/cuda/resident_blocks.cuh"
 #include "nanet/cuda/wide_kernel.cuh"
 #include "nanet/rich/multiring.hpp"
 
@@ -13,7 +14,7 @@ namespace nanet::cuda {
 
 // Working memory of a batch.
 struct MultiringWork {
-  static constexpr unsigned bins = 64;  // numbers of hits, the last for all above
+  static constexpr unsigned bins = 64;  // numbers of hits, most hits first; the first for all from 63 on
   struct Counters {
     std::uint32_t bin[bins];  // events of so many hits; then where the next of them goes
     std::uint32_t next[3];    // events that the kernel's warps have taken
@@ -139,17 +140,9 @@ cudaError_t launch_part(const rich::Multiring& algorithm, const DeviceBatch& bat
                         const trigger::DecisionOptions& decision, const MultiringWork& work,
                         int multiprocessors, cudaStream_t stream) {
   constexpr int bytes = static_cast<int>(sizeof(WideShared<rich::Multiring>));
-  static int resident = 0;  // blocks of a multiprocessor; the same for every device of a kind
-  if (resident == 0) {
-    if (const auto status =
-            cudaFuncSetAttribute(multiring_part<part>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-      return status;
-    int blocks = 0;
-    if (const auto status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, multiring_part<part>,
-                                                                          32 * wide_warps, bytes))
-      return status;
-    resident = std::max(blocks, 1);
-  }
+  int resident = 0;
+  if (const auto status = resident_blocks<multiring_part<part>>(32 * wide_warps, bytes, resident))
+    return status;
   multiring_part<part><<<static_cast<unsigned>(multiprocessors * resident), 32 * wide_warps, bytes, stream>>>(
       algorithm, batch, decision, work);
   return cudaGetLastError();

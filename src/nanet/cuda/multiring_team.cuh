@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MULTIRING over a small batch: a block for each event, whose warps try the ways of taking rings side by
-// side. For the time of one event, not for the rate: what one warp would not have tried is tried too.
+// side. For the time of one event, not for the rate: candidates are tried that one warp would not have come
+// to.
 #pragma once
 
+#include "nanet/cuda/resident_blocks.cuh"
 #include "nanet/cuda/wide_kernel.cuh"
 #include "nanet/rich/multiring.hpp"
 
@@ -75,17 +77,8 @@ static __global__ void __launch_bounds__(32 * team_warps)
 // Events that fit on the device side by side, a block each.
 inline cudaError_t multiring_teams(int multiprocessors, std::uint32_t& teams) {
   constexpr int bytes = static_cast<int>(sizeof(TeamShared));
-  static int resident = 0;  // blocks of a multiprocessor; the same for every device of a kind
-  if (resident == 0) {
-    if (const auto status =
-            cudaFuncSetAttribute(multiring_team, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-      return status;
-    int blocks = 0;
-    if (const auto status =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, multiring_team, 32 * team_warps, bytes))
-      return status;
-    resident = std::max(blocks, 1);
-  }
+  int resident = 0;
+  if (const auto status = resident_blocks<multiring_team>(32 * team_warps, bytes, resident)) return status;
   teams = static_cast<std::uint32_t>(resident * multiprocessors);
   return cudaSuccess;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "nanet/cuda/device.hpp"
 #include "nanet/cuda/memory.hpp"
@@ -41,11 +42,13 @@ class OnDevice final : public CudaReconstructor {
       piece.on_device.work =
           device_array<std::byte>(std::max<std::size_t>(kernel_.work_bytes(most_events), 1));
     }
-    // The first launch loads the kernel; not in the middle of the work.
-    const std::uint32_t none[2] = {0, 0};
+    // The first launch loads a kernel, and there may be one for each size of a batch; not in the middle of
+    // the work. Events without hits.
+    const std::vector<std::uint32_t> none(most_events + 1);
     const PmId pm = 0;
-    rich::Rings rings;
-    (*this)({1, none, &pm}, &rings);
+    std::vector<rich::Rings> rings(most_events);
+    for (const std::uint32_t events : {1u, 1024u, most_events})
+      (*this)({events, none.data(), &pm}, rings.data());
     if (failed_) throw std::runtime_error(std::string("cuda: the first reconstruction: ") + failed_.load());
   }
   ~OnDevice() override {

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "nanet/cuda/kernel.hpp"
+#include "nanet/cuda/resident_blocks.cuh"
 #include "nanet/rich/lanes.hpp"
 
 namespace nanet::cuda {
@@ -52,17 +53,8 @@ cudaError_t launch_wide(const void* value, const DeviceBatch& batch, const trigg
                         int multiprocessors, cudaStream_t stream) {
   if (batch.events == 0) return cudaSuccess;
   constexpr int bytes = static_cast<int>(sizeof(WideShared<A>));
-  static int resident = 0;  // blocks of a multiprocessor; the same for every device of a kind
-  if (resident == 0) {
-    if (const auto status =
-            cudaFuncSetAttribute(wide_kernel<A>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
-      return status;
-    int blocks = 0;
-    if (const auto status =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, wide_kernel<A>, 32 * wide_warps, bytes))
-      return status;
-    resident = std::max(blocks, 1);
-  }
+  int resident = 0;
+  if (const auto status = resident_blocks<wide_kernel<A>>(32 * wide_warps, bytes, resident)) return status;
   const unsigned warps = batch.events <= static_cast<unsigned>(multiprocessors) ? 1 : wide_warps;
   const unsigned wanted = (batch.events + warps - 1) / warps;
   // Several waves, so that blocks with long events do not end alone.

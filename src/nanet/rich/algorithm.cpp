@@ -81,8 +81,8 @@ Keys<Multiring::Parameters> keys_of(const Multiring&) {
   using P = Multiring::Parameters;
   return {
       {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
-      {"r_min", &P::r_min, 0, 1000, "smallest radius of a ring in mm"},
-      {"r_max", &P::r_max, 0, 1000, "radius at beta = 1 in mm: no ring is larger"},
+      {"r_min", &P::r_min, 5, 1000, "smallest radius of a ring in mm"},
+      {"r_max", &P::r_max, 5, 1000, "radius at beta = 1 in mm: no ring is larger"},
       {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
       {"noise", &P::noise, 0.05, 50, "noise hits per event, on average"},
       {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},

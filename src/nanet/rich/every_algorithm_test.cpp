@@ -59,7 +59,7 @@ TEST_P(EveryAlgorithm, GivesTheSameBitsInAnyBatch) {
 
 TEST_P(EveryAlgorithm, IsFiniteAndWithinItsLimits) {
   const TestEvents noise = nonsense(1500, 1), mix = TestEvents::generate(ring_mix, 3, 1500, 4);
-  const Parameters wide{{"min_hits", 3}, {"r_min", 0}, {"r_max", 1000}};
+  const Parameters wide{{"min_hits", 3}, {"r_min", 5}, {"r_max", 1000}};
   const Parameters tight{{"min_hits", 6}, {"r_min", 120}, {"r_max", 170}};
   for (const Parameters& limits : {wide, Parameters{{"min_hits", 4}, {"r_min", 50}, {"r_max", 201}}, tight}) {
     const auto reconstructor = make(limits);

@@ -117,8 +117,8 @@ struct DeviceLanes {
   __device__ static I select(M m, I a, I b) { return m ? a : b; }
   __device__ static F fma(F a, F b, F c) { return __fmaf_rn(a, b, c); }
   __device__ static F sqrt(F a) { return __fsqrt_rn(a); }
-  // 1 / a and the square root of a > 0, correctly rounded as IEEE 754 asks, where a and the result are normal
-  // numbers: then neither needs the compiler's branches for those that are not.
+  // 1 / a where a and the result are normal numbers, and the square root of a from 2^-86 to 2^92, correctly
+  // rounded as IEEE 754 asks: neither needs the compiler's branches for the rest.
   __device__ static F reciprocal(F a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));

@@ -85,7 +85,7 @@ class MultiringEvent {
         s_(scratch),
         b_(board),
         team_(team),
-        r_min_(parameters.r_min > smallest ? parameters.r_min : smallest),
+        r_min_(parameters.r_min),
         breadth_(static_cast<int>(parameters.breadth)) {
     load(event, plane);
   }
@@ -134,7 +134,6 @@ class MultiringEvent {
 
  private:
   static constexpr float nothing = -1e30f;
-  static constexpr float smallest = 5.0f;                // mm: a radius is divided by
   static constexpr float far_away = 1e4f;                // mm: where hits that are none lie
   static constexpr float per_step_width = 1.0f / 16.0f;  // mm, half the band of the steps that polish
   // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
@@ -371,6 +370,17 @@ class MultiringEvent {
     L::sync();
   }
 
+  // So many rings or more were given up: they are worth no more than this, whatever the search made of them.
+  NANET_HD void no_better(int count, float v) {
+    NANET_ROLLED
+    for (; count <= static_cast<int>(max_rings); ++count) {
+      const bool above = b_.kept.best_of[count] > v;
+      L::sync();
+      if (above) L::put(b_.kept.best_of + count, v);
+    }
+    L::sync();
+  }
+
   // ---- The search.
 
   // An event that is one ring and hardly anything else; then it is the ring in hand.
@@ -462,8 +472,8 @@ class MultiringEvent {
     }
     return select(slots, found);
   }
-  // The same, a warp for each round of seeds of each state, then one for each candidate. What the warp alone
-  // would not have looked at is not looked at here either, though it is there.
+  // The same, a warp for each round of seeds of each state, then one for each candidate. More candidates are
+  // tried than 32 lanes alone would have tried, and those they would not have come to are left out again.
   NANET_HD int next_states_in_team(int states, float cost) {
     int in_hand = -1;
     std::int32_t open = 0;
@@ -723,9 +733,11 @@ class MultiringEvent {
 
   // Polishes, and drops rings that do not pay for themselves.
   NANET_HD void finish() {
-    if (count_ > 0) polish_all(2);
-    while (count_ > 0) {
+    if (count_ > 0) {
+      polish_all(2);
       note(count_, value());
+    }
+    while (count_ > 0) {
       F stray{0.0f};
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
@@ -766,6 +778,9 @@ class MultiringEvent {
       --count_;
       sum_rings();
       polish_all(1);
+      const float rest = count_ ? value() : 0.0f;
+      note(count_, rest);
+      no_better(count_ + 1, rest + least);
     }
   }
 

@@ -9,7 +9,7 @@
 namespace nanet::rich {
 
 struct MultiringParameters {
-  std::uint32_t min_hits = 4;   // events with fewer hits have no ring
+  std::uint32_t min_hits = 4;   // a ring has so many, or is none
   float r_min = 45.0f;          // mm
   float r_max = 190.7f;         // mm, the radius at beta = 1: no ring is larger
   float yield = 13.9f;          // photoelectrons of a ring of radius r_max, on average
@@ -28,7 +28,7 @@ struct Circle3 {
   float x, y, r;  // mm
 };
 
-// Natural logarithm of v > 0, to 1e-4; the same bits everywhere.
+// Natural logarithm of v > 0, to 1.1e-4; the same bits everywhere.
 template <class L>
 NANET_HD inline typename L::F logarithm(const typename L::F& v) {
   using F = typename L::F;
@@ -43,7 +43,7 @@ NANET_HD inline typename L::F logarithm(const typename L::F& v) {
   return L::fma(p, t, exponent) * F(0.69314718f);
 }
 
-// 1 / v to 2 %, v > 0: for weights.
+// 1 / v to 0.3 %, v > 0: for weights.
 template <class L>
 NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
   using F = typename L::F;
@@ -52,7 +52,8 @@ NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
 }
 
 struct MultiringModel {
-  // Half the hits' density across a ring ends here: a PM is 18 mm wide.
+  // The hits' density on either side of a ring ends here: a PM's corner is 10.4 mm from its middle, and the
+  // photons are smeared by 1 mm.
   static constexpr float reach = 12.0f;          // mm
   static constexpr float seen = 0.957f;          // photoelectrons that make a hit of their own
   static constexpr float edge = 272.0f;          // mm: a ring that reaches this far from the middle ...

@@ -160,7 +160,7 @@ struct MultiringSearch {
       root = L::root(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
       slope = root * F(-1.0f / (half_width * half_width));
     }
-    // Off the ring, mm: (d^2 - r^2) / 2r; 3 % more than d - r at 12 mm.
+    // Off the ring, mm: (d^2 - r^2) / 2r, which is (d - r) (1 + (d - r) / 2r).
     NANET_HD F distance(const F& dx, const F& dy) const {
       return L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
     }

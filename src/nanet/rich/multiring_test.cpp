@@ -179,6 +179,35 @@ TEST(Multiring, MirroredAndMoved) {
   EXPECT_GE(same_there, 2990);
 }
 
+// A ring that was dropped at the end, by what noise there is or for want of hits, is no longer worth what the
+// search made of it.
+TEST(Multiring, AmbiguousWithinTheMarginOnly) {
+  for (const int rings : {0, ring_mix}) {
+    const TestEvents events = TestEvents::generate(rings, 5, 3000, 9);
+    for (const Rings& found : reconstruct(events, {{"ambiguity_margin", 0}})) EXPECT_FALSE(found.ambiguous);
+    const std::vector<Rings> usual = reconstruct(events),
+                             wide = reconstruct(events, {{"ambiguity_margin", 50}});
+    const auto ambiguous = [](const std::vector<Rings>& all) {
+      return std::count_if(all.begin(), all.end(), [](const Rings& r) { return r.ambiguous; });
+    };
+    EXPECT_GT(ambiguous(usual), 20);
+    EXPECT_LT(ambiguous(usual), 600);
+    EXPECT_GT(ambiguous(wide), ambiguous(usual));
+  }
+}
+
+TEST(Multiring, AnyBreadth) {
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, 3000, 10);
+  std::vector<int> rings;
+  for (const int breadth : {1, 2, 3, 4}) {
+    const std::vector<Rings> found = reconstruct(mix, {{"breadth", breadth}});
+    rings.push_back(0);
+    for (const Rings& r : found) rings.back() += r.count;
+  }
+  for (const int of : rings) EXPECT_NEAR(of, rings[2], 0.03 * rings[2]);
+  EXPECT_NE(rings[0], rings[2]) << "one way only finds other rings now and then";
+}
+
 // The order of an event's hits decides which triplets are looked at first, hardly what is found.
 TEST(Multiring, OrderOfHitsHardlyMatters) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 2000, 8);
