@@ -44,7 +44,8 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     }
     figures |= {f"cpu_{key}": value for key, value in limits.items()}
     for name in names:
-        rate = figures[f"{name}_cpu_events_per_s_per_core"]
+        reached = [r["events_per_s"] for r in rows if r["algorithm"] == name and r["device"] == ONE_CORE]
+        rate = figures.get(f"{name}_cpu_events_per_s_per_core", max(reached))
         rows += roofline(name, ONE_CORE, rate, bench.bytes_per_event, bench.operations(name), limits)
     cuda_rows, cuda_figures = _cuda(names, settings, bench, say)
     return rows + cuda_rows, figures | cuda_figures
@@ -100,18 +101,19 @@ class CpuBench:
         return rows
 
     def figures(self, name: str) -> dict[str, float]:
-        """Medians of some runs: rate of one core and of all, time of a frame."""
+        """Medians of some runs: rate of one core and of all, time of a frame; without what --events forbids."""
         runs = range(self.settings.runs)
         seconds = self.settings.seconds or FIGURE_S
-        batch, frame = min(FIGURE_BATCH, self.events), min(FRAME, self.events)
-        one = [self.time(name, batch, 1, seconds)["events_per_s"] for _ in runs]
-        every = [self.time(name, batch, self.cores, seconds)["events_per_s"] for _ in runs]
-        frames = [self.time(name, frame, 1, seconds / 4)["batch_us"] for _ in runs]
-        return {
-            f"{name}_cpu_events_per_s_per_core": median(one),
-            f"{name}_cpu_events_per_s": median(every),
-            f"{name}_cpu_frame_us": median(frames),
-        }
+        figures: dict[str, float] = {}
+        if self.events >= FIGURE_BATCH:
+            one = [self.time(name, FIGURE_BATCH, 1, seconds)["events_per_s"] for _ in runs]
+            every = [self.time(name, FIGURE_BATCH, self.cores, seconds)["events_per_s"] for _ in runs]
+            figures[f"{name}_cpu_events_per_s_per_core"] = median(one)
+            figures[f"{name}_cpu_events_per_s"] = median(every)
+        if self.events >= FRAME:
+            frames = [self.time(name, FRAME, 1, seconds / 4)["batch_us"] for _ in runs]
+            figures[f"{name}_cpu_frame_us"] = median(frames)
+        return figures
 
     def operations(self, name: str) -> float | None:
         """Floating-point operations per event, counted over some of them; None where nobody can count."""

@@ -84,7 +84,8 @@ def replay(
         text = "the CPU went on in its place, with the same answers"
         out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
     if result["packets_in"] == 0:
-        out.print(f"[yellow]no packet went to port {port}: see not_mgp, or give --port[/]")
+        there = f"no packet went to port {port}: give --port" if result["not_mgp"] else "there is no packet in it"
+        out.print(f"[yellow]{capture}: {there}[/]", highlight=False)
     write_json(result, json_file)
     if not account_closes(result):
         raise typer.Exit(1)
