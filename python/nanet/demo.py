@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from nanet.config import Config
 from nanet.core_options import load_algorithm
 from nanet.errors import UsageError
 from nanet.running import free_ports
-from nanet.sections import Card, Demo, Trigger
+from nanet.sections import Card, Demo, Monitor, Trigger
 
 START_S = 20.0  # a program that says nothing for so long has failed
 END_S = 20.0
@@ -38,6 +39,17 @@ POOL_FRAMES = 1024  # 65 000 events at 10 MHz, made anew by each of the trials
 BEHIND_US = 20_000.0
 TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm by itself
 FRAME = 64  # events
+
+
+def page_address(asked: str) -> str:
+    """HOST:PORT for the monitor's page: as asked, a free port where port 0 is."""
+    from nanet.monitor.link import endpoint
+
+    host, port = endpoint(asked)
+    if port == 0:
+        with contextlib.suppress(OSError), socket.create_server((host, 0)) as server:
+            port = server.getsockname()[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Program:
@@ -181,6 +193,7 @@ class Chain:
         self.trigger: Program | None = None
         self.readout: Program | None = None
         self.l0tp: Program | None = None
+        self.page = ""  # address of the monitor's page
 
     def __enter__(self) -> Chain:
         return self
@@ -202,7 +215,7 @@ class Chain:
         self.config.set(Card, listen=f"127.0.0.1:{port}")
         self.config.set(Trigger, send=f"127.0.0.1:{answers}")
         toml = self.folder / f"trigger-{port}.toml"
-        toml.write_text(self.config.toml(Trigger, Card), encoding="utf-8")
+        toml.write_text(self.config.toml(Trigger, Card, Monitor), encoding="utf-8")
         return self._program("trigger", "--config", str(toml))
 
     def _readout(self, port: int, *arguments: str) -> Program:
@@ -272,6 +285,9 @@ class Chain:
     def start(self, speed: float) -> None:
         """Starts the chain, back to front, so that nothing is sent to nobody."""
         card, answers = free_ports(2)
+        if self.demo.monitor:
+            self.page = page_address(self.demo.monitor)
+            self.config.set(Monitor, monitor=self.page)
         times = self.folder / "times"
         self.l0tp = self._program(
             "l0tp", "--listen", f"127.0.0.1:{answers}", "--truth", str(self.truth), "--times", str(times)

@@ -31,6 +31,16 @@ def _optional(check: Callable[[str], str | None]) -> Callable[[str], str | None]
     return lambda text: check(text) if text else None
 
 
+def _page(text: str) -> str | None:
+    from nanet.monitor.link import endpoint
+
+    try:
+        endpoint(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _boards(text: str) -> str | None:
     try:
         board_mask(text)
@@ -233,6 +243,22 @@ class Card(Section):
 
 
 @attrs.frozen(kw_only=True)
+class Monitor(Section):
+    """What a running trigger shows: a page with metrics, and a log."""
+
+    name: ClassVar[str] = "monitor"
+
+    monitor: str = option(
+        "",
+        "Serve the monitor's page there, HOST:PORT, or PORT for this machine alone; empty: no page.",
+        check=_optional(_page),
+        key="listen",
+        words=True,
+    )
+    burst_log: str = option("", "Append a line of JSON for each burst to this file; -: standard output.")
+
+
+@attrs.frozen(kw_only=True)
 class Readout(Section):
     """The emulated boards."""
 
@@ -321,6 +347,12 @@ class Demo(Section):
         "", "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.", check=_optional(_per_cent), words=True
     )
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
+    monitor: str = option(
+        "127.0.0.1:0",
+        "Serve the monitor's page there, HOST:PORT; port 0: a free one; empty: no page.",
+        check=_optional(_page),
+        words=True,
+    )
 
 
-ALL: tuple[type[Section], ...] = (Trigger, Card, Readout, L0tp, Generate, Demo)
+ALL: tuple[type[Section], ...] = (Trigger, Card, Monitor, Readout, L0tp, Generate, Demo)

@@ -53,6 +53,8 @@ def demo(
         speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
         chain.start(speed)
+        if chain.page:
+            out.print(f"monitor: http://{chain.page}/", highlight=False, markup=False, soft_wrap=True)
         if not early:
             watch(chain, section, speed, stop, out)
         out.print("draining …" if stop.signals else "", end="\r" if out.is_terminal else "\n")

@@ -14,13 +14,14 @@ from nanet.core_options import core_options
 from nanet.errors import starting
 from nanet.output import account_closes, check_writable, console, write_json
 from nanet.running import StatusWriter, StopFlag, status_writer, stop_signals
-from nanet.sections import Card, Trigger
+from nanet.sections import Card, Monitor, Trigger
+from nanet.watching import Watching
 
 POLL_S = 0.1
 PMS_PER_BOARD = 512
 
 
-@options(Trigger, Card)
+@options(Trigger, Card, Monitor)
 def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
@@ -28,13 +29,18 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
     check_writable(json=json_file)
     settings = core_options(config)
     out = console(json_file)
-    with status_writer(status_file) as status, stop_signals() as stop:
+    with (
+        status_writer(status_file) as status,
+        stop_signals() as stop,
+        Watching(config, settings, out) as watching,
+    ):
         with starting():
             core = _core.Trigger(settings)
             core.start()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
-        run(core, stop, status, settings["duration"])
-        result = core.result()
+        run(core, stop, status, settings["duration"], watching)
+        result = {**core.result(), "config_hash": watching.hash}
+        watching.finish(core, result)
         if status:
             status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
     result["host"] = host.describe()
@@ -71,7 +77,9 @@ def histograms(core: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def run(core: Any, stop: StopFlag, status: StatusWriter | None, duration: float) -> None:
+def run(
+    core: Any, stop: StopFlag, status: StatusWriter | None, duration: float, watching: Watching | None = None
+) -> None:
     """Waits until the core is done; passes a stop on to it, and its state to the status file.
 
     duration: seconds after which it is told to stop; 0: only by a signal.
@@ -85,6 +93,8 @@ def run(core: Any, stop: StopFlag, status: StatusWriter | None, duration: float)
             end = float("inf")
         if status and status.due():
             status.write({"snapshot": core.snapshot(), "monitor": light(core.monitor())})
+        if watching:
+            watching.update(core)
 
 
 def light(monitor: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "nanet/cuda/reconstructor.hpp"
 #include "nanet/loop/executor_cuda.hpp"
 #include "nanet/trigger/replay.hpp"
+#include "nanet/trigger/tap.hpp"
 #include "nanet/trigger/trigger.hpp"
 
 namespace nb = nanobind;
@@ -262,6 +264,10 @@ struct PyTrigger {
           t.algorithm = get<std::string>(o, "algorithm", "multiring");
           t.parameters = parameters(o);
           t.process = process_options(o);
+          if (const int fd = get<int>(o, "tap", -1); fd >= 0) {
+            tap = std::make_unique<trigger::EventTap>(fd);
+            t.process.tap = tap.get();
+          }
           t.threads = get<unsigned>(o, "threads", 1);
           t.pin = get<std::vector<int>>(o, "pin", {});
           t.busy = get<bool>(o, "busy", false);
@@ -303,6 +309,7 @@ struct PyTrigger {
   double timeout_us, deadline_us;
   std::string algorithm, gather, device;
   unsigned threads = 1;
+  std::unique_ptr<trigger::EventTap> tap;  // of a monitor
   trigger::Trigger core;
 };
 

@@ -4,6 +4,7 @@
 
 void bind_bench(nanobind::module_& m);
 void bind_cuda(nanobind::module_& m);
+void bind_monitor(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_rich(nanobind::module_& m);
 void bind_trigger(nanobind::module_& m);
@@ -13,6 +14,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ core of nanet";
   bind_bench(m);
   bind_cuda(m);
+  bind_monitor(m);
   bind_neighbours(m);
   bind_rich(m);
   bind_trigger(m);

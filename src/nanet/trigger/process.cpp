@@ -48,6 +48,17 @@ class PacketWords {
   Frame frame_ = 0;
 };
 
+std::array<Segment, max_boards> segments_of(const contract::View& view, const contract::Event& event) {
+  // The header is memory that anything may have written: its lengths are held against the segment.
+  contract::FrameHeader header;
+  std::memcpy(&header, view.buffer(event.buffer), sizeof header);
+  std::array<Segment, max_boards> segments;
+  for (unsigned b = 0; b < view.shape.boards; ++b)
+    segments[b] = {view.segment(event.buffer, b),
+                   std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
+  return segments;
+}
+
 std::size_t largest_segment(const contract::Shape& shape) {
   return shape.gather == contract::Gather::frame ? shape.segment_bytes : shape.slot_bytes;
 }
@@ -95,13 +106,7 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
 const BuiltFrame& FrameProcessor::build(const contract::View& view, const contract::Event& event,
                                         std::uint64_t n, Trace& trace) noexcept {
   begin(event, n, trace);
-  // The header is memory that anything may have written: its lengths are held against the segment.
-  contract::FrameHeader header;
-  std::memcpy(&header, view.buffer(event.buffer), sizeof header);
-  std::array<Segment, max_boards> segments;
-  for (unsigned b = 0; b < view.shape.boards; ++b)
-    segments[b] = {view.segment(event.buffer, b),
-                   std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
+  const std::array<Segment, max_boards> segments = segments_of(view, event);
   const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards});
   trace.built = card::monotonic_now();
   return built;
@@ -151,7 +156,13 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   trace.duplicate_hits = built.duplicate_hits;
   note_edges(built, trace);
   count_rings(with_rings, trace);
-  if (event.frame % Physics::sample_every == 0) sample(built, rings, event.frame, n, primitive_.data());
+  if (event.frame % Physics::sample_every == 0) {
+    sample(built, rings, event.frame, n, primitive_.data());
+    if (options_.tap && options_.tap->wanted()) {
+      const std::array<Segment, max_boards> segments = segments_of(view, event);
+      show(built, rings, event.frame, n, {segments.data(), view.shape.boards});
+    }
+  }
   if (sink_) {
     for (std::uint32_t i = 0; i < built.events; ++i) {
       const std::uint32_t e = built.order[i];
@@ -201,8 +212,10 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
     std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
     for (std::uint32_t e = 0; e < built.events; ++e) ++with_rings[rings_[e].count];
     count_rings(with_rings, trace);
-    if (header.frame % Physics::sample_every == 0)
+    if (header.frame % Physics::sample_every == 0) {
       sample(built, rings_.data(), header.frame, n, primitive_.data());
+      if (options_.tap && options_.tap->wanted()) show(built, rings_.data(), header.frame, n, {&segment, 1});
+    }
   }
   trace.primitives = words.count();
   trace.built = trace.seen + build;
@@ -244,6 +257,24 @@ void FrameProcessor::sample(const BuiltFrame& built, const rich::Rings* rings, F
   event.rings = rings[e];
   std::copy_n(view.pm, std::min<std::uint32_t>(view.hits, max_event_hits), event.pm.begin());
   physics_->keep(event);
+}
+
+void FrameProcessor::show(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
+                          std::span<const Segment> payloads) noexcept {
+  if (built.events == 0) return;
+  const std::uint32_t e = kept_ % built.events;
+  const rich::EventView view = built.batch().view(e);
+  ShownEvent event;
+  event.n = n;
+  event.frame = frame;
+  event.time = static_cast<Lsb>(frame) * lsb_per_frame + built.time[e];
+  event.primitive = primitive_[e];
+  event.hits = static_cast<std::uint16_t>(std::min<std::uint32_t>(view.hits, max_event_hits));
+  std::copy_n(view.pm, event.hits, event.pm.begin());
+  event.rings = rings[e].count;
+  std::copy_n(rings[e].ring, event.rings, event.ring.begin());
+  event.set_times(payloads, built.opened[e], options_.window_lsb);
+  options_.tap->give(event);
 }
 
 }  // namespace nanet::trigger

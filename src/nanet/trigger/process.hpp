@@ -12,6 +12,7 @@
 #include "nanet/trigger/build.hpp"
 #include "nanet/trigger/decide.hpp"
 #include "nanet/trigger/physics.hpp"
+#include "nanet/trigger/tap.hpp"
 #include "nanet/trigger/trace.hpp"
 
 namespace nanet::trigger {
@@ -20,6 +21,7 @@ struct ProcessOptions {
   DecisionOptions decision;
   std::int32_t window_lsb = default_window_lsb;
   std::uint8_t source = rich_source;
+  EventTap* tap = nullptr;  // events for a monitor; outlives the processor
 };
 
 // Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the
@@ -65,6 +67,9 @@ class FrameProcessor {
   static void begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
   void sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
               const std::uint16_t* primitives) noexcept;
+  // Gives the tap an event of the frame; payloads: what the frame was built of.
+  void show(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
+            std::span<const Segment> payloads) noexcept;
   void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;
 

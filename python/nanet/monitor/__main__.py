@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The monitor's process: `python -m nanet.monitor LISTENING LINK TAP`, descriptors that the trigger made."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+
+from aiohttp.http_exceptions import HttpProcessingError
+
+from nanet.monitor.server import serve
+
+
+def worth_saying(record: logging.LogRecord) -> bool:
+    """Not what clients send that is no HTTP: it would fill the trigger's standard error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+def main() -> None:
+    """Serves until the trigger closes its end."""
+    listening, link, tap = map(int, sys.argv[1:4])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trigger ends first, and says so here
+    logging.getLogger("aiohttp.server").addFilter(worth_saying)
+    os.nice(10)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
+    asyncio.run(serve(socket.socket(fileno=listening), socket.socket(fileno=link), tap))
+
+
+if __name__ == "__main__":
+    main()

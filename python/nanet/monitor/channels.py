@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Photomultipliers that count too little or too much, by their neighbours."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+NEIGHBOURS_MM = 37.0  # two rings of the lattice: 18 of them
+DEAD_BELOW = 20.0  # hits expected: chance makes none of so many for one in 5e8
+HOT_FACTOR, HOT_SIGMA = 3.0, 8.0
+
+
+@functools.cache
+def _neighbours() -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours of each PM on its own disk, (1952, 18), and which of these places are taken."""
+    from nanet import _core
+
+    disk = _core.pm_positions_disk().astype(float)
+    number = len(disk)
+    half = number // 2
+    index = np.zeros((number, 18), int)
+    taken = np.zeros((number, 18), bool)
+    for pm in range(number):
+        first = 0 if pm < half else half
+        distance = np.hypot(*(disk[first : first + half] - disk[pm]).T)
+        near = np.flatnonzero((distance > 0) & (distance < NEIGHBOURS_MM)) + first
+        index[pm, : len(near)] = near
+        taken[pm, : len(near)] = True
+    return index, taken
+
+
+def expected(occupancy: Sequence[int] | np.ndarray) -> np.ndarray:
+    """What each of the 1952 PMs should have counted: the median of its neighbours."""
+    index, taken = _neighbours()
+    return np.nanmedian(np.where(taken, np.asarray(occupancy, float)[index], np.nan), axis=1)
+
+
+def judge(occupancy: Sequence[int] | np.ndarray) -> dict[str, list[int]]:
+    """PM IDs that are dead (nothing where neighbours count) and hot (far above their neighbours)."""
+    counts = np.asarray(occupancy, float)
+    wanted = expected(counts)
+    dead = (counts == 0) & (wanted >= DEAD_BELOW)
+    excess = counts - wanted
+    hot = (counts > HOT_FACTOR * wanted) & (excess > HOT_SIGMA * np.sqrt(wanted + 1)) & (counts >= DEAD_BELOW)
+    return {"dead": _ids(dead), "hot": _ids(hot)}
+
+
+def _ids(mask: np.ndarray) -> list[Any]:
+    return np.flatnonzero(mask).tolist()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trigger's end of the monitor: starts its process, and tells it what the counters say."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from nanet.errors import UsageError, describe_os_error
+from nanet.monitor.burst_log import coarse
+from nanet.output import plain
+
+WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two snapshots
+PHYSICS_S = 1.0  # between two copies of the histograms and the occupancy
+START_S = 30.0
+END_S = 5.0
+SEND_BYTES = 1 << 20
+
+
+def endpoint(text: str) -> tuple[str, int]:
+    """HOST:PORT, :PORT or PORT (then on loopback); ValueError says what is right."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT or PORT, such as 127.0.0.1:8080")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address or name."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(text: str) -> socket.socket:
+    host, port = endpoint(text)
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except OSError as error:
+        raise UsageError(
+            f"--monitor {describe_os_error(error, text)}; give an address of this machine and a free port"
+        ) from None
+
+
+class Monitor:
+    """A context manager that keeps the monitor's process while the trigger runs.
+
+    about: what the page says of the run besides numbers: configuration, its hash, version and the like.
+    """
+
+    def __init__(self, listen: str, about: dict[str, Any]) -> None:
+        from nanet import _core
+
+        self._server = _listen(listen)
+        host, port = self._server.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        self._about = {**about, "loopback": is_loopback(host), "url": self.url}
+        self.tap = os.memfd_create("nanet-events", os.MFD_CLOEXEC)
+        os.ftruncate(self.tap, _core.EventTap.bytes)
+        self._link, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self._link, self._theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._watchers = 0
+        self._next = self._next_physics = 0.0
+        self.dropped = 0  # messages that the monitor was too slow to take
+
+    def __enter__(self) -> Monitor:
+        kept = [self._server.fileno(), self._theirs.fileno(), self.tap]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nanet.monitor", *map(str, kept)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=kept,
+        )  # fmt: skip
+        self._server.close()
+        self._theirs.close()
+        self._send({"kind": "about", **self._about})
+        # Its start takes a processor for a while: better before the first packet.
+        select.select([self._link], [], [], START_S)
+        self._hear()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._link.close()
+        os.close(self.tap)
+        if self._process is not None:
+            try:
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def update(self, core: Any) -> None:
+        """Passes the counters on where it is time to: ten times a second if someone watches."""
+        now = time.monotonic()
+        before = self._watchers
+        self._hear()
+        if now < self._next and not self._watchers > before:
+            return
+        self._next = now + (WATCHED_S if self._watchers else UNWATCHED_S)
+        self._send({"kind": "snapshot", "t": now, "snapshot": core.snapshot()})
+        if now >= self._next_physics:
+            self._next_physics = now + PHYSICS_S
+            self._physics(core, now)
+
+    def finish(self, core: Any, result: dict[str, Any]) -> None:
+        """The last word: the trigger has ended, with this result."""
+        self._link.settimeout(1.0)  # nobody waits for a packet any more
+        self._physics(core, time.monotonic())
+        self._send({"kind": "result", "t": time.monotonic(), "snapshot": result})
+
+    def _physics(self, core: Any, now: float) -> None:
+        physics = core.monitor()
+        events = physics.pop("events")
+        # A GPU keeps events of its own, without the times of the hits.
+        kept = [_event(event) for event in events[-16:]] if self._watchers and self._gpu(core) else []
+        stages = coarse(core.histograms())
+        self._send({"kind": "physics", "t": now, "physics": physics, "events": kept, "stages": stages})
+
+    @staticmethod
+    def _gpu(core: Any) -> bool:
+        return core.snapshot()["device"] != "cpu"
+
+    def _hear(self) -> None:
+        with contextlib.suppress(BlockingIOError, OSError):
+            while said := self._link.recv(64, socket.MSG_DONTWAIT):
+                self._watchers = int(said)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """All of it or nothing: a monitor that is slow, or gone, must not hold up the trigger's end."""
+        data = json.dumps(plain(message), allow_nan=False, separators=(",", ":")).encode()
+        try:
+            self._link.send(data, 0 if self._link.gettimeout() else socket.MSG_DONTWAIT)
+        except OSError:
+            self.dropped += 1
+
+
+def _event(event: dict[str, Any]) -> dict[str, Any]:
+    """An event of the core's monitor() in the form of EventTap.take()."""
+    rings = [dict(zip(("x", "y", "r", "chi2_ndf", "hits"), ring, strict=True)) for ring in event["rings"]]
+    return {
+        "serial": event["time_lsb"],
+        "n": event["frame"],
+        "frame": event["frame"],
+        "time_ns": event["time_lsb"] * 0.097464731802,
+        "primitive": event["primitive"],
+        "pm": event["pm"],
+        "late_ns": [None] * len(event["pm"]),
+        "rings": rings,
+    }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the monitor knows of the trigger: the newest numbers, rates, and whether all is well."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from nanet.monitor.channels import judge
+from nanet.output import account_closes
+
+SILENT_S = 5.0  # no word for so long: lost
+HISTORY, HISTORY_S = 1200, 0.25  # points of the rates, and their spacing: five minutes
+PMS_PER_BOARD, PM_COUNT = 512, 1952
+RATES = ("events_built", "packets_in", "bytes_in", "frames_out", "rings", "frames_late")
+
+
+class State:
+    """Takes what the trigger's end says; everything the page and the metrics show comes from here."""
+
+    def __init__(self) -> None:
+        self.about: dict[str, Any] = {}
+        self.snapshot: dict[str, Any] = {}
+        self.physics: dict[str, Any] = {}
+        self.stages: dict[str, Any] = {}
+        self.channels: dict[str, list[int]] = {"dead": [], "hot": []}
+        self.boards: list[dict[str, Any]] = []
+        self.rates: dict[str, float] = {}
+        self.history: deque[list[float]] = deque(maxlen=HISTORY)  # t, events/s, lost/s, late/s, burst
+        self.ended = False
+        self.heard = time.monotonic()
+        self._before: tuple[float, dict[str, float]] | None = None
+        self._point: tuple[float, dict[str, float]] | None = None
+        self._hits: tuple[float, list[int]] | None = None
+
+    def take(self, message: Mapping[str, Any]) -> str:
+        """Takes one message; returns its kind."""
+        self.heard = time.monotonic()
+        kind = message["kind"]
+        if kind == "about":
+            self.about = {key: value for key, value in message.items() if key != "kind"}
+        elif kind in ("snapshot", "result"):
+            self.snapshot = message["snapshot"]
+            self.ended = kind == "result"
+            self._count(message["t"])
+        elif kind == "physics":
+            self.physics, self.stages = message["physics"], message["stages"]
+            self.channels = judge(self.physics["pm_occupancy"])
+            self._judge_boards(message["t"])
+        return kind
+
+    def _count(self, t: float) -> None:
+        counts = {key: float(self.snapshot[key]) for key in RATES}
+        counts["lost"] = float(lost(self.snapshot))
+        if self._before is not None and t > self._before[0]:
+            seconds = t - self._before[0]
+            self.rates = {key: (value - self._before[1][key]) / seconds for key, value in counts.items()}
+        self._before = (t, counts)
+        if self._point is None:
+            self._point = (t, counts)
+        elif t - self._point[0] >= HISTORY_S:
+            seconds = t - self._point[0]
+            gained = [
+                (counts[key] - self._point[1][key]) / seconds
+                for key in ("events_built", "lost", "frames_late")
+            ]
+            self.history.append([round(t, 3), *gained, self.snapshot["bursts"]])
+            self._point = (t, counts)
+
+    def _judge_boards(self, t: float) -> None:
+        occupancy = self.physics["pm_occupancy"]
+        hits = [sum(occupancy[first : first + PMS_PER_BOARD]) for first in range(0, PM_COUNT, PMS_PER_BOARD)]
+        before = self._hits
+        self._hits = (t, hits)
+        seconds = t - before[0] if before else 0.0
+        rates = (
+            [(now - was) / seconds for now, was in zip(hits, before[1], strict=True)] if seconds > 0 else []
+        )
+        anyone = any(rates)
+        self.boards = [
+            {
+                "board": number,
+                "hits": count,
+                "hits_per_s": rates[number] if rates else 0.0,
+                "state": "sends" if rates and rates[number] else "silent" if anyone else "idle",
+            }
+            for number, count in enumerate(hits)
+        ]
+
+    def trouble(self) -> str:
+        """What is wrong, in a clause; empty: nothing."""
+        s = self.snapshot
+        if not s:
+            return "no word from the trigger yet"
+        if self.ended:
+            return "the trigger has ended"
+        silent = time.monotonic() - self.heard
+        if silent > SILENT_S:
+            return f"no word from the trigger for {silent:.0f} s"
+        if s.get("device_failed"):
+            return f"the device failed: {s['device_failed']}"
+        if s.get("account_violations"):
+            return f"{s['account_violations']} checks of the account failed"
+        return ""
+
+    def health(self) -> tuple[bool, str]:
+        """Whether the trigger works, and one line on it."""
+        wrong = self.trouble()
+        if wrong:
+            return False, f"not ok: {wrong}"
+        s = self.snapshot
+        return True, (
+            f"ok: {s['frames_out']} frames answered, {s['frames_late']} late, {lost(s)} packets lost, "
+            f"{sum(s['bad_packets'].values())} bad"
+        )
+
+    def feed(self) -> dict[str, Any]:
+        """The page's numbers: the trigger's JSON as `trigger`, and what is made of it."""
+        ok, line = self.health()
+        return {
+            "type": "state",
+            "trigger": self.snapshot,
+            "rates": self.rates,
+            "point": self.history[-1] if self.history else None,
+            "boards": self.boards,
+            "ended": self.ended,
+            "ok": ok,
+            "health": line,
+            "closes": account_closes(self.snapshot) if self.ended else None,
+        }
+
+    def physics_feed(self) -> dict[str, Any]:
+        """Histograms, centre map and occupancy, once a second."""
+        return {"type": "physics", **self.physics, "channels": self.channels}
+
+
+def lost(snapshot: Mapping[str, Any]) -> int:
+    """Packets lost, of all names."""
+    return sum(int(value) for value in snapshot["lost"].values())

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page: takes the feed, fills in the numbers, and says so when there is nothing to take.
+import { count, losses, microseconds, rate, shortTime } from "./format.js";
+import { EventDisplay } from "./event.js";
+import { drawCentres, drawLatency, drawOccupancy, RatePlot, BarPlot } from "./plots.js";
+
+const $ = (id) => document.getElementById(id);
+const STAGES = ["gather", "queue", "build", "reconstruct", "post", "send", "total"];
+const LEVELS = ["p50", "p90", "p99", "p99_9", "p99_99", "max"];
+const COUNTS = ["packets_in", "packets_used", "burst_markers", "events_in", "events_built", "hits_in", "rings",
+  "primitives_out", "frames_in", "frames_out", "frames_answered", "frames_late"];
+const SILENT_MS = 3000;
+
+const page = { state: null, physics: null, geometry: null, heard: 0, open: false, lost: false, dirty: new Set() };
+const display = new EventDisplay($("display"), $("scale"), $);
+const rates = new RatePlot($("rates"));
+const ringCount = new BarPlot($("ringcount"), "rings", "events");
+const radius = new BarPlot($("radius"), "mm", "rings");
+
+function set(id, text, bad) {
+  const at = $(id);
+  if (at.textContent !== text) at.textContent = text;
+  if (bad !== undefined) at.classList.toggle("bad", bad);
+}
+
+// Rows of text cells; keeps the elements, so that nothing flickers and nothing piles up.
+function rows(table, wanted) {
+  const body = table.tBodies[0];
+  while (body.rows.length > wanted.length) body.deleteRow(-1);
+  wanted.forEach((cells, i) => {
+    const row = body.rows[i] ?? body.insertRow();
+    while (row.cells.length > cells.length) row.deleteCell(-1);
+    cells.forEach((cell, j) => {
+      const at = row.cells[j] ?? row.insertCell();
+      const { text, bad = false, key = "" } = typeof cell === "object" ? cell : { text: cell };
+      if (at.textContent !== text) at.textContent = text;
+      at.className = bad ? "bad" : "";
+      if (key) at.dataset.key = key;
+    });
+  });
+}
+
+function showState() {
+  const { trigger: t, rates: now } = page.state;
+  if (!t.latency_us) return;
+  const total = t.latency_us.total;
+  set("rate", rate(now.events_built ?? 0));
+  set("p50", total.n ? microseconds(total.p50) : "–");
+  set("p999", total.n ? microseconds(total.p99_9) : "–", total.n > 0 && total.p99_9 > t.deadline_us);
+  set("deadline", microseconds(t.deadline_us));
+  set("late", count(t.frames_late), t.frames_late > 0);
+  const lost = Object.values(t.lost).reduce((a, b) => a + b, 0);
+  set("lost", count(lost), lost > 0);
+  set("burst", count(t.bursts));
+  set("health", page.state.health);
+  $("health").className = `pill ${page.state.ok ? "good" : "bad"}`;
+  rows($("counts"), COUNTS.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
+  rows($("losses"), losses(t).map(([name, value, key]) => [{ text: name, bad: value > 0 }, { text: count(value), bad: value > 0, key }]));
+  rows($("boards"), page.state.boards.map((b) =>
+    [`${b.board}`, { text: b.state, bad: b.state === "silent" }, count(b.hits), rate(b.hits_per_s)]));
+  rows($("latency-table"), STAGES.filter((s) => t.latency_us[s].n).map((stage) => [stage,
+    ...LEVELS.map((level) => ({ text: microseconds(t.latency_us[stage][level]), key: `${stage}.${level}`,
+      bad: stage === "total" && t.latency_us.total[level] > t.deadline_us })),
+    count(t.latency_us[stage].n)]));
+  drawLatency($("latency"), t, STAGES);
+}
+
+function showPhysics() {
+  const p = page.physics;
+  ringCount.draw(p.rings_per_event.map((_, i) => i), p.rings_per_event, 0.6);
+  radius.draw(p.radius.map((_, i) => i + 0.5), p.radius, 1, 60, 200);
+  drawCentres($("centres"), p.centre);
+  if (page.geometry) drawOccupancy($("occupancy"), p.pm_occupancy, page.geometry.disk, p.channels);
+  const list = (ids) => (ids.length ? `${ids.length} (${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ", …" : ""})` : "none");
+  set("channels", `Sampled hits; dead: ${list(p.channels.dead)}; hot: ${list(p.channels.hot)}.`,
+    p.channels.dead.length + p.channels.hot.length > 0);
+}
+
+function showAbout(about) {
+  set("what", `${about.listen} → trigger → ${about.send}`);
+  set("hash", about.config_hash);
+  set("command", about.command);
+  set("config", about.config);
+  set("version", about.version);
+}
+
+// Painting is bound to the screen, not to the feed: a hidden page paints nothing.
+function paint() {
+  const dirty = page.dirty;
+  if (dirty.delete("state")) showState();
+  if (dirty.delete("physics")) showPhysics();
+  if (dirty.delete("rates")) rates.draw();
+  display.paint();
+  requestAnimationFrame(paint);
+}
+
+function take(message) {
+  page.heard = performance.now();
+  if (message.type === "hello") {
+    showAbout(message.about);
+    rates.reset(message.history);
+    display.reset();
+    page.lost = false;
+    page.dirty.add("rates");
+  } else if (message.type === "state") {
+    page.state = message;
+    if (message.point && rates.add(message.point)) page.dirty.add("rates");
+    page.dirty.add("state");
+  } else if (message.type === "physics") {
+    page.physics = message;
+    page.dirty.add("physics");
+  } else if (message.type === "events") {
+    message.events.forEach((event) => display.add(event));
+  } else if (message.type === "lost") {
+    page.lost = true;
+  }
+  judge();
+}
+
+function judge() {
+  let says = "";
+  const silent = performance.now() - page.heard;
+  if (page.state?.ended) says = "The trigger has ended. These are its last numbers.";
+  else if (page.lost) says = "Lost the trigger: it went without a last word. These are the numbers before that.";
+  else if (!page.open && page.heard) says = `Lost the trigger at ${shortTime(silent)}: nothing answers here any more. Trying again …`;
+  else if (!page.open) says = "No trigger answers here. Trying again …";
+  else if (silent > SILENT_MS) says = `No word from the trigger since ${shortTime(silent)}.`;
+  $("banner").hidden = !says;
+  set("banner", says);
+  document.body.classList.toggle("stale", says !== "" && !page.state?.ended);
+  if (says && !page.state?.ended) {
+    set("health", "lost the trigger");
+    $("health").className = "pill bad";
+  }
+}
+
+function connect() {
+  const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
+  socket.onopen = () => { page.open = true; page.heard = performance.now(); };
+  socket.onmessage = ({ data }) => take(JSON.parse(data));
+  socket.onclose = () => {
+    page.open = false;
+    judge();
+    setTimeout(connect, 1000);
+  };
+}
+
+function repaint() {
+  page.dirty.add("rates");
+  if (page.state) page.dirty.add("state");
+  if (page.physics) page.dirty.add("physics");
+  display.dirty = true;
+}
+
+fetch("/geometry.json").then((answer) => answer.json()).then((geometry) => {
+  page.geometry = geometry;
+  display.geometry = geometry.common;
+  repaint();
+});
+new ResizeObserver(repaint).observe(document.body);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { rates.restyle(); ringCount.restyle(); radius.restyle(); repaint(); });
+setInterval(judge, 500);
+window.nanet = page; // for tests and the curious
+connect();
+requestAnimationFrame(paint);

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who watches a running trigger: the monitor's page and the log of bursts, where they are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shlex
+import sys
+import time
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from nanet.config import Config
+from nanet.errors import UsageError, describe_os_error
+from nanet.sections import Card, Monitor, Trigger
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nanet.monitor.link import Monitor as Page
+
+
+def config_hash(config: Config) -> str:
+    """SHA-256 of what the trigger's configuration says: the TOML of its sections and algorithms."""
+    return hashlib.sha256(config.toml(Trigger, Card).encode()).hexdigest()
+
+
+class Watching:
+    """A context manager around the trigger; opens what is asked for, and puts `tap` into the settings."""
+
+    def __init__(self, config: Config, settings: dict[str, Any], out: Console) -> None:
+        self.hash = config_hash(config)
+        self.page: Page | None = None
+        self._config = config
+        self._settings = settings
+        self._out = out
+        self._log: Any = None
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Watching:
+        asked = self._config[Monitor]
+        with contextlib.ExitStack() as stack:
+            if asked.burst_log:
+                from nanet.monitor.burst_log import BurstLog
+
+                self._log = BurstLog(stack.enter_context(_appended(asked.burst_log)), self.hash)
+            if asked.monitor:
+                from nanet.monitor.link import Monitor as Page
+
+                self.page = stack.enter_context(Page(asked.monitor, self._about()))
+                self._settings["tap"] = self.page.tap
+                self._out.print(f"monitor: {self.page.url}", highlight=False, markup=False, soft_wrap=True)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def update(self, core: Any) -> None:
+        """Passes on what the counters say; for the thread that waits for the trigger."""
+        if self._log:
+            self._log.update(core)
+        if self.page:
+            self.page.update(core)
+
+    def finish(self, core: Any, result: dict[str, Any]) -> None:
+        """The trigger has ended, with this result."""
+        if self._log:
+            self._log.update(core, final=True)
+        if self.page:
+            self.page.finish(core, result)
+
+    def _about(self) -> dict[str, Any]:
+        from nanet import __version__, host
+
+        return {
+            "config": self._config.toml(Trigger, Card),
+            "config_hash": self.hash,
+            "command": shlex.join(["nanet", *sys.argv[1:]]),
+            "version": __version__,
+            "started": time.time(),
+            "host": host.describe(),
+            "listen": self._settings["listen"],
+            "send": self._settings["send"],
+        }
+
+
+@contextlib.contextmanager
+def _appended(path: str) -> Any:
+    if path == "-":
+        yield sys.stdout
+        return
+    try:
+        file: IO[str] = open(path, "a", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        text = f"--burst-log {describe_os_error(error)}; give a file that can be written"
+        raise UsageError(text) from None
+    with file:
+        yield file

@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The monitor beside a running trigger: its numbers are the trigger's, and no client reaches through it."""
+
+import asyncio
+import contextlib
+import io
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+sys.path.insert(0, str(Path(__file__).parent))
+import browser
+from nanet.monitor import burst_log, channels, link, metrics
+from nanet.monitor.state import State
+
+from nanet import _core, errors
+
+
+class Running:
+    """A trigger with its monitor, and boards to feed it."""
+
+    def __init__(self, program: str, folder: Path, ports: list[int]) -> None:
+        self.program, self.folder = program, folder
+        self.listen, self.send, self.page = ports
+        self.url = f"http://127.0.0.1:{self.page}"
+        self.trigger = subprocess.Popen(
+            [program, "trigger", "--listen", f"127.0.0.1:{self.listen}", "--send", f"127.0.0.1:{self.send}",
+             "--algorithm", "math", "--monitor", str(self.page), "--burst-log", "bursts.jsonl",
+             "--json", "trigger.json"],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.said = [self.trigger.stdout.readline(), self.trigger.stdout.readline()]
+        self.told = False
+
+    def feed(self, *more: str, speed: float = 0.0005) -> None:
+        """Sends events until all are sent."""
+        subprocess.run(
+            [self.program, "readout", "--to", f"127.0.0.1:{self.listen}", "--speed", str(speed), *more],
+            cwd=self.folder, check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+
+    def feeding(self, *more: str, speed: float = 0.0005) -> subprocess.Popen[bytes]:
+        """The same beside what follows."""
+        return subprocess.Popen(
+            [self.program, "readout", "--to", f"127.0.0.1:{self.listen}", "--speed", str(speed), *more],
+            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def tell(self) -> None:
+        """Tells the trigger to end, once: the second signal would kill it."""
+        if not self.told:
+            self.trigger.send_signal(signal.SIGTERM)
+        self.told = True
+
+    def stop(self) -> dict[str, Any]:
+        """Ends the trigger; its result."""
+        self.tell()
+        _, err = self.trigger.communicate(timeout=60)
+        assert self.trigger.returncode == 0, err
+        assert "Traceback" not in err
+        return json.loads((self.folder / "trigger.json").read_text())
+
+
+@pytest.fixture
+def running(nanet_program: str, tmp_path: Path, free_udp_port: Callable[[], int]) -> Iterator[Running]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        page = server.getsockname()[1]
+    run = Running(nanet_program, tmp_path, [free_udp_port(), free_udp_port(), page])
+    try:
+        yield run
+    finally:
+        run.trigger.kill()
+        run.trigger.communicate()
+
+
+async def until(what: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
+    """Waits until it gives something true."""
+    end = time.monotonic() + seconds
+    while not (found := await what()):
+        assert time.monotonic() < end
+        await asyncio.sleep(0.1)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def feed_of(url: str) -> AsyncIterator[Callable[[str, Callable[[Any], Any]], Awaitable[Any]]]:
+    """The page's feed; gives wait(type, condition) -> the first message of that type that meets it."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{url}/feed", max_msg_size=1 << 24) as ws,
+    ):
+
+        async def wait(kind: str, condition: Callable[[Any], Any] = lambda message: True) -> Any:
+            async with asyncio.timeout(30):
+                async for said in ws:
+                    message = json.loads(said.data)
+                    if message["type"] == kind and condition(message):
+                        return message
+            raise AssertionError(f"the feed ended without {kind}")
+
+        yield wait
+
+
+def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None:
+    assert running.said[0] == f"monitor: {running.url}/\n"
+
+    async def look() -> None:
+        async with aiohttp.ClientSession() as session, feed_of(running.url) as wait:
+            hello = await wait("hello")
+            assert hello["about"]["config"].startswith("[trigger]")
+            feeding = running.feeding("--duration", "4", "--fault", "drop=0.01,corrupt=0.01")
+            events = [event for _ in range(4) for event in (await wait("events"))["events"]]
+            for event in events:
+                assert len(event["pm"]) == len(event["late_ns"])
+                assert event["pm"] == sorted(set(event["pm"])) and all(pm < 1952 for pm in event["pm"])
+                assert all(abs(late) < 8 for late in event["late_ns"])  # ns: of one event
+                assert len(event["rings"]) <= 1  # math finds one at most
+            assert any(event["rings"] for event in events)
+            assert len({(event["frame"], event["time_ns"]) for event in events}) > 1
+            physics = await wait("physics", lambda message: sum(message["pm_occupancy"]) > 1000)
+            assert sum(physics["hits_per_event"]) == physics["sampled_events"]
+            while feeding.poll() is None:
+                await asyncio.sleep(0.1)
+
+            async def settled() -> Any:
+                async with session.get(f"{running.url}/status.json") as answer:
+                    now = (await answer.json())["trigger"]
+                return now if now["frames_out"] == now["frames_in"] and now["bursts"] else None
+
+            await until(settled)
+            await asyncio.sleep(1.5)  # until nothing changes, and the burst is logged
+            async with session.get(f"{running.url}/metrics") as answer:
+                assert answer.content_type == "text/plain"
+                families = {f.name: f for f in text_string_to_metric_families(await answer.text())}
+            async with session.get(f"{running.url}/health") as answer:
+                assert answer.status == 200
+                line = await answer.text()
+            running.tell()
+            last = await wait("state", lambda message: message["ended"])
+            result = running.stop()
+            # Everything of the trigger's JSON but the description of the host is in the feed, equal.
+            assert {**last["trigger"], "host": 0, "real_time": 0} == {**result, "host": 0, "real_time": 0}
+            assert result["packets_in"] > 0 and sum(result["bad_packets"].values()) > 0
+            assert last["closes"] is True
+            assert line == (
+                f"ok: {result['frames_out']} frames answered, {result['frames_late']} late, "
+                f"{sum(result['lost'].values())} packets lost, {sum(result['bad_packets'].values())} bad\n"
+            )
+            check_metrics(families, result)
+            check_log((running.folder / "bursts.jsonl").read_text(), result)
+            assert hello["about"]["config_hash"] == result["config_hash"]
+
+    asyncio.run(look())
+
+
+def check_metrics(families: dict[str, Any], result: dict[str, Any]) -> None:
+    for name, (key, _) in metrics.COUNTERS.items():
+        assert families[name].samples[0].value == result[key], name
+    for name, (key, _) in metrics.BY_NAME.items():
+        by_reason = {sample.labels["reason"]: sample.value for sample in families[name].samples}
+        assert by_reason == {k: v for k, v in result[key].items() if k != "missing"}
+    assert families["nanet_packets_missing"].samples[0].value == result["lost"]["missing"]
+    assert families["nanet_deadline_seconds"].samples[0].value == pytest.approx(result["deadline_us"] * 1e-6)
+    counts = {
+        s.labels["stage"]: s.value
+        for s in families["nanet_latency_seconds"].samples
+        if s.name.endswith("_count")
+    }
+    assert counts == {stage: values["n"] for stage, values in result["latency_us"].items()}
+    rings = {int(s.labels["rings"]): s.value for s in families["nanet_events_by_rings"].samples}
+    assert sum(number * value for number, value in rings.items()) == result["rings"]
+
+
+def check_log(text: str, result: dict[str, Any]) -> None:
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["kind"] for line in lines] == ["burst"] * len(lines)
+    # One burst; on a machine that stalls for half a second it may come in parts.
+    assert {line["burst"] for line in lines} == {1}
+    assert [line["part"] for line in lines] == list(range(1, len(lines) + 1))
+    for key in ("packets_in", "events_built", "rings", "frames_out", "frames_late", "primitives_out"):
+        assert sum(line["counts"][key] for line in lines) == result[key]
+    assert sum(line["latency_us"]["total"]["n"] for line in lines) == result["latency_us"]["total"]["n"]
+    assert {line["config_hash"] for line in lines} == {result["config_hash"]}
+    if len(lines) == 1:
+        for level in ("p50", "p99", "p99_99", "max"):
+            assert lines[0]["latency_us"]["total"][level] == pytest.approx(
+                result["latency_us"]["total"][level], rel=2e-3
+            )
+
+
+def test_the_trigger_does_not_notice_its_watchers(running: Running) -> None:
+    async def crowd() -> None:
+        idle, slow = [], []
+        for _ in range(1000):
+            idle.append(await asyncio.open_connection("127.0.0.1", running.page))
+        for garbage in (
+            b"\0" * 5000,
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET /" + b"x" * 100_000,
+            b"\x16\x03\x01\x02",
+            b"\r\n" * 9,
+        ):
+            _, writer = await asyncio.open_connection("127.0.0.1", running.page)
+            writer.write(garbage)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+        async with aiohttp.ClientSession() as session:
+            for method, path, status in (
+                ("POST", "/", 405), ("PUT", "/metrics", 405), ("DELETE", "/status.json", 405),
+                ("GET", "/nothing", 404), ("GET", "/static/..%2f__init__.py", 404),
+                ("GET", "/static/vendor/..", 404), ("GET", "/feed", 400),
+            ):  # fmt: skip
+                async with session.request(method, running.url + path) as answer:
+                    assert answer.status == status, (method, path)
+            async with session.get(running.url, headers={"Host": "rebound.example"}) as answer:
+                assert answer.status == 403
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(
+                    f"{running.url}/feed", headers={"Origin": "http://elsewhere.example"}
+                )
+            assert refused.value.status == 403
+            # Pages that never read, up to the limit.
+            handshake = (
+                f"GET /feed HTTP/1.1\r\nHost: 127.0.0.1:{running.page}\r\nUpgrade: websocket\r\n"
+                "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                "Sec-WebSocket-Version: 13\r\n\r\n"
+            )
+            for _ in range(64):
+                reader, writer = await asyncio.open_connection("127.0.0.1", running.page, limit=1)
+                writer.write(handshake.encode())
+                slow.append((reader, writer))
+            async with session.get(f"{running.url}/health") as answer:
+                assert answer.status == 200
+
+            async def full() -> bool:
+                async with session.get(f"{running.url}/feed", headers={
+                    "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+                    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+                }) as answer:  # fmt: skip
+                    return answer.status == 503
+
+            await until(full)
+            await asyncio.to_thread(running.feed, "--events", "20000")
+            async with session.get(f"{running.url}/health") as answer:
+                assert (await answer.text()).startswith("ok: ")
+        for _, writer in idle + slow:
+            writer.transport.abort()
+
+    asyncio.run(crowd())
+    result = running.stop()
+    assert (
+        result["events_built"] >= 20000 - 100
+    )  # an event split at an edge counts twice, one without hits not
+    assert sum(result["lost"].values()) == 0
+    assert result["account_closes"]
+
+
+def test_a_killed_trigger_takes_its_monitor_along(running: Running) -> None:
+    async def watch() -> None:
+        async with feed_of(running.url) as wait:
+            await wait("hello")
+            running.trigger.kill()
+            await wait("lost")
+
+        async def gone() -> bool:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", running.page)
+            except OSError:
+                return True
+            writer.close()
+            return False
+
+        await until(gone)
+
+    asyncio.run(watch())
+
+
+@pytest.mark.parametrize(
+    "given, said", [("8080x", "HOST:PORT"), ("127.0.0.1:99999", "HOST:PORT"), ("192.0.2.1:8080", "--monitor")]
+)
+def test_wrong_addresses(nanet: Callable[..., Any], given: str, said: str) -> None:
+    done = nanet("trigger", "--monitor", given, "--duration", "1", status=2)
+    assert said in done.stderr and given in done.stderr
+
+
+def test_loopback_unless_asked() -> None:
+    assert link.endpoint("8080") == ("127.0.0.1", 8080)
+    assert link.endpoint(":8080") == ("127.0.0.1", 8080)
+    assert link.endpoint("0.0.0.0:1") == ("0.0.0.0", 1)
+    assert link.endpoint("[::1]:80") == ("::1", 80)
+    assert link.is_loopback("127.3.2.1") and link.is_loopback("::1") and not link.is_loopback("0.0.0.0")
+    with pytest.raises(errors.UsageError, match="--monitor"):
+        link._listen("nowhere.invalid:80")
+
+
+def test_dead_and_hot_by_their_neighbours() -> None:
+    random = np.random.default_rng(5)
+    expected = 300 + 200 * np.cos(np.arange(1952) / 300)
+    counts = random.poisson(expected)
+    assert channels.judge(counts) == {"dead": [], "hot": []}
+    counts[[17, 975, 976]] = 0
+    counts[[400, 1951]] = 5000
+    assert channels.judge(counts) == {"dead": [17, 975, 976], "hot": [400, 1951]}
+    assert channels.judge(random.poisson(2.0, 1952)) == {"dead": [], "hot": []}  # too little to judge by
+    assert channels.judge(np.zeros(1952, int)) == {"dead": [], "hot": []}
+
+
+def test_percentiles_of_a_difference() -> None:
+    edges = np.array([1.0, 10.0, 100.0])
+    before = (edges[:2], np.array([50, 50]))
+    now = (edges, np.array([50, 149, 1]))
+    assert burst_log.percentiles(now, before) == {
+        "p50": 10.0, "p90": 10.0, "p99": 10.0, "p99_9": 100.0, "p99_99": 100.0, "max": 100.0, "n": 100
+    }  # fmt: skip
+    assert burst_log.percentiles(before, before) == {"n": 0}
+    buckets = burst_log.coarse({"total": (edges, np.array([2, 3, 4]))})["total"]
+    assert buckets["n"] == 9 and buckets["sum_s"] == pytest.approx(432e-6)
+    by_edge = dict(zip(burst_log.EDGES_S, buckets["buckets"], strict=True))
+    assert (by_edge[1e-6], by_edge[5e-6], by_edge[1e-5], by_edge[1.0]) == (2, 2, 5, 9)
+
+
+class FakeCore:
+    """Counters by hand, for the log."""
+
+    def __init__(self) -> None:
+        self.counts = {"packets_in": 0, "frames_in": 0, "frames_out": 0, "events_built": 0, "bursts": 0}
+
+    def snapshot(self) -> dict[str, Any]:
+        fixed = {
+            "algorithm": "math",
+            "device": "cpu",
+            "deadline_us": 1e3,
+            "account_closes": True,
+            "lost": {"late": 0},
+        }
+        return {**self.counts, **fixed}
+
+    def histograms(self) -> dict[str, Any]:
+        return {"total": (np.array([1.0]), np.array([self.counts["frames_out"]]))}
+
+
+def test_bursts_are_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(burst_log.time, "time", lambda: now)
+    out, core = io.StringIO(), FakeCore()
+    log = burst_log.BurstLog(out, "abc")
+    log.update(core)
+
+    def go(seconds: float, **counts: int) -> None:
+        nonlocal now
+        for key, value in counts.items():
+            core.counts[key] += value
+        for _ in range(round(seconds / 0.1)):
+            now += 0.1001
+            log.update(core)
+
+    go(0.2, packets_in=10, frames_in=5, bursts=1)
+    go(2.0)  # frames are owed: not over
+    assert not out.getvalue()
+    go(0.2, frames_out=5, events_built=50)
+    go(1.0)
+    go(0.2, packets_in=1, frames_in=1, frames_out=1, events_built=7)  # the same burst goes on
+    go(1.0)
+    go(0.2, packets_in=4, frames_in=2, frames_out=2, events_built=8, bursts=1)
+    go(0.2, packets_in=2, frames_in=1, frames_out=1, events_built=9, bursts=1)  # without a pause
+    go(0.2, packets_in=2, frames_in=2, frames_out=2, events_built=5)
+    log.update(core, final=True)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(line["burst"], line["part"]) for line in lines] == [(1, 1), (1, 2), (2, 1), (3, 1)]
+    assert [line["counts"]["events_built"] for line in lines] == [50, 7, 17, 5]
+    assert [line["latency_us"]["total"]["n"] for line in lines] == [5, 1, 3, 2]
+    assert [line["edges"] for line in lines] == ["exact", "exact", "within 0.1 s", "exact"]
+    assert all(line["counts"]["lost"] == {"late": 0} for line in lines)
+    go(1.0)
+    assert len(out.getvalue().splitlines()) == 4
+
+
+def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) -> None:
+    page = (root / "docs" / "monitor.md").read_text()
+    documented = dict(re.findall(r"^\| `(nanet_\w+)` \| (\w+) \|", page, re.M))
+    state = State()
+    names: dict[str, str] = {}
+    key_of = [key for key, _ in metrics.COUNTERS.values()] + list(metrics.WITHHELD)
+    snapshot = {
+        **dict.fromkeys(key_of, 1), "bytes_in": 1, "frames_out": 1,
+        "lost": {"late": 1, "missing": 1}, "bad_packets": {"bad_board": 1}, "not_mgp": {"not_udp": 1},
+        "algorithm": "math", "device": "cpu", "card": "socket", "gather": "frame", "deadline_us": 1e3,
+        "timeout_us": 200.0, "elapsed_s": 1.0, "latency_us": {"total": {"max": 3.0}},
+    }  # fmt: skip
+    state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
+    occupancy = {"pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}
+    stages = burst_log.coarse({"total": (np.array([1.0]), np.array([1]))})
+    state.take({"kind": "physics", "t": 1.0, "physics": occupancy, "stages": stages})
+    for family in metrics.TriggerCollector(state).collect():
+        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+        names[family.name + suffix] = {"info": "gauge"}.get(family.type, family.type)
+    assert names == documented
+    dashboard = json.loads((root / "deploy" / "grafana" / "nanet.json").read_text())
+    asked = {
+        name for panel in dashboard["panels"] for target in panel.get("targets", ())
+        for name in re.findall(r"nanet_\w+", target["expr"])
+    }  # fmt: skip
+    assert asked
+    assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked} <= set(names)
+    places = [tuple(panel["gridPos"].values()) for panel in dashboard["panels"]]
+    assert len(places) == len(set(places)) and len({panel["id"] for panel in dashboard["panels"]}) == len(
+        places
+    )
+
+
+def test_what_is_shipped_of_others(root: Path) -> None:
+    static = root / "python" / "nanet" / "monitor" / "static"
+    source = (static / "vendor" / "uPlot.esm.js").read_text()
+    version = re.search(r"uPlot \(v([\d.]+)\)", source[:400]) or re.search(r"\(v([\d.]+)\)", source[:400])
+    assert f"| uPlot | {version[1]} |" in (root / "docs" / "dependencies.md").read_text()
+    licence = (static / "licences.txt").read_text()
+    assert f"uPlot {version[1]}" in licence and "Permission is hereby granted" in licence
+    # Nothing is fetched from elsewhere.
+    for file in static.iterdir():
+        if file.suffix in (".html", ".js", ".css"):
+            assert not re.search(
+                r"""(src|href|from|import|url)\s*[=(]?\s*["'(]?https?:""", file.read_text()
+            ), file
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
+def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
+    async def look() -> None:
+        async with browser.browser(tmp_path) as page:
+            feeding = running.feeding("--duration", "60")
+            try:
+                await page.open(running.url)
+                await page.until("window.nanet?.state?.trigger?.frames_out > 50 && nanet.physics")
+                await page.until("!document.querySelector('#event-says').textContent.startsWith('No event')")
+                assert await page.value("document.querySelector('#banner').hidden")
+                # The keyboard: pause, step, from hit to hit.
+                await page.press(" ", "Space")
+                assert await page.value("document.querySelector('#pause').textContent") == "go on"
+                says = "document.querySelector('#event-says').textContent"
+                await page.until("nanet.state.trigger.frames_out > 100")
+                first = await page.value(says)
+                await asyncio.sleep(1.0)
+                assert await page.value(says) == first
+                await page.press("ArrowLeft")
+                await page.until(f"{says} !== {json.dumps(first)}")
+                await page.press("ArrowRight")
+                shown = await page.until(f"{says}.match(/^Frame \\d+/) && {says}")
+                assert shown.split(" Shown")[0] == first.split(" Shown")[0]
+                await page.value("document.querySelector('#display').focus()")
+                await page.press("ArrowDown")
+                await page.until("document.querySelector('#picked').textContent.includes('photomultiplier')")
+                assert re.search(r"\d ns", await page.value("document.querySelector('#picked').textContent"))
+                # No frame goes by without its numbers: what is drawn has ink on it.
+                for canvas in ("display", "latency", "centres", "occupancy"):
+                    assert await page.value(
+                        f"(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v))"
+                        f"(document.querySelector('#{canvas}'))"
+                    ), canvas
+                assert await page.value("document.documentElement.scrollWidth <= innerWidth")
+            finally:
+                feeding.terminate()
+                feeding.wait()
+            await asyncio.sleep(1.0)
+            result = running.stop()
+            await page.until("nanet.state.ended && !nanet.dirty.size")
+            cells = await page.value(
+                "Object.fromEntries([...document.querySelectorAll('[data-key]')]"
+                ".map(e => [e.dataset.key, e.textContent]))"
+            )
+            checked = 0
+            for key, text in cells.items():
+                value: Any = result["latency_us"] if key.split(".")[0] in result["latency_us"] else result
+                for part in key.split("."):
+                    value = value[part]
+                if isinstance(value, int):
+                    assert int(re.sub(r"\D", "", text)) == value, key
+                    checked += 1
+                else:
+                    number, unit = text.split(" ")
+                    us = float(number) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[unit]
+                    assert us == pytest.approx(value, rel=6e-3, abs=0.051), key
+                    checked += 1
+            assert checked > 40
+            assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
+            assert "ended" in await page.value("document.querySelector('#banner').textContent")
+            # On a phone, in the dark.
+            await page.call(
+                "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True
+            )
+            await asyncio.sleep(0.5)
+            assert await page.value("document.documentElement.scrollWidth <= 360")
+            allowed = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
+            assert not [text for text in page.problems if not any(word in text for word in allowed)]
+
+    asyncio.run(look())
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
+def test_the_page_says_when_it_lost_the_trigger(running: Running, tmp_path: Path) -> None:
+    async def look() -> None:
+        async with browser.browser(tmp_path) as page:
+            await page.open(running.url)
+            await page.until("window.nanet?.state?.trigger?.latency_us")
+            running.trigger.kill()
+            await page.until("!document.querySelector('#banner').hidden")
+            assert "Lost the trigger" in await page.value("document.querySelector('#banner').textContent")
+            assert await page.value("document.body.classList.contains('stale')")
+
+    asyncio.run(look())
+
+
+def test_events_are_given_only_when_asked_for() -> None:
+    assert _core.EventTap.bytes % 8 == 0 and _core.EventTap.bytes < 1 << 17
