@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Circular list of persistent buffers of one stream, gather mode `frame`: decides where each packet goes and
 // whether it is of use, opens and closes frames, tells the sender what is owed and the consumer what is done
-// (docs/formats.md, Memory contract). One request is worked on at a time, five cycles for an open frame.
+// (docs/formats.md, Memory contract). One request is worked on at a time, seven cycles for an open frame.
 module clop
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -132,11 +132,11 @@ module clop
   logic [StatusW-1:0] status_addr;
   logic [IndexW+1:0] board_addr;
   logic [8:0] seen_addr, seen_wr_addr;
-  slot_t slot_rd_q, slot_wr;
-  status_t status_rd_q, status_wr;
-  logic [31:0] return_rd_q;
-  clop_board_t board_rd_q, board_wr;
-  logic [63:0] seen_rd_q, seen_wr;
+  slot_t slot_rd, slot_rd_q, slot_wr;
+  status_t status_rd, status_rd_q, status_wr;
+  logic [31:0] return_rd, return_rd_q;
+  clop_board_t board_rd, board_rd_q, board_wr;
+  logic [63:0] seen_rd, seen_rd_q, seen_wr;
   logic slot_we, status_we, board_we, seen_we;
   logic [StatusW-1:0] status_wr_addr;
 
@@ -149,7 +149,7 @@ module clop
       .wr_addr(slot_wr_addr),
       .wr_data(slot_wr),
       .rd_addr(slot_addr),
-      .rd_data(slot_rd_q)
+      .rd_data(slot_rd)
   );
   ram_1r1w #(
       .WIDTH($bits(status_t)),
@@ -160,7 +160,7 @@ module clop
       .wr_addr(status_wr_addr),
       .wr_data(status_wr),
       .rd_addr(status_addr),
-      .rd_data(status_rd_q)
+      .rd_data(status_rd)
   );
   ram_1r1w #(
       .WIDTH(32),
@@ -171,7 +171,7 @@ module clop
       .wr_addr(return_index),
       .wr_data(return_value),
       .rd_addr(slot_addr),
-      .rd_data(return_rd_q)
+      .rd_data(return_rd)
   );
   // The same twice: one copy is read here, the other by clop_close.
   ram_1r1w #(
@@ -183,7 +183,7 @@ module clop
       .wr_addr(board_addr),
       .wr_data(board_wr),
       .rd_addr(board_addr),
-      .rd_data(board_rd_q)
+      .rd_data(board_rd)
   );
   ram_1r1w #(
       .WIDTH($bits(clop_board_t)),
@@ -206,22 +206,35 @@ module clop
       .wr_addr(seen_wr_addr),
       .wr_data(seen_wr),
       .rd_addr(seen_addr),
-      .rd_data(seen_rd_q)
+      .rd_data(seen_rd)
   );
+
+  // Block RAM answers late in the cycle: what it says is registered before anything is made of it.
+  always_ff @(posedge clk) begin
+    slot_rd_q   <= slot_rd;
+    status_rd_q <= status_rd;
+    return_rd_q <= return_rd;
+    board_rd_q  <= board_rd;
+    seen_rd_q   <= seen_rd;
+  end
 
   // ------------------------------------------------------------------ who is next
 
-  typedef enum logic [3:0] {
+  typedef enum logic [4:0] {
     StateInit,
     StateIdle,
     StateRead,
+    StateWait,
     StateJudge,
+    StateWeigh,
     StateDecide,
     StateOpenRead,
+    StateOpenWait,
     StateOpenJudge,
     StateOpen,
     StatePlace,
     StateExpireRead,
+    StateExpireWait,
     StateExpireJudge,
     StateExpire,
     StateForget
@@ -286,6 +299,8 @@ module clop
   logic [12:0] units;  // of 16 B that the packet takes
   logic [63:0] segment_vaddr_q;
   logic [33:0] product_q;
+  logic [19:0] segment_offset_q;
+  logic [23:0] last_known_q;  // the newest frame that is known, 0 if none
 
   assign op_board   = op_q.header.board[1:0];  // 0xFF, one merged stream, lies in segment 0, see below
   assign frame      = {1'b0, op_q.header.frame};
@@ -372,7 +387,7 @@ module clop
   clop_board_t board_q;
   logic seen_accept_q;
   logic [15:0] lower;
-  logic board_done;
+  logic board_done, board_done_q;  // board_q and op_q are steady for a cycle before it is asked for
   clop_board_t board_next;
   logic news_push;
   clop_news_t news_in;
@@ -437,7 +452,7 @@ module clop
     place_ready = '0;
     place_ready[pick] = take_place;
   end
-  assign closes = board_done && (slot_q.complete | 4'd1 << segment) == expected;
+  assign closes = board_done_q && (slot_q.complete | 4'd1 << segment) == expected;
 
   // A packet's place is decided: the last step of a request.
   logic unused;
@@ -465,6 +480,8 @@ module clop
     seen_we        <= 1'b0;
     news_push      <= 1'b0;
     timer_push     <= 1'b0;
+    last_known_q   <= 24'(next_q - 25'(next_q != 0));
+    board_done_q   <= board_done;
     if (owed_ready) owed_pending_q <= 1'b0;
     if (rare_ready) rare_pending_q <= 1'b0;
 
@@ -549,30 +566,38 @@ module clop
                           signed'({1'b0, progress_q[segment].newest});
         frame_ahead_q  <= signed'({1'b0, frame}) -
                           signed'({2'b0, progress_q[segment].has_frame ? progress_q[segment].frame :
-                                   24'(next_q - 25'(next_q != 0))});
-        product_q      <= 34'(IndexW'(op_n) & index_mask) * 34'(buffer_units);
-        state_q        <= StateJudge;
+                                   last_known_q});
+        state_q        <= StateWait;
+      end
+      StateWait: begin
+        product_q        <= 34'(IndexW'(n_q) & index_mask) * 34'(buffer_units);
+        segment_offset_q <= 20'(segment_offset(segment)) + 20'd64;
+        state_q          <= StateJudge;
       end
       StateJudge: begin
         j_over_q     <= known_q && !forgotten_q && status_rd_q.overrun &&
                         status_rd_q.tag == n_q[StatusW+:16];
         j_open_q     <= known_q && same_n && slot_rd_q.open;
-        j_there_q    <= board_now.indices[op_q.header.index] ||
-                        (board_now.has_last &&
-                         (op_q.header.index > board_now.last ||
-                          ((op_q.header.flags & MgpLast) != 0 && op_q.header.index != board_now.last)));
         j_replayed_q <= progress_sel_q.started && ahead_q <= 0 &&
                         (ahead_q <= -SequenceWindow || seen_rd_q[op_q.header.sequence_number[5:0]]);
         j_jump_q     <= progress_sel_q.started && ahead_q > SequenceWindow;
         j_far_q      <= frame_ahead_q > signed'({1'b0, FrameWindow});
         j_avail_q    <= op_buffer_ok;
-        j_fits_q     <= 18'({board_now.units, 4'd0}) + 18'({units, 4'd0}) <= 18'(segment_bytes) &&
-                        14'(board_now.units) + 14'(units) <= 14'd4095;
         slot_q       <= slot_rd_q;
         board_q      <= board_now;
-        segment_vaddr_q <= base_vaddr + {24'd0, product_q, 6'd0} + 64'd64 + 64'(segment_offset(segment));
+        segment_vaddr_q <= base_vaddr + {24'd0, product_q, 6'd0};
         seen_wr      <= seen_rd_q;
-        state_q      <= StateDecide;
+        state_q      <= StateWeigh;
+      end
+      StateWeigh: begin
+        j_there_q <= board_q.indices[op_q.header.index] ||
+                     (board_q.has_last &&
+                      (op_q.header.index > board_q.last ||
+                       ((op_q.header.flags & MgpLast) != 0 && op_q.header.index != board_q.last)));
+        j_fits_q  <= 18'({board_q.units, 4'd0}) + 18'({units, 4'd0}) <= 18'(segment_bytes) &&
+                     14'(board_q.units) + 14'(units) <= 14'd4095;
+        segment_vaddr_q <= segment_vaddr_q + 64'(segment_offset_q);
+        state_q   <= StateDecide;
       end
       StateDecide: begin
         placed_vaddr <= segment_vaddr_q + 64'({board_q.units, 4'd0});
@@ -617,7 +642,9 @@ module clop
               open_frame_q      <= next_q;
               open_last_q       <= frame;
               open_for_packet_q <= 1'b1;
+              open_ok_q         <= j_avail_q && room >= 16'd4;  // known already where no other comes first
               state_q           <= StateOpenRead;
+              if (frame == next_q && timer_room && news_level < 5'd12) state_q <= StateOpen;
             end else begin
               open_ok_q <= j_open_q;
               state_q   <= StatePlace;
@@ -647,7 +674,7 @@ module clop
             timer_push    <= 1'b1;
             timer_in      <= '{n: n_q[31:0], first: op_q.stamp};
           end
-          if (board_done) slot_wr.complete[segment] <= 1'b1;
+          if (board_done_q) slot_wr.complete[segment] <= 1'b1;
           if (closes) begin
             slot_wr.open <= 1'b0;
             open_q       <= open_q - 1'b1;
@@ -659,7 +686,8 @@ module clop
         end
       end
 
-      StateOpenRead: if (timer_room && news_level < 5'd12) state_q <= StateOpenJudge;
+      StateOpenRead: if (timer_room && news_level < 5'd12) state_q <= StateOpenWait;
+      StateOpenWait: state_q <= StateOpenJudge;
       StateOpenJudge: begin
         open_ok_q <= op_buffer_ok && room >= 16'd4;
         state_q   <= StateOpen;
@@ -710,8 +738,9 @@ module clop
 
       StateExpireRead: begin
         n_q[31:0] <= timer.n;
-        state_q   <= StateExpireJudge;
+        state_q   <= StateExpireWait;
       end
+      StateExpireWait: state_q <= StateExpireJudge;
       StateExpireJudge: begin
         slot_q    <= slot_rd_q;
         open_ok_q <= same_n && slot_rd_q.open && (slot_rd_q.first == timer.first || flush_q);

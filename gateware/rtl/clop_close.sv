@@ -82,7 +82,6 @@ module clop_close
   typedef enum logic [2:0] {
     CloseIdle,
     CloseRead,
-    CloseAsk,
     CloseAnswer,
     CloseWrite,
     CloseEvent
@@ -103,6 +102,7 @@ module clop_close
   logic [33:0] product_q;
   logic [63:0] paddr_q;
   logic second_q;
+  logic asked_q, answered_q, page_q;
   logic [15:0] flags;
   logic [3:0] absent;
   logic [7:0] headers_q, headers_done_q;
@@ -117,7 +117,7 @@ module clop_close
   assign flags  = (absent == 0 ? FlagComplete : 16'd0) | (news.timed_out ? FlagTimedOut : 16'd0) |
                   (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
 
-  assign tlb_valid = state_q == CloseAsk;
+  assign tlb_valid = (state_q == CloseRead || state_q == CloseAnswer) && !asked_q;  // while it reads
   assign tlb_vaddr = base_vaddr + {24'd0, product_q, 6'd0};
   assign wr_valid  = state_q == CloseWrite;
   assign wr_cmd    = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
@@ -148,16 +148,14 @@ module clop_close
           truncated_q <= truncated_q || (seen && (board_read.flags & MgpTruncated) != 0);
         end
         if (board_q == 3'd4) begin
-          state_q    <= CloseAsk;
+          state_q    <= CloseAnswer;
           incomplete <= absent != 0;
         end
       end
-      CloseAsk: if (tlb_ready) state_q <= CloseAnswer;
       CloseAnswer: begin
-        paddr_q <= tlb_resp_paddr;
-        if (tlb_resp_valid) begin
-          state_q      <= tlb_resp_ok ? CloseWrite : CloseEvent;
-          untranslated <= !tlb_resp_ok;
+        if (tlb_resp_valid || answered_q) begin
+          state_q      <= answered_q && page_q || tlb_resp_valid && tlb_resp_ok ? CloseWrite : CloseEvent;
+          untranslated <= !(answered_q && page_q || tlb_resp_valid && tlb_resp_ok);
         end
       end
       CloseWrite: begin
@@ -172,6 +170,16 @@ module clop_close
       CloseEvent: if (pending_in_ready) state_q <= CloseIdle;
       default: state_q <= CloseIdle;
     endcase
+    if (tlb_valid && tlb_ready) asked_q <= 1'b1;
+    if (tlb_resp_valid) begin
+      answered_q <= 1'b1;
+      page_q     <= tlb_resp_ok;
+      paddr_q    <= tlb_resp_paddr;
+    end
+    if (state_q == CloseIdle) begin
+      asked_q    <= 1'b0;
+      answered_q <= 1'b0;
+    end
     if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
     if (rst) begin
       state_q        <= CloseIdle;

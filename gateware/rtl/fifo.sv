@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
 // Synchronous FIFO, first word falls through, with the fill level: the only queue of the card's datapath.
-// The output is a register, so neither side sees the memory's access time. Depths up to 32 become distributed
-// RAM, larger ones block RAM.
+// Depths up to 32 become distributed RAM. Deeper ones become block RAM, whose output comes late in the cycle
+// and is registered once more: a word takes one cycle longer.
 module fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
-    // Words it holds; a power of two, at least 2. One more waits in the output register.
+    // Words it holds; a power of two, at least 2. One more waits in the output register, two if deep.
     parameter int unsigned DEPTH = 16
 ) (
     input logic clk,
@@ -26,7 +26,7 @@ module fifo #(
     output logic [WIDTH-1:0] out_data,
 
     /*
-     * Words in the memory, the output register not included
+     * Words in the memory, the output registers not included
      */
     output logic [$clog2(DEPTH):0] level
 );
@@ -39,15 +39,13 @@ module fifo #(
 
   logic [WIDTH-1:0] mem[DEPTH];
   logic [AddrW:0] wr_q, rd_q, level_q;
-  logic valid_q, write, read;
+  logic valid_q, write, read, take;
   logic [WIDTH-1:0] data_q;
 
-  assign in_ready  = !level_q[AddrW];
-  assign write     = in_valid && in_ready;
-  assign read      = (level_q != 0) && (!valid_q || out_ready);
-  assign out_valid = valid_q;
-  assign out_data  = data_q;
-  assign level     = level_q;
+  assign in_ready = !level_q[AddrW];
+  assign write    = in_valid && in_ready;
+  assign read     = (level_q != 0) && (!valid_q || take);
+  assign level    = level_q;
 
   always_ff @(posedge clk) begin
     if (write) mem[wr_q[AddrW-1:0]] <= in_data;
@@ -56,13 +54,32 @@ module fifo #(
     if (read) rd_q <= rd_q + 1'b1;
     level_q <= level_q + (AddrW + 1)'(write) - (AddrW + 1)'(read);
     if (read) valid_q <= 1'b1;
-    else if (out_ready) valid_q <= 1'b0;
+    else if (take) valid_q <= 1'b0;
     if (rst) begin
       wr_q    <= '0;
       rd_q    <= '0;
       level_q <= '0;
       valid_q <= 1'b0;
     end
+  end
+
+  if (DEPTH > 32) begin : gen_block
+    logic out_valid_q;
+    logic [WIDTH-1:0] out_data_q;
+    assign take      = !out_valid_q || out_ready;
+    assign out_valid = out_valid_q;
+    assign out_data  = out_data_q;
+    always_ff @(posedge clk) begin
+      if (take) begin
+        out_data_q  <= data_q;
+        out_valid_q <= valid_q;
+      end
+      if (rst) out_valid_q <= 1'b0;
+    end
+  end else begin : gen_distributed
+    assign take      = out_ready;
+    assign out_valid = valid_q;
+    assign out_data  = data_q;
   end
 
 endmodule

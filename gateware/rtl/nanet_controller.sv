@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // NaNet controller: cuts the payload of a datagram into APEnet+ packets, words of 128 bits: a header, up to
-// 4 KB of payload, a footer with CRC. Takes a word of 64 bits a cycle, with two cycles more for each packet.
-// A datagram for which the buffer behind has no room is dropped whole, at its beginning.
+// 4 KB of payload, a footer with CRC. Takes a word of 64 bits a cycle, with two cycles more for each packet,
+// three for the first. A datagram for which the buffer behind has no room is dropped whole, at its beginning.
 module nanet_controller
   import nanet_pkg::*;
 #(
@@ -110,7 +110,8 @@ module nanet_controller
 
   // ------------------------------------------------------------------ header, payload, footer
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
+    StateAsk,
     StateHeader,
     StatePayload,
     StateFooter,
@@ -125,7 +126,7 @@ module nanet_controller
   logic odd_q;
   logic [63:0] low_q;
   logic [LevelW-1:0] room_q;
-  logic [16:0] need;
+  logic [16:0] need, need_q;
   logic fits;
   logic last_q;
   frame_verdict_e verdict_q;
@@ -138,7 +139,7 @@ module nanet_controller
 
   // Payload words, and a header and a footer for every 4 KB begun.
   assign need = 17'(info.length[15:4]) + 17'd1 + {12'd0, info.length[15:12], 1'b0} + 17'd2;
-  assign fits = need <= 17'(room_q);
+  assign fits = need_q <= 17'(room_q);
   assign masked      = word.data & mask(word.bytes);
   assign packet_full = count_q == PacketWords - 1'b1;
   assign word_ready = state_q == StatePayload || state_q == StateDrop;
@@ -160,17 +161,17 @@ module nanet_controller
     room_q     <= buffer_level > LevelW'(BUFFER_WORDS - InFlight) ? '0 :
                   LevelW'(BUFFER_WORDS - InFlight) - buffer_level;
     unique case (state_q)
+      StateAsk: begin  // a new datagram
+        need_q <= need;
+        if (info_valid) state_q <= StateHeader;
+      end
       StateHeader: begin
-        if (word_valid && info_valid) begin
-          if (offset_q == 0 && !fits) begin
-            state_q <= StateDrop;
-          end else begin
-            state_q    <= StatePayload;
-            s0_valid_q <= 1'b1;
-            s0_kind_q  <= ApenetHeader;
-            s0_data_q  <= header;
-          end
+        if (word_valid) begin
+          state_q    <= offset_q == 0 && !fits ? StateDrop : StatePayload;
+          s0_valid_q <= offset_q != 0 || fits;
         end
+        s0_kind_q <= ApenetHeader;
+        s0_data_q <= header;
         count_q <= '0;
         bytes_q <= '0;
         odd_q   <= 1'b0;
@@ -198,18 +199,18 @@ module nanet_controller
         s0_data_q  <= footer;
         number_q   <= number_q + 1'b1;
         offset_q   <= last_q ? '0 : offset_q + 16'(ApenetMaxPayload);
-        state_q    <= StateHeader;
+        state_q    <= last_q ? StateAsk : StateHeader;
       end
       StateDrop: begin
         if (word_valid && word.last) begin
           overflow <= word.verdict == FrameUdp;
-          state_q  <= StateHeader;
+          state_q  <= StateAsk;
         end
       end
-      default: state_q <= StateHeader;
+      default: state_q <= StateAsk;
     endcase
     if (rst) begin
-      state_q    <= StateHeader;
+      state_q    <= StateAsk;
       s0_valid_q <= 1'b0;
       overflow   <= 1'b0;
       offset_q   <= '0;

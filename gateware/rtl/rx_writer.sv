@@ -70,6 +70,9 @@ module rx_writer
 );
 
   localparam int unsigned PieceBytes = 256;
+  // Up to here one question is enough: longer packets would wait for their end with too much still to write,
+  // shorter ones come too fast for two.
+  localparam int unsigned ShortBytes = 80;
 
   if (DATA_W != 256) begin : gen_check_width
     $fatal(1, "DATA_W must be 256: two words of 128 bits make one (%m)");
@@ -190,21 +193,26 @@ module rx_writer
   order_t order_q;
   logic short_packet;
 
-  assign short_packet = begun.total <= 16'(PieceBytes);
+  assign short_packet = begun.total <= 16'(ShortBytes);
   assign place_valid  = ask_q == AskLook || ask_q == AskCommit;
   assign place        = '{kind: ask_q == AskLook ? PlaceLook : looked_q ? PlaceCommit : PlaceBoth,
                           sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
                           stamp: begun.stamp, header: begun.header};
+  // The datagram is done with: in the very cycle, as the next one may be here already.
+  assign ended_ready  = (ask_q == AskCommitting && placed_valid) ||
+                        (ask_q == AskEnd && ended_valid && !ended.sound && !looked_q);
   assign begun_ready  = ended_ready;
 
   always_ff @(posedge clk) begin
-    ended_ready <= 1'b0;
     refused     <= 1'b0;
     if (order_ready) order_valid_q <= 1'b0;
     unique case (ask_q)
       AskIdle: begin
         looked_q <= 1'b0;
-        if (begun_valid && !ended_ready && !order_valid_q) ask_q <= short_packet ? AskEnd : AskLook;
+        if (begun_valid && !order_valid_q) begin
+          if (!short_packet) ask_q <= AskLook;
+          else ask_q <= ended_valid && ended.sound ? AskCommit : AskEnd;
+        end
       end
       AskLook: if (place_ready) ask_q <= AskLooking;
       AskLooking: begin
@@ -227,7 +235,6 @@ module rx_writer
             order_valid_q  <= 1'b1;
             order_q.accept <= 1'b0;
             serial_q       <= serial_q + 1'b1;
-            ended_ready    <= 1'b1;
             ask_q          <= AskIdle;
           end
         end
@@ -240,7 +247,6 @@ module rx_writer
             order_q       <= '{accept: placed_accept, length: begun.header.length, vaddr: placed_vaddr};
           end
           serial_q    <= serial_q + 1'b1;
-          ended_ready <= 1'b1;
           ask_q       <= AskIdle;
         end
       end
@@ -248,7 +254,6 @@ module rx_writer
     endcase
     if (rst) begin
       ask_q         <= AskIdle;
-      ended_ready   <= 1'b0;
       order_valid_q <= 1'b0;
       refused       <= 1'b0;
       serial_q      <= '0;

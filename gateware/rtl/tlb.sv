@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Virtual to physical addresses for several clients. 4 ways of block RAM, a pipeline of five stages; a miss
+// Virtual to physical addresses for several clients. 4 ways of block RAM, a pipeline of six stages; a miss
 // goes to the firmware and holds only the client it came from. Off, every address is the firmware's to
 // translate.
 module tlb #(
@@ -148,7 +148,12 @@ module tlb #(
   logic [Ways-1:0] write_way;
   logic [SetW-1:0] write_set;
   entry_t write_entry;
-  entry_t [Ways-1:0] s3_entry_q, s4_entry_q;
+  entry_t [Ways-1:0] r_entry, s3_entry_q, s4_entry_q;
+  // Block RAM answers late in the cycle: its output is registered before it is compared.
+  logic r_valid_q, r_fill_q, r_fill_ok_q;
+  logic [ClientW-1:0] r_client_q;
+  logic [63:0] r_vaddr_q, r_paddr_q;
+  logic [PageW-1:0] r_number_q;
   logic s3_valid_q, s3_fill_q, s3_fill_ok_q, s4_valid_q, s4_fill_q, s4_fill_ok_q;
   logic [ClientW-1:0] s3_client_q, s4_client_q;
   logic [63:0] s3_vaddr_q, s3_paddr_q, s4_vaddr_q, s4_paddr_q;
@@ -167,18 +172,26 @@ module tlb #(
         .wr_addr(write_set),
         .wr_data(write_entry),
         .rd_addr(s2_number_q[SetW-1:0]),
-        .rd_data(s3_entry_q[w])
+        .rd_data(r_entry[w])
     );
   end
 
   always_ff @(posedge clk) begin
-    s3_valid_q   <= s2_valid_q;
-    s3_fill_q    <= s2_fill_q;
-    s3_fill_ok_q <= s2_fill_ok_q;
-    s3_client_q  <= s2_client_q;
-    s3_vaddr_q   <= s2_vaddr_q;
-    s3_paddr_q   <= s2_paddr_q;
-    s3_number_q  <= s2_number_q;
+    r_valid_q    <= s2_valid_q;
+    r_fill_q     <= s2_fill_q;
+    r_fill_ok_q  <= s2_fill_ok_q;
+    r_client_q   <= s2_client_q;
+    r_vaddr_q    <= s2_vaddr_q;
+    r_paddr_q    <= s2_paddr_q;
+    r_number_q   <= s2_number_q;
+    s3_valid_q   <= r_valid_q;
+    s3_fill_q    <= r_fill_q;
+    s3_fill_ok_q <= r_fill_ok_q;
+    s3_client_q  <= r_client_q;
+    s3_vaddr_q   <= r_vaddr_q;
+    s3_paddr_q   <= r_paddr_q;
+    s3_number_q  <= r_number_q;
+    s3_entry_q   <= r_entry;
     s4_valid_q   <= s3_valid_q;
     s4_fill_q    <= s3_fill_q;
     s4_fill_ok_q <= s3_fill_ok_q;
@@ -191,6 +204,8 @@ module tlb #(
     for (int w = 0; w < int'(Ways); w++)
       s4_match_q[w] <= s3_entry_q[w].valid && s3_entry_q[w].tag == s3_number_q[PageW-1:SetW];
     if (rst) begin
+      r_valid_q  <= 1'b0;
+      r_fill_q   <= 1'b0;
       s3_valid_q <= 1'b0;
       s3_fill_q  <= 1'b0;
       s4_valid_q <= 1'b0;
@@ -230,7 +245,7 @@ module tlb #(
   // Clients that wait for the same page are answered one after the other: the first asks, all others of the
   // same page are found in `answered` with it, each with its own offset.
   logic [CLIENTS-1:0] due_q;
-  logic due_ok_q;
+  logic due_ok_q, filled_q;
   logic [63:0] due_paddr_q;
   logic [ClientW-1:0] due_pick;
   always_comb begin
@@ -265,6 +280,7 @@ module tlb #(
       resp_ok              <= due_ok_q;
       resp_paddr           <= due_paddr_q | fill_offset;
     end
+    filled_q <= s4_fill_q;
     if (s4_fill_q) begin
       due_q       <= answered;
       due_ok_q    <= s4_fill_ok_q;
@@ -274,7 +290,7 @@ module tlb #(
 
     // One fill at a time, until all who waited for it have their answer.
     if (fill_valid && fill_ready) fill_busy_q <= 1'b1;
-    else if (s4_fill_q && answered == 0) fill_busy_q <= 1'b0;
+    else if (filled_q && due_q == 0) fill_busy_q <= 1'b0;
     else if (!s4_fill_q && due_q != 0 && (due_q & (due_q - 1'b1)) == 0 && !s4_valid_q) fill_busy_q <= 1'b0;
 
     if (clearing_q) begin
@@ -291,6 +307,7 @@ module tlb #(
       due_q       <= '0;
       resp_valid  <= '0;
       fill_busy_q <= 1'b0;
+      filled_q    <= 1'b0;
       hit         <= 1'b0;
       miss        <= 1'b0;
     end

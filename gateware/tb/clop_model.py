@@ -36,7 +36,7 @@ class Frame:
 
 
 class ClopModel:
-    """Takes packets in the order in which they end; one burst, number `burst`, whose frame 0 has number `base`."""
+    """Takes packets in the order in which they end; one burst whose frame 0 has number `base`."""
 
     def __init__(self, buffers=2048, segment=8192, expected=0xF, base=0, burst=0):
         self.buffers, self.segment, self.expected = buffers, segment, expected

@@ -85,7 +85,7 @@ def simulate(
     runner.test(
         hdl_toplevel=module,
         test_module=test,
-        testcase=testcase or os.environ.get("NANET_CASE"),
+        testcase=testcase or os.environ.get("NANET_CASE") or None,
         build_dir=place,
         test_dir=place,
         seed=SEED,

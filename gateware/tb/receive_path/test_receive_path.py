@@ -26,9 +26,11 @@ PLACED = ["used", "late", "duplicate", "replayed", "firmware", "overrun", "overf
 class Bench:
     """The path with a MAC on each channel, memory, firmware, consumer and sender around it."""
 
-    def __init__(self, dut, segment=SEGMENT, returns=True, timeout=1 << 30, base_n=0, max_payload=1472):
+    def __init__(
+        self, dut, segment=SEGMENT, returns=True, timeout=1 << 30, base_n=0, max_payload=1472, log2=12
+    ):
         self.dut, self.segment, self.returns, self.timeout = dut, segment, returns, timeout
-        self.base_n, self.max_payload = base_n, max_payload
+        self.base_n, self.max_payload, self.log2 = base_n, max_payload, log2
         self.units = (64 + 4 * segment) // 64
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.pages, self.events, self.snapshots = {}, [], []
@@ -53,7 +55,7 @@ class Bench:
             "timeout_cycles": self.timeout,
             "grace_cycles": 0,
             "tlb_enable": tlb,
-            "log2_page": 12,
+            "log2_page": self.log2,
             "tlb_flush": 0,
             "now": 0,
             "s_axis_rx_tvalid": 0,
@@ -89,7 +91,7 @@ class Bench:
             await ReadOnly()
             if int(dut.miss_valid.value):
                 vaddr = int(dut.miss_vaddr.value)
-                self.fills.append((vaddr, self.physical(vaddr & ~4095)))
+                self.fills.append((vaddr, self.physical(vaddr >> self.log2 << self.log2)))
                 self.misses += 1
             if self.fills and int(dut.fill_valid.value) and int(dut.fill_ready.value):
                 self.fills.pop(0)
@@ -114,10 +116,10 @@ class Bench:
             self.give_back()
 
     def physical(self, vaddr):
-        page = vaddr >> 12
+        page = vaddr >> self.log2
         if page not in self.pages:
-            self.pages[page] = 0x1_0000_0000 + len(self.pages) * 0x3000
-        return self.pages[page] | vaddr & 4095
+            self.pages[page] = (3 * len(self.pages) + 100_000) << self.log2
+        return self.pages[page] | vaddr & (1 << self.log2) - 1
 
     def read(self, vaddr, length):
         out = b""
@@ -267,7 +269,7 @@ async def whole_frames_on_both_channels(dut):
     bench = Bench(dut, base_n=(1 << 33) + 7)
     await bench.start()
     model = ClopModel(N, base=bench.base_n)
-    packets = traffic(bench.rng, 60)
+    packets = traffic(bench.rng, 40)
     for data in packets:
         model.packet(data)
     await bench.send([on_wire(data) for data in packets])
@@ -279,13 +281,13 @@ async def whole_frames_on_both_channels(dut):
 
 @cocotb.test(timeout_time=10, timeout_unit="ms")
 async def hostile_traffic_on_one_channel(dut):
-    """Bad packets, duplicates, replays, other bursts, jumps, late ones: each under its name, none does harm."""
+    """Bad packets, duplicates, replays, other bursts, jumps, late ones: each under its name."""
     bench = Bench(dut, segment=2048)
     await bench.start(memory_rate=0.7)
     model, rng = ClopModel(N, segment=2048), bench.rng
     sequences = [1, 1, 1, 1]
     sent = []
-    for block in range(24):
+    for block in range(15):
         packets = traffic(rng, 2, 2 * block, sequences, packets=(1, 2, 3, 4))
         if rng.random() < 0.3:
             rng.shuffle(packets)
@@ -351,8 +353,8 @@ async def consumer_stalls(dut):
     packets = traffic(bench.rng, N + 12, 0, sequences, room=(16,), packets=(1,))
     for data in packets:
         model.packet(data)
-    await bench.send([on_wire(data) for data in packets], gap=3)
-    await ClockCycles(dut.clk, 400)
+    await bench.send([on_wire(data) for data in packets], gap=15)
+    await ClockCycles(dut.clk, 600)
     bench.compare(model)
     assert model.counts["overrun"] == 4 * 12
     errors = [event for event in bench.events if event["kind"] == 3]
@@ -369,16 +371,37 @@ async def consumer_stalls(dut):
 
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
-async def line_rate_of_minimum_size_frames(dut):
-    """Two times 14.88 million packets a second, no gap but the MAC's, translation by hit."""
-    bench = Bench(dut)
+async def minimum_size_frames_on_one_channel(dut):
+    """14.88 million packets a second, no gap but the MAC's: nothing piles up."""
+    bench = Bench(dut, log2=21)
     await bench.start()
     model = ClopModel(N)
-    packets = traffic(bench.rng, 120, room=(16,), packets=(1,))
+    packets = traffic(bench.rng, 50, room=(16,), packets=(1,))
     for data in packets:
-        model.packet(data)
+        assert model.packet(data) == "used"
+    await bench.send([on_wire(data, 0) for data in packets], gap=2)
+    await ClockCycles(dut.clk, 100)
+    assert bench.counts == model.counts
+    await ClockCycles(dut.clk, 60)
+    bench.compare(model)
+
+
+@cocotb.test(timeout_time=3, timeout_unit="ms")
+async def burst_of_small_frames_on_both_channels(dut):
+    """More at once than `clop` decides on in that time: it waits in the channels' buffers, none is lost."""
+    bench = Bench(dut, log2=21)
+    await bench.start()
+    model, sequences = ClopModel(N), [1, 1, 1, 1]
+    packets = []
+    for number, size in enumerate((16, 81, 160)):
+        part = traffic(bench.rng, 16, 16 * number, sequences, room=(size,), packets=(1,))
+        for data in part:  # filled up, so that every frame has the same size
+            data = data[:3] + bytes([data[3] | reference_mgp.PADDED]) + data[4:]
+            packets.append(data + bytes(size - len(data)))
+    for data in packets:
+        assert model.packet(data) == "used"
     await bench.send([on_wire(data) for data in packets], gap=2)
-    await ClockCycles(dut.clk, 400)
+    await ClockCycles(dut.clk, 1500)
     bench.compare(model)
     assert bench.verdicts == {"udp": len(packets)}
 
@@ -389,7 +412,7 @@ async def line_rate_of_jumbo_frames(dut):
     await bench.start()
     model, rng = ClopModel(N, segment=16384), bench.rng
     packets = []
-    for frame in range(6):
+    for frame in range(3):
         for board in range(4):
             data = mgp.packet(rng, board, frame, frame + 1, 0, True, 124, reference_mgp.FIXED, room=8972)
             packets.append(data + bytes(8972 - len(data)))
@@ -403,24 +426,22 @@ async def line_rate_of_jumbo_frames(dut):
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def latency_from_last_byte_to_event(dut):
-    bench = Bench(dut)
+    """An idle card, translation by hit: pages of 2 MB, of which the first frames use the first one."""
+    bench = Bench(dut, log2=21)
     await bench.start()
-    cycles, number = [], 0
-    for size in (16, 100, 256, 272, 600, 1024, 1440):
-        for lap in range(2):
-            for board in range(4):
-                data = mgp.packet(bench.rng, board, number, number + 1, 0, True, 100, 0, room=size)
-                data = data[:3] + bytes([data[3] | reference_mgp.PADDED]) + data[4:]
-                await bench.send([on_wire(data + bytes(size - len(data)))])
-                if board < 3:
-                    await ClockCycles(dut.clk, 300)
-            await ClockCycles(dut.clk, 300)
-            number += 1
-            if lap or size > 16:
-                cycles.append(bench.event_at[-1] - bench.last_in[1])
-    # Pages are new in each frame: what the firmware takes to fill is in here, a few cycles in this test.
-    dut._log.info("last byte in to event offered: %d to %d cycles", min(cycles), max(cycles))
-    assert max(cycles) <= 64
+    cycles = {}
+    for number, size in enumerate((16, 16, 48, 70, 80, 81, 256, 272, 600, 1440)):
+        for board in range(4):
+            data = mgp.packet(bench.rng, board, number, number + 1, 0, True, 100, 0, room=size)
+            data = data[:3] + bytes([data[3] | reference_mgp.PADDED]) + data[4:]
+            await bench.send([on_wire(data + bytes(size - len(data)))])
+            await ClockCycles(dut.clk, 60 if board < 3 else 150)
+        if number:
+            cycles[size] = bench.event_at[-1] - bench.last_in[1]
+    dut._log.info("last byte in to event offered, cycles by size: %s", cycles)
+    assert bench.misses == 1
+    assert max(cycles.values()) <= 60, "the event queue needs four more"
+    assert max(cycles.values()) - min(cycles.values()) <= 8
 
 
 def test_receive_path():
