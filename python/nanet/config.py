@@ -241,7 +241,8 @@ def _algorithms(path: str, table: Any) -> dict[str, dict[str, float]]:
         raise UsageError(f"{path}: algorithm = {table!r}: must be sections, [algorithm.NAME]")
     for name, parameters in table.items():
         if not isinstance(parameters, dict):
-            raise UsageError(f"{path}: algorithm.{name} = {parameters!r}: parameters stand under [algorithm.NAME]")
+            remedy = "parameters stand under [algorithm.NAME]"
+            raise UsageError(f"{path}: algorithm.{name} = {parameters!r}: {remedy}")
         for key, value in parameters.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise UsageError(f"{path}: algorithm.{name}.{key} = {value!r}: must be a number")

@@ -176,7 +176,8 @@ void bind_rich(nb::module_& m) {
         return d;
       },
       "path"_a,
-      "Loads a plug-in (docs/writing-algorithms.md); its algorithm can then be named like the others. Returns "
+      "Loads a plug-in (docs/writing-algorithms.md); its algorithm can then be named like the others. "
+      "Returns "
       "name, path and cuda: whether it was built for GPUs. ValueError says what is wrong with it.");
   m.def("algorithm_parameters", &parameter_list, "name"_a,
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
