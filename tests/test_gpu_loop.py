@@ -21,11 +21,22 @@ def test_live_on_a_gpu(executor, algorithm):
     assert result.trigger["account_closes"]
     assert result.trigger["executor"] == f"cuda-{executor}"
     assert result.trigger["device"] == "cuda:0"
+    assert result.trigger["memory"] == ("pinned" if executor == "persistent" else "device")
     assert result.trigger["gpu_faults"] == 0
     assert result.trigger["primitives_out"] > 100_000
     assert result.trigger["latency_us"]["total"]["n"] == result.trigger["frames_out"]
     if executor == "persistent":
         assert 0 < result.trigger["clock_residual_ns"] < 100_000
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
+def test_frames_dealt_to_two_queues(device):
+    """Two GPUs where there are two."""
+    options = ["--device", device, "--devices", "2", "--algorithm", "math", "--card-threads", "2"]
+    result = run_chain(1.0, 0.01, pad=True, trigger_options=options)
+    assert result.lossless, result.losses
+    assert result.trigger["account_closes"]
+    assert result.trigger["primitives_out"] > 50_000
 
 
 @pytest.mark.gpu

@@ -53,6 +53,28 @@ def cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
+def siblings(cpu: int) -> set[int]:
+    """The CPUs that are threads of the same core as `cpu`, itself included."""
+    found = {cpu}
+    text = read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (not last or last.isdecimal()):
+            found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def cores() -> list[int]:
+    """One CPU of each core that this process may use: two threads of a core slow each other down."""
+    apart: list[int] = []
+    taken: set[int] = set()
+    for cpu in cpus():
+        if cpu not in taken:
+            apart.append(cpu)
+            taken |= siblings(cpu)
+    return apart
+
+
 def cpu_quota() -> float | None:
     """CPUs' worth of time that the control group grants, None without a limit."""
     parts = read("/sys/fs/cgroup/cpu.max").split()

@@ -149,6 +149,12 @@ class Trigger(Section):
     blocks: int = option(
         0, "Thread blocks of the resident kernel that take frames; 0: its own choice.", low=0, high=1024
     )
+    devices: int = option(
+        1,
+        "Queues that frames are dealt to in turn, each with a GPU from --device on: 1, 2, 4, ...",
+        low=1,
+        high=64,
+    )
     takeover: bool = option(True, "The CPU goes on where a GPU is lost; else answers are header-only.")
     duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
     strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import time
 from typing import Any
 
+from nanet import host
 from nanet.bench import Row, Say, Settings
 from nanet.running import free_ports
 
@@ -22,7 +22,7 @@ SEVERAL = (2, 4, 8, 15)  # packets of one frame; 255 primitives are the most of 
 
 def pins() -> tuple[int, int]:
     """A core for the sender and one for what answers, so that neither waits for the other; -1: not pinned."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = host.cores()
     return (cores[0], cores[1]) if len(cores) > 1 else (-1, -1)
 
 

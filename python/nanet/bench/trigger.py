@@ -15,9 +15,14 @@ REAL_TIME = ("--timeout-us", "200", "--deadline-us", "1000")  # of docs/formats.
 
 
 def own_cores() -> list[int]:
-    """The CPUs that the card's three threads have for themselves: the last ones, where there are many."""
-    cores = host.cpus()
-    return cores[-3:] if len(cores) >= 8 else []
+    """The CPUs that the card's three threads have for themselves: of the last cores, where there are many."""
+    cores = host.cores()
+    return cores[-3:] if len(cores) >= 7 else []
+
+
+def kept_free() -> list[int]:
+    """Those and the other threads of their cores."""
+    return sorted(set().union(*(host.siblings(cpu) for cpu in own_cores())))
 
 
 def trigger_options(settings: Settings) -> list[str]:
@@ -39,7 +44,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         pad=True,
         rate=settings.rate,
         trigger_options=trigger_options(settings),
-        keep_off=own_cores(),
+        keep_off=kept_free(),
         times=True,
     )
     if "device_failed" in result.trigger:

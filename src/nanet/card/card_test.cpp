@@ -130,6 +130,19 @@ TEST(Card, FramesEchoedInTheCallersThread) {
 TEST(Card, FramesEchoedWithTheCardsThread) {
   echo_frames(true);
 }
+// Memory of a GPU, as far as a card can tell.
+class FarPlace final : public contract::Place {
+ public:
+  std::byte* take(std::size_t) override { throw std::logic_error("nobody can fill this"); }
+  void give_back(std::byte*, std::size_t) noexcept override {}
+  bool reachable() const noexcept override { return false; }
+};
+TEST(Card, MemoryThatACpuCannotReachIsRefused) {
+  FarPlace place;
+  ClopOptions options = patient();
+  options.place = &place;
+  EXPECT_THROW(open_card("socket")->register_clop(options), std::invalid_argument);
+}
 TEST(Card, FramesEchoedWithThreadsBeside) {
   echo_frames(false, 2);
   echo_frames(false, 3);

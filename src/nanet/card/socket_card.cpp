@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <stdexcept>
 
 #include "nanet/card/transmit_thread.hpp"
 
@@ -81,6 +82,8 @@ SocketCard::~SocketCard() {
 }
 
 Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) {
+  if (options.place && !options.place->reachable())
+    throw std::invalid_argument("the socket card writes with a CPU, which cannot reach this memory");
   auto port = std::make_unique<Port>();
   UdpReceiveOptions receive;
   receive.buffer_bytes = options.socket_buffer_bytes;

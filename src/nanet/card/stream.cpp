@@ -35,7 +35,8 @@ std::vector<std::unique_ptr<contract::Memory>> make_memory(const ClopOptions& o)
   shape.descriptors = shape.buffers;
   shape.events = 4 * shape.buffers;
   std::vector<std::unique_ptr<contract::Memory>> memory;
-  for (std::uint32_t d = 0; d < o.devices; ++d) memory.push_back(std::make_unique<contract::Memory>(shape));
+  for (std::uint32_t d = 0; d < o.devices; ++d)
+    memory.push_back(std::make_unique<contract::Memory>(shape, o.place ? *o.place : contract::host_place()));
   return memory;
 }
 

@@ -34,6 +34,9 @@ struct ClopOptions {
   // pinned.
   unsigned threads = 1;
   std::vector<int> thread_cpus;
+  // Where the CLOPs lie: nullptr: the host's memory. Another place is for cards that write to it by
+  // themselves; the socket card, whose DMA engine is a CPU, refuses one that a CPU cannot reach.
+  contract::Place* place = nullptr;
   Nanoseconds (*clock)() noexcept = nullptr;  // of the events' times; set by the card
 };
 

@@ -39,9 +39,36 @@ constexpr std::size_t page(std::size_t bytes) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
+class HostPlace final : public Place {
+ public:
+  std::byte* take(std::size_t bytes) override {
+    void* at =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+      throw std::system_error(
+          errno, std::generic_category(),
+          "cannot map " + std::to_string(bytes >> 20) + " MiB of buffers; take fewer with --buffers");
+    auto* const region = static_cast<std::byte*>(at);
+    madvise(region, bytes, MADV_HUGEPAGE);  // fewer TLB misses where the host allows it
+    // Every page is there before the first packet: a fault on its path would cost more than all its
+    // processing.
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(region, bytes, MADV_POPULATE_WRITE) != 0)
+#endif
+      for (std::size_t i = 0; i < bytes; i += 4096) region[i] = std::byte{0};
+    return region;
+  }
+  void give_back(std::byte* at, std::size_t bytes) noexcept override { munmap(at, bytes); }
+};
+
 }  // namespace
 
-Memory::Memory(const Shape& shape) {
+Place& host_place() noexcept {
+  static HostPlace place;
+  return place;
+}
+
+Memory::Memory(const Shape& shape, Place& place) : place_(&place) {
   check(shape);
   const std::size_t clop = page(shape.buffer_bytes() * shape.buffers + tail_bytes);
   const std::size_t returned = page(sizeof(std::uint32_t) * shape.buffers);
@@ -50,19 +77,7 @@ Memory::Memory(const Shape& shape) {
   const std::size_t sends = page(std::size_t{send_buffer_bytes} * shape.buffers);
   // The two single words lie on a page of their own, a cache line each: the consumer writes both.
   bytes_ = clop + returned + queue + ring + sends + 4096;
-  void* at =
-      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED)
-    throw std::system_error(
-        errno, std::generic_category(),
-        "cannot map " + std::to_string(bytes_ >> 20) + " MiB of buffers; take fewer with --buffers");
-  region_ = static_cast<std::byte*>(at);
-  madvise(region_, bytes_, MADV_HUGEPAGE);  // fewer TLB misses where the host allows it
-  // Every page is there before the first packet: a fault on its path would cost more than all its processing.
-#ifdef MADV_POPULATE_WRITE
-  if (madvise(region_, bytes_, MADV_POPULATE_WRITE) != 0)
-#endif
-    for (std::size_t i = 0; i < bytes_; i += 4096) region_[i] = std::byte{0};
+  region_ = place.take(bytes_);
   std::byte* p = region_;
   view_.shape = shape;
   view_.bytes = bytes_;
@@ -76,7 +91,7 @@ Memory::Memory(const Shape& shape) {
 }
 
 Memory::~Memory() {
-  munmap(region_, bytes_);
+  place_->give_back(region_, bytes_);
 }
 
 }  // namespace nanet::contract

@@ -6,13 +6,15 @@
 #include <cstddef>
 
 #include "nanet/contract/layout.hpp"
+#include "nanet/contract/place.hpp"
 
 namespace nanet::contract {
 
 class Memory {
  public:
   // Throws std::invalid_argument (shape out of the contract's rules) or std::system_error (no memory).
-  explicit Memory(const Shape& shape);
+  // place outlives it.
+  explicit Memory(const Shape& shape, Place& place = host_place());
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -22,6 +24,7 @@ class Memory {
   std::size_t bytes() const { return bytes_; }
 
  private:
+  Place* place_;
   std::byte* region_ = nullptr;
   std::size_t bytes_ = 0;
   View view_;

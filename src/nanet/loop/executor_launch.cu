@@ -72,6 +72,7 @@ class LaunchExecutor final : public trigger::Executor {
   std::string_view name() const noexcept override {
     return options_.mode == Mode::graph ? "cuda-graph" : "cuda-launch";
   }
+  std::string_view memory() const noexcept override { return "device"; }
   void start() override {
     if (running_) return;
     running_ = true;

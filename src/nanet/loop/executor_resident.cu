@@ -42,6 +42,7 @@ class ResidentExecutor final : public trigger::Executor {
       for (auto& q : queues_) q->gpu->abandon();
   }
   std::string_view name() const noexcept override { return "cuda-persistent"; }
+  std::string_view memory() const noexcept override { return "pinned"; }
 
   void start() override {
     if (running_) return;

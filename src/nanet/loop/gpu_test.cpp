@@ -2,12 +2,15 @@
 // The executors on a GPU: the same packets as the CPU's, byte for byte, in the same order, whatever the
 // bytes; and their lives: stop and start, faults, a GPU that stands still.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <random>
 
+#include "nanet/contract/memory.hpp"
 #include "nanet/cuda/device.hpp"
+#include "nanet/loop/device_place.hpp"
 #include "nanet/loop/executor_cuda.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/trigger/chain_test.hpp"
@@ -34,7 +37,7 @@ trigger::ExecutorMaker maker(const CudaOptions& options) {
   CudaOptions patient = options;
   if (std::getenv("NANET_PATIENT")) patient.stall = 60'000'000'000;  // under a sanitizer nothing is fast
   return [options = patient](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
-                   const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
+                             const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
     return make_cuda_executor(options, execute, std::move(views), algorithm, traces);
   };
 }
@@ -198,6 +201,21 @@ TEST_F(Loop, AGpuThatStandsStillIsTakenOver) {
   expect_same(over, cpu);
   EXPECT_EQ(over.figures.at("gpu_faults"), 1);
   EXPECT_EQ(over.figures.at("gpu_lost"), 1);
+}
+
+// A card with GPUDirect would be told this descriptor; not every driver gives one.
+TEST_F(Loop, MemoryForACardThatWritesToTheGpu) {
+  DevicePlace place(0);
+  contract::Shape shape;
+  shape.buffers = shape.descriptors = 64;
+  shape.events = 256;
+  const contract::Memory memory(shape, place);
+  EXPECT_FALSE(place.reachable());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.region()) % 4096, 0u);
+  const int fd = place.dma_buf();
+  RecordProperty("dma_buf", fd);
+  std::printf("dma-buf: %s\n", fd >= 0 ? "exported" : "not to be had from this driver");
+  if (fd >= 0) EXPECT_EQ(close(fd), 0);
 }
 
 // Its context is gone with the fault: in a process of its own.

@@ -47,7 +47,7 @@ struct Taken {
   std::uint64_t k, n;
   std::int64_t seen, offset;
   std::uint32_t type, flags, buffer, bytes, frame;
-  enum Found : std::uint32_t { event, again, over } found;
+  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: by the second reading
 };
 
 // Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. Both are
@@ -247,7 +247,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
       const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
       const bool there = lap_in(again) == lap;
       if (threadIdx.x == 0) {
-        taken.found = !there ? Taken::over : same ? Taken::event : Taken::again;
+        taken.confirmed = !there ? Taken::over : same ? Taken::event : Taken::again;
         shared.trace.n = n;
         shared.trace.frame = frame;
         shared.trace.seen = taken.seen;
@@ -255,9 +255,9 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
       }
     }
     __syncthreads();
-    claim = taken.found == Taken::event;
+    claim = taken.confirmed == Taken::event;
     if (!claim) {
-      if (taken.found == Taken::over) {  // lapped
+      if (taken.confirmed == Taken::over) {  // lapped
         if (threadIdx.x == 0) {
           store_release_system(&r.control->device.overrun, 1u);
           atomicExch(&r.state->ending, 1u);

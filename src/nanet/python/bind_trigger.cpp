@@ -62,6 +62,7 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.timeout = microseconds(o, "timeout_us", 20e3);
   c.deadline = microseconds(o, "deadline_us", 50e3);
   c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
+  c.devices = get<std::uint32_t>(o, "devices", 1);
   c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 3u);
   if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
     c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
@@ -292,6 +293,7 @@ struct PyTrigger {
     d["deadline_us"] = deadline_us;
     d["device"] = device;
     d["executor"] = std::string(core.executor().name());
+    d["memory"] = std::string(core.executor().memory());
     for (const auto& [key, value] : core.executor().figures()) d[nb::str(key.c_str())] = value;
     if (const auto why = core.executor().trouble(); !why.empty()) d["device_failed"] = why;
     d["algorithm"] = algorithm;

@@ -44,6 +44,8 @@ class Executor {
   virtual std::vector<const Physics*> physics() const = 0;
   // The queue lapped this reader: it has stopped.
   virtual bool event_overrun() const noexcept = 0;
+  // Where it reads frames: host; pinned (mapped, read by the GPU); device (filled by its copy engine).
+  virtual std::string_view memory() const noexcept { return "host"; }
   // What else there is to say of it, by name; added to results. Any thread.
   virtual std::map<std::string, double> figures() const { return {}; }
   // Why it does not work as it was told to; empty: it does.
