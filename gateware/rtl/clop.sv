@@ -290,7 +290,7 @@ module clop
   logic [ChannelW-1:0] op_channel_q;
   logic [1:0] op_board;
   logic [63:0] op_n, n_q;
-  logic [IndexW-1:0] index_mask;
+  logic [IndexW-1:0] index_mask, index_mask_q;
   logic [24:0] frame;
   progress_t progress_sel_q;
   logic signed [32:0] ahead_q;
@@ -305,7 +305,8 @@ module clop
   assign op_board   = op_q.header.board[1:0];  // 0xFF, one merged stream, lies in segment 0, see below
   assign frame      = {1'b0, op_q.header.frame};
   assign op_n       = base_q + 64'(frame);
-  assign index_mask = IndexW'((32'd1 << log2_buffers) - 32'd1);
+  assign index_mask = index_mask_q;
+  always_ff @(posedge clk) index_mask_q <= IndexW'((32'd1 << log2_buffers) - 32'd1);
   assign units      = 13'((17'(op_q.header.length) + 17'd15) >> 4);
 
   logic [1:0] segment;
@@ -364,16 +365,15 @@ module clop
 
   // ------------------------------------------------------------------ memory addresses
 
-  logic [63:0] read_n;
+  // All from registers: an address goes far, and is compared with the one that is written.
+  logic [StatusW-1:0] place_low_q, open_low_q;  // low bits of n
   always_comb begin
-    read_n = n_q;
-    if (state_q == StateRead) read_n = op_n;
-    if (state_q == StateOpenRead) read_n = open_n;
-    if (state_q == StateExpireRead) read_n = {n_q[63:32], timer.n};
-    slot_addr   = IndexW'(read_n) & index_mask;
-    status_addr = StatusW'(read_n);
-    board_addr  = {IndexW'(state_q == StateRead ? op_n : n_q) & index_mask, segment};
-    seen_addr   = {segment, op_q.header.sequence_number[12:6]};
+    status_addr = place_low_q;
+    if (state_q == StateOpenRead) status_addr = open_low_q;
+    if (state_q == StateExpireRead) status_addr = StatusW'(timer.n);
+    slot_addr  = IndexW'(status_addr) & index_mask_q;
+    board_addr = {IndexW'(place_low_q) & index_mask_q, segment};
+    seen_addr  = {segment, op_q.header.sequence_number[12:6]};
   end
 
   // ------------------------------------------------------------------ the machine
@@ -456,7 +456,7 @@ module clop
 
   // A packet's place is decided: the last step of a request.
   logic unused;
-  assign unused = &{1'b0, news_room, read_n, sender_next, unused_timer_level};
+  assign unused = &{1'b0, news_room, sender_next, unused_timer_level};
   task automatic finish(input placed_e what, input logic accept);
     placed_valid[op_channel_q] <= 1'b1;
     placed_accept              <= accept;
@@ -529,6 +529,7 @@ module clop
             CommandLast: begin
               ending_q          <= 1'b1;
               open_frame_q      <= next_q;
+              open_low_q        <= StatusW'(base_q) + StatusW'(next_q);
               open_last_q       <= {1'b0, command.frame};
               open_for_packet_q <= 1'b0;
               op_q.stamp        <= now[31:0];
@@ -548,6 +549,7 @@ module clop
           state_q <= StateExpireRead;
         end else if (take_place) begin
           op_q         <= place[pick];
+          place_low_q  <= StatusW'(base_q) + StatusW'(place[pick].header.frame);
           op_channel_q <= pick;
           turn_q       <= pick;
           state_q      <= StateRead;
@@ -640,6 +642,7 @@ module clop
               progress_q[segment].frame <= op_q.header.frame;
             if (!known_q) begin
               open_frame_q      <= next_q;
+              open_low_q        <= StatusW'(base_q) + StatusW'(next_q);
               open_last_q       <= frame;
               open_for_packet_q <= 1'b1;
               open_ok_q         <= j_avail_q && room >= 16'd4;  // known already where no other comes first
@@ -731,6 +734,7 @@ module clop
             state_q  <= open_for_packet_q ? StatePlace : StateIdle;
           end else begin
             open_frame_q <= open_frame_q + 1'b1;
+            open_low_q   <= open_low_q + 1'b1;
             state_q      <= StateOpenRead;
           end
         end

@@ -289,13 +289,13 @@ module rx_writer
   logic [255:0] store_data, words_data;
   logic words_valid, words_ready;
   logic [5:0] words_level;
-  logic ends_datagram, ends_piece, last_footer, payload_word;
+  logic ends_datagram;  // the next payload word is the last; a register, as much follows from it
+  logic ends_piece, last_footer, payload_word;
   logic [4:0] word_bytes;
 
   assign payload_word  = data_valid && data_kind == ApenetPayload;
   assign last_footer   = data_valid && data_kind == ApenetFooter && data_footer.last;
   assign piece_room    = 9'(PieceBytes) - {1'b0, vaddr_q[7:0]};
-  assign ends_datagram = left_q <= 16'd16;
   assign ends_piece    = ends_datagram || piece_room == 9'd16;
   assign word_bytes    = ends_datagram ? left_q[4:0] : 5'd16;
 
@@ -340,14 +340,16 @@ module rx_writer
         piece_q <= '0;
         vaddr_q <= order_q.vaddr;
         left_q  <= order_q.length;
+        ends_datagram <= order_q.length <= 16'd16;
         if (order_ready) cut_q <= order_q.accept ? CutWords : CutRest;
       end
       CutWords: begin
         if (payload_word && can_store) begin
           low_q   <= data;
           high_q  <= !high_q && !ends_piece;
-          vaddr_q <= vaddr_q + 64'(word_bytes);
-          left_q  <= left_q - 16'(word_bytes);
+          vaddr_q <= vaddr_q + 64'd16;
+          left_q  <= left_q - 16'd16;
+          ends_datagram <= left_q <= 16'd32;
           piece_q <= ends_piece ? '0 : piece_q + 9'd16;
           if (ends_datagram) cut_q <= CutRest;
         end

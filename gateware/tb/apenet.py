@@ -72,7 +72,7 @@ def packets(datagram: Datagram, number: int) -> list[tuple[int, int]]:
 
 
 def without_unsettled(kind: int, word: int) -> int:
-    """Return a word without what is not settled: the stamp, and the verdicts of a footer that is not the last."""
+    """Return a word without what is not settled: the stamp, and verdicts in a footer not the last."""
     if kind != FOOTER:
         return word
     word &= (1 << 96) - 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""What the receive path must do with packets of one burst, by docs/formats.md: names, places, headers, events."""
+"""What the receive path must do with packets of one burst, by docs/formats.md: names, places, events."""
 
 from __future__ import annotations
 
