@@ -74,6 +74,15 @@ PROOFS = {
             ("pcie_us_write", "if (!more_q) begin", "begin"),
         ),
     ),
+    "sender": Proof(
+        ("fifo", "late_table", "sender"),
+        15,
+        prove=False,
+        faults=(
+            ("sender", "owed_q.n     <= owed_q.n + 64'd1;", "owed_q.n     <= owed_q.n;"),
+            ("sender", "if (cmd_ready) state_q <= Pass;", "if (cmd_ready && !owed_q.overrun) state_q <= Pass;"),
+        ),
+    ),
     "event_order": Proof(
         ("event_queue", "dma_arbiter"),
         14,

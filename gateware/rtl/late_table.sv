@@ -27,7 +27,7 @@ module late_table #(
     output logic        reply_waiting,
 
     /*
-     * Doorbells; more than 16 in a row, faster than one in three cycles, are not looked at
+     * Doorbells; more than 16 in a row, faster than one in four cycles, are not looked at
      */
     input logic        bell_valid,
     input logic [31:0] bell_n,
@@ -49,17 +49,18 @@ module late_table #(
     $fatal(1, "late_table: ENTRIES must be a power of two");
   end
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     Clear,
     Idle,
     Read,
+    Keep,
     Check
   } state_t;
 
   logic mem[ENTRIES];
   state_t state_q;
   logic [AddrW-1:0] sweep_q, index_q, write_index;
-  logic bit_q, known_q, asked_q, write, write_bit;
+  logic read_q, bit_q, known_q, asked_q, write, write_bit;
 
   logic bell_out_valid, bell_out_ready, unused_ready;
   logic [31:0] bell_out_n, behind;
@@ -109,7 +110,9 @@ module late_table #(
 
   always_ff @(posedge clk) begin
     if (write) mem[write_index] <= write_bit;
-    bit_q <= mem[index_q];
+    // Twice: block RAM is slow to answer.
+    read_q <= mem[index_q];
+    bit_q  <= read_q;
   end
 
   always_ff @(posedge clk) begin
@@ -131,7 +134,8 @@ module late_table #(
         asked_q <= 1'b0;
         state_q <= Read;
       end
-      Read: state_q <= Check;
+      Read: state_q <= Keep;
+      Keep: state_q <= Check;
       Check: state_q <= Idle;
       default: state_q <= Clear;
     endcase
