@@ -226,4 +226,14 @@ package nanet_pkg;
     logic [3:0]  there;      // boards of which something is in
   } clop_news_t;
 
+  // ---------------------------------------------------------------- profile of a packet that was used
+  // Card clock, low words.
+
+  typedef struct packed {
+    logic [31:0] written;     // all its writes are done
+    logic [31:0] placed;      // its address is known
+    logic [31:0] controller;  // NaNet controller made its last footer
+    logic [31:0] start;       // first word of its frame in
+  } profile_t;
+
 endpackage

@@ -127,6 +127,8 @@ module receive_path
     output logic           [15:0]         counted_hits,
     output logic           [7:0]          counted_events,
     output logic                          rare_lost,
+    output logic           [CHANNELS-1:0] profile_valid,
+    output profile_t       [CHANNELS-1:0] profile,
     output logic                          frame_owed,
     output logic                          frame_overrun,
     output logic                          frame_incomplete,
@@ -262,6 +264,7 @@ module receive_path
     ) writer (
         .clk,
         .rst,
+        .now           (now[31:0]),
         .in_valid      (apenet_valid),
         .in_kind       (apenet_kind),
         .in_data       (apenet_data),
@@ -287,7 +290,9 @@ module receive_path
         .wr_data       (m_wr_data[c]),
         .wr_last       (m_wr_last[c]),
         .wr_done_valid (m_wr_done_valid[c]),
-        .untranslated  (no_page[c])
+        .untranslated  (no_page[c]),
+        .profile_valid (profile_valid[c]),
+        .profile       (profile[c])
     );
 
     logic unused;

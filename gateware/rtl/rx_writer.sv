@@ -14,6 +14,8 @@ module rx_writer
     input logic clk,
     input logic rst,
 
+    input logic [31:0] now,  // card clock, low word
+
     /*
      * APEnet+ packets from nanet_controller, which looks at the level
      */
@@ -66,10 +68,15 @@ module rx_writer
     /*
      * one pulse for each piece that was not written: the firmware knows no such page
      */
-    output logic untranslated
+    output logic untranslated,
+
+    /*
+     * the way of each packet that was used
+     */
+    output logic     profile_valid,
+    output profile_t profile
 );
 
-  localparam int unsigned PieceBytes = 256;
   // Up to here one question is enough: longer packets would wait for their end with too much still to write,
   // shorter ones come too fast for two.
   localparam int unsigned ShortBytes = 80;
@@ -119,6 +126,7 @@ module rx_writer
     logic        sound;
     refusal_e    refusal;
     logic [15:0] hits;
+    logic [31:0] stamp;
   } ended_t;
 
   begun_t begun_in, begun;
@@ -138,7 +146,7 @@ module rx_writer
   assign begun_in = '{stamp: in_stamp_q, total: in_total_q, header: in_data};
   assign ended_in = '{sound: in_footer.verdict == FrameUdp && in_footer.refusal == MgpNone,
                       refusal: in_footer.verdict == FrameUdp ? refusal_e'(in_footer.refusal) : MgpNone,
-                      hits: in_footer.hits};
+                      hits: in_footer.hits, stamp: in_footer.stamp};
 
   fifo #(
       .WIDTH($bits(begun_t)),
@@ -279,7 +287,6 @@ module rx_writer
   logic [63:0] vaddr_q;
   logic [15:0] left_q;  // bytes of the datagram that are still to be written
   logic [8:0] piece_q;  // bytes of the piece so far
-  logic [8:0] piece_room;  // to the boundary
   logic high_q;  // the upper half of a word comes next
   logic [127:0] low_q;
   logic store_valid, store_room_q;
@@ -295,8 +302,7 @@ module rx_writer
 
   assign payload_word  = data_valid && data_kind == ApenetPayload;
   assign last_footer   = data_valid && data_kind == ApenetFooter && data_footer.last;
-  assign piece_room    = 9'(PieceBytes) - {1'b0, vaddr_q[7:0]};
-  assign ends_piece    = ends_datagram || piece_room == 9'd16;
+  assign ends_piece    = ends_datagram || vaddr_q[7:4] == '1;  // to the boundary of 256 B
   assign word_bytes    = ends_datagram ? left_q[4:0] : 5'd16;
 
   logic can_store;
@@ -486,8 +492,59 @@ module rx_writer
     end
   end
 
+  // ------------------------------------------------------------------ profile
+
+  typedef struct packed {
+    logic        used;
+    logic [31:0] placed;
+    logic [31:0] controller;
+    logic [31:0] start;
+  } way_t;
+
+  // One entry for each datagram between the decision and the last write: more than `pieces` and `track` hold.
+  way_t way_in, way;
+  logic way_valid, unused_way_room;
+  logic [6:0] unused_way_level;
+  logic [31:0] look_stamp_q;
+
+  always_ff @(posedge clk) if (ask_q == AskLooking) look_stamp_q <= now;
+  assign way_in = '{used: ask_q == AskCommitting && placed_accept, placed: looked_q ? look_stamp_q : now,
+                    controller: ended.stamp, start: begun.stamp};
+
+  // A packet is decided on when it has ended, its last write may be done by then: the entry is there at once.
+  logic [7:0] finished_count_q;
+  logic finished, finish;
+  assign finish = track_valid && track_ready && track_last;
+  assign finished = way_valid && finished_count_q != 0;
+
+  fifo #(
+      .WIDTH($bits(way_t)),
+      .DEPTH(64)
+  ) ways (
+      .clk,
+      .rst,
+      .in_valid (ended_ready),
+      .in_ready (unused_way_room),
+      .in_data  (way_in),
+      .out_valid(way_valid),
+      .out_ready(finished),
+      .out_data (way),
+      .level    (unused_way_level)
+  );
+
+  always_ff @(posedge clk) begin
+    finished_count_q <= finished_count_q + 8'(finish) - 8'(finished);
+    profile_valid    <= finished && way.used;
+    profile          <= '{written: now, placed: way.placed, controller: way.controller, start: way.start};
+    if (rst) begin
+      finished_count_q <= '0;
+      profile_valid    <= 1'b0;
+    end
+  end
+
   logic unused;
-  assign unused = &{1'b0, unused_data_room, unused_begun_room, unused_ended_room, unused_begun_level,
+  assign unused = &{1'b0, unused_way_room, unused_way_level, unused_data_room, unused_begun_room,
+                    unused_ended_room, unused_begun_level,
                     unused_ended_level, unused_piece_level, unused_words_room, unused_track_level, in_header,
                     in_footer, data_footer};
 

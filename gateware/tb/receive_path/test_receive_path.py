@@ -35,7 +35,7 @@ class Bench:
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.pages, self.events, self.snapshots = {}, [], []
         self.counts, self.verdicts = Counter(), Counter()
-        self.owed, self.passed = [], 0
+        self.owed, self.passed, self.profiles = [], 0, []
         self.cycle, self.last_in, self.event_at = 0, [0] * CHANNELS, []
         self.misses = 0
 
@@ -138,6 +138,11 @@ class Bench:
                 self.counts[mgp.REFUSALS[int(dut.refusal.value) >> 5 * c & 31]] += 1
             if verdicts >> c & 1:
                 self.verdicts[VERDICTS[int(dut.verdict.value) >> 4 * c & 15]] += 1
+        profiled = int(dut.profile_valid.value)
+        for c in range(CHANNELS):
+            if profiled >> c & 1:
+                value = int(dut.profile.value) >> 128 * c
+                self.profiles.append([value >> 32 * i & 0xFFFFFFFF for i in range(4)])
         if int(dut.overflow.value):
             self.verdicts["overflow"] += 1
 
@@ -228,6 +233,9 @@ class Bench:
                 want = bytes(frame.boards[board].data) if board in frame.boards else b""
                 assert _without_gaps(part, want), f"frame {number} board {board}"
         assert self.owed == model.owed
+        assert len(self.profiles) == model.counts["used"]
+        for start, controller, placed, written in self.profiles:
+            assert start < controller and start < placed < written and controller < written
 
 
 def _without_gaps(got, want):
