@@ -31,6 +31,8 @@ WRONG = {
     "board twice": ("[card]\nboards = [1, 1]", ["card.boards", '"1,1"', "merged"]),
     "cpu list": ("[card]\npin = 'all'", ["card.pin", '"all"', "2,3"]),
     "device": ("[trigger]\ndevice = 'gpu'", ["trigger.device", '"gpu"', "cuda"]),
+    "downscale kind": ("[trigger]\ndownscale = '4=10'", ["trigger.downscale", "4=10", "RINGS=FACTOR"]),
+    "downscale factor": ("[trigger]\ndownscale = '0=-1'", ["trigger.downscale", "0=-1", "0 (none"]),
     "fault name": ("[readout]\nfault = 'lose=0.1'", ["readout.fault", "lose", "drop"]),
     "fault size": ("[readout]\nfault = 'drop=2'", ["readout.fault", "drop=2", "0 to 1"]),
     "algorithm parameter": ("[algorithm.math]\ncut = 'x'", ["algorithm.math.cut", "number"]),

@@ -7,10 +7,18 @@ from typing import Any
 
 import attrs
 
-from nanet import host
+from nanet import conditions, host
 from nanet.config import Config
 from nanet.errors import UsageError, near, starting
-from nanet.sections import ALGORITHMS, Card, Trigger, board_mask, cpu_list, names_a_plugin
+from nanet.sections import (
+    ALGORITHMS,
+    Card,
+    Trigger,
+    board_mask,
+    cpu_list,
+    downscale_factors,
+    names_a_plugin,
+)
 
 
 def executor(device: str, *, threads: int = 1) -> str:
@@ -99,6 +107,23 @@ def core_options(config: Config) -> dict[str, Any]:
         deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US),
         parameters=config.algorithms.get(algorithm.name, {}),
     )
+    options.update(
+        downscale_factors=downscale_factors(trigger.downscale),
+        conditions=conditions.load(trigger.conditions).core() if trigger.conditions else None,
+        conditions_file=trigger.conditions,
+        record_file_bytes=card.record_file_mb * 1_000_000,
+        record_limit_bytes=card.record_limit_mb * 1_000_000,
+    )
+    if trigger.conditions and card.gather == "packets":
+        raise UsageError(
+            f"trigger.conditions = {trigger.conditions!r} with card.gather = 'packets': bursts are followed "
+            "with --gather frame only"
+        )
+    if trigger.choke_low > trigger.choke_high:
+        raise UsageError(
+            f"trigger.choke_low = {trigger.choke_low:g}: must not be above trigger.choke_high = "
+            f"{trigger.choke_high:g}"
+        )
     if options["deadline_us"] <= options["timeout_us"]:
         raise UsageError(
             f"trigger.deadline_us = {options['deadline_us']:g}: must be more than card.timeout_us = "

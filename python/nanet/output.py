@@ -109,14 +109,17 @@ IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("frames_in", ("frames_out",)),
     ("frames_out", ("frames_answered", "frames_late")),
-    ("events_built", ("primitives_out", "below_min_hits", "mtp_overflow", "in_late_frames")),
+    (
+        "events_built",
+        ("primitives_out", "below_min_hits", "downscaled.*", "mtp_overflow", "in_late_frames"),
+    ),
 )
 
 
 def term(result: Mapping[str, Any], name: str) -> int:
     """The value of one term of the account: a key, `object.key`, or `object.*` for the sum of an object."""
     head, _, tail = name.partition(".")
-    value = result.get(head, 0)
+    value = result.get(head, {} if tail else 0)
     if not tail:
         return int(value)
     if tail == "*":

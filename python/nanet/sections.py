@@ -99,6 +99,30 @@ def _algorithm(text: str) -> str | None:
     return f"must be one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so"
 
 
+def downscale_factors(text: str) -> list[int]:
+    """ "0=10,1=2" -> [10, 2, 1, 1]: of primitives without a ring one in ten is sent. ValueError says what is
+    right."""
+    factors = [1, 1, 1, 1]
+    given: set[int] = set()
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        kind, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or kind not in ("0", "1", "2", "3") or int(kind) in given:
+            raise ValueError(f"{part!r} is not RINGS=FACTOR with RINGS 0, 1, 2 or 3 (or more), each once")
+        if not value.isdecimal() or int(value) > 1_000_000:
+            raise ValueError(f"the factor in {part!r} must be 0 (none is sent) to 1000000")
+        given.add(int(kind))
+        factors[int(kind)] = int(value)
+    return factors
+
+
+def _downscale(text: str) -> str | None:
+    try:
+        downscale_factors(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _per_cent(text: str) -> str | None:
     """Faults: name=probability, by commas."""
     known = ("drop", "dup", "reorder", "corrupt", "delay")
@@ -181,6 +205,16 @@ class Trigger(Section):
     chi2_cut: float = option(
         3.0, "Leading ring's χ²/ndf above which the primitive says so.", low=0.0, high=1e6
     )
+    downscale: str = option(
+        "",
+        "Of primitives with so many rings one in so many is sent: RINGS=FACTOR,…",
+        check=_downscale,
+        words=True,
+    )
+    conditions: str = option("", "File of masked photomultipliers and time offsets, reloaded between bursts.")
+    burst_report: str = option("", "Write a line of JSON there for every burst.")
+    choke_high: float = option(0.75, "Share of the buffers at which choke is raised.", low=0.0, high=1.0)
+    choke_low: float = option(0.5, "Share of the buffers below which it is withdrawn.", low=0.0, high=1.0)
 
 
 @attrs.frozen(kw_only=True)
@@ -246,6 +280,13 @@ class Card(Section):
         words=True,
     )
     keep_bad: str = option("", "Keep the last refused packets in this pcap.", flag="keep-bad")
+    record: str = option("", "Record the raw packets in this folder, as a ring of captures.")
+    record_limit_mb: int = option(
+        4096, "All recorded files together: the oldest go.", low=16, high=1 << 30, unit="MB"
+    )
+    record_file_mb: int = option(
+        256, "Size at which a recorded file is closed.", low=1, high=1 << 20, unit="MB"
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -86,6 +86,7 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Everything that was refused or lost, by name, and not zero."""
     rows = [(f"lost: {name}", value) for name, value in result.get("lost", {}).items()]
     rows += [(f"bad packet: {name}", value) for name, value in result.get("bad_packets", {}).items()]
+    rows += [(f"downscaled: {name}", value) for name, value in result.get("downscaled", {}).items()]
     rows += [(f"not MGP: {name}", value) for name, value in result.get("not_mgp", {}).items()]
     keys = (
         "frames_late",
@@ -94,6 +95,7 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
         "frames_skipped",
         "mtp_overflow",
         "below_min_hits",
+        "masked_hits",
         "in_late_frames",
         "duplicate_hits",
         "split_at_frame_edge",

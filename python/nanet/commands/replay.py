@@ -32,6 +32,12 @@ LIVE_ONLY = (
     "busy",
     "pin",
     "buffer_bytes",
+    "burst_report",
+    "choke_high",
+    "choke_low",
+    "record",
+    "record_limit_mb",
+    "record_file_mb",
 )
 
 

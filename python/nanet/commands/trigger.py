@@ -13,6 +13,7 @@ from nanet.config import Config, JsonFile, StatusFile, options
 from nanet.core_options import core_options
 from nanet.errors import starting
 from nanet.output import account_closes, check_writable, console, write_json
+from nanet.run_control import RunControl
 from nanet.running import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.sections import Card, Monitor, Trigger
 from nanet.watching import Watching
@@ -28,6 +29,8 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
 
     check_writable(json=json_file)
     settings = core_options(config)
+    if config[Trigger].device == "auto" and (settings["conditions"] or config[Trigger].downscale):
+        settings["device"] = "cpu"  # a GPU in the loop applies neither
     out = console(json_file)
     with (
         status_writer(status_file) as status,
@@ -36,10 +39,12 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
     ):
         with starting():
             core = _core.Trigger(settings)
+            control = RunControl(core, settings, out, watching.hash)
             core.start()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
-        run(core, stop, status, settings["duration"], watching)
-        result = {**core.result(), "config_hash": watching.hash}
+        run(core, stop, status, settings["duration"], control, watching)
+        control.close()
+        result = control.result(core.result())
         watching.finish(core, result)
         if status:
             status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
@@ -78,7 +83,12 @@ def histograms(core: Any) -> dict[str, dict[str, Any]]:
 
 
 def run(
-    core: Any, stop: StopFlag, status: StatusWriter | None, duration: float, watching: Watching | None = None
+    core: Any,
+    stop: StopFlag,
+    status: StatusWriter | None,
+    duration: float,
+    control: RunControl,
+    watching: Watching,
 ) -> None:
     """Waits until the core is done; passes a stop on to it, and its state to the status file.
 
@@ -91,10 +101,10 @@ def run(
             core.request_stop()
             told = True
             end = float("inf")
+        control.look()
         if status and status.due():
-            status.write({"snapshot": core.snapshot(), "monitor": light(core.monitor())})
-        if watching:
-            watching.update(core)
+            status.write({"snapshot": control.result(core.snapshot()), "monitor": light(core.monitor())})
+        watching.update(core)
 
 
 def light(monitor: dict[str, Any]) -> dict[str, Any]:

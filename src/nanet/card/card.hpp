@@ -84,6 +84,9 @@ class Card {
   // Reads until the sockets are empty, closes every frame and burst. send() goes on passing what is owed.
   virtual void drain() noexcept = 0;
   virtual bool passed_all() const noexcept = 0;
+  // Share (0 - 1) of the room for packets that have arrived and are not read yet, of the fullest; 0 where a
+  // card cannot tell.
+  virtual double backlog() const noexcept { return 0; }
 
   // The card's own thread, for applications that do not drive it themselves. cpu: core to pin it to, or -1.
   // busy: never block. Throws std::logic_error (it runs already) or std::system_error (no such core).

@@ -25,9 +25,11 @@ void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds sta
   const auto checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != wire::mgp::Refusal::none) {
     ++counters_.bad[static_cast<std::size_t>(checked.refusal)];
+    if (tap_) tap_->packet(datagram, true, stamp);
     if (refused_) refused_(datagram, checked.refusal, stamp);
     return;
   }
+  if (tap_) tap_->packet(datagram, false, stamp);
   const auto& header = checked.header;
   Burst* burst = burst_of(header, stamp);
   if (!burst) return;

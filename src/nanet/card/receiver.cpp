@@ -50,6 +50,7 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
 
 void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, Nanoseconds stamp) noexcept {
   ++counters_.bad[static_cast<std::size_t>(reason)];
+  if (tap_) tap_->packet(datagram, true, stamp);
   if (refused_) refused_(datagram, reason, stamp);
 }
 
@@ -58,7 +59,10 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
   counters_.bytes_in += datagram.size();
   const Checked checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
+  const std::uint64_t wrong = counters_.bad[static_cast<std::size_t>(Refusal::wrong_burst)];
   Burst* burst = burst_of(checked.header, datagram, stamp);
+  if (tap_ && counters_.bad[static_cast<std::size_t>(Refusal::wrong_burst)] == wrong)
+    tap_->packet(datagram, false, stamp);
   if (!burst) return;
   burst->last_packet = std::max(burst->last_packet, stamp);
   if (checked.header.has(flag::sob | flag::eob))
@@ -124,7 +128,10 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   if (any_burst_) {
     extended_ += static_cast<std::uint8_t>(number - current_.number);
     current_.over = current_.ending;
-    if (current_.active && !current_.ending) fix_last(current_, stamp);
+    if (current_.active && !current_.ending) {
+      current_.how = BurstEnd::next_burst;
+      fix_last(current_, stamp);
+    }
     if (old_known_)
       for (const Board& b : old_.board) missing_before_ += b.sequence.missing();
     old_ = current_;
@@ -154,6 +161,7 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   }
   candidate_.fill(false);
   kept_sob_.fill(0);
+  if (follower_) follower_->burst_began(extended_, current_.base);
   Event e = make(EventType::burst_begins, options_.stream, stamp);
   e.buffer = static_cast<std::uint32_t>(current_.base);
   e.bytes = static_cast<std::uint32_t>(current_.base >> 32);
@@ -475,6 +483,13 @@ void FrameReceiver::finish_if_done(Burst& burst, Nanoseconds now) noexcept {
   e.frame = burst.next ? burst.next - 1 : 0;
   e.n = static_cast<std::uint32_t>(burst.base + e.frame);
   broadcast(e);
+  if (!follower_) return;
+  BurstEnded ended{burst.extended, burst.base, burst.base + burst.next, 0, 0, burst.how};
+  for (unsigned b = 0; b < max_boards; ++b) {
+    ended.sob |= static_cast<std::uint8_t>(burst.board[b].sob << b);
+    ended.eob |= static_cast<std::uint8_t>(burst.board[b].eob << b);
+  }
+  follower_->burst_ended(ended);
 }
 
 void FrameReceiver::broadcast(const Event& event) noexcept {
@@ -552,8 +567,10 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
     close_all(old_, safe);
     finish_if_done(old_, safe);
   }
-  if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe)
+  if (current_.active && !current_.ending && current_.last_packet + options_.burst_silence <= safe) {
+    current_.how = BurstEnd::silence;
     fix_last(current_, safe);
+  }
 }
 
 // Replay: what lies 1024 frames behind is closed, after the very packet that says so.
@@ -573,6 +590,7 @@ void FrameReceiver::close_overtaken(Nanoseconds now) noexcept {
 void FrameReceiver::drain(Nanoseconds now) noexcept {
   for (Burst* burst : {&old_, &current_}) {
     if (!burst->active) continue;
+    if (!burst->ending) burst->how = BurstEnd::drain;
     burst->ending = true;  // the last frame is the last seen, where no EOB has said it
     close_all(*burst, now);
     finish_if_done(*burst, now);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nanet/card/counters.hpp"
+#include "nanet/card/followers.hpp"
 #include "nanet/card/frame_table.hpp"
 #include "nanet/card/sequence.hpp"
 #include "nanet/contract/queue.hpp"
@@ -52,9 +53,15 @@ class Receiver {
   void on_full(std::function<void()> hook) { full_ = std::move(hook); }
   // Told when a late frame's buffer comes back.
   void observe(Observer* observer) noexcept { observer_ = observer; }
+  // Told of bursts; gather mode `frame` only.
+  void follow(BurstFollower* follower) noexcept { follower_ = follower; }
+  // Given every packet that comes in.
+  void tap(Tap* tap) noexcept { tap_ = tap; }
 
  protected:
   Observer* observer_ = nullptr;
+  BurstFollower* follower_ = nullptr;
+  Tap* tap_ = nullptr;
   Refused refused_;
   std::function<void()> full_;
 };
@@ -91,6 +98,7 @@ class FrameReceiver final : public Receiver {
     bool ending = false;   // last frame fixed; no further frames
     bool over = false;     // the older of two: nothing of it is awaited, not even an EOB
     bool started = false;  // an owed frame is known, or the SOB was seen
+    BurstEnd how = BurstEnd::eob;
     std::uint8_t number = 0;
     std::uint32_t extended = 0;
     std::uint64_t base = 0, open = 0;  // open: frames opened and not closed

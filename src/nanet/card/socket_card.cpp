@@ -197,4 +197,11 @@ bool SocketCard::passed_all() const noexcept {
   return std::all_of(ports_.begin(), ports_.end(), [](const auto& p) { return p->stream->passed_all(); });
 }
 
+double SocketCard::backlog() const noexcept {
+  double most = 0;
+  for (const auto& port : ports_)
+    for (const Fd& fd : port->sockets) most = std::max(most, receive_backlog(fd.get()));
+  return most;
+}
+
 }  // namespace nanet::card

@@ -23,6 +23,7 @@ class SocketCard final : public Card {
   void wait(Nanoseconds limit) noexcept override;
   void drain() noexcept override;
   bool passed_all() const noexcept override;
+  double backlog() const noexcept override;
 
  protected:
   Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override;

@@ -7,6 +7,8 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -255,6 +257,15 @@ void ClockOffset::refresh() noexcept {
 
 Nanoseconds monotonic_now() noexcept {
   return read_clock(CLOCK_MONOTONIC);
+}
+
+double receive_backlog(int fd) noexcept {
+  // SK_MEMINFO_RMEM_ALLOC and SK_MEMINFO_RCVBUF of linux/sock_diag.h: what the kernel itself compares before
+  // it drops a datagram.
+  std::array<std::uint32_t, 9> memory{};
+  socklen_t length = sizeof memory;
+  if (::getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory.data(), &length) != 0 || memory[1] == 0) return 0;
+  return std::min(1.0, static_cast<double>(memory[0]) / memory[1]);
 }
 
 }  // namespace nanet::card

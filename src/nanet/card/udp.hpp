@@ -121,4 +121,7 @@ class ClockOffset {
 
 Nanoseconds monotonic_now() noexcept;
 
+// Share (0 - 1) of a socket's receive buffer that waits to be read; 0 where the kernel does not say.
+double receive_backlog(int fd) noexcept;
+
 }  // namespace nanet::card

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -78,7 +79,37 @@ trigger::ProcessOptions process_options(const nb::dict& o) {
   p.decision.saturated_mm = static_cast<float>(get<double>(o, "saturated_mm", 185.0));
   p.decision.small_mm = static_cast<float>(get<double>(o, "small_mm", 180.0));
   p.decision.chi2_cut = static_cast<float>(get<double>(o, "chi2_cut", 3.0));
+  const auto factors = get<std::vector<std::uint32_t>>(o, "downscale_factors", {});
+  if (factors.size() > p.downscale.factor.size())
+    throw std::invalid_argument("downscale: there are four kinds of primitives");
+  std::copy(factors.begin(), factors.end(), p.downscale.factor.begin());
   return p;
+}
+
+// Masked PMs and time offsets of all channels (LSB), as `masked`, `t0_lsb` and `name` say them.
+std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o) {
+  auto c = std::make_shared<trigger::Conditions>();
+  for (const unsigned pm : get<std::vector<unsigned>>(o, "masked", {})) {
+    if (pm >= pm_count)
+      throw std::invalid_argument("mask = " + std::to_string(pm) + " is no photomultiplier");
+    c->masked[pm] = 1;
+  }
+  const auto t0 = get<std::vector<int>>(o, "t0_lsb", {});
+  if (!t0.empty() && t0.size() != pm_count)
+    throw std::invalid_argument("t0_lsb has " + std::to_string(t0.size()) + " values; give 1952");
+  for (std::size_t pm = 0; pm < t0.size(); ++pm) {
+    if (std::abs(t0[pm]) > trigger::max_t0_lsb)
+      throw std::invalid_argument("t0_lsb of " + std::to_string(pm) + " = " + std::to_string(t0[pm]) +
+                                  " must be within 1024 LSB");
+    c->t0[pm] = static_cast<std::int16_t>(t0[pm]);
+  }
+  c->name = get<std::string>(o, "name", "");
+  return c;
+}
+
+std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o) {
+  if (!o.contains("conditions") || !nb::isinstance<nb::dict>(o["conditions"])) return nullptr;
+  return conditions(nb::cast<nb::dict>(o["conditions"]));
 }
 
 rich::Parameters parameters(const nb::dict& o) {
@@ -114,7 +145,7 @@ nb::dict latency(const trigger::Book& book) {
   return out;
 }
 
-nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed) {
+nb::dict counts(const trigger::Account& a) {
   nb::dict d;
 #define NANET_COUNT(name) d[#name] = a.name
   NANET_COUNT(packets_in);
@@ -138,6 +169,7 @@ nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, doub
   NANET_COUNT(frames_overrun);
   NANET_COUNT(duplicate_hits);
   NANET_COUNT(split_at_frame_edge);
+  NANET_COUNT(masked_hits);
   NANET_COUNT(bursts);
   NANET_COUNT(answers_after_deadline);
   NANET_COUNT(send_errors);
@@ -148,13 +180,90 @@ nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, doub
 #undef NANET_COUNT
   d["bad_packets"] =
       by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
-  d["lost"] = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
+  nb::dict lost = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
+  // A running balance: between two bursts it may fall.
+  constexpr auto missing = static_cast<std::size_t>(card::Lost::missing);
+  lost["missing"] = static_cast<std::int64_t>(a.lost[missing]);
+  d["lost"] = lost;
+  d["downscaled"] = by_name(a.downscaled, [](std::size_t i) { return trigger::kind_names[i]; });
   d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
   d["account_closes"] = a.closes();
+  return d;
+}
+
+nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed) {
+  nb::dict d = counts(a);
   d["elapsed_s"] = elapsed;
   d["events_per_s"] = elapsed > 0 ? static_cast<double>(a.events_built) / elapsed : 0.0;
   d["latency_us"] = latency(book);
   return d;
+}
+
+// One burst of a run, or (burst None) what was counted after the last one.
+nb::dict burst_dict(const trigger::BurstReport& r) {
+  nb::dict d;
+  d["burst"] = r.rest ? nb::object(nb::none()) : nb::cast(r.burst.number);
+  d["ended_by"] = r.rest
+                      ? nb::object(nb::none())
+                      : nb::cast(std::string(card::burst_end_names[static_cast<std::size_t>(r.burst.how)]));
+  const auto boards = [](std::uint8_t mask) {
+    nb::list list;
+    for (unsigned b = 0; b < max_boards; ++b)
+      if (mask >> b & 1) list.append(b);
+    return list;
+  };
+  d["sob_boards"] = boards(r.burst.sob);
+  d["eob_boards"] = boards(r.burst.eob);
+  d["duration_s"] = r.ended > r.began && !r.rest ? static_cast<double>(r.ended - r.began) * 1e-9 : 0.0;
+  for (const auto& [key, value] : counts(r.counts)) d[key] = value;
+  for (const char* key : {"bursts", "account_checks", "not_mgp"}) nb::del(d[key]);
+  nb::dict latency;
+  static constexpr std::array names = {"p50", "p90", "p99", "p99_9", "p99_99", "max"};
+  for (std::size_t i = 0; i < names.size(); ++i) latency[names[i]] = r.latency[i] * 1e-3;
+  latency["n"] = r.latency_n;
+  nb::dict stages;
+  stages["total"] = latency;
+  d["latency_us"] = stages;
+  d["choke_raised"] = r.choke_raised;
+  d["choke_s"] = static_cast<double>(r.choke_time) * 1e-9;
+  if (!r.conditions.empty()) d["conditions"] = r.conditions;
+  return d;
+}
+
+// Where the run is and what holds for it: the same words and numbers in every view.
+void add_run_state(nb::dict& d, const trigger::Trigger& core) {
+  d["state"] = std::string(trigger::state_names[static_cast<std::size_t>(core.state())]);
+  d["burst"] = core.account().bursts ? nb::cast(core.bursts().number()) : nb::object(nb::none());
+  d["burst_reports_kept_back"] = static_cast<std::uint64_t>(core.bursts().kept_back);
+  nb::dict choke;
+  choke["on"] = core.choke().on();
+  choke["raised"] = static_cast<std::uint64_t>(core.choke().raised);
+  choke["seconds"] = static_cast<double>(core.choke().time()) * 1e-9;
+  choke["fill"] = core.choke().fill();
+  choke["fill_max"] = core.choke().most();
+  d["choke"] = choke;
+  if (const auto* store = core.conditions()) {
+    const auto current = store->current();
+    nb::dict c;
+    c["name"] = current->name;
+    c["masked"] = std::count(current->masked.begin(), current->masked.end(), std::uint8_t{1});
+    c["changes"] = store->changes();
+    d["conditions"] = c;
+  }
+  if (const auto* recorder = core.recorder()) {
+    nb::dict r;
+#define NANET_COUNT(name) r[#name] = static_cast<std::uint64_t>(recorder->name)
+    NANET_COUNT(packets);
+    NANET_COUNT(bad_packets);
+    NANET_COUNT(bytes);
+    NANET_COUNT(files);
+    NANET_COUNT(files_removed);
+    NANET_COUNT(ring_full);
+    NANET_COUNT(write_failed);
+#undef NANET_COUNT
+    if (const auto trouble = recorder->trouble(); !trouble.empty()) r["trouble"] = trouble;
+    d["recorded"] = r;
+  }
 }
 
 // Copies a column into an array that owns its memory.
@@ -273,7 +382,21 @@ struct PyTrigger {
           t.pin = get<std::vector<int>>(o, "pin", {});
           t.busy = get<bool>(o, "busy", false);
           t.keep_bad = get<std::string>(o, "keep_bad", "");
+          t.choke.high = get<double>(o, "choke_high", t.choke.high);
+          t.choke.low = get<double>(o, "choke_low", t.choke.low);
+          t.conditions = conditions_option(o);
+          t.record.folder = get<std::string>(o, "record", "");
+          t.record.file_bytes = get<std::uint64_t>(o, "record_file_bytes", t.record.file_bytes);
+          t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
           device = get<std::string>(o, "device", "cpu");
+          if (device != "cpu") {
+            const char* const only_cpu = t.conditions                ? "trigger.conditions"
+                                         : t.process.downscale.any() ? "trigger.downscale"
+                                                                     : nullptr;
+            if (only_cpu)
+              throw std::invalid_argument(std::string(only_cpu) +
+                                          ": a GPU in the loop does not apply it: use --device cpu");
+          }
           if (device != "cpu")
             t.executor = [c = cuda_options(o, device)](
                              const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
@@ -303,6 +426,7 @@ struct PyTrigger {
     d["card"] = std::string(core.card_name());
     d["event_overrun"] = core.event_overrun();
     d["running"] = core.running();
+    add_run_state(d, core);
     if (const auto trouble = core.trouble(); !core.running() && !trouble.empty()) d["trouble"] = trouble;
     return d;
   }
@@ -333,6 +457,7 @@ struct PyReplay {
           r.threads = get<unsigned>(o, "threads", 1);
           r.pin = get<std::vector<int>>(o, "pin", {});
           r.keep_bad = get<std::string>(o, "keep_bad", "");
+          r.conditions = conditions_option(o);
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu") {
             const int number = cuda_number(device);
@@ -404,6 +529,23 @@ void bind_trigger(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>(), nb::arg("timeout_s"))
       .def("snapshot", &PyTrigger::snapshot)
       .def("result", &PyTrigger::snapshot)
+      .def("take_bursts",
+           [](PyTrigger& t) {
+             std::vector<trigger::BurstReport> reports;
+             {
+               nb::gil_scoped_release release;
+               reports = t.core.bursts().take();
+             }
+             nb::list out;
+             for (const auto& r : reports) out.append(burst_dict(r));
+             return out;
+           })
+      .def("offer_conditions",
+           [](PyTrigger& t, const nb::dict& o) {
+             if (!t.core.conditions())
+               throw std::invalid_argument("this trigger was made without conditions: give it some first");
+             t.core.conditions()->offer(conditions(o));
+           })
       .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics()); })
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.book()); })
       .def_prop_ro("listening", [](const PyTrigger& t) {

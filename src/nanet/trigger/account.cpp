@@ -17,6 +17,9 @@ void Book::add(const Trace& trace, bool late) noexcept {
   mtp_overflow += trace.mtp_overflow;
   rings += trace.rings;
   duplicate_hits += trace.duplicate_hits;
+  masked_hits += trace.masked_hits;
+  for (std::size_t k = 0; k < primitive_kinds; ++k)
+    if (trace.downscaled[k]) downscaled[k] += trace.downscaled[k];
   if (late)
     in_late_frames += trace.primitives;
   else
@@ -68,7 +71,9 @@ bool Book::check() noexcept {
   const bool packets = card_.packets_in == accounted;
   const bool frames =
       card_.frames_out == card_.frames_answered + card_.frames_late && card_.frames_out <= card_.frames_in;
-  const bool events = events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames;
+  std::uint64_t not_sent = below_min_hits + mtp_overflow + in_late_frames;
+  for (const auto& kind : downscaled) not_sent += kind;
+  const bool events = events_built == primitives_out + not_sent;
   if (packets && frames && events) return true;
   ++violations;
   return false;
@@ -97,6 +102,8 @@ Account Account::of(const card::Counters& card, const Book& book) {
   a.frames_overrun = card.frames_overrun;
   a.duplicate_hits = book.duplicate_hits;
   a.split_at_frame_edge = book.split_at_frame_edge;
+  a.masked_hits = book.masked_hits;
+  for (std::size_t k = 0; k < primitive_kinds; ++k) a.downscaled[k] = book.downscaled[k];
   a.bursts = card.bursts;
   a.answers_after_deadline = card.answers_after_deadline;
   a.send_errors = card.send_errors;
@@ -109,12 +116,55 @@ Account Account::of(const card::Counters& card, const Book& book) {
   return a;
 }
 
+Account Account::since(const Account& before) const noexcept {
+  static constexpr std::uint64_t Account::* counts[] = {&Account::packets_in,
+                                                        &Account::packets_used,
+                                                        &Account::burst_markers,
+                                                        &Account::bytes_in,
+                                                        &Account::events_in,
+                                                        &Account::events_built,
+                                                        &Account::hits_in,
+                                                        &Account::rings,
+                                                        &Account::primitives_out,
+                                                        &Account::below_min_hits,
+                                                        &Account::mtp_overflow,
+                                                        &Account::in_late_frames,
+                                                        &Account::frames_in,
+                                                        &Account::frames_out,
+                                                        &Account::frames_answered,
+                                                        &Account::frames_late,
+                                                        &Account::frames_skipped,
+                                                        &Account::frames_incomplete,
+                                                        &Account::frames_overrun,
+                                                        &Account::duplicate_hits,
+                                                        &Account::split_at_frame_edge,
+                                                        &Account::masked_hits,
+                                                        &Account::bursts,
+                                                        &Account::answers_after_deadline,
+                                                        &Account::send_errors,
+                                                        &Account::bad_descriptors,
+                                                        &Account::events_dropped,
+                                                        &Account::account_checks,
+                                                        &Account::account_violations};
+  Account out = *this;
+  for (const auto count : counts) out.*count -= before.*count;
+  const auto less = [](auto& from, const auto& by) {
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] -= by[i];
+  };
+  less(out.downscaled, before.downscaled);
+  less(out.bad, before.bad);
+  less(out.lost, before.lost);
+  less(out.not_mgp, before.not_mgp);
+  return out;
+}
+
 bool Account::closes() const noexcept {
   const std::uint64_t refused = std::accumulate(bad.begin(), bad.end(), std::uint64_t{0});
   const std::uint64_t unused = std::accumulate(lost.begin(), lost.begin() + lost_packets, std::uint64_t{0});
+  const std::uint64_t scaled = std::accumulate(downscaled.begin(), downscaled.end(), std::uint64_t{0});
   return packets_in == packets_used + burst_markers + refused + unused && frames_in == frames_out &&
          frames_out == frames_answered + frames_late &&
-         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames &&
+         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames + scaled &&
          account_violations == 0;
 }
 

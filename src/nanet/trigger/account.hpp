@@ -8,6 +8,7 @@
 
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
+#include "nanet/trigger/downscale.hpp"
 #include "nanet/trigger/histogram.hpp"
 #include "nanet/trigger/trace.hpp"
 #include "nanet/wire/ethernet.hpp"
@@ -27,7 +28,8 @@ class Book final : public card::Observer {
       : card_(card), traces_(traces), window_(window_lsb) {}
 
   card::Counter events_built, primitives_out, below_min_hits, mtp_overflow, in_late_frames, rings,
-      duplicate_hits, split_at_frame_edge;
+      duplicate_hits, split_at_frame_edge, masked_hits;
+  std::array<card::Counter, primitive_kinds> downscaled;
   card::Counter checks, violations;  // of the identities, while running
 
   void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
@@ -56,7 +58,8 @@ struct Account {
   std::uint64_t below_min_hits = 0, mtp_overflow = 0, in_late_frames = 0;
   std::uint64_t frames_in = 0, frames_out = 0, frames_answered = 0, frames_late = 0;
   std::uint64_t frames_skipped = 0, frames_incomplete = 0, frames_overrun = 0;
-  std::uint64_t duplicate_hits = 0, split_at_frame_edge = 0, bursts = 0;
+  std::uint64_t duplicate_hits = 0, split_at_frame_edge = 0, masked_hits = 0, bursts = 0;
+  std::array<std::uint64_t, primitive_kinds> downscaled{};
   std::uint64_t answers_after_deadline = 0, send_errors = 0, bad_descriptors = 0, events_dropped = 0;
   std::uint64_t account_checks = 0, account_violations = 0;
   std::array<std::uint64_t, wire::mgp::refusal_count> bad{};
@@ -64,6 +67,8 @@ struct Account {
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp{};
 
   static Account of(const card::Counters& card, const Book& book);
+  // What was counted since `before` of the same run. lost.missing is a balance: it may wrap below 0.
+  Account since(const Account& before) const noexcept;
   // The identities at the end of docs/formats.md. While running, frames that are still owed keep the second
   // one open.
   bool closes() const noexcept;

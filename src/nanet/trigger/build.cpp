@@ -252,8 +252,24 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
   truncated_[event] = static_cast<std::uint8_t>(truncated);
   const std::uint32_t hits = out - at;
   if (disorder || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
-  set_time(event, static_cast<std::int32_t>(sum) + 4 * unpack.sum(), hits);
+  std::int32_t times = static_cast<std::int32_t>(sum) + 4 * unpack.sum();
+  if (conditions_ && !correct(at, hits, times)) return assemble_unordered(event, at);
+  set_time(event, times, hits);
   at = out;
+}
+
+// Takes the time offsets of the hits, all on the lattice, off the sum of their times. False: one of them is
+// masked.
+bool FrameBuilder::correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept {
+  const Conditions& conditions = *conditions_;
+  std::int32_t offsets = 0;
+  std::uint32_t masked = 0;
+  for (std::uint32_t i = at; i < at + hits; ++i) {
+    offsets += conditions.t0[pm_[i]];
+    masked |= conditions.masked[pm_[i]];
+  }
+  sum -= offsets;
+  return masked == 0;
 }
 
 template <unsigned boards>
@@ -276,6 +292,10 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
     for (std::uint32_t i = 0; i < f.stored; ++i) {
       const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
       const PmId pm = mgp::hit_pm(word);
+      if (conditions_ && pm < pm_count && conditions_->masked[pm]) {
+        ++built_.masked_hits;
+        continue;
+      }
       // A PM belongs to one board, so within the event is within the fragment.
       if (in_event[pm]) {
         ++built_.duplicate_hits;
@@ -285,7 +305,7 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
         continue;  // the card refuses such packets; memory may hold anything
       in_event[pm] = true;
       pm_[at + kept++] = pm;
-      sum += f.time + mgp::hit_lsb(word);
+      sum += f.time + mgp::hit_lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
     }
   }
   std::sort(pm_.begin() + at, pm_.begin() + at + kept);
@@ -311,8 +331,10 @@ void FrameBuilder::sort_by_time() noexcept {
   for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
 }
 
-const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments) noexcept {
+const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
+                                      const Conditions* conditions) noexcept {
   built_ = {};
+  conditions_ = conditions;
   boards_ = static_cast<unsigned>(std::min<std::size_t>(segments.size(), max_boards));
   if (boards_ == 0) return built_;
   base_ = segments[0].at;

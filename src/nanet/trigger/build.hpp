@@ -10,6 +10,7 @@
 
 #include "nanet/contract/layout.hpp"
 #include "nanet/rich/ring.hpp"
+#include "nanet/trigger/conditions.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::trigger {
@@ -22,6 +23,7 @@ struct BuiltFrame {
   std::uint32_t events = 0;
   std::uint32_t fragments = 0;
   std::uint32_t duplicate_hits = 0;         // the same PM twice in a fragment: the first is kept
+  std::uint32_t masked_hits = 0;            // of masked PMs: dropped before anything is made of them
   const std::uint16_t* time = nullptr;      // mean of the hits' times
   const std::uint16_t* opened = nullptr;    // time of the first fragment
   const std::uint8_t* boards = nullptr;     // mask of the boards that gave a fragment
@@ -47,8 +49,9 @@ class FrameBuilder {
   FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
 
   // segments[b]: board b (merged stream: [0], where every fragment is an event of its own board). Safe on any
-  // bytes; allocates nothing.
-  const BuiltFrame& build(std::span<const Segment> segments) noexcept;
+  // bytes; allocates nothing. conditions: masks and time offsets, or nullptr; merging itself goes by the
+  // fragments' own times.
+  const BuiltFrame& build(std::span<const Segment> segments, const Conditions* conditions = nullptr) noexcept;
 
  private:
   struct Fragment {
@@ -71,11 +74,13 @@ class FrameBuilder {
   template <unsigned boards>
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
+  bool correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept;
   void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
   void sort_by_time() noexcept;
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;
+  const Conditions* conditions_ = nullptr;
   std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
   std::array<Payload, 64> payload_;  // more than a board's frame can have, whatever bytes lie in the segment
   std::uint32_t payloads_ = 0;

@@ -53,7 +53,8 @@ struct PlainEvent {
 
 // docs/formats.md, Merging, by the letter. fragments: in order of board, sequence, position.
 std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragments, int window,
-                              unsigned& duplicates) {
+                              unsigned& duplicates, unsigned& masked,
+                              const Conditions* conditions = nullptr) {
   std::stable_sort(fragments.begin(), fragments.end(),
                    [](const auto& a, const auto& b) { return a.second.time < b.second.time; });
   std::vector<PlainEvent> events;
@@ -68,8 +69,10 @@ std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragme
     at->boards.insert(board);
     at->truncated |= f.flags & 1;
     for (const TestHit& hit : f.hits) {
-      if (at->pms.insert(hit.pm).second)
-        at->sum += f.time + hit.lsb;
+      if (conditions && conditions->masked[hit.pm])
+        ++masked;
+      else if (at->pms.insert(hit.pm).second)
+        at->sum += f.time + hit.lsb - (conditions ? conditions->t0[hit.pm] : 0);
       else
         ++duplicates;
     }
@@ -77,9 +80,20 @@ std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragme
   return events;
 }
 
-TEST(FrameBuilder, MergesByTheLetter) {
-  for (unsigned seed = 0; seed < 400; ++seed) {
+// conditions: a random choice of masked PMs and offsets, of every size.
+void check_merging(unsigned seeds, bool with_conditions) {
+  for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
+    Conditions drawn;
+    if (with_conditions) {
+      const unsigned one_in = 1 + static_cast<unsigned>(random() % 200);
+      const int spread = static_cast<int>(random() % (max_t0_lsb + 1));
+      for (unsigned pm = 0; pm < pm_count; ++pm) {
+        drawn.masked[pm] = random() % one_in == 0;
+        drawn.t0[pm] = static_cast<std::int16_t>(static_cast<int>(random() % (2 * spread + 1)) - spread);
+      }
+    }
+    const Conditions* const conditions = with_conditions ? &drawn : nullptr;
     const int window = seed % 3 ? default_window_lsb : static_cast<int>(random() % 300);
     FrameBuilder builder(segment_bytes, 4, window);
     for (unsigned round = 0; round < 2; ++round) {  // nothing of one frame is left for the next
@@ -98,10 +112,11 @@ TEST(FrameBuilder, MergesByTheLetter) {
         for (const auto& packet : packets)
           for (const TestEvent& e : packet) fragments.emplace_back(board, e);
       }
-      unsigned duplicates = 0;
-      const auto want = merge(fragments, window, duplicates);
+      unsigned duplicates = 0, masked = 0;
+      const auto want = merge(fragments, window, duplicates, masked, conditions);
       const auto view = segments.view();
-      const BuiltFrame& got = builder.build(view);
+      const BuiltFrame& got = builder.build(view, conditions);
+      EXPECT_EQ(got.masked_hits, masked);
       ASSERT_EQ(got.events, want.size()) << "seed " << seed;
       EXPECT_EQ(got.fragments, fragments.size());
       EXPECT_EQ(got.duplicate_hits, duplicates);
@@ -120,6 +135,14 @@ TEST(FrameBuilder, MergesByTheLetter) {
                   std::make_tuple(got.time[got.order[i]], got.order[i]));
     }
   }
+}
+
+TEST(FrameBuilder, MergesByTheLetter) {
+  check_merging(400, false);
+}
+
+TEST(FrameBuilder, MasksAndTimeOffsetsByTheLetter) {
+  check_merging(200, true);
 }
 
 TEST(FrameBuilder, MergedStreamHasWholeEvents) {

@@ -12,6 +12,7 @@
 
 #include "nanet/card/stream.hpp"
 #include "nanet/trigger/account.hpp"
+#include "nanet/trigger/bursts.hpp"
 #include "nanet/trigger/executor.hpp"
 
 namespace nanet::trigger {
@@ -22,13 +23,17 @@ class Chain {
 
   // threads 0: the executor that reconstructs many frames at once.
   explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
-                 const ProcessOptions& process = {}, const ExecutorMaker& make = {})
+                 const ProcessOptions& process = {}, const ExecutorMaker& make = {},
+                 ConditionsStore* conditions = nullptr)
       : stream_(clop, 0, outlet_, true),
         traces_(stream_.table().slots()),
         book_(stream_.counters(), traces_, process.window_lsb) {
-    stream_.observe(&book_);
+    bursts_ = std::make_unique<BurstBook>(stream_.counters(), book_, choke_, conditions);
+    stream_.observe(bursts_.get());
+    stream_.receiver().follow(bursts_.get());
     ExecutorOptions options;
     options.process = process;
+    options.process.conditions = conditions;
     options.threads = threads;
     executor_ = make      ? make(options, stream_.views(), algorithm, traces_)
                 : threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
@@ -62,6 +67,7 @@ class Chain {
     stream_.receiver().expire(now_);
     executor_->poll();
     stream_.sender().poll(now_, [this] { return now_; });
+    bursts_->settle(stream_.table().next);
   }
   // Ends the executor and starts it again: what it had not finished it must find.
   void restart() {
@@ -78,11 +84,14 @@ class Chain {
     executor_->stop();
     stream_.receiver().expire(now_);
     stream_.sender().reap_all();
+    bursts_->finish();
   }
 
   Account account() const { return Account::of(stream_.counters(), book_); }
   const Packets& sent() const { return outlet_.sent; }
   const Executor& executor() const { return *executor_; }
+  card::Stream& stream() { return stream_; }
+  BurstBook& bursts() { return *bursts_; }
 
  private:
   struct Outlet final : card::Transmit {
@@ -98,6 +107,8 @@ class Chain {
   card::Stream stream_;
   TraceTable traces_;
   Book book_;
+  Choke choke_{ChokeOptions{}};
+  std::unique_ptr<BurstBook> bursts_;
   std::unique_ptr<Executor> executor_;
   Nanoseconds now_ = 0;
   unsigned since_ = 0;

@@ -70,6 +70,7 @@ FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<ric
     : options_(options),
       builder_(largest_segment(shape), shape.gather == contract::Gather::frame ? shape.boards : 1,
                options.window_lsb),
+      conditions_(options.conditions),
       algorithm_(std::move(algorithm)),
       physics_(std::make_unique<Physics>()) {
   const std::size_t boards = shape.gather == contract::Gather::frame ? shape.boards : 1;
@@ -91,7 +92,8 @@ void FrameProcessor::begin(const contract::Event& event, std::uint64_t n, Trace&
   trace.frame = event.frame;
   trace.seen = card::monotonic_now();
   trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings =
-      trace.duplicate_hits = 0;
+      trace.duplicate_hits = trace.masked_hits = 0;
+  for (std::uint32_t& kind : trace.downscaled) kind = 0;
   trace.lows = trace.highs = 0;
 }
 
@@ -107,7 +109,7 @@ const BuiltFrame& FrameProcessor::build(const contract::View& view, const contra
                                         std::uint64_t n, Trace& trace) noexcept {
   begin(event, n, trace);
   const std::array<Segment, max_boards> segments = segments_of(view, event);
-  const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards});
+  const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards}, conditions_.at(n));
   trace.built = card::monotonic_now();
   return built;
 }
@@ -127,12 +129,15 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
     primitives[e] = hits < decision.min_hits ? std::uint16_t{0} : id;
     ++with_rings[rings[e].count];
   }
+  const bool downscaling = options_.downscale.any();
   std::array<std::uint32_t, mtp::max_primitives> words;
   std::uint32_t count = 0, below = 0, overflow = 0;
   for (std::uint32_t i = 0; i < built.events; ++i) {
     const std::uint32_t e = built.order[i];
     if (primitives[e] == 0) {
       ++below;
+    } else if (downscaling && scaled_away(primitives[e], event.frame, built.time[e], trace)) {
+      primitives[e] = 0;
     } else if (count == mtp::max_primitives) {
       ++overflow;
       primitives[e] = 0;
@@ -154,6 +159,7 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   trace.below_min_hits = below;
   trace.mtp_overflow = overflow;
   trace.duplicate_hits = built.duplicate_hits;
+  trace.masked_hits = built.masked_hits;
   note_edges(built, trace);
   count_rings(with_rings, trace);
   if (event.frame % Physics::sample_every == 0) {
@@ -174,6 +180,14 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   return length;
 }
 
+// Counts what is not sent for its kind's factor.
+bool FrameProcessor::scaled_away(std::uint16_t id, Frame frame, std::uint16_t time,
+                                 Trace& trace) const noexcept {
+  if (options_.downscale.keeps(id, static_cast<Lsb>(frame) * lsb_per_frame + time)) return false;
+  ++trace.downscaled[kind_of(id)];
+  return true;
+}
+
 // Gather mode packets: each payload stands alone; its fragments are merged among themselves only.
 std::uint32_t FrameProcessor::packets(const contract::View& view, const contract::Event& event,
                                       std::uint64_t n, Trace& trace) noexcept {
@@ -185,7 +199,7 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
     if (header.length < mgp::header_bytes || header.length > view.shape.slot_bytes)
       break;  // the rest of the buffer is empty
     const Segment segment{at, header.length};
-    const BuiltFrame& built = builder_.build({&segment, 1});
+    const BuiltFrame& built = builder_.build({&segment, 1}, conditions_.at(n));
     Nanoseconds now = card::monotonic_now();
     build += now - mark;
     mark = now;
@@ -202,6 +216,7 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
         continue;
       }
       const std::uint16_t id = decide(rings_[e], hits, built.truncated[e] != 0, options_.decision);
+      if (options_.downscale.any() && scaled_away(id, header.frame, built.time[e], trace)) continue;
       if (words.add(header.frame, built.time[e], id))
         primitive_[e] = id;
       else
@@ -209,6 +224,7 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
     }
     trace.events += built.events;
     trace.duplicate_hits += built.duplicate_hits;
+    trace.masked_hits += built.masked_hits;
     std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
     for (std::uint32_t e = 0; e < built.events; ++e) ++with_rings[rings_[e].count];
     count_rings(with_rings, trace);

@@ -10,7 +10,9 @@
 #include "nanet/contract/queue.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/build.hpp"
+#include "nanet/trigger/conditions.hpp"
 #include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/downscale.hpp"
 #include "nanet/trigger/physics.hpp"
 #include "nanet/trigger/tap.hpp"
 #include "nanet/trigger/trace.hpp"
@@ -22,6 +24,8 @@ struct ProcessOptions {
   std::int32_t window_lsb = default_window_lsb;
   std::uint8_t source = rich_source;
   EventTap* tap = nullptr;  // events for a monitor; outlives the processor
+  Downscale downscale;
+  const ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
 };
 
 // Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the
@@ -71,10 +75,12 @@ class FrameProcessor {
   void show(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
             std::span<const Segment> payloads) noexcept;
   void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
+  bool scaled_away(std::uint16_t id, Frame frame, std::uint16_t time, Trace& trace) const noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;
 
   ProcessOptions options_;
   FrameBuilder builder_;
+  ConditionsReader conditions_;
   std::unique_ptr<rich::Reconstructor> algorithm_;
   std::unique_ptr<Physics> physics_;
   RingSink* sink_ = nullptr;

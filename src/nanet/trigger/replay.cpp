@@ -148,6 +148,8 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(option
   stream_->observe(follower_.get());
   ExecutorOptions execute;
   execute.process = options.process;
+  if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
+  execute.process.conditions = conditions_.get();
   execute.threads = options.threads;
   execute.pin = options.pin;
   execute.sink = rows_.get();

@@ -39,6 +39,7 @@ struct ReplayOptions {
   unsigned threads = 1;
   std::vector<int> pin;
   std::string keep_bad;
+  std::shared_ptr<const Conditions> conditions;  // of all bursts; nullptr: none
 };
 
 // Columns of rings.parquet; x, y, r and chi2_ndf are NaN where the file says null.
@@ -85,6 +86,7 @@ class Replay {
   std::unique_ptr<Book> book_;
   std::unique_ptr<Rows> rows_;
   std::unique_ptr<Follower> follower_;
+  std::unique_ptr<ConditionsStore> conditions_;
   std::unique_ptr<Executor> executor_;
   std::array<card::Counter, wire::not_mgp_count> not_mgp_;
   std::atomic<bool> stopping_{false};

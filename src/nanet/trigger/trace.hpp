@@ -17,7 +17,8 @@ struct Trace {
   Frame frame = 0;
   Nanoseconds seen = 0, built = 0, reconstructed = 0, posted = 0;
   std::uint32_t events = 0, primitives = 0, below_min_hits = 0, mtp_overflow = 0, rings = 0,
-                duplicate_hits = 0;
+                duplicate_hits = 0, masked_hits = 0;
+  std::uint32_t downscaled[4] = {};  // primitives by kind (downscale.hpp)
   // Events so close to an edge of the frame that another frame may hold the rest of their fragments.
   struct Edge {
     std::uint16_t opened;

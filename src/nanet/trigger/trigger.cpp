@@ -29,7 +29,8 @@ void BadPackets::write(const std::string& path, std::uint16_t port) const {
   file.close();
 }
 
-Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card::open_card(options.card)) {
+Trigger::Trigger(const TriggerOptions& options)
+    : options_(options), card_(card::open_card(options.card)), choke_(options.choke) {
   const auto algorithm =
       rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
   // Cores in the order in which threads are named: the card's, those beside it, workers.
@@ -41,15 +42,25 @@ Trigger::Trigger(const TriggerOptions& options) : options_(options), card_(card:
   card::Stream& stream = card_->stream(*clop_);
   traces_ = std::make_unique<TraceTable>(stream.table().slots());
   book_ = std::make_unique<Book>(stream.counters(), *traces_, options.process.window_lsb);
-  stream.observe(book_.get());
+  if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
+  bursts_ = std::make_unique<BurstBook>(stream.counters(), *book_, choke_, conditions_.get());
+  stream.observe(bursts_.get());
+  stream.receiver().follow(&followers_);
   ExecutorOptions execute;
   execute.process = options.process;
+  execute.process.conditions = conditions_.get();
   execute.threads = options.threads;
   if (options.pin.size() > 1 + beside)
     execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
   executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
                                : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);
+  if (!options.record.folder.empty()) {
+    RecordOptions record = options.record;
+    if (!options.clop.listen.empty()) record.to = clop_->local(0);
+    recorder_ = std::make_unique<Recorder>(record);
+    stream.receiver().tap(recorder_.get());
+  }
   if (!options.keep_bad.empty()) {
     bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
     wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
@@ -79,7 +90,8 @@ void Trigger::run() noexcept {
     trouble_ = error.what();  // runs on, unpinned
   }
   const bool inline_work = executor_->in_card_thread();
-  Nanoseconds checked = 0;
+  card::Stream& stream = card_->stream(*clop_);
+  Nanoseconds checked = 0, looked = 0;
   const auto round = [&] {
     const bool received = card_->receive();
     const bool worked = executor_->poll();
@@ -93,7 +105,12 @@ void Trigger::run() noexcept {
       const bool owed = !card_->passed_all();
       card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
     }
+    bursts_->settle(stream.table().next);
     const Nanoseconds now = card::monotonic_now();
+    if (now - looked > 1'000'000) {
+      looked = now;
+      look(stream, now);
+    }
     if (now - checked > 100'000'000) {
       checked = now;
       book_->check();
@@ -105,8 +122,11 @@ void Trigger::run() noexcept {
     if (!card_->send() && !worked) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   executor_->stop();
-  card_->stream(*clop_).sender().reap_all();
+  stream.sender().reap_all();
   book_->check();
+  look(stream, card::monotonic_now());
+  bursts_->finish();
+  if (recorder_) recorder_->stop();
   ended_ = card::monotonic_now();
   if (bad_) {
     try {
@@ -117,6 +137,17 @@ void Trigger::run() noexcept {
     }
   }
   running_.store(false, std::memory_order_release);
+}
+
+void Trigger::look(card::Stream& stream, Nanoseconds now) noexcept {
+  choke_.update(std::max(fill_(stream), card_->backlog()), now);
+}
+
+State Trigger::state() const noexcept {
+  if (started_ == 0) return State::ready;
+  if (!running_.load(std::memory_order_acquire)) return State::stopped;
+  if (stopping_.load(std::memory_order_relaxed)) return State::draining;
+  return bursts_->in_burst() ? State::burst : State::waiting;
 }
 
 bool Trigger::join(double timeout_s) {

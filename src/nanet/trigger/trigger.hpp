@@ -11,7 +11,11 @@
 #include "nanet/card/card.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/account.hpp"
+#include "nanet/trigger/bursts.hpp"
+#include "nanet/trigger/choke.hpp"
+#include "nanet/trigger/conditions.hpp"
 #include "nanet/trigger/executor.hpp"
+#include "nanet/trigger/recorder.hpp"
 #include "nanet/wire/pcap.hpp"
 
 namespace nanet::trigger {
@@ -28,7 +32,15 @@ struct TriggerOptions {
   bool busy = false;     // never block, even when idle
   std::string keep_bad;  // pcap of the refused packets; empty: none
   std::size_t keep_bad_count = 1000;  // the last so many
+  ChokeOptions choke;
+  std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: there will be none
+  RecordOptions record;                          // folder empty: nothing is recorded
 };
+
+// Where a run is, in the words of every view of it.
+enum class State : std::uint8_t { ready, waiting, burst, draining, stopped };
+inline constexpr std::array<std::string_view, 5> state_names = {"ready", "waiting", "burst", "draining",
+                                                                "stopped"};
 
 // Keeps the last refused packets in memory and writes them at the end.
 class BadPackets {
@@ -73,14 +85,46 @@ class Trigger {
   std::string trouble() const { return trouble_; }
   const Executor& executor() const noexcept { return *executor_; }
 
+  State state() const noexcept;
+  const Choke& choke() const noexcept { return choke_; }
+  // Reports of bursts since the last call come out of its take(); one caller.
+  BurstBook& bursts() noexcept { return *bursts_; }
+  const BurstBook& bursts() const noexcept { return *bursts_; }
+  // nullptr: the trigger was made without conditions, or does not record.
+  ConditionsStore* conditions() const noexcept { return conditions_.get(); }
+  const Recorder* recorder() const noexcept { return recorder_.get(); }
+
  private:
+  // Bursts go to the book of them, and to the recorder.
+  class Followers final : public card::BurstFollower {
+   public:
+    explicit Followers(Trigger& trigger) : trigger_(trigger) {}
+    void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {
+      trigger_.bursts_->burst_began(number, base);
+      if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
+    }
+    void burst_ended(const card::BurstEnded& burst) noexcept override {
+      trigger_.bursts_->burst_ended(burst);
+    }
+
+   private:
+    Trigger& trigger_;
+  };
+
   void run() noexcept;
+  void look(card::Stream& stream, Nanoseconds now) noexcept;
 
   TriggerOptions options_;
   std::unique_ptr<card::Card> card_;
   card::Clop* clop_ = nullptr;
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<Book> book_;
+  Choke choke_;
+  BufferFill fill_;
+  std::unique_ptr<ConditionsStore> conditions_;
+  std::unique_ptr<BurstBook> bursts_;
+  std::unique_ptr<Recorder> recorder_;
+  Followers followers_{*this};
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;
   std::atomic<bool> stopping_{false}, running_{false};

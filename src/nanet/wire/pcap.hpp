@@ -57,13 +57,14 @@ class PcapWriter {
   // A UDP datagram with real Ethernet, IPv4 and UDP headers.
   void write_udp(std::int64_t time_ns, const Endpoint& source, const Endpoint& destination,
                  std::span<const std::byte> payload);
+  // Writes out what is buffered; what cannot be written is gone.
+  void flush();
   // Flushes and closes; reports what the destructor would have to swallow.
   void close();
 
  private:
   // Makes room for a record, writes its header and returns where its `bytes` of frame go.
   std::byte* record(std::int64_t time_ns, std::size_t bytes);
-  void flush();
   std::string path_;
   int file_ = -1;
   std::vector<std::byte> buffer_;

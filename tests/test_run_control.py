@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run control and recording: bursts as units, conditions, downscaling, what was recorded replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_trigger as ref
+from nanet.conditions import LSB_NS, Watch, load
+from nanet.errors import UsageError
+from reference_traffic import Sender, write_pcap
+
+from nanet import _core
+
+BOARDS = (0, 1, 2, 3)
+
+
+def burst(number: int, frames: int, events: int = 2, eob: bool = True) -> list[bytes]:
+    """A burst of four boards; event e of a frame is one hit of PM e of each board, at 10000 e."""
+    rng = random.Random(number)
+    senders = [Sender(board, burst=number) for board in BOARDS]
+    packets = [sender.sob() for sender in senders]
+    for frame in range(frames):
+        for board, sender in enumerate(senders):
+            fragments = [
+                ((frame << 16) + 10000 * e, [(512 * board + e % 400, 0)], 1, 0) for e in range(events)
+            ]
+            packets += sender.frame(frame, fragments, rng)
+    return packets + ([sender.eob(frames - 1) for sender in senders] if eob else [])
+
+
+class Live:
+    """A trigger of the core with a socket that feeds it and one that takes its answers."""
+
+    def __init__(self, port: int, **options: Any) -> None:
+        self.answers = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.answers.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.answers.bind(("127.0.0.1", 0))
+        self.answers.settimeout(10)
+        self.feed = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.to = ("127.0.0.1", port)
+        self.core = _core.Trigger(
+            {
+                "listen": f"127.0.0.1:{port}",
+                "send": f"127.0.0.1:{self.answers.getsockname()[1]}",
+                "algorithm": "math",
+                "timeout_us": 2e6,
+                "deadline_us": 5e6,
+                "buffers": 1 << 21,
+                "segment_bytes": 1024,
+                "burst_silence_us": 10e6,
+            }
+            | options
+        )
+
+    def send(self, packets: list[bytes]) -> None:
+        for i, packet in enumerate(packets):
+            self.feed.sendto(packet, self.to)
+            if i % 16 == 15:
+                time.sleep(0.001)
+
+    def take(self, frames: int) -> list[bytes]:
+        """So many answers."""
+        return [self.answers.recv(2048) for _ in range(frames)]
+
+    def stop(self) -> dict[str, Any]:
+        self.core.request_stop()
+        assert self.core.join(20)
+        self.feed.close()
+        self.answers.close()
+        return self.core.result()
+
+
+@pytest.fixture
+def live(free_udp_port: Callable[[], int]) -> Iterator[Callable[..., Live]]:
+    made: list[Live] = []
+
+    def make(**options: Any) -> Live:
+        made.append(
+            Live(free_udp_port(), **{"buffers": 0, "deadline_us": 400e3, "timeout_us": 300e3} | options)
+        )
+        made[-1].core.start()
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.core.request_stop()
+        one.core.join(20)
+
+
+def primitives(packet: bytes) -> list[tuple[int, int]]:
+    """(primitive ID, time in the frame) of an MTP packet."""
+    words = struct.unpack(f"<{len(packet) // 4}I", packet)
+    return [(word >> 16, word & 0xFFFF) for word in words[3:]]
+
+
+def test_reports_of_bursts_add_up(live: Callable[..., Live]) -> None:
+    trigger = live()
+    assert trigger.core.snapshot()["state"] == "waiting" and trigger.core.snapshot()["burst"] is None
+    frames = (30, 50, 20)
+    reports: list[dict[str, Any]] = []
+    for number, count in enumerate(frames, 7):
+        packets = burst(number, count, eob=number != 9)
+        if number == 8:
+            packets.insert(40, b"\0" * 5)
+        trigger.send(packets)
+        trigger.take(count)
+        if number == 8:  # its EOB has come: it is over
+            end = time.monotonic() + 10
+            while trigger.core.snapshot()["state"] != "waiting":
+                assert time.monotonic() < end
+                time.sleep(0.01)
+    assert trigger.core.snapshot()["state"] == "burst"
+    result = trigger.stop()
+    reports += trigger.core.take_bursts()
+    assert result["state"] == "stopped" and result["burst"] == 9 and result["account_closes"]
+    assert [r["burst"] for r in reports] == [7, 8, 9]
+    assert [r["ended_by"] for r in reports] == ["eob", "eob", "drain"]
+    assert [r["frames_answered"] for r in reports] == list(frames)
+    assert [r["events_built"] for r in reports] == [2 * count for count in frames]
+    assert [r["latency_us"]["total"]["n"] for r in reports] == list(frames)
+    assert [r["eob_boards"] for r in reports] == [[0, 1, 2, 3], [0, 1, 2, 3], []]
+    assert all(r["sob_boards"] == [0, 1, 2, 3] and r["account_closes"] for r in reports)
+    for key in ("packets_in", "packets_used", "burst_markers", "bytes_in", "events_in", "hits_in"):
+        assert sum(r[key] for r in reports) == result[key], key
+    assert [sum(r["bad_packets"].values()) for r in reports] == [0, 1, 0]
+
+
+def test_conditions_change_between_bursts(live: Callable[..., Live]) -> None:
+    def offsets(lsb: int, name: str) -> dict[str, Any]:
+        return {"masked": [], "t0_lsb": [lsb] * 1952, "name": name}
+
+    for threads in (1, 2):
+        trigger = live(threads=threads, conditions=offsets(0, "first"))
+        trigger.send(burst(0, 20)[:44])
+        trigger.core.offer_conditions(offsets(100, "second"))
+        trigger.send(burst(0, 20)[44:])
+        times = [primitives(p)[1][1] for p in trigger.take(20)]
+        assert times == [10000] * 20
+        trigger.send(burst(1, 20))
+        assert [primitives(p)[1][1] for p in trigger.take(20)] == [9900] * 20
+        assert trigger.core.snapshot()["conditions"] == {"name": "second", "masked": 0, "changes": 1}
+        trigger.stop()
+        assert [r["conditions"] for r in trigger.core.take_bursts()] == ["first", "second"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_recorded_bursts_replay_to_the_same_primitives(
+    live: Callable[..., Live], tmp_path: Path, threads: int
+) -> None:
+    folder = tmp_path / "raw"
+    trigger = live(record=str(folder), threads=threads, downscale_factors=[2, 2, 2, 2])
+    answers: list[bytes] = []
+    refused = [b"", b"\0" * 16, b"\xff" * 2000]
+    for number in range(3):
+        packets = burst(number, 40, events=5)
+        packets[20:20] = refused
+        trigger.send(packets)
+        answers += trigger.take(40)
+    result = trigger.stop()
+    recorded = result["recorded"]
+    assert recorded["bad_packets"] == sum(result["bad_packets"].values()) == 9
+    assert recorded["packets"] + recorded["bad_packets"] == result["packets_in"]
+    assert recorded["ring_full"] == recorded["write_failed"] == 0
+    assert not any(result["lost"].values())
+    raw = sorted(folder.glob("raw-*.pcap"))
+    assert [path.name for path in raw] == [f"raw-00000{n + 1}-burst{n}.pcap" for n in range(3)]
+    assert len(list(folder.glob("bad-*.pcap"))) == 1
+    whole = tmp_path / "whole.pcap"
+    whole.write_bytes(raw[0].read_bytes() + b"".join(path.read_bytes()[24:] for path in raw[1:]))
+    out = tmp_path / "again.pcap"
+    again = _core.Replay(
+        {"pcap": str(whole), "mtp": str(out), "port": trigger.to[1], "algorithm": "math"}
+        | {"downscale_factors": [2, 2, 2, 2], "boards": 0xF}
+    )
+    again.run()
+    replayed = [ref.payload(frame, length, 58914) for frame, length in ref.records(str(out))]
+    assert replayed == answers
+    assert again.result()["downscaled"] == result["downscaled"]
+    assert 0 < sum(result["downscaled"].values()) < result["events_built"]
+    assert not any(again.result()["bad_packets"].values())
+
+
+CONDITIONS = """
+mask = [3, "512-514"]
+[t0_ns]
+0 = 0.39
+"1024-1025" = -1.2
+"""
+
+
+def test_conditions_file(tmp_path: Path) -> None:
+    path = tmp_path / "conditions.toml"
+    path.write_text(CONDITIONS)
+    conditions = load(str(path))
+    assert conditions.masked == (3, 512, 513, 514)
+    offsets = {pm: lsb for pm, lsb in enumerate(conditions.t0_lsb) if lsb}
+    assert offsets == {0: 4, 1024: -12, 1025: -12}
+    path.write_text(f"t0_ns = {[round(pm * LSB_NS / 2, 6) for pm in range(1952)]}")
+    assert load(str(path)).t0_lsb[1000] == 500
+    assert load(str(path)).name != conditions.name
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("masks = [1]", ["masks", "mask"]),
+        ("mask = 3", ["mask", "3", "list"]),
+        ("mask = [1952]", ["mask", "1952", "0 to 1951"]),
+        ("mask = ['7-3']", ["mask", "7-3", "range"]),
+        ("mask = [true]", ["mask", "True"]),
+        ("t0_ns = [1, 2]", ["t0_ns", "2 values", "1952"]),
+        ("[t0_ns]\n3 = 100", ["t0_ns.3", "100", "99.8 ns"]),
+        ("[t0_ns]\n3 = nan", ["t0_ns.3", "nan"]),
+        ("[t0_ns]\n3 = 1\n'0-5' = 2", ["t0_ns.0-5", "3", "already"]),
+        ("[t0_ns]\nx = 1", ["t0_ns", "'x'", "512-519"]),
+        ("mask = [", ["is not TOML"]),
+    ],
+)
+def test_wrong_conditions_are_refused(tmp_path: Path, text: str, said: list[str]) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as error:
+        load(str(path))
+    assert all(part in str(error.value) for part in ["wrong.toml", *said]), error.value
+
+
+def test_a_changed_file_is_read_once_it_stays(tmp_path: Path) -> None:
+    path = tmp_path / "conditions.toml"
+    path.write_text(CONDITIONS)
+    watch = Watch(str(path))
+    assert watch.changed() is None
+    path.write_text("mask = [1, ")
+    assert watch.changed() is None  # it may still be written
+    path.write_text("mask = [1, 2]")
+    assert watch.changed() is None
+    changed = watch.changed()
+    assert changed is not None and changed.masked == (1, 2)
+    assert watch.changed() is None
+    path.write_text("mask = [")
+    assert watch.changed() is None
+    with pytest.raises(UsageError):
+        watch.changed()
+    assert watch.changed() is None  # said once
+    os.remove(path)
+    assert watch.changed() is None
+
+
+def test_masks_and_offsets_act_alike_in_every_executor(tmp_path: Path) -> None:
+    path = write_pcap(tmp_path / "run.pcap", burst(0, 50, events=6))
+    seen = []
+    for threads in (1, 2, 3):
+        out = tmp_path / f"{threads}.pcap"
+        core = _core.Replay(
+            {"pcap": str(path), "mtp": str(out), "algorithm": "math", "threads": threads, "boards": 0xF}
+            | {"conditions": {"masked": [0, 512, 1024, 1536, 513], "t0_lsb": [8, 40] * 976, "name": "x"}}
+        )
+        core.run()
+        result = core.result()
+        assert (result["masked_hits"], result["below_min_hits"]) == (250, 50) and result["account_closes"]
+        seen.append([ref.payload(f, n, 58914) for f, n in ref.records(str(out))])
+    assert seen[0] == seen[1] == seen[2]
+    # Event 1 has lost PM 513; those left are odd and 40 LSB late. Event 2: four even ones.
+    assert [t for _, t in primitives(seen[0][5])][:2] == [9960, 19992]
+
+
+def test_gpu_in_the_loop_refuses_what_it_does_not_do(free_udp_port: Callable[[], int]) -> None:
+    basic = {"listen": f"127.0.0.1:{free_udp_port()}", "device": "cuda:0", "algorithm": "math"}
+    with pytest.raises(ValueError, match=r"trigger\.downscale.*--device cpu"):
+        _core.Trigger(basic | {"downscale_factors": [10]})
+    with pytest.raises(ValueError, match=r"trigger\.conditions.*--device cpu"):
+        _core.Trigger(basic | {"conditions": {"masked": [1]}})
+
+
+def test_command_line(
+    nanet: Callable[..., Any], nanet_program: str, free_udp_port: Callable[[], int], tmp_path: Path
+) -> None:
+    conditions = tmp_path / "conditions.toml"
+    conditions.write_text("mask = [0]")
+    port = free_udp_port()
+    status = tmp_path / "status"
+    options = f"--listen 127.0.0.1:{port} --send 127.0.0.1:{free_udp_port()} --algorithm math --device cpu"
+    more = (
+        "--conditions conditions.toml --burst-report bursts --record raw --downscale 0=1 --json result.json"
+    )
+    process = subprocess.Popen(
+        [nanet_program, "trigger", *options.split(), *more.split(), "--status", "status"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    feed = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def send(packets: list[bytes]) -> None:
+        for packet in packets:
+            feed.sendto(packet, ("127.0.0.1", port))
+            time.sleep(0.0005)
+
+    def lines() -> list[dict[str, Any]]:
+        path = tmp_path / "bursts"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def until(done: Callable[[], Any]) -> None:
+        end = time.monotonic() + 30
+        while not done():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+
+    def snapshots() -> list[dict[str, Any]]:
+        text = status.read_text().splitlines() if status.exists() else []
+        return [json.loads(line)["snapshot"] for line in text[:-1]]
+
+    try:
+        until(snapshots)
+        send(burst(0, 10))
+        until(lambda: len(lines()) == 1)
+        first = lines()[0]
+        (tmp_path / "next.toml").write_text("mask = [0, 1]")
+        shutil.move(tmp_path / "next.toml", conditions)
+        time.sleep(1.5)
+        send(burst(1, 10))
+        until(lambda: len(lines()) == 2)
+        conditions.write_text("mask = [5000]")
+        until(lambda: snapshots()[-1]["conditions"]["refused"] == 1)
+        process.terminate()
+        said = process.communicate(timeout=30)[0]
+    finally:
+        process.kill()
+        feed.close()
+    assert process.returncode == 0, said
+    assert "5000" in said
+    second = lines()[1]
+    assert (first["masked_hits"], second["masked_hits"]) == (10, 20)
+    assert first["conditions"] != second["conditions"] == load_name("mask = [0, 1]", tmp_path)
+    assert first["config_hash"] == second["config_hash"]
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["config_hash"] == first["config_hash"]
+    assert result["conditions"] == {"name": second["conditions"], "masked": 2, "changes": 1, "refused": 1}
+    assert result["recorded"]["packets"] == result["packets_in"] == sum(r["packets_in"] for r in lines())
+    assert result["choke"]["raised"] == 0
+    replay = ("replay", "raw/raw-000001-burst0.pcap", "--port", port, "--json", "-", "--algorithm", "math")
+    again = json.loads(nanet(*replay, "--device", "cpu").stdout)
+    assert again["primitives_out"] == first["primitives_out"] + 0  # the event of PM 0 keeps its other three
+
+
+def load_name(text: str, folder: Path) -> str:
+    """What results call conditions of that text by."""
+    path = folder / "named.toml"
+    path.write_text(text)
+    return load(str(path)).name
+
+
+def test_wrong_usage_is_refused(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("mask = [9999]")
+    for arguments, said in (
+        (("--conditions", "c.toml"), "9999"),
+        (("--conditions", "none.toml"), "none.toml"),
+        (("--burst-report", "no/where"), "--burst-report no/where"),
+        (("--choke-low", "0.9"), "trigger.choke_low"),
+        (("--record", "/proc/no"), "/proc/no"),
+    ):
+        done = nanet("trigger", "--listen", "127.0.0.1:58913", *arguments, status=2)
+        assert said in done.stderr
+        assert done.stderr.count("\n") <= 2, done.stderr
