@@ -49,6 +49,9 @@ module event_queue_proof
   dma_cmd_t cmd_q;
   logic [255:0] data_q;
 
+  logic [3:0] answer_at;  // how far the consumer's answer has come
+  assign answer_at = {asked_q, i_queue.answer_valid_q, i_queue.judge_q, i_queue.apply_q};
+
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     if (ev_valid && ev_ready) taken_q <= taken_q + 1'b1;
@@ -108,7 +111,17 @@ module event_queue_proof
       assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q));
       assert (i_queue.room_q == i_queue.free_q - 22'(owed_q));
       assert (22'(owed_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
-      assert (asked_q == i_queue.answer_due_q);
+      assert (i_queue.answer_due_q == (answer_at != 4'd0) && (answer_at & (answer_at - 4'd1)) == 4'd0);
+      if (i_queue.answer_valid_q && i_queue.answer_good_q) begin
+        assert (i_queue.answer_q - i_queue.finished_q <= done_q - i_queue.finished_q);
+      end
+      if (i_queue.judge_q && i_queue.judge_good_q) begin
+        assert (i_queue.step_q <= done_q - i_queue.finished_q);
+        assert (i_queue.span_q <= taken_q - i_queue.finished_q);
+      end
+      if (i_queue.apply_q) begin
+        assert (i_queue.gain_q >= 0 && 32'(i_queue.gain_q) <= done_q - i_queue.finished_q);
+      end
       assert (i_queue.word_q == 1'b0);
       assert (!(i_queue.asking_q && i_queue.answer_due_q));
       assume (taken_q < 32'hF000_0000);  // the low word's wrap is in the tests

@@ -76,7 +76,7 @@ PROOFS = {
     ),
     "sender": Proof(
         ("fifo", "late_table", "sender"),
-        15,
+        16,
         prove=False,
         faults=(
             ("sender", "owed_q.n     <= owed_q.n + 64'd1;", "owed_q.n     <= owed_q.n;"),

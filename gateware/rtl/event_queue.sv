@@ -100,14 +100,30 @@ module event_queue
   // What the consumer has finished: believed when it lies between what it said last and what was written.
   logic asking_q, answer_due_q;
   logic [31:0] wait_q;
-  logic [31:0] step;
-  logic step_good;
-  logic signed [CountW-1:0] gain;
+  // The answer takes three steps: difference, comparison, sum.
+  logic answer_valid_q, answer_good_q, judge_q, judge_good_q, apply_q;
+  logic [31:0] answer_q, step_q, span_q;
+  logic signed [CountW-1:0] gain_q, gain;
 
-  assign step = rd_data[31:0] - finished_q;
-  assign step_good = running_q && rd_data_valid && rd_data_last && !rd_data_error
-                     && step <= next_q - finished_q;
-  assign gain = step_good ? CountW'(step) : '0;
+  assign gain = apply_q ? gain_q : '0;
+
+  always_ff @(posedge clk) begin
+    answer_valid_q <= rd_data_valid && rd_data_last;
+    answer_good_q  <= !rd_data_error;
+    answer_q       <= rd_data[31:0];
+    judge_q        <= answer_valid_q;
+    judge_good_q   <= answer_good_q;
+    step_q         <= answer_q - finished_q;
+    span_q         <= next_q - finished_q;
+    apply_q        <= judge_q;
+    gain_q         <= judge_good_q && running_q && step_q <= span_q ? CountW'(step_q) : '0;
+    if (rst) begin
+      answer_valid_q <= 1'b0;
+      judge_q        <= 1'b0;
+      apply_q        <= 1'b0;
+    end
+  end
+
   assign rd_valid = asking_q;
   assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
   assign rd_data_ready = 1'b1;
@@ -125,7 +141,7 @@ module event_queue
       room_q       <= entries;
       wait_q       <= '0;
       asking_q     <= asking_q && !rst && !rd_ready;
-      answer_due_q <= !rst && ((asking_q && rd_ready) || (answer_due_q && !(rd_data_valid && rd_data_last)));
+      answer_due_q <= !rst && ((asking_q && rd_ready) || (answer_due_q && !apply_q));
     end else begin
       // An answer to a question of before would be counted twice.
       if (!asking_q && !answer_due_q) running_q <= 1'b1;
@@ -146,9 +162,9 @@ module event_queue
         answer_due_q <= 1'b1;
         wait_q       <= poll_cycles;
       end
-      if (rd_data_valid && rd_data_last) begin
+      if (apply_q) begin
         answer_due_q <= 1'b0;
-        if (step_good) finished_q <= rd_data[31:0];
+        finished_q   <= finished_q + 32'(gain_q);
       end
     end
   end

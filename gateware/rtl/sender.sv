@@ -141,6 +141,7 @@ module sender
     WaitDescriptor,
     Offset,
     End,
+    Weigh,
     Judge,
     WaitPayload,
     Discard,
@@ -165,6 +166,7 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
+  logic sound_q;
   logic sound;  // the descriptor lies within the send buffers and names an endpoint
   logic give_up;  // the deadline has come
   assign give_up = due_q;
@@ -188,7 +190,7 @@ module sender
   assign rd_cmd = ask_q;
   assign may_ask = !ask_valid_q && reads_q < MaxReads;
   assign ask_descriptor = state_q == Look && look_q && !give_up && enable && may_ask;
-  assign ask_payload = state_q == Judge && sound && bytes_q != 0 && !give_up && may_ask;
+  assign ask_payload = state_q == Judge && sound_q && bytes_q != 0 && !give_up && may_ask;
 
   logic [1:0] answer_kind;
   logic answer_current, answer_end;
@@ -334,7 +336,7 @@ module sender
   assign count_answered = passes && !late_q;
   assign count_late = passes && late_q;
   assign count_after_deadline = counted_after || (passes && late_q && posted_q);
-  assign count_bad_descriptor = state_q == Judge && !sound;
+  assign count_bad_descriptor = state_q == Judge && !sound_q;
   assign count_read_error = answer_end && rd_data_error;
 
   always_ff @(posedge clk) begin
@@ -412,10 +414,14 @@ module sender
       End: begin
         end_q          <= offset_q + 64'(descriptor_q.bytes);
         payload_addr_q <= send_bus[device_q] + offset_q;
-        state_q        <= Judge;
+        state_q        <= Weigh;
+      end
+      Weigh: begin
+        sound_q <= sound;
+        state_q <= Judge;
       end
       Judge:
-      if (give_up || !sound) begin
+      if (give_up || !sound_q) begin
         late_q  <= 1'b1;
         state_q <= Header;
       end else if (bytes_q == 0) begin

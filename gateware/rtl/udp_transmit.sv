@@ -243,9 +243,9 @@ module udp_transmit
   logic [HeadW-1:0] head_left_q;
   logic [15:0] left_q;  // bytes of the frame to go
   logic [15:0] payload_left_q;  // bytes of it to take from memory
-  logic beat, last_beat, take, fetch, slice_last, word_end;
-  logic word_valid_q;
-  logic [DATA_W-1:0] word_q;
+  logic beat, last_beat, take, fetch, move, slice_last, word_end;
+  logic ram_valid_q, word_valid_q;
+  logic [DATA_W-1:0] ram_q, word_q;
   logic [SliceW-1:0] slice_q;
   logic [MAC_W-1:0] slice, body;
   logic [15:0] frame_bytes;
@@ -267,7 +267,8 @@ module udp_transmit
   assign slice_last = payload_left_q <= 16'(MacB);
   assign word_end = take && (slice_last || slice_q == SliceW'(Slices - 1));
   // Only what a command has kept may be read.
-  assign fetch = read_q != kept_q && (!word_valid_q || word_end);
+  assign fetch = read_q != kept_q && (!ram_valid_q || move);
+  assign move = ram_valid_q && (!word_valid_q || word_end);
 
   always_comb begin
     slice = word_q[MAC_W*slice_q+:MAC_W];
@@ -309,7 +310,9 @@ module udp_transmit
   end
 
   always_ff @(posedge clk) begin
-    if (fetch) word_q <= mem[read_q[AddrW-1:0]];
+    // Twice: block RAM is slow to answer.
+    if (fetch) ram_q <= mem[read_q[AddrW-1:0]];
+    if (move) word_q <= ram_q;
   end
 
   always_ff @(posedge clk) begin
@@ -333,7 +336,9 @@ module udp_transmit
       slice_q        <= word_end ? '0 : slice_q + 1'b1;
     end
     if (fetch) read_q <= read_q + 1'b1;
-    if (fetch) word_valid_q <= 1'b1;
+    if (fetch) ram_valid_q <= 1'b1;
+    else if (move) ram_valid_q <= 1'b0;
+    if (move) word_valid_q <= 1'b1;
     else if (word_end) word_valid_q <= 1'b0;
     if (rst) begin
       busy_q         <= 1'b0;
@@ -342,6 +347,7 @@ module udp_transmit
       left_q         <= '0;
       slice_q        <= '0;
       read_q         <= '0;
+      ram_valid_q    <= 1'b0;
       word_valid_q   <= 1'b0;
     end
   end
