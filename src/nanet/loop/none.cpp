@@ -7,11 +7,14 @@
 
 namespace nanet::loop {
 
+// The declaration is that of builds with CUDA.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 std::unique_ptr<trigger::Executor> make_cuda_executor(const CudaOptions&, const trigger::ExecutorOptions&,
                                                       std::vector<contract::View>, const rich::Reconstructor&,
                                                       trigger::TraceTable&) {
   throw std::runtime_error("this build has no CUDA component: use --device cpu");
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 void buffers_cuda(const BuffersOptions&, BuffersResult&) {
   throw std::runtime_error("this build has no CUDA component");
