@@ -314,13 +314,11 @@ module clop
 
   // Opening and expiring go through numbers of their own.
   logic [24:0] open_frame_q, open_last_q;
-  logic [63:0] open_n;
+  logic [63:0] open_n;  // of open_frame_q
   logic open_for_packet_q;
   timer_t timer, timer_in;
   logic timer_valid, timer_ready, timer_push, timer_room;
   logic [IndexW+1:0] unused_timer_level;
-
-  assign open_n = base_q + 64'(open_frame_q);
 
   fifo #(
       .WIDTH($bits(timer_t)),
@@ -366,10 +364,10 @@ module clop
   // ------------------------------------------------------------------ memory addresses
 
   // All from registers: an address goes far, and is compared with the one that is written.
-  logic [StatusW-1:0] place_low_q, open_low_q;  // low bits of n
+  logic [StatusW-1:0] place_low_q;  // low bits of n
   always_comb begin
     status_addr = place_low_q;
-    if (state_q == StateOpenRead) status_addr = open_low_q;
+    if (state_q == StateOpenRead) status_addr = StatusW'(open_n);
     if (state_q == StateExpireRead) status_addr = StatusW'(timer.n);
     slot_addr  = IndexW'(status_addr) & index_mask_q;
     board_addr = {IndexW'(place_low_q) & index_mask_q, segment};
@@ -395,6 +393,7 @@ module clop
   owed_t owed_q;
   logic overrun_pending_q;
   clop_news_t overrun_q;
+  logic [31:0] overrun_next_q;  // the number that would continue it
   logic [CHANNELS-1:0][7:0] ticket_q;
   logic rare_pending_q;
   logic news_room;
@@ -529,7 +528,7 @@ module clop
             CommandLast: begin
               ending_q          <= 1'b1;
               open_frame_q      <= next_q;
-              open_low_q        <= StatusW'(base_q) + StatusW'(next_q);
+              open_n            <= base_q + 64'(next_q);
               open_last_q       <= {1'b0, command.frame};
               open_for_packet_q <= 1'b0;
               op_q.stamp        <= now[31:0];
@@ -642,7 +641,7 @@ module clop
               progress_q[segment].frame <= op_q.header.frame;
             if (!known_q) begin
               open_frame_q      <= next_q;
-              open_low_q        <= StatusW'(base_q) + StatusW'(next_q);
+              open_n            <= base_q + 64'(next_q);
               open_last_q       <= frame;
               open_for_packet_q <= 1'b1;
               open_ok_q         <= j_avail_q && room >= 16'd4;  // known already where no other comes first
@@ -720,7 +719,8 @@ module clop
           end else begin
             // Consecutive ones become one entry while the queue is short of room.
             overrun_pending_q <= 1'b1;
-            if (overrun_pending_q && overrun_q.n + 64'(overrun_q.count) == open_n) begin
+            overrun_next_q    <= open_n[31:0] + 1'b1;
+            if (overrun_pending_q && overrun_next_q == open_n[31:0]) begin
               overrun_q.count <= overrun_q.count + 1'b1;
             end else begin
               overrun_q <= '{kind: KindError, index: '0, n: open_n, frame: 24'(open_frame_q), count: 32'd1,
@@ -734,7 +734,7 @@ module clop
             state_q  <= open_for_packet_q ? StatePlace : StateIdle;
           end else begin
             open_frame_q <= open_frame_q + 1'b1;
-            open_low_q   <= open_low_q + 1'b1;
+            open_n       <= open_n + 1'b1;
             state_q      <= StateOpenRead;
           end
         end

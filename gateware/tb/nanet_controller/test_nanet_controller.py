@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_controller: packets with header, payload, footer and CRC; whole datagrams dropped where room is short."""
+"""nanet_controller: header, payload, footer and CRC; whole datagrams dropped where room is short."""
 
 import random
 
