@@ -101,7 +101,7 @@ class CpuBench:
         return rows
 
     def figures(self, name: str) -> dict[str, float]:
-        """Medians of some runs: rate of one core and of all, time of a frame; without what --events forbids."""
+        """Medians of some runs: rate of one core and of all, time of a frame; not what --events forbids."""
         runs = range(self.settings.runs)
         seconds = self.settings.seconds or FIGURE_S
         figures: dict[str, float] = {}

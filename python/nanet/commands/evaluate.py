@@ -38,7 +38,8 @@ def evaluate(
     seen = result["events"] - result["events_without_hits"]
     if result["events_paired"] < 0.5 * min(seen, result["events_found"]):
         share = result["events_paired"] / max(seen, 1)
-        out.print(f"[yellow]only {share:.1%} of the true events were found: is this the truth of this run?[/]")
+        text = f"only {share:.1%} of the true events were found: is this the truth of this run?"
+        out.print(f"[yellow]{text}[/]", highlight=False)
     if plots is not None:
         from nanet.evaluate_plots import write_plots
 

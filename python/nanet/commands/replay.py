@@ -90,7 +90,9 @@ def replay(
         text = "the CPU went on in its place, with the same answers"
         out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
     if result["packets_in"] == 0:
-        there = f"no packet went to port {port}: give --port" if result["not_mgp"] else "there is no packet in it"
+        there = "there is no packet in it"
+        if any(result["not_mgp"].values()):
+            there = f"no packet went to port {port}: give --port"
         out.print(f"[yellow]{capture}: {there}[/]", highlight=False)
     write_json(result, json_file)
     if not account_closes(result):
