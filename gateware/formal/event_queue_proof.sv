@@ -97,7 +97,10 @@ module event_queue_proof
         assert (written_q - done_q < Entries);
       end
       if (room != 0) assert (32'(room) + 32'(owed_q) + (taken_q - done_q) <= Entries);
-      if (ev_valid && ev_promised && !wr_valid && i_queue.running_q) assert (ev_ready);
+      if (ev_valid && ev_promised) assert (i_queue.free_q > 0);
+      if (ev_ready && ev_valid) assert (ev_promised ? i_queue.free_q > 0 : i_queue.room_q > 0);
+      if (i_queue.free_ok_q && !i_queue.pause_q) assert (i_queue.free_q > 0);
+      if (i_queue.room_ok_q && !i_queue.pause_q) assert (i_queue.room_q > 0);
       if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
 
       // What the induction needs

@@ -57,7 +57,7 @@ PROOFS = {
         ("event_queue",),
         10,
         faults=(
-            ("event_queue", "free_q > 0 : room_q > 0", "free_q > 0 : room_q >= 0"),
+            ("event_queue", "room_ok_q <= room_q > 0", "room_ok_q <= room_q >= 0"),
             ("event_queue", "(promise ? CountW'(2) : '0)", "(promise ? CountW'(1) : '0)"),
         ),
     ),
@@ -80,7 +80,11 @@ PROOFS = {
         prove=False,
         faults=(
             ("sender", "owed_q.n     <= owed_q.n + 64'd1;", "owed_q.n     <= owed_q.n;"),
-            ("sender", "if (cmd_ready) state_q <= Pass;", "if (cmd_ready && !owed_q.overrun) state_q <= Pass;"),
+            (
+                "sender",
+                "if (cmd_ready) state_q <= Pass;",
+                "if (cmd_ready && !owed_q.overrun) state_q <= Pass;",
+            ),
         ),
     ),
     "event_order": Proof(

@@ -78,10 +78,23 @@ module event_queue
 
   logic accept, written;
 
+  // Whether there is room is known a cycle late, so no event follows another at once. A promise takes nothing
+  // that this could hide: it is made only where there is room for four.
+  logic pause_q, free_ok_q, room_ok_q;
+  always_ff @(posedge clk) begin
+    pause_q   <= accept;
+    free_ok_q <= free_q > 0;
+    room_ok_q <= room_q > 0;
+    if (rst || !enable) begin
+      free_ok_q <= 1'b0;
+      room_ok_q <= 1'b0;
+    end
+  end
+
   assign entries = CountW'(1) << log2_entries;
   assign last_index = (32'd1 << log2_entries) - 32'd1;
   assign written = pending_q && wr_ready && wr_last;
-  assign ev_ready = running_q && (!pending_q || written) && (ev_promised ? free_q > 0 : room_q > 0);
+  assign ev_ready = running_q && (!pending_q || written) && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
   assign accept = ev_valid && ev_ready;
 
   assign room = room_q < 0 ? '0 : room_q > CountW'(65535) ? 16'hFFFF : room_q[15:0];

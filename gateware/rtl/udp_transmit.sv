@@ -62,8 +62,8 @@ module udp_transmit
   localparam int unsigned MinimumB = 60;
   localparam int unsigned Lanes = DATA_W / 16;
 
-  if (DATA_W % 64 != 0 || DATA_W % MAC_W != 0) begin : gen_check_width
-    $fatal(1, "udp_transmit: DATA_W must be a multiple of 64 and of MAC_W");
+  if (DATA_W % 128 != 0 || DATA_W % MAC_W != 0) begin : gen_check_width
+    $fatal(1, "udp_transmit: DATA_W must be a multiple of 128 and of MAC_W");
   end
   if (MAC_W != 8 && MAC_W != 16 && MAC_W != 64) begin : gen_check_mac
     $fatal(1, "udp_transmit: MAC_W must be 8, 16 or 64");
@@ -77,9 +77,10 @@ module udp_transmit
   assign push = data_valid && data_ready;
 
   // Sum of the payload's 16-bit words as they lie, low byte first: the ones' complement sum does not mind,
-  // one swap at the end makes it network order (RFC 1071). Two stages: sums of pairs, then all.
+  // one swap at the end makes it network order (RFC 1071). Three stages: pairs, fours of pairs, all.
   logic [Lanes/2-1:0][16:0] pairs_d, pairs_q;
-  logic pairs_valid_q;
+  logic pairs_valid_q, fours_valid_q;
+  logic [Lanes/8-1:0][19:0] fours_d, fours_q;
   logic [31:0] sum_q, lane_sum;
   logic [DATA_W-1:0] masked;
 
@@ -90,9 +91,12 @@ module udp_transmit
     for (int unsigned i = 0; i < Lanes / 2; i++) begin
       pairs_d[i] = {1'b0, masked[32*i+:16]} + {1'b0, masked[32*i+16+:16]};
     end
+    for (int unsigned i = 0; i < Lanes / 8; i++) begin
+      fours_d[i] = 20'(pairs_q[4*i]) + 20'(pairs_q[4*i+1]) + 20'(pairs_q[4*i+2]) + 20'(pairs_q[4*i+3]);
+    end
     lane_sum = '0;
-    for (int unsigned i = 0; i < Lanes / 2; i++) begin
-      lane_sum = lane_sum + 32'(pairs_q[i]);
+    for (int unsigned i = 0; i < Lanes / 8; i++) begin
+      lane_sum = lane_sum + 32'(fours_q[i]);
     end
   end
 
@@ -148,13 +152,15 @@ module udp_transmit
   always_ff @(posedge clk) begin
     if (push) mem[write_q[AddrW-1:0]] <= data;
     pairs_q <= pairs_d;
+    fours_q <= fours_d;
     source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
   end
 
   always_ff @(posedge clk) begin
     pairs_valid_q <= push;
+    fours_valid_q <= pairs_valid_q;
     if (push) write_q <= write_q + 1'b1;
-    if (pairs_valid_q) sum_q <= sum_q + lane_sum;
+    if (fours_valid_q) sum_q <= sum_q + lane_sum;
 
     case (state_q)
       Collect:
@@ -164,7 +170,7 @@ module udp_transmit
         to_q    <= cmd_to;
         state_q <= Drain;
       end
-      Drain: begin  // the last word's pairs are added in this cycle
+      Drain: begin  // the last word is added in this cycle
         if (!send_q) begin
           write_q <= kept_q;
           sum_q   <= '0;
@@ -211,6 +217,7 @@ module udp_transmit
     if (rst) begin
       state_q       <= Collect;
       pairs_valid_q <= 1'b0;
+      fours_valid_q <= 1'b0;
       write_q       <= '0;
       kept_q        <= '0;
       sum_q         <= '0;
