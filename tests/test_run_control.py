@@ -192,6 +192,26 @@ def test_recorded_bursts_replay_to_the_same_primitives(
     assert not any(again.result()["bad_packets"].values())
 
 
+def test_choke_is_raised_while_buffers_fill(live: Callable[..., Live]) -> None:
+    trigger = live(choke_high=0.001, choke_low=0.0005)
+    assert trigger.core.snapshot()["buffers"] == 131072  # twice the frames of 400 ms
+    packets = [p for p in burst(0, 400, events=1, eob=False) if p[1] != 3]  # board 3 is silent
+    for packet in packets:
+        trigger.feed.sendto(packet, trigger.to)
+    end = time.monotonic() + 20
+    most = 0.0
+    while not trigger.core.snapshot()["choke"]["on"]:
+        assert time.monotonic() < end
+    while trigger.core.snapshot()["choke"]["on"]:  # frames close at their timeout
+        most = max(most, trigger.core.snapshot()["choke"]["fill"])
+        assert time.monotonic() < end
+    result = trigger.stop()
+    assert result["choke"]["raised"] == 1 and result["choke"]["seconds"] > 0
+    assert result["choke"]["fill_max"] >= most >= 0.0005
+    assert sum(r["choke_raised"] for r in trigger.core.take_bursts()) == 1
+    assert result["account_closes"] and result["frames_incomplete"] == result["frames_in"]
+
+
 CONDITIONS = """
 mask = [3, "512-514"]
 [t0_ns]

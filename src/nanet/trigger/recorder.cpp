@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -116,8 +117,9 @@ class Recorder::Series {
     for (const auto& entry : found) {
       kept_.push_back({entry.path(), entry.file_size()});
       total_ += kept_.back().bytes;
+      const std::string name = entry.path().filename().string();
       unsigned number = 0;
-      if (std::sscanf(entry.path().filename().c_str() + prefix.size(), "%u", &number) == 1)
+      if (std::from_chars(name.data() + prefix.size(), name.data() + name.size(), number).ec == std::errc{})
         number_ = std::max(number_, number);
     }
   }
