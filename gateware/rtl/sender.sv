@@ -166,7 +166,7 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
-  logic sound_q;
+  logic sound_q, empty_q;
   logic sound;  // the descriptor lies within the send buffers and names an endpoint
   logic give_up;  // the deadline has come
   assign give_up = due_q;
@@ -190,7 +190,7 @@ module sender
   assign rd_cmd = ask_q;
   assign may_ask = !ask_valid_q && reads_q < MaxReads;
   assign ask_descriptor = state_q == Look && look_q && !give_up && enable && may_ask;
-  assign ask_payload = state_q == Judge && sound_q && bytes_q != 0 && !give_up && may_ask;
+  assign ask_payload = state_q == Judge && sound_q && !empty_q && !give_up && may_ask;
 
   logic [1:0] answer_kind;
   logic answer_current, answer_end;
@@ -358,7 +358,7 @@ module sender
       ask_valid_q <= 1'b1;
       ask_q       <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
     end
-    reads_q <= reads_q + 4'(ask_descriptor || ask_payload || ask_again) - 4'(answer_end);
+    reads_q <= reads_q + 4'(rd_valid && rd_ready) - 4'(answer_end);
 
     if (ev_busy_q && ev_ready[ev_device_q]) ev_busy_q <= 1'b0;
 
@@ -418,13 +418,14 @@ module sender
       end
       Weigh: begin
         sound_q <= sound;
+        empty_q <= bytes_q == 0;
         state_q <= Judge;
       end
       Judge:
       if (give_up || !sound_q) begin
         late_q  <= 1'b1;
         state_q <= Header;
-      end else if (bytes_q == 0) begin
+      end else if (empty_q) begin
         state_q <= Commit;
       end else if (ask_payload) begin
         state_q <= WaitPayload;
