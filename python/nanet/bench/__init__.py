@@ -23,6 +23,7 @@ NAMES: dict[str, str] = {
     "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
     "kernel": "Time of a frame's stages on the GPU against events, for each algorithm.",
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
+    "monitor": "Latency of the trigger with its monitor watched and without, in turns.",
     "rate": "Largest rate of four boards with nothing lost and nothing late.",
 }
 

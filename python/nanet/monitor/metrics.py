@@ -31,7 +31,7 @@ COUNTERS = {
     "nanet_primitives": ("primitives_out", "Primitives that left in time."),
     "nanet_frames": ("frames_in", "Frames owed to the L0 trigger processor."),
     "nanet_frames_answered": ("frames_answered", "Frames answered by the trigger in time."),
-    "nanet_frames_late": ("frames_late", "Frames answered header-only: at the deadline, or without a buffer."),
+    "nanet_frames_late": ("frames_late", "Frames answered header-only, at the deadline or without buffer."),
     "nanet_frames_incomplete": ("frames_incomplete", "Frames closed with a board missing."),
     "nanet_frames_skipped": ("frames_skipped", "Frames in a confirmed gap, owed by nobody."),
     "nanet_frames_overrun": ("frames_overrun", "Frames that found no free buffer."),

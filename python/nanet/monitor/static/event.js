@@ -23,22 +23,31 @@ export class EventDisplay {
     this.events = [];
     this.at = -1;
     this.paused = false;
-    this.picked = null;
+    this.picked = this.waiting = null;
     this.changed = 0;
     this.dirty = true;
     this.pause(false);
   }
 
   add(event) {
-    this.events.push(event);
-    if (this.events.length > KEPT) {
-      this.events.shift();
-      if (this.paused) this.at = Math.max(0, this.at - 1);
+    // What somebody looks at stays: then one event waits outside, for the step beyond the newest.
+    if (this.paused && this.events.length >= KEPT) {
+      this.waiting = event;
+      return;
     }
+    this.keep(event);
     const now = performance.now();
     if (!this.paused && now - this.changed >= EVERY_MS) {
       this.changed = now;
       this.show(this.events.length - 1);
+    }
+  }
+
+  keep(event) {
+    this.events.push(event);
+    if (this.events.length > KEPT) {
+      this.events.shift();
+      this.at = Math.max(0, this.at - 1);
     }
   }
 
@@ -51,12 +60,17 @@ export class EventDisplay {
 
   pause(paused) {
     this.paused = paused;
+    if (!paused) this.waiting = null;
     this.$("pause").textContent = paused ? "go on" : "pause";
     this.$("pause").setAttribute("aria-pressed", String(paused));
   }
 
   step(by) {
     this.pause(true);
+    if (by > 0 && this.waiting && this.at === this.events.length - 1) {
+      this.keep(this.waiting);
+      this.waiting = null;
+    }
     this.show(Math.max(0, Math.min(this.events.length - 1, this.at + by)));
   }
 

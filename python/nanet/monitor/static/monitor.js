@@ -160,6 +160,6 @@ fetch("/geometry.json").then((answer) => answer.json()).then((geometry) => {
 new ResizeObserver(repaint).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { rates.restyle(); ringCount.restyle(); radius.restyle(); repaint(); });
 setInterval(judge, 500);
-window.nanet = page; // for tests and the curious
+window.nanet = { page, display }; // for tests and the curious
 connect();
 requestAnimationFrame(paint);
