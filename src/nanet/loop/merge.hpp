@@ -302,7 +302,7 @@ class Merger {
     if (fixed) piece.hits = at + 8;
     piece.time = time;
     piece.stored = static_cast<std::uint8_t>(stored);
-    piece.truncated = (rest >> 8 & 1) | ((rest & 0xFF) > stored) ? 1 : 0;
+    piece.truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
     if (i == 0) return;
     // Its neighbour is being written by another thread; the bytes are not.
     const Payload& before = m_.payload[b][within ? q : payload_of(b, i - 1)];
