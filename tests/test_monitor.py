@@ -403,6 +403,8 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "lost": {"late": 1, "missing": 1}, "bad_packets": {"bad_board": 1}, "not_mgp": {"not_udp": 1},
         "algorithm": "math", "device": "cpu", "card": "socket", "gather": "frame", "deadline_us": 1e3,
         "timeout_us": 200.0, "elapsed_s": 1.0, "latency_us": {"total": {"max": 3.0}},
+        "downscaled": {"rings_0": 1}, "state": "burst", "choke": {"on": True, "raised": 1, "fill": 0.5},
+        "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
     occupancy = {"pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}

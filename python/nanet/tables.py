@@ -101,6 +101,9 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
         "split_at_frame_edge",
     )
     rows += [(key, result.get(key, 0)) for key in keys]
+    rows.append(("choke raised", result.get("choke", {}).get("raised", 0)))
+    recorded = result.get("recorded", {})
+    rows += [(f"not recorded: {name}", recorded.get(name, 0)) for name in ("ring_full", "write_failed")]
     return [(name.replace("_", " "), value) for name, value in rows if value]
 
 

@@ -37,6 +37,7 @@ COUNTERS = {
     "nanet_frames_overrun": ("frames_overrun", "Frames that found no free buffer."),
     "nanet_duplicate_hits": ("duplicate_hits", "Hits dropped because the PM came twice in a fragment."),
     "nanet_split_events": ("split_at_frame_edge", "Events split by the edge between two frames."),
+    "nanet_masked_hits": ("masked_hits", "Hits of masked photomultipliers, dropped."),
     "nanet_bursts": ("bursts", "Bursts begun."),
     "nanet_send_errors": ("send_errors", "Datagrams that the network refused."),
     "nanet_account_violations": ("account_violations", "Checks of the account that failed while running."),
@@ -80,6 +81,8 @@ class TriggerCollector(Collector):
         )
         for key in WITHHELD:
             withheld.add_metric([key], float(s[key]))
+        for kind, value in s["downscaled"].items():
+            withheld.add_metric([f"downscaled_{kind}"], float(value))
         yield withheld
         for name, (key, text) in BY_NAME.items():
             family = CounterMetricFamily(name, text, labels=["reason"])
@@ -87,9 +90,26 @@ class TriggerCollector(Collector):
                 if reason != BALANCE:
                     family.add_metric([reason], float(value))
             yield family
+        yield from self._run(s)
         yield from self._gauges(s)
         yield from self._physics()
         yield self._latency()
+
+    def _run(self, s: dict[str, Any]) -> Iterator[Metric]:
+        run = GaugeMetricFamily("nanet_run_state", "Where the run is: 1 for that state.", labels=["state"])
+        run.add_metric([s["state"]], 1.0)
+        yield run
+        choke = s["choke"]
+        yield GaugeMetricFamily("nanet_choke", "Whether choke is raised.", float(choke["on"]))
+        yield CounterMetricFamily("nanet_choke_raised", "How often choke was raised.", float(choke["raised"]))
+        yield GaugeMetricFamily("nanet_buffer_fill_ratio", "Share of the buffers in use.", choke["fill"])
+        if recorded := s.get("recorded"):
+            kept = CounterMetricFamily(
+                "nanet_packets_recorded", "Packets by what recording did with them.", labels=["outcome"]
+            )
+            for outcome in ("packets", "bad_packets", "ring_full", "write_failed"):
+                kept.add_metric([outcome], float(recorded[outcome]))
+            yield kept
 
     def _gauges(self, s: dict[str, Any]) -> Iterator[Metric]:
         yield GaugeMetricFamily(
