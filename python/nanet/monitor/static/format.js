@@ -19,6 +19,9 @@ export function microseconds(us) {
 
 export const shortTime = (msAgo) => new Date(Date.now() - msAgo).toLocaleTimeString();
 
+// Named by the account, but of the physics and not a loss.
+export const HARMLESS = ["below_min_hits", "duplicate_hits", "split_at_frame_edge"];
+
 // All losses of sound packets, and of the rest what is not zero: [name, value, key in the JSON].
 export function losses(t) {
   const words = (name) => name.replaceAll("_", " ");

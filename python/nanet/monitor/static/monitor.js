@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: takes the feed, fills in the numbers, and says so when there is nothing to take.
-import { count, losses, microseconds, rate, shortTime } from "./format.js";
+import { count, HARMLESS, losses, microseconds, rate, shortTime } from "./format.js";
 import { EventDisplay } from "./event.js";
 import { drawCentres, drawLatency, drawOccupancy, RatePlot, BarPlot } from "./plots.js";
 
@@ -55,7 +55,10 @@ function showState() {
   set("health", page.state.health);
   $("health").className = `pill ${page.state.ok ? "good" : "bad"}`;
   rows($("counts"), COUNTS.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
-  rows($("losses"), losses(t).map(([name, value, key]) => [{ text: name, bad: value > 0 }, { text: count(value), bad: value > 0, key }]));
+  rows($("losses"), losses(t).map(([name, value, key]) => {
+    const bad = value > 0 && !HARMLESS.includes(key);
+    return [{ text: name, bad }, { text: count(value), bad, key }];
+  }));
   rows($("boards"), page.state.boards.map((b) =>
     [`${b.board}`, { text: b.state, bad: b.state === "silent" }, count(b.hits), rate(b.hits_per_s)]));
   rows($("latency-table"), STAGES.filter((s) => t.latency_us[s].n).map((stage) => [stage,
