@@ -3,60 +3,9 @@
 // best few ways of doing so, and chooses the number of rings by the odds. docs/algorithms.md tells the whole.
 #pragma once
 
-#include <cstring>
-#include <string_view>
-
-#include "nanet/rich/multiring_search.hpp"
+#include "nanet/rich/multiring_hand.hpp"
 
 namespace nanet::rich {
-
-struct Multiring {
-  static constexpr std::string_view name = "multiring";
-  using Parameters = MultiringParameters;
-
-  // Rings taken together, and the ln of how much likelier the hits are with them than without, costs paid.
-  struct State {
-    float x[max_rings], y[max_rings], r[max_rings];
-    float value;
-    std::int32_t count;
-  };
-  // One more ring for a state; promise: the value that the two would have, nothing polished.
-  struct Candidate {
-    Circle3 circle;
-    float promise;
-    std::int32_t state;
-  };
-  static constexpr int max_breadth = 4;
-  static constexpr int ways = 2;    // candidates looked at for each state
-  static constexpr int rounds = 3;  // of seeds, 32 each
-  // What one part of the work hands to the next.
-  struct Kept {
-    State best;
-    float best_of[max_rings + 1];  // the best value of each number of rings
-    std::int32_t settled;          // nothing to be searched for, nothing to be split
-  };
-  // What the search writes down; the warps of a team have one between them.
-  struct Board {
-    State now[max_breadth], next[max_breadth * ways];
-    Candidate candidate[max_breadth * ways];
-    std::uint32_t candidates[max_breadth];  // a bit for each candidate of a state
-    Kept kept;
-  };
-  struct Scratch {
-    MultiringHits hits;
-    alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
-    alignas(64) float all[max_event_hits];                   // of noise and rings together
-    alignas(64) float x[lane_count];                         // the rings in hand
-    alignas(64) float y[lane_count];
-    alignas(64) float r[lane_count];
-    Board board;
-  };
-
-  Parameters parameters;
-
-  template <class L>
-  NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
-};
 
 // Who works on an event: 32 lanes alone, or several warps side by side (cuda/multiring_team.cuh), which come
 // to the same rings, bit for bit. index: of the caller's warp; sync(): what one has written all see.
@@ -68,27 +17,23 @@ struct Alone {
 
 // One event in hand.
 template <class L, class Team = Alone>
-class MultiringEvent {
- public:
-  using F = typename L::F;
-  using I = typename L::I;
-  using M = typename L::M;
-  using State = Multiring::State;
-  using Scratch = Multiring::Scratch;
+class MultiringEvent : private MultiringHand<L> {
+  using Hand = MultiringHand<L>;
+  using typename Hand::F;
+  using typename Hand::I;
+  using typename Hand::M;
+  using typename Hand::Scratch;
+  using typename Hand::State;
   using Board = Multiring::Board;
 
+ public:
   // scratch: of the caller's own lanes; board: of the team.
   NANET_HD MultiringEvent(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                           Scratch& scratch, Board& board, const Team& team = {})
-      : p_(parameters),
-        model_(MultiringModel::make<L>(parameters)),
-        s_(scratch),
+      : Hand(parameters, event, plane, scratch),
         b_(board),
         team_(team),
-        r_min_(parameters.r_min),
-        breadth_(static_cast<int>(parameters.breadth)) {
-    load(event, plane);
-  }
+        breadth_(static_cast<int>(parameters.breadth)) {}
 
   NANET_HD void run(Rings& out) {
     if (lead()) begin();
@@ -133,235 +78,38 @@ class MultiringEvent {
   }
 
  private:
+  using Hand::at0;
+  using Hand::copy;
+  using Hand::count_;
+  using Hand::distance;
+  using Hand::hits_;
+  using Hand::inverse;
+  using Hand::look_beside;
+  using Hand::model_;
+  using Hand::others;
+  using Hand::p_;
+  using Hand::polish_all;
+  using Hand::put;
+  using Hand::r_min_;
+  using Hand::ring;
+  using Hand::rows_;
+  using Hand::s_;
+  using Hand::save;
+  using Hand::set_ring;
+  using Hand::standing;
+  using Hand::step;
+  using Hand::sum_rings;
+  using Hand::take;
+  using Hand::uniform_root;
+  using Hand::value;
+
   static constexpr float nothing = -1e30f;
-  static constexpr float far_away = 1e4f;                // mm: where hits that are none lie
-  static constexpr float per_step_width = 1.0f / 16.0f;  // mm, half the band of the steps that polish
   // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
   static constexpr float own_share = 0.3f;
   static constexpr float better = 0.1f;    // a change has to gain this much
   static constexpr float patience = 3.0f;  // a candidate may look this much worse before it is polished
   static constexpr float margin = 10.0f;   // states this far behind the best are given up
 
-  NANET_HD void load(const EventView& event, const Point* plane) {
-    hits_ = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
-    rows_ = (hits_ + lanes_step - 1) / lanes_step;
-    NANET_ROLLED
-    for (std::int32_t from = 0; from < rows_ * lanes_step; from += lanes_step) {
-      if constexpr (lane_is_thread<L>) {
-        const std::int32_t i = from + L::lane();
-        const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
-        s_.hits.x[i] = at.x;
-        s_.hits.y[i] = at.y;
-      } else {
-        for (std::int32_t i = from; i < from + lanes_step; ++i) {
-          const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
-          s_.hits.x[i] = at.x;
-          s_.hits.y[i] = at.y;
-        }
-      }
-    }
-    L::store(s_.x, F(p_.centre_x));
-    L::store(s_.y, F(0.0f));
-    L::store(s_.r, F(100.0f));
-    L::sync();
-  }
-
-  // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
-
-  // Distance of a row's hits to a point, mm, not 0.
-  NANET_HD F distance(std::int32_t row, float x, float y) const {
-    const F dx = L::load(s_.hits.x + row * lanes_step) - F(x),
-            dy = L::load(s_.hits.y + row * lanes_step) - F(y);
-    return L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
-  }
-  // What a ring makes on a row's hits, in units of the noise.
-  NANET_HD F intensity(const Circle3& c, std::int32_t row) const {
-    const F off = distance(row, c.x, c.y) - F(c.r);
-    constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
-    const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
-    return MultiringModel::shape(t) * F(model_.peak * c.r);
-  }
-  // fresh: there was no ring k so far.
-  NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
-    L::sync();
-    L::put(s_.x + k, c.x);
-    L::put(s_.y + k, c.y);
-    L::put(s_.r + k, c.r);
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      float* const own = s_.intensity[k] + row * lanes_step;
-      float* const all = s_.all + row * lanes_step;
-      const F now = intensity(c, row);
-      F change = now;
-      if (!fresh) change = now - L::load(own);
-      L::store(all, L::load(all) + change);
-      L::store(own, now);
-    }
-    L::sync();
-  }
-  NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
-  // Their intensities anew, whatever was there.
-  NANET_HD void sum_rings() {
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      F all{1.0f};
-      NANET_ROLLED
-      for (int k = 0; k < count_; ++k) {
-        const F now = intensity(ring(k), row);
-        all = all + now;
-        L::store(s_.intensity[k] + row * lanes_step, now);
-      }
-      L::store(s_.all + row * lanes_step, all);
-    }
-    L::sync();
-  }
-  NANET_HD NANET_NOINLINE void take(const State& state) {
-    L::sync();
-    count_ = state.count;
-    each_ring(state.x, s_.x);
-    each_ring(state.y, s_.y);
-    each_ring(state.r, s_.r);
-    L::sync();
-    sum_rings();
-  }
-  NANET_HD void save(State& state, float value) {
-    L::sync();
-    each_ring(s_.x, state.x);
-    each_ring(s_.y, state.y);
-    each_ring(s_.r, state.r);
-    L::put(&state.value, value);
-    put(state.count, count_);
-    L::sync();
-  }
-  NANET_HD static void each_ring(const float* from, float* to) { copy_words(from, to, max_rings); }
-  NANET_HD static void copy(const State& from, State& to) {
-    L::sync();
-    copy_words(reinterpret_cast<const float*>(&from), reinterpret_cast<float*>(&to), sizeof from / 4);
-    L::sync();
-  }
-  // words: no more than lanes.
-  NANET_HD static void copy_words(const float* from, float* to, unsigned words) {
-    if constexpr (lane_is_thread<L>) {
-      if (static_cast<unsigned>(L::lane()) < words) to[L::lane()] = from[L::lane()];
-    } else {
-      std::memcpy(to, from, words * sizeof *to);
-    }
-  }
-  template <class T>
-  NANET_HD static void put(T& at, const T& v) {
-    if constexpr (lane_is_thread<L>) {
-      if (L::lane() == 0) at = v;
-    } else {
-      at = v;
-    }
-  }
-
-  // Intensity of noise and rings on the hits of a row, but for rings a and b.
-  NANET_HD F others(std::int32_t row, int a, int b) const {
-    F m = L::load(s_.all + row * lanes_step);
-    if (a >= 0) m = m - L::load(s_.intensity[a] + row * lanes_step);
-    if (b != a) m = m - L::load(s_.intensity[b] + row * lanes_step);
-    return L::max(m, F(1.0f));
-  }
-
-  // What the search for a ring sees when rings a and b are taken away (-1: none). Returns the number of open
-  // hits.
-  NANET_HD NANET_NOINLINE std::int32_t look_beside(int a, int b) {
-    std::int32_t open = 0;
-    L::sync();
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      const F per = L::reciprocal(others(row, a, b));
-      const I index = I(row * lanes_step) + L::lane();
-      L::store(s_.hits.per + row * lanes_step, per);
-      L::store(s_.hits.most + row * lanes_step,
-               logarithm<L>(L::fma(per, F(0.9f * model_.peak * p_.r_max), F(1.0f))));
-      const M is_open = (per > F(0.5f)) & (index < I(hits_));
-      const std::uint32_t word = L::ballot(is_open);
-      L::scatter(s_.hits.open, I(open) + L::rank(word), index, is_open);
-      open += popcount(word);
-    }
-    L::sync();
-    return open;
-  }
-  NANET_HD static std::int32_t popcount(std::uint32_t word) {
-#ifdef __CUDA_ARCH__
-    return __popc(word);
-#else
-    return __builtin_popcount(word);
-#endif
-  }
-
-  // One step of Gauss and Newton for ring k against the others.
-  NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width), false); }
-  // The ring in place of ring k (-1: of none) moved towards the hits in a band; per_width: 1 / half of it,
-  // 1/mm.
-  NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
-    Sums sums;
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row)
-      sums.add(*this, c, row, per_width, k < 0 ? F(1.0f) : others(row, k, k));
-    return sums.solve(c, r_min_, p_.r_max);
-  }
-
-  // Normal equations as in MultiringSearch, the lanes being hits.
-  struct Sums {
-    F v[8] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f)};
-    NANET_HD void add(const MultiringEvent& e, const Circle3& c, std::int32_t row, float per_width,
-                      const F& rest) {
-      const F dx = L::load(e.s_.hits.x + row * lanes_step) - F(c.x);
-      const F dy = L::load(e.s_.hits.y + row * lanes_step) - F(c.y);
-      const F d = L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
-      const F off = d - F(c.r), per_d = L::reciprocal(d);
-      const F t = L::max(L::fma(off * F(-(per_width * per_width)), off, F(1.0f)), F(0.0f));
-      const float on_ring = e.model_.peak * c.r * (MultiringModel::reach * per_width);
-      const F own = MultiringModel::shape(t) * F(on_ring);
-      const F w = own * L::reciprocal(rest + own);
-      const F cosine = dx * per_d, sine = dy * per_d;
-      const F wc = w * cosine, ws = w * sine, wo = w * off;
-      v[0] = v[0] + w;
-      v[1] = v[1] + wc;
-      v[2] = v[2] + ws;
-      v[3] = L::fma(wc, cosine, v[3]);
-      v[4] = L::fma(wc, sine, v[4]);
-      v[5] = v[5] + wo;
-      v[6] = L::fma(wo, cosine, v[6]);
-      v[7] = L::fma(wo, sine, v[7]);
-    }
-    NANET_HD Circle3 solve(const Circle3& from, float r_min, float r_max) const {
-      float sum[8];
-      L::sum(v, sum);
-      const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
-      const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
-      const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
-      const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
-      const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
-      const float det = fused(a, d, -(b * b));
-      const float per_det = inverse(det > 1e-4f ? det : 1e-4f);
-      const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
-      const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
-      const float r = from.r + limit((off - fused(c, ux, s * uy)) * per_w, 25.0f);
-      return {from.x + ux, from.y + uy, r < r_min ? r_min : r > r_max ? r_max : r};
-    }
-  };
-  NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
-
-  NANET_HD void polish_all(int times) {
-    NANET_ROLLED
-    for (int i = 0; i < times; ++i) NANET_ROLLED
-    for (int k = 0; k < count_; ++k) polish(k);
-  }
-
-  // ln of the odds of the rings in hand.
-  NANET_HD NANET_NOINLINE float value() {
-    F sum{0.0f};
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) sum = sum + logarithm<L>(others(row, -1, -1));
-    const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
-    sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
-    const float costs = count_ ? p_.first_cost + static_cast<float>(count_ - 1) * p_.ring_cost : 0.0f;
-    return L::sum(sum) - costs;
-  }
   // Remembers the best of each number of rings.
   NANET_HD void note(int count, float v) {
     const bool gains = v > b_.kept.best_of[count];
@@ -437,10 +185,6 @@ class MultiringEvent {
     count_ = 0;
     return false;
   }
-  NANET_HD F standing(int k) const { return model_.template standing<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])); }
-  NANET_HD static float at0(const F& v) { return L::at(v, 0); }
-  NANET_HD static float uniform_root(float v) { return at0(L::root(F(v))); }
-  NANET_HD static float inverse(float v) { return at0(L::reciprocal(F(v))); }
 
   // From the states in b_.now to those with one ring more, the most promising candidates first, until enough
   // different ones are found. Returns their number.
@@ -616,9 +360,9 @@ class MultiringEvent {
     best.r = L::select(is_better, c.r, best.r);
   }
 
-  // Looks for one more ring beside those of a state, worth `value` with its cost paid; the best distinct ones
-  // are its candidates. Returns a bit for each.
-  NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float value) {
+  // Looks for one more ring beside those of a state, worth `before` with its cost paid; the best distinct
+  // ones are its candidates. Returns a bit for each.
+  NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float before) {
     if (open < 3) return 0;
     LaneCircles<L> best = no_circles();
     F best_gain{nothing};
@@ -628,9 +372,9 @@ class MultiringEvent {
       const F gain = seeds(round, open, c);
       better_of(best, best_gain, c, gain);
     }
-    return choose(best, best_gain, state, value);
+    return choose(best, best_gain, state, before);
   }
-  NANET_HD std::uint32_t choose(LaneCircles<L> best, F best_gain, int state, float value) {
+  NANET_HD std::uint32_t choose(LaneCircles<L> best, F best_gain, int state, float before) {
     // Of two lanes the better one; both halves go on with it.
     const F other = L::other_half(best_gain);
     const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
@@ -638,7 +382,7 @@ class MultiringEvent {
     best.y = L::select(keep, best.y, L::other_half(best.y));
     best.r = L::select(keep, best.r, L::other_half(best.r));
     best_gain = L::max(best_gain, other);
-    if (!(value + L::max(best_gain) > b_.now[state].value - patience)) return 0;
+    if (!(before + L::max(best_gain) > b_.now[state].value - patience)) return 0;
     const M good = best_gain > F(nothing);
     const MultiringSearch<L> search = search_in_hand();
     search.step(best, 16.0f);
@@ -653,7 +397,7 @@ class MultiringEvent {
       const int lane = first_lane<L>(best_gain == F(most));
       const Circle3 c{L::at(best.x, lane), L::at(best.y, lane), L::at(best.r, lane)};
       const int at = state * Multiring::ways + i;
-      put(b_.candidate[at], {c, value + most, state});
+      put(b_.candidate[at], {c, before + most, state});
       candidates |= 1u << at;
       const F dx = best.x - F(c.x), dy = best.y - F(c.y), dr = best.r - F(c.r);
       const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
@@ -824,15 +568,9 @@ class MultiringEvent {
     write_rings<L>(rings, out);
   }
 
-  const MultiringParameters& p_;
-  const MultiringModel model_;
-  Scratch& s_;
   Board& b_;
   const Team team_;
-  const float r_min_;
   const int breadth_;
-  std::int32_t hits_ = 0, rows_ = 0;
-  std::int32_t count_ = 0;
 };
 
 template <class L>
