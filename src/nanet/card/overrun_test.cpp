@@ -140,6 +140,26 @@ TEST(Overrun, ReaderThatStaysBehindIsNeverLapped) {
   rig.finish();
 }
 
+TEST(Overrun, ReplayWaitsForTheReader) {
+  Rig rig(eight());
+  int waits = 0;
+  rig.stream.receiver().on_full([&] {
+    ++waits;
+    (void)rig.take();  // finishes what was read
+  });
+  rig.sobs();
+  for (Frame f = 0; f < 200; ++f) {
+    rig.frame(f);
+    ++rig.now;
+    for (const Event& e : rig.take(0, true))
+      if (e.type == static_cast<std::uint8_t>(EventType::receive_done)) rig.answer(e);
+    rig.send();
+  }
+  EXPECT_GT(waits, 5);
+  EXPECT_EQ(rig.stream.counters().frames_overrun, 0u);
+  rig.finish();
+}
+
 TEST(Overrun, ManyOpenFramesCloseAtOnceIntoANearlyFullQueue) {
   ClopOptions options = rig_options(64);
   options.deadline = 200'000;

@@ -340,11 +340,13 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
            (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
             table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
   };
-  while (full_ && !returned() && table_.status(slot.n) != FrameTable::Status::open) full_();
+  const auto queue_is_full = [&] { return events_[device].room() < 4; };
+  while (full_ && ((!returned() && table_.status(slot.n) != FrameTable::Status::open) || queue_is_full()))
+    full_();
   ++counters_.frames_in;
   burst.next = frame + 1;
   table_.end = n + 1;
-  if (!returned() || events_[device].room() < 4) return overrun(n, frame, stamp);
+  if (!returned() || queue_is_full()) return overrun(n, frame, stamp);
   events_[device].promise(2);  // receive done, send done
   if (slot.passed_late) {      // the buffer is back, so the consumer's late answer is final
     if (contract::Descriptor answer; contract::posted(view, slot.n, answer))

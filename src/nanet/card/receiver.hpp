@@ -49,7 +49,8 @@ class Receiver {
   // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
   void on_refused(Refused hook) { refused_ = std::move(hook); }
   // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet
-  // answered; has to let the consumer and the sender go on. Without it such a frame is an overrun.
+  // answered, or for room in the event queue; has to let the consumer and the sender go on. Without it such a
+  // frame is an overrun.
   void on_full(std::function<void()> hook) { full_ = std::move(hook); }
   // Told when a late frame's buffer comes back.
   void observe(Observer* observer) noexcept { observer_ = observer; }
