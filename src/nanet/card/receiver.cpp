@@ -59,10 +59,9 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
   counters_.bytes_in += datagram.size();
   const Checked checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
-  const std::uint64_t wrong = counters_.bad[static_cast<std::size_t>(Refusal::wrong_burst)];
-  Burst* burst = burst_of(checked.header, datagram, stamp);
-  if (tap_ && counters_.bad[static_cast<std::size_t>(Refusal::wrong_burst)] == wrong)
-    tap_->packet(datagram, false, stamp);
+  if (of_a_third_burst(checked.header)) return refuse(datagram, Refusal::wrong_burst, stamp);
+  if (tap_) tap_->packet(datagram, false, stamp);
+  Burst* burst = burst_of(checked.header, stamp);
   if (!burst) return;
   burst->last_packet = std::max(burst->last_packet, stamp);
   if (checked.header.has(flag::sob | flag::eob))
@@ -72,9 +71,14 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
   if (options_.replay) close_overtaken(stamp);
 }
 
+// Two bursts are open: a third one has to wait until the oldest is closed. (A replay closes it.)
+bool FrameReceiver::of_a_third_burst(const Header& header) const noexcept {
+  return old_.active && !options_.replay && header.burst != current_.number && header.burst != old_.number &&
+         static_cast<std::uint8_t>(header.burst - current_.number) <= 127;
+}
+
 // The burst a sound packet belongs to, or nullptr when the packet is accounted for already.
-FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<const std::byte> datagram,
-                                              Nanoseconds stamp) noexcept {
+FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds stamp) noexcept {
   if (any_burst_) {
     if (header.burst == current_.number) {
       if (current_.active) return &current_;
@@ -88,11 +92,6 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, std::span<co
     const auto ahead = static_cast<std::uint8_t>(header.burst - current_.number);
     if (ahead > 127) {
       lose(Lost::late);
-      return nullptr;
-    }
-    if (old_.active &&
-        !options_.replay) {  // two bursts are open: a third one has to wait until the oldest is closed
-      refuse(datagram, Refusal::wrong_burst, stamp);
       return nullptr;
     }
     if (!candidate_[header.burst]) {

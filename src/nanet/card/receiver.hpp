@@ -120,7 +120,8 @@ class FrameReceiver final : public Receiver {
 
   void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
   void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
-  Burst* burst_of(const Header& header, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  bool of_a_third_burst(const Header& header) const noexcept;
+  Burst* burst_of(const Header& header, Nanoseconds stamp) noexcept;
   Burst* closed_burst(Burst& burst, const Header& header) noexcept;
   void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
   void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(32 * wide_warps)
   auto& scratch = *reinterpret_cast<rich::Multiring::Scratch*>(shared.scratch[warp]);
   auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings[warp]);
   constexpr unsigned words = sizeof scratch.board.kept / 4;
-  static_assert(words <= 32 && sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
+  static_assert(words <= 32);
   const std::uint32_t events = part == Part::search ? work.counters->searched : batch.events;
   for (;;) {
     std::uint32_t at = 0;
@@ -124,12 +124,7 @@ __global__ void __launch_bounds__(32 * wide_warps)
     if (part != Part::end) {
       if (lane < words) kept[lane] = here[lane];
     } else {
-      if (batch.rings && lane < sizeof(rich::Rings) / 4)
-        reinterpret_cast<std::uint32_t*>(batch.rings + event)[lane] =
-            reinterpret_cast<const std::uint32_t*>(&rings)[lane];
-      if (batch.primitives && lane == 0)
-        batch.primitives[event] =
-            hits < decision.min_hits ? std::uint16_t{0} : trigger::decide(rings, hits, false, decision);
+      hand_over(batch, event, hits, rings, decision);
     }
     __syncwarp();  // the next event's hits overwrite these
   }

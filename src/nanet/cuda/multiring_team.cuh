@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(32 * team_warps)
                    const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
   auto& shared = *reinterpret_cast<TeamShared*>(memory);
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32;
   auto& scratch = *reinterpret_cast<rich::Multiring::Scratch*>(shared.scratch[warp]);
   auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings);
   for (std::uint32_t event = blockIdx.x; event < batch.events; event += gridDim.x) {
@@ -62,14 +62,7 @@ static __global__ void __launch_bounds__(32 * team_warps)
                                                        BlockTeam{&shared.memory})
         .run(rings);
     __syncwarp();
-    if (warp == 0) {
-      if (batch.rings && lane < sizeof(rich::Rings) / 4)
-        reinterpret_cast<std::uint32_t*>(batch.rings + event)[lane] =
-            reinterpret_cast<const std::uint32_t*>(&rings)[lane];
-      if (batch.primitives && lane == 0)
-        batch.primitives[event] =
-            hits < decision.min_hits ? std::uint16_t{0} : trigger::decide(rings, hits, false, decision);
-    }
+    if (warp == 0) hand_over(batch, event, hits, rings, decision);
     __syncthreads();  // the next event's board overwrites this one's
   }
 }

@@ -24,26 +24,33 @@ struct WideShared {
   alignas(16) unsigned char rings[wide_warps][(sizeof(rich::Rings) + 15) / 16 * 16];
 };
 
+// Hands an event's rings, in shared memory, to what the batch asks for. One warp.
+__device__ inline void hand_over(const DeviceBatch& batch, std::uint32_t event, std::uint32_t hits,
+                                 const rich::Rings& rings, const trigger::DecisionOptions& decision) {
+  static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
+  const unsigned lane = threadIdx.x % 32;
+  if (batch.rings && lane < sizeof(rich::Rings) / 4)
+    reinterpret_cast<std::uint32_t*>(batch.rings + event)[lane] =
+        reinterpret_cast<const std::uint32_t*>(&rings)[lane];
+  if (batch.primitives && lane == 0)
+    batch.primitives[event] =
+        hits < decision.min_hits ? std::uint16_t{0} : trigger::decide(rings, hits, false, decision);
+}
+
 template <class A>
 __global__ void __launch_bounds__(32 * wide_warps)
     wide_kernel(const A algorithm, const DeviceBatch batch, const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
   WideShared<A>& shared = *reinterpret_cast<WideShared<A>*>(memory);
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  const unsigned warp = threadIdx.x / 32, warps = blockDim.x / 32;
   auto& scratch = *reinterpret_cast<typename A::Scratch*>(shared.scratch[warp]);
   auto& rings = *reinterpret_cast<rich::Rings*>(shared.rings[warp]);
-  static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
   for (std::uint32_t i = blockIdx.x * warps + warp; i < batch.events; i += gridDim.x * warps) {
     const std::uint32_t from = batch.first[i], hits = batch.first[i + 1] - from;
     algorithm.template operator()<rich::DeviceLanes>(rich::EventView{batch.pm + from, hits}, batch.plane,
                                                      scratch, rings);
     __syncwarp();
-    if (batch.rings && lane < sizeof(rich::Rings) / 4)
-      reinterpret_cast<std::uint32_t*>(batch.rings + i)[lane] =
-          reinterpret_cast<const std::uint32_t*>(&rings)[lane];
-    if (batch.primitives && lane == 0)
-      batch.primitives[i] =
-          hits < decision.min_hits ? std::uint16_t{0} : trigger::decide(rings, hits, false, decision);
+    hand_over(batch, i, hits, rings, decision);
     __syncwarp();  // the next event's hits and rings overwrite these
   }
 }
