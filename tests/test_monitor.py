@@ -3,7 +3,6 @@
 
 import asyncio
 import contextlib
-import io
 import json
 import re
 import signal
@@ -22,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 sys.path.insert(0, str(Path(__file__).parent))
 import browser
-from nanet.monitor import burst_log, channels, link, metrics
+from nanet.monitor import channels, histograms, link, metrics
 from nanet.monitor.state import State
 
 from nanet import _core, errors
@@ -37,7 +36,7 @@ class Running:
         self.url = f"http://127.0.0.1:{self.page}"
         self.trigger = subprocess.Popen(
             [program, "trigger", "--listen", f"127.0.0.1:{self.listen}", "--send", f"127.0.0.1:{self.send}",
-             "--algorithm", "math", "--monitor", str(self.page), "--burst-log", "bursts.jsonl",
+             "--algorithm", "math", "--monitor", str(self.page),
              "--json", "trigger.json"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -136,7 +135,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
 
             async def settled() -> bool:
                 counts = []
-                for _ in range(2):  # nothing changes any more, and the burst is logged
+                for _ in range(2):  # nothing changes any more
                     await asyncio.sleep(1.5)
                     async with session.get(f"{running.url}/status.json") as answer:
                         now = (await answer.json())["trigger"]
@@ -162,7 +161,6 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
                 f"{sum(result['lost'].values())} packets lost, {sum(result['bad_packets'].values())} bad\n"
             )
             check_metrics(families, result)
-            check_log((running.folder / "bursts.jsonl").read_text(), result)
             assert hello["about"]["config_hash"] == result["config_hash"]
 
     asyncio.run(look())
@@ -184,23 +182,6 @@ def check_metrics(families: dict[str, Any], result: dict[str, Any]) -> None:
     assert counts == {stage: values["n"] for stage, values in result["latency_us"].items()}
     rings = {int(s.labels["rings"]): s.value for s in families["nanet_events_by_rings"].samples}
     assert sum(number * value for number, value in rings.items()) == result["rings"]
-
-
-def check_log(text: str, result: dict[str, Any]) -> None:
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["kind"] for line in lines] == ["burst"] * len(lines)
-    # One burst; on a machine that stalls for half a second it may come in parts.
-    assert {line["burst"] for line in lines} == {1}
-    assert [line["part"] for line in lines] == list(range(1, len(lines) + 1))
-    for key in ("packets_in", "events_built", "rings", "frames_out", "frames_late", "primitives_out"):
-        assert sum(line["counts"][key] for line in lines) == result[key]
-    assert sum(line["latency_us"]["total"]["n"] for line in lines) == result["latency_us"]["total"]["n"]
-    assert {line["config_hash"] for line in lines} == {result["config_hash"]}
-    if len(lines) == 1:
-        for level in ("p50", "p99", "p99_99", "max"):
-            assert lines[0]["latency_us"]["total"][level] == pytest.approx(
-                result["latency_us"]["total"][level], rel=2e-3
-            )
 
 
 def test_the_trigger_does_not_notice_its_watchers(running: Running) -> None:
@@ -322,74 +303,12 @@ def test_dead_and_hot_by_their_neighbours() -> None:
     assert channels.judge(np.zeros(1952, int)) == {"dead": [], "hot": []}
 
 
-def test_percentiles_of_a_difference() -> None:
+def test_histograms_in_the_buckets_of_the_metric() -> None:
     edges = np.array([1.0, 10.0, 100.0])
-    before = (edges[:2], np.array([50, 50]))
-    now = (edges, np.array([50, 149, 1]))
-    assert burst_log.percentiles(now, before) == {
-        "p50": 10.0, "p90": 10.0, "p99": 10.0, "p99_9": 100.0, "p99_99": 100.0, "max": 100.0, "n": 100
-    }  # fmt: skip
-    assert burst_log.percentiles(before, before) == {"n": 0}
-    buckets = burst_log.coarse({"total": (edges, np.array([2, 3, 4]))})["total"]
+    buckets = histograms.coarse({"total": (edges, np.array([2, 3, 4]))})["total"]
     assert buckets["n"] == 9 and buckets["sum_s"] == pytest.approx(432e-6)
-    by_edge = dict(zip(burst_log.EDGES_S, buckets["buckets"], strict=True))
+    by_edge = dict(zip(histograms.EDGES_S, buckets["buckets"], strict=True))
     assert (by_edge[1e-6], by_edge[5e-6], by_edge[1e-5], by_edge[1.0]) == (2, 2, 5, 9)
-
-
-class FakeCore:
-    """Counters by hand, for the log."""
-
-    def __init__(self) -> None:
-        self.counts = {"packets_in": 0, "frames_in": 0, "frames_out": 0, "events_built": 0, "bursts": 0}
-
-    def snapshot(self) -> dict[str, Any]:
-        fixed = {
-            "algorithm": "math",
-            "device": "cpu",
-            "deadline_us": 1e3,
-            "account_closes": True,
-            "lost": {"late": 0},
-        }
-        return {**self.counts, **fixed}
-
-    def histograms(self) -> dict[str, Any]:
-        return {"total": (np.array([1.0]), np.array([self.counts["frames_out"]]))}
-
-
-def test_bursts_are_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr(burst_log.time, "time", lambda: now)
-    out, core = io.StringIO(), FakeCore()
-    log = burst_log.BurstLog(out, "abc")
-    log.update(core)
-
-    def go(seconds: float, **counts: int) -> None:
-        nonlocal now
-        for key, value in counts.items():
-            core.counts[key] += value
-        for _ in range(round(seconds / 0.1)):
-            now += 0.1001
-            log.update(core)
-
-    go(0.2, packets_in=10, frames_in=5, bursts=1)
-    go(2.0)  # frames are owed: not over
-    assert not out.getvalue()
-    go(0.2, frames_out=5, events_built=50)
-    go(1.0)
-    go(0.2, packets_in=1, frames_in=1, frames_out=1, events_built=7)  # the same burst goes on
-    go(1.0)
-    go(0.2, packets_in=4, frames_in=2, frames_out=2, events_built=8, bursts=1)
-    go(0.2, packets_in=2, frames_in=1, frames_out=1, events_built=9, bursts=1)  # without a pause
-    go(0.2, packets_in=2, frames_in=2, frames_out=2, events_built=5)
-    log.update(core, final=True)
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [(line["burst"], line["part"]) for line in lines] == [(1, 1), (1, 2), (2, 1), (3, 1)]
-    assert [line["counts"]["events_built"] for line in lines] == [50, 7, 17, 5]
-    assert [line["latency_us"]["total"]["n"] for line in lines] == [5, 1, 3, 2]
-    assert [line["edges"] for line in lines] == ["exact", "exact", "within 0.1 s", "exact"]
-    assert all(line["counts"]["lost"] == {"late": 0} for line in lines)
-    go(1.0)
-    assert len(out.getvalue().splitlines()) == 4
 
 
 def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) -> None:
@@ -408,7 +327,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
     occupancy = {"pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}
-    stages = burst_log.coarse({"total": (np.array([1.0]), np.array([1]))})
+    stages = histograms.coarse({"total": (np.array([1.0]), np.array([1]))})
     state.take({"kind": "physics", "t": 1.0, "physics": occupancy, "stages": stages})
     for family in metrics.TriggerCollector(state).collect():
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")

@@ -302,7 +302,6 @@ class Monitor(Section):
         key="listen",
         words=True,
     )
-    burst_log: str = option("", "Append a line of JSON for each burst to this file; -: standard output.")
 
 
 @attrs.frozen(kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who watches a running trigger: the monitor's page and the log of bursts, where they are asked for."""
+"""Who watches a running trigger: the monitor's page, where it is asked for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import shlex
 import sys
 import time
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from nanet.config import Config
-from nanet.errors import UsageError, describe_os_error
 from nanet.sections import Card, Monitor, Trigger
 
 if TYPE_CHECKING:
@@ -35,16 +34,11 @@ class Watching:
         self._config = config
         self._settings = settings
         self._out = out
-        self._log: Any = None
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> Watching:
         asked = self._config[Monitor]
         with contextlib.ExitStack() as stack:
-            if asked.burst_log:
-                from nanet.monitor.burst_log import BurstLog
-
-                self._log = BurstLog(stack.enter_context(_appended(asked.burst_log)), self.hash)
             if asked.monitor:
                 from nanet.monitor.link import Monitor as Page
 
@@ -61,15 +55,11 @@ class Watching:
 
     def update(self, core: Any) -> None:
         """Passes on what the counters say; for the thread that waits for the trigger."""
-        if self._log:
-            self._log.update(core)
         if self.page:
             self.page.update(core)
 
     def finish(self, core: Any, result: dict[str, Any]) -> None:
         """The trigger has ended, with this result."""
-        if self._log:
-            self._log.update(core, final=True)
         if self.page:
             self.page.finish(core, result)
 
@@ -86,17 +76,3 @@ class Watching:
             "listen": self._settings["listen"],
             "send": self._settings["send"],
         }
-
-
-@contextlib.contextmanager
-def _appended(path: str) -> Any:
-    if path == "-":
-        yield sys.stdout
-        return
-    try:
-        file: IO[str] = open(path, "a", encoding="utf-8")  # noqa: SIM115
-    except OSError as error:
-        text = f"--burst-log {describe_os_error(error)}; give a file that can be written"
-        raise UsageError(text) from None
-    with file:
-        yield file

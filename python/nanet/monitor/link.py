@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from nanet.errors import UsageError, describe_os_error
-from nanet.monitor.burst_log import coarse
+from nanet.monitor.histograms import coarse
 from nanet.output import plain
 
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two snapshots

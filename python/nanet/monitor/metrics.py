@@ -15,7 +15,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from nanet.monitor.burst_log import EDGES_S
+from nanet.monitor.histograms import EDGES_S
 from nanet.monitor.state import State
 
 # name -> (key of the JSON, help)
