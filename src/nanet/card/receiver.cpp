@@ -60,8 +60,8 @@ void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stam
   const Checked checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
   if (of_a_third_burst(checked.header)) return refuse(datagram, Refusal::wrong_burst, stamp);
-  if (tap_) tap_->packet(datagram, false, stamp);
   Burst* burst = burst_of(checked.header, stamp);
+  if (tap_) tap_->packet(datagram, false, stamp);  // after the burst it began: it belongs to that one's file
   if (!burst) return;
   burst->last_packet = std::max(burst->last_packet, stamp);
   if (checked.header.has(flag::sob | flag::eob))
