@@ -92,6 +92,9 @@ void echo_frames(bool thread, unsigned threads = 1) {
     for (BoardId b = 0; b < 4; ++b) {
       sent.push_back(build({.board = b, .frame = f, .burst = 1, .events = 1 + f % 9}, f + 1));
       net.send(sent.back(), b % 2);
+      auto wrong = sent.back();
+      wrong[2] = std::byte{9};
+      net.send(b ? wrong : std::vector<std::byte>{}, b % 2);
     }
     Event e;
     ASSERT_TRUE(net.next(e, EventType::receive_done));
@@ -119,6 +122,9 @@ void echo_frames(bool thread, unsigned threads = 1) {
   EXPECT_EQ(c.frames_answered, 150u);
   EXPECT_EQ(c.packets_used, 600u);
   EXPECT_EQ(c.burst_markers, 4u);
+  EXPECT_EQ(c.bad[static_cast<std::size_t>(wire::mgp::Refusal::short_header)], 150u);
+  EXPECT_EQ(c.bad[static_cast<std::size_t>(wire::mgp::Refusal::bad_version)], 450u);
+  EXPECT_EQ(c.packets_in, 1204u);
   for (const auto& l : c.lost) EXPECT_EQ(l, 0u);
   net.card->deregister_clop(*net.clop);
   EXPECT_TRUE(net.card->passed_all());

@@ -12,17 +12,17 @@ namespace flag = wire::mgp::flag;
 
 PacketReceiver::PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table,
                                Counters& counters)
-    : options_(options),
+    : Receiver(options),
       consumers_(consumers),
       table_(table),
       counters_(counters),
       expected_(options.rules.boards ? options.rules.boards : 1) {}
 
-void PacketReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+void PacketReceiver::checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                                    Nanoseconds stamp) noexcept {
   const auto lose = [this](Lost reason) { ++counters_.lost[static_cast<std::size_t>(reason)]; };
   ++counters_.packets_in;
   counters_.bytes_in += datagram.size();
-  const auto checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != wire::mgp::Refusal::none) {
     ++counters_.bad[static_cast<std::size_t>(checked.refusal)];
     if (tap_) tap_->packet(datagram, true, stamp);

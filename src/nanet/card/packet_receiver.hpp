@@ -13,7 +13,8 @@ class PacketReceiver final : public Receiver {
  public:
   PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
 
-  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept override;
+  void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                      Nanoseconds stamp) noexcept override;
   void expire(Nanoseconds safe) noexcept override;
   void drain(Nanoseconds now) noexcept override { close(now); }
   Nanoseconds next_timer() const noexcept override;
@@ -36,7 +37,6 @@ class PacketReceiver final : public Receiver {
   bool admit(Board& board, const wire::mgp::Header& header) noexcept;
   void tell_overrun() noexcept;
 
-  ReceiverOptions options_;
   Consumers& consumers_;
   FrameTable& table_;
   Counters& counters_;

@@ -33,7 +33,7 @@ Event make(EventType type, std::uint8_t stream, Nanoseconds now) {
 
 FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table,
                              Counters& counters)
-    : options_(options),
+    : Receiver(options),
       consumers_(consumers),
       devices_(consumers.views),
       events_(consumers.events),
@@ -54,10 +54,10 @@ void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, 
   if (refused_) refused_(datagram, reason, stamp);
 }
 
-void FrameReceiver::packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+void FrameReceiver::checked_packet(std::span<const std::byte> datagram, const Checked& checked,
+                                   Nanoseconds stamp) noexcept {
   ++counters_.packets_in;
   counters_.bytes_in += datagram.size();
-  const Checked checked = wire::mgp::validate(datagram, options_.rules);
   if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
   if (of_a_third_burst(checked.header)) return refuse(datagram, Refusal::wrong_burst, stamp);
   Burst* burst = burst_of(checked.header, stamp);

@@ -37,7 +37,12 @@ class Receiver {
   using Refused = std::function<void(std::span<const std::byte>, wire::mgp::Refusal, Nanoseconds)>;
   virtual ~Receiver() = default;
   // One UDP payload; stamp: its time of arrival. Refused and lost packets are counted by name.
-  virtual void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept = 0;
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules), stamp);
+  }
+  // The same where another thread has validated it by these rules.
+  virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                              Nanoseconds stamp) noexcept = 0;
   // Closes what has timed out. Every socket has been read up to `safe`, or was found empty at that time.
   virtual void expire(Nanoseconds safe) noexcept = 0;
   // Closes everything that is open: no packet will follow until a new burst.
@@ -60,6 +65,9 @@ class Receiver {
   void tap(Tap* tap) noexcept { tap_ = tap; }
 
  protected:
+  explicit Receiver(const ReceiverOptions& options) : options_(options) {}
+
+  ReceiverOptions options_;
   Observer* observer_ = nullptr;
   BurstFollower* follower_ = nullptr;
   Tap* tap_ = nullptr;
@@ -72,7 +80,8 @@ class FrameReceiver final : public Receiver {
   // consumers, table and counters outlive the receiver and are shared with the sender, in the same thread.
   FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
 
-  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept override;
+  void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                      Nanoseconds stamp) noexcept override;
   void expire(Nanoseconds safe) noexcept override;
   void drain(Nanoseconds now) noexcept override;
   Nanoseconds next_timer() const noexcept override;
@@ -150,7 +159,6 @@ class FrameReceiver final : public Receiver {
   void flush_overrun(std::size_t device, bool force) noexcept;
   unsigned board_index(BoardId id) const noexcept { return id == merged_board ? 0 : id; }
 
-  ReceiverOptions options_;
   const Consumers& consumers_;
   const std::vector<contract::View>& devices_;
   std::vector<contract::EventWriter>& events_;

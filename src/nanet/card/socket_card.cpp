@@ -105,7 +105,7 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   timed.clock = monotonic_now;
   port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
   port->counters = &port->stream->counters();
-  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2, cpu(1));
+  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2, cpu(1), options.rules);
   ports_.push_back(std::move(port));
   return *ports_.back()->stream;
 }
@@ -118,6 +118,7 @@ void SocketCard::close_stream(Stream& stream) noexcept {
 Nanoseconds SocketCard::take(Port& port, const SocketBatch& batch) noexcept {
   Receiver& receiver = port.stream->receiver();
   Nanoseconds stamp = batch.before();
+  std::size_t k = 0;
   std::uint64_t& overflow = port.overflow[batch.socket()];
   for (std::size_t i = 0; i < batch.messages(); ++i) {
     const ReceiveInfo& info = batch.info(i);
@@ -127,13 +128,12 @@ Nanoseconds SocketCard::take(Port& port, const SocketBatch& batch) noexcept {
       overflow += gone;
       port.counters->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
     }
-    const std::span<const std::byte> bytes = batch.bytes(i);
-    const std::size_t step = info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(bytes.size(), 1);
-    std::size_t from = 0;
-    do {  // an empty datagram is a packet too
-      receiver.packet(bytes.subspan(from, std::min(step, bytes.size() - from)), stamp);
-      from += step;
-    } while (from < bytes.size());
+    batch.datagrams(i, [&](std::span<const std::byte> datagram) {
+      if (const wire::mgp::Checked* checked = batch.checked(k++))
+        receiver.checked_packet(datagram, *checked, stamp);
+      else
+        receiver.packet(datagram, stamp);
+    });
   }
   return stamp;
 }

@@ -31,6 +31,7 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t asked) noexcept {
   const int got = recvmmsg(fd, message_.data(), static_cast<unsigned>(asked), MSG_DONTWAIT, nullptr);
   got_ = got > 0 ? static_cast<std::size_t>(got) : 0;
   trains_ = false;
+  validated_ = 0;
   for (std::size_t i = 0; i < got_; ++i) {
     info_[i] = receive_info(message_[i].msg_hdr);
     trains_ |= info_[i].segment_bytes != 0;
@@ -38,14 +39,23 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t asked) noexcept {
   return got_ > 0;
 }
 
-SocketReader::SocketReader(std::vector<int> fds, bool thread, int cpu)
+void SocketBatch::validate(const wire::mgp::Rules& rules) noexcept {
+  for (std::size_t i = 0; i < got_; ++i)
+    datagrams(i, [&](std::span<const std::byte> datagram) {
+      if (validated_ < most_validated) checked_[validated_++] = wire::mgp::validate(datagram, rules);
+    });
+}
+
+SocketReader::SocketReader(std::vector<int> fds, bool thread, int cpu, const wire::mgp::Rules& rules)
     : fds_(std::move(fds)),
+      rules_(rules),
       asked_(fds_.size(), SocketBatch::most),
       read_up_to_(fds_.size(), 0),
       stamp_(fds_.size(), 0),
       empty_(fds_.size()),
       ring_(thread ? ring_entries : 1) {
   if (!thread || fds_.empty()) return;
+  for (SocketBatch& batch : ring_) batch.make_room_to_validate();
   thread_ = std::jthread([this] { run(); });
   try {
     if (cpu >= 0) pin_thread(thread_.native_handle(), cpu);
@@ -69,6 +79,7 @@ void SocketReader::run() noexcept {
       SocketBatch& batch = ring_[filled % ring_entries];
       if (batch.read(fds_[s], s, asked_[s])) {
         asked_[s] = batch.trains() ? trains_at_once : SocketBatch::most;
+        batch.validate(rules_);
         filled_.store(++filled, std::memory_order_release);
       } else {
         empty_[s].store(batch.before(), std::memory_order_release);

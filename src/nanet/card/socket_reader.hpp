@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a card's sockets, in the card's thread or in one of its own, which then never sleeps and hands over
-// what one recvmmsg has brought.
+// Reads a card's sockets, in the card's thread or in one of its own, which then never sleeps, validates what
+// one recvmmsg has brought, and hands it over.
 #pragma once
 
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "nanet/card/udp.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
 
@@ -36,13 +38,37 @@ class SocketBatch {
     return {bytes_.get() + i * stride, message_[i].msg_len};
   }
   const ReceiveInfo& info(std::size_t i) const noexcept { return info_[i]; }
+  // f(bytes) for each datagram of message i, in order. An empty one is a datagram too.
+  template <class F>
+  void datagrams(std::size_t i, const F& f) const noexcept {
+    const std::span<const std::byte> all = bytes(i);
+    const std::size_t step =
+        info_[i].segment_bytes ? info_[i].segment_bytes : std::max<std::size_t>(all.size(), 1);
+    std::size_t from = 0;
+    do {
+      f(all.subspan(from, std::min(step, all.size() - from)));
+      from += step;
+    } while (from < all.size());
+  }
+  // Validates the datagrams, as many as there is room for; room is made once, before.
+  void make_room_to_validate() { checked_ = std::make_unique<wire::mgp::Checked[]>(most_validated); }
+  void validate(const wire::mgp::Rules& rules) noexcept;
+  // What was found of the k-th datagram of the call; nullptr: it was not looked at.
+  const wire::mgp::Checked* checked(std::size_t k) const noexcept {
+    return k < validated_ ? &checked_[k] : nullptr;
+  }
 
  private:
   // The largest train that UDP_GRO hands over; apart by no power of two, or the first lines of all messages
   // would share a few sets of the cache.
   static constexpr std::size_t message_bytes = 65536, stride = message_bytes + 33 * 64;
 
+  // Trains of 64 segments in every message.
+  static constexpr std::size_t most_validated = most * 64;
+
   std::unique_ptr<std::byte[]> bytes_;
+  std::unique_ptr<wire::mgp::Checked[]> checked_;
+  std::size_t validated_ = 0;
   std::array<mmsghdr, most> message_{};
   std::array<iovec, most> vector_{};
   std::array<std::array<std::byte, receive_control_bytes>, most> control_{};
@@ -54,8 +80,9 @@ class SocketBatch {
 
 class SocketReader {
  public:
-  // fds outlive it. thread: of its own; cpu: its core, or -1. Throws std::system_error (no such core).
-  SocketReader(std::vector<int> fds, bool thread, int cpu = -1);
+  // fds outlive it. thread: of its own, which validates by `rules`; cpu: its core, or -1. Throws
+  // std::system_error (no such core).
+  SocketReader(std::vector<int> fds, bool thread, int cpu = -1, const wire::mgp::Rules& rules = {});
   ~SocketReader();
 
   // One round: what has been read from each socket since the last, f(batch) for each call's worth; true if
@@ -109,6 +136,7 @@ class SocketReader {
   void run() noexcept;
 
   std::vector<int> fds_;
+  wire::mgp::Rules rules_;
   std::vector<std::size_t> asked_;  // per socket: messages to ask for
   std::vector<Nanoseconds> read_up_to_, stamp_;
   std::vector<std::atomic<Nanoseconds>> empty_;  // per socket: found empty then, by the thread
