@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -124,9 +125,26 @@ void Card::stop() {
   thread_.join();
 }
 
+namespace {
+
+using Makers = std::map<std::string, std::function<std::unique_ptr<Card>()>, std::less<>>;
+
+Makers& makers() {
+  static Makers all{{"socket", [] { return std::make_unique<SocketCard>(); }}};
+  return all;
+}
+
+}  // namespace
+
+void add_card(std::string kind, std::function<std::unique_ptr<Card>()> make) {
+  makers()[std::move(kind)] = std::move(make);
+}
+
 std::unique_ptr<Card> open_card(std::string_view kind) {
-  if (kind == "socket") return std::make_unique<SocketCard>();
-  throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: socket");
+  if (const auto it = makers().find(kind); it != makers().end()) return it->second();
+  std::string there;
+  for (const auto& [name, make] : makers()) there += (there.empty() ? "" : ", ") + name;
+  throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: " + there);
 }
 
 void pin_this_thread(int cpu) {

@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -105,8 +107,10 @@ class Card {
   std::atomic<bool> stopping_{false};
 };
 
-// kind: "socket". Throws std::invalid_argument naming the cards there are.
+// kind: "socket", or one that was added. Throws std::invalid_argument naming the cards there are.
 std::unique_ptr<Card> open_card(std::string_view kind);
+// Adds a kind of card, before any is opened; one that is there already is replaced.
+void add_card(std::string kind, std::function<std::unique_ptr<Card>()> make);
 
 // Pins the calling thread to one core. Throws std::system_error naming the core.
 void pin_this_thread(int cpu);

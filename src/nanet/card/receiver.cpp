@@ -45,7 +45,7 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       // has a slot.
       timers_(std::bit_ceil(table.slots() * 4)),
       timer_mask_(timers_.size() - 1) {
-  bases_.reserve(1 << 16);
+  bases_.reserve(most_bursts);
 }
 
 void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, Nanoseconds stamp) noexcept {
@@ -147,7 +147,7 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   current_.base = table_.end;
   current_.last_packet = stamp;
   table_.begin_burst(current_.base);
-  if (bases_.size() < bases_.capacity()) bases_.push_back({current_.base, extended_});
+  note_burst({current_.base, extended_});
   ++counters_.bursts;
   if (const std::uint8_t kept = kept_sob_[number]) {
     current_.started = true;

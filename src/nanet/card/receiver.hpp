@@ -64,7 +64,20 @@ class Receiver {
   // Given every packet that comes in.
   void tap(Tap* tap) noexcept { tap_ = tap; }
 
+  // Every burst begun: the n of its frame 0 and its number.
+  struct BurstBase {
+    std::uint64_t base;
+    std::uint32_t number;  // wraps counted
+  };
+  const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
+
  protected:
+  // Remembers a burst, without allocating; those beyond the room there is are forgotten.
+  void note_burst(const BurstBase& burst) noexcept {
+    if (bases_.size() < bases_.capacity()) bases_.push_back(burst);
+  }
+  static constexpr std::size_t most_bursts = 1 << 16;
+  std::vector<BurstBase> bases_;
   explicit Receiver(const ReceiverOptions& options) : options_(options) {}
 
   ReceiverOptions options_;
@@ -87,12 +100,6 @@ class FrameReceiver final : public Receiver {
   Nanoseconds next_timer() const noexcept override;
   std::int64_t missing() const noexcept override;
 
-  // Every burst begun: the n of its frame 0 and its number.
-  struct BurstBase {
-    std::uint64_t base;
-    std::uint32_t number;  // wraps counted
-  };
-  const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
   bool idle() const noexcept { return !current_.active && !old_.active; }
 
  private:
@@ -175,7 +182,6 @@ class FrameReceiver final : public Receiver {
   std::array<Nanoseconds, 256> candidate_time_{};
   std::vector<Timer> timers_;  // ring
   std::size_t timer_head_ = 0, timer_tail_ = 0, timer_mask_;
-  std::vector<BurstBase> bases_;
 };
 
 }  // namespace nanet::card

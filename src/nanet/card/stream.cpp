@@ -82,6 +82,14 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
     receiver_ = std::make_unique<PacketReceiver>(receive, consumers_, table_, counters_);
 }
 
+Stream::Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower)
+    : options_(options),
+      memory_(make_memory(options)),
+      consumers_(views_of(memory_)),
+      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
+      receiver_(follower(consumers_, table_, counters_)),
+      sender_({.source = options.rules.source, .deadline = 0}, consumers_, table_, unused_, transmit) {}
+
 std::vector<contract::View> Stream::views() const {
   return consumers_.views;
 }

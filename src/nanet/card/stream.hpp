@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,7 +52,13 @@ class Stream {
   // std::invalid_argument.
   Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
 
+  // Of a card that receives and sends by itself: the receiver that is made here follows what it does, sees to
+  // table and counters, and the sender has nothing to do. Throws std::invalid_argument.
+  using FollowerMaker = std::function<std::unique_ptr<Receiver>(Consumers&, FrameTable&, Counters&)>;
+  Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower);
+
   Receiver& receiver() noexcept { return *receiver_; }
+  const Receiver& receiver() const noexcept { return *receiver_; }
   Sender& sender() noexcept { return sender_; }
   FrameTable& table() noexcept { return table_; }
   const FrameTable& table() const noexcept { return table_; }
@@ -73,6 +80,7 @@ class Stream {
   Consumers consumers_;
   FrameTable table_;
   Counters counters_;
+  Counters unused_;  // of a sender that has nothing to do
   std::unique_ptr<Receiver> receiver_;
   Sender sender_;
 };
