@@ -9,7 +9,9 @@ module clop
     // Channels that place packets.
     parameter int unsigned CHANNELS = 2,
     // Largest number of buffers N; a power of two. Memory grows with it.
-    parameter int unsigned MAX_BUFFERS = 2048
+    parameter int unsigned MAX_BUFFERS = 2048,
+    // Number of the first burst's frame 0.
+    parameter logic [63:0] FIRST_N = 0
 ) (
     input logic clk,
     input logic rst,
@@ -86,7 +88,9 @@ module clop
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             rare_lost,
+    output logic             skipped_valid,  // frames that are owed by nobody
+    output logic [24:0]      skipped,
+    output logic [63:0]      last_packet,    // card clock, newest packet of the burst
     output logic             frame_owed,
     output logic             frame_overrun,
     output logic [3:0][31:0] missing
@@ -401,6 +405,8 @@ module clop
   logic open_ok_q;
   logic closes;
 
+  assign skipped     = '0;
+  assign last_packet = '0;
   assign owed_valid = owed_pending_q;
   assign owed       = owed_q;
   assign rare_valid = rare_pending_q;
@@ -455,7 +461,7 @@ module clop
 
   // A packet's place is decided: the last step of a request.
   logic unused;
-  assign unused = &{1'b0, news_room, sender_next, unused_timer_level};
+  assign unused = &{1'b0, command, news_room, sender_next, unused_timer_level};
   task automatic finish(input placed_e what, input logic accept);
     placed_valid[op_channel_q] <= 1'b1;
     placed_accept              <= accept;
@@ -469,7 +475,7 @@ module clop
     counted        <= 1'b0;
     counted_hits   <= op_q.hits;
     counted_events <= op_q.header.events;
-    rare_lost      <= 1'b0;
+    skipped_valid  <= 1'b0;
     frame_owed     <= 1'b0;
     frame_overrun  <= 1'b0;
     promise        <= 1'b0;
@@ -508,7 +514,7 @@ module clop
           news_push <= 1'b1;
           news_in   <= '{kind: KindBurstEnds, index: '0, n: base_q + 64'(next_q) - 64'(next_q != 0),
                          frame: 24'(next_q - 25'(next_q != 0)), count: '0, timed_out: 1'b0, complete: '0,
-                         there: '0};
+                         there: '0, default: '0};
         end else if (take_command) begin
           unique case (command.op)
             CommandBurst: begin
@@ -516,14 +522,14 @@ module clop
               ending_q       <= 1'b0;
               over_q         <= 1'b0;
               burst_number_q <= command.frame[7:0];
-              base_q         <= command.n;
+              base_q         <= burst_q ? base_q + 64'(next_q) : FIRST_N;
               next_q         <= '0;
               progress_q     <= '0;
               clear_q        <= '0;
               state_q        <= StateForget;
               news_push      <= 1'b1;
-              news_in        <= '{kind: KindBurstBegins, index: '0, n: command.n, frame: command.frame,
-                                  count: '0, timed_out: 1'b0, complete: '0, there: '0};
+              news_in        <= '{kind: KindBurstBegins, frame: command.frame,
+                                  n: burst_q ? base_q + 64'(next_q) : FIRST_N, default: '0};
             end
             CommandLast: begin
               ending_q          <= 1'b1;
@@ -532,14 +538,7 @@ module clop
               open_last_q       <= {1'b0, command.frame};
               open_for_packet_q <= 1'b0;
               op_q.stamp        <= now[31:0];
-              if ({1'b0, command.frame} >= next_q) state_q <= StateOpenRead;
-            end
-            CommandSkip: if ({1'b0, command.frame} > next_q) next_q <= {1'b0, command.frame};
-            CommandBoard: begin
-              progress_q[command.board].started   <= 1'b1;
-              progress_q[command.board].newest    <= command.n[31:0];
-              progress_q[command.board].frame     <= command.frame;
-              progress_q[command.board].has_frame <= 1'b1;
+              if (command.flag && {1'b0, command.frame} >= next_q) state_q <= StateOpenRead;
             end
             CommandClose: flush_q <= 1'b1;
             default: ;
@@ -617,10 +616,9 @@ module clop
         end else begin
           ticket_q[op_channel_q] <= op_q.serial + 1'b1;
           if (rare_header_q) begin
-            finish(PlacedFirmware, 1'b0);
+            finish(PlacedMarker, 1'b0);
             rare_pending_q <= 1'b1;
-            rare_lost      <= rare_pending_q && !rare_ready;
-            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header};
+            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header, default: '0};
           end else if (known_q && !j_over_q && !j_open_q) begin
             finish(PlacedLate, 1'b0);
             seen_accept_q <= 1'b1;
@@ -630,10 +628,9 @@ module clop
           end else if (j_replayed_q) begin
             finish(PlacedReplayed, 1'b0);
           end else if (j_jump_q || j_far_q) begin
-            finish(PlacedFirmware, 1'b0);
+            finish(PlacedMarker, 1'b0);
             rare_pending_q <= 1'b1;
-            rare_lost      <= rare_pending_q && !rare_ready;
-            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header};
+            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header, default: '0};
           end else begin
             seen_accept_q <= 1'b1;
             progress_q[segment].has_frame <= 1'b1;
@@ -683,7 +680,8 @@ module clop
             news_push    <= 1'b1;
             news_in      <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask), n: n_q,
                               frame: op_q.header.frame, count: '0, timed_out: 1'b0, complete: expected,
-                              there: slot_q.there | 4'd1 << segment};
+                              there: slot_q.there | 4'd1 << segment, start: op_q.stamp,
+                              channel: 3'(op_channel_q)};
           end
         end
       end
@@ -724,7 +722,7 @@ module clop
               overrun_q.count <= overrun_q.count + 1'b1;
             end else begin
               overrun_q <= '{kind: KindError, index: '0, n: open_n, frame: 24'(open_frame_q), count: 32'd1,
-                             timed_out: 1'b0, complete: '0, there: '0};
+                             timed_out: 1'b0, complete: '0, there: '0, default: '0};
               news_push <= overrun_pending_q && room != 0;
               news_in   <= overrun_q;
             end
@@ -761,7 +759,7 @@ module clop
           news_push    <= 1'b1;
           news_in      <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask), n: 64'(n_q[31:0]),
                             frame: slot_q.frame, count: '0, timed_out: 1'b1, complete: slot_q.complete,
-                            there: slot_q.there};
+                            there: slot_q.there, default: '0};
         end
       end
 

@@ -63,6 +63,9 @@ module clop_close
     input  logic   ev_ready,
     output event_t ev,
     output logic   ev_promised,
+    output logic [31:0] ev_start,    // stamp of the packet that closed the frame, and its channel
+    output logic [2:0]  ev_channel,
+    output logic        idle,
 
     /*
      * one pulse for each header that was not written: the firmware knows no such page
@@ -89,6 +92,8 @@ module clop_close
 
   typedef struct packed {
     event_t                   ev;
+    logic [31:0]              start;
+    logic [2:0]               channel;
     logic                     promised;
     logic [7:0]               headers;  // that have to be written before
     logic [CHANNELS-1:0][7:0] ticket;
@@ -202,6 +207,8 @@ module clop_close
     pending_in.promised  = news.kind == KindReceiveDone;
     pending_in.headers   = headers_q;
     pending_in.ticket    = news_ticket;
+    pending_in.start     = news.start;
+    pending_in.channel   = news.channel;
     unique case (news.kind)
       KindReceiveDone: begin
         pending_in.ev.flags  = flags;
@@ -251,6 +258,9 @@ module clop_close
   assign ev_valid      = pending_valid && written_q;
   assign pending_ready = written_q && ev_ready;
   assign ev_promised   = pending.promised;
+  assign ev_start      = pending.start;
+  assign ev_channel    = pending.channel;
+  assign idle          = state_q == CloseIdle && !pending_valid;
   logic [63:0] stamp_q;  // steady while the event is offered
   always_ff @(posedge clk) if (!ev_valid) stamp_q <= now;
   always_comb begin

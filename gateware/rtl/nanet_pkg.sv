@@ -170,38 +170,62 @@ package nanet_pkg;
     mgp_header_t header;
   } place_request_t;
 
-  // What became of a sound packet; names of docs/formats.md.
-  typedef enum logic [2:0] {
-    PlacedUsed      = 3'd0,
-    PlacedLate      = 3'd1,
-    PlacedDuplicate = 3'd2,
-    PlacedReplayed  = 3'd3,  // lost.replayed_sequence
-    PlacedFirmware  = 3'd4,  // burst marker, other burst or jump: the firmware's to count
-    PlacedOverrun   = 3'd5,
-    PlacedOverflow  = 3'd6   // lost.segment_overflow
+  // What became of a sound packet; names of docs/formats.md. The firmware answers with these, too.
+  typedef enum logic [3:0] {
+    PlacedUsed       = 4'd0,   // answer: judge it anew
+    PlacedLate       = 4'd1,
+    PlacedDuplicate  = 4'd2,
+    PlacedReplayed   = 4'd3,   // lost.replayed_sequence
+    PlacedOverrun    = 4'd5,
+    PlacedOverflow   = 4'd6,   // lost.segment_overflow
+    PlacedMarker     = 4'd7,   // burst_markers
+    PlacedJump       = 4'd8,   // lost.unconfirmed_jump: the first packet of a jump, or of a burst
+    PlacedWrongBurst = 4'd9,   // bad_packets.wrong_burst
+    PlacedAdmit      = 4'd10   // answers only: judge it anew, believing its sequence number and frame
   } placed_e;
-  localparam int unsigned PlacedKinds = 7;
+  localparam int unsigned PlacedKinds = 10;
 
-  // To the firmware, FIFO REQ.
+  // Why a packet is the firmware's to decide, bits of rare_t.reason. The last three hold for markers, too.
+  localparam int unsigned RareMarker = 0;    // SOB or EOB
+  localparam int unsigned RareOther = 1;     // of neither burst that is known, or there is none
+  localparam int unsigned RareJump = 2;      // its sequence number lies beyond the window
+  localparam int unsigned RareFar = 3;       // its frame does
+  localparam int unsigned RareWatched = 4;   // number 1 of a board that the firmware watches
+  localparam int unsigned RareReplayed = 5;  // its number (an SOB's: 0) was seen, or is too old to be told
+
+  // To the firmware, FIFO REQ: a packet that waits until it is answered. One at a time.
   typedef struct packed {
-    logic [31:0] stamp;
     mgp_header_t header;
+    logic [31:0] stamp;
+    logic [2:0]  channel;
+    logic [7:0]  reason;
+    logic        old;         // of the older of the two bursts
+    logic        ordinary;    // since this board's last request an ordinary packet of it was admitted
+    logic        active;      // its burst is not over
+    logic        old_active;  // the older burst is not over
   } rare_t;
 
   // From the firmware, FIFO RESP.
-  typedef enum logic [2:0] {
-    CommandBurst = 3'd0,  // begin burst `frame` (low byte) with base n; boards are forgotten
-    CommandLast  = 3'd1,  // frame is the burst's last: all up to it are owed
-    CommandSkip  = 3'd2,  // frames below `frame` are not owed: a confirmed jump
-    CommandBoard = 3'd3,  // board goes on at frame, sequence number n
-    CommandClose = 3'd4   // close what is open
+  typedef enum logic [3:0] {
+    CommandBurst   = 4'd0,  // burst `frame` (wraps counted) begins; flag: its SOB was seen
+    CommandLast    = 4'd1,  // the current burst takes no further frames; flag: it owes all up to `frame`
+    CommandSeen    = 4'd2,  // a board's number came in, unless it had before
+    CommandRestart = 4'd3,  // a board's numbers begin anew
+    CommandBoard   = 4'd4,  // a board's SOB was there: it is at frame 0, if it has no frame yet
+    CommandWatch   = 4'd5,  // flag: ask about this board's number 1
+    CommandClose   = 4'd6,  // what is open of that burst is closed
+    CommandAnswer  = 4'd7   // the packet of `channel` that waits
   } command_e;
 
   typedef struct packed {
     command_e    op;
+    logic        old;   // of the older of the two bursts
+    logic        flag;
     logic [1:0]  board;
+    logic [2:0]  channel;
+    placed_e     as;
     logic [23:0] frame;
-    logic [63:0] n;
+    logic [31:0] sequence_number;
   } command_t;
 
   // What clop keeps of a board's part of a frame.
@@ -224,6 +248,8 @@ package nanet_pkg;
     logic        timed_out;
     logic [3:0]  complete;   // boards
     logic [3:0]  there;      // boards of which something is in
+    logic [31:0] start;      // stamp of the packet that closed it
+    logic [2:0]  channel;    // that one's
   } clop_news_t;
 
   // ---------------------------------------------------------------- profile of a packet that was used

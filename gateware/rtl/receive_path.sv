@@ -17,7 +17,11 @@ module receive_path
     // Number of the stream, in events.
     parameter int unsigned STREAM = 0,
     // Width of the DMA data in bits; 256.
-    parameter int unsigned DATA_W = 256
+    parameter int unsigned DATA_W = 256,
+    // Consumer devices; a power of two.
+    parameter int unsigned DEVICES = 1,
+    // Number of the first burst's frame 0.
+    parameter logic [63:0] FIRST_N = 0
 ) (
     input logic clk,
     input logic rst,
@@ -25,20 +29,22 @@ module receive_path
     /*
      * configuration, steady while enabled
      */
-    input logic                  enable,
-    input host_t                 host,
-    input filter_t [FILTERS-1:0] filter,
-    input mgp_rules_t            rules,
-    input logic [4:0]            log2_buffers,
-    input logic [63:0]           base_vaddr,
-    input logic [17:0]           buffer_units,
-    input logic [16:0]           segment_bytes,
-    input logic [31:0]           timeout_cycles,
-    input logic [15:0]           grace_cycles,
-    input logic                  tlb_enable,
-    input logic [4:0]            log2_page,
-    input logic                  tlb_flush,
-    input logic [63:0]           now,
+    input logic                       enable,
+    input host_t [CHANNELS-1:0]       host,
+    input filter_t [FILTERS-1:0]      filter,
+    input mgp_rules_t                 rules,
+    input logic [4:0]                 log2_buffers,
+    input logic [4:0]                 log2_devices,
+    input logic [DEVICES-1:0][63:0]   base_vaddr,
+    input logic [17:0]                buffer_units,
+    input logic [16:0]                segment_bytes,
+    input logic [31:0]                timeout_cycles,  // 0: none
+    input logic [15:0]                grace_cycles,
+    input logic [15:0]                window_frames,   // frames this far behind are closed; 0: none
+    input logic                       tlb_enable,
+    input logic [4:0]                 log2_page,
+    input logic                       tlb_flush,
+    input logic [63:0]                now,
 
     /*
      * frames from the MACs
@@ -59,7 +65,7 @@ module receive_path
     output logic [CHANNELS-1:0]       m_axis_arp_tlast,
 
     /*
-     * return slots
+     * return slots: index = {buffer, device}, the low bits of n
      */
     input logic                           return_valid,
     input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
@@ -106,13 +112,17 @@ module receive_path
     /*
      * events
      */
-    output logic        ev_valid,
-    input  logic        ev_ready,
-    output event_t      ev,
-    output logic        ev_promised,
-    output logic        promise,
-    input  logic [15:0] room,
-    input  logic        half_free,
+    output logic [DEVICES-1:0]       ev_valid,
+    input  logic [DEVICES-1:0]       ev_ready,
+    output event_t                   ev,
+    output logic                     ev_promised,
+    output logic [31:0]              ev_start,    // of the packet that closed the frame
+    output logic [2:0]               ev_channel,
+    output logic [DEVICES-1:0]       promise,
+    input  logic [DEVICES-1:0][15:0] room,
+    input  logic [DEVICES-1:0]       half_free,
+    output logic                     idle,        // nothing of any packet is between the MACs and the host
+    output logic [63:0]              last_packet, // card clock, newest packet of the current burst
 
     /*
      * counters: pulses, and sequence numbers that are missing by board
@@ -126,7 +136,8 @@ module receive_path
     output placed_e                       counted_as,
     output logic           [15:0]         counted_hits,
     output logic           [7:0]          counted_events,
-    output logic                          rare_lost,
+    output logic                          skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic           [24:0]         skipped,
     output logic           [CHANNELS-1:0] profile_valid,
     output profile_t       [CHANNELS-1:0] profile,
     output logic                          frame_owed,
@@ -134,7 +145,7 @@ module receive_path
     output logic                          frame_incomplete,
     output logic                          tlb_hit,
     output logic                          tlb_miss,
-    output logic                          untranslated,
+    output logic           [CHANNELS:0]   untranslated,
     output logic           [3:0][31:0]    missing
 );
 
@@ -148,6 +159,8 @@ module receive_path
   logic placed_accept;
   logic [63:0] placed_vaddr;
   logic [CHANNELS-1:0][7:0] done_serial;
+  logic [CHANNELS-1:0] writer_idle;
+  logic close_idle;
 
   logic [Clients-1:0] tlb_req, tlb_ready, tlb_resp, no_page;
   logic [Clients-1:0][63:0] tlb_vaddr;
@@ -158,7 +171,7 @@ module receive_path
   logic [Clients-1:0][DATA_W-1:0] m_wr_data;
   logic [Clients-1:0][7:0] unused_done_tag;
 
-  assign untranslated = no_page != 0;
+  assign untranslated = no_page;
 
   for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_channel
     logic udp_valid, udp_first, udp_last, mgp_valid, mgp_first, mgp_last, apenet_valid, arp_valid;
@@ -179,7 +192,7 @@ module receive_path
     ) udp (
         .clk,
         .rst,
-        .host,
+        .host            (host[c]),
         .filter,
         .now             (now[31:0]),
         .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
@@ -203,7 +216,7 @@ module receive_path
     arp_reply arp_answer (
         .clk,
         .rst,
-        .host,
+        .host            (host[c]),
         .arp_valid,
         .arp,
         .m_axis_tx_tvalid(m_axis_arp_tvalid[c]),
@@ -278,6 +291,7 @@ module receive_path
         .refused       (refused[c]),
         .refusal       (refusal[c]),
         .done_serial   (done_serial[c]),
+        .idle          (writer_idle[c]),
         .tlb_valid     (tlb_req[c]),
         .tlb_ready     (tlb_ready[c]),
         .tlb_vaddr     (tlb_vaddr[c]),
@@ -299,6 +313,17 @@ module receive_path
     assign unused = &{1'b0, unused_events};
   end
 
+  // The way from a MAC to its writer takes less than 64 cycles.
+  logic [5:0] quiet_q;
+  always_ff @(posedge clk) begin
+    quiet_q <= s_axis_rx_tvalid != 0 ? '0 : quiet_q + 6'(quiet_q != '1);
+    idle    <= quiet_q == '1 && writer_idle == '1 && close_idle && !news_valid && !owed_valid && !rare_valid;
+    if (rst) begin
+      quiet_q <= '0;
+      idle    <= 1'b0;
+    end
+  end
+
   logic news_valid, news_ready;
   clop_news_t news;
   logic [CHANNELS-1:0][7:0] news_ticket;
@@ -307,7 +332,8 @@ module receive_path
 
   clop #(
       .CHANNELS   (CHANNELS),
-      .MAX_BUFFERS(MAX_BUFFERS)
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .FIRST_N    (FIRST_N)
   ) placement (
       .clk,
       .rst,
@@ -352,7 +378,9 @@ module receive_path
       .counted_as,
       .counted_hits,
       .counted_events,
-      .rare_lost,
+      .skipped_valid,
+      .skipped,
+      .last_packet,
       .frame_owed,
       .frame_overrun,
       .missing
@@ -393,6 +421,9 @@ module receive_path
       .ev_ready,
       .ev,
       .ev_promised,
+      .ev_start,
+      .ev_channel,
+      .idle          (close_idle),
       .untranslated  (no_page[CHANNELS]),
       .incomplete    (frame_incomplete)
   );
@@ -473,7 +504,8 @@ module receive_path
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_done_tag, unused_done_error, unused_rd_ready, unused_rd_valid,
+  assign unused = &{1'b0, log2_devices, window_frames, unused_done_tag, unused_done_error,
+                    unused_rd_ready, unused_rd_valid,
                     unused_rd_last, unused_rd_error, unused_rd_data, unused_rd_tag, unused_m_rd_valid,
                     unused_m_rd_ready, unused_m_rd_cmd};
 

@@ -44,6 +44,7 @@ module rx_writer
      * packets of this channel that are wholly written, or dropped: their number, modulo 256
      */
     output logic [7:0] done_serial,
+    output logic       idle,  // nothing of any packet is here
 
     /*
      * translation
@@ -541,6 +542,8 @@ module rx_writer
       profile_valid    <= 1'b0;
     end
   end
+
+  always_ff @(posedge clk) idle <= level == 0 && !data_valid && !begun_valid && serial_q == done_serial;
 
   logic unused;
   assign unused = &{1'b0, unused_way_room, unused_way_level, unused_data_room, unused_begun_room,

@@ -16,21 +16,22 @@ from simulate import simulate
 
 CHANNELS = 2
 N = 256  # buffers
+FIRST_N = (1 << 33) + 7  # number of the first frame
 HOST = Host(filters=[Filter(), Filter(enable=0)])
 BASE = 0x7F00_1234_0000
 SEGMENT = 8192
 UNITS = (64 + 4 * SEGMENT) // 64
-PLACED = ["used", "late", "duplicate", "replayed", "firmware", "overrun", "overflow"]
+PLACED = ["used", "late", "duplicate", "replayed", "", "overrun", "overflow", "firmware"]
 
 
 class Bench:
     """The path with a MAC on each channel, memory, firmware, consumer and sender around it."""
 
     def __init__(
-        self, dut, segment=SEGMENT, returns=True, timeout=1 << 30, base_n=0, max_payload=1472, log2=12
+        self, dut, segment=SEGMENT, returns=True, timeout=1 << 30, max_payload=1472, log2=12
     ):
         self.dut, self.segment, self.returns, self.timeout = dut, segment, returns, timeout
-        self.base_n, self.max_payload, self.log2 = base_n, max_payload, log2
+        self.max_payload, self.log2 = max_payload, log2
         self.units = (64 + 4 * segment) // 64
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.pages, self.events, self.snapshots = {}, [], []
@@ -45,10 +46,12 @@ class Bench:
         rules = ((0x1C << 4 | 0xF) << 16 | self.max_payload) << 24 | 751_500
         for name, value in {
             "enable": 0,
-            "host": HOST.mac << 32 | HOST.ip,
+            "host": (HOST.mac << 32 | HOST.ip) * (1 | 1 << 80),
             "filter": sum(f.pack() << FILTER_BITS * i for i, f in enumerate(HOST.filters)),
             "rules": rules,
             "log2_buffers": N.bit_length() - 1,
+            "log2_devices": 0,
+            "window_frames": 0,
             "base_vaddr": BASE,
             "buffer_units": self.units,
             "segment_bytes": self.segment,
@@ -62,7 +65,7 @@ class Bench:
             "s_axis_rx_tuser": 0,
             "m_axis_arp_tready": 3,
             "return_valid": 0,
-            "sender_next": self.base_n,
+            "sender_next": FIRST_N,
             "room": 1000,
             "half_free": 1,
             "wr_done_valid": 0,
@@ -74,11 +77,11 @@ class Bench:
         self.fills, self.pending, self.back, self.done = [], [], [], set()
         cocotb.start_soon(self.run())
         await ClockCycles(dut.clk, 4 * N + 40)
-        await self.command(0, n=self.base_n)
+        await self.command(0)
         await ClockCycles(dut.clk, 600)
 
-    async def command(self, op, board=0, frame=0, n=0):
-        self.pending.append(((op << 2 | board) << 24 | frame) << 64 | n)
+    async def command(self, op, frame=0):
+        self.pending.append(op << 67 | frame << 32)
         while self.pending:
             await RisingEdge(self.dut.clk)
 
@@ -274,9 +277,9 @@ def on_wire(data, channel=None):
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def whole_frames_on_both_channels(dut):
-    bench = Bench(dut, base_n=(1 << 33) + 7)
+    bench = Bench(dut)
     await bench.start()
-    model = ClopModel(N, base=bench.base_n)
+    model = ClopModel(N, base=FIRST_N)
     packets = traffic(bench.rng, 40)
     for data in packets:
         model.packet(data)
@@ -292,7 +295,7 @@ async def hostile_traffic_on_one_channel(dut):
     """Bad packets, duplicates, replays, other bursts, jumps, late ones: each under its name."""
     bench = Bench(dut, segment=2048)
     await bench.start(memory_rate=0.7)
-    model, rng = ClopModel(N, segment=2048), bench.rng
+    model, rng = ClopModel(N, base=FIRST_N, segment=2048), bench.rng
     sequences = [1, 1, 1, 1]
     sent = []
     for block in range(15):
@@ -333,7 +336,7 @@ async def hostile_traffic_on_one_channel(dut):
 async def frames_time_out(dut):
     bench = Bench(dut, timeout=3000)
     await bench.start()
-    model = ClopModel(N)
+    model = ClopModel(N, base=FIRST_N)
     packets = [data for data in traffic(bench.rng, 12) if bench.rng.random() < 0.8]
     for data in packets:
         model.packet(data)
@@ -357,7 +360,7 @@ async def consumer_stalls(dut):
     """Nothing comes back: after N frames all is overrun, nothing in use is written; then it goes on."""
     bench = Bench(dut, returns=False)
     await bench.start()
-    model, sequences = ClopModel(N), [1, 1, 1, 1]
+    model, sequences = ClopModel(N, base=FIRST_N), [1, 1, 1, 1]
     packets = traffic(bench.rng, N + 12, 0, sequences, room=(16,), packets=(1,))
     for data in packets:
         model.packet(data)
@@ -370,7 +373,7 @@ async def consumer_stalls(dut):
     assert all(event["flags"] == 8 for event in errors) and errors[0]["frame"] == N
     bench.returns = True
     await ClockCycles(dut.clk, N + 100)
-    model.returned = set(range(N))
+    model.returned = {FIRST_N + number for number in range(N)}
     for data in traffic(bench.rng, 4, N + 12, sequences):
         model.packet(data)
         await bench.send([on_wire(data)])
@@ -383,7 +386,7 @@ async def minimum_size_frames_on_one_channel(dut):
     """14.88 million packets a second, no gap but the MAC's: nothing piles up."""
     bench = Bench(dut, log2=21)
     await bench.start()
-    model = ClopModel(N)
+    model = ClopModel(N, base=FIRST_N)
     packets = traffic(bench.rng, 50, room=(16,), packets=(1,))
     for data in packets:
         assert model.packet(data) == "used"
@@ -399,7 +402,7 @@ async def burst_of_small_frames_on_both_channels(dut):
     """More at once than `clop` decides on in that time: it waits in the channels' buffers, none is lost."""
     bench = Bench(dut, log2=21)
     await bench.start()
-    model, sequences = ClopModel(N), [1, 1, 1, 1]
+    model, sequences = ClopModel(N, base=FIRST_N), [1, 1, 1, 1]
     packets = []
     for number, size in enumerate((16, 81, 160)):
         part = traffic(bench.rng, 16, 16 * number, sequences, room=(size,), packets=(1,))
@@ -418,7 +421,7 @@ async def burst_of_small_frames_on_both_channels(dut):
 async def line_rate_of_jumbo_frames(dut):
     bench = Bench(dut, segment=16384, max_payload=8972)
     await bench.start()
-    model, rng = ClopModel(N, segment=16384), bench.rng
+    model, rng = ClopModel(N, base=FIRST_N, segment=16384), bench.rng
     packets = []
     for frame in range(3):
         for board in range(4):
@@ -453,5 +456,5 @@ async def latency_from_last_byte_to_event(dut):
 
 
 def test_receive_path():
-    parameters = {"CHANNELS": CHANNELS, "TLB_SETS": 16, "MAX_BUFFERS": N}
+    parameters = {"CHANNELS": CHANNELS, "TLB_SETS": 16, "MAX_BUFFERS": N, "FIRST_N": f"64'd{FIRST_N}"}
     simulate("receive_path", "test_receive_path", parameters, optimise="-O0")
