@@ -264,9 +264,10 @@ class Card(Section):
     )
     card_threads: int = option(
         1,
-        "1: the card's thread does all; 2: another one sends; 3: and one more reads. Those never sleep.",
+        "1: the card's thread does all; 2: another one sends; 3 to 10: the others read, at most one for each"
+        " address of --listen. Those never sleep.",
         low=1,
-        high=3,
+        high=10,
     )
     busy: str = option(
         "auto",

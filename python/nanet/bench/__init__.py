@@ -40,6 +40,7 @@ class Settings:
     events: int = 0  # of the largest batch (rings); 0: the measurement's own choice
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
+    card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 3
 
 
 def median(values: list[float]) -> float:

@@ -64,16 +64,19 @@ def run_chain(
     trigger_options: Sequence[str] = (),
     keep_off: Sequence[int] = (),
     times: bool = False,
+    links: int = 1,
 ) -> ChainResult:
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
     rate: events per second of detector time. keep_off: CPUs that boards and L0TP leave to the trigger. times:
-    the L0TP also measures the latency from outside.
+    the L0TP also measures the latency from outside. links: ports of the trigger, among which the boards are
+    dealt.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        mgp, mtp, nowhere = free_ports(3)
-        ports = ["--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}"]
+        mtp, nowhere, *mgp = free_ports(2 + links)
+        listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
+        ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
         trigger = _start(here, "trigger", *ports, *trigger_options)
         os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # of what is started from here on
         truth = here / "truth.parquet"
@@ -83,10 +86,11 @@ def run_chain(
         _start(here, "readout", *nobody, *boards).wait()
         stamps = ["--times", str(here / "times")] if times else []
         l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
-        _wait_for_port(mgp, trigger)
+        for port in mgp:
+            _wait_for_port(port, trigger)
         _wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
-        readout = _start(here, "readout", "--to", f"127.0.0.1:{mgp}", *paced, *boards, *stamps)
+        readout = _start(here, "readout", "--to", listen, *paced, *boards, *stamps)
         readout.wait(timeout=seconds + 120)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)

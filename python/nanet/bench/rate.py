@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from nanet.bench import Row, Say, Settings
 from nanet.bench.chain import run_chain
-from nanet.bench.trigger import kept_free, summary, trigger_options
+from nanet.bench.trigger import kept_free, links, summary, trigger_options
 
 PROBE_S, FINAL_S = 3.0, 20.0
 STEP = 1.1  # the last step of the search, as a ratio
@@ -24,7 +24,8 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             rate / 10e6,
             pad=True,
             trigger_options=trigger_options(settings),
-            keep_off=kept_free(),
+            keep_off=kept_free(settings),
+            links=links(settings),
         )
         row = {"events_per_s": rate, "seconds": seconds, **summary(settings, result)}
         row["behind_max_us"] = result.readout["behind_max_us"]

@@ -14,21 +14,30 @@ STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
 REAL_TIME = ("--timeout-us", "200", "--deadline-us", "1000")  # of docs/formats.md, Clocks
 
 
-def own_cores() -> list[int]:
-    """The CPUs that the card's three threads have for themselves: of the last cores, where there are many."""
+BOARDS = 4
+
+
+def own_cores(settings: Settings) -> list[int]:
+    """The CPUs that the card's threads have for themselves: of the last cores, where there are many."""
     cores = host.cores()
-    return cores[-3:] if len(cores) >= 7 else []
+    threads = settings.card_threads or (3 if len(cores) >= 7 else 0)
+    return cores[-threads:] if 0 < threads <= len(cores) - 4 else []
 
 
-def kept_free() -> list[int]:
+def kept_free(settings: Settings) -> list[int]:
     """Those and the other threads of their cores."""
-    return sorted(set().union(*(host.siblings(cpu) for cpu in own_cores())))
+    return sorted(set().union(*(host.siblings(cpu) for cpu in own_cores(settings))))
+
+
+def links(settings: Settings) -> int:
+    """Ports of the trigger: one, or one for each thread that reads, at most one for each board."""
+    return min(max(len(own_cores(settings)) - 2, 1), BOARDS)
 
 
 def trigger_options(settings: Settings) -> list[str]:
     """Options of `nanet trigger`: the device, and with cores of its own polling and real time."""
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
-    if cores := own_cores():
+    if cores := own_cores(settings):
         pin = ",".join(str(core) for core in cores)
         options += [*REAL_TIME, "--busy", "yes", "--card-threads", str(len(cores)), "--pin", pin]
     return options
@@ -44,8 +53,9 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         pad=True,
         rate=settings.rate,
         trigger_options=trigger_options(settings),
-        keep_off=kept_free(),
+        keep_off=kept_free(settings),
         times=True,
+        links=links(settings),
     )
     if "device_failed" in result.trigger:
         raise RuntimeError(f"{settings.device} failed: {result.trigger['device_failed']}")

@@ -50,6 +50,15 @@ def bench(
     device: Annotated[
         str, typer.Option("--device", help="As of `nanet trigger` (latency, kernel, trigger, rate).")
     ] = "auto",
+    card_threads: Annotated[
+        int,
+        typer.Option(
+            "--card-threads",
+            min=0,
+            max=10,
+            help="As of `nanet trigger`, on cores of their own where there are enough (trigger, rate); 0: 3.",
+        ),
+    ] = 0,
     json_file: JsonFile = None,
 ) -> None:
     """Measurements of this machine, each beside a peer or a limit in the same run."""
@@ -80,6 +89,7 @@ def bench(
             events=events,
             rate=rate,
             device=executor(device),
+            card_threads=card_threads,
         )
         rows, figures = module.run(settings, say)
     except RuntimeError as error:  # a measurement that refutes itself

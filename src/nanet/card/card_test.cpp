@@ -153,6 +153,8 @@ TEST(Card, FramesEchoedWithThreadsBeside) {
   echo_frames(false, 2);
   echo_frames(false, 3);
   echo_frames(true, 3);
+  echo_frames(false, 4);
+  echo_frames(true, 10);
 }
 
 TEST(Card, PacketsEchoed) {

@@ -95,17 +95,18 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
     local.push_back(local_endpoint(fds.back()));
   }
   port->overflow.resize(port->sockets.size(), 0);
-  const auto cpu = [&](std::size_t i) {
-    return i < options.thread_cpus.size() ? options.thread_cpus[i] : -1;
-  };
   port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
   if (options.threads > 1)
-    port->transmit = std::make_unique<TransmitThread>(std::move(port->transmit), cpu(0));
+    port->transmit = std::make_unique<TransmitThread>(
+        std::move(port->transmit), options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);
   ClopOptions timed = options;
   timed.clock = monotonic_now;
   port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
   port->counters = &port->stream->counters();
-  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2, cpu(1), options.rules);
+  std::span<const int> readers_cpus = options.thread_cpus;
+  readers_cpus = readers_cpus.subspan(std::min<std::size_t>(1, readers_cpus.size()));
+  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2 ? options.threads - 2 : 0,
+                                                readers_cpus, options.rules);
   ports_.push_back(std::move(port));
   return *ports_.back()->stream;
 }

@@ -46,41 +46,46 @@ void SocketBatch::validate(const wire::mgp::Rules& rules) noexcept {
     });
 }
 
-SocketReader::SocketReader(std::vector<int> fds, bool thread, int cpu, const wire::mgp::Rules& rules)
+SocketReader::SocketReader(std::vector<int> fds, std::size_t threads, std::span<const int> cpus,
+                           const wire::mgp::Rules& rules)
     : fds_(std::move(fds)),
       rules_(rules),
       asked_(fds_.size(), SocketBatch::most),
       read_up_to_(fds_.size(), 0),
       stamp_(fds_.size(), 0),
-      empty_(fds_.size()),
-      ring_(thread ? ring_entries : 1) {
-  if (!thread || fds_.empty()) return;
-  for (SocketBatch& batch : ring_) batch.make_room_to_validate();
-  thread_ = std::jthread([this] { run(); });
-  try {
-    if (cpu >= 0) pin_thread(thread_.native_handle(), cpu);
-  } catch (...) {
-    ending_ = true;
-    throw;
+      empty_(fds_.size()) {
+  threads = std::min(threads, fds_.size());
+  for (std::size_t t = 0; t < threads; ++t) {
+    lanes_.push_back(std::make_unique<Lane>());
+    Lane& lane = *lanes_.back();
+    for (SocketBatch& batch : lane.ring) batch.make_room_to_validate();
+    for (std::size_t s = t; s < fds_.size(); s += threads) lane.sockets.push_back(s);
+    lane.thread = std::jthread([this, &lane] { run(lane); });
+    try {
+      if (t < cpus.size() && cpus[t] >= 0) pin_thread(lane.thread.native_handle(), cpus[t]);
+    } catch (...) {
+      ending_ = true;
+      throw;
+    }
   }
 }
 SocketReader::~SocketReader() {
   ending_.store(true, std::memory_order_release);
 }
 
-void SocketReader::run() noexcept {
+void SocketReader::run(Lane& lane) noexcept {
   std::uint64_t filled = 0;
   while (!ending_.load(std::memory_order_acquire)) {
-    for (std::size_t s = 0; s < fds_.size(); ++s) {
-      while (filled - emptied_.load(std::memory_order_acquire) == ring_entries) {
+    for (const std::size_t s : lane.sockets) {
+      while (filled - lane.emptied.load(std::memory_order_acquire) == ring_entries) {
         if (ending_.load(std::memory_order_acquire)) return;
         spin();
       }
-      SocketBatch& batch = ring_[filled % ring_entries];
+      SocketBatch& batch = lane.ring[filled % ring_entries];
       if (batch.read(fds_[s], s, asked_[s])) {
         asked_[s] = batch.trains() ? trains_at_once : SocketBatch::most;
         batch.validate(rules_);
-        filled_.store(++filled, std::memory_order_release);
+        lane.filled.store(++filled, std::memory_order_release);
       } else {
         empty_[s].store(batch.before(), std::memory_order_release);
       }

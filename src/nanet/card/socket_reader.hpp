@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a card's sockets, in the card's thread or in one of its own, which then never sleeps, validates what
-// one recvmmsg has brought, and hands it over.
+// Reads a card's sockets, in the card's thread or in threads of their own, which then never sleep, validate
+// what one recvmmsg has brought, and hand it over.
 #pragma once
 
 #include <sys/socket.h>
@@ -80,52 +80,66 @@ class SocketBatch {
 
 class SocketReader {
  public:
-  // fds outlive it. thread: of its own, which validates by `rules`; cpu: its core, or -1. Throws
+  // fds outlive it. threads: of its own, among which the sockets are dealt; they validate by `rules`. 0: the
+  // caller's thread reads. cpus: their cores, in order; what is missing is not pinned. Throws
   // std::system_error (no such core).
-  SocketReader(std::vector<int> fds, bool thread, int cpu = -1, const wire::mgp::Rules& rules = {});
+  explicit SocketReader(std::vector<int> fds, std::size_t threads = 0, std::span<const int> cpus = {},
+                        const wire::mgp::Rules& rules = {});
   ~SocketReader();
 
   // One round: what has been read from each socket since the last, f(batch) for each call's worth; true if
   // there was anything. Afterwards everything that arrived before read_up_to(socket) has been handed over.
   template <class F>
   bool round(const F& f) noexcept {
-    return thread_.joinable() ? hand_over(f) : read_all(f);
+    return threaded() ? hand_over(f) : read_all(f);
   }
   Nanoseconds read_up_to(std::size_t socket) const noexcept { return read_up_to_[socket]; }
-  bool threaded() const noexcept { return thread_.joinable(); }
+  bool threaded() const noexcept { return !lanes_.empty(); }
 
  private:
   static constexpr std::size_t ring_entries = 8;
   static constexpr std::size_t trains_at_once = 4;  // what is read is worked on while it is in the cache
 
+  // A thread, and the ring through which it hands over.
+  struct Lane {
+    std::vector<SocketBatch> ring{ring_entries};
+    std::vector<std::size_t> sockets;
+    alignas(64) std::atomic<std::uint64_t> filled{0};
+    alignas(64) std::atomic<std::uint64_t> emptied{0};
+    std::jthread thread;
+  };
+
   template <class F>
   bool read_all(const F& f) noexcept {
     bool any = false;
-    SocketBatch& batch = ring_[0];
     for (std::size_t s = 0; s < fds_.size(); ++s) {
-      if (batch.read(fds_[s], s, asked_[s])) {
+      if (own_.read(fds_[s], s, asked_[s])) {
         any = true;
-        deliver(batch, f);
-        asked_[s] = batch.trains() ? trains_at_once : SocketBatch::most;
+        deliver(own_, f);
+        asked_[s] = own_.trains() ? trains_at_once : SocketBatch::most;
       } else {
-        read_up_to_[s] = batch.before();
+        read_up_to_[s] = own_.before();
       }
     }
     return any;
   }
   template <class F>
   bool hand_over(const F& f) noexcept {
-    // Stamps first: what was read before them is in the ring by then.
-    for (std::size_t s = 0; s < fds_.size(); ++s) stamp_[s] = empty_[s].load(std::memory_order_acquire);
-    const std::uint64_t there = filled_.load(std::memory_order_acquire);
-    const std::uint64_t from = emptied_.load(std::memory_order_relaxed);
-    for (std::uint64_t i = from; i < there; ++i) {
-      deliver(ring_[i % ring_entries], f);
-      emptied_.store(i + 1, std::memory_order_release);
+    bool any = false;
+    for (const auto& lane : lanes_) {
+      // Stamps first: what was read before them is in the ring by then.
+      for (const std::size_t s : lane->sockets) stamp_[s] = empty_[s].load(std::memory_order_acquire);
+      const std::uint64_t there = lane->filled.load(std::memory_order_acquire);
+      const std::uint64_t from = lane->emptied.load(std::memory_order_relaxed);
+      for (std::uint64_t i = from; i < there; ++i) {
+        deliver(lane->ring[i % ring_entries], f);
+        lane->emptied.store(i + 1, std::memory_order_release);
+      }
+      for (const std::size_t s : lane->sockets)
+        if (stamp_[s] > read_up_to_[s]) read_up_to_[s] = stamp_[s];
+      any |= there != from;
     }
-    for (std::size_t s = 0; s < fds_.size(); ++s)
-      if (stamp_[s] > read_up_to_[s]) read_up_to_[s] = stamp_[s];
-    return there != from;
+    return any;
   }
   template <class F>
   void deliver(const SocketBatch& batch, const F& f) noexcept {
@@ -133,18 +147,16 @@ class SocketReader {
     // Not emptied: what came before the last stamp has been read.
     read_up_to_[batch.socket()] = batch.emptied() || batch.before() < last ? batch.before() : last;
   }
-  void run() noexcept;
+  void run(Lane& lane) noexcept;
 
   std::vector<int> fds_;
   wire::mgp::Rules rules_;
   std::vector<std::size_t> asked_;  // per socket: messages to ask for
   std::vector<Nanoseconds> read_up_to_, stamp_;
-  std::vector<std::atomic<Nanoseconds>> empty_;  // per socket: found empty then, by the thread
-  std::vector<SocketBatch> ring_;
-  alignas(64) std::atomic<std::uint64_t> filled_{0};
-  alignas(64) std::atomic<std::uint64_t> emptied_{0};
+  std::vector<std::atomic<Nanoseconds>> empty_;  // per socket: found empty then, by its thread
+  SocketBatch own_;
   std::atomic<bool> ending_{false};
-  std::jthread thread_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
 }  // namespace nanet::card

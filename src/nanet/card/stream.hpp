@@ -30,9 +30,9 @@ struct ClopOptions {
   Nanoseconds deadline = 50'000'000;
   Nanoseconds burst_silence = 1'000'000'000;
   int socket_buffer_bytes = 64 << 20;
-  // Of the socket card: 1: all in the card's thread; 2: another one sends; 3: and one more reads the sockets.
-  // Those never sleep. thread_cpus: cores of the sending and of the reading one; what is missing is not
-  // pinned.
+  // Of the socket card: 1: all in the card's thread; 2: another one sends; 3 and more: the others read, at
+  // most one for each socket. Those never sleep. thread_cpus: cores of the sending one and of the reading
+  // ones; what is missing is not pinned.
   unsigned threads = 1;
   std::vector<int> thread_cpus;
   // Where the CLOPs lie: nullptr: the host's memory. Another place is for cards that write to it by

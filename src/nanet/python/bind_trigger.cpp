@@ -64,7 +64,7 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.deadline = microseconds(o, "deadline_us", 50e3);
   c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
   c.devices = get<std::uint32_t>(o, "devices", 1);
-  c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 3u);
+  c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 10u);
   if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
     c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
   return c;
