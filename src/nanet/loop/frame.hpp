@@ -184,7 +184,8 @@ class FrameWork {
   {
     static_assert(A::sums == 8);
     float* const sums = reinterpret_cast<float*>(tables.piece);
-    const auto room = static_cast<std::uint32_t>(tables.fragments * sizeof(Piece) / (A::sums * sizeof(float)));
+    const auto room =
+        static_cast<std::uint32_t>(tables.fragments * sizeof(Piece) / (A::sums * sizeof(float)));
     for (std::uint32_t from = 0; from < events_; from += room) {
       const std::uint32_t n = events_ - from < room ? events_ - from : room;
       B::each([&](unsigned t) {
