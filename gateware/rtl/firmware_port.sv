@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: SHL-2.1
+// What the microcontroller sees of the card (doc/firmware.md): the packet that waits for a decision, the page
+// that waits for its translation, commands and translations the other way, the clock and an alarm, and one
+// read of 8 B at a time from host memory, where the list of pages lies.
+module firmware_port
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // Width of the DMA data in bits, at least 64.
+    parameter int unsigned DATA_W = 256,
+    // Commands that wait; a power of two. One request makes 13 at most, so 32 never fill up and the firmware
+    // never waits for the card.
+    parameter int unsigned COMMANDS = 32
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while enabled; enabling tells the firmware to forget everything
+     */
+    input logic        enable,
+    input logic        replay,          // frames close by number, not by clock
+    input logic [3:0]  boards,          // 0: one merged stream
+    input logic [31:0] timeout_cycles,  // 0: none
+    input logic [15:0] grace_cycles,
+    input logic [63:0] silence_cycles,  // 0: a burst never ends by silence
+    input logic [63:0] pages_base,      // bus address of the list of pages, 8 B each
+    input logic [31:0] pages_count,
+    input logic [63:0] clop_base,       // virtual address of the first page
+    input logic [4:0]  log2_page,
+    input logic        drain,           // rises: no packet will follow
+    input logic [63:0] now,
+
+    /*
+     * the receive path: FIFO REQ and FIFO RESP
+     */
+    input  logic        rare_valid,
+    output logic        rare_ready,
+    input  rare_t       rare,
+    output logic        command_valid,
+    input  logic        command_ready,
+    output command_t    command,
+    input  logic        miss_valid,
+    output logic        miss_ready,
+    input  logic [63:0] miss_vaddr,
+    output logic        fill_valid,
+    input  logic        fill_ready,
+    output logic [63:0] fill_vaddr,
+    output logic [63:0] fill_paddr,
+    output logic        fill_ok,
+    input  logic [63:0] last_packet,    // card clock, newest packet of the current burst
+
+    /*
+     * DMA read
+     */
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
+    input  logic [DATA_W-1:0] rd_data,
+    input  logic              rd_data_last,
+    input  logic              rd_data_error,
+
+    /*
+     * the microcontroller: a request stays until it is acknowledged, for one cycle
+     */
+    input  logic        fw_request,
+    input  logic        fw_write,
+    input  logic [7:0]  fw_addr,
+    input  logic [31:0] fw_wdata,
+    output logic        fw_acknowledge,
+    output logic [31:0] fw_rdata,
+    output logic        fw_interrupt,   // something waits
+
+    /*
+     * what the firmware says of the current burst (0) and the old one (1)
+     */
+    output logic [1:0][31:0] burst_report
+);
+
+  if (DATA_W < 64) begin : gen_check_width
+    $fatal(1, "DATA_W must be at least 64 (%m)");
+  end
+  if ($bits(mgp_header_t) != 128) begin : gen_check_header
+    $fatal(1, "an MGP header has 16 bytes (%m)");
+  end
+
+  localparam logic [31:0] Magic = 32'h3157464E;
+
+  // The same numbers stand in firmware/nanet_fw.h.
+  typedef enum logic [7:0] {
+    AddrId          = 8'h00,
+    AddrStatus      = 8'h04,
+    AddrConfig      = 8'h08,
+    AddrTimeout     = 8'h0C,
+    AddrGrace       = 8'h10,
+    AddrSilence     = 8'h14,
+    AddrSilenceHigh = 8'h18,
+    AddrNow         = 8'h1C,
+    AddrNowHigh     = 8'h20,
+    AddrLast        = 8'h24,
+    AddrLastHigh    = 8'h28,
+    AddrAlarm       = 8'h2C,
+    AddrAlarmHigh   = 8'h30,
+    AddrReport      = 8'h34,
+    AddrReportOld   = 8'h38,
+    AddrRare        = 8'h40,
+    AddrStamp       = 8'h44,
+    AddrHeader0     = 8'h48,
+    AddrHeader1     = 8'h4C,
+    AddrHeader2     = 8'h50,
+    AddrHeader3     = 8'h54,
+    AddrMiss        = 8'h60,
+    AddrMissHigh    = 8'h64,
+    AddrFill        = 8'h68,
+    AddrFillHigh    = 8'h6C,
+    AddrFilled      = 8'h70,
+    AddrFetch       = 8'h74,
+    AddrFetchHigh   = 8'h78,
+    AddrFetched     = 8'h7C,
+    AddrFetchedHigh = 8'h80,
+    AddrClop        = 8'h84,
+    AddrClopHigh    = 8'h88,
+    AddrPages       = 8'h8C,
+    AddrPagesHigh   = 8'h90,
+    AddrCount       = 8'h94,
+    AddrFrame       = 8'hA0,
+    AddrNumber      = 8'hA4,
+    AddrCommand     = 8'hA8
+  } addr_e;
+
+  // ------------------------------------------------------------------ what waits
+
+  logic enable_q, start_q, drain_q, drain_due_q;
+  logic rare_q_valid_q, miss_q_valid_q;
+  rare_t rare_q;
+  logic [63:0] miss_q;
+  logic live;  // what the firmware writes is of this run
+
+  assign live       = enable && !start_q;
+  assign rare_ready = enable && !rare_q_valid_q;
+  assign miss_ready = enable && !miss_q_valid_q;
+
+  // ------------------------------------------------------------------ the bus
+
+  logic access, stall, write;
+  command_t command_in;
+  logic command_push, command_room;
+  logic [23:0] command_frame_q;
+  logic [31:0] command_number_q;
+  logic [63:0] alarm_q, fetch_q, fetched_q;
+  logic alarm_armed_q, alarm_above_q, alarm_equal_q, alarm_low_q, alarm_due_q;
+  logic [1:0] alarm_settle_q;
+  logic fetch_ask_q, fetch_busy_q, fetch_failed_q;
+  logic [31:0] now_high_q, last_high_q;
+  logic [63:0] fill_q;
+
+  always_comb begin
+    stall = 1'b0;
+    if (fw_write && fw_addr == AddrFilled) stall = fill_valid;
+    if (fw_write && fw_addr == AddrCommand) stall = !command_room;
+    if (fw_write && fw_addr == AddrFetchHigh) stall = fetch_busy_q;
+  end
+  assign access = fw_request && !fw_acknowledge && !stall;
+  assign write  = access && fw_write;
+
+  assign command_in = '{op: command_e'(fw_wdata[3:0]), old: fw_wdata[4], flag: fw_wdata[5],
+                        board: fw_wdata[7:6], channel: fw_wdata[10:8], as: placed_e'(fw_wdata[15:12]),
+                        frame: command_frame_q, sequence_number: command_number_q};
+  assign command_push = write && fw_addr == AddrCommand && live;
+
+  logic [$clog2(COMMANDS):0] unused_level;
+  fifo #(
+      .WIDTH($bits(command_t)),
+      .DEPTH(COMMANDS)
+  ) commands (
+      .clk,
+      .rst      (rst || !live),
+      .in_valid (command_push),
+      .in_ready (command_room),
+      .in_data  (command_in),
+      .out_valid(command_valid),
+      .out_ready(command_ready),
+      .out_data (command),
+      .level    (unused_level)
+  );
+
+  logic [31:0] status;
+  logic drain_now;
+  assign drain_now = drain_due_q && !rare_q_valid_q && !rare_valid;
+  assign status = {22'd0, fetch_failed_q, fetch_busy_q, 3'd0, drain_now, alarm_due_q, miss_q_valid_q,
+                   rare_q_valid_q, start_q};
+
+  always_ff @(posedge clk) begin
+    fw_acknowledge <= access;
+    fw_interrupt   <= start_q || rare_q_valid_q || miss_q_valid_q || alarm_due_q || drain_now;
+    if (access) begin
+      unique case (fw_addr)
+        AddrId:          fw_rdata <= Magic;
+        AddrStatus:      fw_rdata <= status;
+        AddrConfig:      fw_rdata <= {19'd0, log2_page, 3'd0, replay, boards};
+        AddrTimeout:     fw_rdata <= timeout_cycles;
+        AddrGrace:       fw_rdata <= {16'd0, grace_cycles};
+        AddrSilence:     fw_rdata <= silence_cycles[31:0];
+        AddrSilenceHigh: fw_rdata <= silence_cycles[63:32];
+        AddrNow: begin
+          fw_rdata   <= now[31:0];
+          now_high_q <= now[63:32];
+        end
+        AddrNowHigh:     fw_rdata <= now_high_q;
+        AddrLast: begin
+          fw_rdata    <= last_packet[31:0];
+          last_high_q <= last_packet[63:32];
+        end
+        AddrLastHigh:    fw_rdata <= last_high_q;
+        AddrReport:      fw_rdata <= burst_report[0];
+        AddrReportOld:   fw_rdata <= burst_report[1];
+        AddrRare:        fw_rdata <= {13'd0, rare_q.channel, 4'd0, rare_q.old_active, rare_q.active,
+                                      rare_q.ordinary, rare_q.old, rare_q.reason};
+        AddrStamp:       fw_rdata <= rare_q.stamp;
+        AddrHeader0:     fw_rdata <= rare_q.header[31:0];
+        AddrHeader1:     fw_rdata <= rare_q.header[63:32];
+        AddrHeader2:     fw_rdata <= rare_q.header[95:64];
+        AddrHeader3:     fw_rdata <= rare_q.header[127:96];
+        AddrMiss:        fw_rdata <= miss_q[31:0];
+        AddrMissHigh:    fw_rdata <= miss_q[63:32];
+        AddrFetched:     fw_rdata <= fetched_q[31:0];
+        AddrFetchedHigh: fw_rdata <= fetched_q[63:32];
+        AddrClop:        fw_rdata <= clop_base[31:0];
+        AddrClopHigh:    fw_rdata <= clop_base[63:32];
+        AddrPages:       fw_rdata <= pages_base[31:0];
+        AddrPagesHigh:   fw_rdata <= pages_base[63:32];
+        AddrCount:       fw_rdata <= pages_count;
+        default:         fw_rdata <= '0;
+      endcase
+    end
+    if (rst) begin
+      fw_acknowledge <= 1'b0;
+      fw_interrupt   <= 1'b0;
+    end
+  end
+
+  // ------------------------------------------------------------------ what it writes
+
+  always_ff @(posedge clk) begin
+    enable_q <= enable;
+    drain_q  <= drain;
+    if (rare_valid && rare_ready) begin
+      rare_q         <= rare;
+      rare_q_valid_q <= 1'b1;
+    end
+    if (miss_valid && miss_ready) begin
+      miss_q         <= miss_vaddr;
+      miss_q_valid_q <= 1'b1;
+    end
+    if (fill_ready) fill_valid <= 1'b0;
+    if (drain && !drain_q) drain_due_q <= 1'b1;
+
+    if (write) begin
+      unique case (fw_addr)
+        AddrStatus: begin
+          if (fw_wdata[0]) start_q <= 1'b0;
+          if (fw_wdata[3]) alarm_armed_q <= 1'b0;
+          if (fw_wdata[4]) drain_due_q <= 1'b0;
+        end
+        AddrAlarm: begin
+          alarm_q[31:0] <= fw_wdata;
+          alarm_armed_q <= 1'b0;
+        end
+        AddrAlarmHigh: begin
+          alarm_q[63:32] <= fw_wdata;
+          alarm_armed_q  <= 1'b1;
+        end
+        AddrReport:    if (live) burst_report[0] <= fw_wdata;
+        AddrReportOld: if (live) burst_report[1] <= fw_wdata;
+        AddrFill:      fill_q[31:0] <= fw_wdata;
+        AddrFillHigh:  fill_q[63:32] <= fw_wdata;
+        AddrFilled:
+        if (live && miss_q_valid_q) begin
+          fill_valid     <= 1'b1;
+          fill_vaddr     <= miss_q;
+          fill_paddr     <= fill_q;
+          fill_ok        <= fw_wdata[0];
+          miss_q_valid_q <= 1'b0;
+        end
+        AddrFrame:     command_frame_q <= fw_wdata[23:0];
+        AddrNumber:    command_number_q <= fw_wdata;
+        AddrCommand:   if (live && command_in.op == CommandAnswer) rare_q_valid_q <= 1'b0;
+        default: ;
+      endcase
+    end
+
+    // The comparison of 64 bits takes two cycles; what it says of the time before is not listened to.
+    alarm_above_q  <= now[63:32] > alarm_q[63:32];
+    alarm_equal_q  <= now[63:32] == alarm_q[63:32];
+    alarm_low_q    <= now[31:0] >= alarm_q[31:0];
+    alarm_settle_q <= {alarm_settle_q[0], alarm_armed_q};
+    alarm_due_q    <= alarm_settle_q[1] && (alarm_above_q || (alarm_equal_q && alarm_low_q));
+    if (write && (fw_addr == AddrStatus || fw_addr == AddrAlarm || fw_addr == AddrAlarmHigh)) begin
+      alarm_settle_q <= '0;
+      alarm_due_q    <= 1'b0;
+    end
+
+    if (enable && !enable_q) begin
+      start_q       <= 1'b1;
+      alarm_armed_q <= 1'b0;
+      drain_due_q   <= drain && !drain_q;
+      burst_report  <= '0;
+    end
+    if (!enable) begin
+      rare_q_valid_q <= 1'b0;
+      miss_q_valid_q <= 1'b0;
+      fill_valid     <= 1'b0;
+      drain_due_q    <= 1'b0;
+      alarm_armed_q  <= 1'b0;
+      alarm_settle_q <= '0;
+      alarm_due_q    <= 1'b0;
+    end
+    if (rst) begin
+      enable_q       <= 1'b0;
+      drain_q        <= 1'b0;
+      start_q        <= 1'b0;
+      rare_q_valid_q <= 1'b0;
+      miss_q_valid_q <= 1'b0;
+      fill_valid     <= 1'b0;
+      drain_due_q    <= 1'b0;
+      alarm_armed_q  <= 1'b0;
+      alarm_settle_q <= '0;
+      alarm_due_q    <= 1'b0;
+      burst_report   <= '0;
+    end
+  end
+
+  // ------------------------------------------------------------------ reads from host memory
+
+  assign rd_valid      = fetch_ask_q;
+  assign rd_cmd        = '{addr: fetch_q, len: 16'd8, tag: 8'd0};
+  assign rd_data_ready = 1'b1;
+
+  always_ff @(posedge clk) begin
+    if (write && fw_addr == AddrFetch) fetch_q[31:0] <= fw_wdata;
+    if (write && fw_addr == AddrFetchHigh) begin
+      fetch_q[63:32] <= fw_wdata;
+      fetch_ask_q    <= 1'b1;
+      fetch_busy_q   <= 1'b1;
+    end
+    if (rd_valid && rd_ready) fetch_ask_q <= 1'b0;
+    if (rd_data_valid && rd_data_last) begin
+      fetched_q      <= rd_data[63:0];
+      fetch_failed_q <= rd_data_error;
+      fetch_busy_q   <= 1'b0;
+    end
+    if (rst) begin
+      fetch_ask_q    <= 1'b0;
+      fetch_busy_q   <= 1'b0;
+      fetch_failed_q <= 1'b0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, unused_level, rd_data};
+
+endmodule
