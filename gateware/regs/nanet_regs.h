@@ -22,7 +22,7 @@ extern "C" {
 #define NANET_REGS__BUILT__VERSION_bm 0xff
 #define NANET_REGS__BUILT__VERSION_bp 0
 #define NANET_REGS__BUILT__VERSION_bw 8
-#define NANET_REGS__BUILT__VERSION_reset 0x1
+#define NANET_REGS__BUILT__VERSION_reset 0x2
 #define NANET_REGS__BUILT__CHANNELS_bm 0xf00
 #define NANET_REGS__BUILT__CHANNELS_bp 8
 #define NANET_REGS__BUILT__CHANNELS_bw 4
@@ -53,6 +53,10 @@ extern "C" {
 #define NANET_REGS__CONTROL__EVENTS_bp 2
 #define NANET_REGS__CONTROL__EVENTS_bw 1
 #define NANET_REGS__CONTROL__EVENTS_reset 0x0
+#define NANET_REGS__CONTROL__DRAIN_bm 0x8
+#define NANET_REGS__CONTROL__DRAIN_bp 3
+#define NANET_REGS__CONTROL__DRAIN_bw 1
+#define NANET_REGS__CONTROL__DRAIN_reset 0x0
 #define NANET_REGS__CONTROL__CLEAR_HISTOGRAM_bm 0x100
 #define NANET_REGS__CONTROL__CLEAR_HISTOGRAM_bp 8
 #define NANET_REGS__CONTROL__CLEAR_HISTOGRAM_bw 1
@@ -63,6 +67,18 @@ extern "C" {
 #define NANET_REGS__STATUS__BUS_MASTER_bp 0
 #define NANET_REGS__STATUS__BUS_MASTER_bw 1
 #define NANET_REGS__STATUS__BUS_MASTER_reset 0x0
+#define NANET_REGS__STATUS__READY_bm 0x2
+#define NANET_REGS__STATUS__READY_bp 1
+#define NANET_REGS__STATUS__READY_bw 1
+#define NANET_REGS__STATUS__READY_reset 0x0
+#define NANET_REGS__STATUS__STOPPED_bm 0x4
+#define NANET_REGS__STATUS__STOPPED_bp 2
+#define NANET_REGS__STATUS__STOPPED_bw 1
+#define NANET_REGS__STATUS__STOPPED_reset 0x0
+#define NANET_REGS__STATUS__IDLE_bm 0x8
+#define NANET_REGS__STATUS__IDLE_bp 3
+#define NANET_REGS__STATUS__IDLE_bw 1
+#define NANET_REGS__STATUS__IDLE_reset 0x0
 
 // reg - word_r
 #define WORD_R__VALUE_bm 0xffffffff
@@ -70,11 +86,17 @@ extern "C" {
 #define WORD_R__VALUE_bw 32
 #define WORD_R__VALUE_reset 0x0
 
-// regfile - pair_r
+// regfile - pair_r_desc_5f604eef
 typedef struct __attribute__ ((__packed__)) {
     uint32_t low;
     uint32_t high;
-} pair_r_t;
+} pair_r_desc_5f604eef_t;
+
+// regfile - pair_r_desc_731b237b
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t low;
+    uint32_t high;
+} pair_r_desc_731b237b_t;
 
 // reg - nanet_regs::doorbell
 #define NANET_REGS__DOORBELL__N_bm 0xffffffff
@@ -144,6 +166,12 @@ typedef struct __attribute__ ((__packed__)) {
 #define NANET_REGS__RULES__MAX_PAYLOAD_bw 16
 #define NANET_REGS__RULES__MAX_PAYLOAD_reset 0x5c0
 
+// reg - word_rw_desc_90d5cbb8
+#define WORD_RW_DESC_90D5CBB8__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_90D5CBB8__VALUE_bp 0
+#define WORD_RW_DESC_90D5CBB8__VALUE_bw 32
+#define WORD_RW_DESC_90D5CBB8__VALUE_reset 0x0
+
 // reg - nanet_regs::log2
 #define NANET_REGS__LOG2__DEVICES_bm 0x1f
 #define NANET_REGS__LOG2__DEVICES_bp 0
@@ -172,11 +200,71 @@ typedef struct __attribute__ ((__packed__)) {
 #define NANET_REGS__GATHER__PACKETS_bw 16
 #define NANET_REGS__GATHER__PACKETS_reset 0x1
 
-// regfile - pair_rw
+// reg - word_rw_desc_086bdc1b
+#define WORD_RW_DESC_086BDC1B__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_086BDC1B__VALUE_bp 0
+#define WORD_RW_DESC_086BDC1B__VALUE_bw 32
+#define WORD_RW_DESC_086BDC1B__VALUE_reset 0x0
+
+// reg - word_rw_desc_d8b0af55
+#define WORD_RW_DESC_D8B0AF55__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_D8B0AF55__VALUE_bp 0
+#define WORD_RW_DESC_D8B0AF55__VALUE_bw 32
+#define WORD_RW_DESC_D8B0AF55__VALUE_reset 0x0
+
+// reg - word_rw_desc_1752c5a4
+#define WORD_RW_DESC_1752C5A4__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_1752C5A4__VALUE_bp 0
+#define WORD_RW_DESC_1752C5A4__VALUE_bw 32
+#define WORD_RW_DESC_1752C5A4__VALUE_reset 0x0
+
+// reg - word_rw_desc_23581b25
+#define WORD_RW_DESC_23581B25__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_23581B25__VALUE_bp 0
+#define WORD_RW_DESC_23581B25__VALUE_bw 32
+#define WORD_RW_DESC_23581B25__VALUE_reset 0x0
+
+// reg - word_rw_desc_d5d79ba8
+#define WORD_RW_DESC_D5D79BA8__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_D5D79BA8__VALUE_bp 0
+#define WORD_RW_DESC_D5D79BA8__VALUE_bw 32
+#define WORD_RW_DESC_D5D79BA8__VALUE_reset 0x0
+
+// reg - word_rw_desc_245a5cbf
+#define WORD_RW_DESC_245A5CBF__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_245A5CBF__VALUE_bp 0
+#define WORD_RW_DESC_245A5CBF__VALUE_bw 32
+#define WORD_RW_DESC_245A5CBF__VALUE_reset 0x0
+
+// reg - word_rw_desc_f2f41691
+#define WORD_RW_DESC_F2F41691__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_F2F41691__VALUE_bp 0
+#define WORD_RW_DESC_F2F41691__VALUE_bw 32
+#define WORD_RW_DESC_F2F41691__VALUE_reset 0x0
+
+// reg - word_rw_desc_fbc0c8b5
+#define WORD_RW_DESC_FBC0C8B5__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_FBC0C8B5__VALUE_bp 0
+#define WORD_RW_DESC_FBC0C8B5__VALUE_bw 32
+#define WORD_RW_DESC_FBC0C8B5__VALUE_reset 0x0
+
+// regfile - pair_rw_desc_d366f54f
 typedef struct __attribute__ ((__packed__)) {
     uint32_t low;
     uint32_t high;
-} pair_rw_t;
+} pair_rw_desc_d366f54f_t;
+
+// regfile - pair_rw_desc_9b149417
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t low;
+    uint32_t high;
+} pair_rw_desc_9b149417_t;
+
+// reg - word_rw_desc_10457bc4
+#define WORD_RW_DESC_10457BC4__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_10457BC4__VALUE_bp 0
+#define WORD_RW_DESC_10457BC4__VALUE_bw 32
+#define WORD_RW_DESC_10457BC4__VALUE_reset 0x0
 
 // reg - nanet_regs::stream
 #define NANET_REGS__STREAM__VALUE_bm 0xff
@@ -197,6 +285,64 @@ typedef struct __attribute__ ((__packed__)) {
 #define NANET_REGS__TLB__FLUSH_bp 16
 #define NANET_REGS__TLB__FLUSH_bw 1
 #define NANET_REGS__TLB__FLUSH_reset 0x0
+
+// regfile - pair_rw_desc_5086f25a
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t low;
+    uint32_t high;
+} pair_rw_desc_5086f25a_t;
+
+// reg - word_rw_desc_621be4f1
+#define WORD_RW_DESC_621BE4F1__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_621BE4F1__VALUE_bp 0
+#define WORD_RW_DESC_621BE4F1__VALUE_bw 32
+#define WORD_RW_DESC_621BE4F1__VALUE_reset 0x0
+
+// reg - word_rw_desc_ca5747e6
+#define WORD_RW_DESC_CA5747E6__VALUE_bm 0xffffffff
+#define WORD_RW_DESC_CA5747E6__VALUE_bp 0
+#define WORD_RW_DESC_CA5747E6__VALUE_bw 32
+#define WORD_RW_DESC_CA5747E6__VALUE_reset 0x0
+
+// regfile - pair_rw_desc_83be5e0c
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t low;
+    uint32_t high;
+} pair_rw_desc_83be5e0c_t;
+
+// reg - nanet_regs::latency
+#define NANET_REGS__LATENCY__STAGE_bm 0x7
+#define NANET_REGS__LATENCY__STAGE_bp 0
+#define NANET_REGS__LATENCY__STAGE_bw 3
+#define NANET_REGS__LATENCY__STAGE_reset 0x0
+#define NANET_REGS__LATENCY__HOLD_bm 0x100
+#define NANET_REGS__LATENCY__HOLD_bp 8
+#define NANET_REGS__LATENCY__HOLD_bw 1
+#define NANET_REGS__LATENCY__HOLD_reset 0x0
+
+// reg - nanet_regs::burst_report
+#define NANET_REGS__BURST_REPORT__BURST_bm 0xffff
+#define NANET_REGS__BURST_REPORT__BURST_bp 0
+#define NANET_REGS__BURST_REPORT__BURST_bw 16
+#define NANET_REGS__BURST_REPORT__BURST_reset 0x0
+#define NANET_REGS__BURST_REPORT__SOB_bm 0xf0000
+#define NANET_REGS__BURST_REPORT__SOB_bp 16
+#define NANET_REGS__BURST_REPORT__SOB_bw 4
+#define NANET_REGS__BURST_REPORT__SOB_reset 0x0
+#define NANET_REGS__BURST_REPORT__EOB_bm 0xf00000
+#define NANET_REGS__BURST_REPORT__EOB_bp 20
+#define NANET_REGS__BURST_REPORT__EOB_bw 4
+#define NANET_REGS__BURST_REPORT__EOB_reset 0x0
+#define NANET_REGS__BURST_REPORT__HOW_bm 0x3000000
+#define NANET_REGS__BURST_REPORT__HOW_bp 24
+#define NANET_REGS__BURST_REPORT__HOW_bw 2
+#define NANET_REGS__BURST_REPORT__HOW_reset 0x0
+
+// regfile - pair_rw
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t low;
+    uint32_t high;
+} pair_rw_t;
 
 // regfile - device_t
 typedef struct __attribute__ ((__packed__)) {
@@ -250,6 +396,12 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t overflow;
     uint8_t RESERVED_34_3f[0xc];
 } verdicts_t__stride40_t;
+
+// reg - many_r
+#define MANY_R__VALUE_bm 0xffffffff
+#define MANY_R__VALUE_bp 0
+#define MANY_R__VALUE_bw 32
+#define MANY_R__VALUE_reset 0x0
 
 // regfile - bad_packets_t
 typedef struct __attribute__ ((__packed__)) {
@@ -307,15 +459,23 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t bad_descriptors;
     uint32_t read_errors;
     uint32_t write_errors;
-    uint32_t events_dropped;
+    uint8_t RESERVED_38_3b[0x4];
     uint32_t unsupported_requests;
     uint32_t tlb_hits;
     uint32_t tlb_misses;
     uint32_t untranslated;
-    uint32_t rare_lost;
+    uint8_t RESERVED_4c_4f[0x4];
     uint32_t events_in;
     uint32_t hits_in;
 } frames_t_t;
+
+// regfile - profile_t
+typedef struct __attribute__ ((__packed__)) {
+    uint32_t start;
+    uint32_t controller;
+    uint32_t placed;
+    uint32_t written;
+} profile_t_t;
 
 // mem - nanet_regs::histogram
 typedef struct __attribute__ ((__packed__)) {
@@ -333,8 +493,8 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t built;
     uint32_t control;
     uint32_t status;
-    pair_r_t now;
-    pair_r_t sender_next;
+    pair_r_desc_5f604eef_t now;
+    pair_r_desc_731b237b_t sender_next;
     uint32_t doorbell;
     uint8_t RESERVED_24_3f[0x1c];
     network_t_t network[2];
@@ -353,12 +513,20 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t sender_poll_cycles;
     uint32_t event_poll_cycles;
     uint32_t grace_cycles;
-    pair_rw_t deadline_cycles;
-    pair_rw_t late_template;
+    pair_rw_desc_d366f54f_t deadline_cycles;
+    pair_rw_desc_9b149417_t late_template;
     uint32_t late_destination;
     uint32_t stream;
     uint32_t tlb;
-    uint8_t RESERVED_14c_17f[0x34];
+    uint8_t RESERVED_14c_14f[0x4];
+    pair_rw_desc_5086f25a_t pages_base;
+    uint32_t pages_count;
+    uint32_t window_frames;
+    pair_rw_desc_83be5e0c_t burst_silence_cycles;
+    uint32_t latency;
+    uint8_t RESERVED_16c_16f[0x4];
+    uint32_t burst_report[2];
+    uint8_t RESERVED_178_17f[0x8];
     device_t__stride40_t device[1];
     uint8_t RESERVED_1c0_37f[0x1c0];
     destination_t_t destination[4];
@@ -370,7 +538,9 @@ typedef struct __attribute__ ((__packed__)) {
     lost_t_t lost;
     uint8_t RESERVED_690_69f[0x10];
     frames_t_t frames;
-    uint8_t RESERVED_6f8_7ff[0x108];
+    uint8_t RESERVED_6f8_6ff[0x8];
+    profile_t_t profile[2];
+    uint8_t RESERVED_720_7ff[0xe0];
     nanet_regs__histogram_t histogram;
     uint8_t RESERVED_a00_7fff[0x7600];
     nanet_regs__returned_t returned;

@@ -120,6 +120,18 @@ module nanet_regs (
         logic stream;
         logic tlb;
         struct {
+            logic low;
+            logic high;
+        } pages_base;
+        logic pages_count;
+        logic window_frames;
+        struct {
+            logic low;
+            logic high;
+        } burst_silence_cycles;
+        logic latency;
+        logic burst_report[2];
+        struct {
             struct {
                 logic low;
                 logic high;
@@ -210,15 +222,19 @@ module nanet_regs (
             logic bad_descriptors;
             logic read_errors;
             logic write_errors;
-            logic events_dropped;
             logic unsupported_requests;
             logic tlb_hits;
             logic tlb_misses;
             logic untranslated;
-            logic rare_lost;
             logic events_in;
             logic hits_in;
         } frames;
+        struct {
+            logic start;
+            logic controller;
+            logic placed;
+            logic written;
+        } profile[2];
         logic histogram;
         logic returned;
     } decoded_reg_strb_t;
@@ -280,6 +296,16 @@ module nanet_regs (
         decoded_reg_strb.late_destination = cpuif_req_masked & (cpuif_addr == 16'h140);
         decoded_reg_strb.stream = cpuif_req_masked & (cpuif_addr == 16'h144);
         decoded_reg_strb.tlb = cpuif_req_masked & (cpuif_addr == 16'h148);
+        decoded_reg_strb.pages_base.low = cpuif_req_masked & (cpuif_addr == 16'h150);
+        decoded_reg_strb.pages_base.high = cpuif_req_masked & (cpuif_addr == 16'h154);
+        decoded_reg_strb.pages_count = cpuif_req_masked & (cpuif_addr == 16'h158);
+        decoded_reg_strb.window_frames = cpuif_req_masked & (cpuif_addr == 16'h15c);
+        decoded_reg_strb.burst_silence_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h160);
+        decoded_reg_strb.burst_silence_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h164);
+        decoded_reg_strb.latency = cpuif_req_masked & (cpuif_addr == 16'h168);
+        for(int i0=0; i0<2; i0++) begin
+            decoded_reg_strb.burst_report[i0] = cpuif_req_masked & (cpuif_addr == 16'h170 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
+        end
         for(int i0=0; i0<1; i0++) begin
             decoded_reg_strb.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 16'h180 + (16)'(i0) * 16'h40);
             decoded_reg_strb.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 16'h184 + (16)'(i0) * 16'h40);
@@ -356,14 +382,18 @@ module nanet_regs (
         decoded_reg_strb.frames.bad_descriptors = cpuif_req_masked & (cpuif_addr == 16'h6cc) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.read_errors = cpuif_req_masked & (cpuif_addr == 16'h6d0) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.write_errors = cpuif_req_masked & (cpuif_addr == 16'h6d4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.events_dropped = cpuif_req_masked & (cpuif_addr == 16'h6d8) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.unsupported_requests = cpuif_req_masked & (cpuif_addr == 16'h6dc) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.tlb_hits = cpuif_req_masked & (cpuif_addr == 16'h6e0) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.tlb_misses = cpuif_req_masked & (cpuif_addr == 16'h6e4) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.untranslated = cpuif_req_masked & (cpuif_addr == 16'h6e8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.rare_lost = cpuif_req_masked & (cpuif_addr == 16'h6ec) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.events_in = cpuif_req_masked & (cpuif_addr == 16'h6f0) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.hits_in = cpuif_req_masked & (cpuif_addr == 16'h6f4) & !cpuif_req_is_wr;
+        for(int i0=0; i0<2; i0++) begin
+            decoded_reg_strb.profile[i0].start = cpuif_req_masked & (cpuif_addr == 16'h700 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            decoded_reg_strb.profile[i0].controller = cpuif_req_masked & (cpuif_addr == 16'h704 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            decoded_reg_strb.profile[i0].placed = cpuif_req_masked & (cpuif_addr == 16'h708 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            decoded_reg_strb.profile[i0].written = cpuif_req_masked & (cpuif_addr == 16'h70c + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+        end
         decoded_reg_strb.histogram = cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
         is_external |= cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
         decoded_reg_strb.returned = cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
@@ -412,6 +442,10 @@ module nanet_regs (
                 logic next;
                 logic load_next;
             } events;
+            struct {
+                logic next;
+                logic load_next;
+            } drain;
             struct {
                 logic next;
                 logic load_next;
@@ -646,6 +680,56 @@ module nanet_regs (
         struct {
             struct {
                 struct {
+                    logic [31:0] next;
+                    logic load_next;
+                } value;
+            } low;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                } value;
+            } high;
+        } pages_base;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } value;
+        } pages_count;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } value;
+        } window_frames;
+        struct {
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                } value;
+            } low;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                } value;
+            } high;
+        } burst_silence_cycles;
+        struct {
+            struct {
+                logic [2:0] next;
+                logic load_next;
+            } stage;
+            struct {
+                logic next;
+                logic load_next;
+            } hold;
+        } latency;
+        struct {
+            struct {
+                struct {
                     struct {
                         logic [31:0] next;
                         logic load_next;
@@ -1181,14 +1265,6 @@ module nanet_regs (
                     logic incrthreshold;
                     logic overflow;
                 } value;
-            } events_dropped;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                    logic incrthreshold;
-                    logic overflow;
-                } value;
             } unsupported_requests;
             struct {
                 struct {
@@ -1221,14 +1297,6 @@ module nanet_regs (
                     logic incrthreshold;
                     logic overflow;
                 } value;
-            } rare_lost;
-            struct {
-                struct {
-                    logic [31:0] next;
-                    logic load_next;
-                    logic incrthreshold;
-                    logic overflow;
-                } value;
             } events_in;
             struct {
                 struct {
@@ -1253,6 +1321,9 @@ module nanet_regs (
             struct {
                 logic value;
             } events;
+            struct {
+                logic value;
+            } drain;
             struct {
                 logic value;
             } clear_histogram;
@@ -1443,6 +1514,48 @@ module nanet_regs (
                 logic value;
             } flush;
         } tlb;
+        struct {
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } low;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } high;
+        } pages_base;
+        struct {
+            struct {
+                logic [31:0] value;
+            } value;
+        } pages_count;
+        struct {
+            struct {
+                logic [31:0] value;
+            } value;
+        } window_frames;
+        struct {
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } low;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } high;
+        } burst_silence_cycles;
+        struct {
+            struct {
+                logic [2:0] value;
+            } stage;
+            struct {
+                logic value;
+            } hold;
+        } latency;
         struct {
             struct {
                 struct {
@@ -1808,11 +1921,6 @@ module nanet_regs (
                 struct {
                     logic [31:0] value;
                 } value;
-            } events_dropped;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } value;
             } unsupported_requests;
             struct {
                 struct {
@@ -1829,11 +1937,6 @@ module nanet_regs (
                     logic [31:0] value;
                 } value;
             } untranslated;
-            struct {
-                struct {
-                    logic [31:0] value;
-                } value;
-            } rare_lost;
             struct {
                 struct {
                     logic [31:0] value;
@@ -1917,6 +2020,29 @@ module nanet_regs (
         end
     end
     assign hwif_out.control.events.value = field_storage.control.events.value;
+    // Field: nanet_regs.control.drain
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.control.drain.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.control && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.control.drain.value & ~decoded_wr_biten[3:3]) | (decoded_wr_data[3:3] & decoded_wr_biten[3:3]);
+            load_next_c = '1;
+        end
+        field_combo.control.drain.next = next_c;
+        field_combo.control.drain.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.control.drain.value <= 1'h0;
+        end else begin
+            if(field_combo.control.drain.load_next) begin
+                field_storage.control.drain.value <= field_combo.control.drain.next;
+            end
+        end
+    end
+    assign hwif_out.control.drain.value = field_storage.control.drain.value;
     // Field: nanet_regs.control.clear_histogram
     always_comb begin
         automatic logic [0:0] next_c;
@@ -2871,6 +2997,190 @@ module nanet_regs (
         end
     end
     assign hwif_out.tlb.flush.value = field_storage.tlb.flush.value;
+    // Field: nanet_regs.pages_base.low.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.pages_base.low.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.pages_base.low && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.pages_base.low.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.pages_base.low.value.next = next_c;
+        field_combo.pages_base.low.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.pages_base.low.value.value <= 32'h0;
+        end else begin
+            if(field_combo.pages_base.low.value.load_next) begin
+                field_storage.pages_base.low.value.value <= field_combo.pages_base.low.value.next;
+            end
+        end
+    end
+    assign hwif_out.pages_base.low.value.value = field_storage.pages_base.low.value.value;
+    // Field: nanet_regs.pages_base.high.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.pages_base.high.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.pages_base.high && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.pages_base.high.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.pages_base.high.value.next = next_c;
+        field_combo.pages_base.high.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.pages_base.high.value.value <= 32'h0;
+        end else begin
+            if(field_combo.pages_base.high.value.load_next) begin
+                field_storage.pages_base.high.value.value <= field_combo.pages_base.high.value.next;
+            end
+        end
+    end
+    assign hwif_out.pages_base.high.value.value = field_storage.pages_base.high.value.value;
+    // Field: nanet_regs.pages_count.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.pages_count.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.pages_count && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.pages_count.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.pages_count.value.next = next_c;
+        field_combo.pages_count.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.pages_count.value.value <= 32'h0;
+        end else begin
+            if(field_combo.pages_count.value.load_next) begin
+                field_storage.pages_count.value.value <= field_combo.pages_count.value.next;
+            end
+        end
+    end
+    assign hwif_out.pages_count.value.value = field_storage.pages_count.value.value;
+    // Field: nanet_regs.window_frames.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.window_frames.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.window_frames && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.window_frames.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.window_frames.value.next = next_c;
+        field_combo.window_frames.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.window_frames.value.value <= 32'h0;
+        end else begin
+            if(field_combo.window_frames.value.load_next) begin
+                field_storage.window_frames.value.value <= field_combo.window_frames.value.next;
+            end
+        end
+    end
+    assign hwif_out.window_frames.value.value = field_storage.window_frames.value.value;
+    // Field: nanet_regs.burst_silence_cycles.low.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.burst_silence_cycles.low.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.burst_silence_cycles.low && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.burst_silence_cycles.low.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.burst_silence_cycles.low.value.next = next_c;
+        field_combo.burst_silence_cycles.low.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.burst_silence_cycles.low.value.value <= 32'h0;
+        end else begin
+            if(field_combo.burst_silence_cycles.low.value.load_next) begin
+                field_storage.burst_silence_cycles.low.value.value <= field_combo.burst_silence_cycles.low.value.next;
+            end
+        end
+    end
+    assign hwif_out.burst_silence_cycles.low.value.value = field_storage.burst_silence_cycles.low.value.value;
+    // Field: nanet_regs.burst_silence_cycles.high.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.burst_silence_cycles.high.value.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.burst_silence_cycles.high && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.burst_silence_cycles.high.value.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+            load_next_c = '1;
+        end
+        field_combo.burst_silence_cycles.high.value.next = next_c;
+        field_combo.burst_silence_cycles.high.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.burst_silence_cycles.high.value.value <= 32'h0;
+        end else begin
+            if(field_combo.burst_silence_cycles.high.value.load_next) begin
+                field_storage.burst_silence_cycles.high.value.value <= field_combo.burst_silence_cycles.high.value.next;
+            end
+        end
+    end
+    assign hwif_out.burst_silence_cycles.high.value.value = field_storage.burst_silence_cycles.high.value.value;
+    // Field: nanet_regs.latency.stage
+    always_comb begin
+        automatic logic [2:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.latency.stage.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.latency && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.latency.stage.value & ~decoded_wr_biten[2:0]) | (decoded_wr_data[2:0] & decoded_wr_biten[2:0]);
+            load_next_c = '1;
+        end
+        field_combo.latency.stage.next = next_c;
+        field_combo.latency.stage.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.latency.stage.value <= 3'h0;
+        end else begin
+            if(field_combo.latency.stage.load_next) begin
+                field_storage.latency.stage.value <= field_combo.latency.stage.next;
+            end
+        end
+    end
+    assign hwif_out.latency.stage.value = field_storage.latency.stage.value;
+    // Field: nanet_regs.latency.hold
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.latency.hold.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.latency && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.latency.hold.value & ~decoded_wr_biten[8:8]) | (decoded_wr_data[8:8] & decoded_wr_biten[8:8]);
+            load_next_c = '1;
+        end
+        field_combo.latency.hold.next = next_c;
+        field_combo.latency.hold.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.latency.hold.value <= 1'h0;
+        end else begin
+            if(field_combo.latency.hold.load_next) begin
+                field_storage.latency.hold.value <= field_combo.latency.hold.next;
+            end
+        end
+    end
+    assign hwif_out.latency.hold.value = field_storage.latency.hold.value;
     for(genvar i0=0; i0<1; i0++) begin
         // Field: nanet_regs.device[].clop.low.value
         always_comb begin
@@ -3627,8 +3937,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.short_header.value.incr) begin // increment
-            field_combo.bad_packets.short_header.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.short_header.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.short_header.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.short_header.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.short_header.value.overflow = '0;
@@ -3654,8 +3964,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.bad_version.value.incr) begin // increment
-            field_combo.bad_packets.bad_version.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.bad_version.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.bad_version.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.bad_version.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.bad_version.value.overflow = '0;
@@ -3681,8 +3991,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.bad_source.value.incr) begin // increment
-            field_combo.bad_packets.bad_source.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.bad_source.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.bad_source.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.bad_source.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.bad_source.value.overflow = '0;
@@ -3708,8 +4018,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.bad_board.value.incr) begin // increment
-            field_combo.bad_packets.bad_board.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.bad_board.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.bad_board.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.bad_board.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.bad_board.value.overflow = '0;
@@ -3735,8 +4045,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.bad_encoding.value.incr) begin // increment
-            field_combo.bad_packets.bad_encoding.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.bad_encoding.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.bad_encoding.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.bad_encoding.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.bad_encoding.value.overflow = '0;
@@ -3762,8 +4072,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.length_mismatch.value.incr) begin // increment
-            field_combo.bad_packets.length_mismatch.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.length_mismatch.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.length_mismatch.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.length_mismatch.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.length_mismatch.value.overflow = '0;
@@ -3789,8 +4099,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.oversized.value.incr) begin // increment
-            field_combo.bad_packets.oversized.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.oversized.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.oversized.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.oversized.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.oversized.value.overflow = '0;
@@ -3816,8 +4126,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.sob_eob_with_events.value.incr) begin // increment
-            field_combo.bad_packets.sob_eob_with_events.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.sob_eob_with_events.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.sob_eob_with_events.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.sob_eob_with_events.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.sob_eob_with_events.value.overflow = '0;
@@ -3843,8 +4153,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.event_past_end.value.incr) begin // increment
-            field_combo.bad_packets.event_past_end.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.event_past_end.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.event_past_end.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.event_past_end.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.event_past_end.value.overflow = '0;
@@ -3870,8 +4180,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.trailing_bytes.value.incr) begin // increment
-            field_combo.bad_packets.trailing_bytes.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.trailing_bytes.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.trailing_bytes.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.trailing_bytes.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.trailing_bytes.value.overflow = '0;
@@ -3897,8 +4207,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.timestamp_outside_frame.value.incr) begin // increment
-            field_combo.bad_packets.timestamp_outside_frame.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.timestamp_outside_frame.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.timestamp_outside_frame.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.timestamp_outside_frame.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.timestamp_outside_frame.value.overflow = '0;
@@ -3924,8 +4234,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.hits_above_32.value.incr) begin // increment
-            field_combo.bad_packets.hits_above_32.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.hits_above_32.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.hits_above_32.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.hits_above_32.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.hits_above_32.value.overflow = '0;
@@ -3951,8 +4261,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.seen_below_stored.value.incr) begin // increment
-            field_combo.bad_packets.seen_below_stored.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.seen_below_stored.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.seen_below_stored.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.seen_below_stored.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.seen_below_stored.value.overflow = '0;
@@ -3978,8 +4288,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.pm_out_of_range.value.incr) begin // increment
-            field_combo.bad_packets.pm_out_of_range.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.pm_out_of_range.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.pm_out_of_range.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.pm_out_of_range.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.pm_out_of_range.value.overflow = '0;
@@ -4005,8 +4315,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.pm_of_other_board.value.incr) begin // increment
-            field_combo.bad_packets.pm_of_other_board.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.pm_of_other_board.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.pm_of_other_board.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.pm_of_other_board.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.pm_of_other_board.value.overflow = '0;
@@ -4032,8 +4342,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.frame_beyond_spill.value.incr) begin // increment
-            field_combo.bad_packets.frame_beyond_spill.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.frame_beyond_spill.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.frame_beyond_spill.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.frame_beyond_spill.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.frame_beyond_spill.value.overflow = '0;
@@ -4059,8 +4369,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.bad_packets.wrong_burst.value.incr) begin // increment
-            field_combo.bad_packets.wrong_burst.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.bad_packets.wrong_burst.value.overflow = (((33)'(next_c) + hwif_in.bad_packets.wrong_burst.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.bad_packets.wrong_burst.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.bad_packets.wrong_burst.value.overflow = '0;
@@ -4248,8 +4558,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.lost.socket_overflow.value.incr) begin // increment
-            field_combo.lost.socket_overflow.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.lost.socket_overflow.value.overflow = (((33)'(next_c) + hwif_in.lost.socket_overflow.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.lost.socket_overflow.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.lost.socket_overflow.value.overflow = '0;
@@ -4275,8 +4585,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.frames.packets_in.value.incr) begin // increment
-            field_combo.frames.packets_in.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.frames.packets_in.value.overflow = (((33)'(next_c) + hwif_in.frames.packets_in.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.frames.packets_in.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.frames.packets_in.value.overflow = '0;
@@ -4464,8 +4774,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.frames.frames_skipped.value.incr) begin // increment
-            field_combo.frames.frames_skipped.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.frames.frames_skipped.value.overflow = (((33)'(next_c) + hwif_in.frames.frames_skipped.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.frames.frames_skipped.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.frames.frames_skipped.value.overflow = '0;
@@ -4645,33 +4955,6 @@ module nanet_regs (
             end
         end
     end
-    // Field: nanet_regs.frames.events_dropped.value
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.frames.events_dropped.value.value;
-        load_next_c = '0;
-
-        if(hwif_in.frames.events_dropped.value.incr) begin // increment
-            field_combo.frames.events_dropped.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
-            load_next_c = '1;
-        end else begin
-            field_combo.frames.events_dropped.value.overflow = '0;
-        end
-        field_combo.frames.events_dropped.value.incrthreshold = (field_storage.frames.events_dropped.value.value >= 32'hffffffff);
-        field_combo.frames.events_dropped.value.next = next_c;
-        field_combo.frames.events_dropped.value.load_next = load_next_c;
-    end
-    always_ff @(posedge clk) begin
-        if(rst) begin
-            field_storage.frames.events_dropped.value.value <= 32'h0;
-        end else begin
-            if(field_combo.frames.events_dropped.value.load_next) begin
-                field_storage.frames.events_dropped.value.value <= field_combo.frames.events_dropped.value.next;
-            end
-        end
-    end
     // Field: nanet_regs.frames.unsupported_requests.value
     always_comb begin
         automatic logic [31:0] next_c;
@@ -4761,8 +5044,8 @@ module nanet_regs (
         load_next_c = '0;
 
         if(hwif_in.frames.untranslated.value.incr) begin // increment
-            field_combo.frames.untranslated.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
+            field_combo.frames.untranslated.value.overflow = (((33)'(next_c) + hwif_in.frames.untranslated.value.incrvalue) > 33'hffffffff);
+            next_c = next_c + hwif_in.frames.untranslated.value.incrvalue;
             load_next_c = '1;
         end else begin
             field_combo.frames.untranslated.value.overflow = '0;
@@ -4777,33 +5060,6 @@ module nanet_regs (
         end else begin
             if(field_combo.frames.untranslated.value.load_next) begin
                 field_storage.frames.untranslated.value.value <= field_combo.frames.untranslated.value.next;
-            end
-        end
-    end
-    // Field: nanet_regs.frames.rare_lost.value
-    always_comb begin
-        automatic logic [31:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.frames.rare_lost.value.value;
-        load_next_c = '0;
-
-        if(hwif_in.frames.rare_lost.value.incr) begin // increment
-            field_combo.frames.rare_lost.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
-            next_c = next_c + 32'h1;
-            load_next_c = '1;
-        end else begin
-            field_combo.frames.rare_lost.value.overflow = '0;
-        end
-        field_combo.frames.rare_lost.value.incrthreshold = (field_storage.frames.rare_lost.value.value >= 32'hffffffff);
-        field_combo.frames.rare_lost.value.next = next_c;
-        field_combo.frames.rare_lost.value.load_next = load_next_c;
-    end
-    always_ff @(posedge clk) begin
-        if(rst) begin
-            field_storage.frames.rare_lost.value.value <= 32'h0;
-        end else begin
-            if(field_combo.frames.rare_lost.value.load_next) begin
-                field_storage.frames.rare_lost.value.value <= field_combo.frames.rare_lost.value.next;
             end
         end
     end
@@ -4926,7 +5182,7 @@ module nanet_regs (
             readback_data_var[31:0] = 32'h54454e4e;
         end
         if(rd_mux_addr == 16'h4) begin
-            readback_data_var[7:0] = 8'h1;
+            readback_data_var[7:0] = 8'h2;
             readback_data_var[11:8] = 4'h2;
             readback_data_var[15:12] = 4'h2;
             readback_data_var[19:16] = 4'h1;
@@ -4936,10 +5192,14 @@ module nanet_regs (
             readback_data_var[0] = field_storage.control.receive.value;
             readback_data_var[1] = field_storage.control.send.value;
             readback_data_var[2] = field_storage.control.events.value;
+            readback_data_var[3] = field_storage.control.drain.value;
             readback_data_var[8] = field_storage.control.clear_histogram.value;
         end
         if(rd_mux_addr == 16'hc) begin
             readback_data_var[0] = hwif_in.status.bus_master.next;
+            readback_data_var[1] = hwif_in.status.ready.next;
+            readback_data_var[2] = hwif_in.status.stopped.next;
+            readback_data_var[3] = hwif_in.status.idle.next;
         end
         if(rd_mux_addr == 16'h10) begin
             readback_data_var[31:0] = hwif_in.now.low.value.next;
@@ -5051,6 +5311,36 @@ module nanet_regs (
             readback_data_var[0] = field_storage.tlb.enable.value;
             readback_data_var[12:8] = field_storage.tlb.log2_page.value;
             readback_data_var[16] = field_storage.tlb.flush.value;
+        end
+        if(rd_mux_addr == 16'h150) begin
+            readback_data_var[31:0] = field_storage.pages_base.low.value.value;
+        end
+        if(rd_mux_addr == 16'h154) begin
+            readback_data_var[31:0] = field_storage.pages_base.high.value.value;
+        end
+        if(rd_mux_addr == 16'h158) begin
+            readback_data_var[31:0] = field_storage.pages_count.value.value;
+        end
+        if(rd_mux_addr == 16'h15c) begin
+            readback_data_var[31:0] = field_storage.window_frames.value.value;
+        end
+        if(rd_mux_addr == 16'h160) begin
+            readback_data_var[31:0] = field_storage.burst_silence_cycles.low.value.value;
+        end
+        if(rd_mux_addr == 16'h164) begin
+            readback_data_var[31:0] = field_storage.burst_silence_cycles.high.value.value;
+        end
+        if(rd_mux_addr == 16'h168) begin
+            readback_data_var[2:0] = field_storage.latency.stage.value;
+            readback_data_var[8] = field_storage.latency.hold.value;
+        end
+        for(int i0=0; i0<2; i0++) begin
+            if(rd_mux_addr == 16'h170 + (16)'(i0) * 16'h4) begin
+                readback_data_var[15:0] = hwif_in.burst_report[i0].burst.next;
+                readback_data_var[19:16] = hwif_in.burst_report[i0].sob.next;
+                readback_data_var[23:20] = hwif_in.burst_report[i0].eob.next;
+                readback_data_var[25:24] = hwif_in.burst_report[i0].how.next;
+            end
         end
         for(int i0=0; i0<1; i0++) begin
             if(rd_mux_addr == 16'h180 + (16)'(i0) * 16'h40) begin
@@ -5265,9 +5555,6 @@ module nanet_regs (
         if(rd_mux_addr == 16'h6d4) begin
             readback_data_var[31:0] = field_storage.frames.write_errors.value.value;
         end
-        if(rd_mux_addr == 16'h6d8) begin
-            readback_data_var[31:0] = field_storage.frames.events_dropped.value.value;
-        end
         if(rd_mux_addr == 16'h6dc) begin
             readback_data_var[31:0] = field_storage.frames.unsupported_requests.value.value;
         end
@@ -5280,14 +5567,25 @@ module nanet_regs (
         if(rd_mux_addr == 16'h6e8) begin
             readback_data_var[31:0] = field_storage.frames.untranslated.value.value;
         end
-        if(rd_mux_addr == 16'h6ec) begin
-            readback_data_var[31:0] = field_storage.frames.rare_lost.value.value;
-        end
         if(rd_mux_addr == 16'h6f0) begin
             readback_data_var[31:0] = field_storage.frames.events_in.value.value;
         end
         if(rd_mux_addr == 16'h6f4) begin
             readback_data_var[31:0] = field_storage.frames.hits_in.value.value;
+        end
+        for(int i0=0; i0<2; i0++) begin
+            if(rd_mux_addr == 16'h700 + (16)'(i0) * 16'h10) begin
+                readback_data_var[31:0] = hwif_in.profile[i0].start.value.next;
+            end
+            if(rd_mux_addr == 16'h704 + (16)'(i0) * 16'h10) begin
+                readback_data_var[31:0] = hwif_in.profile[i0].controller.value.next;
+            end
+            if(rd_mux_addr == 16'h708 + (16)'(i0) * 16'h10) begin
+                readback_data_var[31:0] = hwif_in.profile[i0].placed.value.next;
+            end
+            if(rd_mux_addr == 16'h70c + (16)'(i0) * 16'h10) begin
+                readback_data_var[31:0] = hwif_in.profile[i0].written.value.next;
+            end
         end
         if((rd_mux_addr >= 16'h800) && (rd_mux_addr <= 16'h800 + 16'h1ff)) begin
             readback_data_var = hwif_in.histogram.rd_data;

@@ -18,7 +18,22 @@ package nanet_regs_pkg;
     } nanet_regs__status__bus_master__in_t;
 
     typedef struct {
+        logic next;
+    } nanet_regs__status__ready__in_t;
+
+    typedef struct {
+        logic next;
+    } nanet_regs__status__stopped__in_t;
+
+    typedef struct {
+        logic next;
+    } nanet_regs__status__idle__in_t;
+
+    typedef struct {
         nanet_regs__status__bus_master__in_t bus_master;
+        nanet_regs__status__ready__in_t ready;
+        nanet_regs__status__stopped__in_t stopped;
+        nanet_regs__status__idle__in_t idle;
     } nanet_regs__status__in_t;
 
     typedef struct {
@@ -32,7 +47,35 @@ package nanet_regs_pkg;
     typedef struct {
         word_r__in_t low;
         word_r__in_t high;
-    } pair_r__in_t;
+    } pair_r_desc_5f604eef__in_t;
+
+    typedef struct {
+        word_r__in_t low;
+        word_r__in_t high;
+    } pair_r_desc_731b237b__in_t;
+
+    typedef struct {
+        logic [15:0] next;
+    } nanet_regs__burst_report__burst__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__burst_report__sob__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__burst_report__eob__in_t;
+
+    typedef struct {
+        logic [1:0] next;
+    } nanet_regs__burst_report__how__in_t;
+
+    typedef struct {
+        nanet_regs__burst_report__burst__in_t burst;
+        nanet_regs__burst_report__sob__in_t sob;
+        nanet_regs__burst_report__eob__in_t eob;
+        nanet_regs__burst_report__how__in_t how;
+    } nanet_regs__burst_report__in_t;
 
     typedef struct {
         logic incr;
@@ -59,23 +102,32 @@ package nanet_regs_pkg;
     } verdicts_t__in_t;
 
     typedef struct {
-        count_r__in_t short_header;
-        count_r__in_t bad_version;
-        count_r__in_t bad_source;
-        count_r__in_t bad_board;
-        count_r__in_t bad_encoding;
-        count_r__in_t length_mismatch;
-        count_r__in_t oversized;
-        count_r__in_t sob_eob_with_events;
-        count_r__in_t event_past_end;
-        count_r__in_t trailing_bytes;
-        count_r__in_t timestamp_outside_frame;
-        count_r__in_t hits_above_32;
-        count_r__in_t seen_below_stored;
-        count_r__in_t pm_out_of_range;
-        count_r__in_t pm_of_other_board;
-        count_r__in_t frame_beyond_spill;
-        count_r__in_t wrong_burst;
+        logic incr;
+        logic [3:0] incrvalue;
+    } many_r__value__in_t;
+
+    typedef struct {
+        many_r__value__in_t value;
+    } many_r__in_t;
+
+    typedef struct {
+        many_r__in_t short_header;
+        many_r__in_t bad_version;
+        many_r__in_t bad_source;
+        many_r__in_t bad_board;
+        many_r__in_t bad_encoding;
+        many_r__in_t length_mismatch;
+        many_r__in_t oversized;
+        many_r__in_t sob_eob_with_events;
+        many_r__in_t event_past_end;
+        many_r__in_t trailing_bytes;
+        many_r__in_t timestamp_outside_frame;
+        many_r__in_t hits_above_32;
+        many_r__in_t seen_below_stored;
+        many_r__in_t pm_out_of_range;
+        many_r__in_t pm_of_other_board;
+        many_r__in_t frame_beyond_spill;
+        many_r__in_t wrong_burst;
     } bad_packets_t__in_t;
 
     typedef struct {
@@ -85,13 +137,13 @@ package nanet_regs_pkg;
         count_r__in_t unconfirmed_jump;
         count_r__in_t overrun;
         count_r__in_t segment_overflow;
-        count_r__in_t socket_overflow;
+        many_r__in_t socket_overflow;
         word_r__in_t missing[4];
     } lost_t__in_t;
 
     typedef struct {
         logic incr;
-        logic [15:0] incrvalue;
+        logic [24:0] incrvalue;
     } sum_r__value__in_t;
 
     typedef struct {
@@ -99,29 +151,34 @@ package nanet_regs_pkg;
     } sum_r__in_t;
 
     typedef struct {
-        count_r__in_t packets_in;
+        many_r__in_t packets_in;
         count_r__in_t packets_used;
         count_r__in_t burst_markers;
         count_r__in_t frames_in;
         count_r__in_t frames_out;
         count_r__in_t frames_answered;
         count_r__in_t frames_late;
-        count_r__in_t frames_skipped;
+        sum_r__in_t frames_skipped;
         count_r__in_t frames_incomplete;
         count_r__in_t frames_overrun;
         count_r__in_t answers_after_deadline;
         count_r__in_t bad_descriptors;
         count_r__in_t read_errors;
         count_r__in_t write_errors;
-        count_r__in_t events_dropped;
         count_r__in_t unsupported_requests;
         count_r__in_t tlb_hits;
         count_r__in_t tlb_misses;
-        count_r__in_t untranslated;
-        count_r__in_t rare_lost;
+        many_r__in_t untranslated;
         sum_r__in_t events_in;
         sum_r__in_t hits_in;
     } frames_t__in_t;
+
+    typedef struct {
+        word_r__in_t start;
+        word_r__in_t controller;
+        word_r__in_t placed;
+        word_r__in_t written;
+    } profile_t__in_t;
 
     typedef struct {
         logic rd_ack;
@@ -137,12 +194,14 @@ package nanet_regs_pkg;
 
     typedef struct {
         nanet_regs__status__in_t status;
-        pair_r__in_t now;
-        pair_r__in_t sender_next;
+        pair_r_desc_5f604eef__in_t now;
+        pair_r_desc_731b237b__in_t sender_next;
+        nanet_regs__burst_report__in_t burst_report[2];
         verdicts_t__in_t verdicts[2];
         bad_packets_t__in_t bad_packets;
         lost_t__in_t lost;
         frames_t__in_t frames;
+        profile_t__in_t profile[2];
         nanet_regs__histogram__external__in_t histogram;
         nanet_regs__returned__external__in_t returned;
     } nanet_regs__in_t;
@@ -161,12 +220,17 @@ package nanet_regs_pkg;
 
     typedef struct {
         logic value;
+    } nanet_regs__control__drain__out_t;
+
+    typedef struct {
+        logic value;
     } nanet_regs__control__clear_histogram__out_t;
 
     typedef struct {
         nanet_regs__control__receive__out_t receive;
         nanet_regs__control__send__out_t send;
         nanet_regs__control__events__out_t events;
+        nanet_regs__control__drain__out_t drain;
         nanet_regs__control__clear_histogram__out_t clear_histogram;
     } nanet_regs__control__out_t;
 
@@ -252,6 +316,14 @@ package nanet_regs_pkg;
     } nanet_regs__rules__out_t;
 
     typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_90d5cbb8__value__out_t;
+
+    typedef struct {
+        word_rw_desc_90d5cbb8__value__out_t value;
+    } word_rw_desc_90d5cbb8__out_t;
+
+    typedef struct {
         logic [4:0] value;
     } nanet_regs__log2__devices__out_t;
 
@@ -288,9 +360,86 @@ package nanet_regs_pkg;
     } nanet_regs__gather__out_t;
 
     typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_086bdc1b__value__out_t;
+
+    typedef struct {
+        word_rw_desc_086bdc1b__value__out_t value;
+    } word_rw_desc_086bdc1b__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_d8b0af55__value__out_t;
+
+    typedef struct {
+        word_rw_desc_d8b0af55__value__out_t value;
+    } word_rw_desc_d8b0af55__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_1752c5a4__value__out_t;
+
+    typedef struct {
+        word_rw_desc_1752c5a4__value__out_t value;
+    } word_rw_desc_1752c5a4__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_23581b25__value__out_t;
+
+    typedef struct {
+        word_rw_desc_23581b25__value__out_t value;
+    } word_rw_desc_23581b25__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_d5d79ba8__value__out_t;
+
+    typedef struct {
+        word_rw_desc_d5d79ba8__value__out_t value;
+    } word_rw_desc_d5d79ba8__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_245a5cbf__value__out_t;
+
+    typedef struct {
+        word_rw_desc_245a5cbf__value__out_t value;
+    } word_rw_desc_245a5cbf__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_f2f41691__value__out_t;
+
+    typedef struct {
+        word_rw_desc_f2f41691__value__out_t value;
+    } word_rw_desc_f2f41691__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_fbc0c8b5__value__out_t;
+
+    typedef struct {
+        word_rw_desc_fbc0c8b5__value__out_t value;
+    } word_rw_desc_fbc0c8b5__out_t;
+
+    typedef struct {
         word_rw__out_t low;
         word_rw__out_t high;
-    } pair_rw__out_t;
+    } pair_rw_desc_d366f54f__out_t;
+
+    typedef struct {
+        word_rw__out_t low;
+        word_rw__out_t high;
+    } pair_rw_desc_9b149417__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_10457bc4__value__out_t;
+
+    typedef struct {
+        word_rw_desc_10457bc4__value__out_t value;
+    } word_rw_desc_10457bc4__out_t;
 
     typedef struct {
         logic [7:0] value;
@@ -317,6 +466,50 @@ package nanet_regs_pkg;
         nanet_regs__tlb__log2_page__out_t log2_page;
         nanet_regs__tlb__flush__out_t flush;
     } nanet_regs__tlb__out_t;
+
+    typedef struct {
+        word_rw__out_t low;
+        word_rw__out_t high;
+    } pair_rw_desc_5086f25a__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_621be4f1__value__out_t;
+
+    typedef struct {
+        word_rw_desc_621be4f1__value__out_t value;
+    } word_rw_desc_621be4f1__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+    } word_rw_desc_ca5747e6__value__out_t;
+
+    typedef struct {
+        word_rw_desc_ca5747e6__value__out_t value;
+    } word_rw_desc_ca5747e6__out_t;
+
+    typedef struct {
+        word_rw__out_t low;
+        word_rw__out_t high;
+    } pair_rw_desc_83be5e0c__out_t;
+
+    typedef struct {
+        logic [2:0] value;
+    } nanet_regs__latency__stage__out_t;
+
+    typedef struct {
+        logic value;
+    } nanet_regs__latency__hold__out_t;
+
+    typedef struct {
+        nanet_regs__latency__stage__out_t stage;
+        nanet_regs__latency__hold__out_t hold;
+    } nanet_regs__latency__out_t;
+
+    typedef struct {
+        word_rw__out_t low;
+        word_rw__out_t high;
+    } pair_rw__out_t;
 
     typedef struct {
         pair_rw__out_t clop;
@@ -369,22 +562,27 @@ package nanet_regs_pkg;
         network_t__out_t network[2];
         filter_t__out_t filter[2];
         nanet_regs__rules__out_t rules;
-        word_rw__out_t max_frames;
+        word_rw_desc_90d5cbb8__out_t max_frames;
         nanet_regs__log2__out_t log2;
         nanet_regs__gather__out_t gather;
-        word_rw__out_t segment_bytes;
-        word_rw__out_t slot_bytes;
-        word_rw__out_t buffer_bytes;
-        word_rw__out_t send_bytes;
-        word_rw__out_t timeout_cycles;
-        word_rw__out_t sender_poll_cycles;
-        word_rw__out_t event_poll_cycles;
-        word_rw__out_t grace_cycles;
-        pair_rw__out_t deadline_cycles;
-        pair_rw__out_t late_template;
-        word_rw__out_t late_destination;
+        word_rw_desc_086bdc1b__out_t segment_bytes;
+        word_rw_desc_d8b0af55__out_t slot_bytes;
+        word_rw_desc_1752c5a4__out_t buffer_bytes;
+        word_rw_desc_23581b25__out_t send_bytes;
+        word_rw_desc_d5d79ba8__out_t timeout_cycles;
+        word_rw_desc_245a5cbf__out_t sender_poll_cycles;
+        word_rw_desc_f2f41691__out_t event_poll_cycles;
+        word_rw_desc_fbc0c8b5__out_t grace_cycles;
+        pair_rw_desc_d366f54f__out_t deadline_cycles;
+        pair_rw_desc_9b149417__out_t late_template;
+        word_rw_desc_10457bc4__out_t late_destination;
         nanet_regs__stream__out_t stream;
         nanet_regs__tlb__out_t tlb;
+        pair_rw_desc_5086f25a__out_t pages_base;
+        word_rw_desc_621be4f1__out_t pages_count;
+        word_rw_desc_ca5747e6__out_t window_frames;
+        pair_rw_desc_83be5e0c__out_t burst_silence_cycles;
+        nanet_regs__latency__out_t latency;
         device_t__out_t device[1];
         destination_t__out_t destination[4];
         nanet_regs__histogram__external__out_t histogram;

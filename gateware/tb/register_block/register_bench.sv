@@ -40,6 +40,7 @@ module register_bench
     hwif_in.now.high.value.next = now[63:32];
     hwif_in.verdicts[1].arp.value.incr = count[0];
     hwif_in.bad_packets.wrong_burst.value.incr = count[1];
+    hwif_in.bad_packets.wrong_burst.value.incrvalue = 4'd1;
     hwif_in.lost.late.value.incr = count[2];
     hwif_in.frames.frames_out.value.incr = count[3];
   end

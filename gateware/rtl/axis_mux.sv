@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: SHL-2.1
+// Several AXI streams onto one MAC, by whole frames, in turn: a frame that was begun is finished before
+// another begins, and a stream that waits is served after at most one frame of each other.
+module axis_mux #(
+    // Streams, 2 or more.
+    parameter int unsigned PORTS = 2,
+    // Width of a word in bits.
+    parameter int unsigned DATA_W = 64
+) (
+    input logic clk,
+    input logic rst,
+
+    // No further frame is begun while this is set.
+    input  logic stop,
+    // A frame is under way, or shown.
+    output logic busy,
+
+    /*
+     * streams
+     */
+    input  logic [PORTS-1:0]               s_axis_tvalid,
+    output logic [PORTS-1:0]               s_axis_tready,
+    input  logic [PORTS-1:0][DATA_W-1:0]   s_axis_tdata,
+    input  logic [PORTS-1:0][DATA_W/8-1:0] s_axis_tkeep,
+    input  logic [PORTS-1:0]               s_axis_tlast,
+
+    /*
+     * to the MAC
+     */
+    output logic                m_axis_tvalid,
+    input  logic                m_axis_tready,
+    output logic [DATA_W-1:0]   m_axis_tdata,
+    output logic [DATA_W/8-1:0] m_axis_tkeep,
+    output logic                m_axis_tlast
+);
+
+  localparam int unsigned PortW = $clog2(PORTS);
+
+  if (PORTS < 2) begin : gen_check_ports
+    $fatal(1, "PORTS must be at least 2 (%m)");
+  end
+
+  logic held_q;
+  logic [PortW-1:0] grant_q;
+
+  // The choice is a register: a frame begins a cycle after its first word is there.
+  assign busy          = held_q;
+  assign m_axis_tvalid = held_q && s_axis_tvalid[grant_q];
+  assign m_axis_tdata  = s_axis_tdata[grant_q];
+  assign m_axis_tkeep  = s_axis_tkeep[grant_q];
+  assign m_axis_tlast  = s_axis_tlast[grant_q];
+  always_comb begin
+    s_axis_tready = '0;
+    s_axis_tready[grant_q] = held_q && m_axis_tready;
+  end
+
+  always_ff @(posedge clk) begin
+    if (held_q) begin
+      if (m_axis_tvalid && m_axis_tready && m_axis_tlast) held_q <= 1'b0;
+    end else if (!stop) begin
+      held_q <= s_axis_tvalid != '0;
+      // The nearest after the one served last: later assignments win.
+      for (int unsigned i = PORTS; i > 0; i--) begin
+        if (s_axis_tvalid[(32'(grant_q)+i)%PORTS]) grant_q <= PortW'((32'(grant_q) + i) % PORTS);
+      end
+    end
+    if (rst) begin
+      held_q  <= 1'b0;
+      grant_q <= '0;
+    end
+  end
+
+endmodule

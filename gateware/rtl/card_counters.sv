@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: SHL-2.1
+// What the card reports through its registers: the pulses of all modules as increments of the counters (those
+// of several channels in one cycle are all counted), and what is read as it stands.
+module card_counters
+  import nanet_pkg::*;
+  import nanet_regs_pkg::nanet_regs__in_t;
+#(
+    // MACs, at most as many as the registers have.
+    parameter int unsigned CHANNELS = 2
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * receive path
+     */
+    input logic           [CHANNELS-1:0] verdict_valid,
+    input frame_verdict_e [CHANNELS-1:0] verdict,
+    input logic           [CHANNELS-1:0] overflow,
+    input logic           [CHANNELS-1:0] refused,
+    input refusal_e       [CHANNELS-1:0] refusal,
+    input logic                          counted,
+    input placed_e                       counted_as,
+    input logic           [15:0]         counted_hits,
+    input logic           [7:0]          counted_events,
+    input logic                          frame_owed,
+    input logic                          frame_overrun,
+    input logic                          frame_incomplete,
+    input logic                          skipped_valid,
+    input logic           [24:0]         skipped,
+    input logic                          tlb_hit,
+    input logic                          tlb_miss,
+    input logic           [CHANNELS:0]   untranslated,
+    input logic           [3:0][31:0]    missing,
+
+    /*
+     * send path, memory
+     */
+    input logic count_out,
+    input logic count_answered,
+    input logic count_late,
+    input logic count_after_deadline,
+    input logic count_bad_descriptor,
+    input logic read_error,
+    input logic write_error,
+    input logic unsupported,
+
+    /*
+     * state
+     */
+    input logic                     bus_master,
+    input logic                     ready,
+    input logic                     stopped,
+    input logic                     idle,
+    input logic [63:0]              now,
+    input logic [63:0]              sender_next,
+    input profile_t [CHANNELS-1:0]  profile,
+    input logic [1:0][31:0]         burst_report,
+
+    // `histogram` and `returned` are not used.
+    output nanet_regs__in_t hwif_in
+);
+
+  localparam int unsigned RegisterChannels = nanet_regs_pkg::CHANNELS;
+
+  if (CHANNELS > RegisterChannels) begin : gen_check_channels
+    $fatal(1, "the registers have fewer channels (%m)");
+  end
+
+  // A cycle later: sums of channels.
+  logic [RegisterChannels-1:0][FrameVerdicts-1:0] verdicts_q;
+  logic [Refusals-1:0][3:0] refusals_q;
+  logic [15:0] placed_q;
+  logic [3:0] packets_q, overflows_q, untranslated_q;
+  logic [15:0] events_q, hits_q;
+
+  function automatic logic [3:0] ones(input logic [CHANNELS:0] bits);
+    logic [3:0] sum;
+    sum = '0;
+    for (int unsigned i = 0; i <= CHANNELS; i++) sum = sum + 4'(bits[i]);
+    return sum;
+  endfunction
+
+  always_ff @(posedge clk) begin
+    verdicts_q <= '0;
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      for (int unsigned v = 0; v < FrameVerdicts; v++) begin
+        verdicts_q[c][v] <= verdict_valid[c] && verdict[c] == frame_verdict_e'(v);
+      end
+      verdicts_q[c][FrameOverflow] <= overflow[c];
+    end
+    for (int unsigned r = 0; r < Refusals; r++) begin
+      logic [CHANNELS:0] same;
+      same = '0;
+      for (int unsigned c = 0; c < CHANNELS; c++) same[c] = refused[c] && refusal[c] == refusal_e'(r);
+      // The firmware refuses too.
+      if (r == 32'(MgpWrongBurst)) same[CHANNELS] = counted && counted_as == PlacedWrongBurst;
+      refusals_q[r] <= ones(same);
+    end
+    placed_q       <= counted ? 16'd1 << counted_as : '0;
+    packets_q      <= ones({counted, refused});
+    overflows_q    <= ones({1'b0, overflow});
+    untranslated_q <= ones(untranslated);
+    events_q       <= counted && counted_as == PlacedUsed ? 16'(counted_events) : '0;
+    hits_q         <= counted && counted_as == PlacedUsed ? counted_hits : '0;
+    if (rst) begin
+      verdicts_q     <= '0;
+      refusals_q     <= '0;
+      placed_q       <= '0;
+      packets_q      <= '0;
+      overflows_q    <= '0;
+      untranslated_q <= '0;
+      events_q       <= '0;
+      hits_q         <= '0;
+    end
+  end
+
+  always_comb begin
+    hwif_in = '{default: '0};
+
+    hwif_in.status.bus_master.next = bus_master;
+    hwif_in.status.ready.next      = ready;
+    hwif_in.status.stopped.next    = stopped;
+    hwif_in.status.idle.next       = idle;
+    hwif_in.now.low.value.next     = now[31:0];
+    hwif_in.now.high.value.next    = now[63:32];
+    hwif_in.sender_next.low.value.next  = sender_next[31:0];
+    hwif_in.sender_next.high.value.next = sender_next[63:32];
+    for (int unsigned b = 0; b < 2; b++) begin
+      hwif_in.burst_report[b].burst.next = burst_report[b][15:0];
+      hwif_in.burst_report[b].sob.next   = burst_report[b][19:16];
+      hwif_in.burst_report[b].eob.next   = burst_report[b][23:20];
+      hwif_in.burst_report[b].how.next   = burst_report[b][25:24];
+    end
+
+    for (int unsigned c = 0; c < RegisterChannels; c++) begin
+      hwif_in.verdicts[c].udp.value.incr          = verdicts_q[c][FrameUdp];
+      hwif_in.verdicts[c].not_udp.value.incr      = verdicts_q[c][FrameNotUdp];
+      hwif_in.verdicts[c].other_port.value.incr   = verdicts_q[c][FrameOtherPort];
+      hwif_in.verdicts[c].ip_fragment.value.incr  = verdicts_q[c][FrameIpFragment];
+      hwif_in.verdicts[c].bad_checksum.value.incr = verdicts_q[c][FrameBadChecksum];
+      hwif_in.verdicts[c].not_ipv4.value.incr     = verdicts_q[c][FrameNotIpv4];
+      hwif_in.verdicts[c].cut_short.value.incr    = verdicts_q[c][FrameCutShort];
+      hwif_in.verdicts[c].udp_length.value.incr   = verdicts_q[c][FrameUdpLength];
+      hwif_in.verdicts[c].bad_fcs.value.incr      = verdicts_q[c][FrameBadFcs];
+      hwif_in.verdicts[c].other_mac.value.incr    = verdicts_q[c][FrameOtherMac];
+      hwif_in.verdicts[c].other_ip.value.incr     = verdicts_q[c][FrameOtherIp];
+      hwif_in.verdicts[c].arp.value.incr          = verdicts_q[c][FrameArp];
+      hwif_in.verdicts[c].overflow.value.incr     = verdicts_q[c][FrameOverflow];
+    end
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      hwif_in.profile[c].start.value.next      = profile[c].start;
+      hwif_in.profile[c].controller.value.next = profile[c].controller;
+      hwif_in.profile[c].placed.value.next     = profile[c].placed;
+      hwif_in.profile[c].written.value.next    = profile[c].written;
+    end
+
+    hwif_in.bad_packets.short_header.value.incr                 = refusals_q[MgpShortHeader] != 0;
+    hwif_in.bad_packets.short_header.value.incrvalue            = refusals_q[MgpShortHeader];
+    hwif_in.bad_packets.bad_version.value.incr                  = refusals_q[MgpBadVersion] != 0;
+    hwif_in.bad_packets.bad_version.value.incrvalue             = refusals_q[MgpBadVersion];
+    hwif_in.bad_packets.bad_source.value.incr                   = refusals_q[MgpBadSource] != 0;
+    hwif_in.bad_packets.bad_source.value.incrvalue              = refusals_q[MgpBadSource];
+    hwif_in.bad_packets.bad_board.value.incr                    = refusals_q[MgpBadBoard] != 0;
+    hwif_in.bad_packets.bad_board.value.incrvalue               = refusals_q[MgpBadBoard];
+    hwif_in.bad_packets.bad_encoding.value.incr                 = refusals_q[MgpBadEncoding] != 0;
+    hwif_in.bad_packets.bad_encoding.value.incrvalue            = refusals_q[MgpBadEncoding];
+    hwif_in.bad_packets.length_mismatch.value.incr              = refusals_q[MgpLengthMismatch] != 0;
+    hwif_in.bad_packets.length_mismatch.value.incrvalue         = refusals_q[MgpLengthMismatch];
+    hwif_in.bad_packets.oversized.value.incr                    = refusals_q[MgpOversized] != 0;
+    hwif_in.bad_packets.oversized.value.incrvalue               = refusals_q[MgpOversized];
+    hwif_in.bad_packets.sob_eob_with_events.value.incr          = refusals_q[MgpSobEobWithEvents] != 0;
+    hwif_in.bad_packets.sob_eob_with_events.value.incrvalue     = refusals_q[MgpSobEobWithEvents];
+    hwif_in.bad_packets.event_past_end.value.incr               = refusals_q[MgpEventPastEnd] != 0;
+    hwif_in.bad_packets.event_past_end.value.incrvalue          = refusals_q[MgpEventPastEnd];
+    hwif_in.bad_packets.trailing_bytes.value.incr               = refusals_q[MgpTrailingBytes] != 0;
+    hwif_in.bad_packets.trailing_bytes.value.incrvalue          = refusals_q[MgpTrailingBytes];
+    hwif_in.bad_packets.timestamp_outside_frame.value.incr      = refusals_q[MgpTimestampOutsideFrame] != 0;
+    hwif_in.bad_packets.timestamp_outside_frame.value.incrvalue = refusals_q[MgpTimestampOutsideFrame];
+    hwif_in.bad_packets.hits_above_32.value.incr                = refusals_q[MgpHitsAbove32] != 0;
+    hwif_in.bad_packets.hits_above_32.value.incrvalue           = refusals_q[MgpHitsAbove32];
+    hwif_in.bad_packets.seen_below_stored.value.incr            = refusals_q[MgpSeenBelowStored] != 0;
+    hwif_in.bad_packets.seen_below_stored.value.incrvalue       = refusals_q[MgpSeenBelowStored];
+    hwif_in.bad_packets.pm_out_of_range.value.incr              = refusals_q[MgpPmOutOfRange] != 0;
+    hwif_in.bad_packets.pm_out_of_range.value.incrvalue         = refusals_q[MgpPmOutOfRange];
+    hwif_in.bad_packets.pm_of_other_board.value.incr            = refusals_q[MgpPmOfOtherBoard] != 0;
+    hwif_in.bad_packets.pm_of_other_board.value.incrvalue       = refusals_q[MgpPmOfOtherBoard];
+    hwif_in.bad_packets.frame_beyond_spill.value.incr           = refusals_q[MgpFrameBeyondSpill] != 0;
+    hwif_in.bad_packets.frame_beyond_spill.value.incrvalue      = refusals_q[MgpFrameBeyondSpill];
+    hwif_in.bad_packets.wrong_burst.value.incr                  = refusals_q[MgpWrongBurst] != 0;
+    hwif_in.bad_packets.wrong_burst.value.incrvalue             = refusals_q[MgpWrongBurst];
+
+    hwif_in.lost.late.value.incr                 = placed_q[PlacedLate];
+    hwif_in.lost.duplicate.value.incr            = placed_q[PlacedDuplicate];
+    hwif_in.lost.replayed_sequence.value.incr    = placed_q[PlacedReplayed];
+    hwif_in.lost.unconfirmed_jump.value.incr     = placed_q[PlacedJump];
+    hwif_in.lost.overrun.value.incr              = placed_q[PlacedOverrun];
+    hwif_in.lost.segment_overflow.value.incr     = placed_q[PlacedOverflow];
+    hwif_in.lost.socket_overflow.value.incr      = overflows_q != 0;
+    hwif_in.lost.socket_overflow.value.incrvalue = overflows_q;
+    for (int unsigned b = 0; b < 4; b++) hwif_in.lost.missing[b].value.next = missing[b];
+
+    hwif_in.frames.packets_in.value.incr             = packets_q != 0;
+    hwif_in.frames.packets_in.value.incrvalue        = packets_q;
+    hwif_in.frames.packets_used.value.incr           = placed_q[PlacedUsed];
+    hwif_in.frames.burst_markers.value.incr          = placed_q[PlacedMarker];
+    hwif_in.frames.frames_in.value.incr              = frame_owed;
+    hwif_in.frames.frames_out.value.incr             = count_out;
+    hwif_in.frames.frames_answered.value.incr        = count_answered;
+    hwif_in.frames.frames_late.value.incr            = count_late;
+    hwif_in.frames.frames_skipped.value.incr         = skipped_valid;
+    hwif_in.frames.frames_skipped.value.incrvalue    = skipped;
+    hwif_in.frames.frames_incomplete.value.incr      = frame_incomplete;
+    hwif_in.frames.frames_overrun.value.incr         = frame_overrun;
+    hwif_in.frames.answers_after_deadline.value.incr = count_after_deadline;
+    hwif_in.frames.bad_descriptors.value.incr        = count_bad_descriptor;
+    hwif_in.frames.read_errors.value.incr            = read_error;
+    hwif_in.frames.write_errors.value.incr           = write_error;
+    hwif_in.frames.unsupported_requests.value.incr   = unsupported;
+    hwif_in.frames.tlb_hits.value.incr               = tlb_hit;
+    hwif_in.frames.tlb_misses.value.incr             = tlb_miss;
+    hwif_in.frames.untranslated.value.incr           = untranslated_q != 0;
+    hwif_in.frames.untranslated.value.incrvalue      = untranslated_q;
+    hwif_in.frames.events_in.value.incr              = events_q != 0;
+    hwif_in.frames.events_in.value.incrvalue         = 25'(events_q);
+    hwif_in.frames.hits_in.value.incr                = hits_q != 0;
+    hwif_in.frames.hits_in.value.incrvalue           = 25'(hits_q);
+  end
+
+  logic unused;
+  assign unused = ^{placed_q, 1'b0};
+
+endmodule

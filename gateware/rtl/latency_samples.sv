@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: SHL-2.1
+// Chooses what the latency histogram counts, and keeps the profile of the last packet of each channel.
+// Samples of several channels wait for one another. When a frame's last word came is remembered by its first.
+module latency_samples
+  import nanet_pkg::*;
+#(
+    // MACs.
+    parameter int unsigned CHANNELS = 2
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * `latency` register
+     */
+    input logic [2:0] stage,
+    input logic       hold,
+
+    input logic [31:0] now,  // card clock, low word
+
+    /*
+     * words from the MACs
+     */
+    input logic [CHANNELS-1:0] rx_valid,
+    input logic [CHANNELS-1:0] rx_last,
+
+    /*
+     * packets that were used; events of frames that a packet has closed, with that packet's first word
+     */
+    input logic     [CHANNELS-1:0] profile_valid,
+    input profile_t [CHANNELS-1:0] profile,
+    input logic                    closed_valid,
+    input logic     [31:0]         closed_start,
+    input logic     [2:0]          closed_channel,
+
+    output profile_t [CHANNELS-1:0] last,
+
+    /*
+     * to the histogram: every second cycle at most
+     */
+    output logic        sample_valid,
+    output logic [31:0] sample
+);
+
+  localparam int unsigned Sources = CHANNELS + 1;
+
+  logic [Sources-1:0] waits_q;
+  logic [Sources-1:0][31:0] value_q;
+  logic [$clog2(Sources)-1:0] turn_q;
+
+  function automatic logic [31:0] cycles(input profile_t p, input logic [2:0] of);
+    case (of)
+      3'd1: return p.controller - p.start;
+      3'd2: return p.placed - p.controller;
+      3'd3: return p.written - p.placed;
+      3'd4: return p.written - p.start;
+      default: return p.placed - p.start;
+    endcase
+  endfunction
+
+  // A frame has eight words at least, so two of 4096 cycles never share an entry; `tag` tells older ones.
+  typedef struct packed {
+    logic [9:0]  tag;
+    logic [31:0] last;
+  } end_t;
+
+  logic [CHANNELS-1:0] within_q, write_q;
+  logic [CHANNELS-1:0][31:0] start_q;
+  logic [31:0] ended_q;
+  end_t [CHANNELS-1:0] end_rd;
+
+  for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_ends
+    end_t end_in;
+    assign end_in = '{tag: start_q[c][21:12], last: ended_q};
+    ram_1r1w #(
+        .WIDTH($bits(end_t)),
+        .DEPTH(512)
+    ) ends (
+        .clk,
+        .wr_en  (write_q[c]),
+        .wr_addr(start_q[c][11:3]),
+        .wr_data(end_in),
+        .rd_addr(closed_start[11:3]),
+        .rd_data(end_rd[c])
+    );
+    always_ff @(posedge clk) begin
+      write_q[c] <= rx_valid[c] && rx_last[c];
+      if (rx_valid[c]) within_q[c] <= !rx_last[c];
+      if (rx_valid[c] && !within_q[c]) start_q[c] <= now;
+      if (rst) within_q[c] <= 1'b0;
+    end
+  end
+
+  logic closed_q, found_q;
+  logic [31:0] event_at_q, closed_start_q, closed_cycles_q;
+  logic [2:0] closed_channel_q;
+  end_t found;
+
+  always_comb begin
+    found = end_rd[0];
+    for (int unsigned c = 0; c < CHANNELS; c++) if (closed_channel_q == 3'(c)) found = end_rd[c];
+  end
+
+  always_ff @(posedge clk) begin
+    ended_q          <= now;
+    closed_q         <= closed_valid && (stage == 3'd0 || stage == 3'd6);
+    event_at_q       <= now;
+    closed_start_q   <= closed_start;
+    closed_channel_q <= closed_channel;
+    found_q          <= closed_q && (stage == 3'd6 || found.tag == closed_start_q[21:12]);
+    closed_cycles_q  <= event_at_q - (stage == 3'd6 ? closed_start_q : found.last);
+    if (rst) begin
+      closed_q <= 1'b0;
+      found_q  <= 1'b0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    // One source is looked at in each cycle; none has two samples in less time than that takes.
+    sample_valid <= waits_q[turn_q] && !sample_valid;
+    sample       <= value_q[turn_q];
+    if (!sample_valid) begin
+      waits_q[turn_q] <= 1'b0;
+      turn_q <= turn_q == ($bits(turn_q))'(Sources - 1) ? '0 : turn_q + 1'b1;
+    end
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      if (profile_valid[c]) begin
+        if (!hold) last[c] <= profile[c];
+        if (stage != 3'd0 && stage != 3'd6) begin
+          waits_q[c] <= 1'b1;
+          value_q[c] <= cycles(profile[c], stage);
+        end
+      end
+    end
+    if (found_q) begin
+      waits_q[CHANNELS] <= 1'b1;
+      value_q[CHANNELS] <= closed_cycles_q;
+    end
+    if (rst) begin
+      sample_valid <= 1'b0;
+      waits_q      <= '0;
+      turn_q       <= '0;
+      last         <= '0;
+    end
+  end
+
+endmodule
