@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet demo` end to end, and the pieces of its view and report that can be wrong unnoticed."""
 
+import contextlib
+import io
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -10,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from nanet import demo, live, output, plots, report
+from nanet import demo, live, output, plots, report, tables
 
 
 def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
@@ -160,6 +164,59 @@ def test_bars_and_sparklines_keep_their_width() -> None:
     assert live.bar(0.55, 10) == "█████▌    "
     assert live.sparkline([0.0, 4.0, 8.0]) == " ▄█"
     assert live.sparkline([0.0, 0.0]) == ""
+
+
+def test_the_run_is_said_alike_wherever_it_is_shown() -> None:
+    snapshot = {
+        "state": "burst", "burst": 7, "bursts": 3, "events_built": 10, "lost": {"late": 2}, "frames_late": 1,
+        "choke": {"on": True, "raised": 2, "fill": 0.8, "fill_max": 0.9, "seconds": 0.5},
+        "conditions": {"name": "abc", "masked": 3, "changes": 1, "refused": 0},
+        "latency_us": {"total": {"p50": 300.0, "p99": 700.0, "p99_9": 800.0, "max": 900.0, "n": 5}},
+    }  # fmt: skip
+    said = (
+        "state burst  burst 7  choke RAISED (buffers 80.0% full, raised 2 times)  conditions abc (3 masked)"
+    )
+    assert tables.run_state(snapshot) == said
+    assert tables.run_state({}) == ""
+    quiet = {**snapshot, "burst": None, "choke": {**snapshot["choke"], "on": False, "raised": 0}}
+    assert tables.run_state(quiet).startswith("state burst  choke off (buffers 80.0% full)")
+    view = live.View("title", 10.0)
+    view.update(1.0, {"t": 1.0, "snapshot": snapshot}, {}, {})
+    assert live.plain_line(view).endswith(said) and " late 1  lost 2 " in live.plain_line(view)
+    line = live.TriggerLine()
+    shown = []
+    for what in (line, view):
+        if what is line:
+            assert not "".join(render(line).split())
+            line.update(1.0, snapshot)
+        shown.append(render(what))
+    assert all(said in text for text in shown)
+    assert "p50 300.0 µs" in shown[0]
+
+
+def render(what: object) -> str:
+    """As a wide terminal shows it."""
+    out = Console(width=200, file=io.StringIO(), force_terminal=True, color_system=None)
+    out.print(what)
+    return out.file.getvalue()
+
+
+def test_the_trigger_shows_how_it_does_on_a_terminal(nanet_program: str, free_udp_port, tmp_path) -> None:
+    main, side = pty.openpty()
+    options = ["--listen", f"127.0.0.1:{free_udp_port()}", "--duration", "2", "--algorithm", "math"]
+    process = subprocess.Popen(
+        [nanet_program, "trigger", *options, "--device", "cpu"], cwd=tmp_path,
+        stdin=side, stdout=side, stderr=side,
+        env={**os.environ, "COLUMNS": "120", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(side)
+    said = b""
+    with contextlib.suppress(OSError):  # the terminal's end
+        while part := os.read(main, 4096):
+            said += part
+    os.close(main)
+    assert process.wait(30) == 0, said
+    assert b"state waiting  choke off" in said and b"the account closes" in said
 
 
 def test_rates_are_differences_over_time() -> None:

@@ -34,10 +34,11 @@ class Running:
         self.program, self.folder = program, folder
         self.listen, self.send, self.page = ports
         self.url = f"http://127.0.0.1:{self.page}"
+        (folder / "conditions.toml").write_text("mask = [17, 900]")
         self.trigger = subprocess.Popen(
             [program, "trigger", "--listen", f"127.0.0.1:{self.listen}", "--send", f"127.0.0.1:{self.send}",
-             "--algorithm", "math", "--monitor", str(self.page),
-             "--json", "trigger.json"],
+             "--algorithm", "math", "--monitor", str(self.page), "--conditions", "conditions.toml",
+             "--downscale", "0=2", "--json", "trigger.json"],
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.said = [self.trigger.stdout.readline(), self.trigger.stdout.readline()]
@@ -316,13 +317,16 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     documented = dict(re.findall(r"^\| `(nanet_\w+)` \| (\w+) \|", page, re.M))
     state = State()
     names: dict[str, str] = {}
+    of_run: dict[str, dict[tuple[str, ...], float]] = {}
     key_of = [key for key, _ in metrics.COUNTERS.values()] + list(metrics.WITHHELD)
     snapshot = {
         **dict.fromkeys(key_of, 1), "bytes_in": 1, "frames_out": 1,
         "lost": {"late": 1, "missing": 1}, "bad_packets": {"bad_board": 1}, "not_mgp": {"not_udp": 1},
         "algorithm": "math", "device": "cpu", "card": "socket", "gather": "frame", "deadline_us": 1e3,
         "timeout_us": 200.0, "elapsed_s": 1.0, "latency_us": {"total": {"max": 3.0}},
-        "downscaled": {"rings_0": 1}, "state": "burst", "choke": {"on": True, "raised": 1, "fill": 0.5},
+        "downscaled": {"rings_0": 1}, "state": "burst", "burst": 300,
+        "choke": {"on": True, "raised": 1, "fill": 0.5, "seconds": 1.5},
+        "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
         "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
@@ -332,7 +336,14 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     for family in metrics.TriggerCollector(state).collect():
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
         names[family.name + suffix] = {"info": "gauge"}.get(family.type, family.type)
+        of_run[family.name] = {tuple(s.labels.values()): s.value for s in family.samples}
     assert names == documented
+    assert of_run["nanet_run_state"] == {(name,): float(name == "burst") for name in metrics.STATES}
+    for name, value in (("nanet_burst", 300), ("nanet_choke", 1), ("nanet_choke_seconds", 1.5),
+                        ("nanet_channels_masked", 3), ("nanet_conditions_refused", 1)):  # fmt: skip
+        assert of_run[name] == {(): value}
+    state.snapshot["account_violations"] = 0
+    assert state.health()[1].endswith(", choke raised")
     dashboard = json.loads((root / "deploy" / "grafana" / "nanet.json").read_text())
     asked = {
         name for panel in dashboard["panels"] for target in panel.get("targets", ())
@@ -344,6 +355,14 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     assert len(places) == len(set(places)) and len({panel["id"] for panel in dashboard["panels"]}) == len(
         places
     )
+
+
+def test_states_have_one_set_of_names(root: Path) -> None:
+    source = (root / "src" / "nanet" / "trigger" / "trigger.hpp").read_text()
+    names = re.search(r"state_names = \{(.*?)\};", source, re.S)
+    assert names and tuple(re.findall(r'"(\w+)"', names[1])) == metrics.STATES
+    documented = (root / "docs" / "counters.md").read_text().split("| `state` |")[1].split("\n")[0]
+    assert tuple(re.findall(r"`(\w+)`", documented)) == metrics.STATES
 
 
 def test_what_is_shipped_of_others(root: Path) -> None:
@@ -420,7 +439,10 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                 value: Any = result["latency_us"] if key.split(".")[0] in result["latency_us"] else result
                 for part in key.split("."):
                     value = value[part]
-                if isinstance(value, int):
+                if isinstance(value, str):
+                    assert text == value, key
+                    checked += 1
+                elif isinstance(value, int):
                     assert int(re.sub(r"\D", "", text)) == value, key
                     checked += 1
                 else:
@@ -428,7 +450,8 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                     us = float(number) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[unit]
                     assert us == pytest.approx(value, rel=6e-3, abs=0.051), key
                     checked += 1
-            assert checked > 40
+            assert checked > 45
+            assert cells["state"] == "stopped" and cells["conditions.masked"] == "2"
             assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
             assert "ended" in await page.value("document.querySelector('#banner').textContent")
             # On a phone, in the dark.

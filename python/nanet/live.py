@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nanet.tables import STAGES, count, duration, losses, microseconds, rate
+from nanet.tables import STAGES, count, duration, losses, microseconds, rate, run_state
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
@@ -117,7 +117,8 @@ class View:
         foot = Text(
             f"{bar(done, 40)} {self.elapsed:4.1f} of {self.duration:g} s   Ctrl-C ends early", style="dim"
         )
-        return Group(Text(self.title, style="bold", no_wrap=True, overflow="ellipsis"), grid, foot)
+        title = Text(self.title, style="bold", no_wrap=True, overflow="ellipsis")
+        return Group(title, run_line(self.trigger), grid, foot)
 
     def _flow(self) -> Panel:
         now = self.rates.now
@@ -191,13 +192,46 @@ class View:
         return _panel(table, "losses")
 
 
-def plain_line(view: View) -> str:
-    """The view as one line, where there is no terminal."""
-    total = view.trigger.get("latency_us", {}).get("total", {})
-    lost = sum(view.trigger.get("lost", {}).values())
+def run_line(snapshot: Mapping[str, Any]) -> Text:
+    """Where the run is, red where choke is raised."""
+    choked = snapshot.get("choke", {}).get("on", False)
+    return Text(run_state(snapshot), style="bold red" if choked else "dim", no_wrap=True, overflow="ellipsis")
+
+
+class TriggerLine:
+    """What `nanet trigger` shows of itself on a terminal while it runs: two lines."""
+
+    def __init__(self) -> None:
+        self.snapshot: Mapping[str, Any] = {}
+        self.rates = Rates()
+
+    def update(self, t: float, snapshot: Mapping[str, Any]) -> None:
+        """Takes a snapshot of time t (seconds)."""
+        self.snapshot = snapshot
+        self.rates.update("events", t, snapshot["events_built"])
+
+    def __rich__(self) -> RenderableType:
+        if not self.snapshot:
+            return Text("")
+        numbers = Text(
+            numbers_line(self.snapshot, self.rates.now.get("events", 0)), no_wrap=True, overflow="ellipsis"
+        )
+        return Group(numbers, run_line(self.snapshot))
+
+
+def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
+    """Rate, latency and losses in one line."""
+    total = snapshot.get("latency_us", {}).get("total", {})
+    lost = sum(snapshot.get("lost", {}).values())
     return (
-        f"{view.elapsed:5.1f} s  {rate(view.rates.now.get('events', 0))} events  "
+        f"{rate(events_per_s)} events  "
         f"p50 {microseconds(total.get('p50'))}  p99.9 {microseconds(total.get('p99_9'))}  "
         f"max {microseconds(total.get('max'))}  "
-        f"late {count(view.trigger.get('frames_late', 0))}  lost {count(lost)}"
+        f"late {count(snapshot.get('frames_late', 0))}  lost {count(lost)}"
     )
+
+
+def plain_line(view: View) -> str:
+    """The view as one line, where there is no terminal."""
+    numbers = numbers_line(view.trigger, view.rates.now.get("events", 0))
+    return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}"

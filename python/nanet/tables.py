@@ -107,6 +107,22 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
     return [(name.replace("_", " "), value) for name, value in rows if value]
 
 
+def run_state(snapshot: Mapping[str, Any]) -> str:
+    """Where a run is, in the words and numbers of the JSON; empty before a trigger's first word."""
+    if "state" not in snapshot:
+        return ""
+    choke, conditions = snapshot["choke"], snapshot.get("conditions")
+    words = [f"state {snapshot['state']}"]
+    if snapshot["burst"] is not None:
+        words.append(f"burst {snapshot['burst']}")
+    raised = f", raised {count(choke['raised'])} times" if choke["raised"] else ""
+    words.append(f"choke {'RAISED' if choke['on'] else 'off'} (buffers {choke['fill']:.1%} full{raised})")
+    if conditions:
+        refused = f", {count(conditions['refused'])} refused" if conditions.get("refused") else ""
+        words.append(f"conditions {conditions['name']} ({count(conditions['masked'])} masked{refused})")
+    return "  ".join(words)
+
+
 def latency_table(latency: Mapping[str, Mapping[str, float]], stages: tuple[str, ...] = STAGES) -> Table:
     """Percentiles by stage."""
     table = _plain_table("latency", *(shown for _, shown in PERCENTILES), "n")
@@ -136,6 +152,8 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
         out.print(latency_table(result["latency_us"]))
     out.print()
     out.print(_summary(result))
+    if result.get("bursts") and (state := run_state(result)):
+        out.print(f"{count(result['bursts'])} bursts; {state}", highlight=False, markup=False)
     refused = result["bad_packets"].get("bad_board", 0)
     if refused and refused == result["packets_in"]:
         out.print(

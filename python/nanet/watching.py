@@ -8,6 +8,7 @@ import hashlib
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +54,13 @@ class Watching:
     ) -> None:
         self._open.close()
 
-    def update(self, core: Any) -> None:
-        """Passes on what the counters say; for the thread that waits for the trigger."""
+    def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Passes on what the counters say; for the thread that waits for the trigger.
+
+        told: makes of the core's snapshot what a result says (RunControl.result).
+        """
         if self.page:
-            self.page.update(core)
+            self.page.update(core, told)
 
     def finish(self, core: Any, result: dict[str, Any]) -> None:
         """The trigger has ended, with this result."""

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,7 +20,11 @@ from nanet.running import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.sections import Card, Monitor, Trigger
 from nanet.watching import Watching
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 POLL_S = 0.1
+LIVE_S = 0.5
 PMS_PER_BOARD = 512
 
 
@@ -42,7 +48,8 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
             control = RunControl(core, settings, out, watching.hash)
             core.start()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
-        run(core, stop, status, settings["duration"], control, watching)
+        with live_line(out) as show:
+            run(core, stop, status, settings["duration"], control, watching, show)
         control.close()
         result = control.result(core.result())
         watching.finish(core, result)
@@ -89,10 +96,12 @@ def run(
     duration: float,
     control: RunControl,
     watching: Watching,
+    show: Callable[[Callable[[], dict[str, Any]]], None],
 ) -> None:
     """Waits until the core is done; passes a stop on to it, and its state to the status file.
 
-    duration: seconds after which it is told to stop; 0: only by a signal.
+    duration: seconds after which it is told to stop; 0: only by a signal. show: is offered a way to a
+    snapshot each time.
     """
     end = time.monotonic() + duration if duration else float("inf")
     told = False
@@ -104,7 +113,34 @@ def run(
         control.look()
         if status and status.due():
             status.write({"snapshot": control.result(core.snapshot()), "monitor": light(core.monitor())})
-        watching.update(core)
+        watching.update(core, control.result)
+        show(lambda: control.result(core.snapshot()))
+
+
+@contextlib.contextmanager
+def live_line(out: Console) -> Iterator[Callable[[Callable[[], dict[str, Any]]], None]]:
+    """On a terminal: two lines that say how the trigger does, now and then; elsewhere nothing."""
+    if not out.is_terminal:
+        yield lambda snapshot: None
+        return
+    from rich.live import Live
+
+    from nanet.live import TriggerLine
+
+    line = TriggerLine()
+    due = time.monotonic() + LIVE_S
+
+    with Live(line, console=out, auto_refresh=False, transient=True) as live:
+
+        def show(snapshot: Callable[[], dict[str, Any]]) -> None:
+            nonlocal due
+            now = time.monotonic()
+            if now >= due:
+                due = now + LIVE_S
+                line.update(now, snapshot())
+                live.refresh()
+
+        yield show
 
 
 def light(monitor: dict[str, Any]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ BY_NAME = {
     "nanet_packets_bad": ("bad_packets", "Malformed packets, by reason."),
     "nanet_packets_foreign": ("not_mgp", "Packets that are no UDP to the MGP port, by reason."),
 }
+STATES = ("ready", "waiting", "burst", "draining", "stopped")  # of the core's trigger
 BALANCE = "missing"  # of `lost`: it falls again when a packet comes after all, so it is no counter
 
 
@@ -97,12 +98,35 @@ class TriggerCollector(Collector):
 
     def _run(self, s: dict[str, Any]) -> Iterator[Metric]:
         run = GaugeMetricFamily("nanet_run_state", "Where the run is: 1 for that state.", labels=["state"])
-        run.add_metric([s["state"]], 1.0)
+        for name in STATES:
+            run.add_metric([name], float(name == s["state"]))
         yield run
+        newest = GaugeMetricFamily("nanet_burst", "Number of the newest burst, wraps counted.")
+        if s["burst"] is not None:
+            newest.add_metric([], float(s["burst"]))
+        yield newest
         choke = s["choke"]
         yield GaugeMetricFamily("nanet_choke", "Whether choke is raised.", float(choke["on"]))
         yield CounterMetricFamily("nanet_choke_raised", "How often choke was raised.", float(choke["raised"]))
+        yield CounterMetricFamily(
+            "nanet_choke_seconds", "How long choke has been raised in all.", float(choke["seconds"])
+        )
         yield GaugeMetricFamily("nanet_buffer_fill_ratio", "Share of the buffers in use.", choke["fill"])
+        if conditions := s.get("conditions"):
+            yield InfoMetricFamily(
+                "nanet_conditions", "Masks and time offsets in effect.", {"name": str(conditions["name"])}
+            )
+            yield GaugeMetricFamily(
+                "nanet_channels_masked", "Photomultipliers masked.", float(conditions["masked"])
+            )
+            yield CounterMetricFamily(
+                "nanet_conditions_changes", "How often other conditions took effect.",
+                float(conditions["changes"]),
+            )  # fmt: skip
+            yield CounterMetricFamily(
+                "nanet_conditions_refused", "Changed files of conditions that could not be taken.",
+                float(conditions.get("refused", 0)),
+            )  # fmt: skip
         if recorded := s.get("recorded"):
             kept = CounterMetricFamily(
                 "nanet_packets_recorded", "Packets by what recording did with them.", labels=["outcome"]

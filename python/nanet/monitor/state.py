@@ -113,7 +113,7 @@ class State:
         s = self.snapshot
         return True, (
             f"ok: {s['frames_out']} frames answered, {s['frames_late']} late, {lost(s)} packets lost, "
-            f"{sum(s['bad_packets'].values())} bad"
+            f"{sum(s['bad_packets'].values())} bad{', choke raised' if s['choke']['on'] else ''}"
         )
 
     def feed(self) -> dict[str, Any]:

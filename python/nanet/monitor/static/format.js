@@ -9,6 +9,8 @@ export function rate(value) {
   return `${value.toFixed(0)} /s`;
 }
 
+export const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
+
 export function microseconds(us) {
   if (us === null || us === undefined) return "–";
   if (us >= 1e6) return `${(us / 1e6).toFixed(2)} s`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page: takes the feed, fills in the numbers, and says so when there is nothing to take.
-import { count, HARMLESS, losses, microseconds, rate, shortTime } from "./format.js";
+import { count, HARMLESS, losses, microseconds, percent, rate, shortTime } from "./format.js";
 import { EventDisplay } from "./event.js";
 import { drawCentres, drawLatency, drawOccupancy, RatePlot, BarPlot } from "./plots.js";
 
@@ -36,6 +36,7 @@ function rows(table, wanted) {
       if (at.textContent !== text) at.textContent = text;
       at.className = bad ? "bad" : "";
       if (key) at.dataset.key = key;
+      else delete at.dataset.key;
     });
   });
 }
@@ -51,7 +52,7 @@ function showState() {
   set("late", count(t.frames_late), t.frames_late > 0);
   const lost = Object.values(t.lost).reduce((a, b) => a + b, 0);
   set("lost", count(lost), lost > 0);
-  set("burst", count(t.bursts));
+  showRun(t);
   set("health", page.state.health);
   $("health").className = `pill ${page.state.ok ? "good" : "bad"}`;
   rows($("counts"), COUNTS.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
@@ -66,6 +67,38 @@ function showState() {
       bad: stage === "total" && t.latency_us.total[level] > t.deadline_us })),
     count(t.latency_us[stage].n)]));
   drawLatency($("latency"), t, STAGES);
+}
+
+// Where the run is: the words and numbers of the trigger's JSON.
+function showRun(t) {
+  const { choke, conditions, recorded, downscaled } = t;
+  set("run", t.state);
+  set("burst", t.burst === null ? "none" : `${t.burst}`);
+  set("choke", choke.on ? "raised" : "off", choke.on);
+  set("fill", percent(choke.fill));
+  const wanted = [["state", { text: t.state, key: "state" }],
+    ["newest burst", { text: t.burst === null ? "none" : `${t.burst}`, key: "burst" }],
+    ["bursts begun", { text: count(t.bursts), key: "bursts" }],
+    ["choke", { text: choke.on ? "raised" : "off", bad: choke.on }],
+    ["choke raised, times", { text: count(choke.raised), key: "choke.raised", bad: choke.raised > 0 }],
+    ["choke raised, in all", `${choke.seconds.toFixed(2)} s`],
+    ["buffers in use, now and at most", `${percent(choke.fill)}, ${percent(choke.fill_max)}`]];
+  if (conditions) {
+    wanted.push(["conditions", { text: conditions.name, key: "conditions.name" }],
+      ["photomultipliers masked", { text: count(conditions.masked), key: "conditions.masked" }],
+      ["conditions changed, times", { text: count(conditions.changes), key: "conditions.changes" }],
+      ["conditions refused, times", { text: count(conditions.refused ?? 0), key: "conditions.refused", bad: conditions.refused > 0 }],
+      ["hits of masked ones", { text: count(t.masked_hits), key: "masked_hits" }]);
+  } else wanted.push(["conditions", "none"]);
+  for (const [kind, value] of Object.entries(downscaled))
+    if (value) wanted.push([`downscaled: ${kind.replaceAll("_", " ")}`, { text: count(value), key: `downscaled.${kind}` }]);
+  if (recorded) {
+    for (const [name, title, bad] of [["packets", "packets recorded"], ["bad_packets", "bad packets recorded"], ["files", "files recorded"],
+      ["ring_full", "not recorded: ring full", true], ["write_failed", "not recorded: write failed", true]])
+      wanted.push([title, { text: count(recorded[name]), key: `recorded.${name}`, bad: Boolean(bad) && recorded[name] > 0 }]);
+    if (recorded.trouble) wanted.push(["recording", { text: recorded.trouble, bad: true }]);
+  }
+  rows($("run-table"), wanted);
 }
 
 function showPhysics() {
