@@ -31,16 +31,15 @@ class LaunchExecutor final : public trigger::Executor {
                  trigger::TraceTable& traces, int gpus)
       : options_(options),
         execute_(execute),
-        views_(std::move(views)),
-        algorithm_(algorithm.clone()),
-        traces_(traces) {
-    for (std::size_t d = 0; d < views_.size(); ++d) {
+        traces_(traces),
+        successor_(options.takeover, execute, views, algorithm, traces) {
+    for (std::size_t d = 0; d < views.size(); ++d) {
       lines_.push_back(std::make_unique<Line>());
       Line& line = *lines_.back();
-      const std::size_t bytes = (views_[d].shape.buffer_bytes() + 255) / 256 * 256;
+      const std::size_t bytes = (views[d].shape.buffer_bytes() + 255) / 256 * 256;
       const std::size_t area = bytes + (sizeof(Answer) + 255) / 256 * 256;
-      line.gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views_[d], execute,
-                                            *algorithm_, traces, slots, area);
+      line.gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d], execute,
+                                            algorithm, traces, slots, area);
       line.answers = std::make_unique<PinnedPages>(sizeof(Answer) * slots);
       for (unsigned s = 0; s < slots; ++s) {
         Slot& slot = line.slot[s];
@@ -57,7 +56,7 @@ class LaunchExecutor final : public trigger::Executor {
   ~LaunchExecutor() override {
     stop();
     for (auto& line : lines_) {
-      if (lost_) {
+      if (successor_.lost()) {
         line->gpu->abandon();
         static_cast<void>(line->answers.release());
         continue;
@@ -77,10 +76,8 @@ class LaunchExecutor final : public trigger::Executor {
     if (running_) return;
     running_ = true;
     ending_ = false;
-    if (lost_) {
-      take_over_now();
-      return;
-    }
+    if (successor_.lost()) return successor_.take_over();
+    working_ = lines_.size();
     for (auto& line : lines_) {
       line->next = contract::acquire(*line->gpu->view.finished);
       line->thread = std::jthread([this, &line = *line] { run(line); });
@@ -92,12 +89,7 @@ class LaunchExecutor final : public trigger::Executor {
     ending_.store(true, std::memory_order_release);
     for (auto& line : lines_)
       if (line->thread.joinable()) line->thread.join();
-    if (lost_ && !cpu_) take_over_now();
-    const std::lock_guard lock(mutex_);
-    if (cpu_) {
-      cpu_->stop();
-      past_.push_back(std::move(cpu_));
-    }
+    successor_.stop();
   }
   std::vector<const trigger::Physics*> physics() const override {
     const std::lock_guard lock(mutex_);
@@ -106,23 +98,18 @@ class LaunchExecutor final : public trigger::Executor {
       line->gpu->refresh(line->physics);
       all.push_back(&line->physics);
     }
-    for (const auto& e : past_)
-      for (const auto* p : e->physics()) all.push_back(p);
-    if (cpu_)
-      for (const auto* p : cpu_->physics()) all.push_back(p);
+    successor_.append_physics(all);
     return all;
   }
   bool event_overrun() const noexcept override { return overrun_; }
   std::map<std::string, double> figures() const override {
-    return {{"gpu_faults", static_cast<double>(faults_.load())},
-            {"gpu_lost", lost_ ? 1.0 : 0.0},
-            {"in_flight", static_cast<double>(slots)},
-            {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
+    std::map<std::string, double> figures{
+        {"in_flight", static_cast<double>(slots)},
+        {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
+    successor_.append_figures(figures);
+    return figures;
   }
-  std::string trouble() const override {
-    const std::lock_guard lock(mutex_);
-    return trouble_;
-  }
+  std::string trouble() const override { return successor_.trouble(); }
 
  private:
   struct Slot {
@@ -233,6 +220,11 @@ class LaunchExecutor final : public trigger::Executor {
   }
 
   void run(Line& line) noexcept {
+    serve(line);
+    // A GPU that is lost takes the others with it: the last thread to leave hands over to the CPU.
+    if (--working_ == 0 && successor_.lost()) successor_.take_over();
+  }
+  void serve(Line& line) noexcept {
     GpuQueue& gpu = *line.gpu;
     const contract::View& view = gpu.view;
     if (!execute_.pin.empty()) {
@@ -248,6 +240,7 @@ class LaunchExecutor final : public trigger::Executor {
     Nanoseconds moved = monotonic_now();
     std::string why;
     while (status == cudaSuccess) {
+      if (successor_.lost()) return line.flying.clear();
       if (!line.flying.empty()) {
         Slot& oldest = *line.flying.front();
         status = cudaStreamQuery(oldest.stream);
@@ -314,24 +307,8 @@ class LaunchExecutor final : public trigger::Executor {
       free[slot->buffer.slot] = false;
       line.flying.push_back(slot);
     }
-    ++faults_;
-    const bool first = !lost_.exchange(true);
-    const std::lock_guard lock(mutex_);
-    trouble_ = why.empty() ? cudaGetErrorString(status) : why;
-    // Each line has its own queue: the first that fails takes all over once the others have ended.
-    if (first && lines_.size() == 1 && options_.takeover) {
-      line.flying.clear();
-      cpu_ = take_over(execute_, views_, *algorithm_, traces_);
-    }
-  }
-  void take_over_now() noexcept {
-    const std::lock_guard lock(mutex_);
-    if (!options_.takeover || cpu_) return;
-    try {
-      cpu_ = take_over(execute_, views_, *algorithm_, traces_);
-    } catch (const std::exception& error) {
-      trouble_ = error.what();
-    }
+    line.flying.clear();
+    successor_.lose(why.empty() ? cudaGetErrorString(status) : why);
   }
   // The monitor's counts, from the device to where the host looks.
   static void mirror(Line& line) noexcept {
@@ -342,17 +319,13 @@ class LaunchExecutor final : public trigger::Executor {
 
   CudaOptions options_;
   trigger::ExecutorOptions execute_;
-  std::vector<contract::View> views_;
-  std::unique_ptr<rich::Reconstructor> algorithm_;
   trigger::TraceTable& traces_;
+  Successor successor_;
   std::vector<std::unique_ptr<Line>> lines_;
-  std::atomic<bool> ending_{false}, overrun_{false}, lost_{false};
-  std::atomic<std::uint32_t> faults_{0};
+  std::atomic<std::size_t> working_{0};  // threads at their queues
+  std::atomic<bool> ending_{false}, overrun_{false};
   bool running_ = false;
-  mutable std::mutex mutex_;
-  std::unique_ptr<trigger::Executor> cpu_;
-  std::vector<std::unique_ptr<trigger::Executor>> past_;
-  std::string trouble_;
+  mutable std::mutex mutex_;  // of the physics
 };
 
 }  // namespace

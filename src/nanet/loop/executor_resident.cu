@@ -23,22 +23,18 @@ class ResidentExecutor final : public trigger::Executor {
   ResidentExecutor(const CudaOptions& options, const trigger::ExecutorOptions& execute,
                    std::vector<contract::View> views, const rich::Reconstructor& algorithm,
                    trigger::TraceTable& traces, int gpus)
-      : options_(options),
-        execute_(execute),
-        views_(std::move(views)),
-        algorithm_(algorithm.clone()),
-        traces_(traces) {
-    for (std::size_t d = 0; d < views_.size(); ++d) {
+      : options_(options), successor_(options.takeover, execute, views, algorithm, traces) {
+    for (std::size_t d = 0; d < views.size(); ++d) {
       queues_.push_back(std::make_unique<Watched>());
-      queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views_[d],
-                                                   execute, *algorithm_, traces, options.blocks, 0);
+      queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d],
+                                                   execute, algorithm, traces, options.blocks, 0);
       queues_[d]->gpu->resident.silence = options.silence;
       queues_[d]->gpu->resident.injection = options.injection;
     }
   }
   ~ResidentExecutor() override {
     stop();
-    if (lost_)
+    if (successor_.lost())
       for (auto& q : queues_) q->gpu->abandon();
   }
   std::string_view name() const noexcept override { return "cuda-persistent"; }
@@ -46,9 +42,8 @@ class ResidentExecutor final : public trigger::Executor {
 
   void start() override {
     if (running_) return;
-    if (lost_) {  // the GPU comes back with a new process
-      const std::lock_guard lock(mutex_);
-      if (options_.takeover && !cpu_) cpu_ = take_over(execute_, views_, *algorithm_, traces_);
+    if (successor_.lost()) {  // the GPU comes back with a new process
+      successor_.take_over();
       running_ = true;
       return;
     }
@@ -68,7 +63,7 @@ class ResidentExecutor final : public trigger::Executor {
       watch_.request_stop();
       watch_.join();
     }
-    if (!lost_) {
+    if (!successor_.lost()) {
       for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
       const Nanoseconds until = monotonic_now() + options_.stall + 1'000'000'000;
       for (auto& q : queues_) {
@@ -80,11 +75,7 @@ class ResidentExecutor final : public trigger::Executor {
         if (!why.empty() || !ended(*q, why)) lose(why.empty() ? "the kernel does not stop" : why);
       }
     }
-    const std::lock_guard lock(mutex_);
-    if (cpu_) {
-      cpu_->stop();
-      past_.push_back(std::move(cpu_));
-    }
+    successor_.stop();
   }
 
   std::vector<const trigger::Physics*> physics() const override {
@@ -94,10 +85,7 @@ class ResidentExecutor final : public trigger::Executor {
       q->gpu->refresh(q->physics);
       all.push_back(&q->physics);
     }
-    for (const auto& e : past_)
-      for (const auto* p : e->physics()) all.push_back(p);
-    if (cpu_)
-      for (const auto* p : cpu_->physics()) all.push_back(p);
+    successor_.append_physics(all);
     return all;
   }
   bool event_overrun() const noexcept override {
@@ -108,16 +96,14 @@ class ResidentExecutor final : public trigger::Executor {
   std::map<std::string, double> figures() const override {
     double residual = 0;
     for (const auto& q : queues_) residual = std::max(residual, static_cast<double>(q->residual.load()));
-    return {{"gpu_faults", static_cast<double>(faults_.load())},
-            {"gpu_lost", lost_ ? 1.0 : 0.0},
-            {"clock_residual_ns", residual},
-            {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
-            {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
+    std::map<std::string, double> figures{
+        {"clock_residual_ns", residual},
+        {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
+        {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
+    successor_.append_figures(figures);
+    return figures;
   }
-  std::string trouble() const override {
-    const std::lock_guard lock(mutex_);
-    return trouble_;
-  }
+  std::string trouble() const override { return successor_.trouble(); }
 
  private:
   struct Watched {
@@ -250,37 +236,22 @@ class ResidentExecutor final : public trigger::Executor {
 
   // The GPU is given up, and the CPU goes on.
   void lose(const std::string& why) noexcept {
-    ++faults_;
-    lost_ = true;
+    successor_.lose(why);
     // A kernel that still runs is asked to end, so that nobody else is at the queue.
     for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
     const Nanoseconds until = monotonic_now() + options_.stall;
     std::string ignored;
     for (auto& q : queues_)
       while (!ended(*q, ignored) && monotonic_now() < until) std::this_thread::yield();
-    const std::lock_guard lock(mutex_);
-    trouble_ = why;
-    try {
-      if (options_.takeover) cpu_ = take_over(execute_, views_, *algorithm_, traces_);
-    } catch (const std::exception& error) {
-      trouble_ += std::string("; the CPU could not take over: ") + error.what();
-    }
+    successor_.take_over();
   }
 
   CudaOptions options_;
-  trigger::ExecutorOptions execute_;
-  std::vector<contract::View> views_;
-  std::unique_ptr<rich::Reconstructor> algorithm_;
-  trigger::TraceTable& traces_;
+  Successor successor_;
   std::vector<std::unique_ptr<Watched>> queues_;
   QueueState state_{};
-  std::atomic<std::uint32_t> faults_{0};
-  std::atomic<bool> lost_{false};
   bool running_ = false;
-  mutable std::mutex mutex_;  // of cpu_, past_, trouble_ and the physics
-  std::unique_ptr<trigger::Executor> cpu_;
-  std::vector<std::unique_ptr<trigger::Executor>> past_;
-  std::string trouble_;
+  mutable std::mutex mutex_;  // of the physics
   std::jthread watch_;
 };
 

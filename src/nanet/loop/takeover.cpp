@@ -2,6 +2,8 @@
 #include "nanet/loop/takeover.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
@@ -54,6 +56,56 @@ std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& opt
   auto executor = trigger::make_cpu_executor(workers, views, algorithm, traces);
   executor->start();
   return executor;
+}
+
+Successor::Successor(bool wanted, const trigger::ExecutorOptions& options, std::vector<View> views,
+                     const rich::Reconstructor& algorithm, trigger::TraceTable& traces)
+    : wanted_(wanted),
+      options_(options),
+      views_(std::move(views)),
+      algorithm_(algorithm.clone()),
+      traces_(traces) {}
+
+bool Successor::lose(const std::string& why) noexcept {
+  ++faults_;
+  const std::lock_guard lock(mutex_);
+  if (trouble_.empty()) trouble_ = why;
+  return !lost_.exchange(true);
+}
+
+void Successor::take_over() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!wanted_ || cpu_) return;
+  try {
+    cpu_ = loop::take_over(options_, views_, *algorithm_, traces_);
+  } catch (const std::exception& error) {
+    trouble_ += std::string("; the CPU could not take over: ") + error.what();
+  }
+}
+
+void Successor::stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!cpu_) return;
+  cpu_->stop();
+  past_.push_back(std::move(cpu_));
+}
+
+void Successor::append_physics(std::vector<const trigger::Physics*>& all) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& e : past_)
+    for (const auto* p : e->physics()) all.push_back(p);
+  if (cpu_)
+    for (const auto* p : cpu_->physics()) all.push_back(p);
+}
+
+void Successor::append_figures(std::map<std::string, double>& figures) const {
+  figures["gpu_faults"] = static_cast<double>(faults_.load());
+  figures["gpu_lost"] = lost_ ? 1.0 : 0.0;
+}
+
+std::string Successor::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
 }
 
 }  // namespace nanet::loop

@@ -2,7 +2,12 @@
 // The CPU goes on where a GPU has stopped.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 #include "nanet/trigger/executor.hpp"
@@ -15,5 +20,40 @@ std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& opt
                                              const std::vector<contract::View>& views,
                                              const rich::Reconstructor& algorithm,
                                              trigger::TraceTable& traces);
+
+// What an executor on a GPU keeps ready for the day on which that is lost: the CPU executor that goes on, and
+// the account of what happened.
+class Successor {
+ public:
+  // wanted: else a lost GPU's frames are answered by the card alone. algorithm: cloned.
+  Successor(bool wanted, const trigger::ExecutorOptions& options, std::vector<contract::View> views,
+            const rich::Reconstructor& algorithm, trigger::TraceTable& traces);
+
+  // The GPU is given up. True: this was the first to say so.
+  bool lose(const std::string& why) noexcept;
+  bool lost() const noexcept { return lost_; }
+  // Puts the CPU to work, where it is wanted and not at work. Nobody else may be at the queues.
+  void take_over() noexcept;
+  // Finishes what is in the queues.
+  void stop() noexcept;
+
+  // The CPU's counts, of all its times of service.
+  void append_physics(std::vector<const trigger::Physics*>& all) const;
+  void append_figures(std::map<std::string, double>& figures) const;
+  std::string trouble() const;
+
+ private:
+  const bool wanted_;
+  trigger::ExecutorOptions options_;
+  std::vector<contract::View> views_;
+  std::unique_ptr<rich::Reconstructor> algorithm_;
+  trigger::TraceTable& traces_;
+  std::atomic<std::uint32_t> faults_{0};
+  std::atomic<bool> lost_{false};
+  mutable std::mutex mutex_;  // of what follows
+  std::unique_ptr<trigger::Executor> cpu_;
+  std::vector<std::unique_ptr<trigger::Executor>> past_;
+  std::string trouble_;
+};
 
 }  // namespace nanet::loop
