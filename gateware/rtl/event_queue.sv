@@ -116,9 +116,14 @@ module event_queue
   // The answer takes three steps: difference, comparison, sum.
   logic answer_valid_q, answer_good_q, judge_q, judge_good_q, apply_q;
   logic [31:0] answer_q, step_q, span_q;
-  logic signed [CountW-1:0] gain_q, gain;
+  logic signed [CountW-1:0] gain_q;
 
-  assign gain = apply_q ? gain_q : '0;
+  // What the counts become without an event and with one: whether there is one is known late in the cycle.
+  logic signed [CountW-1:0] free_kept, free_taken, room_kept, room_taken;
+  assign free_kept  = free_q + gain_q;
+  assign free_taken = free_q + gain_q - CountW'(1);
+  assign room_kept  = room_q + gain_q - (promise ? CountW'(2) : '0);
+  assign room_taken = room_q + gain_q - (promise ? CountW'(3) : CountW'(1));
 
   always_ff @(posedge clk) begin
     answer_valid_q <= rd_data_valid && rd_data_last;
@@ -129,11 +134,12 @@ module event_queue
     step_q         <= answer_q - finished_q;
     span_q         <= next_q - finished_q;
     apply_q        <= judge_q;
-    gain_q         <= judge_good_q && running_q && step_q <= span_q ? CountW'(step_q) : '0;
+    gain_q         <= judge_q && judge_good_q && running_q && step_q <= span_q ? CountW'(step_q) : '0;
     if (rst) begin
       answer_valid_q <= 1'b0;
       judge_q        <= 1'b0;
       apply_q        <= 1'b0;
+      gain_q         <= '0;
     end
   end
 
@@ -163,8 +169,8 @@ module event_queue
         next_q <= next_q + 1'b1;
         if ((next_q & last_index) == last_index) lap_q <= lap_q + 1'b1;
       end
-      free_q <= free_q + gain - CountW'(accept);
-      room_q <= room_q + gain - CountW'(accept && !ev_promised) - (promise ? CountW'(2) : '0);
+      free_q <= accept ? free_taken : free_kept;
+      room_q <= accept && !ev_promised ? room_taken : room_kept;
 
       if (wait_q != 0) wait_q <= wait_q - 1'b1;
       if (running_q && !asking_q && !answer_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin

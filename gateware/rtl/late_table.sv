@@ -63,7 +63,7 @@ module late_table #(
   logic read_q, bit_q, known_q, asked_q, write, write_bit;
 
   logic bell_out_valid, bell_out_ready, unused_ready;
-  logic [31:0] bell_out_n, behind;
+  logic [31:0] bell_out_n, behind_q;
   logic [4:0] unused_level;
 
   fifo #(
@@ -84,7 +84,6 @@ module late_table #(
   assign set_ready = state_q == Idle;
   assign ask_ready = state_q == Idle && !set_valid;
   assign bell_out_ready = state_q == Idle && !set_valid && !ask_valid;
-  assign behind = next_n - bell_out_n;
   assign counted = state_q == Check && known_q && bit_q;
   assign reply_valid = state_q == Check && asked_q;
   assign reply_waiting = bit_q;
@@ -129,12 +128,15 @@ module late_table #(
         state_q <= Read;
       end else if (!set_valid && bell_out_valid) begin
         index_q <= bell_out_n[AddrW-1:0];
-        // Passed, and not so long ago that its place is another's.
-        known_q <= behind != 0 && behind <= 32'(ENTRIES);
+        behind_q <= next_n - bell_out_n;
         asked_q <= 1'b0;
         state_q <= Read;
       end
-      Read: state_q <= Keep;
+      Read: begin
+        // Passed, and not so long ago that its place is another's.
+        if (!asked_q) known_q <= behind_q != 0 && behind_q <= 32'(ENTRIES);
+        state_q <= Keep;
+      end
       Keep: state_q <= Check;
       Check: state_q <= Idle;
       default: state_q <= Clear;

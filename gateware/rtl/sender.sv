@@ -115,8 +115,8 @@ module sender
 
   // ---------------------------------------------------------------- what is owed
 
-  logic head_valid, head_ready;
-  owed_t head;
+  logic fifo_valid, fifo_ready, head_valid, head_ready;
+  owed_t fifo_head, head;
   logic [$clog2(OWED):0] unused_owed_level;
 
   fifo #(
@@ -128,15 +128,25 @@ module sender
       .in_valid (owed_valid),
       .in_ready (owed_ready),
       .in_data  (owed),
-      .out_valid(head_valid),
-      .out_ready(head_ready),
-      .out_data (head),
+      .out_valid(fifo_valid),
+      .out_ready(fifo_ready),
+      .out_data (fifo_head),
       .level    (unused_owed_level)
   );
 
+  // A register between: the state of the number in hand does not reach into the queue.
+  assign fifo_ready = !head_valid;
+  always_ff @(posedge clk) begin
+    if (fifo_ready) head <= fifo_head;
+    if (fifo_ready) head_valid <= fifo_valid;
+    else if (head_ready) head_valid <= 1'b0;
+    if (rst) head_valid <= 1'b0;
+  end
+
   typedef enum logic [3:0] {
     Idle,
-    Locate,  // addresses and lap of this number
+    Locate,  // place in the ring, and lap, of this number
+    Address,
     Look,  // waits for a reason to read its descriptor, or for its deadline
     WaitDescriptor,
     Offset,
@@ -154,7 +164,9 @@ module sender
   state_t state_q;
   owed_t owed_q;
   logic late_q, posted_q, look_q;
-  logic [63:0] due_at_q, ring_addr_q;
+  logic [63:0] due_at_q, ring_addr_q, base_q;
+  logic [31:0] index_q;
+  logic [6:0] lap_shift_q;
   logic due_q;
   logic [31:0] lap_q;
   logic [DevW-1:0] device_q;
@@ -225,7 +237,8 @@ module sender
   // Every number passed late is looked at once more: its doorbell may have come before it was passed.
   // Doorbells after that count by themselves; the table counts each number once.
   typedef enum logic [2:0] {
-    Behind,
+    Behind,  // how far behind the sender this is
+    Compare,
     Ask,
     Place,
     Read,
@@ -234,8 +247,8 @@ module sender
   } again_t;
 
   again_t again_q;
-  logic [63:0] again_n_q, again_addr_q;
-  logic [31:0] again_lap_q;
+  logic [63:0] again_n_q, again_addr_q, gap_q, oldest_q;
+  logic [31:0] again_lap_q, again_turn_q, again_index_q;
   logic again_end;
   logic ask_ready, reply_valid, reply_waiting, counted_after;
   logic set_valid, set_ready;
@@ -269,15 +282,23 @@ module sender
 
   always_ff @(posedge clk) begin
     case (again_q)
-      Behind:
-      // Numbers that are not remembered any more are skipped; so are those before the first.
-      if (sender_next - again_n_q > 64'(REMEMBERED)) again_n_q <= sender_next - 64'(REMEMBERED);
-      else if (again_n_q != sender_next) again_q <= Ask;
+      Behind: begin
+        gap_q    <= sender_next - again_n_q;
+        oldest_q <= sender_next - 64'(REMEMBERED);
+        again_q  <= Compare;
+      end
+      Compare: begin
+        // Numbers that are not remembered any more are skipped; so are those before the first.
+        if (gap_q > 64'(REMEMBERED)) again_n_q <= oldest_q;
+        again_q <= gap_q == 0 || gap_q > 64'(REMEMBERED) ? Behind : Ask;
+      end
       Ask: if (ask_ready) again_q <= Place;
       Place: begin
-        again_addr_q <= ring_base[again_device]
-                        + {27'd0, ring_index(again_n_q, log2_devices, log2_descriptors), 5'd0};
-        again_lap_q  <= 32'(again_n_q >> (7'(log2_devices) + 7'(log2_descriptors))) + 32'd1;
+        // The table takes long enough to answer for both steps.
+        again_index_q <= ring_index(again_n_q, log2_devices, log2_descriptors);
+        again_turn_q  <= 32'(again_n_q >> lap_shift_q);
+        again_addr_q  <= ring_base[again_device] + {27'd0, again_index_q, 5'd0};
+        again_lap_q   <= again_turn_q + 32'd1;
         if (reply_valid) begin
           again_q <= reply_waiting ? Read : Behind;
           if (!reply_waiting) again_n_q <= again_n_q + 64'd1;
@@ -340,7 +361,8 @@ module sender
   assign count_read_error = answer_end && rd_data_error;
 
   always_ff @(posedge clk) begin
-    due_q <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
+    lap_shift_q <= 7'(log2_devices) + 7'(log2_descriptors);
+    due_q       <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
 
     // A doorbell during a read means another look after it: the read may have been too early.
     if (ask_descriptor) look_q <= 1'b0;
@@ -375,11 +397,16 @@ module sender
         token_q     <= '0;
         device_q    <= device;
         due_at_q    <= owed_q.stamp + 64'(deadline);
-        lap_q       <= 32'(owed_q.n >> (7'(log2_devices) + 7'(log2_descriptors))) + 32'd1;
-        ring_addr_q <= ring_base[device]
-                       + {27'd0, ring_index(owed_q.n, log2_devices, log2_descriptors), 5'd0};
-        state_q     <= owed_q.overrun ? Header : Look;
+        lap_q       <= 32'(owed_q.n >> lap_shift_q);
+        index_q     <= ring_index(owed_q.n, log2_devices, log2_descriptors);
+        base_q      <= ring_base[device];
+        state_q     <= owed_q.overrun ? Header : Address;
         if (owed_q.overrun) late_q <= 1'b1;
+      end
+      Address: begin
+        lap_q       <= lap_q + 32'd1;
+        ring_addr_q <= base_q + {27'd0, index_q, 5'd0};
+        state_q     <= Look;
       end
       Look:
       if (give_up) begin

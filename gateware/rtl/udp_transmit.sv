@@ -69,10 +69,12 @@ module udp_transmit
     $fatal(1, "udp_transmit: MAC_W must be 8, 16 or 64");
   end
 
-  // Payload memory: written ahead of `kept_q`, which a command moves or returns to.
+  // Payload memory: written ahead of `kept_q`, which a command moves or returns to. No word is read while it
+  // is written.
+  (* no_rw_check *)
   logic [DATA_W-1:0] mem[Words];
   logic [AddrW:0] write_q, kept_q, read_q;
-  logic push;
+  logic push, room_q;
 
   assign push = data_valid && data_ready;
 
@@ -121,8 +123,8 @@ module udp_transmit
 
   state_t state_q;
   endpoint_t to_q;
-  logic [15:0] bytes_q, udp_length, ip_length;
-  logic [31:0] udp_q, ip_q, source_sum_q;
+  logic [15:0] bytes_q, udp_length, ip_length, ip_length_q;
+  logic [31:0] udp_q, ip_q, source_sum_q, own_sum_q, to_sum_q, length_sum_q;
   logic send_q;
 
   logic queue_ready, frame_valid, frame_ready;
@@ -137,7 +139,8 @@ module udp_transmit
     return {value[7:0], value[15:8]};
   endfunction
 
-  assign data_ready = state_q == Collect && (write_q - read_q) != (AddrW + 1)'(Words);
+  // A cycle late, so two words more may come.
+  assign data_ready = state_q == Collect && room_q;
   assign cmd_ready = state_q == Collect && !data_valid;
   assign udp_length = bytes_q + 16'd8;
   assign ip_length = bytes_q + 16'd28;
@@ -154,11 +157,17 @@ module udp_transmit
     pairs_q <= pairs_d;
     fours_q <= fours_d;
     source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
+    // What each step adds is ready a cycle before: `to_q` and `bytes_q` stand from the command on.
+    own_sum_q    <= source_sum_q + 32'(source_port);
+    to_sum_q     <= 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
+    length_sum_q <= {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;
+    ip_length_q  <= ip_length;
   end
 
   always_ff @(posedge clk) begin
     pairs_valid_q <= push;
     fours_valid_q <= pairs_valid_q;
+    room_q        <= (write_q - read_q) < (AddrW + 1)'(Words - 2);
     if (push) write_q <= write_q + 1'b1;
     if (fours_valid_q) sum_q <= sum_q + lane_sum;
 
@@ -181,19 +190,19 @@ module udp_transmit
       end
       AddSource: begin
         // Payload in network order, pseudo header, UDP header; the two halves of `sum_q` swap alike.
-        udp_q   <= 32'(swap(sum_q[15:0])) + 32'(swap(sum_q[31:16])) + 32'(source_port) + source_sum_q;
+        udp_q   <= 32'(swap(sum_q[15:0])) + 32'(swap(sum_q[31:16])) + own_sum_q;
         ip_q    <= 32'h4500 + 32'h4000 + 32'h4011 + source_sum_q;
         sum_q   <= '0;
         state_q <= AddTarget;
       end
       AddTarget: begin
-        udp_q   <= udp_q + 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
-        ip_q    <= ip_q + 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
+        udp_q   <= udp_q + to_sum_q;
+        ip_q    <= ip_q + to_sum_q;
         state_q <= AddLength;
       end
       AddLength: begin
-        udp_q   <= udp_q + {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;
-        ip_q    <= ip_q + 32'(ip_length);
+        udp_q   <= udp_q + length_sum_q;
+        ip_q    <= ip_q + 32'(ip_length_q);
         state_q <= Fold;
       end
       Fold: begin
@@ -221,6 +230,7 @@ module udp_transmit
       write_q       <= '0;
       kept_q        <= '0;
       sum_q         <= '0;
+      room_q        <= 1'b0;
     end
   end
 
@@ -250,7 +260,8 @@ module udp_transmit
   logic [HeadW-1:0] head_left_q;
   logic [15:0] left_q;  // bytes of the frame to go
   logic [15:0] payload_left_q;  // bytes of it to take from memory
-  logic beat, last_beat, take, fetch, move, slice_last, word_end;
+  logic last_beat_q, slice_last_q;  // `left_q`, `payload_left_q` are at most one word of the MAC
+  logic beat, take, fetch, move, word_end;
   logic ram_valid_q, word_valid_q;
   logic [DATA_W-1:0] ram_q, word_q;
   logic [SliceW-1:0] slice_q;
@@ -269,10 +280,8 @@ module udp_transmit
   assign frame_bytes = 16'(HeaderB) + frame.bytes;
   assign frame_ready = !busy_q && (frame.bytes == 0 || word_valid_q);
   assign beat = mac_tvalid && mac_tready;
-  assign last_beat = left_q <= 16'(MacB);
   assign take = beat && head_left_q == 0 && payload_left_q != 0;
-  assign slice_last = payload_left_q <= 16'(MacB);
-  assign word_end = take && (slice_last || slice_q == SliceW'(Slices - 1));
+  assign word_end = take && (slice_last_q || slice_q == SliceW'(Slices - 1));
   // Only what a command has kept may be read.
   assign fetch = read_q != kept_q && (!ram_valid_q || move);
   assign move = ram_valid_q && (!word_valid_q || word_end);
@@ -309,7 +318,7 @@ module udp_transmit
 
   assign mac_tvalid = busy_q;
   assign mac_tdata = head_left_q != 0 ? head_word : body;
-  assign mac_tlast = last_beat;
+  assign mac_tlast = last_beat_q;
   always_comb begin
     for (int unsigned i = 0; i < MacB; i++) begin
       mac_tkeep[i] = 16'(i) < left_q;
@@ -329,17 +338,21 @@ module udp_transmit
       head_left_q    <= HeadW'(HeadWords);
       left_q         <= frame_bytes < 16'(MinimumB) ? 16'(MinimumB) : frame_bytes;
       payload_left_q <= frame.bytes;
+      last_beat_q    <= 1'b0;
+      slice_last_q   <= frame.bytes <= 16'(MacB);
     end
     if (beat) begin
-      left_q <= left_q - 16'(MacB);
+      left_q      <= left_q - 16'(MacB);
+      last_beat_q <= left_q <= 16'(2 * MacB);
       if (head_left_q != 0) begin
         head_left_q <= head_left_q - 1'b1;
         head_q      <= head_q << MAC_W;
       end
-      if (last_beat) busy_q <= 1'b0;
+      if (last_beat_q) busy_q <= 1'b0;
     end
     if (take) begin
-      payload_left_q <= slice_last ? '0 : payload_left_q - 16'(MacB);
+      slice_last_q   <= payload_left_q <= 16'(2 * MacB);
+      payload_left_q <= slice_last_q ? '0 : payload_left_q - 16'(MacB);
       slice_q        <= word_end ? '0 : slice_q + 1'b1;
     end
     if (fetch) read_q <= read_q + 1'b1;
