@@ -8,6 +8,7 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from nanet.bench.chain import run_chain
+from nanet.commands.build_algorithm import kernels_of
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,35 @@ def test_what_was_built(folder):
         "algorithm": "multiplicity",
         "file": "multiplicity.so",
         "cuda": False,
+        "kernels": [],
     }
+
+
+PTXAS = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_ZN5nanet4loop8residentINS_6plugin7CarrierI4MineEEEEvNS0_8ResidentET_' for 'sm_90'
+ptxas info    : Function properties for _ZN5nanet4loop8residentINS_6plugin7CarrierI4MineEEEEvNS0_8ResidentET_
+    48 bytes stack frame, 40 bytes spill stores, 44 bytes spill loads
+ptxas info    : Used 120 registers, used 1 barriers, 128 bytes smem
+ptxas info    : Compile time = 6007.288 ms
+ptxas info    : Compiling entry function 'plain' for 'sm_100'
+ptxas info    : Function properties for plain
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 28 registers, used 0 barriers
+"""  # noqa: E501
+
+
+def test_what_kernels_take():
+    assert kernels_of(PTXAS) == [
+        {
+            "kernel": "resident",
+            "architecture": "sm_90",
+            "registers": 120,
+            "spilled_bytes": 40,
+            "shared_bytes": 128,
+        },
+        {"kernel": "plain", "architecture": "sm_100", "registers": 28, "spilled_bytes": 0, "shared_bytes": 0},
+    ]
+    assert kernels_of("") == []
 
 
 def test_replay_gives_its_primitives(nanet, folder):

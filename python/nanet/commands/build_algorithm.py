@@ -65,7 +65,7 @@ def build_algorithm(
             raise UsageError(f"--cuda on: {why}; name one with CUDACXX, or leave it to --cuda auto")
     out = console(json_file)
     with tempfile.TemporaryDirectory(prefix="nanet-algorithm-") as folder:
-        built = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
+        built, kernels = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
         try:
             # Not written over the old one in place: a trigger may be running with it.
             placed = target.with_name(f".{target.name}.{os.getpid()}")
@@ -79,7 +79,12 @@ def build_algorithm(
     runs = "CPUs and GPUs" if algorithm.cuda else f"CPUs only ({why})"
     given = target if "/" in str(target) else f"./{target}"
     out.print(f"{target}: {algorithm.name}, for {runs}; use it with --algorithm {given}", highlight=False)
-    write_json({"algorithm": algorithm.name, "file": str(target), "cuda": algorithm.cuda}, json_file)
+    for kernel in kernels:
+        spilled = f", {kernel['spilled_bytes']} B spilled" if kernel["spilled_bytes"] else ""
+        takes = f"{kernel['registers']} registers a thread{spilled}"
+        out.print(f"  {kernel['kernel']} on {kernel['architecture']}: {takes}", highlight=False)
+    said = {"algorithm": algorithm.name, "file": str(target), "cuda": algorithm.cuda, "kernels": kernels}
+    write_json(said, json_file)
 
 
 def headers() -> Path:
@@ -118,8 +123,12 @@ def find_nvcc() -> tuple[str | None, str]:
     return None, why
 
 
-def compile_plugin(header: Path, folder: Path, cxx: str, nvcc: str | None) -> Path:
-    """The plug-in, made in `folder`. UsageError where the header does not compile; the compiler said why."""
+def compile_plugin(
+    header: Path, folder: Path, cxx: str, nvcc: str | None
+) -> tuple[Path, list[dict[str, str | int]]]:
+    """The plug-in, made in `folder`, and what its kernels take of a GPU. UsageError where the header does not
+    compile; the compiler said why.
+    """
     include, target = f"-I{headers()}", folder / "plugin.so"
     version = f'-DNANET_PLUGIN_VERSION="{__version__}"'
     (folder / "cpu.cpp").write_text(f'#include "{header}"\n')
@@ -128,18 +137,53 @@ def compile_plugin(header: Path, folder: Path, cxx: str, nvcc: str | None) -> Pa
     defines = ["-DNANET_PLUGIN_CPU", version, *(["-DNANET_PLUGIN_WITH_CUDA"] if nvcc else [])]
     run(header, cxx, *SHARED, *CPU, *native, *defines, include, "-c", f"{folder}/cpu.cpp", "-o", objects[0])
     libraries: list[str] = []
+    kernels: list[dict[str, str | int]] = []
     if nvcc:
         (folder / "cuda.cu").write_text(f'#include "{header}"\n')
         objects.append(str(folder / "cuda.o"))
         code = [part for each in ARCHITECTURES for part in ("-gencode", each)]
         host = ["-Xcompiler=-fPIC,-fvisibility=hidden,-fvisibility-inlines-hidden,-ffp-contract=off"]
-        run(
+        said = run(
             header, nvcc, *SHARED, "-fmad=false", *code, *host, "-ccbin", cxx, "-DNANET_PLUGIN_CUDA", include,
-            "-c", f"{folder}/cuda.cu", "-o", objects[1],
+            "-Xptxas=-v", "-c", f"{folder}/cuda.cu", "-o", objects[1],
         )  # fmt: skip
+        kernels = kernels_of(said)
         libraries = [str(static_runtime(Path(nvcc))), "-ldl", "-lrt", "-lpthread"]
     run(header, cxx, "-shared", *objects, *libraries, "-Wl,--exclude-libs,ALL", "-o", str(target))
-    return target
+    return target, kernels
+
+
+def kernels_of(said: str) -> list[dict[str, str | int]]:
+    """What `ptxas -v` says of each kernel: its name, the architecture, registers of a thread, bytes that are
+    spilled to memory, and shared memory of its own.
+    """
+    kernels: list[dict[str, str | int]] = []
+    for part in said.split("Compiling entry function ")[1:]:
+        head = re.match(r"'(\w+)' for '(\w+)'", part)
+        registers = re.search(r"Used (\d+) registers", part)
+        if not head or not registers:
+            continue
+        spilled = re.search(r"(\d+) bytes spill stores", part)
+        shared = re.search(r"(\d+) bytes smem", part)
+        kernels.append(
+            {
+                "kernel": innermost_name(head[1]),
+                "architecture": head[2],
+                "registers": int(registers[1]),
+                "spilled_bytes": int(spilled[1]) if spilled else 0,
+                "shared_bytes": int(shared[1]) if shared else 0,
+            }
+        )
+    return kernels
+
+
+def innermost_name(mangled: str) -> str:
+    """_ZN5nanet4loop4onceI… -> once: the last of a C++ symbol's nested names."""
+    name, rest = mangled, mangled.removeprefix("_ZN")
+    while found := re.match(r"\d+", rest):
+        end = found.end() + int(found[0])
+        name, rest = rest[found.end() : end], rest[end:]
+    return name
 
 
 def static_runtime(nvcc: Path) -> Path:
@@ -153,8 +197,14 @@ def static_runtime(nvcc: Path) -> Path:
     )
 
 
-def run(header: Path, *command: str) -> None:
-    """Runs a compiler; what it says goes to standard error."""
-    done = subprocess.run(command, stdout=sys.stderr, check=False)
+def run(header: Path, *command: str) -> str:
+    """Runs a compiler. What it says goes to standard error, but for what it was asked to tell, which is given
+    back.
+    """
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    kept = done.stdout.splitlines(keepends=True)
+    told = re.compile(r"ptxas info|^    \d+ bytes stack frame")
+    sys.stderr.writelines(line for line in kept if not told.search(line))
     if done.returncode:
         raise UsageError(f"{header}: {Path(command[0]).name} refuses it, see above")
+    return done.stdout
