@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import reference_trigger as ref
 from nanet.conditions import LSB_NS, Watch, load
@@ -177,12 +178,10 @@ def test_recorded_bursts_replay_to_the_same_primitives(
     raw = sorted(folder.glob("raw-*.pcap"))
     assert [path.name for path in raw] == [f"raw-00000{n + 1}-burst{n}.pcap" for n in range(3)]
     assert len(list(folder.glob("bad-*.pcap"))) == 1
-    whole = tmp_path / "whole.pcap"
-    whole.write_bytes(raw[0].read_bytes() + b"".join(path.read_bytes()[24:] for path in raw[1:]))
     out = tmp_path / "again.pcap"
     again = _core.Replay(
-        {"pcap": str(whole), "mtp": str(out), "port": trigger.to[1], "algorithm": "math"}
-        | {"downscale_factors": [2, 2, 2, 2], "boards": 0xF}
+        {"pcap": str(raw[0]), "more": list(map(str, raw[1:])), "mtp": str(out), "port": trigger.to[1]}
+        | {"algorithm": "math", "downscale_factors": [2, 2, 2, 2], "boards": 0xF}
     )
     again.run()
     replayed = [ref.payload(frame, length, 58914) for frame, length in ref.records(str(out))]
@@ -190,6 +189,71 @@ def test_recorded_bursts_replay_to_the_same_primitives(
     assert again.result()["downscaled"] == result["downscaled"]
     assert 0 < sum(result["downscaled"].values()) < result["events_built"]
     assert not any(again.result()["bad_packets"].values())
+
+
+def test_several_captures_are_one_run(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    bursts = [burst(number, 30, events=3) for number in range(3)]
+    for number, packets in enumerate(bursts):
+        write_pcap(folder / f"raw-00000{number + 1}-burst{number}.pcap", packets)
+    write_pcap(folder / "bad-000001.pcap", [b"\0" * 16])
+    write_pcap(tmp_path / "whole.pcap", [packet for packets in bursts for packet in packets])
+    parts = sorted(folder.glob("raw-*"))
+
+    def replay(*captures: Any) -> dict[str, Any]:
+        names = ("--algorithm", "math", "--device", "cpu", "--mtp", "m.pcap", "--out", "r.parquet")
+        result = json.loads(nanet("replay", *captures, *names, "--json", "-").stdout)
+        result["answers"] = (tmp_path / "m.pcap").read_bytes()
+        result["rings_found"] = pq.read_table(tmp_path / "r.parquet").to_pydict()
+        return result
+
+    whole, several, all_of_it = replay("whole.pcap"), replay(*parts), replay("raw")
+    assert all_of_it["captures"] == [f"raw/{part.name}" for part in parts]
+    assert whole["events_built"] == 270 and whole["bursts"] == 3 and not any(whole["lost"].values())
+    for key in (
+        "packets_in",
+        "bursts",
+        "events_built",
+        "primitives_out",
+        "frames_out",
+        "rings_found",
+        "bad_packets",
+    ):
+        assert several[key] == all_of_it[key] == whole[key], key
+    payloads = [
+        [ref.payload(f, n, 58914) for f, n in records(r["answers"], tmp_path)]
+        for r in (whole, several, all_of_it)
+    ]
+    assert payloads[0] == payloads[1] == payloads[2]
+    # The wrong way round each burst is older than the one before: nothing of it is taken.
+    assert replay(*reversed(parts))["lost"]["late"] == sum(map(len, bursts[:2]))
+    # One that is cut off is named, and the others go on.
+    parts[0].write_bytes(parts[0].read_bytes()[:-1])
+    cut = replay("raw")
+    assert cut["truncated"] and cut["truncated_files"] == ["raw/raw-000001-burst0.pcap"]
+    assert cut["packets_in"] == whole["packets_in"] - 1
+
+
+def records(capture: bytes, folder: Path) -> list[tuple[bytes, int]]:
+    """Frames of a capture and their lengths on the wire."""
+    path = folder / "records.pcap"
+    path.write_bytes(capture)
+    return list(ref.records(str(path)))
+
+
+def test_captures_that_cannot_be_read_are_named(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    write_pcap(tmp_path / "a.pcap", burst(0, 3))
+    (tmp_path / "b.pcap").write_bytes(b"nothing of the kind" * 3)
+    (tmp_path / "empty").mkdir()
+    for given, said in (
+        (["a.pcap", "none.pcap"], "none.pcap"),
+        (["a.pcap", "b.pcap"], "b.pcap: not a pcap file"),
+        (["empty"], "empty: there is no .pcap or .pcapng file"),
+        (["a.pcap", "a.pcap", "--mtp", "a.pcap"], "--mtp a.pcap"),
+    ):
+        done = nanet("replay", *given, status=2)
+        assert said in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_choke_is_raised_while_buffers_fill(live: Callable[..., Live]) -> None:

@@ -56,6 +56,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "answers as a capture, numbers as JSON",
         ),
         (
+            "nanet replay recorded/raw-000007-burst7.pcap recorded/raw-000008-burst8.pcap",
+            "what --record kept, as one run; the folder recorded for all of it",
+        ),
+        (
             "nanet replay run.pcap --boards merged --keep-bad bad.pcap",
             "a merged stream; refused packets kept",
         ),

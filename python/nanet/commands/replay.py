@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -44,7 +45,14 @@ LIVE_ONLY = (
 @options(Trigger, Card, omit=LIVE_ONLY)
 def replay(
     config: Config,
-    capture: Annotated[str, typer.Argument(metavar="FILE", help="pcap or pcapng.", show_default=False)],
+    captures: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="pcap or pcapng; several, or a folder of them, are one run in the order given.",
+            show_default=False,
+        ),
+    ],
     out_file: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write the rings there, as Parquet.")
     ] = None,
@@ -61,14 +69,18 @@ def replay(
     from nanet import _core
     from nanet.pcapng import as_classic_pcap
 
-    check_readable(capture)
+    files = captures_of(captures)
     keep_bad = config[Card].keep_bad or None
-    check_distinct(input=capture, out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    check_distinct(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    for file in files:
+        check_distinct(input=file, out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
     check_writable(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
     out = console(json_file)
     with contextlib.ExitStack() as stack:
-        pcap = stack.enter_context(as_classic_pcap(capture))
+        pcap, *more = (stack.enter_context(as_classic_pcap(file)) for file in files)
         settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
+        if more:
+            settings["more"] = more
         settings["rings"] = out_file is not None
         settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
         with starting():
@@ -78,14 +90,19 @@ def replay(
             from nanet.rings import RingWriter
 
             writer = stack.enter_context(RingWriter(out_file))
-        run(core, writer, out, capture)
+        label = files[0] if not more else f"{len(files)} captures"
+        run(core, writer, out, label)
         result = core.result()
+    result["captures"] = files
+    result["truncated_files"] = [files[number] for number in result.get("truncated_files", ())]
     result["host"] = host.describe()
     from nanet.tables import print_result
 
     print_result(out, result)
-    if result["truncated"]:
-        out.print(f"[yellow]{capture} ends within a record: what came before it was replayed[/]")
+    for cut in result["truncated_files"]:
+        out.print(
+            f"{cut} ends within a record: what came before it was replayed", style="yellow", markup=False
+        )
     if "device_failed" in result:
         text = "the CPU went on in its place, with the same answers"
         out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
@@ -93,19 +110,36 @@ def replay(
         there = "there is no packet in it"
         if any(result["not_mgp"].values()):
             there = f"no packet went to port {port}: give --port"
-        out.print(f"[yellow]{capture}: {there}[/]", highlight=False)
+        out.print(f"{label}: {there}", style="yellow", markup=False)
     write_json(result, json_file)
     if not account_closes(result):
         raise typer.Exit(1)
 
 
-def check_readable(path: str) -> None:
-    """UsageError where there is no such file to read."""
-    try:
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise UsageError(f"{describe_os_error(error)}: give a pcap or pcapng file that can be read") from None
+def captures_of(given: list[str]) -> list[str]:
+    """The captures that files and folders stand for, in order; UsageError where one cannot be read.
+
+    A folder stands for what `--record` left in it (raw-*.pcap; the refused packets, bad-*.pcap, are another
+    matter), else for all its captures, by name.
+    """
+    files: list[str] = []
+    for name in given:
+        try:
+            files += _of_folder(name) if os.path.isdir(name) else [name]
+            with open(files[-1], "rb"):
+                pass
+        except OSError as error:
+            remedy = "give a pcap or pcapng file that can be read, or a folder of them"
+            raise UsageError(f"{describe_os_error(error)}: {remedy}") from None
+    return files
+
+
+def _of_folder(folder: str) -> list[str]:
+    names = sorted(name for name in os.listdir(folder) if name.endswith((".pcap", ".pcapng")))
+    recorded = [name for name in names if name.startswith("raw-")]
+    if not names:
+        raise UsageError(f"{folder}: there is no .pcap or .pcapng file in this folder")
+    return [os.path.join(folder, name) for name in recorded or names]
 
 
 def run(core: Any, writer: Any, out: Any, label: str) -> None:

@@ -444,6 +444,7 @@ struct PyReplay {
       : core([&] {
           trigger::ReplayOptions r;
           r.pcap = get<std::string>(o, "pcap", "");
+          r.more = get<std::vector<std::string>>(o, "more", {});
           r.mtp = get<std::string>(o, "mtp", "");
           r.rings = get<bool>(o, "rings", false);
           r.port = static_cast<std::uint16_t>(get<unsigned>(o, "port", wire::mgp::default_port));
@@ -485,6 +486,7 @@ struct PyReplay {
     d["card"] = "replay";
     d["progress"] = core.progress();
     d["truncated"] = core.truncated();
+    d["truncated_files"] = core.truncated_files();
     return d;
   }
   nb::dict take_rings() {
@@ -554,7 +556,8 @@ void bind_trigger(nb::module_& m) {
         return out;
       });
   nb::class_<PyReplay>(m, "Replay",
-                       "Recorded traffic through the trigger; options as for Trigger, and pcap, mtp, rings.")
+                       "Recorded traffic through the trigger; options as for Trigger, and pcap, more, mtp, "
+                       "rings.")
       .def(nb::init<nb::dict>())
       .def(
           "run", [](PyReplay& r) { r.core.run(); }, nb::call_guard<nb::gil_scoped_release>())

@@ -126,7 +126,17 @@ class Replay::Follower final : public card::Observer {
   Rows* rows_;
 };
 
-Replay::Replay(const ReplayOptions& options) : options_(options), reader_(options.pcap) {
+namespace {
+
+std::vector<std::string> captures(const ReplayOptions& options) {
+  std::vector<std::string> all{options.pcap};
+  all.insert(all.end(), options.more.begin(), options.more.end());
+  return all;
+}
+
+}  // namespace
+
+Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captures(options)) {
   const rich::Geometry geometry = rich::Geometry::make();
   const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, geometry);
   if (options.device && options.threads > 1)

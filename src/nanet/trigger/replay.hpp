@@ -22,11 +22,12 @@ namespace nanet::trigger {
 
 struct ReplayOptions {
   std::string pcap;
-  std::string mtp;  // pcap of the answers; empty: none
+  std::vector<std::string> more;  // captures that go on where that one ends, as one run
+  std::string mtp;                // pcap of the answers; empty: none
   bool rings = false;
   std::uint16_t port = wire::mgp::default_port;
   card::ClopOptions clop;  // sockets and times of it are not used
-  // Takes the capture for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
+  // Takes the captures for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
   bool detect_merged = false;
   std::string algorithm = "multiring";
   rich::Parameters parameters;
@@ -58,7 +59,7 @@ class Replay {
   explicit Replay(const ReplayOptions& options);
   ~Replay();
 
-  // Runs to the end of the capture in the calling thread (or until request_stop). Throws std::system_error
+  // Runs to the end of the captures in the calling thread (or until request_stop). Throws std::system_error
   // when the MTP capture cannot be written.
   void run();
   void request_stop() noexcept { stopping_ = true; }
@@ -66,8 +67,10 @@ class Replay {
   const Book& book() const noexcept { return *book_; }
   std::vector<const Physics*> physics() const { return executor_->physics(); }
   double elapsed_s() const noexcept { return elapsed_s_; }
-  double progress() const noexcept;  // share of the capture read
+  double progress() const noexcept;  // share of the captures read
   bool truncated() const noexcept { return reader_.truncated(); }
+  // Which captures end within a record: 0 is `pcap`, the others `more` in order.
+  std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
   // Rows of rings.parquet since the last call, in order of burst, frame and time.
   RingColumns take_rings();
 
@@ -79,7 +82,7 @@ class Replay {
   class Follower;
 
   ReplayOptions options_;
-  wire::PcapReader reader_;
+  wire::PcapSeries reader_;
   std::unique_ptr<Answers> answers_;
   std::unique_ptr<card::Stream> stream_;
   std::unique_ptr<TraceTable> traces_;

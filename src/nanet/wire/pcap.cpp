@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -123,6 +124,39 @@ bool PcapReader::next(PcapRecord& record) noexcept {
 void PcapReader::rewind() noexcept {
   at_ = file_header_bytes;
   truncated_ = false;
+}
+
+PcapSeries::PcapSeries(const std::vector<std::string>& paths) {
+  files_.reserve(paths.size());
+  for (const std::string& path : paths) files_.push_back(std::make_unique<PcapReader>(path));
+}
+
+bool PcapSeries::next(PcapRecord& record) noexcept {
+  for (; at_ < files_.size(); ++at_)
+    if (files_[at_]->next(record)) return true;
+  return false;
+}
+
+void PcapSeries::rewind() noexcept {
+  for (const auto& file : files_) file->rewind();
+  at_ = 0;
+}
+
+bool PcapSeries::truncated() const noexcept {
+  return std::any_of(files_.begin(), files_.end(), [](const auto& file) { return file->truncated(); });
+}
+
+std::vector<std::size_t> PcapSeries::truncated_files() const {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    if (files_[i]->truncated()) found.push_back(i);
+  return found;
+}
+
+std::size_t PcapSeries::bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const auto& file : files_) sum += file->bytes();
+  return sum;
 }
 
 PcapWriter::PcapWriter(const std::string& path) : path_(path), buffer_(buffer_bytes) {

@@ -45,6 +45,25 @@ class PcapReader {
   bool swapped_ = false, nanoseconds_ = false, truncated_ = false;
 };
 
+// Several captures as one: their records in the order of the files, whatever their times say. Throws as
+// PcapReader; all files are opened at once, so that a wrong one is found before the first record.
+class PcapSeries {
+ public:
+  explicit PcapSeries(const std::vector<std::string>& paths);
+
+  // A file cut off in a record ends before it, and the next one goes on.
+  bool next(PcapRecord& record) noexcept;
+  void rewind() noexcept;
+  bool truncated() const noexcept;
+  // Numbers of the files that are known to end within a record, in order.
+  std::vector<std::size_t> truncated_files() const;
+  std::size_t bytes() const noexcept;  // of all files
+
+ private:
+  std::vector<std::unique_ptr<PcapReader>> files_;
+  std::size_t at_ = 0;
+};
+
 // Writes nanosecond pcap. Throws std::system_error when the file cannot be made or written (disk full).
 class PcapWriter {
  public:

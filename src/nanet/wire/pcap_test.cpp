@@ -187,6 +187,36 @@ TEST_F(Pcap, DiskFullIsReported) {
   EXPECT_THROW(for (int i = 0; i < 100; ++i) writer.write(0, Bytes(60'000)), std::system_error);
 }  // the destructor is quiet
 
+TEST_F(Pcap, SeveralFilesAreReadAsOneInTheirOrder) {
+  const auto path = [&](const char* name) { return (folder_ / name).string(); };
+  {
+    PcapWriter later(path("a")), none(path("b")), earlier(path("c"));
+    for (int i = 0; i < 3; ++i) later.write(1000 + i, Bytes(60, std::byte{1}));
+    for (int i = 0; i < 2; ++i) earlier.write(i, Bytes(60, std::byte{2}));
+  }
+  std::filesystem::resize_file(path("a"), std::filesystem::file_size(path("a")) - 1);  // ends in its third
+  PcapSeries series({path("a"), path("b"), path("c")});
+  EXPECT_EQ(series.bytes(), std::filesystem::file_size(path("a")) + std::filesystem::file_size(path("b")) +
+                                std::filesystem::file_size(path("c")));
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_FALSE(series.truncated());
+    PcapRecord record;
+    for (const std::int64_t time : {1000, 1001, 0, 1}) {
+      ASSERT_TRUE(series.next(record));
+      EXPECT_EQ(record.time_ns, time);
+      EXPECT_EQ(record.frame[0], std::byte{time < 1000 ? std::uint8_t{2} : std::uint8_t{1}});
+    }
+    EXPECT_FALSE(series.next(record));
+    EXPECT_FALSE(series.next(record));
+    EXPECT_EQ(series.truncated_files(), std::vector<std::size_t>{0});
+    series.rewind();
+  }
+  EXPECT_THROW(PcapSeries({path("a"), path("missing")}), std::system_error);
+  PcapSeries nothing({});
+  PcapRecord record;
+  EXPECT_FALSE(nothing.next(record));
+}
+
 TEST_F(Pcap, FileThatCannotBeMadeIsReported) {
   EXPECT_THROW(PcapWriter((folder_ / "no" / "such" / "folder").string()), std::system_error);
   PcapWriter writer(path_);
