@@ -159,13 +159,19 @@ module dma_arbiter
   end
 
   always_comb begin
-    rd_data_ready = 1'b0;
     for (int unsigned i = 0; i < PORTS; i++) begin
       m_rd_data_valid[i] = rd_data_valid && rd_data_tag[7:TagW] == PortW'(i);
       m_rd_data[i] = rd_data;
       m_rd_data_tag[i] = {{PortW{1'b0}}, rd_data_tag[TagW-1:0]};
       m_rd_data_last[i] = rd_data_last;
       m_rd_data_error[i] = rd_data_error;
+    end
+  end
+
+  // By itself: a master's ready may follow from its valid.
+  always_comb begin
+    rd_data_ready = 1'b0;
+    for (int unsigned i = 0; i < PORTS; i++) begin
       if (rd_data_tag[7:TagW] == PortW'(i)) rd_data_ready = m_rd_data_ready[i];
     end
   end
