@@ -73,6 +73,7 @@ static void report(nanet_fw* fw) {
 // current one, after `last`.
 static void set_alarm(nanet_fw* fw, uint64_t last) {
   uint64_t at = UINT64_MAX;
+  if (fw->replay) return;
   if (fw->old.known && !fw->old.over && fw->timeout) at = fw->old.close_at + fw->grace;
   if (fw->current.known && !fw->current.ending && fw->silence) {
     const uint64_t quiet = last + fw->silence + fw->grace;
@@ -86,14 +87,13 @@ static void set_alarm(nanet_fw* fw, uint64_t last) {
 // Whether every board has sent EOB for this burst or, for the older of two, SOB for the newer.
 static int all_done(const nanet_fw* fw, const nanet_fw_burst* burst) {
   for (uint32_t b = 0; b < NANET_FW_BOARDS; ++b)
-    if ((fw->expected >> b & 1) && !burst->board[b].eob &&
-        !(burst == &fw->old && fw->current.board[b].sob))
+    if ((fw->expected >> b & 1) && !burst->board[b].eob && !(burst == &fw->old && fw->current.board[b].sob))
       return 0;
   return 1;
 }
 
 static void close_old_if_done(nanet_fw* fw) {
-  if (!fw->old.known || fw->old.over || !all_done(fw, &fw->old)) return;
+  if (!fw->old.known || !all_done(fw, &fw->old)) return;
   fw->old.over = 1;
   command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
 }
@@ -178,12 +178,12 @@ static uint32_t distance(uint32_t a, uint32_t b) {
   return a > b ? a - b : b - a;
 }
 
-// Whether a packet ahead of the windows is confirmed by one that came before it, and if not, keeps it in mind.
-// The same packet come twice confirms nothing.
+// Whether a packet ahead of the windows is confirmed by one that came before it, and if not, keeps it in
+// mind. The same packet come twice confirms nothing.
 static int confirmed(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
   const uint32_t numbers = distance(r->sequence, board->jump_sequence);
-  if (!board->jumping || distance(r->frame, board->jump_frame) > frame_window ||
-      numbers > sequence_window || numbers == 0) {
+  if (!board->jumping || distance(r->frame, board->jump_frame) > frame_window || numbers > sequence_window ||
+      numbers == 0) {
     board->jumping = 1;
     board->jump_frame = r->frame;
     board->jump_sequence = r->sequence;
@@ -259,8 +259,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
   uint64_t first = stamp;
   if (fw->current.known) {
     if ((uint8_t)(r->number - fw->current.number) > 127) return answer(fw, r, NANET_FW_LATE);
-    if ((r->reason & NANET_FW_RARE_OLD_ACTIVE) && !fw->replay)
-      return answer(fw, r, NANET_FW_WRONG_BURST);
+    if ((r->reason & NANET_FW_RARE_OLD_ACTIVE) && !fw->replay) return answer(fw, r, NANET_FW_WRONG_BURST);
     uint8_t* const candidate = &fw->candidate[r->number];
     if (!*candidate) {
       *candidate = candidate_seen;

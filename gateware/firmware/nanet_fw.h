@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card's firmware: decides what is rare (burst markers, other bursts, jumps) and translates pages, behind
-// gateware/rtl/firmware_port.sv. Portable C11 without a library: two function pointers are all it knows of the
-// machine it runs on. docs: gateware/doc/firmware.md.
+// gateware/rtl/firmware_port.sv. Portable C11 without a library: two function pointers are all it knows of
+// the machine it runs on. docs: gateware/doc/firmware.md.
 #ifndef NANET_FW_H
 #define NANET_FW_H
 
@@ -54,15 +54,15 @@ enum {
 
 // RARE: rare_t of nanet_pkg without stamp and header.
 enum {
-  NANET_FW_RARE_MARKER = 1 << 0,    // SOB or EOB
-  NANET_FW_RARE_OTHER = 1 << 1,     // of neither burst that is known, or there is none
-  NANET_FW_RARE_JUMP = 1 << 2,      // its sequence number lies beyond the window
-  NANET_FW_RARE_FAR = 1 << 3,       // its frame does
-  NANET_FW_RARE_WATCHED = 1 << 4,   // number 1 of a board that was to be watched for it
-  NANET_FW_RARE_REPLAYED = 1 << 5,  // its number (an SOB's: 0) was seen, or is too old to be told
-  NANET_FW_RARE_OLD = 1 << 8,       // of the older of the two bursts
-  NANET_FW_RARE_ORDINARY = 1 << 9,  // since this board's last request an ordinary packet of it came in
-  NANET_FW_RARE_ACTIVE = 1 << 10,   // its burst is not over
+  NANET_FW_RARE_MARKER = 1 << 0,       // SOB or EOB
+  NANET_FW_RARE_OTHER = 1 << 1,        // of neither burst that is known, or there is none
+  NANET_FW_RARE_JUMP = 1 << 2,         // its sequence number lies beyond the window
+  NANET_FW_RARE_FAR = 1 << 3,          // its frame does
+  NANET_FW_RARE_WATCHED = 1 << 4,      // number 1 of a board that was to be watched for it
+  NANET_FW_RARE_REPLAYED = 1 << 5,     // its number (an SOB's: 0) was seen, or is too old to be told
+  NANET_FW_RARE_OLD = 1 << 8,          // of the older of the two bursts
+  NANET_FW_RARE_ORDINARY = 1 << 9,     // since this board's last request an ordinary packet of it came in
+  NANET_FW_RARE_ACTIVE = 1 << 10,      // its burst is not over
   NANET_FW_RARE_OLD_ACTIVE = 1 << 11,  // the older burst is not over
   NANET_FW_RARE_CHANNEL_SHIFT = 16     // 18:16
 };
@@ -125,10 +125,10 @@ typedef struct {
 } nanet_fw_board;
 
 typedef struct {
-  uint8_t known;   // there is such a burst
-  uint8_t ending;  // takes no further frames
-  uint8_t over;    // the older of two: nothing of it is awaited, not even an EOB
-  uint8_t how;     // it ended: nanet_fw_how
+  uint8_t known;      // there is such a burst
+  uint8_t ending;     // takes no further frames
+  uint8_t over;       // the older of two: nothing of it is awaited, not even an EOB
+  uint8_t how;        // it ended: nanet_fw_how
   uint32_t number;    // wraps counted
   uint32_t reported;  // what stands in its REPORT register
   uint64_t close_at;  // the older of two: card clock

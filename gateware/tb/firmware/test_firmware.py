@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: SHL-2.1
+"""The firmware with a model of the fast path against the socket card's receiver, packet by packet.
+
+Both get the same random sequences of sound packets and the same times; counters, events and the contents of
+every buffer have to agree after each packet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import reference_mgp as mgp
+from firmware_host import FIRMWARE, STRICT, compile_shared, compiler, constants
+from firmware_model import RECEIVE_DONE, Card, Counts, Event
+from mgp import marker, packet
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = ["card/receiver.cpp", "wire/mgp.cpp", "contract/memory.cpp"]
+
+
+class RawEvent(ctypes.Structure):
+    """contract::Event."""
+
+    _fields_ = (
+        ("kind", ctypes.c_uint8),
+        ("stream", ctypes.c_uint8),
+        ("flags", ctypes.c_uint16),
+        ("buffer", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint32),
+        ("frame", ctypes.c_uint32),
+        ("time", ctypes.c_uint64),
+        ("n", ctypes.c_uint32),
+        ("lap", ctypes.c_uint32),
+    )
+
+
+@pytest.fixture(scope="session")
+def library() -> ctypes.CDLL:
+    """The receiver of the socket card."""
+    sources = [
+        Path(__file__).with_name("reference.cpp"),
+        *(ROOT / "src" / "nanet" / name for name in SOURCES),
+    ]
+    command = [compiler("c++"), "-std=c++20", "-O1", f"-I{ROOT / 'src'}"]
+    lib = ctypes.CDLL(str(compile_shared("reference", sources, command)))
+    u64, pointer = ctypes.c_uint64, ctypes.c_void_p
+    lib.reference_new.restype = pointer
+    lib.reference_new.argtypes = [ctypes.c_uint32] * 3 + [u64, u64, ctypes.c_uint32, ctypes.c_int]
+    lib.reference_delete.argtypes = [pointer]
+    lib.reference_packet.argtypes = [pointer, ctypes.c_char_p, u64, u64]
+    lib.reference_expire.argtypes = lib.reference_drain.argtypes = [pointer, u64]
+    lib.reference_counts.argtypes = [pointer, ctypes.POINTER(ctypes.c_int64)]
+    lib.reference_event.argtypes = [pointer, ctypes.POINTER(RawEvent), ctypes.c_char_p]
+    lib.reference_report.restype, lib.reference_report.argtypes = ctypes.c_uint32, [pointer]
+    return lib
+
+
+class Pair:
+    """The same packets to both."""
+
+    def __init__(self, library, boards, segment, replay):
+        self.lib, self.segment = library, segment
+        shape, times = (boards, 2048, segment), (1000, 100_000)
+        self.reference = library.reference_new(*shape, *times, 751_500, int(replay))
+        self.card = Card(*shape, *times, replay)
+        self.buffer = ctypes.create_string_buffer((64 + 4 * segment + 63) // 64 * 64)
+        self.ended = 0
+
+    def close(self) -> None:
+        """Give the reference's memory back."""
+        self.lib.reference_delete(self.reference)
+
+    def counts(self) -> dict[str, int]:
+        """Return what the reference has counted."""
+        out = (ctypes.c_int64 * (len(Counts) + 1))()
+        self.lib.reference_counts(self.reference, out)
+        return dict(zip((*Counts, "missing"), out, strict=True))
+
+    def events(self) -> list[Event]:
+        """Return the reference's new events."""
+        raw, out = RawEvent(), []
+        while self.lib.reference_event(self.reference, ctypes.byref(raw), self.buffer):
+            contents = b""
+            if raw.kind == RECEIVE_DONE:
+                head = self.buffer.raw[:64]
+                ends = [int.from_bytes(head[8 + 4 * b : 10 + 4 * b], "little") for b in range(4)]
+                contents = head
+                for b, end in enumerate(ends):
+                    data = bytearray(self.buffer.raw[64 + b * self.segment :][:end])
+                    contents += _blank(data)
+            out.append(Event(raw.kind, raw.flags, raw.buffer, raw.bytes, raw.frame, raw.n, contents))
+        return out
+
+    def packet(self, data: bytes, now: int) -> None:
+        """Let time pass up to `now`, then give both the packet."""
+        self.expire(now)
+        self.lib.reference_packet(self.reference, data, len(data), now)
+        self.card.packet(data, now)
+        self.compare()
+
+    def expire(self, now: int) -> None:
+        """Let time pass."""
+        self.lib.reference_expire(self.reference, now)
+        self.card.expire(now)
+        self.compare()
+
+    def drain(self, now: int) -> None:
+        """No packet will follow."""
+        self.lib.reference_drain(self.reference, now)
+        self.card.drain(now)
+        self.compare()
+
+    def compare(self) -> None:
+        """Assert that nothing differs."""
+        events = self.card.take()
+        expected = self.events()
+        assert events == expected
+        assert self.card.counts | {"missing": self.card.missing()} == self.counts()
+        while report := self.lib.reference_report(self.reference):
+            # A replay's third burst ends the first one and takes its place at once.
+            assert report & 0x7FFFFFFF in self.card.reports or self.card.replay
+            self.ended += 1
+
+
+def _blank(data: bytearray) -> bytes:
+    """Clear what lies between payloads: the socket card leaves there what was there before."""
+    at = 0
+    while at < len(data):
+        length = int.from_bytes(data[at + 4 : at + 6], "little")
+        end = at + -(-length // 16) * 16
+        data[at + length : end] = bytes(end - at - length)
+        at = end
+    return bytes(data)
+
+
+class Traffic:
+    """Boards that send frames, lose packets, jump, begin anew; bursts that follow one another untidily."""
+
+    def __init__(self, rng: random.Random, boards: list[int]):
+        self.rng, self.boards = rng, boards
+        self.number = rng.randrange(256)
+        self.frame, self.sequence = 0, dict.fromkeys(boards, 0)
+        self.past: list[bytes] = []
+        self.held: list[bytes] = []
+        self.next_burst()
+
+    def next_burst(self) -> None:
+        """Begin a burst, tidily or not."""
+        rng = self.rng
+        self.number = (self.number + rng.choice([1, 1, 1, 1, 2, 127, 128, 255])) % 256
+        self.frame = rng.choice([0, 0, 0, 1, 70_000])
+        self.sequence = dict.fromkeys(self.boards, rng.choice([1, 1, 1, 4000, 100_000]))
+        self.queue: list[bytes] = []
+        for board in self.boards:
+            if rng.random() < 0.7:
+                self.queue.append(marker(board, mgp.SOB, burst=self.number))
+
+    def data(self, board: int, frame: int, sequence: int, burst: int | None = None) -> bytes:
+        """Return a packet, most often the whole of its frame."""
+        rng = self.rng
+        index = rng.choice([0, 0, 0, 0, 0, 0, 1, 2])
+        flags = rng.choice([0, 0, 0, 0, mgp.TRUNCATED, mgp.FIXED])
+        last = rng.random() < 0.95
+        number = self.number if burst is None else burst
+        hits = rng.choice([3, 3, 32])
+        return packet(rng, board, min(frame, 751_499), sequence, index, last, None, flags, number, hits)
+
+    def step(self) -> list[bytes]:
+        """Return the next packets."""
+        rng = self.rng
+        if self.queue:
+            return [self.queue.pop(0)]
+        out = []
+        what = rng.random()
+        board = rng.choice(self.boards)
+        if what < 0.72:  # a frame
+            for b in self.boards:
+                if rng.random() < 0.9:
+                    out.append(self.data(b, self.frame, self.sequence[b]))
+                    self.sequence[b] += 1
+                elif rng.random() < 0.5:
+                    self.sequence[b] += rng.choice([1, 1, 3])
+            rng.shuffle(out)
+            self.frame += rng.choice([1, 1, 1, 1, 2, 5])
+        elif what < 0.76:  # a jump of the board, of one packet or for good
+            by = rng.choice([1023, 1024, 1025, 2000, 100_000])
+            on = rng.choice([0, 0, 4095, 4096, 4097, 8192, 50_000])
+            frame = self.frame + by
+            sequence = self.sequence[board] + on
+            out.append(self.data(board, frame, sequence))
+            for _ in range(rng.choice([0, 0, 1, 1, 2])):
+                frame += rng.choice([0, 1, 1, -1, 1024, -1024, 1025])
+                sequence += rng.choice([0, 1, 1, -1, 4096, -4096, 4097])
+                out.append(self.data(board, max(0, frame), max(0, sequence)))
+            if rng.random() < 0.3:
+                self.frame, self.sequence[board] = max(0, frame), max(0, sequence) + 1
+        elif what < 0.82:  # it begins anew
+            out.append(marker(board, mgp.SOB, burst=self.number, sequence=rng.choice([0, 0, 0, 7])))
+            if rng.random() < 0.8:
+                self.sequence[board] = 1
+        elif what < 0.86 and self.past:  # from the past, or twice
+            out.append(rng.choice(self.past[-rng.choice([5, 100, 1000]) :]))
+        elif what < 0.92:  # EOBs of some, of all, of none
+            last = max(0, self.frame - rng.choice([1, 1, 1, 0, 3, -3, -2000]))
+            for b in self.boards:
+                if rng.random() < 0.8:
+                    said = last if rng.random() < 0.9 else max(0, last + rng.randrange(-3, 4))
+                    out.append(marker(b, mgp.EOB, min(said, 751_499), self.sequence[b], self.number))
+                    self.sequence[b] += 1
+            rng.shuffle(out)
+            if rng.random() < 0.9:
+                self.next_burst()
+        elif what < 0.925:
+            self.next_burst()
+        elif what < 0.955:  # a stray packet of some burst
+            burst = (self.number + rng.choice([1, 2, 3, 127, 128, 254, 255])) % 256
+            if rng.random() < 0.3:
+                out.append(marker(board, rng.choice([mgp.SOB, mgp.EOB]), 0, rng.randrange(3), burst))
+            else:
+                out.append(self.data(board, rng.randrange(20), rng.randrange(40), burst))
+        else:
+            self.sequence[board] = max(0, self.sequence[board] + rng.choice([-4096, -5, 4096, 5000]))
+        self.past = (self.past + out)[-2000:]
+        if out and rng.random() < 0.1:  # out of order
+            self.held.append(out.pop(rng.randrange(len(out))))
+        if self.held and rng.random() < 0.1:
+            out.append(self.held.pop(rng.randrange(len(self.held))))
+        return out
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_decides_as_the_socket_card_does(library, seed):
+    rng = random.Random(seed)
+    boards = rng.choice([0xF, 0xF, 0xF, 0, 1, 0xA])
+    ids = [b for b in range(4) if boards >> b & 1] or [0xFF]
+    replay = seed % 4 == 3
+    pair = Pair(library, boards, rng.choice([8192, 8192, 512]), replay)
+    traffic = Traffic(rng, ids)
+    now = 1_000_000
+    for _ in range(600):
+        for data in traffic.step():
+            now += rng.choice([0, 1, 1, 10])
+            pair.packet(data, now)
+        if rng.random() < 0.02:
+            now += rng.choice([300, 999, 1000, 1001, 99_999, 100_000, 250_000])
+            pair.expire(now)
+        if rng.random() < 0.002:
+            pair.drain(now)
+    pair.expire(now + 1000)
+    pair.drain(now + 1000)
+    assert pair.card.requests > 100
+    assert pair.ended >= pair.card.counts["bursts"] - 1
+    pair.close()
+
+
+def test_translates_by_the_list_of_pages():
+    rng = random.Random(1)
+    for shift in (12, 16, 21):
+        clop = 0x7F12_3456_0000_0000 >> 21 << 21
+        pages = {i: rng.getrandbits(52 - shift) << shift for i in range(40) if i not in (7, 30)}
+        card = Card(pages=pages, clop=clop, page_shift=shift)
+        asked = [
+            (i, clop + (i << shift) + rng.randrange(1 << shift)) for i in [*range(40), 3, 40, 41, 1 << 33]
+        ]
+        asked.append((-1, clop - 1))
+        card.misses.extend(vaddr for _, vaddr in asked)
+        while card.misses:
+            assert card.firmware.step()
+        for (index, vaddr), (filled, paddr, ok) in zip(asked, card.filled, strict=True):
+            # 7 and 30: the read fails, as with bus mastering off
+            assert (filled, ok) == (vaddr, index in pages)
+            assert not ok or paddr == pages[index]
+
+
+def test_a_packet_and_a_page_take_turns():
+    """Where the firmware translates every address, a packet that waits is decided on all the same."""
+    card = Card(pages={0: 0})
+    card.misses.extend([0] * 10)
+    card.rare = {"OTHER": True, "CHANNEL": 0}
+    card.stamp = card.now = 5
+    for _ in range(2):
+        assert card.firmware.step()
+    assert len(card.filled) == 1
+    assert card.answer == constants()["AGAIN"]
+    assert len(card.misses) == 9
+
+
+def test_start_forgets_everything():
+    rng = random.Random(3)
+    card = Card()
+    card.packet(marker(2, mgp.SOB, burst=9), 100)
+    card.packet(packet(rng, 2, 0, 1, burst=9), 101)
+    state = card.firmware.state.raw
+    card.start = True
+    while card.firmware.step():
+        pass
+    fresh = Card()
+    assert card.firmware.state.raw != state
+    # All but the bus, which stands first: three pointers.
+    assert card.firmware.state.raw[24:] == fresh.firmware.state.raw[24:]
+
+
+def test_registers_are_those_of_the_port():
+    """Addresses in firmware_port.sv, and the enumerations that nanet_pkg shares with the firmware."""
+    fw = constants()
+    rtl = FIRMWARE.parent / "rtl"
+    port = dict(re.findall(r"Addr(\w+?)\s*= 8'h(\w+)", (rtl / "firmware_port.sv").read_text()))
+    assert len(port) > 30
+    for name, address in port.items():
+        base, high = re.fullmatch(r"(\w+?)(High|Old|\d)?", name).groups()
+        offset = 4 * int(high) if (high or "").isdigit() else 4 if high else 0
+        base = {"Last": "NEWEST", "Filled": "FILLED"}.get(base, base.upper())
+        assert fw[base] + offset == int(address, 16), name
+    package = (rtl / "nanet_pkg.sv").read_text()
+    shared = {f"Command{op.title()}": fw[op] for op in _between("BURST", "ANSWER")}
+    shared |= {"PlacedUsed": fw["AGAIN"], "PlacedWrongBurst": fw["WRONG_BURST"]}
+    shared |= {f"Placed{name.title()}": fw[name] for name in ("LATE", "REPLAYED", "MARKER", "JUMP", "ADMIT")}
+    for name, value in shared.items():
+        assert re.search(rf"\b{name}\s*= 4'd{value}\b", package), name
+    for name in ("MARKER", "OTHER", "JUMP", "FAR", "WATCHED", "REPLAYED"):
+        bit = fw[f"RARE_{name}"].bit_length() - 1
+        assert re.search(rf"\bRare{name.title()} = {bit};", package), name
+
+
+def _between(first: str, last: str) -> list[str]:
+    names = list(constants())
+    return names[names.index(first) : names.index(last) + 1]
+
+
+@pytest.mark.parametrize("target", ["riscv32-unknown-elf", "thumbv7m-none-eabi"])
+def test_compiles_for_a_microcontroller(target, tmp_path):
+    clang = shutil.which("clang") or shutil.which("clang-14")
+    if not clang:
+        pytest.skip("no compiler for other machines here")
+    out = tmp_path / "nanet_fw.o"
+    flags = [f"--target={target}", "-Os", "-ffreestanding", *STRICT]
+    subprocess.run([clang, *flags, "-c", str(FIRMWARE / "nanet_fw.c"), "-o", str(out)], check=True)
+    assert out.stat().st_size < 16384

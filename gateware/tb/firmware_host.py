@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: SHL-2.1
+"""The card's firmware as a shared library: compiles gateware/firmware and runs it behind any register bus."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+FIRMWARE = Path(__file__).resolve().parent.parent / "firmware"
+BUILD = FIRMWARE.parent.parent / "build" / "gateware" / "firmware"
+STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
+
+
+def compile_shared(name: str, sources: Sequence[Path], command: Sequence[str]) -> Path:
+    """Compile sources into build/gateware/firmware/<name>.so and return it."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    out = BUILD / f"{name}.so"
+    unique = BUILD / f"{name}.{os.getpid()}.so"  # several tests may be at it at once
+    cached = ["ccache"] if shutil.which("ccache") else []
+    objects = []
+    for source in sources:
+        objects.append(str(BUILD / f"{name}.{source.stem}.{os.getpid()}.o"))
+        subprocess.run([*cached, *command, "-fPIC", "-c", str(source), "-o", objects[-1]], check=True)
+    subprocess.run([command[0], "-shared", *objects, "-o", str(unique)], check=True)
+    unique.replace(out)
+    for path in objects:
+        Path(path).unlink()
+    return out
+
+
+def compiler(language: str) -> str:
+    """Return the compiler of the host: `c` or `c++`."""
+    names = {"c": ("CC", "gcc", "clang"), "c++": ("CXX", "g++", "clang++")}[language]
+    for name in (os.environ.get(names[0]), *names[1:]):
+        if name and shutil.which(name):
+            return name
+    raise FileNotFoundError(f"no {language} compiler")
+
+
+def constants() -> dict[str, int]:
+    """Return the enumerations of nanet_fw.h by name, without the prefix."""
+    text = re.sub(r"//.*", "", (FIRMWARE / "nanet_fw.h").read_text())
+    out = {}
+    for name, value in re.findall(r"NANET_FW_(\w+)\s*=\s*([^,}\n]+)", text):
+        out[name] = eval(value, {"__builtins__": {}})
+    return out
+
+
+Read = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
+Write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
+
+
+@functools.cache
+def library() -> Path:
+    """Compile the firmware for this machine."""
+    return compile_shared("nanet_fw", [FIRMWARE / "nanet_fw.c"], [compiler("c"), *STRICT, "-O2"])
+
+
+class Bus(ctypes.Structure):
+    """nanet_fw_bus."""
+
+    _fields_ = (("context", ctypes.c_void_p), ("read32", Read), ("write32", Write))
+
+
+class Firmware:
+    """One running firmware; `read` and `write` are its bus."""
+
+    SIZE = 1 << 16  # of a nanet_fw, and room to spare
+
+    def __init__(self, read: Callable[[int], int], write: Callable[[int, int], None]):
+        self.lib = ctypes.CDLL(str(library()))
+        # Named so that they live as long as this does.
+        self.read = Read(lambda _, address: read(address))
+        self.write = Write(lambda _, address, value: write(address, value))
+        self.state = ctypes.create_string_buffer(self.SIZE)
+        self.bus = Bus(None, self.read, self.write)
+
+    def init(self) -> None:
+        """Run nanet_fw_init."""
+        self.lib.nanet_fw_init(self.state, ctypes.byref(self.bus))
+
+    def step(self) -> bool:
+        """Handle one request; False where none waits."""
+        return bool(self.lib.nanet_fw_step(self.state))
