@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
+import subprocess
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nanet import _core
-from nanet.bench import Settings, rings, rings_cuda
+from nanet.bench import Settings, Sheet, rings, rings_cuda
 
 
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
@@ -43,6 +48,7 @@ def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(na
     small = ("--seconds", 0.001, "--runs", 1, "--events", 100)
     nanet("bench", "rings", *small, "--json", "out.json", "--plots", "plots")
     result = json.loads((tmp_path / "out.json").read_text())
+    assert result["partial"] is False
     rows, figures = result["rows"], result["figures"]
     devices = {row["device"] for row in rows}
     assert "cpu, one core" in devices
@@ -135,9 +141,11 @@ def test_figures_of_a_gpu(monkeypatch):
 
     monkeypatch.setattr(_core, "rings_bench_cuda", fake, raising=False)
     said = []
-    rows, figures = rings_cuda.measure(
-        ["math", "slow"], Settings(runs=1), lambda name: 400.0 if name == "math" else None, said.append
+    sheet = Sheet(said.append)
+    rings_cuda.measure(
+        ["math", "slow"], Settings(runs=1), lambda name: 400.0 if name == "math" else None, sheet
     )
+    rows, figures = sheet.rows, sheet.figures
     curve = [row for row in rows if row.get("algorithm") == "math" and row["device"] == "cuda"]
     assert [row["events_per_batch"] for row in curve[:-1]] == rings.batches(1 << 20)
     assert ("math", 1 << 24, False) in calls  # more than any cache holds
@@ -152,6 +160,52 @@ def test_figures_of_a_gpu(monkeypatch):
     slow = [row["events_per_batch"] for row in rows if row["algorithm"] == "slow" and row["device"] == "cuda"]
     assert max(slow) == 1 << 16 and any("would take more" in text for text in said)
     assert figures["slow_cuda_events_per_s"] == pytest.approx(1e5, rel=1e-3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_bench_that_is_stopped_writes_what_it_has(nanet_program, tmp_path, number):
+    options = ["--seconds", "0.05", "--runs", "1", "--events", "4096", "--json", "out.json"]
+    process = subprocess.Popen(
+        [nanet_program, "bench", "rings", *options], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )  # fmt: skip
+    with process:
+        for line in process.stdout:
+            if "tripl: cpu, one core" in line:  # math is done
+                break
+        process.send_signal(number)
+        rest = process.stdout.read()
+    assert process.returncode == 1 and "stopped before its end" in rest
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["partial"] is True and "stopped" in result["trouble"]
+    done = {row["algorithm"] for row in result["rows"]}
+    assert "math" in done and "multiring" not in done
+    assert result["figures"]["math_cpu_frame_us"] > 0 and "cpu_memory_bytes_per_s" not in result["figures"]
+
+
+def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_path):
+    process = subprocess.Popen(
+        [nanet_program, "bench", "monitor", "--seconds", "60", "--runs", "1", "--json", "out.json"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+    def others() -> list[int]:
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it has gone
+                _, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+                if int(session) == process.pid and stat.parent.name != str(process.pid):
+                    found.append(int(stat.parent.name))
+        return found
+
+    end = time.monotonic() + 60
+    while len(others()) < 2:
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(30) == 1
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert result["partial"] is True and result["rows"] == []
+    assert not others()
 
 
 def test_mistakes_with_options_are_said(nanet):

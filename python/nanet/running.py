@@ -60,6 +60,25 @@ def stop_signals() -> Iterator[StopFlag]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGINT and SIGTERM alike raise KeyboardInterrupt, once; a second one kills as usual."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, first)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class StatusWriter:
     """Lines of JSON for whoever watches, a few times a second; goes quiet when the reader has gone."""
 

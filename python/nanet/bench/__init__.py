@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of `nanet bench`: a module each, with a function `run(settings, say) -> (rows, figures)`.
+"""The measurements of `nanet bench`: a module each, with a function `run(settings, sheet)`.
 
-rows: the full table, a list of flat dictionaries; figures: name -> number, the names of docs/benchmarks.md.
+It fills the sheet as it goes, so that a measurement that is stopped leaves what it has.
 """
 
 from __future__ import annotations
@@ -41,6 +41,19 @@ class Settings:
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
     card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 3
+
+
+class Sheet:
+    """What a measurement has found so far; called with a text, it says how far it is."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self.rows: list[Row] = []  # the full table: flat dictionaries
+        self.figures: dict[str, float] = {}  # the names of docs/benchmarks.md
+
+    def __call__(self, text: str) -> None:
+        """Says how far it is."""
+        self._say(text)
 
 
 def median(values: list[float]) -> float:

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import attrs
@@ -72,32 +73,31 @@ def run_chain(
     the L0TP also measures the latency from outside. links: ports of the trigger, among which the boards are
     dealt.
     """
-    with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder:
-        here = Path(folder)
+    with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
         mtp, nowhere, *mgp = free_ports(2 + links)
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
-        trigger = _start(here, "trigger", *ports, *trigger_options)
+        trigger = programs.start("trigger", *ports, *trigger_options)
         os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # of what is started from here on
-        truth = here / "truth.parquet"
+        truth = Path(folder) / "truth.parquet"
         boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
         # The truth is that of the pool and the seed: written by boards that send one event to nobody.
         nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(truth)]
-        _start(here, "readout", *nobody, *boards).wait()
-        stamps = ["--times", str(here / "times")] if times else []
-        l0tp = _start(here, "l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
+        programs.start("readout", *nobody, *boards).wait()
+        stamps = ["--times", str(Path(folder) / "times")] if times else []
+        l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
         for port in mgp:
             _wait_for_port(port, trigger)
         _wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
-        readout = _start(here, "readout", "--to", listen, *paced, *boards, *stamps)
+        readout = programs.start("readout", "--to", listen, *paced, *boards, *stamps)
         readout.wait(timeout=seconds + 120)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)
         for process in (trigger, l0tp):
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=30)
-        results = {name: _result(here, name) for name in ("readout", "trigger", "l0tp")}
+        results = {name: programs.result(name) for name in ("readout", "trigger", "l0tp")}
     return ChainResult(**results, losses=losses_of(results["trigger"], results["l0tp"]), trigger_cpu_s=before)
 
 
@@ -111,21 +111,42 @@ def _all_cpus() -> Iterator[set[int]]:
         os.sched_setaffinity(0, before)
 
 
-def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "nanet", program, *arguments, "--json", str(folder / f"{program}.json")],
-        stdout=subprocess.DEVNULL,
-        stderr=open(folder / f"{program}.err", "w"),
-        text=True,
-    )
+class Programs:
+    """Starts `nanet NAME …` with their results in a folder; a context manager that leaves none behind."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[subprocess.Popen[str]] = []
 
-def _result(folder: Path, program: str) -> dict[str, Any]:
-    try:
-        return json.loads((folder / f"{program}.json").read_text())
-    except (OSError, ValueError):
-        said = (folder / f"{program}.err").read_text().strip()
-        raise RuntimeError(f"nanet {program} gave no result: {said}") from None
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+
+    def start(self, program: str, *arguments: str) -> subprocess.Popen[str]:
+        """Starts one; of two of the same name the later one's result stays."""
+        with open(self._folder / f"{program}.err", "w") as said:
+            self._started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "nanet", program, *arguments,
+                     "--json", str(self._folder / f"{program}.json")],
+                    stdout=subprocess.DEVNULL, stderr=said, text=True,
+                )
+            )  # fmt: skip
+        return self._started[-1]
+
+    def result(self, program: str) -> dict[str, Any]:
+        """What one wrote at its end; RuntimeError says what it said instead."""
+        try:
+            return json.loads((self._folder / f"{program}.json").read_text())
+        except (OSError, ValueError):
+            said = (self._folder / f"{program}.err").read_text().strip()
+            raise RuntimeError(f"nanet {program} gave no result: {said}") from None
 
 
 def _wait_for_port(port: int, process: subprocess.Popen[str]) -> None:

@@ -6,23 +6,21 @@ One frame in flight, of whole events in one packet or several; times are the exe
 
 from __future__ import annotations
 
-from nanet.bench import Row, Say, Settings
+from nanet.bench import Row, Settings, Sheet
 from nanet.bench.latency import EVENTS, pins, through_trigger
 
 FRAMES = 1000
 PACKETS = (1, 2, 4, 8, 15)
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """Rows: algorithm, events, median time of build, reconstruct, post; figures: of 64 events."""
     from nanet import _core
 
     sender, responder = pins()
-    rows: list[Row] = []
-    figures: dict[str, float] = {}
     names = [settings.only] if settings.only else list(_core.algorithm_names())
     for name in names:
-        say(f"{name} on {settings.device}")
+        sheet(f"{name} on {settings.device}")
         for packets in PACKETS:
             _, result = through_trigger(
                 _core.Ping(), FRAMES, name, sender, responder, settings.device, "persistent", packets
@@ -32,9 +30,8 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             for stage in ("build", "reconstruct", "post"):
                 row[f"{stage}_p50_us"] = stages[stage]["p50"]
                 row[f"{stage}_p99_us"] = stages[stage]["p99"]
-            rows.append(row)
+            sheet.rows.append(row)
             if EVENTS * packets == 64:
-                figures[f"{name}_frame_us"] = sum(
+                sheet.figures[f"{name}_frame_us"] = sum(
                     stages[stage]["p50"] for stage in ("build", "reconstruct", "post")
                 )
-    return rows, figures

@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from nanet import host
-from nanet.bench import Row, Say, Settings
+from nanet.bench import Row, Settings, Sheet
 from nanet.running import free_ports
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
@@ -28,7 +28,7 @@ def pins() -> tuple[int, int]:
     return (cores[0], cores[1]) if len(cores) > 1 else (-1, -1)
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """Modes: echo (bare UDP, both ends spinning); the trigger: cpu, and with a GPU launch, graph and
     persistent; sockperf where installed.
     """
@@ -36,16 +36,18 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
 
     sender, responder = pins()
     samples = settings.samples
-    rows: list[Row] = []
+    rows = sheet.rows
 
-    say(f"bare echo, {BYTES} B, {samples} round trips")
+    sheet(f"bare echo, {BYTES} B, {samples} round trips")
     echo = _core.Echo(responder)
     rows.append(_row("echo", _core.Ping().run(f"127.0.0.1:{echo.port}", True, samples, EVENTS, cpu=sender)))
     del echo
 
     modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "graph", "persistent"]
     for mode in modes:
-        say(f"{mode}: trigger with {settings.algorithm}, {EVENTS} events in {BYTES} B, {samples} round trips")
+        sheet(
+            f"{mode}: trigger with {settings.algorithm}, {EVENTS} events in {BYTES} B, {samples} round trips"
+        )
         device = "cpu" if mode == "cpu" else settings.device
         through, result = through_trigger(
             _core.Ping(), samples, settings.algorithm, sender, responder, device, mode
@@ -56,7 +58,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         rows[-1]["late"] = result["frames_late"]
     if len(modes) > 1:
         for packets in SEVERAL:
-            say(f"persistent, {packets} packets of one frame in flight")
+            sheet(f"persistent, {packets} packets of one frame in flight")
             through, result = through_trigger(
                 _core.Ping(), max(samples // 10, 1000), settings.algorithm, sender, responder,
                 settings.device, "persistent", packets,
@@ -64,15 +66,15 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             rows.append({"packets": packets, **_row(f"persistent, {packets} packets", through)})
 
     if shutil.which("sockperf"):
-        say(f"sockperf ping-pong, {BYTES} B")
+        sheet(f"sockperf ping-pong, {BYTES} B")
         rows.append(_sockperf(sender, responder, seconds=max(3.0, min(20.0, samples / 40_000))))
     else:
-        say("sockperf is not installed (Debian package sockperf): left out")
+        sheet("sockperf is not installed (Debian package sockperf): left out")
 
     single = [row for row in rows if "packets" not in row]
-    figures = {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in single for p in PERCENTILES}
+    figures = sheet.figures
+    figures |= {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in single for p in PERCENTILES}
     figures["added_p50_us"] = figures["cpu_p50_us"] - figures["echo_p50_us"]
-    return rows, figures
 
 
 def _row(mode: str, measured: dict[str, Any]) -> Row:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nanet.bench import Row, Say, Settings, peers
+from nanet.bench import Row, Settings, Sheet, peers
 from nanet.bench.chain import ChainResult, run_chain
 
 PROBE_S = 3.0
@@ -12,19 +12,16 @@ STEP = 1.08  # the last step of the search, as a ratio
 TOP = 40e6  # events per second; nothing here carries more
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """Packed packets of varied size, then padded trains; then what a packet costs, beside peers."""
     final_s = settings.seconds or FINAL_S
-    rows: list[Row] = []
-    figures: dict[str, float] = {}
+    figures = sheet.figures
     for pad in (False, True):
         kind = "padded trains" if pad else "packed packets"
-        best, tried = search(pad, final_s, settings, say, kind)
-        rows += tried
+        best = search(pad, final_s, settings, sheet, kind)
         figures["lossless_events_per_s_padded" if pad else "lossless_events_per_s_packed"] = best
     figures["lossless_events_per_s"] = max(figures.values())
-    costs = peers.cpu_per_packet(3.0, 150e3, say)
-    rows += costs
+    costs = peers.cpu_per_packet(3.0, 150e3, sheet)
     cost = {(row["receiver"], row["load"]): row["packets_per_cpu_s"] for row in costs}
     figures.update(
         packets_per_cpu_s=cost["card", "trains"],
@@ -35,19 +32,17 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     )
     if ("spead2", "its own sender") in cost:
         figures["spead2_packets_per_cpu_s"] = cost["spead2", "its own sender"]
-    return rows, figures
 
 
-def search(pad: bool, final_s: float, settings: Settings, say: Say, kind: str) -> tuple[float, list[Row]]:
+def search(pad: bool, final_s: float, settings: Settings, sheet: Sheet, kind: str) -> float:
     """Doubles the rate until something is lost, halves the interval, then holds the best for long runs."""
-    rows: list[Row] = []
     chosen = ["--device", "cpu", "--algorithm", settings.algorithm]
 
     def attempt(rate: float, seconds: float) -> bool:
         result = run_chain(seconds, rate / 10e6, pad=pad, trigger_options=chosen)
-        rows.append(_row(kind, rate, seconds, result))
+        sheet.rows.append(_row(kind, rate, seconds, result))
         lost = ", ".join(f"{name} {n:g}" for name, n in result.losses.items()) or "nothing lost"
-        say(f"{kind}: {rate / 1e6:.2f} M events/s for {seconds:g} s: {lost}")
+        sheet(f"{kind}: {rate / 1e6:.2f} M events/s for {seconds:g} s: {lost}")
         return result.lossless
 
     def probe(rate: float) -> bool:
@@ -65,9 +60,9 @@ def search(pad: bool, final_s: float, settings: Settings, say: Say, kind: str) -
             high = middle
     while low > 1e5:  # three long runs in a row, or a little less
         if all(attempt(low, final_s) for _ in range(settings.runs)):
-            return low, rows
+            return low
         low /= STEP
-    return 0.0, rows
+    return 0.0
 
 
 def _row(kind: str, rate: float, seconds: float, result: ChainResult) -> Row:

@@ -13,7 +13,7 @@ import socket
 import threading
 from types import TracebackType
 
-from nanet.bench import Row, Say, Settings, median
+from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import run_chain
 
 SECONDS = 10.0
@@ -67,16 +67,16 @@ class Watchers:
                 await asyncio.sleep(0.2)
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """Pairs of runs: latency without and with the monitor, and what its watchers took meanwhile."""
     seconds = settings.seconds or SECONDS
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
-    rows: list[Row] = []
+    rows = sheet.rows
     for pair in range(settings.runs):
         for watched in (False, True) if pair % 2 == 0 else (True, False):  # a drift hits both alike
-            say(f"pair {pair + 1} of {settings.runs}, monitor {'on' if watched else 'off'}")
+            sheet(f"pair {pair + 1} of {settings.runs}, monitor {'on' if watched else 'off'}")
             rows.append({"pair": pair + 1, **one(seconds, settings.rate, options, watched)})
-    figures = {}
+    figures = sheet.figures
     for name in ("off", "on"):
         mine = [row for row in rows if row["monitor"] == name]
         for level in LEVELS:
@@ -85,7 +85,6 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     figures["updates_per_s"] = median([row["updates"] for row in rows if row["monitor"] == "on"]) / (
         WATCHERS * seconds
     )
-    return rows, figures
 
 
 def one(seconds: float, rate: float, options: list[str], watched: bool) -> Row:

@@ -14,20 +14,20 @@ import subprocess
 import sys
 import threading
 
-from nanet.bench import Row, Say
+from nanet.bench import Row, Sheet
 
 PAYLOAD = 1168
 RECEIVERS = ("recvmmsg", "recvmmsg_gro", "card")
 
 
-def cpu_per_packet(seconds: float, packets_per_s: float, say: Say) -> list[Row]:
-    """One row per receiver and kind of load."""
+def cpu_per_packet(seconds: float, packets_per_s: float, sheet: Sheet) -> list[Row]:
+    """One row per receiver and kind of load, on the sheet and returned."""
     from nanet import _core
 
-    rows: list[Row] = []
+    first = len(sheet.rows)
     for segment in (False, True):
         for kind in RECEIVERS:
-            say(f"{kind}, {'trains' if segment else 'single datagrams'}, {packets_per_s:.0f} packets/s")
+            sheet(f"{kind}, {'trains' if segment else 'single datagrams'}, {packets_per_s:.0f} packets/s")
             probe = _core.ReceiveProbe(kind)
             load = {
                 "to": f"127.0.0.1:{probe.port}",
@@ -40,13 +40,13 @@ def cpu_per_packet(seconds: float, packets_per_s: float, say: Say) -> list[Row]:
             sender.start()
             got = probe.run()
             sender.join()
-            rows.append(_row(kind, "trains" if segment else "single", got))
+            sheet.rows.append(_row(kind, "trains" if segment else "single", got))
     if importlib.util.find_spec("spead2"):
-        say("spead2's receiver")
-        rows.append(_row("spead2", "its own sender", spead2(seconds, packets_per_s)))
+        sheet("spead2's receiver")
+        sheet.rows.append(_row("spead2", "its own sender", spead2(seconds, packets_per_s)))
     else:
-        say("spead2 is not installed (pip install spead2): left out")
-    return rows
+        sheet("spead2 is not installed (pip install spead2): left out")
+    return sheet.rows[first:]
 
 
 def _row(receiver: str, load: str, got: dict[str, float]) -> Row:
@@ -66,10 +66,14 @@ def spead2(seconds: float, packets_per_s: float) -> dict[str, float]:
         [sys.executable, "-m", "nanet.bench.spead2_peer", "receive"], stdout=subprocess.PIPE, text=True
     )
     assert receiver.stdout is not None
-    port = receiver.stdout.readline().strip()
-    send = ["send", port, str(seconds), str(packets_per_s), str(PAYLOAD)]
-    subprocess.run(
-        [sys.executable, "-m", "nanet.bench.spead2_peer", *send], check=True, stderr=subprocess.DEVNULL
-    )
-    text, _ = receiver.communicate(timeout=seconds + 30)
+    try:
+        port = receiver.stdout.readline().strip()
+        send = ["send", port, str(seconds), str(packets_per_s), str(PAYLOAD)]
+        subprocess.run(
+            [sys.executable, "-m", "nanet.bench.spead2_peer", *send], check=True, stderr=subprocess.DEVNULL
+        )
+        text, _ = receiver.communicate(timeout=seconds + 30)
+    finally:
+        receiver.kill()
+        receiver.wait()
     return json.loads(text)

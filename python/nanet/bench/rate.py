@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nanet.bench import Row, Say, Settings
+from nanet.bench import Settings, Sheet
 from nanet.bench.chain import run_chain
 from nanet.bench.trigger import kept_free, links, summary, trigger_options
 
@@ -12,11 +12,10 @@ STEP = 1.1  # the last step of the search, as a ratio
 LEAST, TOP = 0.1e6, 64e6
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """From --rate on doubles until something is lost, or halves until nothing is; then halves the interval,
     and holds the best for `runs` long runs.
     """
-    rows: list[Row] = []
 
     def attempt(rate: float, seconds: float) -> bool:
         result = run_chain(
@@ -29,8 +28,8 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         )
         row = {"events_per_s": rate, "seconds": seconds, **summary(settings, result)}
         row["behind_max_us"] = result.readout["behind_max_us"]
-        rows.append(row)
-        say(f"{rate / 1e6:.2f} M events/s for {seconds:g} s: losses: {row['losses']}")
+        sheet.rows.append(row)
+        sheet(f"{rate / 1e6:.2f} M events/s for {seconds:g} s: losses: {row['losses']}")
         return result.lossless
 
     def probe(rate: float) -> bool:
@@ -50,6 +49,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             high = middle
     while low > 1e5:
         if all(attempt(low, settings.seconds or FINAL_S) for _ in range(settings.runs)):
-            return rows, {"lossless_events_per_s": low}
+            sheet.figures["lossless_events_per_s"] = low
+            return
         low /= STEP
-    return rows, {"lossless_events_per_s": 0.0}
+    sheet.figures["lossless_events_per_s"] = 0.0

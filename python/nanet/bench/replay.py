@@ -7,24 +7,22 @@ import os
 import tempfile
 from pathlib import Path
 
-from nanet.bench import Row, Say, Settings, median
+from nanet.bench import Row, Settings, Sheet, median
 
 EVENTS = 1_000_000
 VARIANTS = (("4 boards, packed", "4", "packed"), ("merged stream, fixed slots", "merged", "fixed"))
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """Best and median of some passes over a million generated events; the file lies in the page cache."""
     from nanet import _core
 
     copy = max(_core.bench_copy_rate(1168, 256 << 20, 0.5) for _ in range(3))
-    rows: list[Row] = []
-    figures: dict[str, float] = {}
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     for title, boards, slots in VARIANTS:
         with tempfile.TemporaryDirectory(dir=memory) as folder:
             capture = str(Path(folder) / "run.pcap")
-            say(f"generating {EVENTS} events ({title})")
+            sheet(f"generating {EVENTS} events ({title})")
             generate_capture(capture, EVENTS, boards, slots)
             rates, bytes_rates = [], []
             for _ in range(max(settings.runs, 3) + 2):
@@ -53,14 +51,13 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
             "build_us_per_frame_p50": result["latency_us"]["build"]["p50"],
             "reconstruct_us_per_frame_p50": result["latency_us"]["reconstruct"]["p50"],
         }
-        rows.append(row)
-        if not figures:
-            figures = {
+        sheet.rows.append(row)
+        if not sheet.figures:
+            sheet.figures |= {
                 "events_per_s_per_core": row["events_per_s"],
                 "bytes_per_s": row["bytes_per_s"],
                 "memcpy_bytes_per_s": copy,
             }
-    return rows, figures
 
 
 def generate_capture(path: str, events: int, boards: str, slots: str) -> None:

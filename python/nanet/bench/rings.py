@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nanet import host
-from nanet.bench import Row, Say, Settings, median
+from nanet.bench import Row, Settings, Sheet, median
 
 MOST_EVENTS = 1 << 20  # of the largest batch
 POINT_S, FIGURE_S = 0.2, 1.0  # of a point of the curve, and of a run that gives a figure
@@ -21,23 +21,22 @@ COUNTED_EVENTS = 2000
 ONE_CORE, ALL_CORES = "cpu, one core", "cpu, all cores"
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """The curves, the roofline rows, and for each algorithm its figures; settings.events: largest batch."""
     from nanet import _core
 
     names = [settings.only] if settings.only else _core.algorithm_names()
     most = settings.events or MOST_EVENTS
-    say(f"generating {most} events of the standard mix")
+    sheet(f"generating {most} events of the standard mix")
     first, pm = _core.rings_bench_events(most)
     bench = CpuBench(first, pm, settings)
-    rows: list[Row] = []
-    figures: dict[str, float] = {}
+    rows, figures = sheet.rows, sheet.figures
     for name in names:
         for device, threads in bench.devices():
-            say(f"{name}: {device}")
-            rows += bench.curve(name, device, threads, say)
+            sheet(f"{name}: {device}")
+            bench.curve(name, device, threads, sheet)
         figures |= bench.figures(name)
-    say("the limits of one core")
+    sheet("the limits of one core")
     limits = {
         "memory_bytes_per_s": 2 * max(_core.bench_copy_rate(1 << 16, 256 << 20, 0.3) for _ in range(3)),
         "operations_per_s": max(_core.bench_most_operations(0.2) for _ in range(3)),
@@ -47,8 +46,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
         reached = [r["events_per_s"] for r in rows if r["algorithm"] == name and r["device"] == ONE_CORE]
         rate = figures.get(f"{name}_cpu_events_per_s_per_core", max(reached))
         rows += roofline(name, ONE_CORE, rate, bench.bytes_per_event, bench.operations(name), limits)
-    cuda_rows, cuda_figures = _cuda(names, settings, bench, say)
-    return rows + cuda_rows, figures | cuda_figures
+    _cuda(names, settings, bench, sheet)
 
 
 def batches(most: int) -> list[int]:
@@ -81,24 +79,24 @@ class CpuBench:
 
         return _core.rings_bench_cpu(name, self.first, self.pm, batch, threads, seconds)
 
-    def curve(self, name: str, device: str, threads: int, say: Say) -> list[Row]:
+    def curve(self, name: str, device: str, threads: int, sheet: Sheet) -> None:
         """Rates and times of batches of 1 event to all."""
-        rows: list[Row] = []
+        rate = 0.0
         for batch in batches(self.events):
-            if rows and batch / rows[-1]["events_per_s"] * threads > LONGEST_BATCH_S:
-                say(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
+            if rate and batch / rate * threads > LONGEST_BATCH_S:
+                sheet(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
                 break
             r = self.time(name, batch, threads, self.settings.seconds or POINT_S)
-            rows.append(
+            rate = r["events_per_s"]
+            sheet.rows.append(
                 {
                     "algorithm": name,
                     "device": device,
                     "events_per_batch": batch,
-                    "events_per_s": r["events_per_s"],
+                    "events_per_s": rate,
                     "batch_us": r["batch_us"],
                 }
             )
-        return rows
 
     def figures(self, name: str) -> dict[str, float]:
         """Medians of some runs: rate of one core and of all, time of a frame; not what --events forbids."""
@@ -153,14 +151,13 @@ def roofline(
     }
 
 
-def _cuda(
-    names: list[str], settings: Settings, bench: CpuBench, say: Say
-) -> tuple[list[Row], dict[str, float]]:
+def _cuda(names: list[str], settings: Settings, bench: CpuBench, sheet: Sheet) -> None:
     """The same on a GPU, or one row that says why not."""
     from nanet.bench.rings_cuda import measure, why_not
 
     missing = why_not()
     if missing:
-        say(f"GPU: not measured: {missing}")
-        return [{"device": "cuda", "not_measured": missing}], {}
-    return measure(names, settings, bench.operations, say)
+        sheet(f"GPU: not measured: {missing}")
+        sheet.rows.append({"device": "cuda", "not_measured": missing})
+        return
+    measure(names, settings, bench.operations, sheet)

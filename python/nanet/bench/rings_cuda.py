@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nanet.bench import Row, Say, Settings, median
+from nanet.bench import Row, Settings, Sheet, median
 
 IN_MEMORY, STREAMING = "cuda", "cuda streaming"
 FRAME = 64
@@ -28,8 +28,8 @@ def why_not() -> str:
 
 
 def measure(
-    names: list[str], settings: Settings, operations: Callable[[str], float | None], say: Say
-) -> tuple[list[Row], dict[str, float]]:
+    names: list[str], settings: Settings, operations: Callable[[str], float | None], sheet: Sheet
+) -> None:
     """Curves, roofline rows and figures of every algorithm on the first GPU.
 
     operations: per event, by algorithm, as the CPU counts them: the source is the same.
@@ -37,12 +37,11 @@ def measure(
     from nanet.bench.rings import MOST_EVENTS, roofline
 
     most = settings.events or MOST_EVENTS
-    rows: list[Row] = []
-    figures: dict[str, float] = {}
+    rows, figures = sheet.rows, sheet.figures
     for name in names:
         for device in (IN_MEMORY, STREAMING):
-            say(f"{name}: {device}")
-            rows += _curve(name, device, most, settings, say)
+            sheet(f"{name}: {device}")
+            _curve(name, device, most, settings, sheet)
         memory, streaming, frame = _runs(name, rows, most, settings)
         limits = {key: streaming[-1][key] for key in LIMITS}
         figures |= {f"cuda_{key}": value for key, value in limits.items()}
@@ -55,7 +54,6 @@ def measure(
         copied = streamed * streaming[-1]["copied_bytes_per_event"]
         figures[f"{name}_cuda_streaming_share"] = copied / limits["copy_bytes_per_s"]
         rows += roofline(name, IN_MEMORY, rate, memory[-1]["bytes_per_event"], operations(name), limits)
-    return rows, figures
 
 
 def _time(name: str, batch: int, device: str, seconds: float) -> dict[str, Any]:
@@ -64,26 +62,26 @@ def _time(name: str, batch: int, device: str, seconds: float) -> dict[str, Any]:
     return _core.rings_bench_cuda(name, batch, device == STREAMING, seconds)
 
 
-def _curve(name: str, device: str, most: int, settings: Settings, say: Say) -> list[Row]:
+def _curve(name: str, device: str, most: int, settings: Settings, sheet: Sheet) -> None:
     """Rates and times of batches of 1 event to `most`."""
     from nanet.bench.rings import batches
 
-    rows: list[Row] = []
+    rate = 0.0
     for batch in batches(most):
-        if rows and batch / rows[-1]["events_per_s"] > LONGEST_BATCH_S:
-            say(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
+        if rate and batch / rate > LONGEST_BATCH_S:
+            sheet(f"{name}: {device}: a batch of {batch} would take more than {LONGEST_BATCH_S:g} s")
             break
         r = _time(name, batch, device, settings.seconds or POINT_S)
-        rows.append(
+        rate = r["events_per_s"]
+        sheet.rows.append(
             {
                 "algorithm": name,
                 "device": device,
                 "events_per_batch": batch,
-                "events_per_s": r["events_per_s"],
+                "events_per_s": rate,
                 "batch_us": r["batch_us"],
             }
         )
-    return rows
 
 
 def _runs(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from nanet import host
-from nanet.bench import Row, Say, Settings
+from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
 
 SECONDS = 20.0
@@ -43,10 +43,10 @@ def trigger_options(settings: Settings) -> list[str]:
     return options
 
 
-def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
+def run(settings: Settings, sheet: Sheet) -> None:
     """One run; latency in the trigger by stage, and from first and last packet to the answer's arrival."""
     seconds = settings.seconds or SECONDS
-    say(f"{settings.rate / 1e6:g} MHz for {seconds:g} s: {settings.algorithm} on {settings.device}")
+    sheet(f"{settings.rate / 1e6:g} MHz for {seconds:g} s: {settings.algorithm} on {settings.device}")
     result = run_chain(
         seconds,
         1.0,
@@ -60,9 +60,10 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     if "device_failed" in result.trigger:
         raise RuntimeError(f"{settings.device} failed: {result.trigger['device_failed']}")
     outside, inside = result.l0tp["latency_us"], result.trigger["latency_us"]
-    rows: list[Row] = [{"latency": f"l0tp {name}", **outside[name]} for name in ("from_last", "from_first")]
-    rows += [{"latency": f"trigger {name}", **inside[name]} for name in STAGES]
-    figures = {
+    sheet.rows += [{"latency": f"l0tp {name}", **outside[name]} for name in ("from_last", "from_first")]
+    sheet.rows += [{"latency": f"trigger {name}", **inside[name]} for name in STAGES]
+    figures = sheet.figures
+    figures |= {
         "rate": settings.rate,
         "events": result.trigger["events_built"],
         "lost": float(sum(result.trigger["lost"].values())),
@@ -73,8 +74,7 @@ def run(settings: Settings, say: Say) -> tuple[list[Row], dict[str, float]]:
     for short, name in (("last", "from_last"), ("first", "from_first")):
         for p in ("p50", "p99", "p99_9", "p99_99"):
             figures[f"{short}_{p}_us"] = outside[name][p]
-    rows.append(summary(settings, result))
-    return rows, figures
+    sheet.rows.append(summary(settings, result))
 
 
 def summary(settings: Settings, result: ChainResult) -> Row:

@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from nanet import __version__, host
-from nanet.bench import NAMES, Row, Settings
+from nanet.bench import NAMES, Row, Settings, Sheet
 from nanet.config import JsonFile
 from nanet.core_options import executor, load_algorithm
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.output import check_writable, console, write_json
+from nanet.running import interruptible
 from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
@@ -79,6 +80,7 @@ def bench(
     def say(text: str) -> None:
         out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}", markup=True)
 
+    sheet, trouble = Sheet(say), ""
     try:
         settings = Settings(
             seconds=seconds,
@@ -91,27 +93,34 @@ def bench(
             device=executor(device),
             card_threads=card_threads,
         )
-        rows, figures = module.run(settings, say)
+        with interruptible():
+            module.run(settings, sheet)
+    except KeyboardInterrupt:
+        trouble = "stopped before its end"
     except RuntimeError as error:  # a measurement that refutes itself
-        out.print(f"[red]bench {name}: {error}[/]")
-        raise typer.Exit(1) from None
+        trouble = str(error)
     described = {**host.describe(), "load_before": before, "load_after": _load()}
     result: dict[str, Any] = {
         "bench": name,
         "version": __version__,
         "host": described,
-        "rows": rows,
-        "figures": figures,
+        "partial": bool(trouble),
+        "rows": sheet.rows,
+        "figures": sheet.figures,
     }
-    _print(out, rows, figures)
+    _print(out, sheet.rows, sheet.figures)
+    if trouble:
+        write_json(result | {"trouble": trouble}, json_file)
+        out.print(f"[red]bench {name}: {trouble}; what stands here is what there was until then[/]")
+        raise typer.Exit(1)
     if plots is not None:
         from nanet.bench import loop_plots, rings_plots
 
         try:
             if name == "rings":
-                rings_plots.write(rows, figures, Path(plots))
+                rings_plots.write(sheet.rows, sheet.figures, Path(plots))
             else:
-                loop_plots.write(name, rows, Path(plots))
+                loop_plots.write(name, sheet.rows, Path(plots))
         except OSError as error:
             raise UsageError(
                 f"--plots {describe_os_error(error)}: give a folder that can be written"
@@ -146,7 +155,8 @@ def _print(out: Any, rows: list[Row], figures: dict[str, float]) -> None:
             _table(out, ("", *(row[0] for row in cells)), turned[1:])
         else:
             _table(out, columns, cells)
-    _table(out, ("figure", "value"), [[key, _cell(value)] for key, value in figures.items()])
+    if figures:
+        _table(out, ("figure", "value"), [[key, _cell(value)] for key, value in figures.items()])
 
 
 def _table(out: Any, head: tuple[str, ...], rows: list[list[str]]) -> None:
