@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: SHL-2.1
+"""A host for the whole card: its registers by name, the contract's memory, a driver and a consumer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+from cocotb.triggers import Lock, RisingEdge
+from dma_model import Event
+from frames import Host
+from simulate import GATEWARE
+from systemrdl import RDLCompiler
+from systemrdl.node import MemNode, RegNode
+from transmit_model import IP, MAC, PORT, TO_IP, TO_MAC, TO_PORT
+
+PAGE = 4096
+CLOP, SEND, STRIDE = 0x7F00_1234_0000, 0x7F55_0000_0000, 1472
+RECEIVE, SEND_ON, EVENTS, DRAIN = 1, 2, 4, 8
+RECEIVE_DONE, SEND_DONE, ERROR, BURST_BEGINS, BURST_ENDS = 1, 2, 3, 4, 5
+LATE = 0x10
+HOST = Host(mac=MAC, ip=IP)
+
+
+@cache
+def registers() -> dict[str, int]:
+    """Return the address of every register by its name, 64-bit pairs and memories by their first."""
+    compiler = RDLCompiler()
+    compiler.compile_file(str(GATEWARE / "regs" / "nanet_regs.rdl"))
+    top = compiler.elaborate(top_def_name="nanet_regs").top
+    return {
+        node.get_path().removeprefix("nanet_regs."): node.absolute_address
+        for node in top.descendants(unroll=True)
+        if isinstance(node, RegNode | MemNode)
+    }
+
+
+class Registers(Protocol):
+    """How the host gets at the card's registers."""
+
+    async def read(self, address: int) -> int:
+        """Return 32 bits."""
+
+    async def write(self, address: int, value: int) -> None:
+        """Write 32 bits."""
+
+
+class RegisterBus:
+    """The card's register bus."""
+
+    def __init__(self, dut):
+        self.dut, self.lock = dut, Lock()
+        dut.reg_request.value = dut.reg_bar.value = 0
+
+    async def _access(self, address: int, write: int, data: int) -> int:
+        dut = self.dut
+        async with self.lock:
+            dut.reg_addr.value, dut.reg_write.value, dut.reg_wdata.value = address, write, data
+            dut.reg_enable.value, dut.reg_request.value = 15, 1
+            await RisingEdge(dut.clk)
+            while not int(dut.reg_acknowledge.value):
+                await RisingEdge(dut.clk)
+            got = int(dut.reg_rdata.value)
+            dut.reg_request.value = 0
+            await RisingEdge(dut.clk)
+        return got
+
+    async def read(self, address: int) -> int:
+        return await self._access(address, 0, 0)
+
+    async def write(self, address: int, value: int) -> None:
+        await self._access(address, 1, value)
+
+
+class HostMemory(Protocol):
+    """How the host gets at its own memory, by bus address."""
+
+    def read(self, address: int, length: int) -> bytes:
+        """Load bytes."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes."""
+
+
+@dataclass
+class Setup:
+    """What the driver sets; counts are powers of two."""
+
+    buffers: int = 64
+    segment: int = 2048
+    boards: int = 0xF
+    timeout: int = 0
+    grace: int = 0
+    deadline: int = 0
+    silence: int = 0
+    window: int = 0
+    tlb: bool = True
+    max_payload: int = 1472
+    stage: int = 0
+    late_template: int = 0xFF000008 << 32 | 0x1C << 24
+
+    @property
+    def buffer_bytes(self) -> int:
+        return 64 + 4 * self.segment
+
+    @property
+    def entries(self) -> int:
+        return 4 * self.buffers
+
+
+@dataclass
+class Layout:
+    """Bus addresses of the contract's memory; `pool`: pages that receive buffers may have, in any order."""
+
+    pages: int = 0x1234_5678_9000
+    queue: int = 0x2_0000_0000
+    finished: int = 0x3_0000_0040
+    ring: int = 0x4_0000_0000
+    send: int = 0x9_0000_0000
+    pool: Sequence[int] = range(1 << 32, 1 << 33, PAGE)
+
+
+@dataclass
+class Frame:
+    """A closed frame as the consumer saw it."""
+
+    event: Event
+    contents: bytes  # header and segments
+
+
+@dataclass
+class Answer:
+    """What the consumer posts for a number."""
+
+    payload: bytes
+    destination: int = 0
+    descriptor: dict[str, int] = field(default_factory=dict)  # fields that are to be wrong
+
+
+class CardHost:
+    """Driver and consumer. `wait` lets some cycles pass; `answer` says what is posted for a frame."""
+
+    def __init__(
+        self,
+        bus: Registers,
+        memory: HostMemory,
+        wait: Callable,
+        rng: random.Random,
+        setup: Setup | None = None,
+        layout: Layout | None = None,
+    ):
+        self.bus, self.memory, self.wait, self.rng = bus, memory, wait, rng
+        self.setup, self.layout = setup or Setup(), layout or Layout()
+        self.at = registers()
+        self.answer: Callable[[Frame], Answer | None] = lambda frame: Answer(
+            frame.event.frame.to_bytes(4, "little") * 5
+        )
+        self.stalled = False
+        self.pages: list[int] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """The consumer's side of a card that begins anew."""
+        self.k = 0
+        self.base = 0
+        self.events: list[Event] = []
+        self.frames: dict[int, Frame] = {}
+        self.posted: dict[int, Answer] = {}
+
+    async def read(self, name: str) -> int:
+        return await self.bus.read(self.at[name])
+
+    async def write(self, name: str, value: int) -> None:
+        await self.bus.write(self.at[name], value)
+
+    async def write64(self, name: str, value: int) -> None:
+        await self.write(f"{name}.low", value & 0xFFFFFFFF)
+        await self.write(f"{name}.high", value >> 32)
+
+    # ------------------------------------------------------------------ driver
+
+    def lay_out(self) -> None:
+        """Memory of the contract: the receive buffers' pages lie anywhere."""
+        count = -(-self.setup.buffers * self.setup.buffer_bytes // PAGE)
+        self.pages = self.rng.sample(self.layout.pool, count)
+        for i, page in enumerate(self.pages):
+            self.memory.write(self.layout.pages + 8 * i, page.to_bytes(8, "little"))
+        self.memory.write(self.layout.queue, bytes(32 * self.setup.entries))
+        self.memory.write(self.layout.ring, bytes(32 * self.setup.buffers))
+        self.memory.write(self.layout.finished, bytes(8))
+
+    async def configure(self) -> None:
+        """Write every register that a run needs; the card is stopped."""
+        s, log2 = self.setup, lambda count: count.bit_length() - 1
+        assert await self.read("status") & 4, "the card is not stopped"
+        self.lay_out()
+        for channel in range(2):
+            await self.write(f"network[{channel}].mac_low", (MAC + channel) & 0xFFFFFFFF)
+            await self.write(f"network[{channel}].mac_high", (MAC + channel) >> 32)
+            await self.write(f"network[{channel}].ip", IP + channel)
+            await self.write(f"network[{channel}].port", PORT)
+        await self.write("filter[0].mode", 1)
+        await self.write("rules", 0x1C | s.boards << 8 | s.max_payload << 16)
+        await self.write("max_frames", 751_500)
+        await self.write("log2", log2(s.buffers) << 8 | log2(s.buffers) << 16 | log2(s.entries) << 24)
+        for name, value in {
+            "segment_bytes": s.segment,
+            "buffer_bytes": s.buffer_bytes,
+            "send_bytes": s.buffers * STRIDE,
+            "timeout_cycles": s.timeout,
+            "grace_cycles": s.grace,
+            "event_poll_cycles": 20,
+            "late_destination": 0,
+            "tlb": int(s.tlb) | 12 << 8,
+            "pages_count": len(self.pages),
+            "window_frames": s.window,
+            "latency": s.stage,
+        }.items():
+            await self.write(name, value)
+        for name, value in {
+            "deadline_cycles": s.deadline,
+            "late_template": s.late_template,
+            "pages_base": self.layout.pages,
+            "burst_silence_cycles": s.silence,
+            "device[0].clop": CLOP,
+            "device[0].queue": self.layout.queue,
+            "device[0].finished": self.layout.finished,
+            "device[0].ring": self.layout.ring,
+            "device[0].send_base": SEND,
+            "device[0].send_bus": self.layout.send,
+        }.items():
+            await self.write64(name, value)
+        for i in range(2):
+            await self.write(f"destination[{i}].mac_low", TO_MAC & 0xFFFFFFFF)
+            await self.write(f"destination[{i}].mac_high", TO_MAC >> 32)
+            await self.write(f"destination[{i}].ip", TO_IP + i)
+            await self.write(f"destination[{i}].port", TO_PORT + i | 1 << 31)
+        for i in range(s.buffers):
+            await self.bus.write(self.at["returned"] + 4 * i, 0)
+
+    async def start(self) -> None:
+        """In the order of doc/architecture.md: events and sender, wait, then frames."""
+        self.begin()
+        await self.write("control", SEND_ON | EVENTS)
+        while not await self.read("status") & 2:
+            await self.wait(100)
+        await self.write("control", SEND_ON | EVENTS | RECEIVE)
+
+    async def drain(self) -> None:
+        """No packet will follow: the firmware ends what is open."""
+        await self.write("control", SEND_ON | EVENTS | RECEIVE | DRAIN)
+
+    async def stop(self) -> None:
+        """Everything off; returns when the card has forgotten all."""
+        await self.write("control", SEND_ON | EVENTS)
+        for _ in range(400):
+            if await self.read("status") & 8:
+                break
+            await self.wait(50)
+        else:
+            raise AssertionError("the card does not come to rest")
+        await self.write("control", 0)
+        for _ in range(400):
+            if await self.read("status") & 4:
+                return
+            await self.wait(20)
+        raise AssertionError("the card does not stop")
+
+    async def counters(self) -> dict[str, int]:
+        """Return all counters by name."""
+        groups = ("verdicts[", "bad_packets.", "lost.", "frames.")
+        return {name: await self.read(name) for name in self.at if name.startswith(groups)}
+
+    async def histogram(self) -> dict[int, int]:
+        """Return the bins of the histogram that are not empty."""
+        counts = {i: await self.bus.read(self.at["histogram"] + 4 * i) for i in range(128)}
+        return {i: count for i, count in counts.items() if count}
+
+    # ------------------------------------------------------------------ consumer
+
+    def clop(self, offset: int, length: int) -> bytes:
+        """Bytes of the receive buffers, through the pages."""
+        out = b""
+        while len(out) < length:
+            at = offset + len(out)
+            part = min(length - len(out), PAGE - at % PAGE)
+            out += self.memory.read(self.pages[at // PAGE] + at % PAGE, part)
+        return out
+
+    async def consume(self, until: Callable[[], bool], every: int = 40, limit: int = 4000) -> None:
+        """Take events as they come, until a condition holds."""
+        for _ in range(limit):
+            if until():
+                return
+            await self.look()
+            await self.wait(every)
+        raise AssertionError(f"in vain: {len(self.events)} events, {len(self.posted)} posted")
+
+    async def look(self) -> None:
+        """Take the events that are there, post and return, and say how many are finished."""
+        entries = self.setup.entries
+        while not self.stalled:
+            entry = self.memory.read(self.layout.queue + 32 * (self.k % entries), 32)
+            if int.from_bytes(entry[28:], "little") != self.k // entries + 1:
+                break
+            event = Event.unpack(entry)
+            self.k += 1
+            self.events.append(event)
+            if event.kind == RECEIVE_DONE:
+                await self.take(event)
+            self.memory.write(self.layout.finished, self.k.to_bytes(8, "little"))
+
+    async def take(self, event: Event) -> None:
+        """Look at a frame, post its answer, give its buffer back."""
+        s = self.setup
+        at = event.buffer * s.buffer_bytes
+        contents = self.clop(at, 64)
+        for board in range(4):
+            size = int.from_bytes(contents[8 + 4 * board : 10 + 4 * board], "little")
+            contents += self.clop(at + 64 + board * s.segment, size)
+        frame = Frame(event, contents)
+        assert event.n not in self.frames, f"number {event.n} came twice"
+        self.frames[event.n] = frame
+        answer = self.answer(frame)
+        if answer is not None:
+            await self.post(event.n, answer)
+        await self.bus.write(self.at["returned"] + 4 * event.buffer, event.n + 1 & 0xFFFFFFFF)
+
+    async def post(self, n: int, answer: Answer) -> None:
+        """Send buffer, descriptor, doorbell: in this order."""
+        slot = n % self.setup.buffers
+        self.memory.write(self.layout.send + slot * STRIDE, answer.payload)
+        values = {
+            "address": SEND + slot * STRIDE,
+            "bytes": len(answer.payload),
+            "destination": answer.destination,
+            "token": n & 0xFFFF,
+            "flags": 0,
+            "reserved": 0,
+            "lap": n // self.setup.buffers + 1,
+        } | answer.descriptor
+        sizes = (8, 4, 4, 4, 4, 4, 4)
+        descriptor = b"".join(
+            value.to_bytes(size, "little") for value, size in zip(values.values(), sizes, strict=True)
+        )
+        self.memory.write(self.layout.ring + 32 * slot, descriptor)
+        self.posted[n] = answer
+        await self.write("doorbell", n & 0xFFFFFFFF)
+
+    def late_packet(self, frame: int) -> bytes:
+        """The header-only packet of a frame."""
+        return ((self.setup.late_template & ~0xFFFFFF) | frame).to_bytes(8, "little")
+
+
+def account(counters: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """Both sides of the identities at the end of docs/formats.md, and of what the MACs gave."""
+    total = lambda prefix: sum(value for name, value in counters.items() if name.startswith(prefix))  # noqa: E731
+    lost = ("duplicate", "late", "replayed_sequence", "overrun", "segment_overflow", "unconfirmed_jump")
+    frames = {name.removeprefix("frames."): value for name, value in counters.items()}
+    decided = frames["packets_used"] + frames["burst_markers"] + total("bad_packets.")
+    udp = sum(counters[f"verdicts[{c}].udp"] for c in range(2))
+    return {
+        "packets": (frames["packets_in"], decided + sum(counters[f"lost.{name}"] for name in lost)),
+        "datagrams": (udp, frames["packets_in"] + counters["lost.socket_overflow"]),
+        "frames": (frames["frames_in"], frames["frames_out"]),
+        "answers": (frames["frames_out"], frames["frames_answered"] + frames["frames_late"]),
+    }
