@@ -180,31 +180,6 @@ def random_answer(rng):
     return answer
 
 
-@cocotb.test(timeout_time=4, timeout_unit="ms")
-async def two_bursts(dut):
-    """From SOB to EOB, twice, over both channels: events, buffers, answers on the wire, counters."""
-    bench = Bench(dut, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
-    await bench.start()
-    bench.host.answer = random_answer(bench.rng)
-    for number in (7, 8):
-        await bench.send(burst(bench.rng, number, 12), gap=20)
-        await bench.finish()
-    assert bench.wire.out[0] == bench.answers()
-    counters = await bench.compare()
-    assert counters["frames.burst_markers"] == 16
-    assert bench.wire.out[1] == []
-    assert await bench.host.read("sender_next.low") == 24
-    # What the firmware says of both, and the stages of the last packet.
-    reports = [await bench.host.read(f"burst_report[{i}]") for i in range(2)]
-    assert reports == [0xFF << 16 | 8, 0xFF << 16 | 7]
-    for channel in range(2):
-        stages = ("start", "controller", "placed", "written")
-        start, controller, placed, written = [
-            await bench.host.read(f"profile[{channel}].{stage}") for stage in stages
-        ]
-        assert start < controller < written and start < placed < written
-
-
 def host_of(channel):
     return Host(mac=MAC + channel, ip=IP + channel)
 
