@@ -33,25 +33,7 @@ static void write64(nanet_fw* fw, uint32_t address, uint64_t value) {
 
 // ---------------------------------------------------------------- commands
 
-static void command(nanet_fw* fw, enum nanet_fw_op op, const nanet_fw_burst* burst, uint32_t board,
-                    int flag) {
-  uint32_t word = (uint32_t)op | board << NANET_FW_COMMAND_BOARD_SHIFT;
-  if (burst == &fw->old) word |= NANET_FW_COMMAND_OLD;
-  if (flag) word |= NANET_FW_COMMAND_FLAG;
-  write32(fw, NANET_FW_COMMAND, word);
-}
-
-static void seen(nanet_fw* fw, const nanet_fw_burst* burst, uint32_t board, uint32_t sequence) {
-  write32(fw, NANET_FW_NUMBER, sequence);
-  command(fw, NANET_FW_SEEN, burst, board, 0);
-}
-
-static void answer(nanet_fw* fw, const request* r, enum nanet_fw_as as) {
-  write32(fw, NANET_FW_COMMAND,
-          (uint32_t)NANET_FW_ANSWER | r->channel << NANET_FW_COMMAND_CHANNEL_SHIFT |
-              (uint32_t)as << NANET_FW_COMMAND_AS_SHIFT);
-}
-
+// Tells the host how a burst ended, before it ends.
 static void report(nanet_fw* fw) {
   nanet_fw_burst* const bursts[2] = {&fw->current, &fw->old};
   for (uint32_t i = 0; i < 2; ++i) {
@@ -65,6 +47,26 @@ static void report(nanet_fw* fw) {
     burst->reported = word;
     write32(fw, NANET_FW_REPORT + 4 * i, word);
   }
+}
+
+static void command(nanet_fw* fw, enum nanet_fw_op op, const nanet_fw_burst* burst, uint32_t board,
+                    int flag) {
+  uint32_t word = (uint32_t)op | board << NANET_FW_COMMAND_BOARD_SHIFT;
+  if (burst == &fw->old) word |= NANET_FW_COMMAND_OLD;
+  if (flag) word |= NANET_FW_COMMAND_FLAG;
+  if (op == NANET_FW_LAST || op == NANET_FW_CLOSE) report(fw);
+  write32(fw, NANET_FW_COMMAND, word);
+}
+
+static void seen(nanet_fw* fw, const nanet_fw_burst* burst, uint32_t board, uint32_t sequence) {
+  write32(fw, NANET_FW_NUMBER, sequence);
+  command(fw, NANET_FW_SEEN, burst, board, 0);
+}
+
+static void answer(nanet_fw* fw, const request* r, enum nanet_fw_as as) {
+  write32(fw, NANET_FW_COMMAND,
+          (uint32_t)NANET_FW_ANSWER | r->channel << NANET_FW_COMMAND_CHANNEL_SHIFT |
+              (uint32_t)as << NANET_FW_COMMAND_AS_SHIFT);
 }
 
 // ---------------------------------------------------------------- bursts

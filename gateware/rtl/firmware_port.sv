@@ -170,7 +170,7 @@ module firmware_port
                         frame: command_frame_q, sequence_number: command_number_q};
   assign command_push = write && fw_addr == AddrCommand && live;
 
-  logic [$clog2(COMMANDS):0] unused_level;
+  logic [$clog2(COMMANDS):0] level;
   fifo #(
       .WIDTH($bits(command_t)),
       .DEPTH(COMMANDS)
@@ -183,18 +183,21 @@ module firmware_port
       .out_valid(command_valid),
       .out_ready(command_ready),
       .out_data (command),
-      .level    (unused_level)
+      .level
   );
 
+  // An alarm waits until what was commanded before is done: `last_packet` is then that of the burst that the
+  // firmware thinks of. Draining waits for the packets.
   logic [31:0] status;
-  logic drain_now;
+  logic drain_now, alarm_now;
   assign drain_now = drain_due_q && !rare_q_valid_q && !rare_valid;
-  assign status = {22'd0, fetch_failed_q, fetch_busy_q, 3'd0, drain_now, alarm_due_q, miss_q_valid_q,
+  assign alarm_now = alarm_due_q && level == 0 && !command_valid;
+  assign status = {22'd0, fetch_failed_q, fetch_busy_q, 3'd0, drain_now, alarm_now, miss_q_valid_q,
                    rare_q_valid_q, start_q};
 
   always_ff @(posedge clk) begin
     fw_acknowledge <= access;
-    fw_interrupt   <= start_q || rare_q_valid_q || miss_q_valid_q || alarm_due_q || drain_now;
+    fw_interrupt   <= start_q || rare_q_valid_q || miss_q_valid_q || alarm_now || drain_now;
     if (access) begin
       unique case (fw_addr)
         AddrId:          fw_rdata <= Magic;
@@ -336,7 +339,7 @@ module firmware_port
 
   assign rd_valid      = fetch_ask_q;
   assign rd_cmd        = '{addr: fetch_q, len: 16'd8, tag: 8'd0};
-  assign rd_data_ready = 1'b1;
+  assign rd_data_ready = !rst;
 
   always_ff @(posedge clk) begin
     if (write && fw_addr == AddrFetch) fetch_q[31:0] <= fw_wdata;
@@ -359,6 +362,6 @@ module firmware_port
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_level, rd_data};
+  assign unused = &{1'b0, rd_data};
 
 endmodule
