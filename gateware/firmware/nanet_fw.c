@@ -86,6 +86,12 @@ static void set_alarm(nanet_fw* fw, uint64_t last) {
   write64(fw, NANET_FW_ALARM, at);
 }
 
+static int all_ended(const nanet_fw* fw, const nanet_fw_burst* burst) {
+  for (uint32_t b = 0; b < NANET_FW_BOARDS; ++b)
+    if ((fw->expected >> b & 1) && !burst->board[b].eob) return 0;
+  return 1;
+}
+
 // Whether every board has sent EOB for this burst or, for the older of two, SOB for the newer.
 static int all_done(const nanet_fw* fw, const nanet_fw_burst* burst) {
   for (uint32_t b = 0; b < NANET_FW_BOARDS; ++b)
@@ -95,6 +101,7 @@ static int all_done(const nanet_fw* fw, const nanet_fw_burst* burst) {
 }
 
 static void close_old_if_done(nanet_fw* fw) {
+  if (fw->packets) return;  // its packets are as good as the new one's, up to the timeout
   if (!fw->old.known || !all_done(fw, &fw->old)) return;
   fw->old.over = 1;
   command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
@@ -103,6 +110,10 @@ static void close_old_if_done(nanet_fw* fw) {
 // The current burst's last frame: the largest that two boards, or the only one, give; where none agree the
 // second largest, which two boards reached. Without an EOB, the last that is known.
 static void fix_last(nanet_fw* fw, enum nanet_fw_how how) {
+  if (fw->packets) {  // owes no frames, and ends with the next one only
+    if (!all_ended(fw, &fw->current)) fw->current.how = (uint8_t)how;
+    return;
+  }
   uint32_t largest = 0, second = 0, agreed = 0, count = 0, agree = 0;
   for (uint32_t b = 0; b < NANET_FW_BOARDS; ++b) {
     const nanet_fw_board* board = &fw->current.board[b];
@@ -125,6 +136,10 @@ static void fix_last(nanet_fw* fw, enum nanet_fw_how how) {
   fw->current.ending = 1;
   fw->current.how = (uint8_t)how;
   command(fw, NANET_FW_LAST, &fw->current, 0, count != 0);
+}
+
+static void forget_candidates(nanet_fw* fw) {
+  for (uint32_t i = 0; i < 256; ++i) fw->candidate[i] = 0;
 }
 
 // The current burst becomes the old one. `first`: clock of the new one's first packet.
@@ -152,7 +167,7 @@ static void begin(nanet_fw* fw, const request* r, uint64_t first, uint64_t now) 
       command(fw, NANET_FW_BOARD, current, b, 0);
       seen(fw, current, b, 0);
     }
-  for (uint32_t i = 0; i < 256; ++i) fw->candidate[i] = 0;
+  forget_candidates(fw);
   close_old_if_done(fw);
   set_alarm(fw, now);
 }
@@ -184,8 +199,8 @@ static uint32_t distance(uint32_t a, uint32_t b) {
 // mind. The same packet come twice confirms nothing.
 static int confirmed(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
   const uint32_t numbers = distance(r->sequence, board->jump_sequence);
-  if (!board->jumping || distance(r->frame, board->jump_frame) > frame_window || numbers > sequence_window ||
-      numbers == 0) {
+  if (!board->jumping || (!fw->packets && distance(r->frame, board->jump_frame) > frame_window) ||
+      numbers > sequence_window || numbers == 0) {
     board->jumping = 1;
     board->jump_frame = r->frame;
     board->jump_sequence = r->sequence;
@@ -224,7 +239,9 @@ static void eob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
   }
   board->eob = 1;
   board->eob_frame = r->frame;
-  if (burst == &fw->old) {
+  if (fw->packets) {
+    if (all_ended(fw, burst)) command(fw, NANET_FW_CLOSE, burst, 0, 0);
+  } else if (burst == &fw->old) {
     close_old_if_done(fw);
   } else if (!burst->ending && all_done(fw, burst)) {
     fix_last(fw, NANET_FW_BY_EOB);
@@ -264,6 +281,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
     if ((r->reason & NANET_FW_RARE_OLD_ACTIVE) && !fw->replay) return answer(fw, r, NANET_FW_WRONG_BURST);
     uint8_t* const candidate = &fw->candidate[r->number];
     if (!*candidate) {
+      if (fw->packets) forget_candidates(fw);  // there the newest one only
       *candidate = candidate_seen;
       fw->candidate_time[r->number] = stamp;
       if (!(r->flags & flag_sob)) return answer(fw, r, NANET_FW_JUMP);
@@ -318,7 +336,7 @@ static void on_alarm(nanet_fw* fw) {
   fw->alarm = 0;
   if (fw->old.known && !fw->old.over && fw->timeout && fw->old.close_at + fw->grace <= now) {
     fw->old.over = 1;
-    command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
+    command(fw, NANET_FW_CLOSE, &fw->old, 0, fw->packets);
   }
   if (fw->current.known && !fw->current.ending && fw->silence && last + fw->silence + fw->grace <= now)
     fix_last(fw, NANET_FW_BY_SILENCE);
@@ -350,7 +368,8 @@ static void start(nanet_fw* fw) {
   fw->page_shift = config >> 8 & 0x1Fu;
   fw->timeout = read32(fw, NANET_FW_TIMEOUT);
   fw->grace = read32(fw, NANET_FW_GRACE);
-  fw->silence = read64(fw, NANET_FW_SILENCE);
+  fw->packets = config >> 5 & 1u;
+  fw->silence = fw->packets ? 0 : read64(fw, NANET_FW_SILENCE);
   fw->clop = read64(fw, NANET_FW_CLOP);
   fw->list = read64(fw, NANET_FW_PAGES);
   fw->pages = read32(fw, NANET_FW_COUNT);

@@ -15,7 +15,7 @@ extern "C" {
 enum {
   NANET_FW_ID = 0x00,       // r: NANET_FW_MAGIC
   NANET_FW_STATUS = 0x04,   // r: NANET_FW_HAS_*; w: what is done of START, ALARM, DRAIN, by 1
-  NANET_FW_CONFIG = 0x08,   // r: 3:0 boards, 4 replay, 12:8 log2 of the page
+  NANET_FW_CONFIG = 0x08,   // r: 3:0 boards, 4 replay, 5 gather mode packets, 12:8 log2 of the page
   NANET_FW_TIMEOUT = 0x0C,  // r: cycles after a frame's first packet; 0: none
   NANET_FW_GRACE = 0x10,    // r: cycles that a packet takes to get here
   NANET_FW_SILENCE = 0x14,  // r: cycles after which a burst is over, low word (high: 0x18); 0: none
@@ -75,7 +75,8 @@ enum nanet_fw_op {
   NANET_FW_RESTART = 3,  // the board's numbers begin anew
   NANET_FW_BOARD = 4,    // its SOB was there
   NANET_FW_WATCH = 5,    // flag: ask about its number 1
-  NANET_FW_CLOSE = 6,    // what is open of that burst is closed
+  NANET_FW_CLOSE = 6,    // what is open of that burst is closed; gather mode packets: the open buffer, or
+                         // with the flag: packets of that burst are late from now on
   NANET_FW_ANSWER = 7    // the packet that waits
 };
 enum {
@@ -138,6 +139,7 @@ typedef struct {
 typedef struct {
   nanet_fw_bus bus;
   uint8_t replay;    // no clock decides
+  uint8_t packets;   // gather mode
   uint8_t expected;  // boards
   uint8_t page_shift;
   uint8_t rare_waited;  // the last request was a translation while a packet waited

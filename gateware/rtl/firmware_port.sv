@@ -20,6 +20,7 @@ module firmware_port
      */
     input logic        enable,
     input logic        replay,          // frames close by number, not by clock
+    input logic        packets,         // gather mode
     input logic [3:0]  boards,          // 0: one merged stream
     input logic [31:0] timeout_cycles,  // 0: none
     input logic [15:0] grace_cycles,
@@ -202,7 +203,7 @@ module firmware_port
       unique case (fw_addr)
         AddrId:          fw_rdata <= Magic;
         AddrStatus:      fw_rdata <= status;
-        AddrConfig:      fw_rdata <= {19'd0, log2_page, 3'd0, replay, boards};
+        AddrConfig:      fw_rdata <= {19'd0, log2_page, 2'd0, packets, replay, boards};
         AddrTimeout:     fw_rdata <= timeout_cycles;
         AddrGrace:       fw_rdata <= {16'd0, grace_cycles};
         AddrSilence:     fw_rdata <= silence_cycles[31:0];

@@ -499,6 +499,7 @@ module nanet_card
       .rst           (core_rst),
       .enable        (running),
       .replay        (regs.window_frames.value.value[15:0] != 0),
+      .packets       (regs.gather.packets_mode.value),
       .boards        (regs.rules.boards.value),
       .timeout_cycles(regs.timeout_cycles.value.value),
       .grace_cycles  (regs.grace_cycles.value.value[15:0]),

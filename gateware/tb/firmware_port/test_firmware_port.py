@@ -83,7 +83,14 @@ class Bench:
         self.memory = Memory()
         self.commands: list[dict[str, object]] = []
         self.rate = 1.0
-        defaults = {"boards": 15, "timeout_cycles": 0, "grace_cycles": 0, "silence_cycles": 0, "replay": 0}
+        defaults = {
+            "boards": 15,
+            "timeout_cycles": 0,
+            "grace_cycles": 0,
+            "silence_cycles": 0,
+            "replay": 0,
+            "packets": 0,
+        }
         defaults |= {"pages_base": 0x4000_0000_1000, "pages_count": len(self.pages), "drain": 0}
         defaults |= {"clop_base": 0x7F00_0000_0000, "log2_page": 12, "last_packet": 0, "now": 0}
         for name, value in (defaults | config).items():
