@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Histogram of cycle counts in block RAM, for the register bus: bins below 16 are one cycle wide, above there
-// are eight to an octave; the last takes the rest. Counts saturate. Carries a sample every second cycle, and
+// are eight to an octave; the last takes the rest. Counts saturate. Carries a sample every fourth cycle, and
 // two in a row; a third in a row would be lost.
 module histogram #(
     // Bins, a power of two, at least 32.
@@ -36,57 +36,80 @@ module histogram #(
     $fatal(1, "histogram: BINS must be a power of two, at least 32");
   end
 
-  function automatic logic [BinW-1:0] bin_of(input logic [31:0] value);
-    logic [31:0] bin;
-    logic [2:0] fraction;
-    bin = value;
-    for (int unsigned e = 4; e < 32; e++) begin
-      if (value[e]) begin
-        fraction = value[e-1-:3];
-        bin = 32'd16 + 32'(8 * (e - 4)) + 32'(fraction);
-      end
-    end
-    return bin > 32'(LastBin) ? BinW'(LastBin) : BinW'(bin);
-  endfunction
+  // The bin in two steps: the leading bit, then the three below it.
+  logic [4:0] exponent;
+  logic first_valid_q, second_valid_q;
+  logic [4:0] first_exponent_q;
+  logic [31:0] first_q;
+  logic [7:0] bin;
+  logic [2:0] fraction;
+  logic [BinW-1:0] second_q;
 
-  typedef enum logic [1:0] {
+  always_comb begin
+    exponent = '0;
+    for (int unsigned e = 4; e < 32; e++) if (sample[e]) exponent = 5'(e);
+  end
+
+  assign fraction = 3'(first_q >> (first_exponent_q - 5'd3));
+  assign bin = first_exponent_q == 0 ? {4'd0, first_q[3:0]} : {first_exponent_q - 5'd2, fraction};
+
+  always_ff @(posedge clk) begin
+    first_valid_q    <= sample_valid;
+    first_q          <= sample;
+    first_exponent_q <= exponent;
+    second_valid_q   <= first_valid_q;
+    second_q         <= 32'(bin) > 32'(LastBin) ? BinW'(LastBin) : BinW'(bin);
+    if (rst) begin
+      first_valid_q  <= 1'b0;
+      second_valid_q <= 1'b0;
+    end
+  end
+
+  typedef enum logic [2:0] {
     Clear,
     Idle,
-    Add
+    Fetch,
+    Add,
+    Store
   } state_t;
 
   state_t state_q;
   logic [31:0] mem[BINS];
   logic [BinW-1:0] index_q, waiting_q;
   logic waiting_valid_q, reading_q;
-  logic [31:0] count_q;
+  logic [31:0] ram_q, count_q;
   logic [BinW-1:0] at;
 
   // One port reads for both: a sample goes before the register bus, which waits.
-  logic start_sample, start_read, read_wait_q;
+  logic start_sample, start_read, read_wait_q, read_fetch_q;
   logic [BinW-1:0] read_bin_q;
   assign start_sample = state_q == Idle && waiting_valid_q;
   assign start_read = state_q == Idle && !waiting_valid_q && read_wait_q;
   assign at = start_sample ? waiting_q : read_bin_q;
 
+  // Block RAM answers late: a cycle for it, one for the sum, one to store it.
+  logic [31:0] sum_q;
   always_ff @(posedge clk) begin
     if (state_q == Clear) mem[index_q] <= '0;
-    else if (state_q == Add) mem[index_q] <= count_q == '1 ? count_q : count_q + 32'd1;
+    else if (state_q == Store) mem[index_q] <= sum_q;
   end
 
   always_ff @(posedge clk) begin
-    if (start_sample || start_read) count_q <= mem[at];
+    if (start_sample || start_read) ram_q <= mem[at];
+    count_q <= ram_q;
+    sum_q   <= count_q == '1 ? count_q : count_q + 32'd1;
   end
 
   assign read_valid = reading_q;
   assign read_count = count_q;
 
   always_ff @(posedge clk) begin
-    reading_q <= start_read;
+    read_fetch_q <= start_read;
+    reading_q    <= read_fetch_q;
     if (start_sample) waiting_valid_q <= 1'b0;
-    if (sample_valid && (!waiting_valid_q || start_sample)) begin
+    if (second_valid_q && (!waiting_valid_q || start_sample)) begin
       waiting_valid_q <= state_q != Clear;
-      waiting_q       <= bin_of(sample);
+      waiting_q       <= second_q;
     end
     if (start_read) read_wait_q <= 1'b0;
     if (read) begin
@@ -101,9 +124,11 @@ module histogram #(
       Idle:
       if (start_sample) begin
         index_q <= waiting_q;
-        state_q <= Add;
+        state_q <= Fetch;
       end
-      Add: state_q <= Idle;
+      Fetch: state_q <= Add;
+      Add: state_q <= Store;
+      Store: state_q <= Idle;
       default: state_q <= Clear;
     endcase
     if (rst || clear) begin
@@ -112,8 +137,9 @@ module histogram #(
       waiting_valid_q <= 1'b0;
     end
     if (rst) begin
-      reading_q   <= 1'b0;
-      read_wait_q <= 1'b0;
+      read_fetch_q <= 1'b0;
+      reading_q    <= 1'b0;
+      read_wait_q  <= 1'b0;
     end
   end
 

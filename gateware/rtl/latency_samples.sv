@@ -36,7 +36,7 @@ module latency_samples
     output profile_t [CHANNELS-1:0] last,
 
     /*
-     * to the histogram: every second cycle at most
+     * to the histogram: every fourth cycle at most
      */
     output logic        sample_valid,
     output logic [31:0] sample
@@ -44,19 +44,11 @@ module latency_samples
 
   localparam int unsigned Sources = CHANNELS + 1;
 
-  logic [Sources-1:0] waits_q;
+  logic [Sources-1:0] waits_q, passed_q;
   logic [Sources-1:0][31:0] value_q;
   logic [$clog2(Sources)-1:0] turn_q;
-
-  function automatic logic [31:0] cycles(input profile_t p, input logic [2:0] of);
-    case (of)
-      3'd1: return p.controller - p.start;
-      3'd2: return p.placed - p.controller;
-      3'd3: return p.written - p.placed;
-      3'd4: return p.written - p.start;
-      default: return p.placed - p.start;
-    endcase
-  endfunction
+  logic [CHANNELS-1:0][31:0] from_q, to_q;
+  logic [1:0] pause_q;
 
   // A frame has eight words at least, so two of 4096 cycles never share an entry; `tag` tells older ones.
   typedef struct packed {
@@ -91,10 +83,11 @@ module latency_samples
     end
   end
 
-  logic closed_q, found_q;
-  logic [31:0] event_at_q, closed_start_q, closed_cycles_q;
+  // Three steps: the memory, what it says, the difference.
+  logic closed_q, looked_q, found_q;
+  logic [31:0] event_at_q, looked_at_q, closed_start_q, looked_start_q, closed_cycles_q;
   logic [2:0] closed_channel_q;
-  end_t found;
+  end_t found, found_end_q;
 
   always_comb begin
     found = end_rd[0];
@@ -107,39 +100,53 @@ module latency_samples
     event_at_q       <= now;
     closed_start_q   <= closed_start;
     closed_channel_q <= closed_channel;
-    found_q          <= closed_q && (stage == 3'd6 || found.tag == closed_start_q[21:12]);
-    closed_cycles_q  <= event_at_q - (stage == 3'd6 ? closed_start_q : found.last);
+    looked_q         <= closed_q;
+    looked_at_q      <= event_at_q;
+    looked_start_q   <= closed_start_q;
+    found_end_q      <= found;
+    found_q          <= looked_q && (stage == 3'd6 || found_end_q.tag == looked_start_q[21:12]);
+    closed_cycles_q  <= looked_at_q - (stage == 3'd6 ? looked_start_q : found_end_q.last);
     if (rst) begin
       closed_q <= 1'b0;
+      looked_q <= 1'b0;
       found_q  <= 1'b0;
     end
   end
 
   always_ff @(posedge clk) begin
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      case (stage)
+        3'd1: {to_q[c], from_q[c]} <= {profile[c].controller, profile[c].start};
+        3'd2: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].controller};
+        3'd3: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].placed};
+        3'd4: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].start};
+        default: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].start};
+      endcase
+      passed_q[c] <= profile_valid[c] && stage != 3'd0 && stage != 3'd6;
+    end
+    passed_q[CHANNELS] <= found_q;
+
     // One source is looked at in each cycle; none has two samples in less time than that takes.
-    sample_valid <= waits_q[turn_q] && !sample_valid;
+    if (pause_q != 0) pause_q <= pause_q - 1'b1;
+    sample_valid <= waits_q[turn_q] && pause_q == 0;
     sample       <= value_q[turn_q];
-    if (!sample_valid) begin
+    if (pause_q == 0) begin
       waits_q[turn_q] <= 1'b0;
+      if (waits_q[turn_q]) pause_q <= 2'd3;
       turn_q <= turn_q == ($bits(turn_q))'(Sources - 1) ? '0 : turn_q + 1'b1;
     end
     for (int unsigned c = 0; c < CHANNELS; c++) begin
-      if (profile_valid[c]) begin
-        if (!hold) last[c] <= profile[c];
-        if (stage != 3'd0 && stage != 3'd6) begin
-          waits_q[c] <= 1'b1;
-          value_q[c] <= cycles(profile[c], stage);
-        end
-      end
+      if (profile_valid[c] && !hold) last[c] <= profile[c];
+      if (passed_q[c]) value_q[c] <= to_q[c] - from_q[c];
     end
-    if (found_q) begin
-      waits_q[CHANNELS] <= 1'b1;
-      value_q[CHANNELS] <= closed_cycles_q;
-    end
+    if (passed_q[CHANNELS]) value_q[CHANNELS] <= closed_cycles_q;
+    for (int unsigned s = 0; s < Sources; s++) if (passed_q[s]) waits_q[s] <= 1'b1;
     if (rst) begin
       sample_valid <= 1'b0;
+      passed_q     <= '0;
       waits_q      <= '0;
       turn_q       <= '0;
+      pause_q      <= '0;
       last         <= '0;
     end
   end

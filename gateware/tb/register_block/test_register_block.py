@@ -181,7 +181,7 @@ async def latency_histogram(dut):
         dut.sample.value, dut.sample_valid.value = value, 1
         await RisingEdge(dut.clk)
         dut.sample_valid.value = 0
-        for _ in range(rng.choice([1, 1, 2, 5])):
+        for _ in range(rng.choice([3, 3, 4, 7])):
             await RisingEdge(dut.clk)
         if rng.random() < 0.1:
             await bus.read(0x800 + 4 * rng.randrange(128))
