@@ -298,17 +298,17 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
 
 static void decide(nanet_fw* fw) {
   request r;
-  uint32_t header[4];
   r.reason = read32(fw, NANET_FW_RARE);
   r.stamp = read32(fw, NANET_FW_STAMP);
-  for (uint32_t i = 0; i < 4; ++i) header[i] = read32(fw, NANET_FW_HEADER + 4 * i);
+  const uint32_t first = read32(fw, NANET_FW_HEADER);      // flags, version, board, source
+  const uint32_t last = read32(fw, NANET_FW_HEADER + 12);  // burst, frame
   r.channel = r.reason >> NANET_FW_RARE_CHANNEL_SHIFT & 7u;
-  const uint32_t board = header[0] >> 8 & 0xFFu;
+  const uint32_t board = first >> 8 & 0xFFu;
   r.board = board == 0xFF ? 0 : board & 3u;
-  r.flags = (uint8_t)(header[0] >> 24);
-  r.sequence = header[2];
-  r.frame = header[3] & 0xFFFFFFu;
-  r.number = (uint8_t)(header[3] >> 24);
+  r.flags = (uint8_t)(first >> 24);
+  r.sequence = read32(fw, NANET_FW_HEADER + 8);
+  r.frame = last & 0xFFFFFFu;
+  r.number = (uint8_t)(last >> 24);
   if (r.reason & NANET_FW_RARE_OTHER)
     of_another_burst(fw, &r);
   else
