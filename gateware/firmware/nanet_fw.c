@@ -152,7 +152,7 @@ static void begin(nanet_fw* fw, const request* r, uint64_t first, uint64_t now) 
     if (!current->ending) fix_last(fw, NANET_FW_BY_NEXT_BURST);
     fw->old = *current;
     fw->old.reported = UINT32_MAX;
-    fw->old.close_at = first + fw->timeout;
+    fw->old.close_at = first + fw->timeout + fw->packets;  // there up to the timeout, and with it
   }
   *current = (nanet_fw_burst){0};
   current->known = 1;
@@ -254,14 +254,16 @@ static void eob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
 static void of_a_burst(nanet_fw* fw, nanet_fw_burst* burst, const request* r) {
   nanet_fw_board* const board = &burst->board[r->board];
   if (r->reason & NANET_FW_RARE_ORDINARY) board->jumping = board->sob_pending = 0;
+  // All frames of the older one may be closed, but the other boards' EOBs are as good as the first one's.
   const int marker = (r->flags & (flag_sob | flag_eob)) != 0;
-  if (!(r->flags & flag_sob) && renew(fw, burst, board, r)) return answer(fw, r, NANET_FW_AGAIN);
+  const int late = !(r->reason & NANET_FW_RARE_ACTIVE) && !(burst == &fw->old && marker && !burst->over);
+  if (!(r->flags & flag_sob) && !(late && fw->packets) && renew(fw, burst, board, r))
+    return answer(fw, r, NANET_FW_AGAIN);
   if (r->reason & NANET_FW_RARE_WATCHED) {
     command(fw, NANET_FW_WATCH, burst, r->board, 0);
     return answer(fw, r, NANET_FW_AGAIN);
   }
-  // All frames of the older one may be closed, but the other boards' EOBs are as good as the first one's.
-  if (!(r->reason & NANET_FW_RARE_ACTIVE) && !(burst == &fw->old && marker && !burst->over)) {
+  if (late) {
     remember(fw, burst, r);
     return answer(fw, r, NANET_FW_LATE);
   }
@@ -347,15 +349,18 @@ static void on_alarm(nanet_fw* fw) {
 // No packet will follow until a new burst: what is open is closed, the last frame is the last known.
 static void drain(nanet_fw* fw) {
   write32(fw, NANET_FW_STATUS, NANET_FW_HAS_DRAIN);
-  if (fw->old.known) command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
   if (!fw->current.known) return;
+  if (fw->packets) {  // a burst goes on as long as it likes
+    command(fw, NANET_FW_CLOSE, &fw->current, 0, 0);
+    return;
+  }
+  if (fw->old.known) command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
   if (!fw->current.ending) {
     fw->current.ending = 1;
     fw->current.how = NANET_FW_BY_DRAIN;
     command(fw, NANET_FW_LAST, &fw->current, 0, 0);
   }
   command(fw, NANET_FW_CLOSE, &fw->current, 0, 0);
-  report(fw);
 }
 
 static void start(nanet_fw* fw) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 
+#include "nanet/card/packet_receiver.hpp"
 #include "nanet/card/receiver.hpp"
 #include "nanet/contract/memory.hpp"
 
@@ -14,11 +15,12 @@ using namespace nanet;
 
 struct Reference final : card::BurstFollower {
   Reference(contract::Shape shape, const card::ReceiverOptions& options, std::uint32_t max_frames)
-      : memory(shape),
-        consumers({memory.view()}),
-        table(shape.buffers, 1, max_frames),
-        receiver(options, consumers, table, counters) {
-    receiver.follow(this);
+      : memory(shape), consumers({memory.view()}), table(shape.buffers, 1, max_frames) {
+    if (shape.gather == contract::Gather::frame)
+      receiver = std::make_unique<card::FrameReceiver>(options, consumers, table, counters);
+    else
+      receiver = std::make_unique<card::PacketReceiver>(options, consumers, table, counters);
+    receiver->follow(this);
   }
   void burst_began(std::uint32_t, std::uint64_t) noexcept override {}
   void burst_ended(const card::BurstEnded& burst) noexcept override { ended.push_back(burst); }
@@ -27,7 +29,7 @@ struct Reference final : card::BurstFollower {
   card::Consumers consumers;
   card::FrameTable table;
   card::Counters counters;
-  card::FrameReceiver receiver;
+  std::unique_ptr<card::Receiver> receiver;
   std::uint64_t next = 0;
   std::deque<card::BurstEnded> ended;
 };
@@ -36,11 +38,18 @@ struct Reference final : card::BurstFollower {
 
 extern "C" {
 
+// packets: 0 for gather mode frame, else how many lie in a buffer, `segment` bytes apart.
 void* reference_new(std::uint32_t boards, std::uint32_t buffers, std::uint32_t segment, std::uint64_t timeout,
-                    std::uint64_t silence, std::uint32_t max_frames, int replay) {
+                    std::uint64_t silence, std::uint32_t max_frames, int replay, std::uint32_t packets) {
   contract::Shape shape;
   shape.boards = 4;
-  shape.segment_bytes = segment;
+  if (packets) {
+    shape.gather = contract::Gather::packets;
+    shape.packets = packets;
+    shape.slot_bytes = segment;
+  } else {
+    shape.segment_bytes = segment;
+  }
   shape.buffers = shape.descriptors = buffers;
   shape.events = 16 * buffers;
   card::ReceiverOptions options;
@@ -56,13 +65,13 @@ void reference_delete(void* r) {
 }
 
 void reference_packet(void* r, const std::byte* bytes, std::uint64_t size, std::uint64_t stamp) {
-  static_cast<Reference*>(r)->receiver.packet({bytes, size}, static_cast<Nanoseconds>(stamp));
+  static_cast<Reference*>(r)->receiver->packet({bytes, size}, static_cast<Nanoseconds>(stamp));
 }
 void reference_expire(void* r, std::uint64_t safe) {
-  static_cast<Reference*>(r)->receiver.expire(static_cast<Nanoseconds>(safe));
+  static_cast<Reference*>(r)->receiver->expire(static_cast<Nanoseconds>(safe));
 }
 void reference_drain(void* r, std::uint64_t now) {
-  static_cast<Reference*>(r)->receiver.drain(static_cast<Nanoseconds>(now));
+  static_cast<Reference*>(r)->receiver->drain(static_cast<Nanoseconds>(now));
 }
 
 // In the order of Counts in firmware_host.py.
@@ -78,7 +87,7 @@ void reference_counts(void* r, std::int64_t* out) {
   *out++ = static_cast<std::int64_t>(c.frames_in);
   *out++ = static_cast<std::int64_t>(c.frames_skipped);
   *out++ = static_cast<std::int64_t>(c.frames_overrun);
-  *out++ = self.receiver.missing();
+  *out++ = self.receiver->missing();
 }
 
 // The next event, 1 if there is one. After a receive-done event `buffer` holds the frame's buffer, which goes

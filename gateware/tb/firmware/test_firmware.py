@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 import reference_mgp as mgp
 from firmware_host import FIRMWARE, STRICT, compile_shared, compiler, constants
-from firmware_model import RECEIVE_DONE, Card, Counts, Event
+from firmware_model import RECEIVE_DONE, Card, Counts, Event, PacketCard
 from mgp import marker, packet
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = ["card/receiver.cpp", "wire/mgp.cpp", "contract/memory.cpp"]
+SOURCES = ["card/receiver.cpp", "card/packet_receiver.cpp", "wire/mgp.cpp", "contract/memory.cpp"]
 
 
 class RawEvent(ctypes.Structure):
@@ -51,7 +51,13 @@ def library() -> ctypes.CDLL:
     lib = ctypes.CDLL(str(compile_shared("reference", sources, command)))
     u64, pointer = ctypes.c_uint64, ctypes.c_void_p
     lib.reference_new.restype = pointer
-    lib.reference_new.argtypes = [ctypes.c_uint32] * 3 + [u64, u64, ctypes.c_uint32, ctypes.c_int]
+    lib.reference_new.argtypes = [ctypes.c_uint32] * 3 + [
+        u64,
+        u64,
+        ctypes.c_uint32,
+        ctypes.c_int,
+        ctypes.c_uint32,
+    ]
     lib.reference_delete.argtypes = [pointer]
     lib.reference_packet.argtypes = [pointer, ctypes.c_char_p, u64, u64]
     lib.reference_expire.argtypes = lib.reference_drain.argtypes = [pointer, u64]
@@ -64,12 +70,14 @@ def library() -> ctypes.CDLL:
 class Pair:
     """The same packets to both."""
 
-    def __init__(self, library, boards, segment, replay):
-        self.lib, self.segment = library, segment
-        shape, times = (boards, 2048, segment), (1000, 100_000)
-        self.reference = library.reference_new(*shape, *times, 751_500, int(replay))
-        self.card = Card(*shape, *times, replay)
-        self.buffer = ctypes.create_string_buffer((64 + 4 * segment + 63) // 64 * 64)
+    def __init__(self, library, boards, segment, replay=False, packets=0):
+        self.lib, self.segment, self.packets = library, segment, packets
+        shape, times = (boards, 64 if packets else 2048, segment), (1000, 100_000)
+        self.reference = library.reference_new(*shape, *times, 751_500, int(replay), packets)
+        options = {"boards": boards, "buffers": shape[1], "segment": segment, "replay": replay}
+        self.card = PacketCard(packets, **options) if packets else Card(**options)
+        size = segment * packets if packets else 64 + 4 * segment
+        self.buffer = ctypes.create_string_buffer((size + 63) // 64 * 64)
         self.ended = 0
 
     def close(self) -> None:
@@ -88,14 +96,26 @@ class Pair:
         while self.lib.reference_event(self.reference, ctypes.byref(raw), self.buffer):
             contents = b""
             if raw.kind == RECEIVE_DONE:
-                head = self.buffer.raw[:64]
-                ends = [int.from_bytes(head[8 + 4 * b : 10 + 4 * b], "little") for b in range(4)]
-                contents = head
-                for b, end in enumerate(ends):
-                    data = bytearray(self.buffer.raw[64 + b * self.segment :][:end])
-                    contents += _blank(data)
+                contents = self.slots() if self.packets else self.frame()
             out.append(Event(raw.kind, raw.flags, raw.buffer, raw.bytes, raw.frame, raw.n, contents))
         return out
+
+    def frame(self) -> bytes:
+        """Return what lies in the buffer of a frame."""
+        contents = self.buffer.raw[:64]
+        ends = [int.from_bytes(contents[8 + 4 * b : 10 + 4 * b], "little") for b in range(4)]
+        for b, end in enumerate(ends):
+            contents += _blank(bytearray(self.buffer.raw[64 + b * self.segment :][:end]))
+        return contents
+
+    def slots(self) -> bytes:
+        """Return the payloads in a buffer, each filled up with zeros."""
+        contents = b""
+        for at in range(0, self.segment * self.packets, self.segment):
+            length = int.from_bytes(self.buffer.raw[at + 4 : at + 6], "little")
+            if length:
+                contents += self.buffer.raw[at : at + length].ljust(self.segment, b"\0")
+        return contents
 
     def packet(self, data: bytes, now: int) -> None:
         """Let time pass up to `now`, then give both the packet."""
@@ -142,8 +162,9 @@ def _blank(data: bytearray) -> bytes:
 class Traffic:
     """Boards that send frames, lose packets, jump, begin anew; bursts that follow one another untidily."""
 
-    def __init__(self, rng: random.Random, boards: list[int]):
+    def __init__(self, rng: random.Random, boards: list[int], odd_sob: bool = True):
         self.rng, self.boards = rng, boards
+        self.odd_sob = odd_sob  # an SOB may have another number than 0, which nobody should look at
         self.number = rng.randrange(256)
         self.frame, self.sequence = 0, dict.fromkeys(boards, 0)
         self.past: list[bytes] = []
@@ -201,7 +222,8 @@ class Traffic:
             if rng.random() < 0.3:
                 self.frame, self.sequence[board] = max(0, frame), max(0, sequence) + 1
         elif what < 0.82:  # it begins anew
-            out.append(marker(board, mgp.SOB, burst=self.number, sequence=rng.choice([0, 0, 0, 7])))
+            number = rng.choice([0, 0, 0, 7]) if self.odd_sob else 0
+            out.append(marker(board, mgp.SOB, burst=self.number, sequence=number))
             if rng.random() < 0.8:
                 self.sequence[board] = 1
         elif what < 0.86 and self.past:  # from the past, or twice
@@ -221,7 +243,8 @@ class Traffic:
         elif what < 0.955:  # a stray packet of some burst
             burst = (self.number + rng.choice([1, 2, 3, 127, 128, 254, 255])) % 256
             if rng.random() < 0.3:
-                out.append(marker(board, rng.choice([mgp.SOB, mgp.EOB]), 0, rng.randrange(3), burst))
+                what, number = rng.choice([mgp.SOB, mgp.EOB]), rng.randrange(3)
+                out.append(marker(board, what, 0, number if what == mgp.EOB or self.odd_sob else 0, burst))
             else:
                 out.append(self.data(board, rng.randrange(20), rng.randrange(40), burst))
         else:
@@ -259,6 +282,29 @@ def test_decides_as_the_socket_card_does(library, seed):
     pair.close()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_decides_as_the_socket_card_does_in_gather_mode_packets(library, seed):
+    rng = random.Random(seed)
+    boards = rng.choice([0xF, 0xF, 0, 5])
+    ids = [b for b in range(4) if boards >> b & 1] or [0xFF]
+    pair = Pair(library, boards, rng.choice([1472, 480]), packets=rng.choice([1, 7, 64]))
+    traffic = Traffic(rng, ids, odd_sob=False)
+    now = 1_000_000
+    for _ in range(600):
+        for data in traffic.step():
+            now += rng.choice([0, 1, 1, 10])
+            pair.packet(data, now)
+        if rng.random() < 0.02:
+            now += rng.choice([300, 999, 1000, 1001])
+            pair.expire(now)
+        if rng.random() < 0.002:
+            pair.drain(now)
+    pair.drain(now)
+    assert pair.card.requests > 100
+    assert pair.card.counts["bursts"] > 5
+    pair.close()
+
+
 def test_translates_by_the_list_of_pages():
     rng = random.Random(1)
     for shift in (12, 16, 21):
@@ -272,7 +318,7 @@ def test_translates_by_the_list_of_pages():
         card.misses.extend(vaddr for _, vaddr in asked)
         while card.misses:
             assert card.firmware.step()
-        for (index, vaddr), (filled, paddr, ok) in zip(asked, card.filled, strict=True):
+        for (index, vaddr), (filled, paddr, ok) in zip(asked, card.fills, strict=True):
             # 7 and 30: the read fails, as with bus mastering off
             assert (filled, ok) == (vaddr, index in pages)
             assert not ok or paddr == pages[index]
@@ -286,7 +332,7 @@ def test_a_packet_and_a_page_take_turns():
     card.stamp = card.now = 5
     for _ in range(2):
         assert card.firmware.step()
-    assert len(card.filled) == 1
+    assert len(card.fills) == 1
     assert card.answer == constants()["AGAIN"]
     assert len(card.misses) == 9
 
