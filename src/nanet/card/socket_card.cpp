@@ -85,6 +85,15 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   if (options.place && !options.place->reachable())
     throw std::invalid_argument("the socket card writes with a CPU, which cannot reach this memory");
   auto port = std::make_unique<Port>();
+  port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
+  if (options.threads > 1)
+    port->transmit = std::make_unique<TransmitThread>(
+        std::move(port->transmit), options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);
+  ClopOptions timed = options;
+  timed.clock = monotonic_now;
+  port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
+  port->counters = &port->stream->counters();
+  // After the buffers, which take a while to populate: packets that came meanwhile would be late at once.
   UdpReceiveOptions receive;
   receive.buffer_bytes = options.socket_buffer_bytes;
   receive.gro = true;
@@ -95,14 +104,6 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
     local.push_back(local_endpoint(fds.back()));
   }
   port->overflow.resize(port->sockets.size(), 0);
-  port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
-  if (options.threads > 1)
-    port->transmit = std::make_unique<TransmitThread>(
-        std::move(port->transmit), options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);
-  ClopOptions timed = options;
-  timed.clock = monotonic_now;
-  port->stream = std::make_unique<Stream>(timed, next_stream_++, *port->transmit);
-  port->counters = &port->stream->counters();
   std::span<const int> readers_cpus = options.thread_cpus;
   readers_cpus = readers_cpus.subspan(std::min<std::size_t>(1, readers_cpus.size()));
   port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2 ? options.threads - 2 : 0,
