@@ -223,7 +223,7 @@ class Card(Section):
 
     name: ClassVar[str] = "card"
 
-    card: str = option("socket", "Implementation of the card.", choices=("socket",), key="type")
+    card: str = option("socket", "Implementation of the card.", choices=("socket", "gateware"), key="type")
     listen: str = option(
         "127.0.0.1:58913", "Where packets arrive, HOST:PORT, several by commas.", check=_endpoints, words=True
     )

@@ -67,6 +67,11 @@ class SocketTransmit final : public Transmit {
 
 }  // namespace
 
+std::unique_ptr<Transmit> open_transmit(const std::vector<wire::Endpoint>& destinations,
+                                        Counters* const& counters) {
+  return std::make_unique<SocketTransmit>(destinations, counters);
+}
+
 struct SocketCard::Port {
   std::vector<Fd> sockets;
   std::vector<std::uint64_t> overflow;  // per socket, wraps counted
@@ -85,7 +90,7 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   if (options.place && !options.place->reachable())
     throw std::invalid_argument("the socket card writes with a CPU, which cannot reach this memory");
   auto port = std::make_unique<Port>();
-  port->transmit = std::make_unique<SocketTransmit>(options.destinations, port->counters);
+  port->transmit = open_transmit(options.destinations, port->counters);
   if (options.threads > 1)
     port->transmit = std::make_unique<TransmitThread>(
         std::move(port->transmit), options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);

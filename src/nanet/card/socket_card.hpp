@@ -12,6 +12,11 @@
 
 namespace nanet::card {
 
+// Sends through one connected socket per destination. `counters` are looked at with each error and may be
+// filled in later. Throws std::system_error.
+std::unique_ptr<Transmit> open_transmit(const std::vector<wire::Endpoint>& destinations,
+                                        Counters* const& counters);
+
 class SocketCard final : public Card {
  public:
   SocketCard();

@@ -17,6 +17,7 @@
 
 #include "nanet/card/udp.hpp"
 #include "nanet/cuda/reconstructor.hpp"
+#include "nanet/gateware/cards.hpp"
 #include "nanet/loop/executor_cuda.hpp"
 #include "nanet/trigger/replay.hpp"
 #include "nanet/trigger/tap.hpp"
@@ -448,6 +449,7 @@ struct PyReplay {
           r.mtp = get<std::string>(o, "mtp", "");
           r.rings = get<bool>(o, "rings", false);
           r.port = static_cast<std::uint16_t>(get<unsigned>(o, "port", wire::mgp::default_port));
+          r.card = get<std::string>(o, "card", "socket");
           r.clop = clop_options(o);
           r.detect_merged = get<bool>(o, "detect_merged", false);
           r.clop.listen.clear();
@@ -483,7 +485,7 @@ struct PyReplay {
     if (on_device && on_device->failed()) d["device_failed"] = on_device->failed();
     d["algorithm"] = algorithm;
     d["threads"] = threads;
-    d["card"] = "replay";
+    d["card"] = std::string(core.card_name());
     d["progress"] = core.progress();
     d["truncated"] = core.truncated();
     d["truncated_files"] = core.truncated_files();
@@ -521,6 +523,7 @@ struct PyReplay {
 }  // namespace
 
 void bind_trigger(nb::module_& m) {
+  gateware::add_cards();
   nb::class_<PyTrigger>(m, "Trigger",
                         "The trigger processor; options as a flat dictionary (docs/configuration.md).")
       .def(nb::init<nb::dict>())

@@ -150,7 +150,16 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   // more: what is written is read again while it is in the cache.
   clop.buffers = std::max<std::uint32_t>(clop.buffers, 4096);
   answers_ = std::make_unique<Answers>(options.mtp);
-  stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
+  if (options.card == "socket") {
+    own_stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
+    stream_ = own_stream_.get();
+  } else {
+    if (!options.keep_bad.empty())
+      throw std::invalid_argument("keep_bad = " + options.keep_bad + ": the " + options.card +
+                                  " card counts refused packets and keeps none: use --card socket");
+    playback_ = card::open_playback(options.card, clop, options.port, *answers_);
+    stream_ = &playback_->stream();
+  }
   traces_ = std::make_unique<TraceTable>(stream_->table().slots());
   book_ = std::make_unique<Book>(stream_->counters(), *traces_, options.process.window_lsb);
   if (options.rings) rows_ = std::make_unique<Rows>(*stream_);
@@ -192,10 +201,24 @@ Replay::~Replay() {
 void Replay::run() {
   std::unique_ptr<wire::PcapWriter> bad;
   std::exception_ptr trouble;
-  if (!options_.keep_bad.empty()) {
-    bad = std::make_unique<wire::PcapWriter>(options_.keep_bad);
+  if (!options_.keep_bad.empty()) bad = std::make_unique<wire::PcapWriter>(options_.keep_bad);
+  const Nanoseconds started = card::monotonic_now();
+  if (playback_)
+    run_card();
+  else
+    run_receiver(bad.get(), trouble);
+  stream_->sender().reap_all();
+  book_->check();
+  elapsed_s_ = static_cast<double>(card::monotonic_now() - started) * 1e-9;
+  answers_->close();
+  if (bad) bad->close();
+  if (trouble) std::rethrow_exception(trouble);
+}
+
+void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
+  if (bad) {
     stream_->receiver().on_refused(
-        [&](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
+        [this, bad, &trouble](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
           try {
             bad->write_udp(stamp, {0x7F000001, options_.port}, {0x7F000001, options_.port}, datagram);
           } catch (...) {
@@ -207,7 +230,6 @@ void Replay::run() {
   card::Receiver& receiver = stream_->receiver();
   card::Sender& sender = stream_->sender();
   card::FrameTable& table = stream_->table();
-  const Nanoseconds started = card::monotonic_now();
   const auto work = [&] {
     receiver.expire(answers_->time);
     executor_->poll();
@@ -247,12 +269,27 @@ void Replay::run() {
   }
   executor_->stop();
   receiver.expire(answers_->time);
-  sender.reap_all();
-  book_->check();
-  elapsed_s_ = static_cast<double>(card::monotonic_now() - started) * 1e-9;
-  answers_->close();
-  if (bad) bad->close();
-  if (trouble) std::rethrow_exception(trouble);
+}
+
+// A card that does all by itself is given the frames and left alone.
+void Replay::run_card() {
+  const auto work = [&] {
+    playback_->work();
+    executor_->poll();
+  };
+  executor_->start();
+  wire::PcapRecord record;
+  while (!stopping_.load(std::memory_order_relaxed) && reader_.next(record)) {
+    answers_->time = record.time_ns;
+    read_.fetch_add(record.frame.size() + 16, std::memory_order_relaxed);
+    while (!playback_->frame(record.frame, record.original)) work();
+  }
+  playback_->drain();
+  while (!playback_->passed_all()) work();
+  executor_->stop();
+  playback_->settle();
+  const auto not_mgp = playback_->not_mgp();
+  for (std::size_t i = 0; i < not_mgp.size(); ++i) not_mgp_[i] += not_mgp[i];
 }
 
 Account Replay::account() const {

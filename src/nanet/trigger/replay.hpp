@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "nanet/card/playback.hpp"
 #include "nanet/card/stream.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/account.hpp"
@@ -26,6 +28,9 @@ struct ReplayOptions {
   std::string mtp;                // pcap of the answers; empty: none
   bool rings = false;
   std::uint16_t port = wire::mgp::default_port;
+  // socket: the socket card's receiver and sender, without sockets; else a card that was added
+  // (open_playback).
+  std::string card = "socket";
   card::ClopOptions clop;  // sockets and times of it are not used
   // Takes the captures for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
   bool detect_merged = false;
@@ -71,11 +76,16 @@ class Replay {
   bool truncated() const noexcept { return reader_.truncated(); }
   // Which captures end within a record: 0 is `pcap`, the others `more` in order.
   std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
+  // "replay", or the card that was run.
+  std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "replay"; }
+  card::Playback* playback() noexcept { return playback_.get(); }  // nullptr: the socket card
   // Rows of rings.parquet since the last call, in order of burst, frame and time.
   RingColumns take_rings();
 
  private:
   bool looks_merged() noexcept;
+  void run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble);
+  void run_card();
 
   class Rows;
   class Answers;
@@ -84,7 +94,9 @@ class Replay {
   ReplayOptions options_;
   wire::PcapSeries reader_;
   std::unique_ptr<Answers> answers_;
-  std::unique_ptr<card::Stream> stream_;
+  std::unique_ptr<card::Playback> playback_;
+  std::unique_ptr<card::Stream> own_stream_;
+  card::Stream* stream_ = nullptr;  // of the playback, or the own one
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<Book> book_;
   std::unique_ptr<Rows> rows_;

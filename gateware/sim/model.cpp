@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: SHL-2.1
+#include "model.hpp"
+
+#include <Vnanet_card_sim.h>
+#include <verilated.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+extern "C" {
+#include "nanet_fw.h"
+}
+
+namespace nanet::sim {
+namespace {
+
+constexpr std::size_t word_bytes = 32;  // of the DMA interface
+constexpr std::size_t mac_bytes = 8;
+// Preamble, FCS and the gap between frames, which no word carries.
+constexpr std::size_t wire_bytes = 8 + 4 + 12;
+constexpr unsigned patience = 100'000;  // cycles until an access counts as hung
+
+// Bits of a port, whatever type its width gave it.
+template <class T>
+void put(T& port, unsigned lsb, unsigned width, std::uint64_t value) {
+  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  port = static_cast<T>((port & ~(mask << lsb)) | (value & mask) << lsb);
+}
+template <std::size_t N>
+void put(VlWide<N>& port, unsigned lsb, unsigned width, std::uint64_t value) {
+  for (unsigned bit = 0; bit < width;) {
+    const unsigned at = lsb + bit, room = std::min(32 - at % 32, width - bit);
+    const std::uint32_t mask = room == 32 ? ~0u : (1u << room) - 1;
+    EData& word = port[at / 32];
+    word = (word & ~(mask << at % 32)) | (static_cast<std::uint32_t>(value >> bit) & mask) << at % 32;
+    bit += room;
+  }
+}
+template <class T>
+std::uint64_t take(const T& port, unsigned lsb, unsigned width) {
+  const auto shifted = static_cast<std::uint64_t>(port) >> lsb;
+  return width == 64 ? shifted : shifted & ((std::uint64_t{1} << width) - 1);
+}
+template <std::size_t N>
+std::uint64_t take(const VlWide<N>& port, unsigned lsb, unsigned width) {
+  std::uint64_t value = 0;
+  for (unsigned bit = 0; bit < width;) {
+    const unsigned at = lsb + bit, room = std::min(32 - at % 32, width - bit);
+    const std::uint64_t mask = (std::uint64_t{1} << room) - 1;
+    value |= (port[at / 32] >> at % 32 & mask) << bit;
+    bit += room;
+  }
+  return value;
+}
+
+// A word of another thread's memory.
+std::uint32_t load_word(const std::byte* at, std::memory_order order) {
+  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(at))).load(order);
+}
+
+// Memory as the contract orders it: the last word of a small entry is its validity mark, written last and
+// read first.
+constexpr std::size_t entry_bytes = 32;
+bool is_entry(const std::byte* at, std::size_t bytes) {
+  return bytes <= entry_bytes && bytes % 4 == 0 && reinterpret_cast<std::uintptr_t>(at) % 4 == 0;
+}
+void store(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (!is_entry(to, bytes)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::size_t i = 0; i < bytes; i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, from + i, 4);
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(to + i))
+        .store(word, i + 4 == bytes ? std::memory_order_release : std::memory_order_relaxed);
+  }
+}
+void load(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (!is_entry(from, bytes)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  for (std::size_t i = bytes; i > 0; i -= 4) {
+    const std::uint32_t word =
+        load_word(from + i - 4, i == bytes ? std::memory_order_acquire : std::memory_order_relaxed);
+    std::memcpy(to + i - 4, &word, 4);
+  }
+}
+
+}  // namespace
+
+struct Model::Card {
+  VerilatedContext context;
+  Vnanet_card_sim top{&context, ""};
+};
+
+struct Model::Firmware {
+  nanet_fw state{};
+  nanet_fw_bus bus{};
+  bool begun = false;
+};
+
+unsigned Model::channels() noexcept {
+  return sizeof(Vnanet_card_sim::rx_data) / 8;
+}
+
+Model::Model(HostMemory& memory, const ModelOptions& options)
+    : memory_(memory),
+      options_(options),
+      card_(std::make_unique<Card>()),
+      firmware_(std::make_unique<Firmware>()),
+      random_(options.seed * 0x9E3779B97F4A7C15 | 1),
+      channel_(channels()) {
+  auto& top = card_->top;
+  top.rst = 1;
+  top.clk = 0;
+  top.bus_master = 1;
+  top.tx_word_cycles = static_cast<CData>(options_.cycles_per_word);
+  for (unsigned i = 0; i < 16; ++i) tick();
+  top.rst = 0;
+  firmware_->bus.context = this;
+  firmware_->bus.read32 = [](void* model, std::uint32_t address) {
+    return static_cast<Model*>(model)->firmware_access(false, address, 0);
+  };
+  firmware_->bus.write32 = [](void* model, std::uint32_t address, std::uint32_t value) {
+    static_cast<Model*>(model)->firmware_access(true, address, value);
+  };
+}
+
+Model::~Model() {
+  card_->top.final();
+}
+
+std::uint64_t Model::random(std::uint64_t below) noexcept {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return below ? random_ % below : 0;
+}
+
+void Model::bus_master(bool on) noexcept {
+  card_->top.bus_master = on;
+}
+
+bool Model::wire_idle() const noexcept {
+  return std::all_of(channel_.begin(), channel_.end(), [](const Channel& c) { return c.frames.empty(); });
+}
+
+void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad) {
+  Channel& c = channel_.at(channel);
+  if (c.frames.empty()) c.store.clear();
+  const std::size_t bytes = frame.size();
+  if (bytes == 0) return;
+  c.frames.push_back({static_cast<std::uint32_t>(c.store.size()), static_cast<std::uint32_t>(bytes), bad});
+  c.store.insert(c.store.end(), frame.begin(), frame.end());
+  // Words are read whole.
+  c.store.resize(c.frames.back().at + (bytes + mac_bytes - 1) / mac_bytes * mac_bytes);
+  c.bytes += bytes;
+  mac_busy_ = true;
+}
+
+// The word that each MAC brings in this cycle.
+void Model::drive_mac() noexcept {
+  if (!mac_busy_ && !rx_driven_) return;
+  auto& top = card_->top;
+  bool any = false, waits = false;
+  for (unsigned i = 0; i < channel_.size(); ++i) {
+    Channel& c = channel_[i];
+    const bool there = !c.frames.empty() && c.next <= cycle_ && !(held_ && c.position == 0);
+    put(top.rx_valid, i, 1, there);
+    if (there) {
+      const Frame& frame = c.frames.front();
+      const std::size_t left = frame.bytes - c.position;
+      const bool last = left <= mac_bytes;
+      std::uint64_t word;
+      std::memcpy(&word, c.store.data() + frame.at + c.position, sizeof word);
+      put(top.rx_data, 64 * i, 64, word);
+      put(top.rx_keep, 8 * i, 8, last ? (1u << left) - 1 : 0xFF);
+      put(top.rx_last, i, 1, last);
+      put(top.rx_user, i, 1, last && frame.bad);
+      any = true;
+      c.position += mac_bytes;
+      c.next = cycle_ + options_.cycles_per_word;
+      if (last) {
+        const std::size_t filled = std::max<std::size_t>(frame.bytes, 60) - frame.bytes + left;
+        c.next = cycle_ + ((filled + wire_bytes) * options_.cycles_per_word + mac_bytes - 1) / mac_bytes;
+        c.bytes -= frame.bytes;
+        c.position = 0;
+        c.frames.pop_front();
+        if (on_received) on_received(i, cycle_ + 1);  // of the card's inputs
+      }
+    }
+    waits |= !c.frames.empty();
+  }
+  rx_driven_ = any;
+  mac_busy_ = waits;
+}
+
+// What leaves the MACs.
+void Model::sample_sent() {
+  auto& top = card_->top;
+  if (!top.tx_valid) return;
+  for (unsigned i = 0; i < channel_.size(); ++i) {
+    if (!take(top.tx_valid, i, 1)) continue;
+    std::vector<std::byte>& sent = channel_[i].sent;
+    const std::uint64_t word = take(top.tx_data, 64 * i, 64);
+    std::byte bytes[mac_bytes];
+    std::memcpy(bytes, &word, sizeof word);
+    sent.insert(sent.end(), bytes, bytes + __builtin_popcountll(take(top.tx_keep, 8 * i, 8)));
+    if (take(top.tx_last, i, 1)) {
+      if (on_sent) on_sent(i, sent, cycle_ - 1);
+      sent.clear();
+    }
+  }
+}
+
+void Model::drive_dma() noexcept {
+  auto& top = card_->top;
+  const bool done = !done_.empty() && done_.front().due <= cycle_;
+  if (done || done_driven_) {
+    top.wr_done_valid = done;
+    if (done) {
+      top.wr_done_tag = done_.front().tag;
+      top.wr_done_error = done_.front().error;
+      done_.pop_front();
+    }
+    done_driven_ = done;
+  }
+  if (!answering_ && !reads_.empty() && reads_.front().due <= cycle_) {
+    const Read& read = reads_.front();
+    answering_ = true;
+    answered_ = 0;
+    answer_.assign((read.bytes + word_bytes - 1) / word_bytes * word_bytes, std::byte{0});
+    const std::byte* const from = memory_.at(read.bus, read.bytes);
+    answer_failed_ = !from;
+    if (from)
+      load(answer_.data(), from, read.bytes);
+    else
+      ++failed_;
+  }
+  const bool word = answering_ && top.rd_room;
+  if (word || answer_driven_) {
+    top.rd_data_valid = word;
+    if (word) {
+      std::uint32_t words[word_bytes / 4];
+      std::memcpy(words, answer_.data() + answered_, word_bytes);
+      for (unsigned i = 0; i < word_bytes / 4; ++i) top.rd_data[i] = words[i];
+      top.rd_data_tag = reads_.front().tag;
+      top.rd_data_last = answered_ + word_bytes >= answer_.size();
+      top.rd_data_error = answer_failed_;
+    }
+    answer_driven_ = word;
+  }
+  if (word) {
+    answered_ += word_bytes;
+    if (answered_ >= answer_.size()) {
+      answering_ = false;
+      reads_.pop_front();
+    }
+  }
+}
+
+void Model::sample_dma() {
+  auto& top = card_->top;
+  if (top.wr_valid) {
+    std::byte word[word_bytes];
+    std::uint32_t words[word_bytes / 4];
+    for (unsigned i = 0; i < word_bytes / 4; ++i) words[i] = top.wr_data[i];
+    std::memcpy(word, words, word_bytes);
+    write_.insert(write_.end(), word, word + word_bytes);
+    if (top.wr_last) {
+      const std::uint64_t bus = take(top.wr_cmd, 24, 64);
+      const auto bytes = static_cast<std::uint32_t>(take(top.wr_cmd, 8, 16));
+      const auto tag = static_cast<std::uint8_t>(take(top.wr_cmd, 0, 8));
+      std::byte* const to = top.bus_master ? memory_.at(bus, bytes) : nullptr;
+      if (to)
+        store(to, write_.data(), bytes);
+      else
+        ++failed_;
+      done_.push_back({cycle_ + options_.write_cycles, tag, !to});
+      write_.clear();
+      if (on_write) on_write({cycle_ - 1, bus, bytes});
+    }
+  }
+  if (top.rd_valid)
+    reads_.push_back({cycle_ + options_.read_cycles, take(top.rd_cmd, 24, 64),
+                      static_cast<std::uint32_t>(take(top.rd_cmd, 8, 16)),
+                      static_cast<std::uint8_t>(take(top.rd_cmd, 0, 8))});
+}
+
+// One cycle. Everything that goes in is taken by the edge, everything that comes out stands after it.
+void Model::tick() {
+  auto& top = card_->top;
+  drive_mac();
+  drive_dma();
+  top.clk = 1;
+  top.eval();
+  ++cycle_;
+  sample_dma();
+  sample_sent();
+  top.reg_start = 0;
+  top.fw_start = 0;
+  top.clk = 0;
+  top.eval();
+}
+
+std::uint32_t Model::access(bool write, std::uint32_t address, std::uint32_t value) {
+  auto& top = card_->top;
+  top.reg_start = 1;
+  top.reg_write = write;
+  top.reg_addr = address;
+  top.reg_wdata = value;
+  for (unsigned i = 0; i < patience; ++i) {
+    tick();
+    if (top.reg_done) return top.reg_rdata;
+  }
+  throw std::runtime_error("the simulated card does not answer on its register bus at address " +
+                           std::to_string(address));
+}
+
+std::uint32_t Model::read(std::uint32_t address) {
+  return access(false, address, 0);
+}
+
+void Model::write(std::uint32_t address, std::uint32_t value) {
+  access(true, address, value);
+}
+
+std::uint32_t Model::firmware_access(bool write, std::uint32_t address, std::uint32_t value) {
+  auto& top = card_->top;
+  top.fw_start = 1;
+  top.fw_write = write;
+  top.fw_addr = static_cast<CData>(address);
+  top.fw_wdata = value;
+  for (unsigned i = 0; i < patience; ++i) {
+    tick();
+    if (top.fw_done) return top.fw_rdata;
+  }
+  throw std::runtime_error("the simulated card does not answer its firmware at address " +
+                           std::to_string(address));
+}
+
+// The microcontroller sleeps until something waits for it, wakes up, and works until nothing does.
+void Model::run_firmware() {
+  auto& top = card_->top;
+  if (!waking_) {
+    waking_ = true;
+    wake_at_ =
+        cycle_ + options_.wake_cycles_min +
+        random(options_.wake_cycles_max - std::min(options_.wake_cycles_min, options_.wake_cycles_max) + 1);
+  }
+  if (cycle_ < wake_at_) return;
+  if (!firmware_->begun) {  // its port answers from now on
+    nanet_fw_init(&firmware_->state, &firmware_->bus);
+    firmware_->begun = true;
+  }
+  while (top.fw_interrupt) {
+    for (unsigned i = 0; i < options_.work_cycles; ++i) tick();
+    if (!nanet_fw_step(&firmware_->state)) break;
+    ++firmware_requests_;
+  }
+  waking_ = false;
+}
+
+void Model::run(std::uint64_t cycles) {
+  const std::uint64_t until = cycle_ + cycles;
+  while (cycle_ < until) {
+    tick();
+    if (card_->top.fw_interrupt) run_firmware();
+  }
+}
+
+}  // namespace nanet::sim

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/gateware/driver.hpp"
+
+#include <nanet_regs.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <limits>
+#include <stdexcept>
+#include <system_error>
+
+namespace nanet::gateware {
+namespace {
+
+#define NANET_AT(field) offsetof(nanet_regs_t, field)
+
+constexpr unsigned map_version = 2;
+constexpr unsigned patience = 1'000'000;  // looks at the status until the card counts as hung
+constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
+// Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
+constexpr std::uint64_t clop_address = std::uint64_t{1} << 40;
+// Words of the driver's own page.
+constexpr std::size_t own_header = 64;
+
+void require(bool right, const std::string& sentence) {
+  if (!right) throw std::invalid_argument(sentence);
+}
+
+std::uint64_t bus_of(std::uint64_t bus, const void* at, const void* base) {
+  return bus +
+         static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - static_cast<const std::byte*>(base));
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + 4095) / 4096 * 4096;
+}
+
+}  // namespace
+
+const std::uint32_t Driver::returned_ = NANET_AT(returned);
+
+Driver::Driver(Bus& bus) : bus_(bus) {
+  const std::uint32_t id = read(NANET_AT(id));
+  if (id != NANET_REGS__ID__VALUE_reset)
+    throw std::runtime_error("this is not the nanet card: its first register says " + std::to_string(id));
+  const std::uint32_t built = read(NANET_AT(built));
+  const auto field = [&](unsigned bp, unsigned bits) { return built >> bp & ((1u << bits) - 1); };
+  built_ = {field(NANET_REGS__BUILT__VERSION_bp, 8), field(NANET_REGS__BUILT__CHANNELS_bp, 4),
+            field(NANET_REGS__BUILT__STREAMS_bp, 4), field(NANET_REGS__BUILT__DEVICES_bp, 4),
+            field(NANET_REGS__BUILT__DESTINATIONS_bp, 4)};
+  if (built_.version != map_version)
+    throw std::runtime_error("the card's registers are of version " + std::to_string(built_.version) +
+                             ", this driver knows version " + std::to_string(map_version));
+  for (std::uint32_t a = CounterBank::first; a < CounterBank::last; a += 4) counters_.begin(a, bus_.read(a));
+}
+
+Driver::~Driver() {
+  close();
+}
+
+std::uint64_t Driver::read_pair(std::size_t address) {
+  // The high word may go on while the low one is read.
+  for (;;) {
+    const std::uint32_t high = read(address + 4), low = read(address);
+    if (read(address + 4) == high) return std::uint64_t{high} << 32 | low;
+  }
+}
+
+void Driver::write_pair(std::size_t address, std::uint64_t value) {
+  write(address, static_cast<std::uint32_t>(value));
+  write(address + 4, static_cast<std::uint32_t>(value >> 32));
+}
+
+void Driver::wait_status(std::uint32_t bits, const char* what) {
+  for (unsigned i = 0; i < patience; ++i) {
+    if ((read(NANET_AT(status)) & bits) == bits) return;
+    bus_.progress();
+  }
+  throw std::runtime_error(std::string("the card does not become ") + what);
+}
+
+void Driver::open(const card::ClopOptions& o, const contract::View& view, std::uint8_t stream,
+                  const DriverOptions& d) {
+  close();
+  const contract::Shape& shape = view.shape;
+  require(shape.devices == 1, "devices = " + std::to_string(shape.devices) + ": this card is used with one");
+  require(o.gather == contract::Gather::frame,
+          "gather = packets: the gateware card gathers frames: take --gather frame, or --card socket");
+  require(shape.buffers <= most_buffers,
+          "buffers = " + std::to_string(shape.buffers) + ": the gateware card has return slots for " +
+              std::to_string(most_buffers) + "; take fewer with --buffers and --deadline-us");
+  require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
+                                                            " endpoints: the gateware card knows " +
+                                                            std::to_string(built_.destinations));
+  require(!d.ports.empty() && d.ports.size() <= built_.filters,
+          "listen: the gateware card listens to " + std::to_string(built_.filters) + " ports at most");
+  require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
+  const std::uint64_t timeout = cycles_of(o.timeout);
+  require(timeout <= std::numeric_limits<std::uint32_t>::max(),
+          "timeout_us is too long for the card: at most 27 s");
+
+  wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
+
+  // Memory: the receive buffers page by page, what is beside them in one piece, and a page of the driver's
+  // own.
+  const std::size_t page = std::size_t{1} << d.log2_page;
+  const auto clop_bytes = static_cast<std::size_t>(reinterpret_cast<std::byte*>(view.returned) - view.clop);
+  const std::vector<std::uint64_t> pages = bus_.map_pages(view.clop, clop_bytes, page);
+  mapped_.push_back(view.clop);
+  auto* const rest = reinterpret_cast<std::byte*>(view.returned);
+  const std::uint64_t rest_bus = bus_.map(rest, view.bytes - clop_bytes);
+  mapped_.push_back(rest);
+  own_bytes_ = whole_pages(own_header + pages.size() * sizeof(std::uint64_t));
+  void* const own = mmap(nullptr, own_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (own == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "no memory for the page list");
+  own_ = static_cast<std::byte*>(own);
+  std::copy(pages.begin(), pages.end(), reinterpret_cast<std::uint64_t*>(own_ + own_header));
+  const std::uint64_t own_bus = bus_.map(own_, own_bytes_);
+  mapped_.push_back(own_);
+  open_ = true;
+
+  for (unsigned c = 0; c < built_.channels; ++c) {
+    const std::size_t at = NANET_AT(network) + c * sizeof(network_t_t);
+    write_pair(at + offsetof(network_t_t, mac_low), d.address.mac);
+    write(at + offsetof(network_t_t, ip), d.address.ip);
+    write(at + offsetof(network_t_t, port), d.source_port);
+  }
+  for (unsigned f = 0; f < built_.filters; ++f) {
+    const std::size_t at = NANET_AT(filter) + f * sizeof(filter_t__stride20_t);
+    const bool on = f < d.ports.size();
+    write(at + offsetof(filter_t__stride20_t, mode), on ? FILTER_T__MODE__ENABLE_bm : 0);
+    for (const std::size_t any :
+         {offsetof(filter_t__stride20_t, dst_ip), offsetof(filter_t__stride20_t, src_ip),
+          offsetof(filter_t__stride20_t, src_mask)})
+      write(at + any, 0);
+    write(at + offsetof(filter_t__stride20_t, ports), on ? d.ports[f] : 0);
+  }
+  write(NANET_AT(rules), std::uint32_t{o.rules.source} << NANET_REGS__RULES__SOURCE_bp |
+                             std::uint32_t{o.rules.boards} << NANET_REGS__RULES__BOARDS_bp |
+                             std::uint32_t{o.rules.max_payload} << NANET_REGS__RULES__MAX_PAYLOAD_bp);
+  write(NANET_AT(max_frames), o.rules.max_frames);
+  write(NANET_AT(log2), contract::exponent(shape.devices) << NANET_REGS__LOG2__DEVICES_bp |
+                            contract::exponent(shape.descriptors) << NANET_REGS__LOG2__DESCRIPTORS_bp |
+                            contract::exponent(shape.buffers) << NANET_REGS__LOG2__BUFFERS_bp |
+                            contract::exponent(shape.events) << NANET_REGS__LOG2__EVENTS_bp);
+  write(NANET_AT(gather), shape.packets << NANET_REGS__GATHER__PACKETS_bp);
+  write(NANET_AT(segment_bytes), shape.segment_bytes);
+  write(NANET_AT(slot_bytes), shape.slot_bytes);
+  write(NANET_AT(buffer_bytes), static_cast<std::uint32_t>(shape.buffer_bytes()));
+  write(NANET_AT(send_bytes), contract::send_buffer_bytes * shape.buffers);
+  write(NANET_AT(timeout_cycles), d.window_frames ? 0 : static_cast<std::uint32_t>(timeout));
+  write(NANET_AT(sender_poll_cycles), sender_poll_cycles);
+  write(NANET_AT(event_poll_cycles), event_poll_cycles);
+  write(NANET_AT(grace_cycles), d.grace_cycles);
+  write_pair(NANET_AT(deadline_cycles), cycles_of(o.deadline));
+  // Words of an MTP header: source; sub ID 0xFF, no primitives, 8 bytes.
+  write_pair(NANET_AT(late_template), std::uint64_t{0xFF000008} << 32 | std::uint64_t{o.rules.source} << 24);
+  write(NANET_AT(late_destination), 0);
+  write(NANET_AT(stream), stream);
+  write(NANET_AT(tlb), (d.tlb ? NANET_REGS__TLB__ENABLE_bm : 0) |
+                           d.log2_page << NANET_REGS__TLB__LOG2_PAGE_bp | NANET_REGS__TLB__FLUSH_bm);
+  write_pair(NANET_AT(pages_base), own_bus + own_header);
+  write(NANET_AT(pages_count), static_cast<std::uint32_t>(pages.size()));
+  write(NANET_AT(window_frames), d.window_frames);
+  write_pair(NANET_AT(burst_silence_cycles), d.window_frames ? 0 : cycles_of(o.burst_silence));
+  const std::size_t device = NANET_AT(device);
+  using Device = device_t__stride40_t;
+  write_pair(device + offsetof(Device, clop), clop_address);
+  write_pair(device + offsetof(Device, queue), bus_of(rest_bus, view.queue, rest));
+  write_pair(device + offsetof(Device, finished), own_bus);
+  write_pair(device + offsetof(Device, ring), bus_of(rest_bus, view.ring, rest));
+  write_pair(device + offsetof(Device, send_base), reinterpret_cast<std::uintptr_t>(view.send_buffers));
+  write_pair(device + offsetof(Device, send_bus), bus_of(rest_bus, view.send_buffers, rest));
+  for (unsigned e = 0; e < built_.destinations; ++e) {
+    const std::size_t at = NANET_AT(destination) + e * sizeof(destination_t_t);
+    // Without any, answers go nowhere that anybody listens to: to the card's own network address.
+    const bool named = e < o.destinations.size();
+    const wire::Endpoint to = named ? o.destinations[e] : wire::Endpoint{d.address.ip, 9};
+    write_pair(at + offsetof(destination_t_t, mac_low), mac_of(to.address));
+    write(at + offsetof(destination_t_t, ip), to.address);
+    write(at + offsetof(destination_t_t, port),
+          to.port | (named || e == 0 ? DESTINATION_T__PORT__VALID_bm : 0));
+  }
+  for (std::uint32_t slot = 0; slot < most_buffers; ++slot) write(returned_ + 4 * slot, 0);
+  control_ = NANET_REGS__CONTROL__EVENTS_bm | NANET_REGS__CONTROL__SEND_bm;
+  write(NANET_AT(control), control_ | NANET_REGS__CONTROL__CLEAR_HISTOGRAM_bm);
+  wait_status(NANET_REGS__STATUS__READY_bm, "ready");
+}
+
+void Driver::start() {
+  control_ |= NANET_REGS__CONTROL__RECEIVE_bm;
+  write(NANET_AT(control), control_);
+}
+
+void Driver::drain() {
+  control_ |= NANET_REGS__CONTROL__DRAIN_bm;
+  write(NANET_AT(control), control_);
+}
+
+void Driver::close() noexcept {
+  if (!open_) return;
+  open_ = false;
+  try {
+    control_ &= ~std::uint32_t{NANET_REGS__CONTROL__RECEIVE_bm};
+    write(NANET_AT(control), control_);
+    control_ = 0;
+    write(NANET_AT(control), 0);
+    wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
+  } catch (const std::runtime_error&) {
+    // A card that hangs: taking the memory away from it is what is left.
+  }
+  for (std::byte* at : mapped_) bus_.unmap(at);
+  mapped_.clear();
+  if (own_) munmap(own_, own_bytes_);
+  own_ = nullptr;
+}
+
+void Driver::ring(std::uint32_t n) {
+  write(NANET_AT(doorbell), n);
+}
+
+void Driver::finished(std::uint64_t entries) noexcept {
+  if (own_)
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(own_)).store(entries, std::memory_order_release);
+}
+
+bool Driver::read_counters() {
+  constexpr unsigned tries = 4;
+  // What moves with every packet and every number, before and after the rest.
+  constexpr std::array<std::size_t, 3> marks = {NANET_AT(frames.packets_in), NANET_AT(frames.frames_in),
+                                                NANET_AT(frames.frames_out)};
+  constexpr std::array<std::pair<std::size_t, std::size_t>, 3> ranges = {{
+      {NANET_AT(verdicts), NANET_AT(verdicts) + sizeof(nanet_regs_t::verdicts)},
+      {NANET_AT(bad_packets), NANET_AT(bad_packets) + sizeof(bad_packets_t_t)},
+      {NANET_AT(lost), NANET_AT(frames) + sizeof(frames_t_t)},
+  }};
+  for (unsigned i = 0; i < tries; ++i) {
+    std::array<std::uint32_t, marks.size()> mark;
+    for (std::size_t m = 0; m < marks.size(); ++m) mark[m] = read(marks[m]);
+    CounterBank next = counters_;
+    std::int64_t missing = 0;
+    for (const auto& [from, to] : ranges)
+      for (std::size_t a = from; a < to; a += 4) {
+        const std::uint32_t value = read(a);
+        if (a >= NANET_AT(lost.missing) && a < NANET_AT(lost.missing) + sizeof(lost_t_t::missing))
+          missing += static_cast<std::int32_t>(value);
+        else
+          next.take(static_cast<std::uint32_t>(a), value);
+      }
+    bool same = true;
+    for (std::size_t m = 0; m < marks.size(); ++m) same &= mark[m] == read(marks[m]);
+    if (!same) continue;
+    counters_ = next;
+    missing_ = missing;
+    return true;
+  }
+  return false;
+}
+
+std::array<std::uint32_t, Driver::histogram_bins> Driver::histogram() {
+  std::array<std::uint32_t, histogram_bins> counts;
+  for (unsigned i = 0; i < histogram_bins; ++i) counts[i] = read(NANET_AT(histogram) + 4 * i);
+  return counts;
+}
+
+void Driver::clear_histogram() {
+  write(NANET_AT(control), control_ | NANET_REGS__CONTROL__CLEAR_HISTOGRAM_bm);
+}
+
+std::uint32_t Driver::bin_end(unsigned bin) noexcept {
+  if (bin < 16) return bin;
+  const unsigned octave = (bin - 16) / 8 + 4, eighth = (bin - 16) % 8;
+  const std::uint64_t end = (std::uint64_t{8 + eighth + 1} << (octave - 3)) - 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(end, std::numeric_limits<std::uint32_t>::max()));
+}
+
+void Driver::histogram_of(unsigned stage) {
+  write(NANET_AT(latency), stage << NANET_REGS__LATENCY__STAGE_bp);
+  clear_histogram();
+}
+
+}  // namespace nanet::gateware

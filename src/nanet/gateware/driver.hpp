@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The card's driver: finds the card behind a bus, tells it where the contract's memory lies and what to
+// listen to, switches it on and off in the right order, passes return slots and doorbells on to its
+// registers, and reads its counters. Register map: gateware/doc/registers.md. Used by one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nanet/card/stream.hpp"
+#include "nanet/gateware/bus.hpp"
+
+namespace nanet::gateware {
+
+inline constexpr double clock_hz = 156.25e6;
+inline constexpr double cycle_ns = 1e9 / clock_hz;
+// Time of a configuration in cycles of the card, rounded.
+constexpr std::uint64_t cycles_of(Nanoseconds time) noexcept {
+  return time <= 0 ? 0 : static_cast<std::uint64_t>(static_cast<double>(time) / cycle_ns + 0.5);
+}
+
+// The card on the network: what its channels answer to, and its MAC addresses.
+struct NetworkAddress {
+  std::uint64_t mac = 0;  // first octet on the wire in bits 47:40
+  std::uint32_t ip = 0;
+};
+// A locally administered MAC address that is made of the IP address, as in the captures that nanet writes.
+constexpr std::uint64_t mac_of(std::uint32_t ip) noexcept {
+  return std::uint64_t{0x0200} << 32 | ip;
+}
+
+struct DriverOptions {
+  NetworkAddress address;                      // of all channels
+  std::vector<std::uint16_t> ports = {58913};  // as many as the card has filters, at most
+  std::uint16_t source_port = 58913;           // of what is sent
+  bool tlb = true;                             // false: the firmware translates every address
+  unsigned log2_page = 21;                     // 12 to 21
+  std::uint32_t window_frames = 0;             // of a replay; 0: none
+  std::uint32_t grace_cycles = 4096;           // longest way of a packet from the MAC to the decision
+};
+
+// All counters of the card, 64 bits wide: what the registers, which wrap, have counted since the driver was
+// made.
+class CounterBank {
+ public:
+  static constexpr std::uint32_t first = 0x400, last = 0x700;  // addresses of registers
+  std::uint64_t at(std::size_t address) const noexcept { return total_[(address - first) / 4]; }
+  void take(std::uint32_t address, std::uint32_t value) noexcept {
+    const std::size_t i = (address - first) / 4;
+    total_[i] += value - before_[i];
+    before_[i] = value;
+  }
+  void begin(std::uint32_t address, std::uint32_t value) noexcept { before_[(address - first) / 4] = value; }
+
+ private:
+  std::array<std::uint32_t, (last - first) / 4> before_{};
+  std::array<std::uint64_t, (last - first) / 4> total_{};
+};
+
+class Driver {
+ public:
+  // Throws std::runtime_error when there is no such card behind the bus. bus outlives the driver.
+  explicit Driver(Bus& bus);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  struct Built {
+    unsigned version = 0, channels = 0, filters = 0, devices = 0, destinations = 0;
+  };
+  const Built& built() const noexcept { return built_; }
+  static constexpr std::uint32_t most_buffers = 8192;
+
+  // Sets the card up for a CLOP and its devices' memory, which outlives the driver or a close(). Throws
+  // std::invalid_argument for what this card cannot do, each with a sentence that names the remedy.
+  void open(const card::ClopOptions& options, const contract::View& view, std::uint8_t stream,
+            const DriverOptions& driver);
+  // Lets packets in.
+  void start();
+  // No packet will follow: the card ends what bursts are open.
+  void drain();
+  // Everything off and forgotten; the memory is the host's again.
+  void close() noexcept;
+  bool is_open() const noexcept { return open_; }
+
+  void give_back(std::uint32_t buffer, std::uint32_t value) { bus_.write(returned_ + 4 * buffer, value); }
+  void ring(std::uint32_t n);
+  // What the card may take for finished: at most what the consumer says, and what follows the card has seen.
+  void finished(std::uint64_t entries) noexcept;
+
+  // Reads all counters, so that they belong together (no packet and no frame was counted meanwhile), if that
+  // succeeds in a few tries; else they are what they were. True: they are new.
+  bool read_counters();
+  const CounterBank& counters() const noexcept { return counters_; }
+  std::int64_t missing() const noexcept { return missing_; }
+
+  std::uint32_t read(std::size_t address) { return bus_.read(static_cast<std::uint32_t>(address)); }
+  void write(std::size_t address, std::uint32_t value) {
+    bus_.write(static_cast<std::uint32_t>(address), value);
+  }
+  std::uint64_t read_pair(std::size_t address);
+  void write_pair(std::size_t address, std::uint64_t value);
+
+  static constexpr unsigned histogram_bins = 128;
+  std::array<std::uint32_t, histogram_bins> histogram();
+  void clear_histogram();
+  // The largest number of cycles that a bin takes; the last one takes everything beyond.
+  static std::uint32_t bin_end(unsigned bin) noexcept;
+  // What the histogram takes: `stage` of the register `latency`.
+  void histogram_of(unsigned stage);
+
+ private:
+  void wait_status(std::uint32_t bits, const char* what);
+  std::uint32_t control_ = 0;
+  static const std::uint32_t returned_;
+
+  Bus& bus_;
+  Built built_;
+  CounterBank counters_;
+  std::int64_t missing_ = 0;
+  bool open_ = false;
+  std::vector<std::byte*> mapped_;
+  // A page of the driver's own, that the card reads: how far the consumer is. And the page list.
+  struct Pages;
+  std::byte* own_ = nullptr;
+  std::size_t own_bytes_ = 0;
+};
+
+}  // namespace nanet::gateware

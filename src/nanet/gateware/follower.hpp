@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host knows of a card that receives and sends by itself: reads its event queue beside the consumer,
+// its counters from the registers, passes returned buffers and doorbells on, and tells whoever follows bursts
+// and frames.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nanet/card/frame_table.hpp"
+#include "nanet/card/receiver.hpp"
+#include "nanet/gateware/driver.hpp"
+
+namespace nanet::gateware {
+
+class Follower final : public card::Receiver {
+ public:
+  Follower(Driver& driver, card::Consumers& consumers, card::FrameTable& table, card::Counters& counters);
+
+  // Takes what is new in the event queue; passes on what the consumer has returned and posted. True if there
+  // was anything. Used with every round of the card's thread.
+  bool follow();
+  // Mirrors the registers into the counters, if they belong together just now.
+  bool read_counters();
+  // Passes the numbers without a buffer that the sender has passed.
+  void pass_overruns();
+
+  // Frames that were received and not yet passed; buffers that are out with the consumer.
+  std::uint64_t waiting() const noexcept { return received_ - passed_; }
+  std::size_t out() const noexcept { return out_.size(); }
+  // Of the counters as they were read last: every owed number has been passed, and seen to be.
+  bool passed_all() const noexcept;
+  bool in_burst() const noexcept { return open_bursts_ > 0; }
+  // Packets that were lost before they came to the card; counted with its own from the next look on.
+  std::uint64_t lost_before = 0;
+
+  // The card does these.
+  void checked_packet(std::span<const std::byte>, const wire::mgp::Checked&, Nanoseconds) noexcept override {}
+  void expire(Nanoseconds) noexcept override {}
+  void drain(Nanoseconds) noexcept override {}
+  Nanoseconds next_timer() const noexcept override;
+  std::int64_t missing() const noexcept override { return driver_.missing(); }
+
+ private:
+  void take(const contract::Event& event);
+  void known(std::uint64_t n);
+  void pass(std::uint64_t n, card::Outcome outcome);
+  bool forward();
+
+  Driver& driver_;
+  const contract::View& view_;
+  card::FrameTable& table_;
+  card::Counters& counters_;
+  std::uint64_t next_ = 0;  // entry of the queue
+  std::uint64_t near_ = 0;  // a number not far from those of the next events
+  std::uint64_t received_ = 0, passed_ = 0, finished_ = 0;
+  std::uint32_t number_ = 0;  // of the newest burst, wraps counted
+  std::uint32_t bell_ = ~std::uint32_t{0};
+  unsigned open_bursts_ = 0;
+  std::vector<std::uint64_t> out_;  // numbers whose buffers the consumer has
+};
+
+}  // namespace nanet::gateware

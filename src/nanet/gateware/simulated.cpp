@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/gateware/simulated.hpp"
+
+#include <nanet_regs.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "nanet/card/socket_card.hpp"
+#include "nanet/card/socket_reader.hpp"
+#include "nanet/card/udp.hpp"
+
+namespace nanet::gateware {
+namespace {
+
+using card::ClopOptions;
+using card::Stream;
+
+constexpr std::uint64_t live_cycles = 4000;  // of a round
+constexpr std::size_t wire_room = 256
+                                  << 10;  // bytes that may wait for the wire before sockets are left unread
+constexpr Nanoseconds counters_every = 50'000'000;
+constexpr Nanoseconds patience = 20'000'000'000;  // until a card that does not end is given up
+
+void refuse_hooks(const ClopOptions& options) {
+  if (options.threads > 1)
+    throw std::invalid_argument("card_threads = " + std::to_string(options.threads) +
+                                ": the simulated card runs in one thread: leave it out");
+  if (options.place && !options.place->reachable())
+    throw std::invalid_argument("the simulated card writes with a CPU, which cannot reach this memory");
+}
+
+class SimulatedCard final : public card::Card {
+ public:
+  explicit SimulatedCard(SimulationOptions options) : options_(std::move(options)) {}
+  ~SimulatedCard() override { stop(); }
+
+  std::string_view name() const noexcept override { return "gateware"; }
+
+  bool receive() noexcept override {
+    bool any = false;
+    for (auto& port : ports_) {
+      const auto& model = port->simulation->model();
+      std::size_t waiting = 0;
+      for (unsigned c = 0; c < sim::Model::channels(); ++c) waiting = std::max(waiting, model.waiting(c));
+      if (waiting < wire_room && !stopping_)
+        any |= port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); });
+      if (any || !port->simulation->at_rest()) any |= step(*port);
+    }
+    return any;
+  }
+  bool send() noexcept override {
+    bool any = false;
+    for (auto& port : ports_)
+      if (stopping_ || !port->simulation->at_rest()) any |= port->simulation->run(live_cycles / 4);
+    return any;
+  }
+  void wait(Nanoseconds limit) noexcept override {
+    std::array<pollfd, 64> fds;
+    nfds_t count = 0;
+    for (auto& port : ports_) {
+      // Its timers need its clock to go on.
+      if (!port->simulation->at_rest()) return;
+      for (const card::Fd& fd : port->sockets)
+        if (count < fds.size()) fds[count++] = {fd.get(), POLLIN, 0};
+    }
+    const timespec time{limit / 1'000'000'000, limit % 1'000'000'000};
+    ppoll(fds.data(), count, &time, nullptr);
+  }
+  void drain() noexcept override {
+    const Nanoseconds until = card::monotonic_now() + 1'000'000'000;
+    for (auto& port : ports_) {
+      while (port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); }) &&
+             card::monotonic_now() < until) {
+      }
+      port->simulation->drain();
+    }
+    stopping_ = true;
+    give_up_ = card::monotonic_now() + patience;
+  }
+  bool passed_all() const noexcept override {
+    bool all = true;
+    for (const auto& port : ports_) all &= port->simulation->passed_all();
+    return all || (stopping_ && card::monotonic_now() > give_up_);
+  }
+  double backlog() const noexcept override {
+    double most = 0;
+    for (const auto& port : ports_)
+      for (const card::Fd& fd : port->sockets) most = std::max(most, card::receive_backlog(fd.get()));
+    return most;
+  }
+
+ protected:
+  Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override {
+    refuse_hooks(options);
+    auto port = std::make_unique<Port>();
+    std::vector<int> fds;
+    for (const auto& endpoint : options.listen) {
+      card::UdpReceiveOptions receive;
+      receive.buffer_bytes = options.socket_buffer_bytes;
+      receive.gro = true;
+      port->sockets.push_back(card::open_udp_receiver(endpoint, receive));
+      fds.push_back(port->sockets.back().get());
+      local.push_back(card::local_endpoint(fds.back()));
+    }
+    port->overflow.resize(fds.size(), 0);
+    port->transmit = card::open_transmit(options.destinations, port->counters);
+    port->simulation = std::make_unique<Simulation>(options, static_cast<std::uint8_t>(ports_.size()),
+                                                    *port->transmit, options_);
+    port->counters = &port->simulation->stream().counters();
+    port->reader = std::make_unique<card::SocketReader>(std::move(fds));
+    ports_.push_back(std::move(port));
+    return ports_.back()->simulation->stream();
+  }
+  void close_stream(Stream& stream) noexcept override {
+    std::erase_if(ports_, [&](const auto& p) { return &p->simulation->stream() == &stream; });
+  }
+
+ private:
+  struct Port {
+    std::vector<card::Fd> sockets;
+    std::vector<std::uint32_t> overflow;
+    card::Counters* counters = nullptr;
+    std::unique_ptr<card::Transmit> transmit;
+    std::unique_ptr<Simulation> simulation;
+    std::unique_ptr<card::SocketReader> reader;
+    Nanoseconds looked = 0;
+  };
+
+  static Nanoseconds take(Port& port, const card::SocketBatch& batch) noexcept {
+    std::uint32_t& overflow = port.overflow[batch.socket()];
+    for (std::size_t i = 0; i < batch.messages(); ++i) {
+      const card::ReceiveInfo& info = batch.info(i);
+      if (info.has_overflow) {
+        port.simulation->lost_before(info.overflow - overflow);
+        overflow = info.overflow;
+      }
+      const std::span<const std::byte> bytes = batch.bytes(i);
+      const std::size_t step =
+          info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(bytes.size(), 1);
+      std::size_t from = 0;
+      do {  // an empty datagram is a packet too
+        const auto datagram = bytes.subspan(from, std::min(step, bytes.size() - from));
+        // A board keeps to its link.
+        const unsigned board = datagram.size() > 1 ? static_cast<unsigned>(datagram[1]) : 0;
+        port.simulation->datagram(board % sim::Model::channels(), datagram);
+        from += step;
+      } while (from < bytes.size());
+    }
+    return batch.before();
+  }
+  static bool step(Port& port) noexcept {
+    bool any = port.simulation->run(live_cycles);
+    const Nanoseconds now = card::monotonic_now();
+    if (now - port.looked > counters_every) {
+      port.looked = now;
+      port.simulation->read_counters();
+    }
+    return any;
+  }
+
+  SimulationOptions options_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  bool stopping_ = false;
+  Nanoseconds give_up_ = 0;
+};
+
+class SimulatedPlayback final : public card::Playback {
+ public:
+  SimulatedPlayback(ClopOptions clop, std::uint16_t port, card::Transmit& transmit,
+                    SimulationOptions options) {
+    refuse_hooks(clop);
+    options.driver.ports = {port};
+    options.driver.window_frames = 1024;
+    clop.destinations = {{0x0A000003, 58914}};
+    simulation_ = std::make_unique<Simulation>(clop, 0, transmit, options);
+  }
+  std::string_view name() const noexcept override { return "gateware"; }
+  Stream& stream() noexcept override { return simulation_->stream(); }
+
+  bool frame(std::span<const std::byte> frame, std::size_t original) noexcept override {
+    const std::size_t buffers = stream().table().slots();
+    // Never more in the card than its channel holds, nor more out with the consumer than leaves room for a
+    // window of open frames and a gap of as many.
+    if (since_ > most_unread && simulation_->undecided()) return false;
+    if (since_ > most_unread) since_ = 0;
+    if (simulation_->out() > buffers / 4) return false;
+    since_ += frame.size() + 24;
+    simulation_->frame(0, frame, original);
+    return true;
+  }
+  void work() noexcept override { simulation_->run(most_unread / 8); }
+  void drain() noexcept override { simulation_->drain(); }
+  bool passed_all() const noexcept override { return simulation_->passed_all(); }
+  void settle() noexcept override { simulation_->read_counters(); }
+  std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept override {
+    const CounterBank& bank = simulation_->driver().counters();
+    std::array<std::uint64_t, wire::not_mgp_count> out{};
+    for (unsigned c = 0; c < sim::Model::channels(); ++c) {
+      const auto at = [&](std::size_t field) {
+        return bank.at(offsetof(nanet_regs_t, verdicts) + c * sizeof(verdicts_t__stride40_t) + field);
+      };
+      const auto add = [&](wire::NotMgp reason, std::size_t field) {
+        out[static_cast<std::size_t>(reason)] += at(field);
+      };
+      add(wire::NotMgp::not_udp, offsetof(verdicts_t__stride40_t, not_udp));
+      add(wire::NotMgp::other_port, offsetof(verdicts_t__stride40_t, other_port));
+      add(wire::NotMgp::ip_fragment, offsetof(verdicts_t__stride40_t, ip_fragment));
+      add(wire::NotMgp::bad_checksum, offsetof(verdicts_t__stride40_t, bad_checksum));
+      add(wire::NotMgp::not_ipv4, offsetof(verdicts_t__stride40_t, not_ipv4));
+      add(wire::NotMgp::not_ipv4, offsetof(verdicts_t__stride40_t, arp));
+      add(wire::NotMgp::cut_short, offsetof(verdicts_t__stride40_t, cut_short));
+      add(wire::NotMgp::udp_length, offsetof(verdicts_t__stride40_t, udp_length));
+    }
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t most_unread = 6000;  // bytes
+  std::unique_ptr<Simulation> simulation_;
+  std::size_t since_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<card::Card> make_simulated_card(const SimulationOptions& options) {
+  return std::make_unique<SimulatedCard>(options);
+}
+
+std::unique_ptr<card::Playback> make_simulated_playback(const ClopOptions& clop, std::uint16_t port,
+                                                        card::Transmit& transmit,
+                                                        const SimulationOptions& options) {
+  return std::make_unique<SimulatedPlayback>(clop, port, transmit, options);
+}
+
+}  // namespace nanet::gateware
