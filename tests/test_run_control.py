@@ -359,14 +359,6 @@ def test_masks_and_offsets_act_alike_in_every_executor(tmp_path: Path) -> None:
     assert [t for _, t in primitives(seen[0][5])][:2] == [9960, 19992]
 
 
-def test_gpu_in_the_loop_refuses_what_it_does_not_do(free_udp_port: Callable[[], int]) -> None:
-    basic = {"listen": f"127.0.0.1:{free_udp_port()}", "device": "cuda:0", "algorithm": "math"}
-    with pytest.raises(ValueError, match=r"trigger\.downscale.*--device cpu"):
-        _core.Trigger(basic | {"downscale_factors": [10]})
-    with pytest.raises(ValueError, match=r"trigger\.conditions.*--device cpu"):
-        _core.Trigger(basic | {"conditions": {"masked": [1]}})
-
-
 def test_command_line(
     nanet: Callable[..., Any], nanet_program: str, free_udp_port: Callable[[], int], tmp_path: Path
 ) -> None:

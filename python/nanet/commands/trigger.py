@@ -35,8 +35,6 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
 
     check_writable(json=json_file)
     settings = core_options(config)
-    if config[Trigger].device == "auto" and (settings["conditions"] or config[Trigger].downscale):
-        settings["device"] = "cpu"  # a GPU in the loop applies neither
     out = console(json_file)
     with (
         status_writer(status_file) as status,

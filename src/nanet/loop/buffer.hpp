@@ -97,6 +97,8 @@ class BufferWork {
       trace.mtp_overflow = s_.overflow;
       trace.rings = s_.rings;
       trace.duplicate_hits = s_.duplicates;
+      trace.masked_hits = s_.masked;
+      for (unsigned k = 0; k < trigger::primitive_kinds; ++k) trace.downscaled[k] = s_.downscaled[k];
     });
     B::each([&](unsigned t) {
       if (t != 32) return;  // beside what thread 0 does

@@ -40,6 +40,11 @@ __device__ inline Sixteen load_relaxed_system(const Sixteen* at) {
                : "memory");
   return v;
 }
+__device__ inline std::uint64_t load_acquire_system(const std::uint64_t* at) {
+  std::uint64_t v;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
+  return v;
+}
 __device__ inline std::uint64_t load_relaxed_system(const std::uint64_t* at) {
   std::uint64_t v;
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");

@@ -23,6 +23,7 @@ namespace {
 using card::monotonic_now;
 
 constexpr unsigned slots = 4;  // buffers on their way
+constexpr std::size_t table_bytes = sizeof(ConditionsTable);
 
 class LaunchExecutor final : public trigger::Executor {
  public:
@@ -34,13 +35,14 @@ class LaunchExecutor final : public trigger::Executor {
         traces_(traces),
         successor_(options.takeover, execute, views, algorithm, traces) {
     for (std::size_t d = 0; d < views.size(); ++d) {
-      lines_.push_back(std::make_unique<Line>());
+      lines_.push_back(std::make_unique<Line>(execute.process.conditions));
       Line& line = *lines_.back();
       const std::size_t bytes = (views[d].shape.buffer_bytes() + 255) / 256 * 256;
-      const std::size_t area = bytes + (sizeof(Answer) + 255) / 256 * 256;
+      const std::size_t answer = (sizeof(Answer) + 255) / 256 * 256, area = bytes + answer + table_bytes;
       line.gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d], execute,
                                             algorithm, traces, slots, area);
-      line.answers = std::make_unique<PinnedPages>(sizeof(Answer) * slots);
+      line.answers = std::make_unique<PinnedPages>((sizeof(Answer) + table_bytes) * slots);
+      auto* const tables = reinterpret_cast<ConditionsTable*>(line.answers->host() + sizeof(Answer) * slots);
       for (unsigned s = 0; s < slots; ++s) {
         Slot& slot = line.slot[s];
         need(cudaStreamCreateWithFlags(&slot.stream, cudaStreamNonBlocking), "a stream");
@@ -49,6 +51,9 @@ class LaunchExecutor final : public trigger::Executor {
         slot.buffer.answer = reinterpret_cast<Answer*>(slot.in + bytes);
         slot.buffer.slot = s;
         slot.answer = reinterpret_cast<Answer*>(line.answers->host()) + s;
+        slot.table = tables + s;
+        if (execute.process.conditions)
+          slot.buffer.conditions = reinterpret_cast<std::int16_t*>(slot.in + bytes + answer);
         if (options.mode == Mode::graph) capture(line, slot);
       }
     }
@@ -119,18 +124,21 @@ class LaunchExecutor final : public trigger::Executor {
     cudaGraphNode_t copy_in = nullptr, kernel = nullptr;
     std::byte* in = nullptr;  // on the device
     Buffer buffer;
-    Answer* answer = nullptr;  // in pinned memory
+    Answer* answer = nullptr;          // in pinned memory
+    ConditionsTable* table = nullptr;  // likewise
     std::uint64_t k = 0;
     std::uint32_t index = 0;
     Nanoseconds seen = 0;
   };
   struct Line {
+    explicit Line(const trigger::ConditionsStore* store) : conditions(store) {}
     std::unique_ptr<GpuQueue> gpu;
     std::unique_ptr<PinnedPages> answers;
     Slot slot[slots];
     std::deque<Slot*> flying;
     std::uint64_t next = 0, near = 0;  // entry of the queue; a recent n
     Nanoseconds mirrored = 0;
+    trigger::ConditionsReader conditions;
     mutable trigger::Physics physics;
     std::jthread thread;
   };
@@ -183,6 +191,12 @@ class LaunchExecutor final : public trigger::Executor {
     const std::size_t bytes = used(gpu.view, slot.index);
     void* arguments[3];
     cudaKernelNodeParams kernel = kernel_node(line, slot, arguments);
+    if (const trigger::Conditions* conditions = line.conditions.at(slot.buffer.n)) {
+      fill(*slot.table, *conditions);
+      if (const auto e = cudaMemcpyAsync(const_cast<std::int16_t*>(slot.buffer.conditions), slot.table,
+                                         table_bytes, cudaMemcpyHostToDevice, slot.stream))
+        return e;
+    }
     if (slot.executable) {
       if (const auto e = cudaGraphExecMemcpyNodeSetParams1D(slot.executable, slot.copy_in, slot.in, from,
                                                             bytes, cudaMemcpyHostToDevice))

@@ -6,6 +6,7 @@
 
 #include "nanet/loop/merge.hpp"
 #include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/downscale.hpp"
 #include "nanet/trigger/trace.hpp"
 #include "nanet/wire/mtp.hpp"
 
@@ -18,6 +19,8 @@ struct FrameOptions {
   trigger::DecisionOptions decision;
   std::uint32_t window = 41;
   std::uint32_t source = rich_source;
+  bool downscaling = false;
+  std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // of each kind
 };
 
 // What a block shares while it works on a buffer.
@@ -27,7 +30,8 @@ struct FrameShared {
   std::uint32_t words;       // of `packet` in use
   std::uint32_t primitives;  // in it
   std::uint32_t stamp;       // frame of its newest timestamp word
-  std::uint32_t events, below, overflow, rings, duplicates, valid;
+  std::uint32_t events, below, overflow, rings, duplicates, masked, valid;
+  std::uint32_t downscaled[trigger::primitive_kinds];
   std::uint32_t taken;     // events that warps have begun
   std::uint32_t disorder;  // events not in order of time, or without a primitive
   std::uint32_t with_rings[rich::max_rings + 1];
@@ -69,6 +73,7 @@ struct Desk {
   rich::Rings* rings = nullptr;
   typename ScratchOf<A>::type* scratch = nullptr;
   rich::Rings* result = nullptr;
+  const std::int16_t* conditions = nullptr;  // of each PM; null: none
 };
 
 template <class A, class B>
@@ -83,7 +88,9 @@ class FrameWork {
     B::one([&] {
       s_.words = wire::mtp::header_bytes / 4;
       s_.primitives = s_.stamp = 0;
-      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = s_.valid = s_.taken = s_.disorder = 0;
+      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = s_.masked = s_.valid = 0;
+      s_.taken = s_.disorder = 0;
+      for (std::uint32_t& n : s_.downscaled) n = 0;
       for (std::uint32_t& n : s_.with_rings) n = 0;
     });
   }
@@ -94,7 +101,8 @@ class FrameWork {
   NANET_DEVICE void work(const Bytes& in, std::byte* small, const Tables& shared_tables, std::uint32_t room,
                          const Tables& large_tables, std::uint32_t frame, bool incomplete, const Clock& clock,
                          Nanoseconds& built, Nanoseconds& reconstructed) {
-    Merger<B> merger(in, s_.merge, options_.window);
+    frame_ = frame;
+    Merger<B> merger(in, s_.merge, options_.window, desk_.conditions);
     // Twice the same code: the compiler sees in the first that all of it is shared memory, which takes fewer
     // instructions and less time.
     const bool few = merger.list() <= room;
@@ -127,6 +135,7 @@ class FrameWork {
     B::one([&] {
       s_.events += events_;
       s_.duplicates += s_.merge.duplicates;
+      s_.masked += s_.merge.masked;
       s_.taken = 0;
       close(frame);
     });
@@ -239,10 +248,19 @@ class FrameWork {
       id = trigger::decide_event(hits, rings.ambiguous, cut, options_.decision);
       if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
     }
-    if (hits < options_.decision.min_hits) id = 0;
-    row.primitive = static_cast<std::uint16_t>(id);
     B::add(s_.with_rings[rings.count], 1);
-    if (id == 0) B::add(s_.below, 1);
+    if (hits < options_.decision.min_hits) id = 0;
+    if (id == 0) {
+      B::add(s_.below, 1);
+    } else if (options_.downscaling) {
+      const unsigned kind = trigger::kind_of(static_cast<std::uint16_t>(id));
+      if (!trigger::downscale_keeps(static_cast<Lsb>(frame_) * lsb_per_frame + row.time,
+                                    options_.factor[kind])) {
+        B::add(s_.downscaled[kind], 1);
+        id = 0;
+      }
+    }
+    row.primitive = static_cast<std::uint16_t>(id);
     if (desk_.rings) desk_.rings[e] = rings;
     tables.key[e] = id == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(row.time) << 16 | e;
   }
@@ -339,7 +357,7 @@ class FrameWork {
   FrameShared& s_;
   Desk<A> desk_;
   Tables tables_;
-  std::uint32_t events_ = 0;
+  std::uint32_t events_ = 0, frame_ = 0;
 };
 
 }  // namespace nanet::loop

@@ -79,7 +79,14 @@ class Both {
     o.decision = options.decision;
     o.window = static_cast<std::uint32_t>(options.window_lsb);
     o.source = options.source;
+    o.downscaling = options.downscale.any();
+    std::copy(options.downscale.factor.begin(), options.downscale.factor.end(), o.factor);
     Desk<A> desk{plane_.data(), rings_.data(), nullptr, result_};
+    ConditionsTable table;
+    if (options.conditions) {
+      fill(table, *options.conditions->current());
+      desk.conditions = table.t0;
+    }
     std::vector<typename ScratchOf<A>::type> scratch(2);
     if constexpr (Wide<A>) desk.scratch = scratch.data();
     auto shared = std::make_unique<FrameShared>();
@@ -103,6 +110,12 @@ class Both {
     EXPECT_EQ(t.mtp_overflow, expected.mtp_overflow);
     EXPECT_EQ(t.rings, expected.rings);
     EXPECT_EQ(t.duplicate_hits, expected.duplicate_hits);
+    EXPECT_EQ(t.masked_hits, expected.masked_hits);
+    masked += t.masked_hits;
+    for (unsigned k = 0; k < trigger::primitive_kinds; ++k) {
+      EXPECT_EQ(t.downscaled[k], expected.downscaled[k]);
+      downscaled += t.downscaled[k];
+    }
     ASSERT_EQ(t.lows, expected.lows);
     ASSERT_EQ(t.highs, expected.highs);
     for (unsigned i = 0; i < t.lows; ++i) {
@@ -115,7 +128,7 @@ class Both {
     }
     events += t.events;
   }
-  std::uint64_t events = 0;
+  std::uint64_t events = 0, masked = 0, downscaled = 0;
 
  private:
   std::uint32_t seen_ = 0;
@@ -141,6 +154,14 @@ class Both {
   Room large_, small_;
 };
 
+trigger::Conditions random_conditions(std::mt19937& random, unsigned masked) {
+  trigger::Conditions c;
+  for (unsigned i = 0; i < masked; ++i) c.masked[random() % pm_count] = 1;
+  for (auto& t0 : c.t0) t0 = static_cast<std::int16_t>(random() % 200) - 100;
+  c.name = "random";
+  return c;
+}
+
 template <class A>
 std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, std::uint32_t room) {
   std::mt19937 random(17 + boards + most);
@@ -163,9 +184,15 @@ std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, 
     trigger::ProcessOptions options;
     if (round % 5 == 4) options.decision.min_hits = static_cast<std::uint32_t>(random() % 6);
     if (round % 7 == 6) options.window_lsb = static_cast<std::int32_t>(random() % 3 ? 2000 : 65535);
+    if (round % 4 == 1) options.downscale.factor = {2, 1 + static_cast<std::uint32_t>(random() % 9), 0, 5};
+    trigger::ConditionsStore store(
+        std::make_shared<trigger::Conditions>(random_conditions(random, round % 3 ? 0 : 60)));
+    if (round % 6 < 3) options.conditions = &store;
     both.compare(random() % 2 ? contract::event_flag::complete : 0, frame, options);
     if (testing::Test::HasFailure()) break;
   }
+  EXPECT_GT(both.masked, both.events / 50);
+  EXPECT_GT(both.downscaled, both.events / 20);
   return both.events;
 }
 
@@ -231,10 +258,46 @@ TEST(FrameWork, PacketsOfOneBuffer) {
       if (round % 3 == 2)
         for (unsigned i = 0; i < 20; ++i)
           both.buffer()[random() % both.shape().buffer_bytes()] = static_cast<std::byte>(random());
-      both.compare(contract::event_flag::complete, 7);
+      trigger::ProcessOptions options;
+      trigger::ConditionsStore store(std::make_shared<trigger::Conditions>(random_conditions(random, 60)));
+      if (round % 2) {
+        options.conditions = &store;
+        options.downscale.factor = {3, 2, 1, 1};
+      }
+      both.compare(contract::event_flag::complete, 7, options);
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+// The ring of tables that a GPU reads and the store that the CPU's threads read say the same of every n.
+TEST(Conditions, TheTablesOfAGpuAreThoseOfTheStore) {
+  std::mt19937 random(6);
+  const auto made = [&](unsigned i) {
+    trigger::Conditions c;
+    c.t0[7] = static_cast<std::int16_t>(i);
+    c.masked[8] = i % 2;
+    return std::make_shared<trigger::Conditions>(c);
+  };
+  auto board = std::make_unique<ConditionsBoard>();
+  trigger::ConditionsStore store(made(0));
+  store.follow([&](std::uint64_t from, const trigger::Conditions& c) { publish(*board, from, c); });
+  std::uint64_t base = 0;
+  for (unsigned i = 1; i < 60; ++i) {
+    base += 1 + random() % 100;
+    if (random() % 4) store.offer(made(i));
+    store.burst_began(base, base);  // nothing is awaited: the oldest may go
+    trigger::ConditionsReader reader(&store);
+    for (std::uint64_t n = base > 1000 ? base - 1000 : 0; n < base + 10; ++n) {
+      const ConditionsTable& table =
+          board->table[table_for(n, board->version, board->from) % conditions_kept];
+      const trigger::Conditions& c = *reader.at(n);
+      ASSERT_EQ(table.t0[7], c.t0[7]) << n << " of " << base;
+      ASSERT_EQ(table.t0[8], c.masked[8] ? masked_pm : 0);
+      ASSERT_EQ(table.t0[conditions_pms - 1], 0);
+    }
+  }
+  EXPECT_GT(board->version, 30u);
 }
 
 }  // namespace

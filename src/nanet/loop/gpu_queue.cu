@@ -158,12 +158,24 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident.options.decision = execute.process.decision;
   resident.options.window = static_cast<std::uint32_t>(execute.process.window_lsb);
   resident.options.source = execute.process.source;
+  resident.options.downscaling = execute.process.downscale.any();
+  std::copy(execute.process.downscale.factor.begin(), execute.process.downscale.factor.end(),
+            resident.options.factor);
 
   const std::size_t mirror_at = round_up(sizeof(Control)), samples_at = mirror_at + round_up(sizeof(Counts));
-  pages_ = std::make_unique<PinnedPages>(samples_at + sizeof(Sample) * samples);
+  const std::size_t conditions_at = (samples_at + sizeof(Sample) * samples + 63) / 64 * 64;
+  pages_ = std::make_unique<PinnedPages>(conditions_at + sizeof(ConditionsBoard));
   resident.control = reinterpret_cast<Control*>(pages_->device());
   resident.mirror = reinterpret_cast<Counts*>(pages_->device() + mirror_at);
   resident.samples = reinterpret_cast<Sample*>(pages_->device() + samples_at);
+  if (execute.process.conditions) {
+    resident.conditions = reinterpret_cast<const ConditionsBoard*>(pages_->device() + conditions_at);
+    execute.process.conditions->follow(
+        [board = reinterpret_cast<ConditionsBoard*>(pages_->host() + conditions_at)](
+            std::uint64_t from, const trigger::Conditions& conditions) {
+          publish(*board, from, conditions);
+        });
+  }
 
   resident.state = device_memory<QueueState>(1, "the queue's state");
   resident.done = device_memory<std::uint32_t>(view.shape.events, "finished entries");

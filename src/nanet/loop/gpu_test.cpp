@@ -110,6 +110,8 @@ void expect_same(const Result& gpu, const Result& cpu) {
   EXPECT_EQ(gpu.account.duplicate_hits, cpu.account.duplicate_hits);
   EXPECT_EQ(gpu.account.split_at_frame_edge, cpu.account.split_at_frame_edge);
   EXPECT_EQ(gpu.account.below_min_hits, cpu.account.below_min_hits);
+  EXPECT_EQ(gpu.account.masked_hits, cpu.account.masked_hits);
+  EXPECT_EQ(gpu.account.downscaled, cpu.account.downscaled);
   EXPECT_EQ(gpu.rings, gpu.account.rings);  // the monitor's
 }
 
@@ -165,6 +167,55 @@ TEST_F(Loop, GatherModePackets) {
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     expect_same(run(packets, "math", maker(options), clop), cpu);
+  }
+}
+
+// Others are offered in each burst for the next one; more bursts than the GPU keeps tables for.
+TEST_F(Loop, ConditionsAndDownscalingAreThoseOfTheCpu) {
+  constexpr Frame frames = 40;
+  std::mt19937 random(13);
+  std::vector<Bytes> packets;
+  for (std::uint8_t burst = 0; burst < 20; ++burst) {
+    for (unsigned b = 0; b < 4; ++b) packets.push_back(trigger::mgp_marker(flag::sob, b, 0, 0, burst));
+    for (Frame f = 0; f < frames; ++f)
+      for (unsigned b = 0; b < 4; ++b)
+        packets.push_back(
+            trigger::mgp_packet(b, f, f + 1, trigger::random_events(random, b, 25), flag::last, 0, burst));
+    for (unsigned b = 0; b < 4; ++b)
+      packets.push_back(trigger::mgp_marker(flag::eob, b, frames - 1, frames + 1, burst));
+  }
+  const auto made = [](unsigned i) {
+    trigger::Conditions c;
+    for (unsigned pm = i; pm < pm_count; pm += 40) c.masked[pm] = 1;
+    for (std::size_t pm = 0; pm < pm_count; ++pm) c.t0[pm] = static_cast<std::int16_t>((pm * i) % 300 - 150);
+    return std::make_shared<trigger::Conditions>(c);
+  };
+  trigger::ProcessOptions process;
+  process.downscale.factor = {2, 3, 1, 5};
+  const auto run_bursts = [&](const trigger::ExecutorMaker& make) {
+    const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
+    trigger::ConditionsStore store(made(1));
+    Chain chain(Chain::options(), *algorithm, 1, process, make, &store);
+    const std::size_t per_burst = packets.size() / 20;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      if (i % per_burst == per_burst / 2) store.offer(made(static_cast<unsigned>(2 + i / per_burst)));
+      chain.packet(packets[i]);
+    }
+    chain.drain();
+    Result result{chain.sent(), chain.account(), 0, chain.executor().figures()};
+    for (const trigger::Physics* p : chain.executor().physics())
+      for (unsigned r = 1; r <= rich::max_rings; ++r) result.rings += r * p->rings_per_event[r];
+    EXPECT_GT(store.changes(), 15u);
+    return result;
+  };
+  const Result cpu = run_bursts({});
+  EXPECT_GT(cpu.account.masked_hits, 1000u);
+  EXPECT_GT(cpu.account.downscaled[0] + cpu.account.downscaled[1], 1000u);
+  for (const Mode mode : modes) {
+    CudaOptions options;
+    options.mode = mode;
+    SCOPED_TRACE(name_of(mode));
+    expect_same(run_bursts(maker(options)), cpu);
   }
 }
 

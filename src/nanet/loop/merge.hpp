@@ -6,6 +6,7 @@
 
 #include "nanet/contract/layout.hpp"
 #include "nanet/loop/block.hpp"
+#include "nanet/loop/conditions.hpp"
 #include "nanet/rich/ring.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -101,7 +102,7 @@ struct Merge {
   std::uint32_t payloads[max_boards];
   std::uint32_t count[max_boards];  // pieces of each board
   std::uint32_t unordered[max_boards];
-  std::uint32_t gaps, pm_used, duplicates;
+  std::uint32_t gaps, pm_used, duplicates, masked;
   std::uint32_t room[33];
 };
 
@@ -120,8 +121,9 @@ class Merger {
  public:
   using Payload = Merge::Payload;
 
-  NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window)
-      : in_(in), m_(shared), window_(window), lists_(lists_for(in.boards)) {}
+  // conditions: of each PM, or null.
+  NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window, const std::int16_t* conditions)
+      : in_(in), m_(shared), conditions_(conditions), window_(window), lists_(lists_for(in.boards)) {}
 
   // The bytes again, as a place of which the compiler knows more.
   NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
@@ -130,7 +132,7 @@ class Merger {
     B::each([&](unsigned t) {
       for (unsigned b = t >> 5; b < lists_; b += B::threads() >> 5)
         if ((t & 31) == 0) list_board(b);
-      if (t == 0) m_.gaps = m_.pm_used = m_.duplicates = 0;
+      if (t == 0) m_.gaps = m_.pm_used = m_.duplicates = m_.masked = 0;
     });
     std::uint32_t most = 0;
     for (unsigned b = 0; b < lists_; ++b) most = m_.count[b] > most ? m_.count[b] : most;
@@ -529,7 +531,17 @@ class Merger {
       hits += p.stored;
     }
     row.truncated = truncated;
-    if (disorder || hits > max_event_hits) hits = careful(row, sum);
+    disorder |= hits > max_event_hits;
+    if (conditions_ && !disorder) {
+      std::int32_t offsets = 0;
+      for (std::uint32_t i = 0; i < hits; ++i) {
+        const std::int32_t offset = conditions_[t_.pm[row.first + i]];
+        offsets += offset;
+        disorder |= offset == masked_pm;
+      }
+      sum -= offsets;
+    }
+    if (disorder) hits = careful(row, sum);
     row.hits = static_cast<std::uint16_t>(hits);
     row.time = row.opened;
     if (hits == 0) return;
@@ -538,18 +550,23 @@ class Merger {
     row.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
   }
 
-  // An event whose hits are not all different, in order and on the lattice, or are too many. Returns how many
-  // stay.
+  // An event whose hits are not all different, in order, on the lattice and of PMs that are not masked, or
+  // are too many. Returns how many stay.
   NANET_DEVICE std::uint32_t careful(const Row& row, std::int32_t& sum) const {
     const std::uint16_t* const member = t_.member + std::size_t{row.members} * lists_;
     PmId* const pm = t_.pm + row.first;  // read from the bytes again, so it may be written over
-    std::uint32_t kept = 0, twice = 0;
+    std::uint32_t kept = 0, twice = 0, masked = 0;
     sum = 0;
     for (unsigned b = 0; b < lists_; ++b) {
       if (member[b] == no_piece) continue;
       const Piece& p = t_.piece[member[b]];
       for (std::uint32_t i = 0; i < p.stored; ++i) {
         const std::uint32_t word = half_word(in_.at + p.hits + 2 * i), id = word & 0x7FF;
+        const std::int32_t offset = conditions_ ? conditions_[id] : 0;
+        if (offset == masked_pm) {
+          ++masked;
+          continue;
+        }
         std::uint32_t at = kept;
         while (at > 0 && pm[at - 1] > id) --at;
         if (at > 0 && pm[at - 1] == id) {
@@ -559,16 +576,18 @@ class Merger {
         if (id >= pm_count || kept == max_event_hits) continue;
         for (std::uint32_t j = kept++; j > at; --j) pm[j] = pm[j - 1];
         pm[at] = static_cast<PmId>(id);
-        sum += p.time + (static_cast<std::int16_t>(word) >> 11) * 4;
+        sum += p.time + (static_cast<std::int16_t>(word) >> 11) * 4 - offset;
       }
     }
     if (twice) B::add(m_.duplicates, twice);
+    if (masked) B::add(m_.masked, masked);
     return kept;
   }
 
   Bytes in_;
   Merge& m_;
   Tables t_;
+  const std::int16_t* conditions_;
   std::uint32_t window_, share_ = 0;  // share_: of each board in the tables
   unsigned lists_;
 };

@@ -14,6 +14,14 @@
 
 namespace nanet::loop {
 
+// The conditions that a block has at hand.
+struct OwnConditions {
+  ConditionsTable table;
+  std::uint64_t from[conditions_kept];
+  std::uint64_t version, asked;  // whose `from` these are; what the host said last
+  std::uint64_t number;          // of `table`, plus one; 0: none yet
+};
+
 // Shared memory of a block, one piece after the other.
 template <class A>
 struct SharedMemory {
@@ -24,12 +32,13 @@ struct SharedMemory {
 
   static std::size_t bytes(const BufferSizes& sizes, unsigned threads) {
     return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
-           sizes.shared_bytes();
+           round_up(sizeof(OwnConditions)) + sizes.shared_bytes();
   }
   std::byte* scratch;
   std::byte* result;
   typename PlaneOf<A>::type* plane;
   FrameShared* frame;
+  OwnConditions* conditions;
   std::byte* small;
 
   __device__ explicit SharedMemory(std::byte* at) {
@@ -38,7 +47,9 @@ struct SharedMemory {
     result = scratch + scratch_bytes * warps;
     plane = reinterpret_cast<typename PlaneOf<A>::type*>(result + result_bytes * warps);
     frame = reinterpret_cast<FrameShared*>(reinterpret_cast<std::byte*>(plane) + plane_bytes);
-    small = reinterpret_cast<std::byte*>(frame) + round_up(sizeof(FrameShared));
+    conditions =
+        reinterpret_cast<OwnConditions*>(reinterpret_cast<std::byte*>(frame) + round_up(sizeof(FrameShared)));
+    small = reinterpret_cast<std::byte*>(conditions) + round_up(sizeof(OwnConditions));
   }
 };
 
@@ -182,6 +193,32 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   store_release_system(&s.version, 2 * version + 2);
 }
 
+// The conditions for n. All threads; costs a journey across PCIe, and two more after they have changed.
+__device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint64_t n, OwnConditions& own) {
+  if (!r.conditions) return nullptr;
+  if (threadIdx.x == 0) own.asked = load_acquire_system(&r.conditions->version);
+  __syncthreads();
+  const std::uint64_t version = own.asked;
+  if (version != own.version) {
+    if (threadIdx.x < conditions_kept)
+      own.from[threadIdx.x] = load_relaxed_system(&r.conditions->from[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) own.version = version;
+  }
+  const std::uint64_t number = table_for(n, version, own.from);
+  if (own.number != number + 1) {
+    const auto* const from =
+        reinterpret_cast<const Sixteen*>(r.conditions->table[number % conditions_kept].t0);
+    auto* const to = reinterpret_cast<Sixteen*>(own.table.t0);
+    for (std::uint32_t i = threadIdx.x; i < sizeof(ConditionsTable) / sizeof(Sixteen); i += blockDim.x)
+      to[i] = load_relaxed_system(from + i);
+    __syncthreads();
+    if (threadIdx.x == 0) own.number = number + 1;
+  }
+  __syncthreads();
+  return own.table.t0;
+}
+
 // Words from shared memory to pinned memory, side by side.
 __device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
   for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
@@ -232,6 +269,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
                           buffer < r.shape.buffers;
     if (first_warp) again = look_again(r, k);
     desk.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
+    if (received) desk.conditions = conditions_of(r, n, *memory.conditions);
     FrameWork<A, Block> work(algorithm, r.options, shared, desk);
     if (received) {
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
@@ -384,6 +422,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   const SharedMemory<A> memory(room);
   for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
     memory.plane[i] = PlaneOf<A>::of(r.plane[i]);
+  if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
   __syncthreads();
   consume(r, algorithm, memory, taken);
   __syncthreads();
@@ -406,6 +445,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   Desk<A> desk;
   desk.plane = memory.plane;
   desk.rings = r.rings + std::size_t{in.slot} * r.sizes.fragments;
+  desk.conditions = in.conditions;
   if constexpr (Wide<A>) {
     desk.scratch = reinterpret_cast<typename A::Scratch*>(memory.scratch);
     desk.result = reinterpret_cast<rich::Rings*>(memory.result);

@@ -14,6 +14,7 @@ namespace nanet::loop {
 
 // PM IDs that eleven bits can hold: an unchecked hit word cannot reach past the table of positions.
 inline constexpr std::uint32_t plane_entries = 2048;
+static_assert(conditions_pms == plane_entries);
 
 // In pinned memory. Every word has one writer; each side's words have a cache line of their own.
 struct Control {
@@ -93,8 +94,9 @@ struct Resident {
   Counts* counts = nullptr;
   Counts* mirror = nullptr;  // counts for the host to see
   Sample* samples = nullptr;
-  std::uint64_t begin = 0;   // first entry
-  std::int64_t silence = 0;  // ns without the host's beat after which the kernel ends
+  const ConditionsBoard* conditions = nullptr;  // null: none
+  std::uint64_t begin = 0;                      // first entry
+  std::int64_t silence = 0;                     // ns without the host's beat after which the kernel ends
   Injection injection;
 };
 
@@ -107,6 +109,7 @@ struct Buffer {
   const std::byte* bytes = nullptr;
   Answer* answer = nullptr;
   std::uint64_t n = 0;
+  const std::int16_t* conditions = nullptr;      // of each PM, in device memory; null: none
   std::uint32_t frame = 0, flags = 0, slot = 0;  // slot: which of the work areas
 };
 

@@ -390,14 +390,6 @@ struct PyTrigger {
           t.record.file_bytes = get<std::uint64_t>(o, "record_file_bytes", t.record.file_bytes);
           t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
           device = get<std::string>(o, "device", "cpu");
-          if (device != "cpu") {
-            const char* const only_cpu = t.conditions                ? "trigger.conditions"
-                                         : t.process.downscale.any() ? "trigger.downscale"
-                                                                     : nullptr;
-            if (only_cpu)
-              throw std::invalid_argument(std::string(only_cpu) +
-                                          ": a GPU in the loop does not apply it: use --device cpu");
-          }
           if (device != "cpu")
             t.executor = [c = cuda_options(o, device)](
                              const trigger::ExecutorOptions& execute, std::vector<contract::View> views,

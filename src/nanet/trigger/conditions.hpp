@@ -6,9 +6,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nanet/units.hpp"
 
@@ -34,6 +37,10 @@ class ConditionsStore {
   // answered: numbers below are. What is offered waits for another burst where consumers lag by so many
   // bursts that conditions would be forgotten which they still need.
   void burst_began(std::uint64_t base, std::uint64_t answered) noexcept;
+  // told(from, conditions), at once for the newest that are known, then in the card's thread whenever others
+  // take effect, before any frame of theirs is closed. Before the run; must not block.
+  using Told = std::function<void(std::uint64_t from, const Conditions& conditions)>;
+  void follow(Told told);
   // In effect for the newest burst.
   std::shared_ptr<const Conditions> current() const;
   // How often others took effect.
@@ -49,6 +56,7 @@ class ConditionsStore {
   // keeps open, for consumers that lag.
   static constexpr std::size_t epochs = 16;
 
+  std::vector<Told> followers_;
   mutable std::mutex mutex_;  // held for the copy of a few pointers, once per change
   std::shared_ptr<const Conditions> offered_;
   std::array<Epoch, epochs> epoch_;  // newest first

@@ -25,7 +25,7 @@ struct ProcessOptions {
   std::uint8_t source = rich_source;
   EventTap* tap = nullptr;  // events for a monitor; outlives the processor
   Downscale downscale;
-  const ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
+  ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
 };
 
 // Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the
