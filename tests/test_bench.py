@@ -208,6 +208,17 @@ def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_pat
     assert not others()
 
 
+def test_soak_leans_on_the_monitor_and_the_trigger_does_not_notice(nanet, tmp_path):
+    nanet("bench", "soak", "--seconds", 5, "--device", "cpu", "--json", "out.json")
+    result = json.loads((tmp_path / "out.json").read_text())
+    figures, last = result["figures"], result["rows"][-1]
+    assert len(result["rows"]) == 5
+    assert last["idle_clients"] > 900 and last["monitor_files"] > 0
+    assert figures["garbage_requests"] > 20 and figures["updates_per_s"] > 0
+    assert figures["events"] > 10_000 and figures["lost"] == figures["bad"] == 0
+    assert figures["trigger_last_kB"] == last["trigger_kB"] > 0
+
+
 def test_mistakes_with_options_are_said(nanet):
     assert "did you mean math" in nanet("bench", "rings", "--algorithm", "mth", status=2).stderr
     assert "draws no figures" in nanet("bench", "replay", "--plots", "here", status=2).stderr

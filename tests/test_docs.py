@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import importlib.util
+import ipaddress
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 from nanet.cli import COMMANDS
@@ -29,6 +31,70 @@ def test_the_configuration_page_is_the_schema(root: Path) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.rewritten(text) == text, "run ./dev shell python docs/hooks/configuration.py"
     assert page.rewritten(text.replace("| `min_hits` |", "| `min_hats` |")) == text
+
+
+def tracked(root: Path, *patterns: str) -> list[Path]:
+    """Files of the source tree by name, those of folders that are made aside."""
+    made = {"build", "site", "dist", "node_modules"}
+    found = [path for pattern in patterns for path in root.rglob(pattern)]
+    kept = [(path, path.relative_to(root).parts) for path in found]
+    return [path for path, parts in kept if not made & set(parts) and not parts[0].startswith(".")]
+
+
+def anchors(text: str) -> set[str]:
+    """What the headings of a page can be linked by."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+?) *$", text, re.M):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        number = 0
+        while (name := f"{slug}_{number}" if number else slug) in found:
+            number += 1
+        found.add(name)
+    return found
+
+
+def test_links_between_pages_lead_somewhere(root: Path) -> None:
+    """Those of the site are also checked by its strict build; here the README and others are too."""
+    links = 0
+    for page in tracked(root, "*.md"):
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            if "reference" in there.parts and not there.exists():
+                assert (root / "docs" / "hooks" / "reference.py").exists()  # made when the site is built
+                continue
+            assert there.exists(), f"{page}: {target}"
+            assert there.is_relative_to(root), f"{page}: {target}"
+            if anchor and there.suffix == ".md":
+                assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page}: {target}"
+            links += 1
+    assert links > 100
+
+
+def test_addresses_are_well_formed_and_of_hosts_that_everybody_reaches(root: Path) -> None:
+    """No address of a private host or network is left in anything that is shipped or read."""
+    for path in tracked(
+        root, "*.md", "*.html", "*.js", "*.css", "*.toml", "*.json", "*.ipynb", "*.service", "Containerfile"
+    ):
+        text = path.read_text(encoding="utf-8")
+        for address in re.findall(r"\bhttps?://[^\s\"'`<>()|\\]+", text):
+            if "${" in address or "{" in address:
+                continue
+            parts = urlsplit(address.rstrip(".,;:"))
+            assert parts.hostname and parts.username is None, f"{path}: {address}"
+            host = parts.hostname
+            try:
+                private = ipaddress.ip_address(host).is_private and not ipaddress.ip_address(host).is_loopback
+            except ValueError:
+                private = host != "localhost" and not re.fullmatch(
+                    r"([a-z0-9-]+\.)+(org|com|net|io|dev|ch|edu|eu|it)", host
+                )
+            assert not private, f"{path}: {address}"
 
 
 def test_columns_of_files_are_documented(root: Path) -> None:

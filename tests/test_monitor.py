@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
@@ -290,6 +291,18 @@ def test_loopback_unless_asked() -> None:
     assert link.is_loopback("127.3.2.1") and link.is_loopback("::1") and not link.is_loopback("0.0.0.0")
     with pytest.raises(errors.UsageError, match="--monitor"):
         link._listen("nowhere.invalid:80")
+
+
+def test_the_monitor_leaves_the_triggers_cpus_alone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        mine = os.sched_getaffinity(0)
+        first = min(mine)
+        link._make_ordinary(process.pid, {first})
+        assert os.sched_getaffinity(process.pid) == (mine - {first} or mine)
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
+        link._make_ordinary(process.pid, mine)  # nothing would be left
+        assert os.sched_getaffinity(process.pid) == mine
+        process.kill()
 
 
 def test_dead_and_hot_by_their_neighbours() -> None:

@@ -43,7 +43,7 @@ class Watching:
             if asked.monitor:
                 from nanet.monitor.link import Monitor as Page
 
-                self.page = stack.enter_context(Page(asked.monitor, self._about()))
+                self.page = stack.enter_context(Page(asked.monitor, self._about(), self._settings["pin"]))
                 self._settings["tap"] = self.page.tap
                 self._out.print(f"monitor: {self.page.url}", highlight=False, markup=False, soft_wrap=True)
             self._open = stack.pop_all()

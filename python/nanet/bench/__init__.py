@@ -24,6 +24,7 @@ NAMES: dict[str, str] = {
     "kernel": "Time of a frame's stages on the GPU against events, for each algorithm.",
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
     "monitor": "Latency of the trigger with its monitor watched and without, in turns.",
+    "soak": "Memory of trigger and monitor over ten minutes with a crowd of idle, slow and raving clients.",
     "rate": "Largest rate of four boards with nothing lost and nothing late.",
 }
 

@@ -87,8 +87,8 @@ def run_chain(
         stamps = ["--times", str(Path(folder) / "times")] if times else []
         l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
         for port in mgp:
-            _wait_for_port(port, trigger)
-        _wait_for_port(mtp, l0tp)
+            wait_for_port(port, trigger)
+        wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
         readout = programs.start("readout", "--to", listen, *paced, *boards, *stamps)
         readout.wait(timeout=seconds + 120)
@@ -149,7 +149,7 @@ class Programs:
             raise RuntimeError(f"nanet {program} gave no result: {said}") from None
 
 
-def _wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
+def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
     """Until something is bound to UDP `port` (as /proc/net/udp shows it)."""
     wanted = f"{port:04X}"
     until = time.monotonic() + 30

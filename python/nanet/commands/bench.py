@@ -21,7 +21,7 @@ from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
 PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate")
-PROGRAMS = ("loopback", "trigger", "rate", "monitor")  # they start the programs of a chain
+PROGRAMS = ("loopback", "trigger", "rate", "monitor", "soak")  # they start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
@@ -57,18 +57,27 @@ def _listen(text: str) -> socket.socket:
         ) from None
 
 
+def _make_ordinary(process: int, keep_off: set[int]) -> None:
+    """Takes from a child what the trigger was started with: real-time priority, and CPUs kept for it."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(process, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(process, (os.sched_getaffinity(0) - keep_off) or os.sched_getaffinity(0))
+
+
 class Monitor:
     """A context manager that keeps the monitor's process while the trigger runs.
 
     about: what the page says of the run besides numbers: configuration, its hash, version and the like.
+    keep_off: CPUs of the trigger's threads, which it leaves to them.
     """
 
-    def __init__(self, listen: str, about: dict[str, Any]) -> None:
+    def __init__(self, listen: str, about: dict[str, Any], keep_off: Iterable[int] = ()) -> None:
         from nanet import _core
 
         self._server = _listen(listen)
         host, port = self._server.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        self._keep_off = set(keep_off)
         self._about = {**about, "loopback": is_loopback(host), "url": self.url}
         self.tap = os.memfd_create("nanet-events", os.MFD_CLOEXEC)
         os.ftruncate(self.tap, _core.EventTap.bytes)
@@ -86,6 +95,7 @@ class Monitor:
             [sys.executable, "-m", "nanet.monitor", *map(str, kept)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=kept,
         )  # fmt: skip
+        _make_ordinary(self._process.pid, self._keep_off)
         self._server.close()
         self._theirs.close()
         self._send({"kind": "about", **self._about})
