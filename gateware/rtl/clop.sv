@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: SHL-2.1
 // Circular list of persistent buffers of one stream, gather mode `frame`: decides where each packet goes and
 // whether it is of use, opens and closes frames, tells the sender what is owed and the consumer what is done
-// (docs/formats.md, Memory contract). One request is worked on at a time, seven cycles for an open frame.
+// (docs/formats.md, Memory contract). A packet takes five steps, and two cycles before them that overlap with
+// the one before; frames are opened in between. What is rare waits, with its channel, for the firmware.
 module clop
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
     // Channels that place packets.
     parameter int unsigned CHANNELS = 2,
-    // Largest number of buffers N; a power of two. Memory grows with it.
+    // Largest number of buffers of all devices together; a power of two. Memory grows with it.
     parameter int unsigned MAX_BUFFERS = 2048,
+    // Consumer devices; a power of two.
+    parameter int unsigned DEVICES = 1,
     // Number of the first burst's frame 0.
     parameter logic [63:0] FIRST_N = 0
 ) (
@@ -19,28 +22,32 @@ module clop
     /*
      * configuration, steady while enabled; enabling forgets everything
      */
-    input logic        enable,
-    input logic [4:0]  log2_buffers,
-    input logic [63:0] base_vaddr,
-    input logic [17:0] buffer_units,    // bytes of a buffer / 64
-    input logic [16:0] segment_bytes,   // a multiple of 16
-    input logic [3:0]  expected,        // boards; 1 for a merged stream
-    input logic [31:0] timeout_cycles,
-    input logic [15:0] grace_cycles,    // longest way of a packet from the MAC to here
-    input logic [63:0] now,
+    input logic                     enable,
+    input logic [4:0]               log2_buffers,
+    input logic [4:0]               log2_devices,
+    input logic [DEVICES-1:0][63:0] base_vaddr,
+    input logic [17:0]              buffer_units,    // bytes of a buffer / 64
+    input logic [16:0]              segment_bytes,   // a multiple of 16
+    input logic [3:0]               expected,        // boards; 1 for a merged stream
+    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
+    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input logic [63:0]              now,
+    output logic                    ready,           // has forgotten everything
 
     /*
-     * requests of the channels
+     * requests of the channels; `placed_defer`: to be asked again when the packet is here whole
      */
     input  logic           [CHANNELS-1:0] place_valid,
     output logic           [CHANNELS-1:0] place_ready,
-    input  place_request_t [CHANNELS-1:0] place,
+    input  place_request_t [CHANNELS-1:0] place,         // steady until it is answered
     output logic           [CHANNELS-1:0] placed_valid,
     output logic                          placed_accept,
+    output logic                          placed_defer,
     output logic           [63:0]         placed_vaddr,
 
     /*
-     * return slots: the consumer's writes of n + 1
+     * return slots: the consumers' writes of n + 1; index = {buffer, device}
      */
     input logic                           return_valid,
     input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
@@ -57,12 +64,13 @@ module clop
     /*
      * the firmware
      */
-    output logic     rare_valid,
-    input  logic     rare_ready,
-    output rare_t    rare,
-    input  logic     command_valid,
-    output logic     command_ready,
-    input  command_t command,
+    output logic        rare_valid,
+    input  logic        rare_ready,
+    output rare_t       rare,
+    input  logic        command_valid,
+    output logic        command_ready,
+    input  command_t    command,
+    output logic [63:0] last_packet,  // card clock, newest packet of the current burst
 
     /*
      * closed frames and other news, in order, to clop_close
@@ -75,11 +83,11 @@ module clop
     output clop_board_t                    board_read,
 
     /*
-     * the event queue
+     * the event queues
      */
-    output logic        promise,
-    input  logic [15:0] room,
-    input  logic        half_free,
+    output logic [DEVICES-1:0]       promise,
+    input  logic [DEVICES-1:0][15:0] room,
+    input  logic [DEVICES-1:0]       half_free,
 
     /*
      * counters: pulses, and sequence numbers that are missing by board
@@ -88,19 +96,22 @@ module clop
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             skipped_valid,  // frames that are owed by nobody
-    output logic [24:0]      skipped,
-    output logic [63:0]      last_packet,    // card clock, newest packet of the burst
     output logic             frame_owed,
     output logic             frame_overrun,
-    output logic [3:0][31:0] missing
+    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic [24:0]      skipped,
+    output logic [3:0][31:0] missing,
+
+    // nothing is under way, and nothing waits
+    output logic idle
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
   localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
+  localparam int unsigned ClearW = StatusW > 10 ? StatusW : 10;
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
+  localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
   localparam logic [24:0] FrameWindow = 25'd1024;
-  localparam logic signed [32:0] SequenceWindow = 33'sd4096;
 
   if (MAX_BUFFERS < 64 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 65536) begin : gen_check_buffers
     $fatal(1, "MAX_BUFFERS must be a power of two, 64 to 65536 (%m)");
@@ -108,8 +119,11 @@ module clop
   if (CHANNELS < 1 || CHANNELS > 8) begin : gen_check_channels
     $fatal(1, "CHANNELS must be 1 to 8 (%m)");
   end
+  if (DEVICES != 1 && 2 ** DeviceW != DEVICES) begin : gen_check_devices
+    $fatal(1, "DEVICES must be a power of two (%m)");
+  end
 
-  // ------------------------------------------------------------------ memories
+  // ------------------------------------------------------------------ types
 
   typedef struct packed {
     logic        used;     // was handed out at least once
@@ -128,23 +142,135 @@ module clop
   } status_t;
 
   typedef struct packed {
-    logic [31:0] n;
-    logic [31:0] first;
-  } timer_t;
+    logic        known;    // there is such a burst
+    logic [7:0]  number;
+    logic [63:0] base;     // n of its frame 0
+    logic [24:0] next;     // frames below are known
+    logic        started;  // a frame is, or its SOB
+    logic        ending;   // no further frames
+    logic        ended;    // and the consumers have been told
+    logic [15:0] open;     // frames that are
+  } burst_t;
+
+  // What goes through the steps.
+  typedef enum logic [2:0] {
+    WorkPlace,
+    WorkExpire,
+    WorkSeen,
+    WorkRestart,
+    WorkBoard,
+    WorkWatch
+  } work_e;
+
+  typedef enum logic [2:0] {
+    StepIdle,
+    StepRead,
+    StepWait,
+    StepJudge,
+    StepWeigh,
+    StepDecide
+  } step_e;
+
+  typedef enum logic [2:0] {
+    OpenIdle,
+    OpenRead,
+    OpenWait,
+    OpenJudge,
+    OpenNow
+  } open_e;
+
+  // ------------------------------------------------------------------ state
+
+  burst_t current_q, old_q;
+  logic half_q;  // where clop_sequence keeps the current burst's boards
+  logic current_over_q, old_over_q;
+  logic [63:0] end_q;  // current_q.base + current_q.next, a cycle later
+  logic [23:0] last_known_q;
+  logic run_q;
+  logic [ClearW-1:0] clear_q;
+  logic window_q;
+  logic [IndexW-1:0] index_mask_q;
+  logic [DEVICES-1:0] room_q;  // for another frame
+
+  // The channels' requests.
+  logic [CHANNELS-1:0] holds_q;  // has looked and not yet committed
+  logic [CHANNELS-1:0][1:0] holds_board_q;
+  logic [CHANNELS-1:0] again_q, admit_q;  // to be judged anew; believed
+  logic first_q;  // the channel that was answered last goes before the others
+  logic [ChannelW-1:0] first_channel_q, turn_q;
+  logic [CHANNELS-1:0][7:0] ticket_q;
+
+  // The request that is the firmware's.
+  logic asking_q;
+  logic [1:0] asking_board_q;
+  logic [ChannelW-1:0] asking_channel_q;
+
+  // In front: chosen, not yet in the steps.
+  logic f_valid_q, f_take;
+  work_e f_work_q;
+  place_request_t f_request_q;
+  logic [ChannelW-1:0] f_channel_q;
+  logic f_current_q, f_old_q, f_admit_q, f_flag_q, f_forced_q;
+  logic [31:0] f_n_q, f_first_q;
+
+  // In the steps.
+  step_e step_q;
+  work_e work_q;
+  place_request_t request_q;
+  logic [ChannelW-1:0] channel_q;
+  logic [1:0] board_sel_q;  // 0xFF, one merged stream, lies in segment 0
+  logic [31:0] number_q;  // sequence number that is looked at
+  logic of_old_q, of_other_q, believed_q, flag_q, forced_q;
+  logic [63:0] n_q;
+  logic [31:0] expire_first_q;
+
+  // Opening frames.
+  open_e open_q;
+  logic [31:0] o_stamp_q;
+  logic [7:0] o_serial_q;
+  logic [ChannelW-1:0] o_channel_q;
+  logic [1:0] o_board_q;
+  logic [24:0] o_frame_q, o_last_q;
+  logic [63:0] o_n_q;
+  logic o_packet_q, o_ok_q, o_held_q;
+  logic o_fits_q, o_placed_q, o_done_q, o_closes_q;  // the packet, alone in its frame
+  logic o_uses;
+  logic [3:0] o_bit;
+
+  // Commands.
+  logic command_q_valid_q;
+  command_t command_q;
+  logic [1:0] pause_q;  // cycles until what follows from the last command is known
+  logic close_pulse, closing_begun_q;
+
+  // News.
+  logic news_push, unused_news_room;
+  clop_news_t news_in;
+  logic [4:0] news_level;
+  logic news_room_q;
+  logic [DEVICES-1:0] overrun_q;  // an overrun waits for more of its kind, or for room
+  clop_news_t [DEVICES-1:0] overrun_news_q;
+  logic [DEVICES-1:0][31:0] overrun_next_q;  // the number that would continue it
+
+  logic owed_pending_q;
+  owed_t owed_q;
+
+  // ------------------------------------------------------------------ memories
 
   logic [IndexW-1:0] slot_addr, slot_wr_addr;
-  logic [StatusW-1:0] status_addr;
-  logic [IndexW+1:0] board_addr;
-  logic [8:0] seen_addr, seen_wr_addr;
-  slot_t slot_rd, slot_rd_q, slot_wr;
-  status_t status_rd, status_rd_q, status_wr;
-  logic [31:0] return_rd, return_rd_q;
-  clop_board_t board_rd, board_rd_q, board_wr;
-  logic [63:0] seen_rd, seen_rd_q, seen_wr;
-  logic slot_we, status_we, board_we, seen_we;
-  logic [StatusW-1:0] status_wr_addr;
+  logic [StatusW-1:0] status_addr, status_wr_addr;
+  logic [IndexW+1:0] board_addr, board_wr_addr;
+  slot_t slot_rd, slot_wr;
+  status_t status_rd, status_wr;
+  logic [31:0] return_rd;
+  clop_board_t board_rd, board_wr;
+  logic slot_we, status_we, board_we;
 
-  ram_1r1w #(
+  assign status_addr = open_q != OpenIdle ? StatusW'(o_n_q) : StatusW'(n_q);
+  assign slot_addr   = IndexW'(status_addr) & index_mask_q;
+  assign board_addr  = {IndexW'(n_q) & index_mask_q, board_sel_q};
+
+  ram_through #(
       .WIDTH($bits(slot_t)),
       .DEPTH(MAX_BUFFERS)
   ) slots (
@@ -155,7 +281,7 @@ module clop
       .rd_addr(slot_addr),
       .rd_data(slot_rd)
   );
-  ram_1r1w #(
+  ram_through #(
       .WIDTH($bits(status_t)),
       .DEPTH(2 ** StatusW)
   ) statuses (
@@ -166,7 +292,7 @@ module clop
       .rd_addr(status_addr),
       .rd_data(status_rd)
   );
-  ram_1r1w #(
+  ram_through #(
       .WIDTH(32),
       .DEPTH(MAX_BUFFERS)
   ) returned (
@@ -178,13 +304,13 @@ module clop
       .rd_data(return_rd)
   );
   // The same twice: one copy is read here, the other by clop_close.
-  ram_1r1w #(
+  ram_through #(
       .WIDTH($bits(clop_board_t)),
       .DEPTH(4 * MAX_BUFFERS)
   ) boards (
       .clk,
       .wr_en  (board_we),
-      .wr_addr(board_addr),
+      .wr_addr(board_wr_addr),
       .wr_data(board_wr),
       .rd_addr(board_addr),
       .rd_data(board_rd)
@@ -195,65 +321,59 @@ module clop
   ) boards_to_close (
       .clk,
       .wr_en  (board_we),
-      .wr_addr(board_addr),
+      .wr_addr(board_wr_addr),
       .wr_data(board_wr),
       .rd_addr(board_read_index),
       .rd_data(board_read)
   );
-  // Sequence numbers: 128 words of 64 for each board.
-  ram_1r1w #(
-      .WIDTH(64),
-      .DEPTH(512)
-  ) seen (
+
+  // ------------------------------------------------------------------ timers
+
+  logic timer_push, timer_room, due_valid, due_ready, due_old, due_forced, closing, timer_moved;
+  logic [31:0] timer_n, timer_first, due_n, due_first;
+
+  clop_timers #(
+      .MAX_BUFFERS(MAX_BUFFERS)
+  ) timers (
       .clk,
-      .wr_en  (seen_we),
-      .wr_addr(seen_wr_addr),
-      .wr_data(seen_wr),
-      .rd_addr(seen_addr),
-      .rd_data(seen_rd)
+      .rst       (rst || !enable),
+      .timeout_cycles,
+      .grace_cycles,
+      .window_frames,
+      .now       (now[31:0]),
+      .index_mask(index_mask_q),
+      .push      (timer_push),
+      .push_n    (timer_n),
+      .push_first(timer_first),
+      .room      (timer_room),
+      .slot_we,
+      .slot_addr (slot_wr_addr),
+      .slot_open (slot_wr.open),
+      .slot_first(slot_wr.first),
+      .base_n    (current_q.base[31:0]),
+      .end_n     (end_q[31:0]),
+      .close     (close_pulse),
+      .close_old (command_q.old),
+      .closing,
+      .due_valid,
+      .due_ready,
+      .due_n,
+      .due_first,
+      .due_old,
+      .due_forced,
+      .moved     (timer_moved)
   );
 
-  // Block RAM answers late in the cycle: what it says is registered before anything is made of it.
-  always_ff @(posedge clk) begin
-    slot_rd_q   <= slot_rd;
-    status_rd_q <= status_rd;
-    return_rd_q <= return_rd;
-    board_rd_q  <= board_rd;
-    seen_rd_q   <= seen_rd;
-  end
+  // ------------------------------------------------------------------ front: what comes next
 
-  // ------------------------------------------------------------------ who is next
-
-  typedef enum logic [4:0] {
-    StateInit,
-    StateIdle,
-    StateRead,
-    StateWait,
-    StateJudge,
-    StateWeigh,
-    StateDecide,
-    StateOpenRead,
-    StateOpenWait,
-    StateOpenJudge,
-    StateOpen,
-    StatePlace,
-    StateExpireRead,
-    StateExpireWait,
-    StateExpireJudge,
-    StateExpire,
-    StateForget
-  } state_e;
-
-  state_e state_q;
-  logic [ChannelW-1:0] turn_q, pick;
   logic [CHANNELS-1:0] may_ask;
-  logic [CHANNELS-1:0] holds_q;  // has looked and not yet committed
-  logic [CHANNELS-1:0][1:0] holds_board_q;
-  logic picked;
+  logic [ChannelW-1:0] pick;
+  logic picked, front_free, steps_idle, settled, take_place, take_expired, take_tracked, command_done;
+  logic [3:0] quiet_q;
 
   always_comb begin
     for (int c = 0; c < int'(CHANNELS); c++) begin
-      may_ask[c] = place_valid[c];
+      may_ask[c] = again_q[c] ? !asking_q : place_valid[c];
       // A place that another channel was given is not given again before that packet has ended.
       for (int o = 0; o < int'(CHANNELS); o++)
         if (o != c && holds_q[o] && !holds_q[c] && holds_board_q[o] == place[c].header.board[1:0])
@@ -264,99 +384,102 @@ module clop
     for (int c = int'(CHANNELS) - 1; c >= 0; c--) if (may_ask[c]) pick = ChannelW'(c);
     for (int c = int'(CHANNELS) - 1; c >= 0; c--)
       if (may_ask[c] && ChannelW'(c) > turn_q) pick = ChannelW'(c);
+    if (first_q && may_ask[first_channel_q]) pick = first_channel_q;
   end
 
-  // ------------------------------------------------------------------ the burst and its boards
+  assign f_take     = f_valid_q && (step_q == StepIdle || step_q == StepDecide);
+  assign front_free = (!f_valid_q || f_take) && run_q && news_room_q;
+  assign steps_idle = !f_valid_q && step_q == StepIdle && open_q == OpenIdle;
+  // Frames that are overtaken are closed before anything else is done, one thing after the other.
+  assign settled      = !window_q || (steps_idle && quiet_q == '1);
+  assign take_expired = due_valid && front_free;
+  assign take_place   = picked && front_free && !due_valid && !command_q_valid_q && settled;
+  assign due_ready    = take_expired;
+  always_comb begin
+    place_ready = '0;
+    place_ready[pick] = take_place && !again_q[pick];
+  end
 
-  logic burst_q, ending_q, over_q;
-  logic [7:0] burst_number_q;
-  logic [63:0] base_q;
-  logic [24:0] next_q;  // frames below are known
-  logic [15:0] open_q;  // frames that are open
-  logic flush_q;
+  // A command is carried out when nothing else is under way.
+  logic command_now, burst_waits;
+  assign command_now  = command_q_valid_q && steps_idle && run_q && news_room_q && pause_q == 0 && !closing &&
+                        settled && !due_valid;
+  assign take_tracked = command_now && (command_q.op == CommandSeen || command_q.op == CommandRestart ||
+                                        command_q.op == CommandBoard || command_q.op == CommandWatch);
+  assign close_pulse  = command_now && command_q.op == CommandClose && !closing_begun_q;
+  assign burst_waits  = side_overrun != 0 || (current_over_q && !current_q.ended) ||
+                        (old_over_q && !old_q.ended);
+  assign command_ready = !command_q_valid_q;
 
-  typedef struct packed {
-    logic        started;
-    logic [31:0] newest;  // sequence number
-    logic        has_frame;
-    logic [23:0] frame;   // newest
-    logic [31:0] span;    // sequence numbers from the first one seen to the newest
-    logic [31:0] received;
-  } progress_t;
-  progress_t [3:0] progress_q;
+  logic [24:0] command_frame, command_newest;
+  logic command_beyond_q, command_gap_q;  // of CommandLast: there are frames to be owed; too many
+  assign command_frame  = {1'b0, command_q.frame};
+  assign command_newest = command_frame - {1'b0, last_known_q};
+  always_ff @(posedge clk) begin
+    command_beyond_q <= command_frame >= current_q.next;
+    command_gap_q    <= !command_newest[24] && command_newest > FrameWindow;
+  end
 
-  always_ff @(posedge clk)
-    for (int b = 0; b < 4; b++) missing[b] <= progress_q[b].span - progress_q[b].received;
+  always_comb begin
+    command_done = 1'b0;
+    if (command_now) begin
+      unique case (command_q.op)
+        CommandBurst: command_done = !burst_waits;
+        CommandLast:  command_done = !command_q.flag || !current_q.started || !command_beyond_q ||
+                                     (!command_gap_q && timer_room);
+        CommandClose: command_done = closing_begun_q;
+        default:      command_done = 1'b1;
+      endcase
+    end
+  end
 
-  // ------------------------------------------------------------------ what is known of the request
+  // ------------------------------------------------------------------ addresses, beside the steps
 
-  place_request_t op_q;
-  logic [ChannelW-1:0] op_channel_q;
-  logic [1:0] op_board;
-  logic [63:0] op_n, n_q;
-  logic [IndexW-1:0] index_mask, index_mask_q;
-  logic [24:0] frame;
-  progress_t progress_sel_q;
-  logic signed [32:0] ahead_q;
-  logic signed [25:0] frame_ahead_q;
-  logic known_q, forgotten_q, rare_header_q;
-  logic [12:0] units;  // of 16 B that the packet takes
-  logic [63:0] segment_vaddr_q;
+  logic [IndexW-1:0] buffer_q;
+  logic [DeviceW-1:0] device_q, device_2_q, o_device;
   logic [33:0] product_q;
   logic [19:0] segment_offset_q;
-  logic [23:0] last_known_q;  // the newest frame that is known, 0 if none
+  logic [63:0] buffer_vaddr_q, segment_vaddr_q;
 
-  assign op_board   = op_q.header.board[1:0];  // 0xFF, one merged stream, lies in segment 0, see below
-  assign frame      = {1'b0, op_q.header.frame};
-  assign op_n       = base_q + 64'(frame);
-  assign index_mask = index_mask_q;
-  always_ff @(posedge clk) index_mask_q <= IndexW'((32'd1 << log2_buffers) - 32'd1);
-  assign units      = 13'((17'(op_q.header.length) + 17'd15) >> 4);
+  assign o_device = DEVICES > 1 ? DeviceW'(o_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+  always_ff @(posedge clk) begin
+    buffer_q         <= DEVICES > 1 ? (IndexW'(n_q) & index_mask_q) >> log2_devices :
+                                      IndexW'(n_q) & index_mask_q;
+    device_q         <= DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+    device_2_q       <= device_q;
+    product_q        <= 34'(buffer_q) * 34'(buffer_units);
+    buffer_vaddr_q   <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
+    segment_offset_q <= 20'(segment_offset(board_sel_q)) + 20'd64;
+    segment_vaddr_q  <= buffer_vaddr_q + 64'(segment_offset_q);
+  end
 
-  logic [1:0] segment;
-  assign segment = op_q.header.board == 8'hFF ? 2'd0 : op_board;
+  function automatic logic [18:0] segment_offset(input logic [1:0] board);
+    return (board[0] ? 19'(segment_bytes) : 19'd0) + (board[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
+  endfunction
 
-  // Opening and expiring go through numbers of their own.
-  logic [24:0] open_frame_q, open_last_q;
-  logic [63:0] open_n;  // of open_frame_q
-  logic open_for_packet_q;
-  timer_t timer, timer_in;
-  logic timer_valid, timer_ready, timer_push, timer_room;
-  logic [IndexW+1:0] unused_timer_level;
+  // ------------------------------------------------------------------ judge
 
-  fifo #(
-      .WIDTH($bits(timer_t)),
-      .DEPTH(2 * MAX_BUFFERS)
-  ) timers (
-      .clk,
-      .rst      (rst || !enable),
-      .in_valid (timer_push),
-      .in_ready (timer_room),
-      .in_data  (timer_in),
-      .out_valid(timer_valid),
-      .out_ready(timer_ready),
-      .out_data (timer),
-      .level    (unused_timer_level)
-  );
-
-  logic expired_q;
-  logic [31:0] age;
-  assign age = now[31:0] - timer.first;
-  always_ff @(posedge clk)
-    expired_q <= timer_valid && !timer_ready &&
-                 (flush_q || (!age[31] && age >= timeout_cycles + 32'(grace_cycles)));
-
-  // ------------------------------------------------------------------ judged
-
-  logic j_over_q, j_open_q, j_there_q, j_replayed_q, j_jump_q, j_far_q, j_avail_q, j_fits_q;
-  logic op_buffer_ok;
-  clop_board_t board_now;  // of this frame, nothing where the board has not been seen yet
+  logic [24:0] frame, sel_next;
+  logic marker, is_last;
+  logic [12:0] units;  // of 16 B that the packet takes
+  logic known_q, below_q, forgotten_q, started_q, gap_q, at_next_q;
+  logic [24:0] beyond_q;
+  slot_t slot_q;
+  clop_board_t board_q;
+  logic same_q, overrun_frame_q, avail_q, first_same_q, index_there_q, contradicts_q, done_q;
+  logic [12:0] units_after_q;
   logic same_n;
+  logic [15:0] lower, missing_indices;
+  logic [12:0] segment_units_q;
 
-  assign same_n    = slot_rd_q.used && slot_rd_q.n == n_q[31:0];
-  assign board_now = same_n && slot_rd_q.there[segment] ? board_rd_q : '0;
-  assign op_buffer_ok = !slot_rd_q.used || (return_rd_q == slot_rd_q.n + 1'b1 && !slot_rd_q.open &&
-                                            sender_past(slot_rd_q.n));
+  assign frame    = {1'b0, request_q.header.frame};
+  assign marker   = (request_q.header.flags & (MgpSob | MgpEob)) != 0;
+  assign is_last  = (request_q.header.flags & MgpLast) != 0;
+  assign units    = 13'((17'(request_q.header.length) + 17'd15) >> 4);
+  assign sel_next = of_old_q ? old_q.next : current_q.next;
+  assign same_n   = slot_rd.used && slot_rd.n == n_q[31:0];
+  assign lower    = is_last ? (16'd2 << request_q.header.index) - 16'd1 : (16'd2 << board_rd.last) - 16'd1;
+  assign missing_indices = lower & ~(board_rd.indices | 16'd1 << request_q.header.index);
 
   // The sender has passed n: compared in 32 bits, as n and sender_next are near.
   function automatic logic sender_past(input logic [31:0] n);
@@ -365,66 +488,164 @@ module clop
     return !difference[31] && difference != 0;
   endfunction
 
-  // ------------------------------------------------------------------ memory addresses
+  logic buffer_back;
+  assign buffer_back = !slot_rd.used || (return_rd == slot_rd.n + 1'b1 && !slot_rd.open &&
+                                         sender_past(slot_rd.n));
 
-  // All from registers: an address goes far, and is compared with the one that is written.
-  logic [StatusW-1:0] place_low_q;  // low bits of n
-  always_comb begin
-    status_addr = place_low_q;
-    if (state_q == StateOpenRead) status_addr = StatusW'(open_n);
-    if (state_q == StateExpireRead) status_addr = StatusW'(timer.n);
-    slot_addr  = IndexW'(status_addr) & index_mask_q;
-    board_addr = {IndexW'(place_low_q) & index_mask_q, segment};
-    seen_addr  = {segment, op_q.header.sequence_number[12:6]};
+  always_ff @(posedge clk) begin
+    segment_units_q <= segment_bytes[16:4];
+    // read
+    below_q     <= frame < sel_next;  // else its number may be another burst's frame
+    known_q     <= frame < sel_next || (of_old_q ? old_q.ending : current_q.ending);
+    forgotten_q <= sel_next - frame > 25'd1 << StatusW;
+    started_q   <= of_old_q ? old_q.started : current_q.started;
+    beyond_q    <= frame - {1'b0, last_known_q};
+    at_next_q   <= frame == sel_next;
+    // wait
+    gap_q       <= !beyond_q[24] && beyond_q > FrameWindow;
+    // judge: what was read is here
+    slot_q          <= slot_rd;
+    board_q         <= board_rd;
+    same_q          <= same_n;
+    first_same_q    <= slot_rd.first == (work_q == WorkExpire ? expire_first_q : request_q.stamp);
+    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n_q[StatusW+:16];
+    avail_q         <= buffer_back;
+    index_there_q   <= board_rd.indices[request_q.header.index];
+    contradicts_q   <= board_rd.has_last && (request_q.header.index > board_rd.last ||
+                                             (is_last && request_q.header.index != board_rd.last));
+    done_q          <= (is_last || board_rd.has_last) && missing_indices == 0;
+    units_after_q   <= 13'(board_rd.units) + units;
   end
+
+  // ------------------------------------------------------------------ sequence numbers
+
+  logic replayed, jump, far_ahead, watched, ordinary;
+  logic number_taken, number_admitted, number_asked, forget;
+
+  clop_sequence sequence_numbers (
+      .clk,
+      .rst        (rst || !enable),
+      .clear      (!run_q),
+      .clear_addr (10'(clear_q)),
+      .forget,
+      .forget_half(!half_q),
+      .half       (half_q ^ of_old_q),
+      .board      (board_sel_q),
+      .number     (number_q),
+      .frame      (request_q.header.frame),
+      .started    (of_old_q ? old_q.started : current_q.started),
+      .last_known (of_old_q ? last_known_old_q : last_known_q),
+      .replayed,
+      .jump,
+      .far_ahead,
+      .watched,
+      .ordinary,
+      .take       (number_taken),
+      .admit      (number_admitted),
+      .asked      (number_asked),
+      .restart    (step_q == StepDecide && work_q == WorkRestart),
+      .at_frame   (step_q == StepDecide && work_q == WorkBoard),
+      .watch      (step_q == StepDecide && work_q == WorkWatch),
+      .watch_flag (flag_q),
+      .missing
+  );
+
+  // ------------------------------------------------------------------ weigh
+
+  logic over_q, open_frame_q, here_q, late_q, there_q, fits_q, fits_empty_q, alone_done_q, closes_q, ask_q;
+  logic open_now_q, closes_alone_q, retimed_q, busy_board_q;
+  clop_board_t board_next_q;
+  logic [3:0] there_next_q, complete_next_q;
+  logic [3:0] board_bit;
+  logic [12:0] units_next;
+  logic here, over, open_frame;
+
+  assign board_bit  = 4'd1 << board_sel_q;
+  assign over       = of_old_q ? old_over_q : current_over_q;
+  assign open_frame = below_q && same_q && slot_q.open;
+  assign here       = same_q && slot_q.there[board_sel_q];
+  assign units_next = here ? units_after_q : units;
+
+  always_ff @(posedge clk) begin
+    over_q       <= over;
+    open_frame_q <= open_frame;
+    here_q       <= here;
+    late_q       <= over || (known_q && !overrun_frame_q && !open_frame);
+    there_q      <= open_frame && here && (index_there_q || contradicts_q);
+    fits_q       <= units_next <= segment_units_q && !units_next[12];
+    fits_empty_q <= units <= segment_units_q && !units[12];
+    // Marker, other burst, watched: whatever else is said of it.
+    ask_q        <= marker || of_other_q;
+    open_now_q   <= work_q == WorkExpire && same_q && slot_q.open && (first_same_q || forced_q);
+    retimed_q    <= !slot_q.seen && !first_same_q && !window_q;
+    busy_board_q <= board_sel_q == asking_board_q;
+    there_next_q    <= slot_q.there | board_bit;
+    complete_next_q <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
+    closes_q        <= board_is_done && (slot_q.complete | board_bit) == expected;
+    alone_done_q    <= is_last && request_q.header.index == 0;
+    closes_alone_q  <= is_last && request_q.header.index == 0 && board_bit == expected;
+    board_next_q.has_last <= (here && board_q.has_last) || is_last;
+    board_next_q.last     <= is_last ? request_q.header.index : board_q.last;
+    board_next_q.indices  <= (here ? board_q.indices : '0) | 16'd1 << request_q.header.index;
+    board_next_q.units    <= 12'(units_next);
+    board_next_q.packets  <= (here ? board_q.packets : '0) + 1'b1;
+    board_next_q.flags    <= (here ? board_q.flags : '0) | request_q.header.flags;
+  end
+
+  logic board_is_done;
+  assign board_is_done = here ? done_q : is_last && request_q.header.index == 0;
+
+  // ------------------------------------------------------------------ decide
+
+  logic decide, is_look, asks, waits, judged, admitted, shifts, uses;
+  logic use_room;
+
+  assign decide   = step_q == StepDecide && work_q == WorkPlace;
+  assign is_look  = request_q.kind == PlaceLook;
+  assign asks     = ask_q || (!believed_q && (watched || (!late_q && !there_q && !replayed &&
+                                                          (jump || far_ahead))));
+  assign waits    = asking_q && (asks || busy_board_q);
+  assign judged   = decide && !is_look && request_q.sound && !asks && !waits;
+  assign admitted = judged && !late_q && !there_q && (believed_q || !replayed);
+  assign shifts   = !known_q && (!started_q || gap_q);  // frames that nobody owes are passed over before
+  assign uses     = admitted && known_q && open_frame_q && fits_q &&
+                    !(request_q.kind == PlaceCommit && !request_q.placed);
+  assign use_room = room_q[device_2_q];
+
+  assign number_admitted = admitted && !shifts;
+  assign number_asked    = decide && !is_look && request_q.sound && asks && !waits && !of_other_q;
+  assign number_taken    = (judged && (late_q || there_q) && !replayed && !jump) ||
+                           (number_admitted && !believed_q) ||
+                           (step_q == StepDecide && work_q == WorkSeen && !replayed);
 
   // ------------------------------------------------------------------ the machine
 
-  logic [StatusW:0] clear_q;
-  logic sweep_q;  // words of sequence numbers that were jumped over are being cleared
-  logic [8:0] sweep_at_q;
-  logic [6:0] sweep_end_q;
-  logic [25:0] words_ahead;
-  slot_t slot_q;  // of the frame a packet goes to
-  clop_board_t board_q;
-  logic seen_accept_q;
-  logic [15:0] lower;
-  logic board_done, board_done_q;  // board_q and op_q are steady for a cycle before it is asked for
-  clop_board_t board_next;
-  logic news_push;
-  clop_news_t news_in;
-  logic owed_pending_q;
-  owed_t owed_q;
-  logic overrun_pending_q;
-  clop_news_t overrun_q;
-  logic [31:0] overrun_next_q;  // the number that would continue it
-  logic [CHANNELS-1:0][7:0] ticket_q;
-  logic rare_pending_q;
-  logic news_room;
-  logic [4:0] news_level;
-  logic open_ok_q;
-  logic closes;
+  logic [23:0] last_known_old_q;
+  logic side_ok, side_old_end, side_current_end;
+  logic [DEVICES-1:0] side_overrun;
+  logic force_news;
+  logic [DeviceW-1:0] side_device;
+  logic [31:0] newer;  // in bit 31: it is not
 
-  assign skipped     = '0;
-  assign last_packet = '0;
+  assign o_bit  = 4'd1 << o_board_q;
+  assign o_uses = o_packet_q && o_ok_q && o_fits_q && o_placed_q && o_frame_q == o_last_q;
   assign owed_valid = owed_pending_q;
   assign owed       = owed_q;
-  assign rare_valid = rare_pending_q;
+  assign ready      = run_q;
+  assign forget     = command_done && command_q.op == CommandBurst;
+  assign newer      = request_q.stamp - last_packet[31:0];
 
-  assign words_ahead = op_q.header.sequence_number[31:6] - progress_sel_q.newest[31:6];
-
+  // Overruns that waited, and ends of bursts, between the steps that have news of their own.
+  assign force_news       = (current_over_q && !current_q.ended) || (old_over_q && !old_q.ended) ||
+                            (command_q_valid_q && command_q.op == CommandBurst);
+  assign side_ok          = step_q != StepDecide && open_q == OpenIdle && !forget && news_room_q;
+  assign side_old_end     = old_over_q && !old_q.ended;
+  assign side_current_end = !side_old_end && current_over_q && !current_q.ended;
   always_comb begin
-    board_next = board_q;
-    board_next.indices = board_q.indices | (16'd1 << op_q.header.index);
-    board_next.units   = board_q.units + 12'(units);
-    board_next.packets = board_q.packets + 1'b1;
-    board_next.flags   = board_q.flags | op_q.header.flags;
-    if ((op_q.header.flags & MgpLast) != 0) begin
-      board_next.has_last = 1'b1;
-      board_next.last     = op_q.header.index;
-    end
-    lower = (16'd2 << board_next.last) - 16'd1;
-    board_done = board_next.has_last && (board_next.indices & lower) == lower;
+    for (int d = 0; d < int'(DEVICES); d++)
+      side_overrun[d] = overrun_q[d] && room[d] != 0 && (half_free[d] || force_news);
+    side_device = '0;
+    for (int d = int'(DEVICES) - 1; d >= 0; d--) if (side_overrun[d]) side_device = DeviceW'(d);
   end
 
   fifo #(
@@ -434,7 +655,7 @@ module clop
       .clk,
       .rst      (rst || !enable),
       .in_valid (news_push),
-      .in_ready (news_room),
+      .in_ready (unused_news_room),
       .in_data  ({ticket_q, news_in}),
       .out_valid(news_valid),
       .out_ready(news_ready),
@@ -442,401 +663,431 @@ module clop
       .level    (news_level)
   );
 
-  // What an idle machine takes up, in this order.
-  logic idle_ok, take_overrun, take_end, take_command, take_expired, take_place;
-  assign idle_ok      = state_q == StateIdle && news_level < 5'd8 && timer_room && !owed_pending_q &&
-                        !sweep_q;
-  assign take_overrun = idle_ok && overrun_pending_q && half_free && room != 0;
-  assign take_end     = idle_ok && !take_overrun && burst_q && ending_q && !over_q && open_q == 0;
-  assign take_command = idle_ok && !take_overrun && !take_end && command_valid;
-  assign take_expired = idle_ok && !take_overrun && !take_end && !command_valid && expired_q;
-  assign take_place   = idle_ok && !take_overrun && !take_end && !command_valid && !expired_q && picked;
-  assign command_ready = take_command;
-  assign timer_ready   = state_q == StateExpire;
-  always_comb begin
-    place_ready = '0;
-    place_ready[pick] = take_place;
-  end
-  assign closes = board_done_q && (slot_q.complete | 4'd1 << segment) == expected;
-
   // A packet's place is decided: the last step of a request.
-  logic unused;
-  assign unused = &{1'b0, command, news_room, sender_next, unused_timer_level};
-  task automatic finish(input placed_e what, input logic accept);
-    placed_valid[op_channel_q] <= 1'b1;
-    placed_accept              <= accept;
-    counted                    <= op_q.sound;
-    counted_as                 <= what;
-    holds_q[op_channel_q]      <= 1'b0;
+  task automatic finish(input logic [ChannelW-1:0] channel, input placed_e what, input logic accept);
+    placed_valid[channel] <= 1'b1;
+    placed_accept         <= accept;
+    counted_as            <= what;
+    holds_q[channel]      <= 1'b0;
+    again_q[channel]      <= 1'b0;
+    admit_q[channel]      <= 1'b0;
   endtask
 
   always_ff @(posedge clk) begin
     placed_valid   <= '0;
+    placed_defer   <= 1'b0;
     counted        <= 1'b0;
-    counted_hits   <= op_q.hits;
-    counted_events <= op_q.header.events;
-    skipped_valid  <= 1'b0;
     frame_owed     <= 1'b0;
     frame_overrun  <= 1'b0;
-    promise        <= 1'b0;
+    skipped_valid  <= 1'b0;
+    promise        <= '0;
     slot_we        <= 1'b0;
     status_we      <= 1'b0;
     board_we       <= 1'b0;
-    seen_we        <= 1'b0;
     news_push      <= 1'b0;
     timer_push     <= 1'b0;
-    last_known_q   <= 24'(next_q - 25'(next_q != 0));
-    board_done_q   <= board_done;
+    index_mask_q   <= IndexW'((64'd1 << (log2_buffers + (DEVICES > 1 ? log2_devices : 5'd0))) - 64'd1);
+    window_q       <= window_frames != 0;
+    last_known_q   <= 24'(current_q.next - 25'(current_q.next != 0));
+    last_known_old_q <= 24'(old_q.next - 25'(old_q.next != 0));
+    end_q          <= current_q.base + 64'(current_q.next);
+    current_over_q <= current_q.known && current_q.ending && current_q.open == 0;
+    old_over_q     <= old_q.known && old_q.ending && old_q.open == 0;
+    news_room_q    <= news_level < 5'd8;
+    for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] >= 16'd4;
     if (owed_ready) owed_pending_q <= 1'b0;
-    if (rare_ready) rare_pending_q <= 1'b0;
+    if (rare_ready) rare_valid <= 1'b0;
+    if (pause_q != 0) pause_q <= pause_q - 1'b1;
+    quiet_q <= steps_idle && !due_valid && !timer_moved && !take_place && !take_expired && !command_done &&
+               pause_q == 0 ? quiet_q + 4'(quiet_q != '1) : '0;
+    idle    <= steps_idle && run_q && !command_q_valid_q && !asking_q && again_q == 0 && !owed_pending_q &&
+               !due_valid && !closing && overrun_q == 0 && news_level == 0 && !news_push;
 
-    unique case (state_q)
-      StateInit: begin  // forget everything
-        slot_we        <= 1'b1;
-        slot_wr_addr   <= IndexW'(clear_q);
-        slot_wr        <= '0;
-        status_we      <= 1'b1;
-        status_wr_addr <= StatusW'(clear_q);
-        status_wr      <= '1;
-        seen_we        <= 1'b1;
-        seen_wr_addr   <= 9'(clear_q);
-        seen_wr        <= '0;
-        clear_q        <= clear_q + 1'b1;
-        if (clear_q[StatusW]) state_q <= StateIdle;
+    // -------------------------------------------------------------- front
+    if (f_take) f_valid_q <= 1'b0;
+    if (take_place || take_expired || take_tracked) f_valid_q <= 1'b1;
+    if (take_place) begin
+      f_work_q    <= WorkPlace;
+      f_request_q <= place[pick];
+      f_channel_q <= pick;
+      f_current_q <= current_q.known && place[pick].header.burst == current_q.number;
+      f_old_q     <= old_q.known && place[pick].header.burst == old_q.number &&
+                     !(current_q.known && place[pick].header.burst == current_q.number);
+      f_admit_q   <= again_q[pick] && admit_q[pick];
+      turn_q      <= pick;
+      first_q     <= 1'b0;
+      again_q[pick] <= 1'b0;
+      if (place[pick].kind == PlaceLook) begin
+        holds_q[pick]       <= 1'b1;
+        holds_board_q[pick] <= place[pick].header.board[1:0];
       end
-      StateIdle: begin
-        if (take_overrun) begin
-          news_push         <= 1'b1;
-          news_in           <= overrun_q;
-          overrun_pending_q <= 1'b0;
-        end else if (take_end) begin
-          over_q    <= 1'b1;
-          news_push <= 1'b1;
-          news_in   <= '{kind: KindBurstEnds, index: '0, n: base_q + 64'(next_q) - 64'(next_q != 0),
-                         frame: 24'(next_q - 25'(next_q != 0)), count: '0, timed_out: 1'b0, complete: '0,
-                         there: '0, default: '0};
-        end else if (take_command) begin
-          unique case (command.op)
-            CommandBurst: begin
-              burst_q        <= 1'b1;
-              ending_q       <= 1'b0;
-              over_q         <= 1'b0;
-              burst_number_q <= command.frame[7:0];
-              base_q         <= burst_q ? base_q + 64'(next_q) : FIRST_N;
-              next_q         <= '0;
-              progress_q     <= '0;
-              clear_q        <= '0;
-              state_q        <= StateForget;
-              news_push      <= 1'b1;
-              news_in        <= '{kind: KindBurstBegins, frame: command.frame,
-                                  n: burst_q ? base_q + 64'(next_q) : FIRST_N, default: '0};
-            end
-            CommandLast: begin
-              ending_q          <= 1'b1;
-              open_frame_q      <= next_q;
-              open_n            <= base_q + 64'(next_q);
-              open_last_q       <= {1'b0, command.frame};
-              open_for_packet_q <= 1'b0;
-              op_q.stamp        <= now[31:0];
-              if (command.flag && {1'b0, command.frame} >= next_q) state_q <= StateOpenRead;
-            end
-            CommandClose: flush_q <= 1'b1;
-            default: ;
-          endcase
-        end else if (take_expired) begin
-          state_q <= StateExpireRead;
-        end else if (take_place) begin
-          op_q         <= place[pick];
-          place_low_q  <= StatusW'(base_q) + StatusW'(place[pick].header.frame);
-          op_channel_q <= pick;
-          turn_q       <= pick;
-          state_q      <= StateRead;
-        end
-        if (flush_q && !timer_valid) flush_q <= 1'b0;
-      end
-
-      StateRead: begin
-        n_q            <= op_n;
-        known_q        <= frame < next_q || ending_q;
-        forgotten_q    <= frame >= next_q || next_q - frame > 25'd1 << StatusW;
-        rare_header_q  <= (op_q.header.flags & (MgpSob | MgpEob)) != 0 || !burst_q ||
-                          op_q.header.burst != burst_number_q;
-        progress_sel_q <= progress_q[segment];
-        ahead_q        <= signed'({1'b0, op_q.header.sequence_number}) -
-                          signed'({1'b0, progress_q[segment].newest});
-        frame_ahead_q  <= signed'({1'b0, frame}) -
-                          signed'({2'b0, progress_q[segment].has_frame ? progress_q[segment].frame :
-                                   last_known_q});
-        state_q        <= StateWait;
-      end
-      StateWait: begin
-        product_q        <= 34'(IndexW'(n_q) & index_mask) * 34'(buffer_units);
-        segment_offset_q <= 20'(segment_offset(segment)) + 20'd64;
-        state_q          <= StateJudge;
-      end
-      StateJudge: begin
-        j_over_q     <= known_q && !forgotten_q && status_rd_q.overrun &&
-                        status_rd_q.tag == n_q[StatusW+:16];
-        j_open_q     <= known_q && same_n && slot_rd_q.open;
-        j_replayed_q <= progress_sel_q.started && ahead_q <= 0 &&
-                        (ahead_q <= -SequenceWindow || seen_rd_q[op_q.header.sequence_number[5:0]]);
-        j_jump_q     <= progress_sel_q.started && ahead_q > SequenceWindow;
-        j_far_q      <= frame_ahead_q > signed'({1'b0, FrameWindow});
-        j_avail_q    <= op_buffer_ok;
-        slot_q       <= slot_rd_q;
-        board_q      <= board_now;
-        segment_vaddr_q <= base_vaddr + {24'd0, product_q, 6'd0};
-        seen_wr      <= seen_rd_q;
-        state_q      <= StateWeigh;
-      end
-      StateWeigh: begin
-        j_there_q <= board_q.indices[op_q.header.index] ||
-                     (board_q.has_last &&
-                      (op_q.header.index > board_q.last ||
-                       ((op_q.header.flags & MgpLast) != 0 && op_q.header.index != board_q.last)));
-        j_fits_q  <= 18'({board_q.units, 4'd0}) + 18'({units, 4'd0}) <= 18'(segment_bytes) &&
-                     14'(board_q.units) + 14'(units) <= 14'd4095;
-        segment_vaddr_q <= segment_vaddr_q + 64'(segment_offset_q);
-        state_q   <= StateDecide;
-      end
-      StateDecide: begin
-        placed_vaddr <= segment_vaddr_q + 64'({board_q.units, 4'd0});
-        seen_accept_q <= 1'b0;
-        state_q       <= StateIdle;
-        if (op_q.kind == PlaceLook) begin
-          placed_valid[op_channel_q]  <= 1'b1;
-          placed_accept               <= !rare_header_q && !j_replayed_q && !j_jump_q && !j_far_q &&
-                                         j_fits_q && (known_q ? j_open_q && !j_there_q :
-                                                      j_avail_q && room >= 16'd4);
-          holds_q[op_channel_q]       <= 1'b1;
-          holds_board_q[op_channel_q] <= op_board;
-        end else if (!op_q.sound) begin
-          finish(PlacedUsed, 1'b0);
-          ticket_q[op_channel_q] <= op_q.serial + 1'b1;
-        end else begin
-          ticket_q[op_channel_q] <= op_q.serial + 1'b1;
-          if (rare_header_q) begin
-            finish(PlacedMarker, 1'b0);
-            rare_pending_q <= 1'b1;
-            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header, default: '0};
-          end else if (known_q && !j_over_q && !j_open_q) begin
-            finish(PlacedLate, 1'b0);
-            seen_accept_q <= 1'b1;
-          end else if (known_q && j_open_q && j_there_q) begin
-            finish(PlacedDuplicate, 1'b0);
-            seen_accept_q <= 1'b1;
-          end else if (j_replayed_q) begin
-            finish(PlacedReplayed, 1'b0);
-          end else if (j_jump_q || j_far_q) begin
-            finish(PlacedMarker, 1'b0);
-            rare_pending_q <= 1'b1;
-            if (!rare_pending_q || rare_ready) rare <= '{stamp: op_q.stamp, header: op_q.header, default: '0};
-          end else begin
-            seen_accept_q <= 1'b1;
-            progress_q[segment].has_frame <= 1'b1;
-            if (!progress_sel_q.has_frame || op_q.header.frame > progress_sel_q.frame)
-              progress_q[segment].frame <= op_q.header.frame;
-            if (!known_q) begin
-              open_frame_q      <= next_q;
-              open_n            <= base_q + 64'(next_q);
-              open_last_q       <= frame;
-              open_for_packet_q <= 1'b1;
-              open_ok_q         <= j_avail_q && room >= 16'd4;  // known already where no other comes first
-              state_q           <= StateOpenRead;
-              if (frame == next_q && timer_room && news_level < 5'd12) state_q <= StateOpen;
-            end else begin
-              open_ok_q <= j_open_q;
-              state_q   <= StatePlace;
-            end
-          end
-        end
-      end
-      StatePlace: begin
-        state_q <= StateIdle;
-        if (!open_ok_q) begin
-          finish(PlacedOverrun, 1'b0);
-        end else if (!j_fits_q) begin
-          finish(PlacedOverflow, 1'b0);
-        end else if (op_q.kind == PlaceCommit && !op_q.placed) begin
-          finish(PlacedOverrun, 1'b0);  // there was no buffer when it came by
-        end else begin
-          finish(PlacedUsed, 1'b1);
-          board_we     <= 1'b1;
-          board_wr     <= board_next;
-          slot_we      <= 1'b1;
-          slot_wr_addr <= IndexW'(n_q) & index_mask;
-          slot_wr      <= slot_q;
-          slot_wr.seen <= 1'b1;
-          slot_wr.there[segment] <= 1'b1;
-          if (!slot_q.seen && slot_q.first != op_q.stamp) begin
-            slot_wr.first <= op_q.stamp;  // it was owed before: its time begins with its own first packet
-            timer_push    <= 1'b1;
-            timer_in      <= '{n: n_q[31:0], first: op_q.stamp};
-          end
-          if (board_done_q) slot_wr.complete[segment] <= 1'b1;
-          if (closes) begin
-            slot_wr.open <= 1'b0;
-            open_q       <= open_q - 1'b1;
-            news_push    <= 1'b1;
-            news_in      <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask), n: n_q,
-                              frame: op_q.header.frame, count: '0, timed_out: 1'b0, complete: expected,
-                              there: slot_q.there | 4'd1 << segment, start: op_q.stamp,
-                              channel: 3'(op_channel_q)};
-          end
-        end
-      end
-
-      StateOpenRead: if (timer_room && news_level < 5'd12) state_q <= StateOpenWait;
-      StateOpenWait: state_q <= StateOpenJudge;
-      StateOpenJudge: begin
-        open_ok_q <= op_buffer_ok && room >= 16'd4;
-        state_q   <= StateOpen;
-      end
-      StateOpen: begin
-        if (!owed_pending_q || owed_ready) begin
-          frame_owed     <= 1'b1;
-          frame_overrun  <= !open_ok_q;
-          next_q         <= open_frame_q + 1'b1;
-          status_we      <= 1'b1;
-          status_wr_addr <= StatusW'(open_n);
-          status_wr      <= '{overrun: !open_ok_q, tag: open_n[StatusW+:16]};
-          owed_pending_q <= 1'b1;
-          owed_q         <= '{overrun: !open_ok_q, count: 32'd1, frame: 32'(open_frame_q), n: open_n,
-                              stamp: {now[63:32] - 32'(now[31:0] < op_q.stamp), op_q.stamp}};
-          if (open_ok_q) begin
-            promise      <= 1'b1;
-            open_q       <= open_q + 1'b1;
-            slot_we      <= 1'b1;
-            slot_wr_addr <= IndexW'(open_n) & index_mask;
-            slot_wr      <= '{used: 1'b1, open: 1'b1, seen: 1'b0, there: '0, complete: '0, n: open_n[31:0],
-                              frame: 24'(open_frame_q), first: op_q.stamp};
-            slot_q       <= '{used: 1'b1, open: 1'b1, seen: 1'b0, there: '0, complete: '0, n: open_n[31:0],
-                              frame: 24'(open_frame_q), first: op_q.stamp};
-            timer_push   <= 1'b1;
-            timer_in     <= '{n: open_n[31:0], first: op_q.stamp};
-          end else begin
-            // Consecutive ones become one entry while the queue is short of room.
-            overrun_pending_q <= 1'b1;
-            overrun_next_q    <= open_n[31:0] + 1'b1;
-            if (overrun_pending_q && overrun_next_q == open_n[31:0]) begin
-              overrun_q.count <= overrun_q.count + 1'b1;
-            end else begin
-              overrun_q <= '{kind: KindError, index: '0, n: open_n, frame: 24'(open_frame_q), count: 32'd1,
-                             timed_out: 1'b0, complete: '0, there: '0, default: '0};
-              news_push <= overrun_pending_q && room != 0;
-              news_in   <= overrun_q;
-            end
-          end
-          if (open_frame_q == open_last_q) begin
-            board_q  <= '0;
-            state_q  <= open_for_packet_q ? StatePlace : StateIdle;
-          end else begin
-            open_frame_q <= open_frame_q + 1'b1;
-            open_n       <= open_n + 1'b1;
-            state_q      <= StateOpenRead;
-          end
-        end
-      end
-
-      StateExpireRead: begin
-        n_q[31:0] <= timer.n;
-        state_q   <= StateExpireWait;
-      end
-      StateExpireWait: state_q <= StateExpireJudge;
-      StateExpireJudge: begin
-        slot_q    <= slot_rd_q;
-        open_ok_q <= same_n && slot_rd_q.open && (slot_rd_q.first == timer.first || flush_q);
-        state_q   <= StateExpire;
-      end
-      StateExpire: begin
-        state_q <= StateIdle;
-        if (open_ok_q) begin
-          slot_we      <= 1'b1;
-          slot_wr_addr <= IndexW'(n_q) & index_mask;
-          slot_wr      <= slot_q;
-          slot_wr.open <= 1'b0;
-          open_q       <= open_q - 1'b1;
-          news_push    <= 1'b1;
-          news_in      <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask), n: 64'(n_q[31:0]),
-                            frame: slot_q.frame, count: '0, timed_out: 1'b1, complete: slot_q.complete,
-                            there: slot_q.there, default: '0};
-        end
-      end
-
-      StateForget: begin  // sequence numbers of the burst before
-        seen_we      <= 1'b1;
-        seen_wr_addr <= 9'(clear_q);
-        seen_wr      <= '0;
-        clear_q      <= clear_q + 1'b1;
-        if (clear_q[8:0] == '1) state_q <= StateIdle;
-      end
-      default: state_q <= StateIdle;
-    endcase
-
-    if (sweep_q) begin
-      seen_we      <= 1'b1;
-      seen_wr_addr <= sweep_at_q;
-      seen_wr      <= '0;
-      sweep_at_q[6:0] <= sweep_at_q[6:0] + 1'b1;
-      sweep_q      <= sweep_at_q[6:0] != sweep_end_q;
+    end
+    if (take_expired) begin
+      f_work_q    <= WorkExpire;
+      f_n_q       <= due_n;
+      f_first_q   <= due_first;
+      f_old_q     <= due_old;
+      f_current_q <= !due_old;
+      f_forced_q  <= due_forced;
+    end
+    if (take_tracked) begin
+      f_work_q    <= command_q.op == CommandSeen ? WorkSeen : command_q.op == CommandRestart ? WorkRestart :
+                     command_q.op == CommandBoard ? WorkBoard : WorkWatch;
+      f_old_q     <= command_q.old;
+      f_current_q <= !command_q.old;
+      f_flag_q    <= command_q.flag;
+      f_request_q.header.board           <= {6'd0, command_q.board};
+      f_request_q.header.sequence_number <= command_q.sequence_number;
+      f_request_q.header.flags           <= '0;
+      if (command_q.op == CommandBoard && !command_q.old) current_q.started <= 1'b1;
+      if (command_q.op == CommandBoard && command_q.old) old_q.started <= 1'b1;
     end
 
-    // A number that came in is marked as seen while the machine goes on; words that are entered are cleared.
-    if (seen_accept_q) begin
-      seen_accept_q <= 1'b0;
-      if (!j_replayed_q && !j_jump_q) begin
-        seen_we      <= 1'b1;
-        seen_wr_addr <= {segment, op_q.header.sequence_number[12:6]};
-        seen_wr      <= (!progress_sel_q.started || ahead_q <= 0 ||
-                         op_q.header.sequence_number[31:6] == progress_sel_q.newest[31:6] ? seen_wr : '0) |
-                        64'd1 << op_q.header.sequence_number[5:0];
-        progress_q[segment].started  <= 1'b1;
-        progress_q[segment].received <= progress_sel_q.received + 1'b1;
-        if (!progress_sel_q.started) begin
-          progress_q[segment].newest <= op_q.header.sequence_number;
-          progress_q[segment].span   <= 32'd1;
-        end else if (ahead_q > 0) begin
-          progress_q[segment].newest <= op_q.header.sequence_number;
-          progress_q[segment].span   <= progress_sel_q.span + ahead_q[31:0];
-          if (words_ahead > 26'd1) begin
-            sweep_q     <= 1'b1;
-            sweep_at_q  <= {segment, progress_sel_q.newest[12:6] + 7'd1};
-            sweep_end_q <= op_q.header.sequence_number[12:6] - 7'd1;
+    // -------------------------------------------------------------- steps
+    unique case (step_q)
+      StepIdle:  if (f_valid_q) step_q <= StepRead;
+      StepRead:  if (open_q == OpenIdle) step_q <= StepWait;
+      StepWait:  step_q <= StepJudge;
+      StepJudge: step_q <= StepWeigh;
+      StepWeigh: step_q <= StepDecide;
+      default:   step_q <= f_valid_q ? StepRead : StepIdle;
+    endcase
+    if (step_q == StepIdle || step_q == StepDecide) begin
+      work_q         <= f_work_q;
+      request_q      <= f_request_q;
+      channel_q      <= f_channel_q;
+      board_sel_q    <= f_request_q.header.board == 8'hFF ? 2'd0 : f_request_q.header.board[1:0];
+      number_q       <= (f_request_q.header.flags & MgpSob) != 0 ? '0 : f_request_q.header.sequence_number;
+      of_old_q       <= f_old_q;
+      of_other_q     <= !f_current_q && !f_old_q;
+      believed_q     <= f_admit_q;
+      flag_q         <= f_flag_q;
+      forced_q       <= f_forced_q;
+      expire_first_q <= f_first_q;
+      n_q            <= f_work_q == WorkExpire ? 64'(f_n_q) :
+                        (f_old_q ? old_q.base : current_q.base) + 64'(f_request_q.header.frame);
+    end
+
+    // -------------------------------------------------------------- decide
+    if (step_q == StepDecide) begin
+      placed_vaddr   <= segment_vaddr_q + (here_q ? 64'({board_q.units, 4'd0}) : 64'd0);
+      counted_hits   <= request_q.hits;
+      counted_events <= request_q.header.events;
+      slot_wr_addr   <= IndexW'(n_q) & index_mask_q;
+      slot_wr        <= slot_q;
+      board_wr_addr  <= {IndexW'(n_q) & index_mask_q, board_sel_q};
+      board_wr       <= board_next_q;
+      o_stamp_q      <= request_q.stamp;
+      o_serial_q     <= request_q.serial;
+      o_placed_q     <= !(request_q.kind == PlaceCommit && !request_q.placed);
+      o_done_q       <= alone_done_q;
+      o_closes_q     <= closes_alone_q;
+      o_channel_q    <= channel_q;
+      o_board_q      <= board_sel_q;
+      o_frame_q      <= current_q.next;
+      o_n_q          <= end_q;
+      o_last_q       <= frame;
+      o_packet_q     <= 1'b1;
+      o_ok_q         <= avail_q && use_room;
+      o_fits_q       <= fits_empty_q;
+      news_in        <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask_q), n: n_q,
+                          frame: slot_q.frame, count: '0, timed_out: work_q == WorkExpire,
+                          complete: work_q == WorkExpire ? slot_q.complete : expected,
+                          there: work_q == WorkExpire ? slot_q.there : there_next_q,
+                          start: request_q.stamp, channel: 3'(channel_q)};
+      timer_n        <= n_q[31:0];
+      timer_first    <= request_q.stamp;
+    end
+    if (decide && is_look) begin
+      placed_valid[channel_q] <= 1'b1;
+      placed_accept <= !late_q && !replayed && fits_q &&
+                       (known_q ? open_frame_q && !there_q : avail_q && use_room);
+      // What the firmware is to decide, and what may have to wait for a buffer, is decided at its end.
+      placed_defer  <= asks || waits || (window_q && !known_q && !(avail_q && use_room));
+      if (asks || waits || (window_q && !known_q && !(avail_q && use_room))) holds_q[channel_q] <= 1'b0;
+    end
+    if (decide && !is_look) begin
+      if (!request_q.sound) begin
+        finish(channel_q, PlacedUsed, 1'b0);
+        ticket_q[channel_q] <= request_q.serial + 1'b1;
+      end else if (waits) begin
+        again_q[channel_q] <= 1'b1;
+        admit_q[channel_q] <= believed_q;
+      end else if (asks) begin
+        rare_valid <= 1'b1;
+        rare <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q),
+                  reason: {2'd0, replayed, watched && !marker && !of_other_q, far_ahead, jump, of_other_q,
+                           marker}, old: of_old_q,
+                  ordinary: ordinary && !of_other_q, active: !over_q && !of_other_q,
+                  old_active: old_q.known && !old_over_q};
+        asking_q         <= 1'b1;
+        asking_board_q   <= board_sel_q;
+        asking_channel_q <= channel_q;
+      end else if (late_q || there_q) begin
+        finish(channel_q, late_q ? PlacedLate : PlacedDuplicate, 1'b0);
+        counted <= 1'b1;
+        ticket_q[channel_q] <= request_q.serial + 1'b1;
+      end else if (!admitted) begin
+        finish(channel_q, PlacedReplayed, 1'b0);
+        counted <= 1'b1;
+        ticket_q[channel_q] <= request_q.serial + 1'b1;
+      end else if (shifts) begin
+        again_q[channel_q] <= 1'b1;
+        admit_q[channel_q] <= believed_q;
+        first_q            <= 1'b1;
+        first_channel_q    <= channel_q;
+        current_q.started  <= 1'b1;
+        current_q.next     <= frame;
+        skipped_valid      <= started_q;
+        skipped            <= frame - current_q.next;
+      end else if (!known_q) begin
+        open_q <= at_next_q && timer_room && (!window_q || (avail_q && use_room)) ? OpenNow : OpenRead;
+      end else begin
+        finish(channel_q, uses ? PlacedUsed : open_frame_q && !fits_q ? PlacedOverflow : PlacedOverrun, uses);
+        counted <= 1'b1;
+        ticket_q[channel_q] <= request_q.serial + 1'b1;
+      end
+      if (request_q.sound && !of_old_q && !of_other_q && !over_q && !newer[31])
+        last_packet <= {now[63:32] - 32'(now[31:0] < request_q.stamp), request_q.stamp};
+    end
+    if (uses) begin
+      board_we         <= 1'b1;
+      slot_we          <= 1'b1;
+      slot_wr.seen     <= 1'b1;
+      slot_wr.there    <= there_next_q;
+      slot_wr.complete <= complete_next_q;
+      slot_wr.open     <= !closes_q;
+      if (retimed_q) begin
+        slot_wr.first <= request_q.stamp;  // it was owed before: its time begins with its own first packet
+        timer_push    <= 1'b1;
+      end
+      news_push <= closes_q;
+      if (closes_q && !of_old_q) current_q.open <= current_q.open - 1'b1;
+      if (closes_q && of_old_q) old_q.open <= old_q.open - 1'b1;
+    end
+    if (step_q == StepDecide && work_q == WorkExpire && open_now_q) begin
+      slot_we      <= 1'b1;
+      slot_wr.open <= 1'b0;
+      news_push    <= 1'b1;
+      if (of_old_q) old_q.open <= old_q.open - 1'b1;
+      else current_q.open <= current_q.open - 1'b1;
+    end
+
+    // -------------------------------------------------------------- frames are opened
+    unique case (open_q)
+      OpenIdle: ;
+      OpenRead:  if (timer_room && news_level < 5'd12) open_q <= OpenWait;
+      OpenWait:  open_q <= OpenJudge;
+      OpenJudge: begin
+        o_ok_q   <= buffer_back && room_q[o_device];
+        // The frame before it is still open, and would not be closed by waiting.
+        o_held_q <= slot_rd.used && slot_rd.open && room_q[o_device];
+        open_q   <= OpenNow;
+      end
+      OpenNow: begin
+        if (window_q && !o_ok_q && !o_held_q) begin
+          open_q <= OpenRead;
+        end else if (!owed_pending_q || owed_ready) begin
+          frame_owed     <= 1'b1;
+          frame_overrun  <= !o_ok_q;
+          current_q.next <= o_frame_q + 1'b1;
+          status_we      <= 1'b1;
+          status_wr_addr <= StatusW'(o_n_q);
+          status_wr      <= '{overrun: !o_ok_q, tag: o_n_q[StatusW+:16]};
+          owed_pending_q <= 1'b1;
+          owed_q         <= '{overrun: !o_ok_q, count: 32'd1, frame: 32'(o_frame_q), n: o_n_q,
+                              stamp: {now[63:32] - 32'(now[31:0] < o_stamp_q), o_stamp_q}};
+          slot_wr_addr   <= IndexW'(o_n_q) & index_mask_q;
+          slot_wr        <= '{used: 1'b1, open: 1'b1, seen: 1'b0, there: '0, complete: '0, n: o_n_q[31:0],
+                              frame: 24'(o_frame_q), first: o_stamp_q};
+          timer_n        <= o_n_q[31:0];
+          timer_first    <= o_stamp_q;
+          slot_we        <= o_ok_q;
+          timer_push     <= o_ok_q;
+          promise[o_device] <= o_ok_q;
+          news_in        <= '{kind: KindReceiveDone, index: 16'(IndexW'(o_n_q) & index_mask_q), n: o_n_q,
+                              frame: 24'(o_frame_q), count: '0, timed_out: 1'b0, complete: expected,
+                              there: o_bit, start: o_stamp_q, channel: 3'(o_channel_q)};
+          if (o_ok_q && !(o_uses && o_closes_q)) current_q.open <= current_q.open + 1'b1;
+          if (!o_ok_q) begin
+            // Consecutive ones become one entry while the queue is short of room.
+            overrun_q[o_device]      <= 1'b1;
+            overrun_next_q[o_device] <= o_n_q[31:0] + (32'd1 << (DEVICES > 1 ? log2_devices : 5'd0));
+            if (overrun_q[o_device] && overrun_next_q[o_device] == o_n_q[31:0]) begin
+              overrun_news_q[o_device].count <= overrun_news_q[o_device].count + 1'b1;
+            end else begin
+              overrun_news_q[o_device] <= '{kind: KindError, n: o_n_q, frame: 24'(o_frame_q), count: 32'd1,
+                                            default: '0};
+              news_push <= overrun_q[o_device] && room[o_device] != 0;
+              news_in   <= overrun_news_q[o_device];
+            end
           end
-        end else if (32'(-ahead_q) >= progress_sel_q.span) begin
-          progress_q[segment].span <= 32'(-ahead_q) + 1'b1;
+          if (o_frame_q == o_last_q) begin
+            open_q <= OpenIdle;
+            if (!o_packet_q) current_q.ending <= 1'b1;
+            if (o_uses) begin
+              board_we         <= 1'b1;
+              slot_wr.seen     <= 1'b1;
+              slot_wr.there    <= o_bit;
+              slot_wr.complete <= o_done_q ? o_bit : 4'd0;
+              slot_wr.open     <= !o_closes_q;
+              news_push        <= o_closes_q;
+            end
+            if (o_packet_q) begin
+              finish(o_channel_q, o_uses ? PlacedUsed : o_ok_q && !o_fits_q ? PlacedOverflow :
+                     PlacedOverrun, o_uses);
+              counted <= 1'b1;
+              ticket_q[o_channel_q] <= o_serial_q + 1'b1;
+            end
+          end else begin
+            o_frame_q <= o_frame_q + 1'b1;
+            o_n_q     <= o_n_q + 1'b1;
+            open_q    <= OpenRead;
+          end
         end
       end
+      default: open_q <= OpenIdle;
+    endcase
+
+    // -------------------------------------------------------------- news between the steps
+    if (side_ok) begin
+      if (side_overrun != 0) begin
+        overrun_q[side_device] <= 1'b0;
+        news_push              <= 1'b1;
+        news_in                <= overrun_news_q[side_device];
+      end else if (side_old_end) begin
+        old_q.ended <= 1'b1;
+        news_push   <= 1'b1;
+        news_in     <= '{kind: KindBurstEnds, n: old_q.base + 64'(last_known_old_q), frame: last_known_old_q,
+                         default: '0};
+      end else if (side_current_end) begin
+        current_q.ended <= 1'b1;
+        news_push       <= 1'b1;
+        news_in         <= '{kind: KindBurstEnds, n: current_q.base + 64'(last_known_q), frame: last_known_q,
+                             default: '0};
+      end
+    end
+
+    // -------------------------------------------------------------- commands
+    if (command_valid && command_ready) begin
+      command_q         <= command;
+      command_q_valid_q <= 1'b1;
+      pause_q           <= 2'd3;
+    end
+    if (command_done) begin
+      command_q_valid_q <= 1'b0;
+      closing_begun_q   <= 1'b0;
+    end
+    if (command_now) begin
+      unique case (command_q.op)
+        CommandBurst: begin
+          if (!burst_waits) begin
+            old_q     <= current_q;
+            current_q <= '{known: 1'b1, number: command_q.frame[7:0], base: current_q.known ? end_q : FIRST_N,
+                           started: command_q.flag, default: '0};
+            half_q         <= !half_q;
+            old_over_q     <= current_over_q;
+            current_over_q <= 1'b0;
+            last_packet <= now;
+            news_push   <= 1'b1;
+            news_in     <= '{kind: KindBurstBegins, n: current_q.known ? end_q : FIRST_N,
+                             frame: command_q.frame, default: '0};
+          end
+        end
+        CommandLast: begin
+          if (command_q.flag && !current_q.started) begin
+            current_q.started <= 1'b1;
+            current_q.next    <= command_frame + 1'b1;
+          end
+          if (command_q.flag && current_q.started && command_beyond_q) begin
+            if (command_gap_q) begin
+              current_q.next <= command_frame;
+              skipped_valid  <= 1'b1;
+              skipped        <= command_frame - current_q.next;
+              pause_q        <= 2'd3;
+            end else if (timer_room) begin
+              o_frame_q         <= current_q.next;
+              o_n_q             <= end_q;
+              o_last_q          <= command_frame;
+              o_packet_q        <= 1'b0;
+              o_stamp_q <= now[31:0];
+              open_q            <= OpenRead;
+            end
+          end else begin
+            current_q.ending <= 1'b1;
+          end
+        end
+        CommandClose: closing_begun_q <= !command_done;
+        CommandAnswer: begin
+          asking_q <= 1'b0;
+          if (command_q.as == PlacedUsed || command_q.as == PlacedAdmit) begin
+            again_q[asking_channel_q] <= 1'b1;
+            admit_q[asking_channel_q] <= command_q.as == PlacedAdmit;
+            first_q                   <= 1'b1;
+            first_channel_q           <= asking_channel_q;
+          end else begin
+            finish(asking_channel_q, command_q.as, 1'b0);
+            counted <= 1'b1;
+            ticket_q[asking_channel_q] <= place[asking_channel_q].serial + 1'b1;
+          end
+        end
+        default: ;
+      endcase
+    end
+
+    // -------------------------------------------------------------- everything is forgotten
+    if (!run_q) begin
+      slot_we        <= 1'b1;
+      slot_wr_addr   <= IndexW'(clear_q);
+      slot_wr        <= '0;
+      status_we      <= 1'b1;
+      status_wr_addr <= StatusW'(clear_q);
+      status_wr      <= '1;
+      clear_q        <= clear_q + 1'b1;
+      if (clear_q == '1) run_q <= 1'b1;
     end
 
     if (rst || !enable) begin
-      state_q           <= StateInit;
+      run_q             <= 1'b0;
       clear_q           <= '0;
+      current_q         <= '0;
+      old_q             <= '0;
+      current_over_q    <= 1'b0;
+      old_over_q        <= 1'b0;
+      half_q            <= 1'b0;
       holds_q           <= '0;
-      owed_pending_q    <= 1'b0;
-      rare_pending_q    <= 1'b0;
-      overrun_pending_q <= 1'b0;
-      burst_q           <= 1'b0;
-      ending_q          <= 1'b0;
-      over_q            <= 1'b0;
-      flush_q           <= 1'b0;
-      next_q            <= '0;
-      open_q            <= '0;
-      progress_q        <= '0;
-      ticket_q          <= '0;
+      again_q           <= '0;
+      admit_q           <= '0;
+      first_q           <= 1'b0;
       turn_q            <= '0;
+      ticket_q          <= '0;
+      asking_q          <= 1'b0;
+      rare_valid        <= 1'b0;
+      f_valid_q         <= 1'b0;
+      step_q            <= StepIdle;
+      open_q            <= OpenIdle;
+      command_q_valid_q <= 1'b0;
+      closing_begun_q   <= 1'b0;
+      pause_q           <= '0;
+      quiet_q           <= '0;
+      overrun_q         <= '0;
+      owed_pending_q    <= 1'b0;
       placed_valid      <= '0;
+      placed_defer      <= 1'b0;
       counted           <= 1'b0;
-      promise           <= 1'b0;
+      promise           <= '0;
       news_push         <= 1'b0;
       timer_push        <= 1'b0;
-      seen_accept_q     <= 1'b0;
-      sweep_q           <= 1'b0;
+      frame_owed        <= 1'b0;
+      frame_overrun     <= 1'b0;
+      skipped_valid     <= 1'b0;
+      last_packet       <= '0;
+      idle              <= 1'b0;
     end
   end
 
-  function automatic logic [18:0] segment_offset(input logic [1:0] board);
-    return (board[0] ? 19'(segment_bytes) : 19'd0) + (board[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
-  endfunction
+  logic unused;
+  assign unused = &{1'b0, unused_news_room, sender_next, command_q.channel, newer[30:0], device_q,
+                    log2_devices};
 
 endmodule

@@ -12,7 +12,9 @@ module clop_close
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256,
     // Number of the stream, in events.
-    parameter int unsigned STREAM = 0
+    parameter int unsigned STREAM = 0,
+    // Consumer devices; a power of two. Each has its buffers and its event queue.
+    parameter int unsigned DEVICES = 1
 ) (
     input logic clk,
     input logic rst,
@@ -20,10 +22,11 @@ module clop_close
     /*
      * configuration, as in clop
      */
-    input logic [63:0] base_vaddr,
-    input logic [17:0] buffer_units,
-    input logic [3:0]  expected,
-    input logic [63:0] now,
+    input logic [4:0]               log2_devices,
+    input logic [DEVICES-1:0][63:0] base_vaddr,
+    input logic [17:0]              buffer_units,
+    input logic [3:0]               expected,
+    input logic [63:0]              now,
 
     /*
      * news
@@ -57,15 +60,17 @@ module clop_close
     input  logic              wr_done_valid,
 
     /*
-     * events
+     * events, each to the device whose number n is, those of bursts to all of them
      */
-    output logic   ev_valid,
-    input  logic   ev_ready,
-    output event_t ev,
-    output logic   ev_promised,
-    output logic [31:0] ev_start,    // stamp of the packet that closed the frame, and its channel
-    output logic [2:0]  ev_channel,
-    output logic        idle,
+    output logic [DEVICES-1:0] ev_valid,
+    input  logic [DEVICES-1:0] ev_ready,
+    output event_t             ev,
+    output logic               ev_promised,
+    output logic [31:0]        ev_start,    // of the packet that closed the frame
+    output logic [2:0]         ev_channel,
+
+    // nothing is under way
+    output logic idle,
 
     /*
      * one pulse for each header that was not written: the firmware knows no such page
@@ -77,6 +82,7 @@ module clop_close
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
   localparam int unsigned HeaderBytes = 64;
+  localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
   if (DATA_W != 256) begin : gen_check_width
     $fatal(1, "DATA_W must be 256 (%m)");
@@ -94,6 +100,7 @@ module clop_close
     event_t                   ev;
     logic [31:0]              start;
     logic [2:0]               channel;
+    logic [DEVICES-1:0]       devices;  // that have to hear it
     logic                     promised;
     logic [7:0]               headers;  // that have to be written before
     logic [CHANNELS-1:0][7:0] ticket;
@@ -114,8 +121,14 @@ module clop_close
   logic pending_in_valid, pending_in_ready, pending_valid, pending_ready;
   pending_t pending_in, pending;
   logic [4:0] unused_level;
-  logic [15:0] bytes;
+  logic [15:0] bytes, buffer;
+  logic [DeviceW-1:0] device;
+  logic [DEVICES-1:0] all_devices_q, told_q;
   logic seen;
+
+  assign device = DEVICES > 1 ? DeviceW'(news.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+  assign buffer = DEVICES > 1 ? news.index >> log2_devices : news.index;
+  always_ff @(posedge clk) all_devices_q <= DEVICES'((64'd1 << (6'd1 << log2_devices)) - 64'd1);
 
   assign board_read_index = {IndexW'(news.index), board_q[1:0]};
   assign absent = expected & ~news.complete;
@@ -123,7 +136,7 @@ module clop_close
                   (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
 
   assign tlb_valid = (state_q == CloseRead || state_q == CloseAnswer) && !asked_q;  // while it reads
-  assign tlb_vaddr = base_vaddr + {24'd0, product_q, 6'd0};
+  assign tlb_vaddr = base_vaddr[device] + {24'd0, product_q, 6'd0};
   assign wr_valid  = state_q == CloseWrite;
   assign wr_cmd    = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
   assign wr_last   = second_q;
@@ -136,7 +149,7 @@ module clop_close
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
     incomplete   <= 1'b0;
-    product_q    <= 34'(news.index) * 34'(buffer_units);
+    product_q    <= 34'(buffer) * 34'(buffer_units);
     unique case (state_q)
       CloseIdle: begin
         board_q     <= '0;
@@ -209,10 +222,12 @@ module clop_close
     pending_in.ticket    = news_ticket;
     pending_in.start     = news.start;
     pending_in.channel   = news.channel;
+    pending_in.devices   = news.kind == KindBurstBegins || news.kind == KindBurstEnds ? all_devices_q :
+                           DEVICES'(1) << device;
     unique case (news.kind)
       KindReceiveDone: begin
         pending_in.ev.flags  = flags;
-        pending_in.ev.buffer = 32'(news.index);
+        pending_in.ev.buffer = 32'(buffer);
         pending_in.ev.bytes  = 32'(bytes_q);
       end
       KindError: begin
@@ -255,14 +270,18 @@ module clop_close
     if (rst) written_q <= 1'b0;
   end
 
-  assign ev_valid      = pending_valid && written_q;
-  assign pending_ready = written_q && ev_ready;
+  assign ev_valid      = pending_valid && written_q ? pending.devices & ~told_q : '0;
+  assign pending_ready = written_q && (pending.devices & ~told_q & ~ev_ready) == 0;
+  always_ff @(posedge clk) begin
+    if (pending_ready || rst) told_q <= '0;
+    else told_q <= told_q | (ev_valid & ev_ready);
+  end
   assign ev_promised   = pending.promised;
   assign ev_start      = pending.start;
   assign ev_channel    = pending.channel;
   assign idle          = state_q == CloseIdle && !pending_valid;
   logic [63:0] stamp_q;  // steady while the event is offered
-  always_ff @(posedge clk) if (!ev_valid) stamp_q <= now;
+  always_ff @(posedge clk) if (!(pending_valid && written_q)) stamp_q <= now;
   always_comb begin
     ev       = pending.ev;
     ev.stamp = stamp_q;

@@ -121,6 +121,7 @@ module receive_path
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
+    output logic                     ready,       // everything is forgotten: frames may come
     output logic                     idle,        // nothing of any packet is between the MACs and the host
     output logic [63:0]              last_packet, // card clock, newest packet of the current burst
 
@@ -156,7 +157,7 @@ module receive_path
 
   logic [CHANNELS-1:0] place_valid, place_ready, placed_valid;
   place_request_t [CHANNELS-1:0] place;
-  logic placed_accept;
+  logic placed_accept, placed_defer, clop_idle;
   logic [63:0] placed_vaddr;
   logic [CHANNELS-1:0][7:0] done_serial;
   logic [CHANNELS-1:0] writer_idle;
@@ -287,6 +288,7 @@ module receive_path
         .place         (place[c]),
         .placed_valid  (placed_valid[c]),
         .placed_accept,
+        .placed_defer,
         .placed_vaddr,
         .refused       (refused[c]),
         .refusal       (refusal[c]),
@@ -317,7 +319,7 @@ module receive_path
   logic [5:0] quiet_q;
   always_ff @(posedge clk) begin
     quiet_q <= s_axis_rx_tvalid != 0 ? '0 : quiet_q + 6'(quiet_q != '1);
-    idle    <= quiet_q == '1 && writer_idle == '1 && close_idle && !news_valid && !owed_valid && !rare_valid;
+    idle    <= quiet_q == '1 && writer_idle == '1 && close_idle && clop_idle;
     if (rst) begin
       quiet_q <= '0;
       idle    <= 1'b0;
@@ -333,24 +335,29 @@ module receive_path
   clop #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) placement (
       .clk,
       .rst,
       .enable,
       .log2_buffers,
+      .log2_devices,
       .base_vaddr,
       .buffer_units,
       .segment_bytes,
       .expected,
       .timeout_cycles,
       .grace_cycles,
+      .window_frames,
       .now,
+      .ready,
       .place_valid,
       .place_ready,
       .place,
       .placed_valid,
       .placed_accept,
+      .placed_defer,
       .placed_vaddr,
       .return_valid,
       .return_index,
@@ -383,17 +390,20 @@ module receive_path
       .last_packet,
       .frame_owed,
       .frame_overrun,
-      .missing
+      .missing,
+      .idle          (clop_idle)
   );
 
   clop_close #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DATA_W     (DATA_W),
-      .STREAM     (STREAM)
+      .STREAM     (STREAM),
+      .DEVICES    (DEVICES)
   ) close (
       .clk,
       .rst           (rst || !enable),
+      .log2_devices,
       .base_vaddr,
       .buffer_units,
       .expected,
@@ -504,7 +514,7 @@ module receive_path
   );
 
   logic unused;
-  assign unused = &{1'b0, log2_devices, window_frames, unused_done_tag, unused_done_error,
+  assign unused = &{1'b0, unused_done_tag, unused_done_error,
                     unused_rd_ready, unused_rd_valid,
                     unused_rd_last, unused_rd_error, unused_rd_data, unused_rd_tag, unused_m_rd_valid,
                     unused_m_rd_ready, unused_m_rd_cmd};

@@ -32,6 +32,7 @@ module rx_writer
     output place_request_t place,
     input  logic           placed_valid,
     input  logic           placed_accept,
+    input  logic           placed_defer,   // ask again when the packet is here whole
     input  logic [63:0]    placed_vaddr,
 
     /*
@@ -204,7 +205,8 @@ module rx_writer
 
   assign short_packet = begun.total <= 16'(ShortBytes);
   assign place_valid  = ask_q == AskLook || ask_q == AskCommit;
-  assign place        = '{kind: ask_q == AskLook ? PlaceLook : looked_q ? PlaceCommit : PlaceBoth,
+  assign place        = '{kind: ask_q == AskLook || ask_q == AskLooking ? PlaceLook :
+                                looked_q ? PlaceCommit : PlaceBoth,
                           sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
                           stamp: begun.stamp, header: begun.header};
   // The datagram is done with: in the very cycle, as the next one may be here already.
@@ -226,9 +228,9 @@ module rx_writer
       AskLook: if (place_ready) ask_q <= AskLooking;
       AskLooking: begin
         if (placed_valid) begin
-          looked_q      <= 1'b1;
+          looked_q      <= !placed_defer;
           accepted_q    <= placed_accept && begun.header.length >= 16'd16;
-          order_valid_q <= 1'b1;
+          order_valid_q <= !placed_defer;
           order_q       <= '{accept: placed_accept && begun.header.length >= 16'd16,
                              length: begun.header.length, vaddr: placed_vaddr};
           ask_q         <= AskEnd;

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: SHL-2.1
+// Timers of the open frames, in the order in which they were set. Looks at the oldest one by itself: drops it
+// when its frame is closed, or has another timer, and offers it to clop when it is due: by the clock, by
+// the number of newer frames, or because its burst is being closed.
+module clop_timers
+  import nanet_pkg::*;
+#(
+    // As in clop.
+    parameter int unsigned MAX_BUFFERS = 2048
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration
+     */
+    input logic [31:0] timeout_cycles,  // 0: none
+    input logic [15:0] grace_cycles,
+    input logic [15:0] window_frames,   // 0: none
+    input logic [31:0] now,
+    input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
+
+    /*
+     * a timer is set
+     */
+    input  logic        push,
+    input  logic [31:0] push_n,
+    input  logic [31:0] push_first,
+    output logic        room,
+
+    /*
+     * what is written of a slot, here too
+     */
+    input logic                           slot_we,
+    input logic [$clog2(MAX_BUFFERS)-1:0] slot_addr,
+    input logic                           slot_open,
+    input logic [31:0]                    slot_first,
+
+    /*
+     * the current burst: its first number, and the one after its newest
+     */
+    input logic [31:0] base_n,
+    input logic [31:0] end_n,
+
+    /*
+     * pulse: all frames of a burst are due; busy until each timer was looked at
+     */
+    input  logic close,
+    input  logic close_old,
+    output logic closing,
+
+    /*
+     * a timer that is due
+     */
+    output logic        due_valid,
+    input  logic        due_ready,
+    output logic [31:0] due_n,
+    output logic [31:0] due_first,
+    output logic        due_old,     // of the older burst
+    output logic        due_forced,  // whatever its first packet's time is
+
+    // some timer was taken off
+    output logic moved
+);
+
+  localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
+
+  typedef struct packed {
+    logic [31:0] n;
+    logic [31:0] first;
+  } timer_t;
+
+  typedef enum logic [2:0] {
+    TimerRead,
+    TimerWait,
+    TimerJudge,
+    TimerWeigh,
+    TimerAct,
+    TimerOffer,
+    TimerNext
+  } state_e;
+
+  state_e state_q;
+  timer_t head, in_data;
+  logic head_valid, head_ready, in_valid, rotate;
+  logic [IndexW+1:0] level, count_q, left_q;
+  logic unused_room;
+  logic [31:0] behind_base_q;
+  logic open, open_q, live_q, old_q, due_q;
+  logic [31:0] first, age_q, behind_q, limit_q;
+  logic aged_q, overtaken_q, close_old_q, full_q;
+
+  ram_through #(
+      .WIDTH(33),
+      .DEPTH(MAX_BUFFERS)
+  ) slots (
+      .clk,
+      .wr_en  (slot_we),
+      .wr_addr(slot_addr),
+      .wr_data({slot_open, slot_first}),
+      .rd_addr(IndexW'(head.n) & index_mask),
+      .rd_data({open, first})
+  );
+
+  // A timer that goes to the back keeps its place among those of its burst.
+  assign rotate   = state_q == TimerAct && live_q && !due_q && (closing || full_q) && !push;
+  assign in_valid = push || rotate;
+  assign in_data  = push ? '{n: push_n, first: push_first} : head;
+
+  fifo #(
+      .WIDTH($bits(timer_t)),
+      .DEPTH(2 * MAX_BUFFERS)
+  ) timers (
+      .clk,
+      .rst,
+      .in_valid,
+      .in_ready (unused_room),
+      .in_data,
+      .out_valid(head_valid),
+      .out_ready(head_ready),
+      .out_data (head),
+      .level
+  );
+
+  assign due_valid  = state_q == TimerOffer;
+  assign due_n      = head.n;
+  assign due_first  = head.first;
+  assign due_old    = old_q;
+  assign due_forced = closing;
+  assign head_ready = (state_q == TimerAct && !live_q) || rotate || (due_valid && due_ready);
+  assign moved      = head_ready;
+
+  always_ff @(posedge clk) begin
+    room     <= level < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
+    full_q   <= level >= (IndexW + 2)'(2 * MAX_BUFFERS - 8);
+    limit_q  <= timeout_cycles + 32'(grace_cycles);
+    age_q    <= now - head.first;
+    behind_q <= end_n - head.n;
+    behind_base_q <= head.n - base_n;
+    count_q  <= count_q + (IndexW + 2)'(in_valid) - (IndexW + 2)'(head_ready);
+    unique case (state_q)
+      TimerRead: if (head_valid && !(closing && left_q == 0)) state_q <= TimerWait;
+      TimerWait: state_q <= TimerJudge;
+      TimerJudge: begin
+        open_q      <= open;
+        live_q      <= open && first == head.first;
+        old_q       <= behind_base_q[31];
+        aged_q      <= timeout_cycles != 0 && !age_q[31] && age_q >= limit_q;
+        overtaken_q <= window_frames != 0 && !behind_q[31] && behind_q > 32'(window_frames);
+        state_q     <= TimerWeigh;
+      end
+      TimerWeigh: begin
+        if (closing) live_q <= open_q;
+        due_q   <= closing ? old_q == close_old_q : aged_q || overtaken_q;
+        state_q <= TimerAct;
+      end
+      TimerAct: begin
+        state_q <= TimerNext;
+        if (live_q && due_q) state_q <= TimerOffer;
+        else if (live_q && !rotate) state_q <= closing || full_q ? TimerAct : TimerRead;
+      end
+      TimerOffer: if (due_ready) state_q <= TimerNext;
+      TimerNext: state_q <= TimerRead;
+      default: state_q <= TimerRead;
+    endcase
+    if (closing && head_ready) left_q <= left_q - 1'b1;
+    if (closing && left_q == 0) closing <= 1'b0;
+    if (close) begin
+      closing     <= 1'b1;
+      close_old_q <= close_old;
+      left_q      <= count_q;
+      state_q     <= TimerRead;
+    end
+    if (rst) begin
+      state_q <= TimerRead;
+      closing <= 1'b0;
+      room    <= 1'b0;
+      count_q <= '0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, unused_room, behind_base_q[30:0], head.n};
+
+endmodule

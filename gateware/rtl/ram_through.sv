@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: SHL-2.1
+// Memory with one write and one read port, the read two cycles later: block RAM answers late in the cycle, so
+// what it says is registered. A word that is written in the cycle of its read is read as it is then.
+module ram_through #(
+    // Width of a word in bits.
+    parameter int unsigned WIDTH = 64,
+    // Words; a power of two.
+    parameter int unsigned DEPTH = 512
+) (
+    input logic clk,
+
+    /*
+     * write
+     */
+    input logic                     wr_en,
+    input logic [$clog2(DEPTH)-1:0] wr_addr,
+    input logic [WIDTH-1:0]         wr_data,
+
+    /*
+     * read
+     */
+    input  logic [$clog2(DEPTH)-1:0] rd_addr,
+    output logic [WIDTH-1:0]         rd_data
+);
+
+  logic [WIDTH-1:0] stored, through_q;
+  logic through;
+
+  ram_1r1w #(
+      .WIDTH(WIDTH),
+      .DEPTH(DEPTH)
+  ) memory (
+      .clk,
+      .wr_en,
+      .wr_addr,
+      .wr_data,
+      .rd_addr,
+      .rd_data(stored)
+  );
+
+  always_ff @(posedge clk) begin
+    through   <= wr_en && wr_addr == rd_addr;
+    through_q <= wr_data;
+    rd_data   <= through ? through_q : stored;
+  end
+
+endmodule
