@@ -125,6 +125,7 @@ class Card:
     """Takes packets in order, each with its time; a consumer calls take() now and then."""
 
     packets = 0  # in a buffer, gather mode packets
+    waits = False  # in a replay, for a buffer to come back
 
     def __init__(
         self,
@@ -394,7 +395,8 @@ class Card:
             n = burst.base + burst.next
             slot = self.slots.get(n % self.buffers)
             self.counts["frames_in"] += 1
-            if slot and not slot.back:
+            # A replay waits for a buffer that is closed and not yet back, if the card can.
+            if slot and (slot.open or not (slot.back or self.waits)):
                 self.overruns.add(n)
                 self.counts["frames_overrun"] += 1
                 self.events.append(Event(ERROR, 8, 0, 1, burst.next, n & 0xFFFFFFFF))
