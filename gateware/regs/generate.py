@@ -93,7 +93,14 @@ def make(rtl: Path, header: Path, document: Path) -> None:
     root = compiler.elaborate(top_def_name="nanet_regs")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        RegblockExporter().export(root, folder, cpuif_cls=PassthroughCpuif, module_name="nanet_regs")
+        RegblockExporter().export(
+            root,
+            folder,
+            cpuif_cls=PassthroughCpuif,
+            module_name="nanet_regs",
+            retime_read_fanin=True,
+            retime_read_response=True,
+        )
         for name in ("nanet_regs_pkg.sv", "nanet_regs.sv"):
             lines = (place / name).read_text().splitlines()
             body = "".join(f"{line.rstrip()}\n" for line in lines)

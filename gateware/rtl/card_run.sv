@@ -5,7 +5,7 @@
 module card_run #(
     // MACs.
     parameter int unsigned CHANNELS = 2,
-    // Cycles that the longest memory takes to be cleared.
+    // Cycles that the longest memory of all others takes to be cleared.
     parameter int unsigned CLEAR_CYCLES = 4096
 ) (
     input logic clk,
@@ -16,6 +16,7 @@ module card_run #(
      */
     input  logic on,       // something is switched on
     input  logic receive,  // frames are taken
+    input  logic cleared,  // the receive path has forgotten everything
     output logic ready,    // cleared
     output logic running,
     output logic stopped,
@@ -79,7 +80,7 @@ module card_run #(
   assign rd_ends   = rd_data_valid && rd_data_ready && rd_data_last;
 
   always_ff @(posedge clk) begin
-    ready    <= running && clear_q == CountW'(CLEAR_CYCLES);
+    ready    <= running && cleared && clear_q == CountW'(CLEAR_CYCLES);
     core_rst <= state_q == Stopped || state_q == Resetting;
 
     if (wr_asks && wr_pass) wr_begun_q <= !(wr_ready && wr_last);

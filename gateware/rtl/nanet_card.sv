@@ -210,18 +210,19 @@ module nanet_card
 
   // ------------------------------------------------------------------ start and stop
 
-  logic ready, running, stopped, core_rst, tx_stop, wr_pass, rd_pass;
+  logic ready, path_ready, running, stopped, core_rst, tx_stop, wr_pass, rd_pass;
   logic [CHANNELS-1:0] rx_take, tx_busy;
   logic core_wr_valid, core_wr_ready, core_rd_valid, core_rd_ready, core_rd_data_ready;
 
   card_run #(
       .CHANNELS    (CHANNELS),
-      .CLEAR_CYCLES(4 * MAX_BUFFERS + 64)
+      .CLEAR_CYCLES(DEVICES * MAX_BUFFERS + 64)
   ) run (
       .clk,
       .rst,
       .on           (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
       .receive      (regs.control.receive.value),
+      .cleared      (path_ready),
       .ready,
       .running,
       .stopped,
@@ -461,6 +462,7 @@ module nanet_card
       .room,
       .half_free,
       .idle,
+      .ready            (path_ready),
       .last_packet,
       .verdict_valid,
       .verdict,
