@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Random traffic of several boards that is as untidy as the firmware has to stand."""
+
+from __future__ import annotations
+
+import random
+
+import reference_mgp as mgp
+from mgp import marker, packet
+
+
+class Traffic:
+    """Boards that send frames, lose packets, jump, begin anew; bursts that follow one another untidily."""
+
+    def __init__(self, rng: random.Random, boards: list[int], odd_sob: bool = True):
+        self.rng, self.boards = rng, boards
+        self.odd_sob = odd_sob  # an SOB may have another number than 0, which nobody should look at
+        self.number = rng.randrange(256)
+        self.frame, self.sequence = 0, dict.fromkeys(boards, 0)
+        self.past: list[bytes] = []
+        self.held: list[bytes] = []
+        self.next_burst()
+
+    def next_burst(self) -> None:
+        """Begin a burst, tidily or not."""
+        rng = self.rng
+        self.number = (self.number + rng.choice([1, 1, 1, 1, 2, 127, 128, 255])) % 256
+        self.frame = rng.choice([0, 0, 0, 1, 70_000])
+        self.sequence = dict.fromkeys(self.boards, rng.choice([1, 1, 1, 4000, 100_000]))
+        self.queue: list[bytes] = []
+        for board in self.boards:
+            if rng.random() < 0.7:
+                self.queue.append(marker(board, mgp.SOB, burst=self.number))
+
+    def data(self, board: int, frame: int, sequence: int, burst: int | None = None) -> bytes:
+        """Return a packet, most often the whole of its frame."""
+        rng = self.rng
+        index = rng.choice([0, 0, 0, 0, 0, 0, 1, 2])
+        flags = rng.choice([0, 0, 0, 0, mgp.TRUNCATED, mgp.FIXED])
+        last = rng.random() < 0.95
+        number = self.number if burst is None else burst
+        hits = rng.choice([3, 3, 32])
+        return packet(rng, board, min(frame, 751_499), sequence, index, last, None, flags, number, hits)
+
+    def step(self) -> list[bytes]:
+        """Return the next packets."""
+        rng = self.rng
+        if self.queue:
+            return [self.queue.pop(0)]
+        out = []
+        what = rng.random()
+        board = rng.choice(self.boards)
+        if what < 0.72:  # a frame
+            for b in self.boards:
+                if rng.random() < 0.9:
+                    out.append(self.data(b, self.frame, self.sequence[b]))
+                    self.sequence[b] += 1
+                elif rng.random() < 0.5:
+                    self.sequence[b] += rng.choice([1, 1, 3])
+            rng.shuffle(out)
+            self.frame += rng.choice([1, 1, 1, 1, 2, 5])
+        elif what < 0.76:  # a jump of the board, of one packet or for good
+            by = rng.choice([1023, 1024, 1025, 2000, 100_000])
+            on = rng.choice([0, 0, 4095, 4096, 4097, 8192, 50_000])
+            frame = self.frame + by
+            sequence = self.sequence[board] + on
+            out.append(self.data(board, frame, sequence))
+            for _ in range(rng.choice([0, 0, 1, 1, 2])):
+                frame += rng.choice([0, 1, 1, -1, 1024, -1024, 1025])
+                sequence += rng.choice([0, 1, 1, -1, 4096, -4096, 4097])
+                out.append(self.data(board, max(0, frame), max(0, sequence)))
+            if rng.random() < 0.3:
+                self.frame, self.sequence[board] = max(0, frame), max(0, sequence) + 1
+        elif what < 0.82:  # it begins anew
+            number = rng.choice([0, 0, 0, 7]) if self.odd_sob else 0
+            out.append(marker(board, mgp.SOB, burst=self.number, sequence=number))
+            if rng.random() < 0.8:
+                self.sequence[board] = 1
+        elif what < 0.86 and self.past:  # from the past, or twice
+            out.append(rng.choice(self.past[-rng.choice([5, 100, 1000]) :]))
+        elif what < 0.92:  # EOBs of some, of all, of none
+            last = max(0, self.frame - rng.choice([1, 1, 1, 0, 3, -3, -2000]))
+            for b in self.boards:
+                if rng.random() < 0.8:
+                    said = last if rng.random() < 0.9 else max(0, last + rng.randrange(-3, 4))
+                    out.append(marker(b, mgp.EOB, min(said, 751_499), self.sequence[b], self.number))
+                    self.sequence[b] += 1
+            rng.shuffle(out)
+            if rng.random() < 0.9:
+                self.next_burst()
+        elif what < 0.925:
+            self.next_burst()
+        elif what < 0.955:  # a stray packet of some burst
+            burst = (self.number + rng.choice([1, 2, 3, 127, 128, 254, 255])) % 256
+            if rng.random() < 0.3:
+                what, number = rng.choice([mgp.SOB, mgp.EOB]), rng.randrange(3)
+                out.append(marker(board, what, 0, number if what == mgp.EOB or self.odd_sob else 0, burst))
+            else:
+                out.append(self.data(board, rng.randrange(20), rng.randrange(40), burst))
+        else:
+            self.sequence[board] = max(0, self.sequence[board] + rng.choice([-4096, -5, 4096, 5000]))
+        self.past = (self.past + out)[-2000:]
+        if out and rng.random() < 0.1:  # out of order
+            self.held.append(out.pop(rng.randrange(len(out))))
+        if self.held and rng.random() < 0.1:
+            out.append(self.held.pop(rng.randrange(len(self.held))))
+        return out
