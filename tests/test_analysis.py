@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import reference_trigger as ref
 from nanet._core import wire
-from nanet.errors import UsageError
+from nanet.errors import DataWarning, UsageError
 from reference_traffic import Faults, Scenario, capture
 
 from nanet import _core, analysis, evaluate
@@ -296,6 +296,19 @@ def test_what_is_wrong_is_said(nanet: Callable[..., Any], run: Path, tmp_path: P
         ((run / "run.pcap", "--truth", tmp_path / "text"), "is no Parquet file"),
     ):
         assert said in nanet("show", *arguments, status=2).stderr
+
+
+def test_a_capture_that_is_cut_off_is_read_up_to_there(
+    nanet: Callable[..., Any], run: Path, tmp_path: Path
+) -> None:
+    whole = (run / "run.pcap").read_bytes()
+    (tmp_path / "cut.pcap").write_bytes(whole[: len(whole) // 2])
+    with pytest.warns(DataWarning, match=r"cut\.pcap ends within a record"):
+        events = analysis.read_events(str(tmp_path / "cut.pcap"))
+    assert 0 < events.num_rows < analysis.read_events(str(run / "run.pcap")).num_rows
+    said = "nanet: cut.pcap ends within a record: what came before it was read\n"
+    assert nanet("show", "cut.pcap", "--event", 0).stderr == said
+    assert nanet("export", "cut.pcap", "--out", "cut.root").stderr == said
 
 
 def test_an_empty_capture(tmp_path: Path) -> None:

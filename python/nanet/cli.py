@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nanet import __version__
-from nanet.errors import UsageError, describe_os_error
+from nanet.errors import DataWarning, UsageError, describe_os_error
 from nanet.examples import epilog
 
 # name -> one line of help. The function `name` of nanet.commands.<name> is the command ("-" is "_" there).
@@ -86,6 +87,18 @@ def _complain(message: str) -> int:
     return 2
 
 
+def _warn_as(usual: Callable[..., None]) -> Callable[..., None]:
+    """What shows a warning: one about the user's data without the line of code that said it."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, DataWarning):
+            print(f"nanet: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    return show
+
+
 def _being_completed() -> list[str]:
     """The words of a command line whose completion the shell asks for; none in any other call."""
     if "_NANET_COMPLETE" not in os.environ:
@@ -97,6 +110,13 @@ def _being_completed() -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status (the entry point of the `nanet` script)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = _warn_as(warnings.showwarning)
+        return _main(arguments)
+
+
+def _main(arguments: list[str]) -> int:
     try:
         status = make_app(arguments or _being_completed())(
             args=arguments, prog_name="nanet", standalone_mode=False

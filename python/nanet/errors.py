@@ -13,6 +13,10 @@ class UsageError(Exception):
     """Bad usage or configuration: the text names the key or option, its value and what would be right."""
 
 
+class DataWarning(UserWarning):
+    """What is odd with data that can be used all the same: a finished sentence that names the file."""
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """A hint for a misspelt name: " (did you mean X?)", or the known names where none is near."""
     known = list(known)

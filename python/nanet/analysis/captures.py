@@ -7,6 +7,7 @@ What the trigger would lose for order or time alone (late packets, jumps in the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from nanet.errors import UsageError, describe_os_error
+from nanet.errors import DataWarning, UsageError, describe_os_error
 from nanet.pcapng import as_classic_pcap
 from nanet.sections import MAX_FRAMES, board_mask
 
@@ -119,6 +120,8 @@ def read_capture(
 ) -> Capture:
     """Reads all of a pcap or pcapng into memory: packets, fragments and events. UsageError.
 
+    A capture that ends within a record is read up to there, with a DataWarning.
+
     boards: as card.boards (4, a list such as 0,1, or merged); auto: 4 or merged, by what the capture holds.
     window_lsb: fragments this close belong to one event, in fine-time steps of 0.0975 ns.
     max_payload (bytes), max_frames (of a burst): packets beyond are refused, as by the card's.
@@ -154,12 +157,16 @@ class _Records:
         self.payloads: list[bytes] = []
         try:
             with as_classic_pcap(path) as classic:
-                for time_ns, frame, original in wire.PcapReader(classic):
+                reader = wire.PcapReader(classic)
+                for time_ns, frame, original in reader:
                     reason, payload = wire.parse_udp_frame(frame, port, original)
                     self.times.append(time_ns)
                     self.sizes.append(original)
                     self.not_mgp.append(reason)
                     self.payloads.append(payload or b"")
+                if reader.truncated:
+                    text = f"{path} ends within a record: what came before it was read"
+                    warnings.warn(text, DataWarning, stacklevel=4)
         except OSError as error:
             raise UsageError(f"{describe_os_error(error, path)}: give a pcap or pcapng file") from None
         except ValueError as error:

@@ -52,7 +52,7 @@ def kind_of(path: str) -> Kind | None:
 def read(path: str, kind: Kind) -> pa.Table:
     """The file's columns of that kind, in its types; the metadata is kept. UsageError."""
     remedy = f"give what {kind.written_by} wrote"
-    file = _open(path, f"a Parquet file, {remedy}")
+    file = _open(path, f"what {kind.written_by} wrote")
     missing = [name for name in kind.schema.names if name not in file.schema_arrow.names]
     if missing:
         raise UsageError(f"{path}: has no column {missing[0]}: {remedy}")
