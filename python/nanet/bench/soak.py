@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any
 from urllib.request import urlopen
 
-from nanet.bench import Row, Settings, Sheet
+from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.running import free_ports
 
@@ -33,7 +33,6 @@ START_S = 60.0
 EVERY_S = 10.0  # between two looks
 READERS, IDLE, SLOW = 3, 1000, 16
 SLOW_S, GARBAGE_S = 60.0, 0.05  # how long a page does not read; between two pieces of garbage
-SETTLED = 0.2  # of the run: what grows afterwards is held against it
 HANDSHAKE = (
     b"GET /feed HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -148,7 +147,7 @@ def let_go(client: socket.socket) -> bool:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """A row every ten seconds; figures: memory at the end over that after a fifth of the time, updates."""
+    """A row every ten seconds; figures: memory (median) in the run's second and last quarter, updates."""
     seconds = settings.seconds or SECONDS
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
@@ -217,11 +216,11 @@ def look(crowd: Crowd, trigger: int, seconds: float, sheet: Sheet) -> None:
         sheet(
             f"trigger {row['trigger_kB']} kB, monitor {row['monitor_kB']} kB, {row['updates_per_s']:.1f} /s"
         )
-    settled = next(row for row in rows if row["seconds"] >= SETTLED * seconds)
-    last = rows[-1]
     for name in ("trigger", "monitor"):
-        sheet.figures[f"{name}_settled_kB"] = settled[f"{name}_kB"]
-        sheet.figures[f"{name}_last_kB"] = last[f"{name}_kB"]
+        early = [row[f"{name}_kB"] for row in rows if 0.2 < row["seconds"] / seconds < 0.45]
+        late = [row[f"{name}_kB"] for row in rows if row["seconds"] / seconds > 0.75]
+        sheet.figures[f"{name}_early_kB"] = median(early)
+        sheet.figures[f"{name}_late_kB"] = median(late)
     sheet.figures["updates_per_s"] = crowd.updates / READERS / (before[0] - began)
     sheet.figures["garbage_requests"] = crowd.garbage
     sheet.figures["slow_clients"] = crowd.slow + SLOW
