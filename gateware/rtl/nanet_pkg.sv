@@ -252,6 +252,22 @@ package nanet_pkg;
     logic [2:0]  channel;    // that one's
   } clop_news_t;
 
+  // Gather mode `packets`: a closed buffer, or payloads that found none.
+  typedef struct packed {
+    logic        overrun;
+    logic [31:0] n;
+    logic [15:0] buffer;   // of its device
+    logic [7:0]  device;
+    logic [23:0] frame;    // of the first payload
+    logic [31:0] bytes;    // of the payloads; overrun: how many payloads
+    logic [12:0] empty;    // slots
+    logic [63:0] vaddr;    // of the first of them
+    logic [31:0] start;    // stamp of the packet that closed it
+    logic [2:0]  channel;  // that one's
+  } packets_news_t;
+  // Bits of what counts a channel's packets here: more than all news that wait can speak of.
+  localparam int unsigned PacketsTicket = 24;
+
   // ---------------------------------------------------------------- profile of a packet that was used
   // Card clock, low words.
 
