@@ -185,7 +185,7 @@ module clop
   logic half_q;  // where clop_sequence keeps the current burst's boards
   logic current_over_q, old_over_q;
   logic [63:0] end_q;  // current_q.base + current_q.next, a cycle later
-  logic [23:0] last_known_q;
+  logic [23:0] last_known_q, last_known_old_q;
   logic run_q;
   logic [ClearW-1:0] clear_q;
   logic window_q;
@@ -248,6 +248,7 @@ module clop
   clop_news_t news_in;
   logic [4:0] news_level;
   logic news_room_q;
+  logic [DEVICES-1:0] side_overrun;  // goes out now
   logic [DEVICES-1:0] overrun_q;  // an overrun waits for more of its kind, or for room
   clop_news_t [DEVICES-1:0] overrun_news_q;
   logic [DEVICES-1:0][31:0] overrun_next_q;  // the number that would continue it
@@ -558,12 +559,13 @@ module clop
   logic [3:0] there_next_q, complete_next_q;
   logic [3:0] board_bit;
   logic [12:0] units_next;
-  logic here, over, open_frame;
+  logic here, over, open_frame, board_is_done;
 
   assign board_bit  = 4'd1 << board_sel_q;
   assign over       = of_old_q ? old_over_q : current_over_q;
   assign open_frame = below_q && same_q && slot_q.open;
   assign here       = same_q && slot_q.there[board_sel_q];
+  assign board_is_done = here ? done_q : is_last && request_q.header.index == 0;
   assign units_next = here ? units_after_q : units;
 
   always_ff @(posedge clk) begin
@@ -592,9 +594,6 @@ module clop
     board_next_q.flags    <= (here ? board_q.flags : '0) | request_q.header.flags;
   end
 
-  logic board_is_done;
-  assign board_is_done = here ? done_q : is_last && request_q.header.index == 0;
-
   // ------------------------------------------------------------------ decide
 
   logic decide, is_look, asks, waits, judged, admitted, shifts, uses;
@@ -620,9 +619,7 @@ module clop
 
   // ------------------------------------------------------------------ the machine
 
-  logic [23:0] last_known_old_q;
   logic side_ok, side_old_end, side_current_end;
-  logic [DEVICES-1:0] side_overrun;
   logic force_news;
   logic [DeviceW-1:0] side_device;
   logic [31:0] newer;  // in bit 31: it is not

@@ -23,20 +23,20 @@ module ram_through #(
     output logic [WIDTH-1:0]         rd_data
 );
 
+  if (DEPTH < 2 || 2 ** $clog2(DEPTH) != DEPTH) begin : gen_check_depth
+    $fatal(1, "DEPTH must be a power of two, at least 2 (%m)");
+  end
+
   logic [WIDTH-1:0] stored, through_q;
   logic through;
 
-  ram_1r1w #(
-      .WIDTH(WIDTH),
-      .DEPTH(DEPTH)
-  ) memory (
-      .clk,
-      .wr_en,
-      .wr_addr,
-      .wr_data,
-      .rd_addr,
-      .rd_data(stored)
-  );
+  // What is read of a word that is being written does not matter: it is not taken.
+  (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
+
+  always_ff @(posedge clk) begin
+    if (wr_en) mem[wr_addr] <= wr_data;
+    stored <= mem[rd_addr];
+  end
 
   always_ff @(posedge clk) begin
     through   <= wr_en && wr_addr == rd_addr;

@@ -221,7 +221,8 @@ module rx_writer
       AskIdle: begin
         looked_q <= 1'b0;
         if (begun_valid && !order_valid_q) begin
-          if (!short_packet) ask_q <= AskLook;
+          // Nothing is won by looking at one that waited, and is here whole.
+          if (!short_packet && !ended_valid) ask_q <= AskLook;
           else ask_q <= ended_valid && ended.sound ? AskCommit : AskEnd;
         end
       end
