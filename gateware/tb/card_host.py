@@ -290,7 +290,7 @@ class CardHost:
             out += self.memory.read(self.pages[at // PAGE] + at % PAGE, part)
         return out
 
-    async def consume(self, until: Callable[[], bool], every: int = 40, limit: int = 4000) -> None:
+    async def consume(self, until: Callable[[], bool], every: int = 40, limit: int = 1000) -> None:
         """Take events as they come, until a condition holds."""
         for _ in range(limit):
             if until():

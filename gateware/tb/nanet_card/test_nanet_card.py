@@ -6,11 +6,13 @@ from collections import Counter
 
 import cocotb
 import mgp
+import pytest
 import reference_mgp
 from card_host import (
     BURST_BEGINS,
     BURST_ENDS,
     ERROR,
+    LATE,
     RECEIVE_DONE,
     SEND_DONE,
     Answer,
@@ -49,6 +51,7 @@ class Bench:
         )
         self.model = self.fresh_model()
         self.sent = 0  # datagrams
+        self.before: Counter[str] = Counter()  # counters when the card began
 
     def fresh_model(self):
         s = self.setup
@@ -58,6 +61,19 @@ class Bench:
         await reset(self.dut)
         await self.host.configure()
         await self.host.start()
+
+    async def again(self):
+        """The card was stopped: everything begins anew, but the counters go on."""
+        self.before = Counter(await self.host.counters())
+        self.model, self.sent = self.fresh_model(), 0
+        for out in self.wire.out:
+            out.clear()
+        await self.host.configure()
+        await self.host.start()
+
+    async def counters(self):
+        """Return what the counters have counted since the card began."""
+        return {name: value - self.before[name] for name, value in (await self.host.counters()).items()}
 
     async def send(self, packets, gap=3, channel=None, told=True):
         """Send payloads, each on its board's channel, and tell the model the sound ones."""
@@ -74,6 +90,12 @@ class Bench:
         else:
             self.model.counts[name] = self.model.counts.get(name, 0) + 1
 
+    async def decided(self):
+        """Wait until nothing of any packet is between the MACs and memory."""
+        await ClockCycles(self.dut.clk, 100)
+        while not await self.host.read("status") & 8:
+            await ClockCycles(self.dut.clk, 100)
+
     async def finish(self, every=40):
         """Consume until every owed number has been sent and its send-done event read."""
         owed = self.model.counts["frames_in"]
@@ -82,10 +104,9 @@ class Bench:
 
         def done():
             kinds = [event.kind for event in self.host.events]
+            sent = sum(frame[12:14] == b"\x08\x00" for frame in self.wire.out[0])
             return (
-                len(self.wire.out[0]) >= owed
-                and kinds.count(SEND_DONE) >= owed - overrun
-                and kinds.count(BURST_ENDS) >= ends
+                sent >= owed and kinds.count(SEND_DONE) >= owed - overrun and kinds.count(BURST_ENDS) >= ends
             )
 
         await self.host.consume(done, every)
@@ -103,13 +124,15 @@ class Bench:
         assert edges(host.events) == edges(model.events)
         lost = sum(event.bytes for event in model.events if event.kind == ERROR)
         assert sum(event.bytes for event in host.events if event.kind == ERROR) == lost
-        counters = await host.counters()
+        counters = await self.counters()
         for name, (left, right) in account(counters).items():
             assert left == right, f"{name}: {left}, {right} of {counters}"
         assert sum(counters[f"verdicts[{c}].udp"] for c in range(2)) == self.sent
-        for name, value in model.counts.items():
-            for key in (f"{group}.{name}" for group in ("frames", "lost", "bad_packets")):
-                assert counters.get(key, value) == value, f"{key}: {counters[key]} for {value}"
+        groups = ("frames", "lost", "bad_packets")
+        want = {f"{group}.{name}": value for group in groups for name, value in model.counts.items()}
+        want = {name: value for name, value in want.items() if name in counters}
+        differing = {name: (counters[name], value) for name, value in want.items() if counters[name] != value}
+        assert not differing, f"card, reference: {differing}"
         assert sum(counters[f"lost.missing[{b}]"] for b in range(4)) == model.missing()
         assert counters["frames.frames_late"] == len(late) + model.counts["frames_overrun"]
         return counters
@@ -153,7 +176,7 @@ def on_wire(data, channel=None):
     return channel, udp_frame(data, host_of(channel))
 
 
-def burst(rng, number, frames, room=(40, 200, 1400), packets=(1, 1, 2), markers=True, boards=range(4)):
+def burst(rng, number, frames, room=(40, 200, 1000), packets=(1, 1, 2), markers=True, boards=range(4)):
     """Return the packets of a burst in order: SOB, whole frames, EOB of every board."""
     sequences = dict.fromkeys(boards, 1)
     out = [mgp.marker(b, reference_mgp.SOB, 0, 0, number) for b in boards] if markers else []
@@ -178,6 +201,41 @@ def random_answer(rng):
         return Answer(rng.randbytes(size), rng.randrange(2))
 
     return answer
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def two_bursts(dut):
+    """From SOB to EOB, twice, over both channels: events, buffers, answers on the wire, counters."""
+    bench = Bench(dut, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
+    await bench.start()
+    bench.host.answer = random_answer(bench.rng)
+    asked = 0
+    for number in (7, 8):
+        await bench.send(burst(bench.rng, number, 12), gap=20)
+        asked += 3
+        await bench.wire.send([(c, arp_frame(host_of(c))) for c in (0, 1, 0, 1, 0, 1)], gap=60)
+        await bench.finish()
+    arp = [[frame for frame in out if frame[12:14] == b"\x08\x06"] for out in bench.wire.out]
+    assert [len(frames) for frames in arp] == [asked, asked]
+    for out in bench.wire.out:
+        out[:] = [frame for frame in out if frame[12:14] != b"\x08\x06"]
+    assert bench.wire.out == [bench.answers(), []]
+    counters = await bench.compare()
+    assert counters["frames.burst_markers"] == 16
+    assert counters["frames.tlb_misses"] > 8 and counters["frames.untranslated"] == 0
+    assert await bench.host.read("sender_next.low") == 24
+    # What the firmware says of both, and the stages of the last packet.
+    reports = [await bench.host.read(f"burst_report[{i}]") for i in range(2)]
+    assert reports == [0xFF << 16 | 8, 0xFF << 16 | 7]
+    for channel in range(2):
+        stages = ("start", "controller", "placed", "written")
+        start, controller, placed, written = [
+            await bench.host.read(f"profile[{channel}].{stage}") for stage in stages
+        ]
+        assert start < controller < written and start < placed < written
+    # Last word to event: every frame once, and none in less than the path takes.
+    histogram = await bench.host.histogram()
+    assert sum(histogram.values()) == 24 and min(histogram) > 16
 
 
 def host_of(channel):
@@ -221,7 +279,7 @@ async def frames_of_all_kinds(dut):
     await bench.host.write("control", 7)
     while not await bench.host.read("status") & 2:
         bench.wire.put([(0, udp_frame(bytes(300), host_of(0)))])
-        await ClockCycles(dut.clk, 60)
+        await ClockCycles(dut.clk, 480 // bench.wire.lanes)
     await bench.wire.idle.wait()
     await bench.wire.send(questions, gap=30)
     await ClockCycles(dut.clk, 100)
@@ -232,6 +290,179 @@ async def frames_of_all_kinds(dut):
     assert sum(after.values()) == sum(want.values()) + 2 + 3 * taken
 
 
-def test_nanet_card():
-    parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16}
-    simulate("nanet_card", "test_nanet_card", parameters, optimise="-O0")
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def hostile_traffic(dut):
+    """Bad packets, duplicates, replays, jumps, other bursts, boards that come back; then drain."""
+    bench = Bench(dut, setup=Setup(buffers=N, segment=1024), wake=30)
+    await bench.start()
+    rng, sent = bench.rng, []
+    for number in (1, 2):
+        for data in burst(rng, number, 8, room=(40, 400), packets=(1, 1, 2, 4)):
+            sent.append(data)
+            way = rng.random()
+            if way < 0.05:
+                sent.append(data)
+            elif way < 0.1:
+                sent.append(mgp.broken(rng, rng.randrange(4)))
+            elif way < 0.14:
+                sent.append(rng.choice(sent))
+            elif way < 0.16:
+                sent.append(data[:15] + b"\xf0")
+            elif way < 0.18:
+                sent.append(mgp.packet(rng, 1, 5000 + len(sent), 900, burst=number))
+            elif way < 0.2:
+                sent.append(mgp.packet(rng, 1, 3, 9000 + len(sent), burst=number))
+            elif way < 0.22:
+                sent.append(mgp.marker(rng.randrange(4), rng.choice([1, 2]), 4, burst=number))
+    await bench.send([bytes(data) for data in sent], gap=10, channel=0)
+    await bench.decided()
+    await bench.host.drain()
+    bench.model.drain(bench.wire.cycle)
+    await bench.finish()
+    assert bench.wire.out[0] == bench.answers()
+    counters = await bench.compare()
+    for name in ("late", "duplicate", "replayed_sequence", "unconfirmed_jump", "segment_overflow"):
+        assert counters[f"lost.{name}"], f"{name} never came about"
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def consumer_stalls(dut):
+    """Nothing comes back: what has no buffer is overrun and answered header-only; then all goes on."""
+    bench = Bench(dut)
+    await bench.start()
+    host = bench.host
+    host.stalled = True
+    packets = burst(bench.rng, 3, N + 10, room=(16,), packets=(1,))
+    await bench.send(packets[:4], told=False, gap=40)
+    await bench.send(packets[4:-4], told=False, gap=20)
+    await bench.decided()
+    host.stalled = False
+    await host.consume(lambda: len(bench.wire.out[0]) == N + 10)
+    await bench.send(packets[-4:], told=False)
+    await host.consume(lambda: any(event.kind == BURST_ENDS for event in host.events))
+    errors = [event for event in host.events if event.kind == ERROR]
+    assert sum(event.bytes for event in errors) == 10 and errors[0].frame == N
+    want = [frame_of(host.posted[n].payload) for n in range(N)]
+    want += [frame_of(host.late_packet(n)) for n in range(N, N + 10)]
+    assert bench.wire.out[0] == want
+    counters = await bench.counters()
+    assert counters["frames.frames_overrun"] == counters["frames.frames_late"] == 10
+    assert counters["lost.overrun"] == 40 and counters["frames.frames_answered"] == N
+    assert all(left == right for left, right in account(counters).values())
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def late_answers(dut):
+    """Frames time out, answers miss their deadline: header-only on time, the answers counted and dropped."""
+    bench = Bench(dut, setup=Setup(buffers=N, timeout=600, deadline=3000))
+    await bench.start()
+    host, held = bench.host, {}
+
+    def answer(frame):
+        answer = Answer(bytes([frame.event.n]) * 30)
+        if frame.event.n % 3 == 1:
+            held[frame.event.n] = answer
+            return None
+        return answer
+
+    host.answer = answer
+    packets = burst(bench.rng, 5, 9, room=(40,), packets=(1,))
+    missing = [data for data in packets if data[1] == 2 and data[12] in (4, 7) and not data[3] & 3]
+    await bench.send([data for data in packets if data not in missing], told=False, gap=60, channel=0)
+    await host.consume(lambda: len(bench.wire.out[0]) == 9)
+    for n, late in held.items():
+        await host.post(n, late)
+    await ClockCycles(dut.clk, 300)
+    await host.look()
+    out = [host.late_packet(n) if n % 3 == 1 else bytes([n]) * 30 for n in range(9)]
+    assert bench.wire.out[0] == [frame_of(payload) for payload in out]
+    flags = {event.n: event.flags & ~4 for event in host.events if event.kind == RECEIVE_DONE}
+    assert flags == {n: 2 | 4 << 8 if n in (4, 7) else 1 for n in range(9)}
+    passed = {event.n: event.flags for event in host.events if event.kind == SEND_DONE}
+    assert passed == {n: LATE if n % 3 == 1 else 0 for n in range(9)}
+    counters = await bench.counters()
+    assert counters["frames.frames_incomplete"] == 2 and counters["lost.missing[2]"] == 2
+    assert counters["frames.frames_late"] == counters["frames.answers_after_deadline"] == 3
+    assert all(left == right for left, right in account(counters).values())
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def begins_anew(dut):
+    """Switched off in the midst of everything, again and again: no request is cut, the next run is whole."""
+    bench = Bench(dut, memory_rate=0.3, latency=(20, 200), tx_rate=0.3)
+    await bench.start()
+    for run in range(3):
+        bench.wire.put([on_wire(data) for data in burst(bench.rng, 9, 4)])
+        await ClockCycles(dut.clk, 300 + 150 * run)
+        await bench.host.look()
+        await bench.host.write("control", 0)
+        while not await bench.host.read("status") & 4:
+            await ClockCycles(dut.clk, 20)
+        await bench.wire.idle.wait()
+        # Nothing happens any more.
+        writes, reads = len(bench.memory.writes), len(bench.memory.reads)
+        await ClockCycles(dut.clk, 100)
+        assert (writes, reads) == (len(bench.memory.writes), len(bench.memory.reads))
+        await bench.again()
+    await bench.send(burst(bench.rng, 4, 6), gap=10)
+    await bench.finish()
+    assert bench.wire.out[0] == bench.answers()
+    await bench.compare()
+    assert [event.n for event in bench.host.events if event.kind == BURST_BEGINS] == [0]
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def line_rate(dut):
+    """10 GbE: the smallest frames without a gap but the MAC's, on one channel and in bursts on both."""
+    bench = Bench(dut)
+    await bench.start()
+    packets = burst(bench.rng, 6, 40, room=(16,), packets=(1,))
+    await bench.send(packets[:4], gap=80, channel=0)
+    await bench.send(packets[4:100], gap=2, channel=0)
+    await ClockCycles(dut.clk, 200)
+    await bench.send(packets[100:], gap=2)
+    await bench.finish(every=100)
+    assert bench.wire.out[0] == bench.answers()
+    counters = await bench.compare()
+    assert counters["lost.socket_overflow"] == 0
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def one_gigabit(dut):
+    """The smallest frames with no more than the gap between them (12 B, preamble, FCS), and ARP."""
+    bench = Bench(dut)
+    await bench.start()
+    gap = 24 if bench.wire.lanes == 1 else 3
+    packets = burst(bench.rng, 6, 10, room=(16, 60), packets=(1,))
+    await bench.send(packets, gap=gap)
+    await bench.wire.send([(c, arp_frame(host_of(c))) for c in range(2)], gap=gap)
+    await bench.finish(every=100)
+    assert [len(out) for out in bench.wire.out] == [11, 1]
+    assert [frame for frame in bench.wire.out[0] if frame[12:14] == b"\x08\x00"] == bench.answers()
+    await bench.compare()
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def all_sizes(dut):
+    """From the smallest frame to jumbo frames of 9000 B, back to back on both channels."""
+    bench = Bench(dut, setup=Setup(buffers=16, segment=16384, max_payload=8972, stage=4))
+    await bench.start()
+    sizes = (16, 17, 81, 270, 1472, 4096, 4112, 8972)
+    packets = burst(bench.rng, 6, len(sizes), room=(16,), packets=(1,))
+    head, tail = packets[:4], packets[-4:]
+    for frame, size in enumerate(sizes):
+        for board in range(4):
+            data = mgp.packet(bench.rng, board, frame, frame + 1, 0, True, 120, 0, 6, room=size)
+            data = data[:3] + bytes([data[3] | reference_mgp.PADDED]) + data[4:]
+            head.append(data + bytes(size - len(data)))
+    await bench.send(head + tail, gap=2)
+    await bench.finish()
+    assert bench.wire.out[0] == bench.answers()
+    await bench.compare()
+    assert sum((await bench.host.histogram()).values()) == 4 * len(sizes)
+
+
+@pytest.mark.parametrize(("width", "cases"), [(64, None), (8, ["one_gigabit"])])
+def test_nanet_card(width, cases):
+    parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width}
+    simulate("nanet_card", "test_nanet_card", parameters, testcase=cases, optimise="-O0")
