@@ -240,7 +240,7 @@ module clop
   // Commands.
   logic command_q_valid_q;
   command_t command_q;
-  logic [1:0] pause_q;  // cycles until what follows from the last command is known
+  logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
   logic close_pulse, closing_begun_q;
 
   // News.
@@ -369,7 +369,7 @@ module clop
 
   logic [CHANNELS-1:0] may_ask;
   logic [ChannelW-1:0] pick;
-  logic picked, front_free, steps_idle, settled, take_place, take_expired, take_tracked, command_done;
+  logic picked, front_free, steps_idle, settled, held, take_place, take_expired, take_tracked, command_done;
   logic [3:0] quiet_q;
 
   always_comb begin
@@ -393,8 +393,10 @@ module clop
   assign steps_idle = !f_valid_q && step_q == StepIdle && open_q == OpenIdle;
   // Frames that are overtaken are closed before anything else is done, one thing after the other.
   assign settled      = !window_q || (steps_idle && quiet_q == '1);
+  // In a replay the other channels wait for the firmware, too.
+  assign held         = window_q && asking_q;
   assign take_expired = due_valid && front_free;
-  assign take_place   = picked && front_free && !due_valid && !command_q_valid_q && settled;
+  assign take_place   = picked && front_free && !due_valid && !command_q_valid_q && settled && !held;
   assign due_ready    = take_expired;
   always_comb begin
     place_ready = '0;
@@ -694,7 +696,8 @@ module clop
     for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] >= 16'd4;
     if (owed_ready) owed_pending_q <= 1'b0;
     if (rare_ready) rare_valid <= 1'b0;
-    if (pause_q != 0) pause_q <= pause_q - 1'b1;
+    if (!steps_idle) pause_q <= 2'd3;
+    else if (pause_q != 0) pause_q <= pause_q - 1'b1;
     quiet_q <= steps_idle && !due_valid && !timer_moved && !take_place && !take_expired && !command_done &&
                pause_q == 0 ? quiet_q + 4'(quiet_q != '1) : '0;
     idle    <= steps_idle && run_q && !command_q_valid_q && !asking_q && again_q == 0 && !owed_pending_q &&
