@@ -298,6 +298,27 @@ def test_what_is_wrong_is_said(nanet: Callable[..., Any], run: Path, tmp_path: P
         assert said in nanet("show", *arguments, status=2).stderr
 
 
+def test_wrong_arguments_are_said(run: Path) -> None:
+    events = analysis.read_events(str(run / "run.pcap"))
+    truth = analysis.read_truth(str(run / "run.parquet"))
+    rings = analysis.reconstruct(events.slice(0, 5), "math")
+    for call, said in (
+        (lambda: analysis.reconstruct(truth), "events has no column pm: give what read_events gives"),
+        (lambda: analysis.reconstruct(None), "events is NoneType"),
+        (lambda: analysis.evaluate(rings, truth), "truth has no column particle"),
+        (lambda: analysis.event(events, 0, rings=truth), "rings has no column"),
+        (lambda: analysis.event(events, "3"), "event '3': must be a number"),
+        (lambda: analysis.draw_event(truth), "events has no column"),
+        (lambda: analysis.reconstruct_hits([0, 2], [-1, 2]), "pm: must be whole numbers from 0 to 65535"),
+        (lambda: analysis.reconstruct_hits([0, 2], [1.5, 2]), "pm: must be whole numbers"),
+        (lambda: analysis.reconstruct_hits([0, 2.5], [1, 2]), "first: must be whole numbers"),
+        (lambda: analysis.read_events(str(run / "run.pcap"), port=70000), "port = 70000"),
+    ):
+        with pytest.raises(UsageError) as error:
+            call()
+        assert said in str(error.value)
+
+
 def test_a_capture_that_is_cut_off_is_read_up_to_there(
     nanet: Callable[..., Any], run: Path, tmp_path: Path
 ) -> None:

@@ -126,6 +126,8 @@ def read_capture(
     window_lsb: fragments this close belong to one event, in fine-time steps of 0.0975 ns.
     max_payload (bytes), max_frames (of a burst): packets beyond are refused, as by the card's.
     """
+    if not 1 <= port <= 65535:
+        raise UsageError(f"port = {port}: must be 1 to 65535")
     records = _Records(path, port)
     mask = records.detect() if boards == "auto" else _mask(boards)
     records.judge(mask, max_payload, max_frames)

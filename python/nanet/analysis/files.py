@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -61,6 +62,15 @@ def read(path: str, kind: Kind) -> pa.Table:
         return table.cast(kind.schema).replace_schema_metadata(file.schema_arrow.metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read ({str(error).splitlines()[0]}): {remedy}") from None
+
+
+def need(table: object, argument: str, columns: Iterable[str], from_where: str) -> None:
+    """UsageError where `table` is no table with these columns; from_where: what gives one."""
+    if not isinstance(table, pa.Table):
+        raise UsageError(f"{argument} is {type(table).__name__}: must be a pyarrow.Table: give {from_where}")
+    missing = [name for name in columns if name not in table.schema.names]
+    if missing:
+        raise UsageError(f"{argument} has no column {missing[0]}: give {from_where}")
 
 
 def _open(path: str, wanted: str) -> pq.ParquetFile:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from nanet import rings as ring_files
 from nanet import truth as truth_files
+from nanet.analysis.files import need
 from nanet.errors import UsageError, near
 
 ALGORITHM = "multiring"
@@ -36,6 +37,8 @@ def reconstruct_hits(
     """
     from nanet import _core
     from nanet.core_options import load_algorithm
+
+    first, pm = _numbers("first", first, np.uint32), _numbers("pm", pm, np.uint16)
     from nanet.sections import names_a_plugin
 
     if names_a_plugin(algorithm):
@@ -51,12 +54,21 @@ def reconstruct_hits(
     try:
         return _core.reconstruct(
             algorithm,
-            np.ascontiguousarray(first, dtype=np.uint32),
-            np.ascontiguousarray(pm, dtype=np.uint16),
+            first,
+            pm,
             {name: float(value) for name, value in parameters.items()},
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.ndarray:
+    """As an array of that kind; UsageError where values are not whole or do not fit."""
+    given = np.asarray(values)
+    most = int(np.iinfo(kind).max)
+    if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() > most):
+        raise UsageError(f"{name}: must be whole numbers from 0 to {most}")
+    return np.ascontiguousarray(given, dtype=kind)
 
 
 def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: float) -> pa.Table:
@@ -64,6 +76,7 @@ def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: floa
 
     An event without rings has one row, ring = 255. parameters: as [algorithm.NAME] of the configuration.
     """
+    need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "what read_events gives")
     first, pm = offsets_and_values(events["pm"])
     found = reconstruct_hits(first, pm, algorithm, **parameters)
     none = np.ones(events.num_rows, dtype=bool)
@@ -94,8 +107,13 @@ def _events(table: pa.Table, no_ring: int) -> Any:
 
 
 def evaluate(truth: pa.Table, rings: pa.Table) -> Any:
-    """Compares rings with the truth: an Evaluation; its result() has the figures of docs/quality.md."""
+    """Compares rings with the truth: an Evaluation; its result() has the figures of docs/quality.md.
+
+    UsageError where a table is not what read_truth, and read_rings or reconstruct give.
+    """
     from nanet import evaluate as comparison
 
+    need(truth, "truth", truth_files.RING_SCHEMA.names, "what read_truth gives")
+    need(rings, "rings", ring_files.SCHEMA.names, "what read_rings or reconstruct gives")
     found, true = _events(rings, ring_files.NO_RING), _events(truth, truth_files.NO_RING)
     return comparison.compare(true, found, comparison.bounds_from_counts(true.rings.hits))

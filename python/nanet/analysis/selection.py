@@ -7,7 +7,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from nanet import rings as ring_files
 from nanet import truth as truth_files
+from nanet.analysis.captures import EVENT_SCHEMA
+from nanet.analysis.files import need
 from nanet.errors import UsageError
 
 LSB_NS = 0.097464731802
@@ -78,6 +81,13 @@ def event(
     rings: of read_rings or reconstruct; those of the event's time. truth: of read_truth; those of the event
     nearest in time, up to 5 ns away.
     """
+    need(events, "events", EVENT_SCHEMA.names, "what read_events gives")
+    if rings is not None:
+        need(rings, "rings", ring_files.SCHEMA.names, "what read_rings or reconstruct gives")
+    if truth is not None:
+        need(truth, "truth", truth_files.RING_SCHEMA.names, "what read_truth gives")
+    if not isinstance(number, int | np.integer):
+        raise UsageError(f"event {number!r}: must be a number")
     if not 0 <= number < events.num_rows:
         last = events.num_rows - 1
         right = f"must be 0 to {last}" if last >= 0 else "there are no events"
