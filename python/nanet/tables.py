@@ -153,7 +153,8 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
     out.print()
     out.print(_summary(result))
     if result.get("bursts") and (state := run_state(result)):
-        out.print(f"{count(result['bursts'])} bursts; {state}", highlight=False, markup=False)
+        bursts = result["bursts"]
+        out.print(f"{count(bursts)} burst{'s' * (bursts != 1)}; {state}", highlight=False, markup=False)
     refused = result["bad_packets"].get("bad_board", 0)
     if refused and refused == result["packets_in"]:
         out.print(
