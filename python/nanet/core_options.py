@@ -94,6 +94,8 @@ def core_options(config: Config) -> dict[str, Any]:
             "CPUs only: use --device cpu, or build it again where there is an nvcc"
         )
     fit, _ = host.fit_for_real_time()
+    # A simulated card's clock is exact, however slow the host is.
+    exact = fit or card.card == "gateware"
     options = {**attrs.asdict(trigger), **attrs.asdict(card)}
     options.update(
         algorithm=algorithm.name,
@@ -103,8 +105,8 @@ def core_options(config: Config) -> dict[str, Any]:
         pin=cpu_list(card.pin),
         busy=fit if card.busy == "auto" else card.busy == "yes",
         real_time=fit,
-        timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if fit else host.ELSE_TIMEOUT_US),
-        deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US),
+        timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if exact else host.ELSE_TIMEOUT_US),
+        deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if exact else host.ELSE_DEADLINE_US),
         parameters=config.algorithms.get(algorithm.name, {}),
     )
     options.update(
@@ -114,6 +116,11 @@ def core_options(config: Config) -> dict[str, Any]:
         record_file_bytes=card.record_file_mb * 1_000_000,
         record_limit_bytes=card.record_limit_mb * 1_000_000,
     )
+    if card.card == "gateware":
+        for name, value in (("keep_bad", card.keep_bad), ("record", card.record)):
+            if value:
+                text = f"card.{name} = {value!r}: the gateware card hands out no copies of packets"
+                raise UsageError(f"{text}: leave it out, or use --card socket")
     if trigger.conditions and card.gather == "packets":
         raise UsageError(
             f"trigger.conditions = {trigger.conditions!r} with card.gather = 'packets': bursts are followed "

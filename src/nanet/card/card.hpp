@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "nanet/card/stream.hpp"
@@ -89,6 +90,9 @@ class Card {
   // Share (0 - 1) of the room for packets that have arrived and are not read yet, of the fullest; 0 where a
   // card cannot tell.
   virtual double backlog() const noexcept { return 0; }
+
+  // Figures of the card's own instruments, by name; empty where it has none. In any thread.
+  virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
 
   // The card's own thread, for applications that do not drive it themselves. cpu: core to pin it to, or -1.
   // busy: never block. Throws std::logic_error (it runs already) or std::system_error (no such core).

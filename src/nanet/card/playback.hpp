@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "nanet/card/stream.hpp"
 #include "nanet/wire/ethernet.hpp"
@@ -32,6 +34,8 @@ class Playback {
   virtual bool passed_all() const noexcept = 0;
   // Reads all counters, when the card is at rest.
   virtual void settle() noexcept = 0;
+  // As Card::figures().
+  virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
   // Frames that were no UDP packets to the MGP port.
   virtual std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept = 0;
 };

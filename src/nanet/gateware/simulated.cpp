@@ -88,6 +88,9 @@ class SimulatedCard final : public card::Card {
     for (const auto& port : ports_) all &= port->simulation->passed_all();
     return all || (stopping_ && card::monotonic_now() > give_up_);
   }
+  std::vector<std::pair<std::string, double>> figures() const override {
+    return ports_.empty() ? std::vector<std::pair<std::string, double>>{} : ports_[0]->simulation->figures();
+  }
   double backlog() const noexcept override {
     double most = 0;
     for (const auto& port : ports_)
@@ -191,16 +194,22 @@ class SimulatedPlayback final : public card::Playback {
     if (since_ > most_unread) since_ = 0;
     if (simulation_->out() > buffers / 4) return false;
     since_ += frame.size() + 24;
-    simulation_->frame(0, frame, original);
+    constexpr std::size_t ethernet_header = 14;
+    if (frame.size() < ethernet_header)
+      ++runts_;  // no MAC brings those
+    else
+      simulation_->frame(0, frame, original);
     return true;
   }
   void work() noexcept override { simulation_->run(most_unread / 8); }
   void drain() noexcept override { simulation_->drain(); }
   bool passed_all() const noexcept override { return simulation_->passed_all(); }
   void settle() noexcept override { simulation_->read_counters(); }
+  std::vector<std::pair<std::string, double>> figures() const override { return simulation_->figures(); }
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept override {
     const CounterBank& bank = simulation_->driver().counters();
     std::array<std::uint64_t, wire::not_mgp_count> out{};
+    out[static_cast<std::size_t>(wire::NotMgp::cut_short)] = runts_;
     for (unsigned c = 0; c < sim::Model::channels(); ++c) {
       const auto at = [&](std::size_t field) {
         return bank.at(offsetof(nanet_regs_t, verdicts) + c * sizeof(verdicts_t__stride40_t) + field);
@@ -224,6 +233,7 @@ class SimulatedPlayback final : public card::Playback {
   static constexpr std::size_t most_unread = 6000;  // bytes
   std::unique_ptr<Simulation> simulation_;
   std::size_t since_ = 0;
+  std::uint64_t runts_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "model.hpp"
@@ -43,6 +45,10 @@ class Simulation {
   bool at_rest() const noexcept;
   // Reads the counters while the wires are held for a moment.
   void read_counters();
+  // What the card's instruments showed when its counters were read last: cycles of its clock and per second
+  // of wall time, the histogram of cycles from the first word of the packet that closes a frame to the
+  // frame's event, what was translated and what the firmware did. In any thread.
+  std::vector<std::pair<std::string, double>> figures() const;
   // Lets everything that is on the wire in, then tells the card that no packet will follow.
   void drain();
   bool passed_all();

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <mutex>
+#include <numeric>
 #include <utility>
 
+#include "nanet/card/udp.hpp"
 #include "nanet/gateware/follower.hpp"
 #include "nanet/gateware/frames.hpp"
 #include "nanet/gateware/sim_bus.hpp"
@@ -19,6 +22,17 @@ constexpr NetworkAddress default_address{mac_of(0x0A000001), 0x0A000001};  // 10
 constexpr unsigned settling = 200'000;
 // Cycles between two looks at memory that a consumer in another thread writes.
 constexpr std::uint64_t quantum = 1000;
+
+// End of the bin in which that share of all counts is reached.
+double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& counts, double share) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  double sum = 0;
+  for (unsigned bin = 0; bin < counts.size(); ++bin) {
+    sum += counts[bin];
+    if (counts[bin] && sum >= share * all) return Driver::bin_end(bin);
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -83,6 +97,11 @@ struct Simulation::Parts {
   std::uint64_t fed = 0;      // packets to the card's port that were put on the wire
   std::uint64_t decided = 0;  // of them, when last looked at
   bool draining = false, settled = false;
+  // Wall time in which cycles were simulated.
+  double worked_s = 0;
+  std::uint64_t worked = 0;
+  mutable std::mutex mutex;
+  std::vector<std::pair<std::string, double>> figures;
 };
 
 Simulation::Simulation(const card::ClopOptions& options, std::uint8_t stream, card::Transmit& transmit,
@@ -127,10 +146,14 @@ void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::
 bool Simulation::run(std::uint64_t cycles) {
   Parts& p = *parts_;
   bool any = false;
+  const Nanoseconds began = card::monotonic_now();
+  const std::uint64_t from = p.model.cycle();
   for (std::uint64_t done = 0; done < cycles; done += quantum) {
     p.model.run(std::min(quantum, cycles - done));
     any |= p.follower->follow();
   }
+  p.worked += p.model.cycle() - from;
+  p.worked_s += static_cast<double>(card::monotonic_now() - began) * 1e-9;
   any |= p.flush();
   return any || !p.model.wire_idle();
 }
@@ -165,7 +188,28 @@ void Simulation::read_counters() {
     p.model.run(quantum / 2);
     if (p.follower->read_counters()) break;
   }
+  const auto counts = p.driver.histogram();
   p.model.hold(false);
+  const CounterBank& bank = p.driver.counters();
+  const auto counter = [&](std::size_t at) { return static_cast<double>(bank.at(at)); };
+  std::vector<std::pair<std::string, double>> now = {
+      {"cycles", static_cast<double>(p.model.cycle())},
+      {"cycles_per_s", p.worked_s > 0 ? static_cast<double>(p.worked) / p.worked_s : 0},
+      {"event_cycles_p50", percentile(counts, 0.5)},
+      {"event_cycles_p99", percentile(counts, 0.99)},
+      {"event_cycles_max", percentile(counts, 1)},
+      {"events", static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}))},
+      {"tlb_hits", counter(offsetof(nanet_regs_t, frames.tlb_hits))},
+      {"tlb_misses", counter(offsetof(nanet_regs_t, frames.tlb_misses))},
+      {"firmware_requests", static_cast<double>(p.model.firmware_requests())},
+  };
+  const std::lock_guard lock(p.mutex);
+  p.figures = std::move(now);
+}
+
+std::vector<std::pair<std::string, double>> Simulation::figures() const {
+  const std::lock_guard lock(parts_->mutex);
+  return parts_->figures;
 }
 
 void Simulation::drain() {
@@ -188,7 +232,9 @@ bool Simulation::passed_all() {
   run(quantum);
   if (p.follower->in_burst() || p.follower->out() || !p.leaving.empty()) return false;
   read_counters();
-  p.settled = p.follower->passed_all();
+  // What has left the sender is still on its way to the wire.
+  run(2 * quantum);
+  p.settled = p.follower->passed_all() && p.leaving.empty();
   return p.settled;
 }
 

@@ -267,6 +267,14 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
   }
 }
 
+// What the card's own instruments show, under `card_figures`.
+void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, double>>& figures) {
+  if (figures.empty()) return;
+  nb::dict out;
+  for (const auto& [name, value] : figures) out[nb::str(name.c_str())] = value;
+  d["card_figures"] = out;
+}
+
 // Copies a column into an array that owns its memory.
 template <class T>
 nb::object column(std::vector<T> values, std::initializer_list<std::size_t> shape = {}) {
@@ -417,6 +425,7 @@ struct PyTrigger {
     d["gather"] = gather;
     d["buffers"] = core.buffers();
     d["card"] = std::string(core.card_name());
+    add_card_figures(d, core.card_figures());
     d["event_overrun"] = core.event_overrun();
     d["running"] = core.running();
     add_run_state(d, core);
@@ -478,6 +487,7 @@ struct PyReplay {
     d["algorithm"] = algorithm;
     d["threads"] = threads;
     d["card"] = std::string(core.card_name());
+    add_card_figures(d, core.card_figures());
     d["progress"] = core.progress();
     d["truncated"] = core.truncated();
     d["truncated_files"] = core.truncated_files();
@@ -516,6 +526,9 @@ struct PyReplay {
 
 void bind_trigger(nb::module_& m) {
   gateware::add_cards();
+  m.def(
+      "gateware_missing", [] { return std::string(gateware::simulation_missing()); },
+      "Why this build has no simulated card; empty: it has one.");
   nb::class_<PyTrigger>(m, "Trigger",
                         "The trigger processor; options as a flat dictionary (docs/configuration.md).")
       .def(nb::init<nb::dict>())

@@ -78,7 +78,9 @@ class Replay {
   std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
   // "replay", or the card that was run.
   std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "replay"; }
-  card::Playback* playback() noexcept { return playback_.get(); }  // nullptr: the socket card
+  std::vector<std::pair<std::string, double>> card_figures() const {
+    return playback_ ? playback_->figures() : std::vector<std::pair<std::string, double>>{};
+  }
   // Rows of rings.parquet since the last call, in order of burst, frame and time.
   RingColumns take_rings();
 

@@ -81,6 +81,7 @@ class Trigger {
   std::uint32_t buffers() const noexcept { return clop_->view().shape.buffers; }
   bool event_overrun() const noexcept { return executor_->event_overrun(); }
   std::string_view card_name() const noexcept { return card_->name(); }
+  std::vector<std::pair<std::string, double>> card_figures() const { return card_->figures(); }
   // What went wrong at the very end (writing --keep-bad); empty: nothing.
   std::string trouble() const { return trouble_; }
   const Executor& executor() const noexcept { return *executor_; }

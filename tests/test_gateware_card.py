@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated gateware card against the socket card: the same capture, the same primitives and account."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_trigger as ref
+from reference_traffic import Faults, Scenario, Sender, capture, pcap, udp_frame, write_pcap
+
+from nanet import _core
+
+PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+# What tells the two apart, and times.
+OWN = {"latency_us", "elapsed_s", "events_per_s", "progress", "card", "card_figures", "account_checks"}
+
+pytestmark = pytest.mark.skipif(
+    bool(_core.gateware_missing()), reason=f"no simulated card: {_core.gateware_missing()}"
+)
+
+
+def replay(path: Path, card: str, options: ref.Options) -> tuple[dict[str, Any], list[bytes], str]:
+    """Result, payloads of the MTP packets, rings."""
+    out = path.with_suffix(f".{card}")
+    given = {"pcap": str(path), "mtp": str(out), "rings": True, "algorithm": "math", "card": card}
+    core = _core.Replay(options.core() | given)
+    core.run()
+    packets = [
+        ref.payload(frame, length, int.from_bytes(frame[36:38], "big"))
+        for frame, length in ref.records(str(out))
+    ]
+    rings = {name: column.tolist() for name, column in core.take_rings().items()}
+    return core.result(), packets, repr(rings)
+
+
+def check(path: Path, **options: Any) -> dict[str, Any]:
+    """Both cards agree in everything; returns the gateware's result."""
+    given = ref.Options(**options)
+    want, want_packets, want_rings = replay(path, "socket", given)
+    got, packets, rings = replay(path, "gateware", given)
+    assert {k: v for k, v in got.items() if k not in OWN} == {k: v for k, v in want.items() if k not in OWN}
+    assert packets == want_packets
+    assert rings == want_rings
+    assert got["account_closes"] and got["card"] == "gateware"
+    return got
+
+
+def check_scenario(scenario: Scenario, folder: Path) -> dict[str, Any]:
+    path = folder / f"{scenario.seed}.pcap"
+    datagrams = scenario.datagrams(PLANE)
+    path.write_bytes(capture(datagrams, random.Random(scenario.seed), scenario.foreign))
+    return check(path, boards=scenario.boards)
+
+
+@pytest.mark.parametrize("boards", [(0, 1, 2, 3), (0xFF,), (1, 3)])
+def test_bursts_from_sob_to_eob(boards: tuple[int, ...], tmp_path: Path) -> None:
+    result = check_scenario(Scenario(5, boards, bursts=3, frames=40, first_burst=254), tmp_path)
+    assert result["frames_answered"] == 120 and result["bursts"] == 3
+    assert not any(result["bad_packets"].values())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_faults(seed: int, tmp_path: Path) -> None:
+    """Drops, duplicates, packets out of order, broken and malformed ones, and frames of other kinds."""
+    faults = Faults(drop=0.03, dup=0.03, reorder=0.1, corrupt=0.03, delay=0.01, malformed=0.03)
+    result = check_scenario(
+        Scenario(seed, bursts=2, frames=60, mean=1.5, faults=faults, foreign=0.05), tmp_path
+    )
+    assert (
+        result["lost"]["duplicate"]
+        and sum(result["bad_packets"].values())
+        and sum(result["not_mgp"].values())
+    )
+
+
+@pytest.mark.parametrize("seed", [4, 7, 11, 14])
+def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> None:
+    faults = Faults(drop=0.02, dup=0.02, reorder=0.05, corrupt=0.02, delay=0.005, malformed=0.02, wild=0.02)
+    boards = random.Random(seed).choice([(0, 1, 2, 3), (0xFF,), (2,)])
+    check_scenario(
+        Scenario(seed, boards, bursts=3, frames=12, mean=0.7, faults=faults, hostile=True, foreign=0.02),
+        tmp_path,
+    )
+
+
+def test_a_frame_is_closed_when_the_window_has_passed_it(tmp_path: Path) -> None:
+    sender = Sender(0)
+    packets = [sender.sob(), *(sender.packet(0x20, frame, 0, []) for frame in range(1200)), sender.eob(1199)]
+    result = check(write_pcap(tmp_path / "a.pcap", packets), boards=(0, 1))
+    assert result["frames_incomplete"] == result["frames_answered"] == 1200
+
+
+def test_what_only_a_capture_shows(tmp_path: Path) -> None:
+    """Checksums that the sending interface was to fill in, runts, frames cut short in their padding."""
+    sender = Sender(0xFF)
+    sob, data, eob = (
+        sender.sob(),
+        *sender.frame(0, [(700, [(600, 1)], 1, 0)], random.Random(1)),
+        sender.eob(0),
+    )
+    half = bytearray(udp_frame(data))
+    pseudo = sum(int.from_bytes(half[at : at + 2], "big") for at in range(26, 34, 2)) + 17 + 8 + len(data)
+    half[40:42] = ((pseudo & 0xFFFF) + (pseudo >> 16)).to_bytes(2, "big")
+    whole = udp_frame(sob)
+    frames = [(whole, len(whole)), (bytes(half), len(half)), (b"", 60), (whole[:9], 60), (whole, 70)]
+    frames.append((udp_frame(eob), len(udp_frame(eob))))
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(frames))
+    result = check(path, boards=(0xFF,))
+    assert result["packets_used"] == 1 and result["not_mgp"]["cut_short"] == 3
+
+
+def test_the_card_tells_its_own_latency(tmp_path: Path) -> None:
+    result = check_scenario(Scenario(1, bursts=1, frames=30), tmp_path)
+    figures = result["card_figures"]
+    assert figures["events"] == 30 and figures["tlb_misses"] >= 1 and figures["firmware_requests"] >= 8
+    assert 20 < figures["event_cycles_p50"] <= figures["event_cycles_max"]
+
+
+def test_live_from_boards_to_the_l0_trigger_processor(
+    nanet_program: str, tmp_path: Path, free_udp_port: Any
+) -> None:
+    card, answers = free_udp_port(), free_udp_port()
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([nanet_program, *arguments], cwd=tmp_path, stdout=subprocess.PIPE)
+
+    l0tp = start("l0tp", "--listen", f"127.0.0.1:{answers}", "--json", "l0tp.json")
+    trigger = start(
+        "trigger", "--card", "gateware", "--listen", f"127.0.0.1:{card}", "--send", f"127.0.0.1:{answers}",
+        "--algorithm", "math", "--device", "cpu", "--status", "status.json", "--json", "trigger.json",
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while not (tmp_path / "status.json").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    subprocess.run(
+        [nanet_program, "readout", "--to", f"127.0.0.1:{card}", "--events", "6000", "--speed", "0.0005",
+         "--pool-frames", "100", "--json", "readout.json"],
+        cwd=tmp_path, check=True, timeout=60, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    time.sleep(0.5)
+    for program in (trigger, l0tp):
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(60) == 0
+        program.communicate()
+    sent, seen, told = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("readout", "trigger", "l0tp")
+    )
+    assert seen["card"] == "gateware" and seen["account_closes"]
+    assert seen["packets_in"] == sent["packets_sent"] and not any(seen["lost"].values())
+    assert seen["frames_answered"] == seen["frames_in"] == told["frames"] > 50
+    assert told["primitives"] == seen["primitives_out"] > 0
+
+
+def test_what_the_card_cannot_do_is_said(nanet: Any) -> None:
+    for arguments, says in (
+        (("--gather", "packets"), "--card socket"),
+        (("--keep-bad", "bad.pcap"), "--card socket"),
+        (("--card-threads", "2"), "card_threads"),
+        (("--deadline-us", "50000"), "8192"),
+    ):
+        done = nanet("trigger", "--card", "gateware", "--duration", "0.1", *arguments, status=2)
+        assert says in done.stderr, done.stderr
