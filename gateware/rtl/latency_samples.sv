@@ -83,33 +83,42 @@ module latency_samples
     end
   end
 
-  // Three steps: the memory, what it says, the difference.
-  logic closed_q, looked_q, found_q;
-  logic [31:0] event_at_q, looked_at_q, closed_start_q, looked_start_q, closed_cycles_q;
-  logic [2:0] closed_channel_q;
+  // Four steps: the memory, its channel, is it the frame's, the difference.
+  typedef struct packed {
+    logic        valid;
+    logic [2:0]  channel;
+    logic [31:0] start;
+    logic [31:0] at;
+  } closed_t;
+
+  closed_t closed_q, read_q, looked_q;
+  logic found_q;
+  logic [31:0] closed_cycles_q;
+  end_t [CHANNELS-1:0] end_q;
+  logic unused;
+  assign unused = ^looked_q.channel;
   end_t found, found_end_q;
 
   always_comb begin
-    found = end_rd[0];
-    for (int unsigned c = 0; c < CHANNELS; c++) if (closed_channel_q == 3'(c)) found = end_rd[c];
+    found = end_q[0];
+    for (int unsigned c = 0; c < CHANNELS; c++) if (read_q.channel == 3'(c)) found = end_q[c];
   end
 
   always_ff @(posedge clk) begin
-    ended_q          <= now;
-    closed_q         <= closed_valid && (stage == 3'd0 || stage == 3'd6);
-    event_at_q       <= now;
-    closed_start_q   <= closed_start;
-    closed_channel_q <= closed_channel;
-    looked_q         <= closed_q;
-    looked_at_q      <= event_at_q;
-    looked_start_q   <= closed_start_q;
-    found_end_q      <= found;
-    found_q          <= looked_q && (stage == 3'd6 || found_end_q.tag == looked_start_q[21:12]);
-    closed_cycles_q  <= looked_at_q - (stage == 3'd6 ? looked_start_q : found_end_q.last);
+    ended_q         <= now;
+    closed_q        <= '{valid: closed_valid && (stage == 3'd0 || stage == 3'd6), channel: closed_channel,
+                         start: closed_start, at: now};
+    read_q          <= closed_q;
+    end_q           <= end_rd;
+    looked_q        <= read_q;
+    found_end_q     <= found;
+    found_q         <= looked_q.valid && (stage == 3'd6 || found_end_q.tag == looked_q.start[21:12]);
+    closed_cycles_q <= looked_q.at - (stage == 3'd6 ? looked_q.start : found_end_q.last);
     if (rst) begin
-      closed_q <= 1'b0;
-      looked_q <= 1'b0;
-      found_q  <= 1'b0;
+      closed_q.valid <= 1'b0;
+      read_q.valid   <= 1'b0;
+      looked_q.valid <= 1'b0;
+      found_q        <= 1'b0;
     end
   end
 
