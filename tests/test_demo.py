@@ -192,6 +192,8 @@ def test_the_run_is_said_alike_wherever_it_is_shown() -> None:
         shown.append(render(what))
     assert all(said in text for text in shown)
     assert "p50 300.0 µs" in shown[0]
+    snapshot["latency_us"]["total"]["n"] = 0
+    assert "p50 -  p99.9 -  max -" in live.plain_line(view)
 
 
 def render(what: object) -> str:

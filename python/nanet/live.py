@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nanet.tables import STAGES, count, duration, losses, microseconds, rate, run_state
+from nanet.tables import CARD_CYCLE_NS, STAGES, count, duration, losses, microseconds, rate, run_state
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
@@ -151,6 +151,14 @@ class View:
             style = "bold" if stage == "total" else ""
             cells = [microseconds(values[key]) for key in ("p50", "p99", "p99_9", "max")]
             table.add_row(stage, *cells, style=style)
+        if figures := self.trigger.get("card_figures"):
+            p50, p99, most = (
+                microseconds(figures[f"event_cycles_{name}"] * CARD_CYCLE_NS / 1e3)
+                for name in ("p50", "p99", "max")
+            )
+            table.add_row("card: event", p50, p99, "", most, style="cyan")
+            rate_of_clock = f"card's clock: {figures['cycles_per_s'] / 1e6:.2f} M cycles/s simulated"
+            return _panel(Group(table, Text(rate_of_clock, style="dim"), self._deadline(latency)), "latency")
         return _panel(Group(table, self._deadline(latency)), "latency")
 
     def _deadline(self, latency: Mapping[str, Any]) -> Text:
@@ -222,6 +230,7 @@ class TriggerLine:
 def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
     """Rate, latency and losses in one line."""
     total = snapshot.get("latency_us", {}).get("total", {})
+    total = total if total.get("n") else {}  # nothing is measured yet
     lost = sum(snapshot.get("lost", {}).values())
     return (
         f"{rate(events_per_s)} events  "
