@@ -54,15 +54,21 @@ module axis_mux #(
     s_axis_tready[grant_q] = held_q && m_axis_tready;
   end
 
+  // The nearest after the one served last.
+  logic [PortW-1:0] next;
+  always_comb begin
+    next = grant_q;
+    for (int unsigned i = PORTS; i > 0; i--) begin
+      if (s_axis_tvalid[(32'(grant_q)+i)%PORTS]) next = PortW'((32'(grant_q) + i) % PORTS);
+    end
+  end
+
   always_ff @(posedge clk) begin
     if (held_q) begin
       if (m_axis_tvalid && m_axis_tready && m_axis_tlast) held_q <= 1'b0;
     end else if (!stop) begin
-      held_q <= s_axis_tvalid != '0;
-      // The nearest after the one served last: later assignments win.
-      for (int unsigned i = PORTS; i > 0; i--) begin
-        if (s_axis_tvalid[(32'(grant_q)+i)%PORTS]) grant_q <= PortW'((32'(grant_q) + i) % PORTS);
-      end
+      held_q  <= s_axis_tvalid != '0;
+      grant_q <= next;
     end
     if (rst) begin
       held_q  <= 1'b0;
