@@ -176,6 +176,7 @@ module clop
     OpenRead,
     OpenWait,
     OpenJudge,
+    OpenWeigh,
     OpenNow
   } open_e;
 
@@ -186,11 +187,13 @@ module clop
   logic current_over_q, old_over_q;
   logic [63:0] end_q;  // current_q.base + current_q.next, a cycle later
   logic [23:0] last_known_q, last_known_old_q;
+  logic [31:0] current_last_n_q, old_last_n_q;  // of the newest frames
   logic run_q;
   logic [ClearW-1:0] clear_q;
   logic window_q;
   logic [IndexW-1:0] index_mask_q;
-  logic [DEVICES-1:0] room_q;  // for another frame
+  logic [DEVICES-1:0] room_q;   // for another frame
+  logic [DEVICES-1:0] flush_q;  // for overruns that wait
 
   // The channels' requests.
   logic [CHANNELS-1:0] holds_q;  // has looked and not yet committed
@@ -221,12 +224,12 @@ module clop
   logic [1:0] board_sel_q;  // 0xFF, one merged stream, lies in segment 0
   logic [31:0] number_q;  // sequence number that is looked at
   logic of_old_q, of_other_q, believed_q, flag_q, forced_q;
-  logic [63:0] n_q;
+  logic [31:0] n_q;
   logic [31:0] expire_first_q;
 
   // Opening frames.
   open_e open_q;
-  logic [31:0] o_stamp_q;
+  logic [31:0] o_stamp_q, o_stamp_high_q;
   logic [7:0] o_serial_q;
   logic [ChannelW-1:0] o_channel_q;
   logic [1:0] o_board_q;
@@ -238,7 +241,7 @@ module clop
   logic [3:0] o_bit;
 
   // Commands.
-  logic command_q_valid_q;
+  logic command_q_valid_q, command_now;
   command_t command_q;
   logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
   logic close_pulse, closing_begun_q;
@@ -395,7 +398,7 @@ module clop
   assign settled      = !window_q || (steps_idle && quiet_q == '1);
   // In a replay the other channels wait for the firmware, too.
   assign held         = window_q && asking_q;
-  assign take_expired = due_valid && front_free;
+  assign take_expired = due_valid && front_free && !command_now;
   assign take_place   = picked && front_free && !due_valid && !command_q_valid_q && settled && !held;
   assign due_ready    = take_expired;
   always_comb begin
@@ -404,14 +407,13 @@ module clop
   end
 
   // A command is carried out when nothing else is under way.
-  logic command_now, burst_waits;
-  assign command_now  = command_q_valid_q && steps_idle && run_q && news_room_q && pause_q == 0 && !closing &&
-                        settled && !due_valid;
+  logic command_can, burst_waits_q;
+  assign command_can  = command_q_valid_q && steps_idle && run_q && news_room_q && pause_q == 0 && !closing &&
+                        settled && !due_valid && !command_now;
   assign take_tracked = command_now && (command_q.op == CommandSeen || command_q.op == CommandRestart ||
                                         command_q.op == CommandBoard || command_q.op == CommandWatch);
   assign close_pulse  = command_now && command_q.op == CommandClose && !closing_begun_q;
-  assign burst_waits  = side_overrun != 0 || (current_over_q && !current_q.ended) ||
-                        (old_over_q && !old_q.ended);
+
   assign command_ready = !command_q_valid_q;
 
   logic [24:0] command_frame, command_newest;
@@ -419,6 +421,10 @@ module clop
   assign command_frame  = {1'b0, command_q.frame};
   assign command_newest = command_frame - {1'b0, last_known_q};
   always_ff @(posedge clk) begin
+    // Nothing changes between this and the next cycle: a timer that is due goes first.
+    command_now      <= command_can && !rst && enable;
+    burst_waits_q    <= side_overrun != 0 || (current_over_q && !current_q.ended) ||
+                        (old_over_q && !old_q.ended);
     command_beyond_q <= command_frame >= current_q.next;
     command_gap_q    <= !command_newest[24] && command_newest > FrameWindow;
   end
@@ -427,7 +433,7 @@ module clop
     command_done = 1'b0;
     if (command_now) begin
       unique case (command_q.op)
-        CommandBurst: command_done = !burst_waits;
+        CommandBurst: command_done = !burst_waits_q;
         CommandLast:  command_done = !command_q.flag || !current_q.started || !command_beyond_q ||
                                      (!command_gap_q && timer_room);
         CommandClose: command_done = closing_begun_q;
@@ -474,29 +480,38 @@ module clop
   logic same_n;
   logic [15:0] lower, missing_indices;
   logic [12:0] segment_units_q;
+  logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
+  logic borrow_q;
 
   assign frame    = {1'b0, request_q.header.frame};
   assign marker   = (request_q.header.flags & (MgpSob | MgpEob)) != 0;
   assign is_last  = (request_q.header.flags & MgpLast) != 0;
   assign units    = 13'((17'(request_q.header.length) + 17'd15) >> 4);
   assign sel_next = of_old_q ? old_q.next : current_q.next;
-  assign same_n   = slot_rd.used && slot_rd.n == n_q[31:0];
+  assign same_n   = slot_rd.used && slot_rd.n == n_q;
   assign lower    = is_last ? (16'd2 << request_q.header.index) - 16'd1 : (16'd2 << board_rd.last) - 16'd1;
   assign missing_indices = lower & ~(board_rd.indices | 16'd1 << request_q.header.index);
 
-  // The sender has passed n: compared in 32 bits, as n and sender_next are near.
-  function automatic logic sender_past(input logic [31:0] n);
-    logic [31:0] difference;
-    difference = sender_next[31:0] - n;
-    return !difference[31] && difference != 0;
-  endfunction
-
-  logic buffer_back;
-  assign buffer_back = !slot_rd.used || (return_rd == slot_rd.n + 1'b1 && !slot_rd.open &&
-                                         sender_past(slot_rd.n));
+  // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
+  logic [31:0] slot_end_q, passed_by_q, return_q;
+  logic slot_used_q, slot_open_q, buffer_back;
+  always_ff @(posedge clk) begin
+    slot_end_q  <= slot_rd.n + 1'b1;
+    passed_by_q <= sender_next[31:0] - slot_rd.n;
+    return_q    <= return_rd;
+    slot_used_q <= slot_rd.used;
+    slot_open_q <= slot_rd.open;
+  end
+  assign buffer_back = !slot_used_q || (return_q == slot_end_q && !slot_open_q && !passed_by_q[31] &&
+                                        passed_by_q != 0);
 
   always_ff @(posedge clk) begin
     segment_units_q <= segment_bytes[16:4];
+    // The packet's stamp in 64 bits.
+    now_high_q   <= now[63:32];
+    borrow_q     <= now[31:0] < request_q.stamp;
+    stamp_high_q <= now_high_q - 32'(borrow_q);
+    newer_q      <= request_q.stamp - last_packet[31:0];
     // read
     below_q     <= frame < sel_next;  // else its number may be another burst's frame
     known_q     <= frame < sel_next || (of_old_q ? old_q.ending : current_q.ending);
@@ -599,7 +614,7 @@ module clop
   // ------------------------------------------------------------------ decide
 
   logic decide, is_look, asks, waits, judged, admitted, shifts, uses;
-  logic use_room;
+  logic use_room, expires, closed_current_q, closed_old_q;
 
   assign decide   = step_q == StepDecide && work_q == WorkPlace;
   assign is_look  = request_q.kind == PlaceLook;
@@ -612,6 +627,7 @@ module clop
   assign uses     = admitted && known_q && open_frame_q && fits_q &&
                     !(request_q.kind == PlaceCommit && !request_q.placed);
   assign use_room = room_q[device_2_q];
+  assign expires  = step_q == StepDecide && work_q == WorkExpire && open_now_q;
 
   assign number_admitted = admitted && !shifts;
   assign number_asked    = decide && !is_look && request_q.sound && asks && !waits && !of_other_q;
@@ -624,7 +640,6 @@ module clop
   logic side_ok, side_old_end, side_current_end;
   logic force_news;
   logic [DeviceW-1:0] side_device;
-  logic [31:0] newer;  // in bit 31: it is not
 
   assign o_bit  = 4'd1 << o_board_q;
   assign o_uses = o_packet_q && o_ok_q && o_fits_q && o_placed_q && o_frame_q == o_last_q;
@@ -632,7 +647,6 @@ module clop
   assign owed       = owed_q;
   assign ready      = run_q;
   assign forget     = command_done && command_q.op == CommandBurst;
-  assign newer      = request_q.stamp - last_packet[31:0];
 
   // Overruns that waited, and ends of bursts, between the steps that have news of their own.
   assign force_news       = (current_over_q && !current_q.ended) || (old_over_q && !old_q.ended) ||
@@ -642,7 +656,7 @@ module clop
   assign side_current_end = !side_old_end && current_over_q && !current_q.ended;
   always_comb begin
     for (int d = 0; d < int'(DEVICES); d++)
-      side_overrun[d] = overrun_q[d] && room[d] != 0 && (half_free[d] || force_news);
+      side_overrun[d] = overrun_q[d] && flush_q[d];
     side_device = '0;
     for (int d = int'(DEVICES) - 1; d >= 0; d--) if (side_overrun[d]) side_device = DeviceW'(d);
   end
@@ -690,10 +704,15 @@ module clop
     last_known_q   <= 24'(current_q.next - 25'(current_q.next != 0));
     last_known_old_q <= 24'(old_q.next - 25'(old_q.next != 0));
     end_q          <= current_q.base + 64'(current_q.next);
+    old_last_n_q     <= old_q.base[31:0] + 32'(last_known_old_q);
+    current_last_n_q <= current_q.base[31:0] + 32'(last_known_q);
     current_over_q <= current_q.known && current_q.ending && current_q.open == 0;
     old_over_q     <= old_q.known && old_q.ending && old_q.open == 0;
     news_room_q    <= news_level < 5'd8;
-    for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] >= 16'd4;
+    for (int d = 0; d < int'(DEVICES); d++) begin
+      room_q[d]  <= room[d] >= 16'd4;
+      flush_q[d] <= room[d] != 0 && (half_free[d] || force_news);
+    end
     if (owed_ready) owed_pending_q <= 1'b0;
     if (rare_ready) rare_valid <= 1'b0;
     if (!steps_idle) pause_q <= 2'd3;
@@ -706,9 +725,9 @@ module clop
     // -------------------------------------------------------------- front
     if (f_take) f_valid_q <= 1'b0;
     if (take_place || take_expired || take_tracked) f_valid_q <= 1'b1;
+    if (!f_valid_q || f_take) f_request_q <= place[pick];
     if (take_place) begin
       f_work_q    <= WorkPlace;
-      f_request_q <= place[pick];
       f_channel_q <= pick;
       f_current_q <= current_q.known && place[pick].header.burst == current_q.number;
       f_old_q     <= old_q.known && place[pick].header.burst == old_q.number &&
@@ -764,8 +783,8 @@ module clop
       flag_q         <= f_flag_q;
       forced_q       <= f_forced_q;
       expire_first_q <= f_first_q;
-      n_q            <= f_work_q == WorkExpire ? 64'(f_n_q) :
-                        (f_old_q ? old_q.base : current_q.base) + 64'(f_request_q.header.frame);
+      n_q            <= f_work_q == WorkExpire ? f_n_q :
+                        (f_old_q ? old_q.base[31:0] : current_q.base[31:0]) + 32'(f_request_q.header.frame);
     end
 
     // -------------------------------------------------------------- decide
@@ -775,9 +794,20 @@ module clop
       counted_events <= request_q.header.events;
       slot_wr_addr   <= IndexW'(n_q) & index_mask_q;
       slot_wr        <= slot_q;
+      if (work_q == WorkExpire) begin
+        slot_wr.open <= 1'b0;
+      end else begin
+        slot_wr.seen     <= 1'b1;
+        slot_wr.there    <= there_next_q;
+        slot_wr.complete <= complete_next_q;
+        slot_wr.open     <= !closes_q;
+        // It was owed before: its time begins with its own first packet.
+        if (retimed_q) slot_wr.first <= request_q.stamp;
+      end
       board_wr_addr  <= {IndexW'(n_q) & index_mask_q, board_sel_q};
       board_wr       <= board_next_q;
       o_stamp_q      <= request_q.stamp;
+      o_stamp_high_q <= stamp_high_q;
       o_serial_q     <= request_q.serial;
       o_placed_q     <= !(request_q.kind == PlaceCommit && !request_q.placed);
       o_done_q       <= alone_done_q;
@@ -790,14 +820,20 @@ module clop
       o_packet_q     <= 1'b1;
       o_ok_q         <= avail_q && use_room;
       o_fits_q       <= fits_empty_q;
-      news_in        <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask_q), n: n_q,
+      news_in        <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask_q), n: 64'(n_q),
                           frame: slot_q.frame, count: '0, timed_out: work_q == WorkExpire,
                           complete: work_q == WorkExpire ? slot_q.complete : expected,
                           there: work_q == WorkExpire ? slot_q.there : there_next_q,
                           start: request_q.stamp, channel: 3'(channel_q)};
-      timer_n        <= n_q[31:0];
+      timer_n        <= n_q;
       timer_first    <= request_q.stamp;
     end
+    if (step_q == StepDecide && !asking_q)
+      rare <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q),
+              reason: {2'd0, replayed, watched && !marker && !of_other_q, far_ahead, jump, of_other_q,
+                       marker}, old: of_old_q,
+              ordinary: ordinary && !of_other_q, active: !over_q && !of_other_q,
+              old_active: old_q.known && !old_over_q};
     if (decide && is_look) begin
       placed_valid[channel_q] <= 1'b1;
       placed_accept <= !late_q && !replayed && fits_q &&
@@ -814,12 +850,7 @@ module clop
         again_q[channel_q] <= 1'b1;
         admit_q[channel_q] <= believed_q;
       end else if (asks) begin
-        rare_valid <= 1'b1;
-        rare <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q),
-                  reason: {2'd0, replayed, watched && !marker && !of_other_q, far_ahead, jump, of_other_q,
-                           marker}, old: of_old_q,
-                  ordinary: ordinary && !of_other_q, active: !over_q && !of_other_q,
-                  old_active: old_q.known && !old_over_q};
+        rare_valid       <= 1'b1;
         asking_q         <= 1'b1;
         asking_board_q   <= board_sel_q;
         asking_channel_q <= channel_q;
@@ -847,41 +878,34 @@ module clop
         counted <= 1'b1;
         ticket_q[channel_q] <= request_q.serial + 1'b1;
       end
-      if (request_q.sound && !of_old_q && !of_other_q && !over_q && !newer[31])
-        last_packet <= {now[63:32] - 32'(now[31:0] < request_q.stamp), request_q.stamp};
+      if (request_q.sound && !of_old_q && !of_other_q && !over_q && !newer_q[31])
+        last_packet <= {stamp_high_q, request_q.stamp};
     end
     if (uses) begin
-      board_we         <= 1'b1;
-      slot_we          <= 1'b1;
-      slot_wr.seen     <= 1'b1;
-      slot_wr.there    <= there_next_q;
-      slot_wr.complete <= complete_next_q;
-      slot_wr.open     <= !closes_q;
-      if (retimed_q) begin
-        slot_wr.first <= request_q.stamp;  // it was owed before: its time begins with its own first packet
-        timer_push    <= 1'b1;
-      end
-      news_push <= closes_q;
-      if (closes_q && !of_old_q) current_q.open <= current_q.open - 1'b1;
-      if (closes_q && of_old_q) old_q.open <= old_q.open - 1'b1;
+      board_we   <= 1'b1;
+      slot_we    <= 1'b1;
+      timer_push <= retimed_q;
+      news_push  <= closes_q;
     end
-    if (step_q == StepDecide && work_q == WorkExpire && open_now_q) begin
-      slot_we      <= 1'b1;
-      slot_wr.open <= 1'b0;
-      news_push    <= 1'b1;
-      if (of_old_q) old_q.open <= old_q.open - 1'b1;
-      else current_q.open <= current_q.open - 1'b1;
+    if (expires) begin
+      slot_we   <= 1'b1;
+      news_push <= 1'b1;
     end
+    closed_current_q <= ((uses && closes_q) || expires) && !of_old_q;
+    closed_old_q     <= ((uses && closes_q) || expires) && of_old_q;
+    if (closed_current_q) current_q.open <= current_q.open - 1'b1;
+    if (closed_old_q) old_q.open <= old_q.open - 1'b1;
 
     // -------------------------------------------------------------- frames are opened
     unique case (open_q)
       OpenIdle: ;
       OpenRead:  if (timer_room && news_level < 5'd12) open_q <= OpenWait;
       OpenWait:  open_q <= OpenJudge;
-      OpenJudge: begin
+      OpenJudge: open_q <= OpenWeigh;
+      OpenWeigh: begin
         o_ok_q   <= buffer_back && room_q[o_device];
         // The frame before it is still open, and would not be closed by waiting.
-        o_held_q <= slot_rd.used && slot_rd.open && room_q[o_device];
+        o_held_q <= slot_used_q && slot_open_q && room_q[o_device];
         open_q   <= OpenNow;
       end
       OpenNow: begin
@@ -896,7 +920,7 @@ module clop
           status_wr      <= '{overrun: !o_ok_q, tag: o_n_q[StatusW+:16]};
           owed_pending_q <= 1'b1;
           owed_q         <= '{overrun: !o_ok_q, count: 32'd1, frame: 32'(o_frame_q), n: o_n_q,
-                              stamp: {now[63:32] - 32'(now[31:0] < o_stamp_q), o_stamp_q}};
+                              stamp: {o_stamp_high_q, o_stamp_q}};
           slot_wr_addr   <= IndexW'(o_n_q) & index_mask_q;
           slot_wr        <= '{used: 1'b1, open: 1'b1, seen: 1'b0, there: '0, complete: '0, n: o_n_q[31:0],
                               frame: 24'(o_frame_q), first: o_stamp_q};
@@ -958,12 +982,12 @@ module clop
       end else if (side_old_end) begin
         old_q.ended <= 1'b1;
         news_push   <= 1'b1;
-        news_in     <= '{kind: KindBurstEnds, n: old_q.base + 64'(last_known_old_q), frame: last_known_old_q,
+        news_in     <= '{kind: KindBurstEnds, n: 64'(old_last_n_q), frame: last_known_old_q,
                          default: '0};
       end else if (side_current_end) begin
         current_q.ended <= 1'b1;
         news_push       <= 1'b1;
-        news_in         <= '{kind: KindBurstEnds, n: current_q.base + 64'(last_known_q), frame: last_known_q,
+        news_in         <= '{kind: KindBurstEnds, n: 64'(current_last_n_q), frame: last_known_q,
                              default: '0};
       end
     end
@@ -981,7 +1005,7 @@ module clop
     if (command_now) begin
       unique case (command_q.op)
         CommandBurst: begin
-          if (!burst_waits) begin
+          if (!burst_waits_q) begin
             old_q     <= current_q;
             current_q <= '{known: 1'b1, number: command_q.frame[7:0], base: current_q.known ? end_q : FIRST_N,
                            started: command_q.flag, default: '0};
@@ -1010,7 +1034,8 @@ module clop
               o_n_q             <= end_q;
               o_last_q          <= command_frame;
               o_packet_q        <= 1'b0;
-              o_stamp_q <= now[31:0];
+              o_stamp_q         <= now[31:0];
+              o_stamp_high_q    <= now[63:32];
               open_q            <= OpenRead;
             end
           end else begin
@@ -1075,6 +1100,8 @@ module clop
       placed_valid      <= '0;
       placed_defer      <= 1'b0;
       counted           <= 1'b0;
+      closed_current_q  <= 1'b0;
+      closed_old_q      <= 1'b0;
       promise           <= '0;
       news_push         <= 1'b0;
       timer_push        <= 1'b0;
@@ -1087,7 +1114,7 @@ module clop
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_news_room, sender_next, command_q.channel, newer[30:0], device_q,
+  assign unused = &{1'b0, unused_news_room, sender_next, command_q.channel, newer_q[30:0], device_q,
                     log2_devices};
 
 endmodule

@@ -93,10 +93,11 @@ module clop_sequence
 
   board_t boards[8];
   logic [7:0] valid_q;
-  logic [2:0] sel;
-  board_t board_q, next_q;
-  logic next_we_q;
-  logic [2:0] next_sel_q;
+  logic [2:0] sel, sel_q;
+  board_t board_q, next;
+  logic update_q;  // what `decide` said is carried out in the cycle after: the next one's `read`
+  logic [31:0] number_q;
+  logic [23:0] frame_q;
   word_t word_wr, word_rd;
   logic word_we;
   logic [9:0] word_wr_addr;
@@ -116,8 +117,11 @@ module clop_sequence
   );
 
   always_ff @(posedge clk) begin
-    board_q <= next_we_q && next_sel_q == sel ? next_q : valid_q[sel] ? boards[sel] : '0;
-    if (next_we_q) boards[next_sel_q] <= next_q;
+    sel_q    <= sel;
+    number_q <= number;
+    frame_q  <= frame;
+    board_q  <= update_q && sel_q == sel ? next : valid_q[sel] ? boards[sel] : '0;
+    if (update_q) boards[sel_q] <= next;
   end
 
   // ------------------------------------------------------------------ wait: distances
@@ -183,60 +187,62 @@ module clop_sequence
     end
   end
 
-  // ------------------------------------------------------------------ decide
+  // ------------------------------------------------------------------ decide, and the cycle after
 
-  logic [1:0] gained_board_q;
-  logic gain_q;
-  logic [31:0] gain_by_q;
+  logic take_q, admit_q, asked_q, restart_q, at_frame_q, watch_q, watch_flag_q;
+
+  always_comb begin
+    next = board_q;
+    if (take_q) begin
+      next.started = 1'b1;
+      if (newest_next_q) next.newest = number_q;
+      next.span = span_next_q;
+      if (!board_q.started) next.era = era_q;
+    end
+    if (admit_q) begin
+      next.ordinary  = 1'b1;
+      next.watch     = 1'b0;
+      next.has_frame = 1'b1;
+      if (newer_q) next.frame = frame_q;
+    end
+    if (asked_q) next.ordinary = 1'b0;
+    if (restart_q) next.started = 1'b0;
+    if (at_frame_q) begin
+      next.has_frame = 1'b1;
+      if (!board_q.has_frame) next.frame = '0;
+    end
+    if (watch_q) next.watch = watch_flag_q;
+
+    word_we      = take_q;
+    word_wr_addr = {sel_q, number_q[6+:WordW]};
+    word_wr      = '{era: board_q.started ? board_q.era : era_q, tag: number_q[RingW+:TagW],
+                     bits: bits_next_q};
+    if (clear) begin
+      word_we      = 1'b1;
+      word_wr_addr = clear_addr;
+      word_wr      = '0;
+    end
+  end
 
   always_ff @(posedge clk) begin
-    next_we_q  <= take || admit || asked || restart || at_frame || watch;
-    next_sel_q <= sel;
-    next_q     <= board_q;
-    if (take) begin
-      next_q.started <= 1'b1;
-      if (newest_next_q) next_q.newest <= number;
-      next_q.span <= span_next_q;
-      if (!board_q.started) next_q.era <= era_q;
-    end
-    if (admit) begin
-      next_q.ordinary  <= 1'b1;
-      next_q.watch     <= 1'b0;
-      next_q.has_frame <= 1'b1;
-      if (newer_q) next_q.frame <= frame;
-    end
-    if (asked) next_q.ordinary <= 1'b0;
-    if (restart) next_q.started <= 1'b0;
-    if (at_frame) begin
-      next_q.has_frame <= 1'b1;
-      if (!board_q.has_frame) next_q.frame <= '0;
-    end
-    if (watch) next_q.watch <= watch_flag;
-    if (take && !board_q.started) era_q <= era_q + 1'b1;
-
-    word_we      <= take;
-    word_wr_addr <= {sel, number[6+:WordW]};
-    word_wr      <= '{era: board_q.started ? board_q.era : era_q, tag: number[RingW+:TagW],
-                      bits: bits_next_q};
-    if (clear) begin
-      word_we      <= 1'b1;
-      word_wr_addr <= clear_addr;
-      word_wr      <= '0;
-    end
-
-    gain_q         <= take;
-    gained_board_q <= board;
-    gain_by_q      <= gained_q;
-    if (gain_q) missing[gained_board_q] <= missing[gained_board_q] + gain_by_q;
-
-    if (next_we_q) valid_q[next_sel_q] <= 1'b1;
+    update_q     <= take || admit || asked || restart || at_frame || watch;
+    take_q       <= take;
+    admit_q      <= admit;
+    asked_q      <= asked;
+    restart_q    <= restart;
+    at_frame_q   <= at_frame;
+    watch_q      <= watch;
+    watch_flag_q <= watch_flag;
+    if (take_q && !board_q.started) era_q <= era_q + 1'b1;
+    if (take_q) missing[sel_q[1:0]] <= missing[sel_q[1:0]] + gained_q;
+    if (update_q) valid_q[sel_q] <= 1'b1;
     if (forget) valid_q[{forget_half, 2'd0}+:4] <= '0;
     if (rst) begin
-      next_we_q <= 1'b0;
-      gain_q    <= 1'b0;
-      valid_q   <= '0;
-      era_q     <= EraW'(1);
-      missing   <= '0;
+      update_q <= 1'b0;
+      take_q   <= 1'b0;
+      valid_q  <= '0;
+      era_q    <= EraW'(1);
+      missing  <= '0;
     end
   end
 
