@@ -41,6 +41,9 @@ module receive_path
     input logic [31:0]                timeout_cycles,  // 0: none
     input logic [15:0]                grace_cycles,
     input logic [15:0]                window_frames,   // frames this far behind are closed; 0: none
+    input logic                       packets_mode,    // gather mode: `packets`, else `frame`
+    input logic [12:0]                packets,         // payloads of a buffer (packets)
+    input logic [16:0]                slot_bytes,      // of a payload, a multiple of 16 (packets)
     input logic                       tlb_enable,
     input logic [4:0]                 log2_page,
     input logic                       tlb_flush,
@@ -326,6 +329,65 @@ module receive_path
     end
   end
 
+  // ------------------------------------------------------------------ which of the two decides
+
+  logic f_ready, p_ready, f_placed_accept, p_placed_accept, f_placed_defer, p_placed_defer, f_idle, p_idle;
+  logic f_owed_valid, p_owed_valid, f_rare_valid, p_rare_valid, f_command_ready, p_command_ready;
+  logic f_counted, p_counted, f_frame_owed, p_frame_owed, f_close_idle, p_close_idle;
+  logic f_tlb_valid, p_tlb_valid, f_wr_valid, p_wr_valid, f_wr_last, p_wr_last;
+  logic f_ev_promised, p_ev_promised, f_untranslated, p_untranslated, f_incomplete, p_incomplete;
+  logic [CHANNELS-1:0] f_place_ready, p_place_ready, f_placed_valid, p_placed_valid;
+  logic [63:0] f_placed_vaddr, p_placed_vaddr, f_last_packet, p_last_packet, f_tlb_vaddr, p_tlb_vaddr;
+  logic [DEVICES-1:0] f_promise, p_promise, f_ev_valid, p_ev_valid;
+  logic [15:0] f_counted_hits, p_counted_hits;
+  logic [7:0] f_counted_events, p_counted_events;
+  logic [3:0][31:0] f_missing, p_missing;
+  logic [DATA_W-1:0] f_wr_data, p_wr_data;
+  logic [31:0] f_ev_start, p_ev_start;
+  logic [2:0] f_ev_channel, p_ev_channel;
+  owed_t f_owed, p_owed;
+  rare_t f_rare, p_rare;
+  placed_e f_counted_as, p_counted_as;
+  dma_cmd_t f_wr_cmd, p_wr_cmd;
+  event_t f_ev, p_ev;
+
+  assign ready = packets_mode ? p_ready : f_ready;
+  assign place_ready = packets_mode ? p_place_ready : f_place_ready;
+  assign placed_valid = packets_mode ? p_placed_valid : f_placed_valid;
+  assign placed_accept = packets_mode ? p_placed_accept : f_placed_accept;
+  assign placed_defer = packets_mode ? p_placed_defer : f_placed_defer;
+  assign placed_vaddr = packets_mode ? p_placed_vaddr : f_placed_vaddr;
+  assign owed_valid = packets_mode ? p_owed_valid : f_owed_valid;
+  assign owed = packets_mode ? p_owed : f_owed;
+  assign rare_valid = packets_mode ? p_rare_valid : f_rare_valid;
+  assign rare = packets_mode ? p_rare : f_rare;
+  assign command_ready = packets_mode ? p_command_ready : f_command_ready;
+  assign promise = packets_mode ? p_promise : f_promise;
+  assign counted = packets_mode ? p_counted : f_counted;
+  assign counted_as = packets_mode ? p_counted_as : f_counted_as;
+  assign counted_hits = packets_mode ? p_counted_hits : f_counted_hits;
+  assign counted_events = packets_mode ? p_counted_events : f_counted_events;
+  assign last_packet = packets_mode ? p_last_packet : f_last_packet;
+  assign missing = packets_mode ? p_missing : f_missing;
+  assign frame_owed = packets_mode ? p_frame_owed : f_frame_owed;
+  assign clop_idle = packets_mode ? p_idle : f_idle;
+  assign close_idle = packets_mode ? p_close_idle : f_close_idle;
+  assign tlb_req[CHANNELS] = packets_mode ? p_tlb_valid : f_tlb_valid;
+  assign tlb_vaddr[CHANNELS] = packets_mode ? p_tlb_vaddr : f_tlb_vaddr;
+  assign m_wr_valid[CHANNELS] = packets_mode ? p_wr_valid : f_wr_valid;
+  assign m_wr_cmd[CHANNELS] = packets_mode ? p_wr_cmd : f_wr_cmd;
+  assign m_wr_data[CHANNELS] = packets_mode ? p_wr_data : f_wr_data;
+  assign m_wr_last[CHANNELS] = packets_mode ? p_wr_last : f_wr_last;
+  assign ev_valid = packets_mode ? p_ev_valid : f_ev_valid;
+  assign ev = packets_mode ? p_ev : f_ev;
+  assign ev_promised = packets_mode ? p_ev_promised : f_ev_promised;
+  assign ev_start = packets_mode ? p_ev_start : f_ev_start;
+  assign ev_channel = packets_mode ? p_ev_channel : f_ev_channel;
+  assign no_page[CHANNELS] = packets_mode ? p_untranslated : f_untranslated;
+  assign frame_incomplete = packets_mode ? p_incomplete : f_incomplete;
+
+  // ------------------------------------------------------------------ gather mode `frame`
+
   logic news_valid, news_ready;
   clop_news_t news;
   logic [CHANNELS-1:0][7:0] news_ticket;
@@ -340,7 +402,7 @@ module receive_path
   ) placement (
       .clk,
       .rst,
-      .enable,
+      .enable        (enable && !packets_mode),
       .log2_buffers,
       .log2_devices,
       .base_vaddr,
@@ -351,26 +413,26 @@ module receive_path
       .grace_cycles,
       .window_frames,
       .now,
-      .ready,
-      .place_valid,
-      .place_ready,
+      .ready         (f_ready),
+      .place_valid   (packets_mode ? '0 : place_valid),
+      .place_ready   (f_place_ready),
       .place,
-      .placed_valid,
-      .placed_accept,
-      .placed_defer,
-      .placed_vaddr,
+      .placed_valid  (f_placed_valid),
+      .placed_accept (f_placed_accept),
+      .placed_defer  (f_placed_defer),
+      .placed_vaddr  (f_placed_vaddr),
       .return_valid,
       .return_index,
       .return_value,
-      .owed_valid,
+      .owed_valid    (f_owed_valid),
       .owed_ready,
-      .owed,
+      .owed          (f_owed),
       .sender_next,
-      .rare_valid,
+      .rare_valid    (f_rare_valid),
       .rare_ready,
-      .rare,
-      .command_valid,
-      .command_ready,
+      .rare          (f_rare),
+      .command_valid (command_valid && !packets_mode),
+      .command_ready (f_command_ready),
       .command,
       .news_valid,
       .news_ready,
@@ -378,20 +440,20 @@ module receive_path
       .news_ticket,
       .board_read_index,
       .board_read,
-      .promise,
+      .promise       (f_promise),
       .room,
       .half_free,
-      .counted,
-      .counted_as,
-      .counted_hits,
-      .counted_events,
+      .counted       (f_counted),
+      .counted_as    (f_counted_as),
+      .counted_hits  (f_counted_hits),
+      .counted_events(f_counted_events),
       .skipped_valid,
       .skipped,
-      .last_packet,
-      .frame_owed,
+      .last_packet   (f_last_packet),
+      .frame_owed    (f_frame_owed),
       .frame_overrun,
-      .missing,
-      .idle          (clop_idle)
+      .missing       (f_missing),
+      .idle          (f_idle)
   );
 
   clop_close #(
@@ -402,7 +464,7 @@ module receive_path
       .DEVICES    (DEVICES)
   ) close (
       .clk,
-      .rst           (rst || !enable),
+      .rst           (rst || !enable || packets_mode),
       .log2_devices,
       .base_vaddr,
       .buffer_units,
@@ -415,27 +477,130 @@ module receive_path
       .board_read_index,
       .board_read,
       .done_serial,
-      .tlb_valid     (tlb_req[CHANNELS]),
+      .tlb_valid     (f_tlb_valid),
       .tlb_ready     (tlb_ready[CHANNELS]),
-      .tlb_vaddr     (tlb_vaddr[CHANNELS]),
+      .tlb_vaddr     (f_tlb_vaddr),
       .tlb_resp_valid(tlb_resp[CHANNELS]),
       .tlb_resp_ok   (tlb_ok),
       .tlb_resp_paddr(tlb_paddr),
-      .wr_valid      (m_wr_valid[CHANNELS]),
+      .wr_valid      (f_wr_valid),
       .wr_ready      (m_wr_ready[CHANNELS]),
-      .wr_cmd        (m_wr_cmd[CHANNELS]),
-      .wr_data       (m_wr_data[CHANNELS]),
-      .wr_last       (m_wr_last[CHANNELS]),
+      .wr_cmd        (f_wr_cmd),
+      .wr_data       (f_wr_data),
+      .wr_last       (f_wr_last),
       .wr_done_valid (m_wr_done_valid[CHANNELS]),
-      .ev_valid,
+      .ev_valid      (f_ev_valid),
       .ev_ready,
-      .ev,
-      .ev_promised,
-      .ev_start,
-      .ev_channel,
-      .idle          (close_idle),
-      .untranslated  (no_page[CHANNELS]),
-      .incomplete    (frame_incomplete)
+      .ev            (f_ev),
+      .ev_promised   (f_ev_promised),
+      .ev_start      (f_ev_start),
+      .ev_channel    (f_ev_channel),
+      .idle          (f_close_idle),
+      .untranslated  (f_untranslated),
+      .incomplete    (f_incomplete)
+  );
+
+  // ------------------------------------------------------------------ gather mode `packets`
+
+  logic p_news_valid, p_news_ready, p_news_told;
+  packets_news_t p_news;
+  logic [CHANNELS-1:0][PacketsTicket-1:0] p_news_ticket, p_done;
+
+  clop_packets #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
+      .FIRST_N    (FIRST_N)
+  ) packets_placement (
+      .clk,
+      .rst,
+      .enable        (enable && packets_mode),
+      .log2_buffers,
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .packets,
+      .slot_bytes,
+      .waits         (window_frames != 0),
+      .now,
+      .ready         (p_ready),
+      .place_valid   (packets_mode ? place_valid : '0),
+      .place_ready   (p_place_ready),
+      .place,
+      .placed_valid  (p_placed_valid),
+      .placed_accept (p_placed_accept),
+      .placed_defer  (p_placed_defer),
+      .placed_vaddr  (p_placed_vaddr),
+      .done_serial,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .owed_valid    (p_owed_valid),
+      .owed_ready,
+      .owed          (p_owed),
+      .sender_next   (sender_next[31:0]),
+      .rare_valid    (p_rare_valid),
+      .rare_ready,
+      .rare          (p_rare),
+      .command_valid (command_valid && packets_mode),
+      .command_ready (p_command_ready),
+      .command,
+      .last_packet   (p_last_packet),
+      .news_valid    (p_news_valid),
+      .news_ready    (p_news_ready),
+      .news          (p_news),
+      .news_ticket   (p_news_ticket),
+      .done          (p_done),
+      .news_told     (p_news_told),
+      .promise       (p_promise),
+      .room,
+      .half_free,
+      .counted       (p_counted),
+      .counted_as    (p_counted_as),
+      .counted_hits  (p_counted_hits),
+      .counted_events(p_counted_events),
+      .buffer_owed   (p_frame_owed),
+      .missing       (p_missing),
+      .idle          (p_idle)
+  );
+
+  clop_packets_close #(
+      .CHANNELS(CHANNELS),
+      .DEVICES (DEVICES),
+      .DATA_W  (DATA_W),
+      .STREAM  (STREAM)
+  ) packets_close (
+      .clk,
+      .rst           (rst || !enable || !packets_mode),
+      .slot_bytes,
+      .now,
+      .news_valid    (p_news_valid),
+      .news_ready    (p_news_ready),
+      .news          (p_news),
+      .news_ticket   (p_news_ticket),
+      .done          (p_done),
+      .news_told     (p_news_told),
+      .tlb_valid     (p_tlb_valid),
+      .tlb_ready     (tlb_ready[CHANNELS]),
+      .tlb_vaddr     (p_tlb_vaddr),
+      .tlb_resp_valid(tlb_resp[CHANNELS]),
+      .tlb_resp_ok   (tlb_ok),
+      .tlb_resp_paddr(tlb_paddr),
+      .wr_valid      (p_wr_valid),
+      .wr_ready      (m_wr_ready[CHANNELS]),
+      .wr_cmd        (p_wr_cmd),
+      .wr_data       (p_wr_data),
+      .wr_last       (p_wr_last),
+      .wr_done_valid (m_wr_done_valid[CHANNELS]),
+      .ev_valid      (p_ev_valid),
+      .ev_ready,
+      .ev            (p_ev),
+      .ev_promised   (p_ev_promised),
+      .ev_start      (p_ev_start),
+      .ev_channel    (p_ev_channel),
+      .idle          (p_close_idle),
+      .untranslated  (p_untranslated),
+      .incomplete    (p_incomplete)
   );
 
   tlb #(
