@@ -242,3 +242,21 @@ def test_losses_are_found_wherever_they_hide():
     assert losses_of({**trigger, "lost": {"late": 3}}, l0tp) == {"lost.late": 3}
     assert losses_of({**trigger, "frames_late": 1}, l0tp) == {"frames_late": 1}
     assert losses_of(trigger, {**l0tp, "primitives_expected": 0, "primitives_paired": 0}) != {}
+
+
+@pytest.mark.skipif(bool(_core.gateware_missing()), reason="no simulated card in this build")
+def test_card_counts_cycles_and_loses_nothing_at_line_rate(nanet, tmp_path):
+    nanet("bench", "card", "--samples", 1000, "--json", "out.json", "--plots", "plots", timeout=200)
+    result = json.loads((tmp_path / "out.json").read_text())
+    figures, rows = result["figures"], result["rows"]
+    assert figures["event_cycles_max"] <= 64 and figures["event_cycles_spread"] <= 8
+    assert 0 < figures["tlb_cycles"] <= 20
+    assert 7.2 < figures["firmware_us_min"] < figures["firmware_us_max"] < 8.7
+    assert figures["by_tlb_us_max"] < figures["firmware_us_min"]
+    assert figures["line_rate_lost"] == 0 and figures["sim_cycles_per_s"] > 0
+    # 8 bytes a cycle, or a tenth of it, less headers, preambles and gaps.
+    for row in (row for row in rows if "payload_MB_per_s" in row):
+        wire = {"10GbE": 1250, "2x10GbE": 2500, "1GbE": 125}[row["measured"]]
+        share = (row["frame_bytes"] - 46) / (row["frame_bytes"] + 20)
+        assert row["payload_MB_per_s"] == pytest.approx(wire * share, rel=0.05), row
+    assert (tmp_path / "plots" / "card.png").stat().st_size > 1000

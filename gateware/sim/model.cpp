@@ -282,8 +282,8 @@ void Model::sample_dma() {
       else
         ++failed_;
       done_.push_back({cycle_ + options_.write_cycles, tag, !to});
+      if (on_write) on_write({cycle_ - 1, bus, bytes, write_.data()});
       write_.clear();
-      if (on_write) on_write({cycle_ - 1, bus, bytes});
     }
   }
   if (top.rd_valid)

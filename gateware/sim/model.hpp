@@ -41,6 +41,7 @@ struct WriteSeen {
   std::uint64_t cycle = 0;  // of its last word
   std::uint64_t bus = 0;
   std::uint32_t bytes = 0;
+  const std::byte* data = nullptr;
 };
 
 class Model {

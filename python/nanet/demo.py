@@ -30,6 +30,9 @@ START_S = 20.0  # a program that says nothing for so long has failed
 END_S = 20.0
 TRIAL_S = 0.5
 TRIAL_SPEED = 0.5  # more than two cores carry
+# Of the simulated gateware card: cycles that a frame takes, and that it makes per second on a slow core; the
+# share of a core that the two of them, card and ring algorithm, may take.
+CARD_FRAME_CYCLES, CARD_CYCLES_PER_S, CARD_SHARE = 2000, 0.5e6, 0.5
 EXCESS = 2.0  # the first trial's events over those that the ring algorithm alone can take
 MIN_SPEED, MAX_SPEED = 0.0005, 1.0
 MARGIN = 0.4  # of what the first trial carried; the view and the rest of the host want some too
@@ -38,7 +41,7 @@ TRIALS = 4
 POOL_FRAMES = 1024  # 65 000 events at 10 MHz, made anew by each of the trials
 BEHIND_US = 20_000.0
 TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm by itself
-FRAME = 64  # events
+FRAME, FRAME_S = 64, 6.387449e-6  # events of a frame, its detector time
 
 
 def page_address(asked: str) -> str:
@@ -227,19 +230,29 @@ class Chain:
             "--pool-frames", str(POOL_FRAMES), *arguments,
         )  # fmt: skip
 
+    def _alone(self) -> float:
+        """Events per second that the ring algorithm by itself takes on one core."""
+        from nanet import _core
+
+        first, pm = _core.rings_bench_events(TIMED_EVENTS)
+        algorithm = load_algorithm(self.config[Trigger].algorithm).name
+        parameters = self.config.algorithms.get(algorithm, {})
+        return _core.rings_bench_cpu(algorithm, first, pm, FRAME, 1, TIMED_S, parameters)["events_per_s"]
+
     def _first_speed(self, device: str) -> float:
         """A speed that is too much for this host, but not so much that its backlog takes long to answer."""
-        from nanet import _core, host
+        from nanet import host
 
-        trigger = self.config[Trigger]
         if device != "cpu":
             return TRIAL_SPEED
-        first, pm = _core.rings_bench_events(TIMED_EVENTS)
-        algorithm = load_algorithm(trigger.algorithm).name
-        parameters = self.config.algorithms.get(algorithm, {})
-        alone = _core.rings_bench_cpu(algorithm, first, pm, FRAME, 1, TIMED_S, parameters)
-        cores = min(trigger.threads, len(host.cpus()))
-        return min(EXCESS * cores * alone["events_per_s"] / self.demo.rate, TRIAL_SPEED)
+        cores = min(self.config[Trigger].threads, len(host.cpus()))
+        return min(EXCESS * cores * self._alone() / self.demo.rate, TRIAL_SPEED)
+
+    def card_speed(self, device: str) -> float:
+        """The speed that the simulated gateware card and the ring algorithm carry, by calculation."""
+        rings = self.demo.rate / self._alone() if device == "cpu" else 0.0
+        cycles = CARD_FRAME_CYCLES / FRAME_S / CARD_CYCLES_PER_S
+        return float(f"{CARD_SHARE / (rings + cycles):.1g}")
 
     def find_speed(self, device: str) -> float:
         """The speed this host carries: a trial too fast tells the trigger's rate, more check a part of it.

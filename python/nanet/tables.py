@@ -150,6 +150,8 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
     if any(stage.get("n") for stage in result.get("latency_us", {}).values()):
         out.print()
         out.print(latency_table(result["latency_us"]))
+    if figures := result.get("card_figures"):
+        out.print(f"\n{card_line(figures)}", highlight=False, markup=False)
     out.print()
     out.print(_summary(result))
     if result.get("bursts") and (state := run_state(result)):
@@ -160,6 +162,21 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
         out.print(
             "[yellow]every packet came from another board than those configured: see --boards (merged?)[/]"
         )
+
+
+CARD_CYCLE_NS = 6.4  # of the gateware card's clock, 156.25 MHz
+
+
+def card_line(figures: Mapping[str, Any]) -> str:
+    """What a card's own instruments say, in a line."""
+    cycles = [figures[f"event_cycles_{name}"] for name in ("p50", "p99", "max")]
+    times = " / ".join(f"{value:.0f}" for value in cycles)
+    nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)
+    return (
+        f"card: packet to event {times} cycles = {nanoseconds} ns (p50 / p99 / max of its own counters); "
+        f"{count(int(figures['firmware_requests']))} requests to the firmware; "
+        f"simulated at {figures['cycles_per_s'] / 1e6:.2f} M cycles/s"
+    )
 
 
 def _summary(result: Mapping[str, Any]) -> RenderableType:

@@ -25,6 +25,7 @@ NAMES: dict[str, str] = {
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
     "monitor": "Latency of the trigger with its monitor watched and without, in turns.",
     "soak": "Memory of trigger and monitor over ten minutes with a crowd of idle, slow and raving clients.",
+    "card": "The simulated gateware card: cycles to an event, by TLB and firmware; line rate.",
     "rate": "Largest rate of four boards with nothing lost and nothing late.",
 }
 

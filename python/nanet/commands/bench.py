@@ -20,7 +20,7 @@ from nanet.running import interruptible
 from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
-PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate")
+PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate", "card")
 PROGRAMS = ("loopback", "trigger", "rate", "monitor", "soak")  # they start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
@@ -119,6 +119,9 @@ def bench(
         try:
             if name == "rings":
                 rings_plots.write(sheet.rows, sheet.figures, Path(plots))
+            elif name == "card":
+                Path(plots).mkdir(parents=True, exist_ok=True)
+                module.plots(sheet.rows, Path(plots))
             else:
                 loop_plots.write(name, sheet.rows, Path(plots))
         except OSError as error:

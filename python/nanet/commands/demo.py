@@ -99,6 +99,9 @@ def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tupl
     if section.speed:
         chain.make_truth()
         return section.speed, "given"
+    if chain.config[Card].card == "gateware":
+        chain.make_truth()
+        return chain.card_speed(device), "what the simulated card carries, calculated"
     out.print("finding out what this host carries …", end="\r" if out.is_terminal else "\n")
     return chain.find_speed(device), "what this host carried without loss in a short trial"
 

@@ -5,6 +5,7 @@
 
 #include "nanet/card/card.hpp"
 #include "nanet/card/playback.hpp"
+#include "nanet/gateware/bench.hpp"
 #include "nanet/gateware/cards.hpp"
 
 namespace nanet::gateware {
@@ -24,6 +25,14 @@ void add_cards() {
   card::add_playback("gateware", [=](const card::ClopOptions&, std::uint16_t, card::Transmit&) {
     return std::unique_ptr<card::Playback>(refuse());
   });
+}
+
+PacketTimes packet_times(const CardBenchOptions&) {
+  throw std::invalid_argument(std::string(simulation_missing()));
+}
+
+LineRate line_rate(const CardBenchOptions&) {
+  throw std::invalid_argument(std::string(simulation_missing()));
 }
 
 }  // namespace nanet::gateware

@@ -54,7 +54,8 @@ class Simulation {
   bool passed_all();
   // Packets that came to the card's port and are not decided on yet.
   std::uint64_t undecided();
-  // Buffers that are out with the consumer.
+  // Frames that were received and not passed yet; buffers that are out with the consumer.
+  std::uint64_t waiting() const noexcept;
   std::size_t out() const noexcept;
   // Packets that the kernel has dropped before they came here.
   void lost_before(std::uint32_t packets) noexcept;

@@ -171,6 +171,10 @@ bool Simulation::at_rest() const noexcept {
   return p.model.wire_idle() && !p.follower->in_burst() && p.follower->waiting() == 0 && p.leaving.empty();
 }
 
+std::uint64_t Simulation::waiting() const noexcept {
+  return parts_->follower->waiting();
+}
+
 std::size_t Simulation::out() const noexcept {
   return parts_->follower->out();
 }

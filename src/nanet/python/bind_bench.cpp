@@ -12,6 +12,7 @@
 
 #include "nanet/bench/probes.hpp"
 #include "nanet/bench/rings.hpp"
+#include "nanet/gateware/bench.hpp"
 #include "nanet/loop/buffers_bench.hpp"
 
 namespace nb = nanobind;
@@ -31,6 +32,35 @@ nb::dict percentiles(const trigger::Histogram& h) {
   d["max_us"] = static_cast<double>(h.max()) * 1e-3;
   d["n"] = h.count();
   return d;
+}
+
+gateware::CardBenchOptions card_bench_options(const nb::dict& o) {
+  gateware::CardBenchOptions c;
+  for (const auto& [key, value] : o) {
+    const auto name = nb::cast<std::string>(key);
+    const auto number = nb::cast<std::uint64_t>(value);
+    if (name == "frame_bytes")
+      c.frame_bytes = static_cast<std::uint32_t>(number);
+    else if (name == "packets")
+      c.packets = static_cast<std::uint32_t>(number);
+    else if (name == "channels")
+      c.channels = static_cast<unsigned>(number);
+    else if (name == "cycles_per_word")
+      c.cycles_per_word = static_cast<unsigned>(number);
+    else if (name == "by_firmware")
+      c.by_firmware = number != 0;
+    else if (name == "wake_cycles_min")
+      c.wake_cycles_min = static_cast<unsigned>(number);
+    else if (name == "wake_cycles_max")
+      c.wake_cycles_max = static_cast<unsigned>(number);
+    else if (name == "work_cycles")
+      c.work_cycles = static_cast<unsigned>(number);
+    else if (name == "seed")
+      c.seed = number;
+    else
+      throw std::invalid_argument(name + " is no option of the card's measurements");
+  }
+  return c;
 }
 
 bench::ReceiverKind receiver_kind(const std::string& name) {
@@ -115,6 +145,46 @@ void bind_rings(nb::module_& m) {
 }  // namespace
 
 void bind_bench(nb::module_& m) {
+  m.def(
+      "card_bench_times",
+      [](const nb::dict& options) {
+        const auto given = card_bench_options(options);
+        gateware::PacketTimes times;
+        {
+          nb::gil_scoped_release release;
+          times = gateware::packet_times(given);
+        }
+        nb::dict d;
+        d["event"] = column(std::move(times.event));
+        d["controller"] = column(std::move(times.controller));
+        d["placed"] = column(std::move(times.placed));
+        d["written"] = column(std::move(times.written));
+        return d;
+      },
+      nb::arg("options"),
+      "Packets one at a time through the simulated card; times of each in cycles: last word in to event "
+      "written, and "
+      "from its first word to controller, placed, written.");
+  m.def(
+      "card_bench_line_rate",
+      [](const nb::dict& options) {
+        const auto given = card_bench_options(options);
+        gateware::LineRate r;
+        {
+          nb::gil_scoped_release release;
+          r = gateware::line_rate(given);
+        }
+        nb::dict d;
+        d["packets"] = r.packets;
+        d["used"] = r.used;
+        d["lost"] = r.lost;
+        d["bytes"] = r.bytes;
+        d["cycles"] = r.cycles;
+        d["simulated"] = r.simulated;
+        d["cpu_s"] = r.cpu_s;
+        return d;
+      },
+      nb::arg("options"), "Packets without a gap between them through the simulated card.");
   bind_rings(m);
   nb::class_<bench::Ping>(m, "Ping")
       .def(nb::init<>())

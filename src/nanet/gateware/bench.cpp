@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/gateware/bench.hpp"
+
+#include <nanet_regs.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "nanet/contract/queue.hpp"
+#include "nanet/gateware/simulated.hpp"
+#include "nanet/wire/mgp.hpp"
+#include "nanet/wire/mtp.hpp"
+
+namespace nanet::gateware {
+namespace {
+
+constexpr std::uint32_t most_packets_of_frame = 16, segment_bytes = 65472, buffers = 512;
+constexpr std::size_t mgp_header = 16, event_bytes = 72;
+constexpr std::uint64_t idle_cycles = 1500, patience = 2'000'000;
+
+class Nowhere final : public card::Transmit {
+ public:
+  std::size_t send(std::span<const card::Datagram> batch) noexcept override { return batch.size(); }
+  std::uint32_t destinations() const noexcept override { return 1; }
+};
+
+double cpu_now() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// A card, boards that send what is asked for, and a consumer that answers with nothing at once.
+class Rig {
+ public:
+  explicit Rig(const CardBenchOptions& options)
+      : options_(options), simulation_(clop(options), 0, nowhere_, made(options)) {
+    if (options.frame_bytes < 64 || options.frame_bytes > 9018 || options.channels < 1 ||
+        options.channels > sim::Model::channels())
+      throw std::invalid_argument("frames of 64 to 9018 bytes, on the channels that the card has");
+    payload_ = options.frame_bytes - 46;  // headers and FCS
+    per_frame_ = std::min(most_packets_of_frame, segment_bytes / ((payload_ + 15) / 16 * 16));
+    for (unsigned board = 0; board < options.channels; ++board) send(board, 0, 0, 0, 0, wire::mgp::flag::sob);
+    settle();
+  }
+  Simulation& simulation() { return simulation_; }
+  std::uint32_t payload() const { return payload_; }
+  std::uint32_t per_frame() const { return per_frame_; }
+
+  // A sound packet of that size: events of fixed slots without hits, filled up with padding.
+  void send(unsigned board, Frame frame, unsigned index, bool last, std::uint32_t sequence,
+            std::uint8_t flags = 0) {
+    const std::size_t bytes = flags ? mgp_header : payload_;
+    const auto events =
+        static_cast<unsigned>(std::min<std::size_t>(flags ? 0 : (bytes - mgp_header) / event_bytes, 255));
+    const std::size_t length = mgp_header + events * event_bytes;
+    packet_.assign(bytes, std::byte{0});
+    const auto byte = [&](std::size_t at, std::uint64_t value, unsigned count) {
+      for (unsigned i = 0; i < count; ++i) packet_[at + i] = static_cast<std::byte>(value >> 8 * i);
+    };
+    using namespace wire::mgp;
+    byte(0, rich_source, 1);
+    byte(1, options_.channels == 1 ? merged_board : board, 1);
+    byte(2, 1, 1);
+    byte(3, flags | (flags ? 0u : 0x10u) | (last ? 0x20u : 0u) | (length < bytes ? 0x40u : 0u), 1);
+    byte(4, length, 2);
+    byte(6, events, 1);
+    byte(7, index, 1);
+    byte(8, sequence, 4);
+    byte(12, frame, 3);
+    for (unsigned e = 0; e < events; ++e) {
+      byte(mgp_header + e * event_bytes, std::uint64_t{frame} << 8 | (e & 0xFF), 4);
+      for (unsigned hit = 0; hit < 32; ++hit) byte(mgp_header + e * event_bytes + 8 + 2 * hit, 0xFFFF, 2);
+    }
+    simulation_.datagram(board, packet_);
+  }
+  // Simulates until everything that was sent is answered.
+  void settle() {
+    for (std::uint64_t done = 0; done < patience; done += 500) {
+      work(500);
+      if (simulation_.model().wire_idle() && !simulation_.undecided() && simulation_.out() == 0 &&
+          simulation_.waiting() == 0)
+        return;
+    }
+    throw std::runtime_error("the simulated card does not come to rest");
+  }
+  void work(std::uint64_t cycles) {
+    simulation_.run(cycles);
+    const contract::View& view = simulation_.stream().view();
+    contract::Event event;
+    while (contract::poll_event(view, next_, event) == contract::Poll::event) {
+      contract::release(*view.finished, ++next_);
+      if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
+      const std::uint64_t n = contract::widen(event.n, n_);
+      n_ = n;
+      std::byte* const at = view.send_buffer(event.buffer);
+      const std::size_t bytes = wire::mtp::encode(at, event.frame, nullptr, 0, 0, rich_source);
+      contract::post(view, n, at, static_cast<std::uint32_t>(bytes), 0, event.buffer);
+      contract::return_buffer(view, n);
+    }
+    simulation_.run(1);
+  }
+
+ private:
+  static card::ClopOptions clop(const CardBenchOptions& options) {
+    card::ClopOptions c;
+    c.rules.boards = static_cast<std::uint8_t>(options.channels == 1 ? 0 : (1u << options.channels) - 1);
+    c.rules.max_payload = 9000;
+    c.segment_bytes = segment_bytes;
+    c.buffers = buffers;
+    c.timeout = c.burst_silence = 1'000'000'000;
+    c.deadline = 0;
+    c.destinations = {{0x0A000003, 58914}};
+    return c;
+  }
+  static SimulationOptions made(const CardBenchOptions& options) {
+    SimulationOptions s;
+    s.model.cycles_per_word = options.cycles_per_word;
+    s.model.wake_cycles_min = options.wake_cycles_min;
+    s.model.wake_cycles_max = options.wake_cycles_max;
+    s.model.work_cycles = options.work_cycles;
+    s.model.seed = options.seed;
+    return s;
+  }
+
+  CardBenchOptions options_;
+  Nowhere nowhere_;
+  Simulation simulation_;
+  std::vector<std::byte> packet_;
+  std::uint32_t payload_ = 0, per_frame_ = 1;
+  std::uint64_t next_ = 0, n_ = 0;
+};
+
+}  // namespace
+
+PacketTimes packet_times(const CardBenchOptions& options) {
+  Rig rig(options);
+  sim::Model& model = rig.simulation().model();
+  Driver& driver = rig.simulation().driver();
+  PacketTimes times;
+  std::uint64_t received = 0, event = 0;
+  model.on_received = [&](unsigned, std::uint64_t cycle) { received = cycle; };
+  model.on_write = [&](const sim::WriteSeen& write) {
+    if (write.bytes == sizeof(contract::Event) &&
+        write.data[0] == static_cast<std::byte>(contract::EventType::receive_done))
+      event = write.cycle;
+  };
+  // A packet into each buffer first, so that every page is known.
+  const std::uint32_t warm = buffers;
+  for (std::uint32_t i = 0; i < warm + options.packets; ++i) {
+    if (options.by_firmware)
+      driver.write(offsetof(nanet_regs_t, tlb),
+                   driver.read(offsetof(nanet_regs_t, tlb)) | NANET_REGS__TLB__FLUSH_bm);
+    rig.send(0, i, 0, true, i + 1);
+    event = 0;
+    for (std::uint64_t done = 0; done < patience && !(event && rig.simulation().out() == 0); done += 100)
+      rig.work(i < warm ? 100 : 250);
+    if (i < warm) continue;
+    rig.work(idle_cycles);
+    const std::size_t profile = offsetof(nanet_regs_t, profile);
+    const std::uint32_t start = driver.read(profile + offsetof(profile_t_t, start));
+    times.event.push_back(static_cast<std::uint32_t>(event - received));
+    times.controller.push_back(driver.read(profile + offsetof(profile_t_t, controller)) - start);
+    times.placed.push_back(driver.read(profile + offsetof(profile_t_t, placed)) - start);
+    times.written.push_back(driver.read(profile + offsetof(profile_t_t, written)) - start);
+  }
+  model.on_received = nullptr;
+  model.on_write = nullptr;
+  return times;
+}
+
+LineRate line_rate(const CardBenchOptions& options) {
+  Rig rig(options);
+  sim::Model& model = rig.simulation().model();
+  LineRate out;
+  std::uint64_t last = 0;
+  model.on_received = [&](unsigned, std::uint64_t cycle) { last = cycle; };
+  // All of it waits before the wire, so that nothing holds it up.
+  model.hold(true);
+  std::uint32_t sent = 0;
+  std::vector<std::uint32_t> sequence(options.channels, 0);
+  for (Frame frame = 0; sent < options.packets; ++frame)
+    for (unsigned index = 0; index < rig.per_frame(); ++index, ++sent)
+      for (unsigned board = 0; board < options.channels; ++board)
+        rig.send(board, frame, index, index + 1 == rig.per_frame(), ++sequence[board]);
+  const std::uint64_t first = model.cycle();
+  const double cpu = cpu_now();
+  model.hold(false);
+  rig.settle();
+  out.cpu_s = cpu_now() - cpu;
+  out.simulated = model.cycle() - first;
+  out.cycles = last - first;
+  rig.simulation().read_counters();
+  const card::Counters& counters = rig.simulation().stream().counters();
+  out.packets = std::uint64_t{sent} * options.channels;
+  out.used = counters.packets_used;
+  out.lost = counters.lost[static_cast<std::size_t>(card::Lost::socket_overflow)] +
+             counters.lost[static_cast<std::size_t>(card::Lost::overrun)];
+  out.bytes = out.packets * rig.payload();
+  model.on_received = nullptr;
+  return out;
+}
+
+}  // namespace nanet::gateware
