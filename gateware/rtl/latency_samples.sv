@@ -44,7 +44,8 @@ module latency_samples
 
   localparam int unsigned Sources = CHANNELS + 1;
 
-  logic [Sources-1:0] waits_q, passed_q;
+  logic [Sources-1:0] waits_q;
+  logic [CHANNELS-1:0] passed_q;
   logic [Sources-1:0][31:0] value_q;
   logic [$clog2(Sources)-1:0] turn_q;
   logic [CHANNELS-1:0][31:0] from_q, to_q;
@@ -95,8 +96,6 @@ module latency_samples
   logic found_q;
   logic [31:0] closed_cycles_q;
   end_t [CHANNELS-1:0] end_q;
-  logic unused;
-  assign unused = ^looked_q.channel;
   end_t found, found_end_q;
 
   always_comb begin
@@ -122,6 +121,28 @@ module latency_samples
     end
   end
 
+  logic event_valid, event_ready, unused_room;
+  logic [31:0] event_cycles;
+  logic [4:0] unused_level;
+  assign event_ready = !waits_q[CHANNELS];
+  logic unused;
+  assign unused = ^{looked_q.channel, unused_room, unused_level};
+
+  fifo #(
+      .WIDTH(32),
+      .DEPTH(16)
+  ) events (
+      .clk,
+      .rst,
+      .in_valid (found_q),
+      .in_ready (unused_room),
+      .in_data  (closed_cycles_q),
+      .out_valid(event_valid),
+      .out_ready(event_ready),
+      .out_data (event_cycles),
+      .level    (unused_level)
+  );
+
   always_ff @(posedge clk) begin
     for (int unsigned c = 0; c < CHANNELS; c++) begin
       case (stage)
@@ -133,7 +154,6 @@ module latency_samples
       endcase
       passed_q[c] <= profile_valid[c] && stage != 3'd0 && stage != 3'd6;
     end
-    passed_q[CHANNELS] <= found_q;
 
     // One source is looked at in each cycle; none has two samples in less time than that takes.
     if (pause_q != 0) pause_q <= pause_q - 1'b1;
@@ -148,8 +168,12 @@ module latency_samples
       if (profile_valid[c] && !hold) last[c] <= profile[c];
       if (passed_q[c]) value_q[c] <= to_q[c] - from_q[c];
     end
-    if (passed_q[CHANNELS]) value_q[CHANNELS] <= closed_cycles_q;
-    for (int unsigned s = 0; s < Sources; s++) if (passed_q[s]) waits_q[s] <= 1'b1;
+    // Events may follow one another faster than the histogram takes them.
+    if (event_ready) begin
+      waits_q[CHANNELS] <= event_valid;
+      value_q[CHANNELS] <= event_cycles;
+    end
+    for (int unsigned c = 0; c < CHANNELS; c++) if (passed_q[c]) waits_q[c] <= 1'b1;
     if (rst) begin
       sample_valid <= 1'b0;
       passed_q     <= '0;

@@ -206,7 +206,8 @@ def random_answer(rng):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def two_bursts(dut):
     """From SOB to EOB, twice, over both channels: events, buffers, answers on the wire, counters."""
-    bench = Bench(dut, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
+    setup = Setup(buffers=N, stage=6)
+    bench = Bench(dut, setup, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
     await bench.start()
     bench.host.answer = random_answer(bench.rng)
     asked = 0
@@ -233,7 +234,7 @@ async def two_bursts(dut):
             await bench.host.read(f"profile[{channel}].{stage}") for stage in stages
         ]
         assert start < controller < written and start < placed < written
-    # Last word to event: every frame once, and none in less than the path takes.
+    # First word to event: every frame once, and none in less than the path takes.
     histogram = await bench.host.histogram()
     assert sum(histogram.values()) == 16 and min(histogram) > 16
 
@@ -393,6 +394,9 @@ async def late_answers(dut):
     await host.look()
     out = [host.late_packet(n) if n % 3 == 1 else bytes([n]) * 30 for n in range(9)]
     assert bench.wire.out[0] == [frame_of(payload) for payload in out]
+    # Last word to event, of the frames that a packet closed.
+    histogram = await host.histogram()
+    assert sum(histogram.values()) == 7 and min(histogram) > 16
     flags = {event.n: event.flags & ~4 for event in host.events if event.kind == RECEIVE_DONE}
     assert flags == {n: 2 | 4 << 8 if n in (4, 7) else 1 for n in range(9)}
     passed = {event.n: event.flags for event in host.events if event.kind == SEND_DONE}
