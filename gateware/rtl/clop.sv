@@ -126,22 +126,6 @@ module clop
   // ------------------------------------------------------------------ types
 
   typedef struct packed {
-    logic        used;     // was handed out at least once
-    logic        open;
-    logic        seen;     // a packet has come
-    logic [3:0]  there;    // boards of which something is in
-    logic [3:0]  complete;
-    logic [31:0] n;
-    logic [23:0] frame;
-    logic [31:0] first;    // stamp of the first packet, or of the packet that made the frame owed
-  } slot_t;
-
-  typedef struct packed {
-    logic        overrun;
-    logic [15:0] tag;      // of n, above the index
-  } status_t;
-
-  typedef struct packed {
     logic        known;    // there is such a burst
     logic [7:0]  number;
     logic [63:0] base;     // n of its frame 0
@@ -259,76 +243,63 @@ module clop
   logic owed_pending_q;
   owed_t owed_q;
 
-  // ------------------------------------------------------------------ memories
+  // ------------------------------------------------------------------ what is known of a frame
 
-  logic [IndexW-1:0] slot_addr, slot_wr_addr;
-  logic [StatusW-1:0] status_addr, status_wr_addr;
-  logic [IndexW+1:0] board_addr, board_wr_addr;
-  slot_t slot_rd, slot_wr;
-  status_t status_rd, status_wr;
-  logic [31:0] return_rd;
-  clop_board_t board_rd, board_wr;
+  logic [24:0] frame;
+  logic marker, over, buffer_back, buffer_held;
+  clop_found_t found;
   logic slot_we, status_we, board_we;
+  logic [IndexW-1:0] slot_wr_addr;
+  logic [StatusW-1:0] status_wr_addr;
+  logic [IndexW+1:0] board_wr_addr;
+  clop_slot_t slot_wr;
+  clop_status_t status_wr;
+  clop_board_t board_wr;
 
-  assign status_addr = open_q != OpenIdle ? StatusW'(o_n_q) : StatusW'(n_q);
-  assign slot_addr   = IndexW'(status_addr) & index_mask_q;
-  assign board_addr  = {IndexW'(n_q) & index_mask_q, board_sel_q};
+  assign frame = {1'b0, request_q.header.frame};
 
-  ram_through #(
-      .WIDTH($bits(slot_t)),
-      .DEPTH(MAX_BUFFERS)
-  ) slots (
+  clop_judge #(
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES)
+  ) judge (
       .clk,
-      .wr_en  (slot_we),
-      .wr_addr(slot_wr_addr),
-      .wr_data(slot_wr),
-      .rd_addr(slot_addr),
-      .rd_data(slot_rd)
-  );
-  ram_through #(
-      .WIDTH($bits(status_t)),
-      .DEPTH(2 ** StatusW)
-  ) statuses (
-      .clk,
-      .wr_en  (status_we),
-      .wr_addr(status_wr_addr),
-      .wr_data(status_wr),
-      .rd_addr(status_addr),
-      .rd_data(status_rd)
-  );
-  ram_through #(
-      .WIDTH(32),
-      .DEPTH(MAX_BUFFERS)
-  ) returned (
-      .clk,
-      .wr_en  (return_valid),
-      .wr_addr(return_index),
-      .wr_data(return_value),
-      .rd_addr(slot_addr),
-      .rd_data(return_rd)
-  );
-  // The same twice: one copy is read here, the other by clop_close.
-  ram_through #(
-      .WIDTH($bits(clop_board_t)),
-      .DEPTH(4 * MAX_BUFFERS)
-  ) boards (
-      .clk,
-      .wr_en  (board_we),
-      .wr_addr(board_wr_addr),
-      .wr_data(board_wr),
-      .rd_addr(board_addr),
-      .rd_data(board_rd)
-  );
-  ram_1r1w #(
-      .WIDTH($bits(clop_board_t)),
-      .DEPTH(4 * MAX_BUFFERS)
-  ) boards_to_close (
-      .clk,
-      .wr_en  (board_we),
-      .wr_addr(board_wr_addr),
-      .wr_data(board_wr),
-      .rd_addr(board_read_index),
-      .rd_data(board_read)
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .segment_bytes,
+      .expected,
+      .window     (window_q),
+      .index_mask (index_mask_q),
+      .sender_next(sender_next[31:0]),
+      .return_valid,
+      .return_index,
+      .return_value,
+      .request    (request_q),
+      .n          (n_q),
+      .board      (board_sel_q),
+      .next       (of_old_q ? old_q.next : current_q.next),
+      .ending     (of_old_q ? old_q.ending : current_q.ending),
+      .over,
+      .last_known (last_known_q),
+      .timer      (work_q == WorkExpire),
+      .timer_first(expire_first_q),
+      .forced     (forced_q),
+      .found,
+      .other      (open_q != OpenIdle),
+      .other_n    (StatusW'(o_n_q)),
+      .back       (buffer_back),
+      .held       (buffer_held),
+      .slot_we,
+      .slot_wr_addr,
+      .slot_wr,
+      .status_we,
+      .status_wr_addr,
+      .status_wr,
+      .board_we,
+      .board_wr_addr,
+      .board_wr,
+      .board_read_index,
+      .board_read
   );
 
   // ------------------------------------------------------------------ timers
@@ -442,99 +413,6 @@ module clop
     end
   end
 
-  // ------------------------------------------------------------------ addresses, beside the steps
-
-  logic [IndexW-1:0] buffer_q;
-  logic [DeviceW-1:0] device_q, device_2_q, o_device;
-  logic [33:0] product_q;
-  logic [19:0] segment_offset_q;
-  logic [63:0] buffer_vaddr_q, segment_vaddr_q;
-
-  assign o_device = DEVICES > 1 ? DeviceW'(o_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
-  always_ff @(posedge clk) begin
-    buffer_q         <= DEVICES > 1 ? (IndexW'(n_q) & index_mask_q) >> log2_devices :
-                                      IndexW'(n_q) & index_mask_q;
-    device_q         <= DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
-    device_2_q       <= device_q;
-    product_q        <= 34'(buffer_q) * 34'(buffer_units);
-    buffer_vaddr_q   <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
-    segment_offset_q <= 20'(segment_offset(board_sel_q)) + 20'd64;
-    segment_vaddr_q  <= buffer_vaddr_q + 64'(segment_offset_q);
-  end
-
-  function automatic logic [18:0] segment_offset(input logic [1:0] board);
-    return (board[0] ? 19'(segment_bytes) : 19'd0) + (board[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
-  endfunction
-
-  // ------------------------------------------------------------------ judge
-
-  logic [24:0] frame, sel_next;
-  logic marker, is_last;
-  logic [12:0] units;  // of 16 B that the packet takes
-  logic known_q, below_q, forgotten_q, started_q, gap_q, at_next_q;
-  logic [24:0] beyond_q;
-  slot_t slot_q;
-  clop_board_t board_q;
-  logic same_q, overrun_frame_q, avail_q, first_same_q, index_there_q, contradicts_q, done_q;
-  logic [12:0] units_after_q;
-  logic same_n;
-  logic [15:0] lower, missing_indices;
-  logic [12:0] segment_units_q;
-  logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
-  logic borrow_q;
-
-  assign frame    = {1'b0, request_q.header.frame};
-  assign marker   = (request_q.header.flags & (MgpSob | MgpEob)) != 0;
-  assign is_last  = (request_q.header.flags & MgpLast) != 0;
-  assign units    = 13'((17'(request_q.header.length) + 17'd15) >> 4);
-  assign sel_next = of_old_q ? old_q.next : current_q.next;
-  assign same_n   = slot_rd.used && slot_rd.n == n_q;
-  assign lower    = is_last ? (16'd2 << request_q.header.index) - 16'd1 : (16'd2 << board_rd.last) - 16'd1;
-  assign missing_indices = lower & ~(board_rd.indices | 16'd1 << request_q.header.index);
-
-  // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
-  logic [31:0] slot_end_q, passed_by_q, return_q;
-  logic slot_used_q, slot_open_q, buffer_back;
-  always_ff @(posedge clk) begin
-    slot_end_q  <= slot_rd.n + 1'b1;
-    passed_by_q <= sender_next[31:0] - slot_rd.n;
-    return_q    <= return_rd;
-    slot_used_q <= slot_rd.used;
-    slot_open_q <= slot_rd.open;
-  end
-  assign buffer_back = !slot_used_q || (return_q == slot_end_q && !slot_open_q && !passed_by_q[31] &&
-                                        passed_by_q != 0);
-
-  always_ff @(posedge clk) begin
-    segment_units_q <= segment_bytes[16:4];
-    // The packet's stamp in 64 bits.
-    now_high_q   <= now[63:32];
-    borrow_q     <= now[31:0] < request_q.stamp;
-    stamp_high_q <= now_high_q - 32'(borrow_q);
-    newer_q      <= request_q.stamp - last_packet[31:0];
-    // read
-    below_q     <= frame < sel_next;  // else its number may be another burst's frame
-    known_q     <= frame < sel_next || (of_old_q ? old_q.ending : current_q.ending);
-    forgotten_q <= sel_next - frame > 25'd1 << StatusW;
-    started_q   <= of_old_q ? old_q.started : current_q.started;
-    beyond_q    <= frame - {1'b0, last_known_q};
-    at_next_q   <= frame == sel_next;
-    // wait
-    gap_q       <= !beyond_q[24] && beyond_q > FrameWindow;
-    // judge: what was read is here
-    slot_q          <= slot_rd;
-    board_q         <= board_rd;
-    same_q          <= same_n;
-    first_same_q    <= slot_rd.first == (work_q == WorkExpire ? expire_first_q : request_q.stamp);
-    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n_q[StatusW+:16];
-    avail_q         <= buffer_back;
-    index_there_q   <= board_rd.indices[request_q.header.index];
-    contradicts_q   <= board_rd.has_last && (request_q.header.index > board_rd.last ||
-                                             (is_last && request_q.header.index != board_rd.last));
-    done_q          <= (is_last || board_rd.has_last) && missing_indices == 0;
-    units_after_q   <= 13'(board_rd.units) + units;
-  end
-
   // ------------------------------------------------------------------ sequence numbers
 
   logic replayed, jump, far_ahead, watched, ordinary;
@@ -568,70 +446,51 @@ module clop
       .missing
   );
 
-  // ------------------------------------------------------------------ weigh
+  // ------------------------------------------------------------------ beside the steps
 
-  logic over_q, open_frame_q, here_q, late_q, there_q, fits_q, fits_empty_q, alone_done_q, closes_q, ask_q;
-  logic open_now_q, closes_alone_q, retimed_q, busy_board_q;
-  clop_board_t board_next_q;
-  logic [3:0] there_next_q, complete_next_q;
-  logic [3:0] board_bit;
-  logic [12:0] units_next;
-  logic here, over, open_frame, board_is_done;
+  logic started_q, over_q, ask_q, busy_board_q, borrow_q, use_room_q;
+  logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
+  logic [DeviceW-1:0] device_q, o_device;
 
-  assign board_bit  = 4'd1 << board_sel_q;
-  assign over       = of_old_q ? old_over_q : current_over_q;
-  assign open_frame = below_q && same_q && slot_q.open;
-  assign here       = same_q && slot_q.there[board_sel_q];
-  assign board_is_done = here ? done_q : is_last && request_q.header.index == 0;
-  assign units_next = here ? units_after_q : units;
+  assign over     = of_old_q ? old_over_q : current_over_q;
+  assign marker   = (request_q.header.flags & (MgpSob | MgpEob)) != 0;
+  assign device_q = DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+  assign o_device = DEVICES > 1 ? DeviceW'(o_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
 
   always_ff @(posedge clk) begin
+    started_q    <= of_old_q ? old_q.started : current_q.started;
     over_q       <= over;
-    open_frame_q <= open_frame;
-    here_q       <= here;
-    late_q       <= over || (known_q && !overrun_frame_q && !open_frame);
-    there_q      <= open_frame && here && (index_there_q || contradicts_q);
-    fits_q       <= units_next <= segment_units_q && !units_next[12];
-    fits_empty_q <= units <= segment_units_q && !units[12];
-    // Marker, other burst, watched: whatever else is said of it.
-    ask_q        <= marker || of_other_q;
-    open_now_q   <= work_q == WorkExpire && same_q && slot_q.open && (first_same_q || forced_q);
-    retimed_q    <= !slot_q.seen && !first_same_q && !window_q;
+    ask_q        <= marker || of_other_q;  // whatever else is said of it
     busy_board_q <= board_sel_q == asking_board_q;
-    there_next_q    <= slot_q.there | board_bit;
-    complete_next_q <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
-    closes_q        <= board_is_done && (slot_q.complete | board_bit) == expected;
-    alone_done_q    <= is_last && request_q.header.index == 0;
-    closes_alone_q  <= is_last && request_q.header.index == 0 && board_bit == expected;
-    board_next_q.has_last <= (here && board_q.has_last) || is_last;
-    board_next_q.last     <= is_last ? request_q.header.index : board_q.last;
-    board_next_q.indices  <= (here ? board_q.indices : '0) | 16'd1 << request_q.header.index;
-    board_next_q.units    <= 12'(units_next);
-    board_next_q.packets  <= (here ? board_q.packets : '0) + 1'b1;
-    board_next_q.flags    <= (here ? board_q.flags : '0) | request_q.header.flags;
+    use_room_q     <= room_q[device_q];
+    // The packet's stamp in 64 bits.
+    now_high_q   <= now[63:32];
+    borrow_q     <= now[31:0] < request_q.stamp;
+    stamp_high_q <= now_high_q - 32'(borrow_q);
+    newer_q      <= request_q.stamp - last_packet[31:0];
   end
 
   // ------------------------------------------------------------------ decide
 
   logic decide, is_look, asks, waits, judged, admitted, shifts, uses;
-  logic use_room, expires, closed_current_q, closed_old_q;
+  logic expires, closed_current_q, closed_old_q;
 
   assign decide   = step_q == StepDecide && work_q == WorkPlace;
   assign is_look  = request_q.kind == PlaceLook;
-  assign asks     = ask_q || (!believed_q && (watched || (!late_q && !there_q && !replayed &&
+  assign asks     = ask_q || (!believed_q && (watched || (!found.late && !found.duplicate && !replayed &&
                                                           (jump || far_ahead))));
   assign waits    = asking_q && (asks || busy_board_q);
   assign judged   = decide && !is_look && request_q.sound && !asks && !waits;
-  assign admitted = judged && !late_q && !there_q && (believed_q || !replayed);
-  assign shifts   = !known_q && (!started_q || gap_q);  // frames that nobody owes are passed over before
-  assign uses     = admitted && known_q && open_frame_q && fits_q &&
+  assign admitted = judged && !found.late && !found.duplicate && (believed_q || !replayed);
+  // Frames that nobody owes are passed over before.
+  assign shifts   = !found.known && (!started_q || found.gap);
+  assign uses     = admitted && found.known && found.open_frame && found.fits &&
                     !(request_q.kind == PlaceCommit && !request_q.placed);
-  assign use_room = room_q[device_2_q];
-  assign expires  = step_q == StepDecide && work_q == WorkExpire && open_now_q;
+  assign expires  = step_q == StepDecide && work_q == WorkExpire && found.due;
 
   assign number_admitted = admitted && !shifts;
   assign number_asked    = decide && !is_look && request_q.sound && asks && !waits && !of_other_q;
-  assign number_taken    = (judged && (late_q || there_q) && !replayed && !jump) ||
+  assign number_taken    = (judged && (found.late || found.duplicate) && !replayed && !jump) ||
                            (number_admitted && !believed_q) ||
                            (step_q == StepDecide && work_q == WorkSeen && !replayed);
 
@@ -789,41 +648,41 @@ module clop
 
     // -------------------------------------------------------------- decide
     if (step_q == StepDecide) begin
-      placed_vaddr   <= segment_vaddr_q + (here_q ? 64'({board_q.units, 4'd0}) : 64'd0);
+      placed_vaddr   <= found.vaddr;
       counted_hits   <= request_q.hits;
       counted_events <= request_q.header.events;
       slot_wr_addr   <= IndexW'(n_q) & index_mask_q;
-      slot_wr        <= slot_q;
+      slot_wr        <= found.slot;
       if (work_q == WorkExpire) begin
         slot_wr.open <= 1'b0;
       end else begin
         slot_wr.seen     <= 1'b1;
-        slot_wr.there    <= there_next_q;
-        slot_wr.complete <= complete_next_q;
-        slot_wr.open     <= !closes_q;
+        slot_wr.there    <= found.there;
+        slot_wr.complete <= found.complete;
+        slot_wr.open     <= !found.closes;
         // It was owed before: its time begins with its own first packet.
-        if (retimed_q) slot_wr.first <= request_q.stamp;
+        if (found.retimed) slot_wr.first <= request_q.stamp;
       end
       board_wr_addr  <= {IndexW'(n_q) & index_mask_q, board_sel_q};
-      board_wr       <= board_next_q;
+      board_wr       <= found.board;
       o_stamp_q      <= request_q.stamp;
       o_stamp_high_q <= stamp_high_q;
       o_serial_q     <= request_q.serial;
       o_placed_q     <= !(request_q.kind == PlaceCommit && !request_q.placed);
-      o_done_q       <= alone_done_q;
-      o_closes_q     <= closes_alone_q;
+      o_done_q       <= found.done_alone;
+      o_closes_q     <= found.closes_alone;
       o_channel_q    <= channel_q;
       o_board_q      <= board_sel_q;
       o_frame_q      <= current_q.next;
       o_n_q          <= end_q;
       o_last_q       <= frame;
       o_packet_q     <= 1'b1;
-      o_ok_q         <= avail_q && use_room;
-      o_fits_q       <= fits_empty_q;
+      o_ok_q         <= found.available && use_room_q;
+      o_fits_q       <= found.fits_alone;
       news_in        <= '{kind: KindReceiveDone, index: 16'(IndexW'(n_q) & index_mask_q), n: 64'(n_q),
-                          frame: slot_q.frame, count: '0, timed_out: work_q == WorkExpire,
-                          complete: work_q == WorkExpire ? slot_q.complete : expected,
-                          there: work_q == WorkExpire ? slot_q.there : there_next_q,
+                          frame: found.slot.frame, count: '0, timed_out: work_q == WorkExpire,
+                          complete: work_q == WorkExpire ? found.slot.complete : expected,
+                          there: work_q == WorkExpire ? found.slot.there : found.there,
                           start: request_q.stamp, channel: 3'(channel_q)};
       timer_n        <= n_q;
       timer_first    <= request_q.stamp;
@@ -836,11 +695,12 @@ module clop
               old_active: old_q.known && !old_over_q};
     if (decide && is_look) begin
       placed_valid[channel_q] <= 1'b1;
-      placed_accept <= !late_q && !replayed && fits_q &&
-                       (known_q ? open_frame_q && !there_q : avail_q && use_room);
+      placed_accept <= !found.late && !replayed && found.fits &&
+                       (found.known ? found.open_frame && !found.duplicate : found.available && use_room_q);
       // What the firmware is to decide, and what may have to wait for a buffer, is decided at its end.
-      placed_defer  <= asks || waits || (window_q && !known_q && !(avail_q && use_room));
-      if (asks || waits || (window_q && !known_q && !(avail_q && use_room))) holds_q[channel_q] <= 1'b0;
+      placed_defer  <= asks || waits || (window_q && !found.known && !(found.available && use_room_q));
+      if (asks || waits || (window_q && !found.known && !(found.available && use_room_q)))
+        holds_q[channel_q] <= 1'b0;
     end
     if (decide && !is_look) begin
       if (!request_q.sound) begin
@@ -854,8 +714,8 @@ module clop
         asking_q         <= 1'b1;
         asking_board_q   <= board_sel_q;
         asking_channel_q <= channel_q;
-      end else if (late_q || there_q) begin
-        finish(channel_q, late_q ? PlacedLate : PlacedDuplicate, 1'b0);
+      end else if (found.late || found.duplicate) begin
+        finish(channel_q, found.late ? PlacedLate : PlacedDuplicate, 1'b0);
         counted <= 1'b1;
         ticket_q[channel_q] <= request_q.serial + 1'b1;
       end else if (!admitted) begin
@@ -871,10 +731,12 @@ module clop
         current_q.next     <= frame;
         skipped_valid      <= started_q;
         skipped            <= frame - current_q.next;
-      end else if (!known_q) begin
-        open_q <= at_next_q && timer_room && (!window_q || (avail_q && use_room)) ? OpenNow : OpenRead;
+      end else if (!found.known) begin
+        open_q <= found.at_next && timer_room && (!window_q || (found.available && use_room_q)) ? OpenNow :
+                  OpenRead;
       end else begin
-        finish(channel_q, uses ? PlacedUsed : open_frame_q && !fits_q ? PlacedOverflow : PlacedOverrun, uses);
+        finish(channel_q, uses ? PlacedUsed : found.open_frame && !found.fits ? PlacedOverflow :
+               PlacedOverrun, uses);
         counted <= 1'b1;
         ticket_q[channel_q] <= request_q.serial + 1'b1;
       end
@@ -884,15 +746,15 @@ module clop
     if (uses) begin
       board_we   <= 1'b1;
       slot_we    <= 1'b1;
-      timer_push <= retimed_q;
-      news_push  <= closes_q;
+      timer_push <= found.retimed;
+      news_push  <= found.closes;
     end
     if (expires) begin
       slot_we   <= 1'b1;
       news_push <= 1'b1;
     end
-    closed_current_q <= ((uses && closes_q) || expires) && !of_old_q;
-    closed_old_q     <= ((uses && closes_q) || expires) && of_old_q;
+    closed_current_q <= ((uses && found.closes) || expires) && !of_old_q;
+    closed_old_q     <= ((uses && found.closes) || expires) && of_old_q;
     if (closed_current_q) current_q.open <= current_q.open - 1'b1;
     if (closed_old_q) old_q.open <= old_q.open - 1'b1;
 
@@ -905,7 +767,7 @@ module clop
       OpenWeigh: begin
         o_ok_q   <= buffer_back && room_q[o_device];
         // The frame before it is still open, and would not be closed by waiting.
-        o_held_q <= slot_used_q && slot_open_q && room_q[o_device];
+        o_held_q <= buffer_held && room_q[o_device];
         open_q   <= OpenNow;
       end
       OpenNow: begin
@@ -1114,7 +976,7 @@ module clop
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_news_room, sender_next, command_q.channel, newer_q[30:0], device_q,
+  assign unused = &{1'b0, unused_news_room, sender_next, command_q.channel, newer_q[30:0],
                     log2_devices};
 
 endmodule

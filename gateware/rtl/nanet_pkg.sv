@@ -238,6 +238,47 @@ package nanet_pkg;
     logic [7:0]  flags;    // of all packets
   } clop_board_t;
 
+  // What clop keeps of a buffer: the frame that had it last.
+  typedef struct packed {
+    logic        used;     // was handed out at least once
+    logic        open;
+    logic        seen;     // a packet has come
+    logic [3:0]  there;    // boards of which something is in
+    logic [3:0]  complete;
+    logic [31:0] n;
+    logic [23:0] frame;
+    logic [31:0] first;    // stamp of the first packet, or of the packet that made the frame owed
+  } clop_slot_t;
+
+  // What clop keeps of a number after its buffer.
+  typedef struct packed {
+    logic        overrun;
+    logic [15:0] tag;      // of n, above the index
+  } clop_status_t;
+
+  // What clop_judge finds of a packet, in the step `decide`.
+  typedef struct packed {
+    logic        known;         // its frame is, or will never be
+    logic        at_next;       // it is the first that is not
+    logic        gap;           // it lies too far beyond the newest
+    logic        open_frame;    // it is open
+    logic        late;
+    logic        duplicate;
+    logic        available;     // its buffer is back
+    logic        fits;          // into its board's segment
+    logic        fits_alone;    // if it were the first there
+    logic        closes;        // the frame is complete with it
+    logic        closes_alone;
+    logic        done_alone;    // its board is
+    logic        retimed;       // the frame was owed before it was seen: its time begins now
+    logic        due;           // a timer's frame is open, and the timer its own
+    logic [63:0] vaddr;         // where it goes
+    clop_slot_t  slot;          // what is there
+    logic [3:0]  there;         // boards, with it
+    logic [3:0]  complete;
+    clop_board_t board;         // its board, with it
+  } clop_found_t;
+
   // A closed frame, or what else the consumer has to hear, in order.
   typedef struct packed {
     logic [7:0]  kind;       // of the event

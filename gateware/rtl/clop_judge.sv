@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: SHL-2.1
+// What clop knows of a frame, and what that means for a packet: reads the memories in the step `read`, looks
+// at what comes in `judge`, says in `decide` what it found. Free running: what is asked stays until then.
+module clop_judge
+  import nanet_pkg::*;
+#(
+    // As in clop.
+    parameter int unsigned MAX_BUFFERS = 2048,
+    parameter int unsigned DEVICES = 1
+) (
+    input logic clk,
+
+    /*
+     * configuration, as in clop
+     */
+    input logic [4:0]                     log2_devices,
+    input logic [DEVICES-1:0][63:0]       base_vaddr,
+    input logic [17:0]                    buffer_units,
+    input logic [16:0]                    segment_bytes,
+    input logic [3:0]                     expected,
+    input logic                           window,       // frames are closed by number
+    input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
+    input logic [31:0]                    sender_next,
+
+    /*
+     * return slots
+     */
+    input logic                           return_valid,
+    input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
+    input logic [31:0]                    return_value,
+
+    /*
+     * the packet, or the timer, steady from `read` to `decide`, and its burst
+     */
+    input  place_request_t request,
+    input  logic [31:0]    n,
+    input  logic [1:0]     board,
+    input  logic [24:0]    next,
+    input  logic           ending,
+    input  logic           over,
+    input  logic [23:0]    last_known,
+    input  logic           timer,
+    input  logic [31:0]    timer_first,
+    input  logic           forced,
+    output clop_found_t    found,
+
+    /*
+     * another number in their place: three cycles later, whether its buffer is back, or held by an open frame
+     */
+    input  logic                           other,
+    input  logic [$clog2(MAX_BUFFERS)+1:0] other_n,
+    output logic                           back,
+    output logic                           held,
+
+    /*
+     * what is written
+     */
+    input logic                           slot_we,
+    input logic [$clog2(MAX_BUFFERS)-1:0] slot_wr_addr,
+    input clop_slot_t                     slot_wr,
+    input logic                           status_we,
+    input logic [$clog2(MAX_BUFFERS)+1:0] status_wr_addr,
+    input clop_status_t                   status_wr,
+    input logic                           board_we,
+    input logic [$clog2(MAX_BUFFERS)+1:0] board_wr_addr,
+    input clop_board_t                    board_wr,
+
+    /*
+     * clop_close reads a board's part
+     */
+    input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
+    output clop_board_t                    board_read
+);
+
+  localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
+  localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
+  localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
+  localparam logic [24:0] FrameWindow = 25'd1024;
+
+  // ------------------------------------------------------------------ memories
+
+  logic [IndexW-1:0] slot_addr;
+  logic [StatusW-1:0] status_addr;
+  logic [IndexW+1:0] board_addr;
+  clop_slot_t slot_rd;
+  clop_status_t status_rd;
+  logic [31:0] return_rd;
+  clop_board_t board_rd;
+
+  assign status_addr = other ? other_n : StatusW'(n);
+  assign slot_addr   = IndexW'(status_addr) & index_mask;
+  assign board_addr  = {IndexW'(n) & index_mask, board};
+
+  ram_through #(
+      .WIDTH($bits(clop_slot_t)),
+      .DEPTH(MAX_BUFFERS)
+  ) slots (
+      .clk,
+      .wr_en  (slot_we),
+      .wr_addr(slot_wr_addr),
+      .wr_data(slot_wr),
+      .rd_addr(slot_addr),
+      .rd_data(slot_rd)
+  );
+  ram_through #(
+      .WIDTH($bits(clop_status_t)),
+      .DEPTH(2 ** StatusW)
+  ) statuses (
+      .clk,
+      .wr_en  (status_we),
+      .wr_addr(status_wr_addr),
+      .wr_data(status_wr),
+      .rd_addr(status_addr),
+      .rd_data(status_rd)
+  );
+  ram_through #(
+      .WIDTH(32),
+      .DEPTH(MAX_BUFFERS)
+  ) returned (
+      .clk,
+      .wr_en  (return_valid),
+      .wr_addr(return_index),
+      .wr_data(return_value),
+      .rd_addr(slot_addr),
+      .rd_data(return_rd)
+  );
+  // The same twice: one copy is read here, the other by clop_close.
+  ram_through #(
+      .WIDTH($bits(clop_board_t)),
+      .DEPTH(4 * MAX_BUFFERS)
+  ) boards (
+      .clk,
+      .wr_en  (board_we),
+      .wr_addr(board_wr_addr),
+      .wr_data(board_wr),
+      .rd_addr(board_addr),
+      .rd_data(board_rd)
+  );
+  ram_1r1w #(
+      .WIDTH($bits(clop_board_t)),
+      .DEPTH(4 * MAX_BUFFERS)
+  ) boards_to_close (
+      .clk,
+      .wr_en  (board_we),
+      .wr_addr(board_wr_addr),
+      .wr_data(board_wr),
+      .rd_addr(board_read_index),
+      .rd_data(board_read)
+  );
+
+  // ------------------------------------------------------------------ addresses, beside the steps
+
+  logic [IndexW-1:0] buffer_q;
+  logic [DeviceW-1:0] device_q, device_2_q;
+  logic [33:0] product_q;
+  logic [19:0] segment_offset_q;
+  logic [63:0] buffer_vaddr_q, segment_vaddr_q;
+
+  always_ff @(posedge clk) begin
+    buffer_q         <= DEVICES > 1 ? (IndexW'(n) & index_mask) >> log2_devices :
+                                      IndexW'(n) & index_mask;
+    device_q         <= DEVICES > 1 ? DeviceW'(n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+    device_2_q       <= device_q;
+    product_q        <= 34'(buffer_q) * 34'(buffer_units);
+    buffer_vaddr_q   <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
+    segment_offset_q <= 20'(segment_offset(board)) + 20'd64;
+    segment_vaddr_q  <= buffer_vaddr_q + 64'(segment_offset_q);
+  end
+
+  function automatic logic [18:0] segment_offset(input logic [1:0] which);
+    return (which[0] ? 19'(segment_bytes) : 19'd0) + (which[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
+  endfunction
+
+  // ------------------------------------------------------------------ judge
+
+  logic [24:0] frame;
+  logic is_last;
+  logic [12:0] units;  // of 16 B that the packet takes
+  logic known_q, below_q, forgotten_q, gap_q, at_next_q;
+  logic [24:0] beyond_q;
+  clop_slot_t slot_q;
+  clop_board_t board_q;
+  logic same_q, overrun_frame_q, first_same_q, index_there_q, contradicts_q, done_q;
+  logic [12:0] units_after_q;
+  logic same_n;
+  logic [15:0] lower, missing_indices;
+  logic [12:0] segment_units_q;
+
+  assign frame    = {1'b0, request.header.frame};
+  assign is_last  = (request.header.flags & MgpLast) != 0;
+  assign units    = 13'((17'(request.header.length) + 17'd15) >> 4);
+  assign same_n   = slot_rd.used && slot_rd.n == n;
+  assign lower    = is_last ? (16'd2 << request.header.index) - 16'd1 : (16'd2 << board_rd.last) - 16'd1;
+  assign missing_indices = lower & ~(board_rd.indices | 16'd1 << request.header.index);
+
+  // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
+  logic [31:0] slot_end_q, passed_by_q, return_q;
+  logic slot_used_q, slot_open_q;
+  always_ff @(posedge clk) begin
+    slot_end_q  <= slot_rd.n + 1'b1;
+    passed_by_q <= sender_next - slot_rd.n;
+    return_q    <= return_rd;
+    slot_used_q <= slot_rd.used;
+    slot_open_q <= slot_rd.open;
+  end
+  assign held = slot_used_q && slot_open_q;
+  assign back = !slot_used_q || (return_q == slot_end_q && !slot_open_q && !passed_by_q[31] &&
+                                        passed_by_q != 0);
+
+  always_ff @(posedge clk) begin
+    segment_units_q <= segment_bytes[16:4];
+    // read
+    below_q     <= frame < next;  // else its number may be another burst's frame
+    known_q     <= frame < next || ending;
+    forgotten_q <= next - frame > 25'd1 << StatusW;
+    beyond_q    <= frame - {1'b0, last_known};
+    at_next_q   <= frame == next;
+    // wait
+    gap_q       <= !beyond_q[24] && beyond_q > FrameWindow;
+    // judge: what was read is here
+    slot_q          <= slot_rd;
+    board_q         <= board_rd;
+    same_q          <= same_n;
+    first_same_q    <= slot_rd.first == (timer ? timer_first : request.stamp);
+    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n[StatusW+:16];
+    index_there_q   <= board_rd.indices[request.header.index];
+    contradicts_q   <= board_rd.has_last && (request.header.index > board_rd.last ||
+                                             (is_last && request.header.index != board_rd.last));
+    done_q          <= (is_last || board_rd.has_last) && missing_indices == 0;
+    units_after_q   <= 13'(board_rd.units) + units;
+  end
+
+  // ------------------------------------------------------------------ weigh
+
+  logic here_q;
+  logic [11:0] units_q;
+  logic [3:0] board_bit;
+  logic [12:0] units_next;
+  logic here, open_frame, board_is_done;
+
+  assign board_bit  = 4'd1 << board;
+  assign open_frame = below_q && same_q && slot_q.open;
+  assign here       = same_q && slot_q.there[board];
+  assign board_is_done = here ? done_q : is_last && request.header.index == 0;
+  assign units_next = here ? units_after_q : units;
+
+  always_ff @(posedge clk) begin
+    found.known     <= known_q;
+    found.at_next   <= at_next_q;
+    found.gap       <= gap_q;
+    found.available <= back;
+    found.slot      <= slot_q;
+    units_q         <= board_q.units;
+    found.open_frame <= open_frame;
+    here_q       <= here;
+    found.late       <= over || (known_q && !overrun_frame_q && !open_frame);
+    found.duplicate      <= open_frame && here && (index_there_q || contradicts_q);
+    found.fits       <= units_next <= segment_units_q && !units_next[12];
+    found.fits_alone <= units <= segment_units_q && !units[12];
+    found.due   <= timer && same_q && slot_q.open && (first_same_q || forced);
+    found.retimed    <= !slot_q.seen && !first_same_q && !window;
+    found.there    <= slot_q.there | board_bit;
+    found.complete <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
+    found.closes        <= board_is_done && (slot_q.complete | board_bit) == expected;
+    found.done_alone    <= is_last && request.header.index == 0;
+    found.closes_alone  <= is_last && request.header.index == 0 && board_bit == expected;
+    found.board.has_last <= (here && board_q.has_last) || is_last;
+    found.board.last     <= is_last ? request.header.index : board_q.last;
+    found.board.indices  <= (here ? board_q.indices : '0) | 16'd1 << request.header.index;
+    found.board.units    <= 12'(units_next);
+    found.board.packets  <= (here ? board_q.packets : '0) + 1'b1;
+    found.board.flags    <= (here ? board_q.flags : '0) | request.header.flags;
+  end
+
+  assign found.vaddr = segment_vaddr_q + (here_q ? 64'({units_q, 4'd0}) : 64'd0);
+
+  logic unused;
+  assign unused = &{1'b0, request};
+
+endmodule
