@@ -35,11 +35,14 @@ def demo(
     device: Annotated[str | None, typer.Option("--device", help="As of `nanet trigger`.")] = None,
     algorithm: Annotated[str | None, typer.Option("--algorithm", help="As of `nanet trigger`.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="As of `nanet trigger`.")] = None,
+    card: Annotated[str | None, typer.Option("--card", help="As of `nanet trigger`.")] = None,
     json_file: JsonFile = None,
 ) -> None:
     """The whole chain on this machine: boards, trigger, L0 trigger processor; a live view and a report."""
     given = {"device": device, "algorithm": algorithm, "threads": threads}
     config.set(Trigger, **{name: value for name, value in given.items() if value is not None})
+    if card is not None:
+        config.set(Card, card=card)
     if config[Trigger].duration:
         config.set(Trigger, duration=0.0)  # the demo says when
     settings = core_options(config)
