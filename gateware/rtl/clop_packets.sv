@@ -259,6 +259,8 @@ module clop_packets
   packets_news_t news_in_q;
   logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket_q;
   logic news_room_q, command_valid_q;
+  logic drops_q;  // the packet that was with the firmware, counted as it said
+  placed_e drops_as_q;
   command_t command_q;
   logic [31:0] overrun_count_q;
   logic [31:0] overrun_n_q;
@@ -268,7 +270,8 @@ module clop_packets
   logic [31:0] start_q;
   logic [2:0] start_channel_q;
 
-  assign settled      = run_q && step_q == StepIdle && !owed_pending_q && !closes_q && news_room_q;
+  assign settled      = run_q && step_q == StepIdle && !owed_pending_q && !closes_q && !drops_q &&
+                        news_room_q;
   assign take_told    = settled && overrun_q && told_room_q[overrun_device_q] && !told_out_q;
   assign take_command = settled && !take_told && command_valid_q;
   assign take_tracked = take_command && (command_q.op == CommandSeen || command_q.op == CommandRestart ||
@@ -364,13 +367,13 @@ module clop_packets
     end else if (step_q == StepPlace) begin
       ends    = 1'b1;
       ends_as = !has_q ? PlacedOverrun : !fits_q ? PlacedOverflow : PlacedUsed;
-    end else if (take_answer && command_q.as != PlacedUsed && command_q.as != PlacedAdmit) begin
+    end else if (drops_q) begin
       ends    = 1'b1;
-      ends_as = command_q.as;
+      ends_as = drops_as_q;
     end
     place_ready = '0;
     if (take_look) place_ready[look_channel] = 1'b1;
-    if (ends) place_ready[take_answer ? asking_channel_q : channel_q] = 1'b1;
+    if (ends) place_ready[drops_q ? asking_channel_q : channel_q] = 1'b1;
   end
 
   always_ff @(posedge clk) begin
@@ -386,8 +389,11 @@ module clop_packets
     promise       <= '0;
     if (opens) promise[device_q] <= 1'b1;
     waits_q       <= waits;
+    drops_q       <= take_answer && command_q.as != PlacedUsed && command_q.as != PlacedAdmit;
+    drops_as_q    <= command_q.as;
     if (rst || !enable) begin
       placed_valid <= '0;
+      drops_q      <= 1'b0;
       counted      <= 1'b0;
       promise      <= '0;
       buffer_owed  <= 1'b0;
@@ -443,7 +449,6 @@ module clop_packets
         if (work_q == WorkPlace) begin
           if (of_current_q) last_packet <= stamp_q;
           if (asks && asking_q) blocked_q[channel_q] <= 1'b1;
-          if (ends || places) ticket_q[channel_q] <= ticket_now_q;
         end
       end
       StepPlace: step_q <= StepIdle;
@@ -494,6 +499,7 @@ module clop_packets
       if (!count_q[IndexW]) count_q <= count_q + 1'b1;
     end
     if (uses) begin
+      ticket_q[channel_q] <= ticket_now_q;
       filled_q     <= filled_next_q;
       bytes_q      <= bytes_next_q;
       slot_vaddr_q <= here_q + 64'(slot_bytes);
@@ -596,8 +602,8 @@ module clop_packets
 
   assign done = done_q;
   always_ff @(posedge clk)
-    idle <= run_q && step_q == StepIdle && place_valid == 0 && !asking_q && !closes_q && !owed_pending_q &&
-            !overrun_q && !news_push_q && !news_valid && !command_valid_q;
+    idle <= run_q && step_q == StepIdle && place_valid == 0 && !asking_q && !drops_q && !closes_q &&
+            !owed_pending_q && !overrun_q && !news_push_q && !news_valid && !command_valid_q;
 
   logic unused;
   assign unused = &{1'b0, unused_news_room, unused_far, behind, command_q, request_q};
