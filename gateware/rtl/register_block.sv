@@ -52,16 +52,32 @@ module register_block
   logic nowhere_q;
 
   assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:16] == '0;
-  assign request = reg_request && !busy_q && !nowhere_q && here && !(reg_write ? stall_wr : stall_rd);
-  assign biten = {{8{reg_enable[3]}}, {8{reg_enable[2]}}, {8{reg_enable[1]}}, {8{reg_enable[0]}}};
+  // From registers: an address goes far.
+  logic pending_q, write_q;
+  logic [15:0] addr_q;
+  logic [31:0] wdata_q;
+  logic [3:0] enable_q;
+  assign request = pending_q && !(write_q ? stall_wr : stall_rd);
+  assign biten = {{8{enable_q[3]}}, {8{enable_q[2]}}, {8{enable_q[1]}}, {8{enable_q[0]}}};
   assign reg_acknowledge = rd_ack || wr_ack || nowhere_q;
   assign reg_rdata = nowhere_q ? '0 : rd_data;
 
   always_ff @(posedge clk) begin
-    if (request) busy_q <= 1'b1;
+    if (!busy_q) begin
+      write_q  <= reg_write;
+      addr_q   <= reg_addr[15:0];
+      wdata_q  <= reg_wdata;
+      enable_q <= reg_enable;
+    end
+    if (request) pending_q <= 1'b0;
+    if (reg_request && !busy_q && !nowhere_q && here) begin
+      pending_q <= 1'b1;
+      busy_q    <= 1'b1;
+    end
     if (rd_ack || wr_ack) busy_q <= 1'b0;
     nowhere_q <= reg_request && !here && !nowhere_q;
     if (rst) begin
+      pending_q <= 1'b0;
       busy_q    <= 1'b0;
       nowhere_q <= 1'b0;
     end
@@ -84,9 +100,9 @@ module register_block
       .clk,
       .rst,
       .s_cpuif_req         (request),
-      .s_cpuif_req_is_wr   (reg_write),
-      .s_cpuif_addr        (reg_addr[15:0]),
-      .s_cpuif_wr_data     (reg_wdata),
+      .s_cpuif_req_is_wr   (write_q),
+      .s_cpuif_addr        (addr_q),
+      .s_cpuif_wr_data     (wdata_q),
       .s_cpuif_wr_biten    (biten),
       .s_cpuif_req_stall_wr(stall_wr),
       .s_cpuif_req_stall_rd(stall_rd),
