@@ -75,8 +75,8 @@ def _document(top: AddrmapNode) -> str:
 # {top.get_property("name")}
 
 {top.get_property("desc")} Counters wrap at 2^32; 64-bit values lie in two registers, low word first.
-Everything but `control`, `doorbell`, `tlb.flush`, `latency` and `returned` is written while the card is stopped
-(`status`). An array shows the address of element 0 and its step.
+Everything but `control`, `doorbell`, `tlb.flush`, `latency` and `returned` is written while the card is
+stopped (`status`). An array shows the address of element 0 and its step.
 
 | address | register, field | access | reset | |
 |---|---|---|---|---|
