@@ -12,8 +12,7 @@ namespace nanet::gateware {
 
 std::string_view simulation_missing() noexcept {
   return "this build has no simulated gateware: run it from a source tree with ./dev, which gets Verilator, "
-         "or "
-         "configure with -DNANET_GATEWARE=ON";
+         "or configure with -DNANET_GATEWARE=ON";
 }
 
 void add_cards() {
