@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/contract/memory.hpp"
 
-#include <sys/mman.h>
-
 #include <bit>
-#include <cerrno>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 namespace nanet::contract {
 namespace {
@@ -39,55 +35,41 @@ constexpr std::size_t page(std::size_t bytes) {
   return (bytes + 4095) / 4096 * 4096;
 }
 
-class HostPlace final : public Place {
- public:
-  std::byte* take(std::size_t bytes) override {
-    void* at =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-      throw std::system_error(
-          errno, std::generic_category(),
-          "cannot map " + std::to_string(bytes >> 20) + " MiB of buffers; take fewer with --buffers");
-    auto* const region = static_cast<std::byte*>(at);
-    madvise(region, bytes, MADV_HUGEPAGE);  // fewer TLB misses where the host allows it
-    // Every page is there before the first packet: a fault on its path would cost more than all its
-    // processing.
-#ifdef MADV_POPULATE_WRITE
-    if (madvise(region, bytes, MADV_POPULATE_WRITE) != 0)
-#endif
-      for (std::size_t i = 0; i < bytes; i += 4096) region[i] = std::byte{0};
-    return region;
-  }
-  void give_back(std::byte* at, std::size_t bytes) noexcept override { munmap(at, bytes); }
-};
-
 }  // namespace
 
-Place& host_place() noexcept {
-  static HostPlace place;
-  return place;
+std::size_t region_bytes(const Shape& shape) noexcept {
+  return page(shape.buffer_bytes() * shape.buffers + tail_bytes) +
+         page(sizeof(std::uint32_t) * shape.buffers) + page(sizeof(Event) * shape.events) +
+         page(sizeof(Descriptor) * shape.descriptors) + page(std::size_t{send_buffer_bytes} * shape.buffers) +
+         page(1);
+}
+
+View lay_out(const Shape& shape, std::byte* region) noexcept {
+  View view;
+  view.shape = shape;
+  view.bytes = region_bytes(shape);
+  std::byte* p = region;
+  view.clop = p;
+  p += page(shape.buffer_bytes() * shape.buffers + tail_bytes);
+  view.returned = reinterpret_cast<std::uint32_t*>(p);
+  p += page(sizeof(std::uint32_t) * shape.buffers);
+  view.queue = reinterpret_cast<Event*>(p);
+  p += page(sizeof(Event) * shape.events);
+  view.ring = reinterpret_cast<Descriptor*>(p);
+  p += page(sizeof(Descriptor) * shape.descriptors);
+  view.send_buffers = p;
+  p += page(std::size_t{send_buffer_bytes} * shape.buffers);
+  // The two single words lie on a page of their own, a cache line each: the consumer writes both.
+  view.finished = reinterpret_cast<std::uint64_t*>(p);
+  view.doorbell = reinterpret_cast<std::uint32_t*>(p + 64);
+  return view;
 }
 
 Memory::Memory(const Shape& shape, Place& place) : place_(&place) {
   check(shape);
-  const std::size_t clop = page(shape.buffer_bytes() * shape.buffers + tail_bytes);
-  const std::size_t returned = page(sizeof(std::uint32_t) * shape.buffers);
-  const std::size_t queue = page(sizeof(Event) * shape.events);
-  const std::size_t ring = page(sizeof(Descriptor) * shape.descriptors);
-  const std::size_t sends = page(std::size_t{send_buffer_bytes} * shape.buffers);
-  // The two single words lie on a page of their own, a cache line each: the consumer writes both.
-  bytes_ = clop + returned + queue + ring + sends + 4096;
+  bytes_ = region_bytes(shape);
   region_ = place.take(bytes_);
-  std::byte* p = region_;
-  view_.shape = shape;
-  view_.bytes = bytes_;
-  view_.clop = p;
-  view_.returned = reinterpret_cast<std::uint32_t*>(p += clop);
-  view_.queue = reinterpret_cast<Event*>(p += returned);
-  view_.ring = reinterpret_cast<Descriptor*>(p += queue);
-  view_.send_buffers = p += ring;
-  view_.finished = reinterpret_cast<std::uint64_t*>(p += sends);
-  view_.doorbell = reinterpret_cast<std::uint32_t*>(p + 64);
+  view_ = lay_out(shape, region_);
 }
 
 Memory::~Memory() {

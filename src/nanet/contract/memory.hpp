@@ -10,6 +10,10 @@
 
 namespace nanet::contract {
 
+// Bytes of the region that a device of this shape needs, and where everything lies in it.
+std::size_t region_bytes(const Shape& shape) noexcept;
+View lay_out(const Shape& shape, std::byte* region) noexcept;
+
 class Memory {
  public:
   // Throws std::invalid_argument (shape out of the contract's rules) or std::system_error (no memory).

@@ -26,7 +26,7 @@ class Chain {
                  const ProcessOptions& process = {}, const ExecutorMaker& make = {},
                  ConditionsStore* conditions = nullptr)
       : stream_(clop, 0, outlet_, true),
-        traces_(stream_.table().slots()),
+        traces_(stream_.table().slots(), clop.place ? *clop.place : contract::host_place()),
         book_(stream_.counters(), traces_, process.window_lsb) {
     bursts_ = std::make_unique<BurstBook>(stream_.counters(), book_, choke_, conditions);
     stream_.observe(bursts_.get());

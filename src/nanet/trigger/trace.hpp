@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 
+#include "nanet/contract/place.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::trigger {
@@ -33,25 +33,35 @@ struct Trace {
 // registered with a GPU.
 class TraceTable {
  public:
-  // slots: a power of two.
-  explicit TraceTable(std::size_t slots)
-      : bytes_((slots * sizeof(Trace) + page - 1) / page * page),
-        trace_(static_cast<Trace*>(::operator new(bytes_, std::align_val_t{page}))),
+  // slots: a power of two. place outlives it.
+  explicit TraceTable(std::size_t slots, contract::Place& place = contract::host_place())
+      : place_(&place),
+        bytes_(bytes_for(slots)),
+        trace_(reinterpret_cast<Trace*>(place.take(bytes_))),
         mask_(slots - 1) {
-    std::uninitialized_default_construct_n(trace_.get(), slots);
+    std::uninitialized_default_construct_n(trace_, slots);
   }
+  // One that another process has made, mapped at the same address.
+  TraceTable(Trace* made, std::size_t slots) noexcept
+      : bytes_(bytes_for(slots)), trace_(made), mask_(slots - 1) {}
+  ~TraceTable() {
+    if (place_) place_->give_back(reinterpret_cast<std::byte*>(trace_), bytes_);
+  }
+  TraceTable(const TraceTable&) = delete;
+  TraceTable& operator=(const TraceTable&) = delete;
   Trace& operator[](std::uint64_t n) noexcept { return trace_[n & mask_]; }
-  Trace* data() noexcept { return trace_.get(); }
+  Trace* data() noexcept { return trace_; }
   std::size_t bytes() const noexcept { return bytes_; }
   std::uint64_t mask() const noexcept { return mask_; }
 
  private:
+  static std::size_t bytes_for(std::size_t slots) noexcept {
+    return (slots * sizeof(Trace) + page - 1) / page * page;
+  }
   static constexpr std::size_t page = 4096;
-  struct Free {
-    void operator()(Trace* at) const noexcept { ::operator delete(at, std::align_val_t{page}); }
-  };
+  contract::Place* place_ = nullptr;
   std::size_t bytes_;
-  std::unique_ptr<Trace[], Free> trace_;
+  Trace* trace_;
   std::uint64_t mask_;
 };
 

@@ -40,7 +40,8 @@ Trigger::Trigger(const TriggerOptions& options)
     clop.thread_cpus.push_back(options.pin[i]);
   clop_ = &card_->register_clop(clop);
   card::Stream& stream = card_->stream(*clop_);
-  traces_ = std::make_unique<TraceTable>(stream.table().slots());
+  contract::Place* const place = clop.place && clop.place->reachable() ? clop.place : &contract::host_place();
+  traces_ = std::make_unique<TraceTable>(stream.table().slots(), *place);
   book_ = std::make_unique<Book>(stream.counters(), *traces_, options.process.window_lsb);
   if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
   bursts_ = std::make_unique<BurstBook>(stream.counters(), *book_, choke_, conditions_.get());
