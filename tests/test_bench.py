@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nanet import _core
-from nanet.bench import Settings, Sheet, rings, rings_cuda
+from nanet import _core, host
+from nanet.bench import Settings, Sheet, rings, rings_cuda, trigger
 
 
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
@@ -160,6 +160,24 @@ def test_figures_of_a_gpu(monkeypatch):
     slow = [row["events_per_batch"] for row in rows if row["algorithm"] == "slow" and row["device"] == "cuda"]
     assert max(slow) == 1 << 16 and any("would take more" in text for text in said)
     assert figures["slow_cuda_events_per_s"] == pytest.approx(1e5, rel=1e-3)
+
+
+def test_boards_send_side_by_side_where_there_are_cpus_enough(monkeypatch):
+    def machine(cpus):
+        monkeypatch.setattr(host, "cpus", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "cores", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "siblings", lambda cpu: {cpu})
+
+    machine(2)
+    assert trigger.board_options(Settings()) == ["--batch-us", "100"]
+    machine(16)
+    assert trigger.own_cores(Settings()) == [13, 14, 15]
+    side_by_side = ["--threads", "4", "--pin", "9,10,11,12"]
+    assert trigger.board_options(Settings(), 0.0) == ["--batch-us", "0", *side_by_side]
+    assert trigger.board_options(Settings(batch_us=7)) == ["--batch-us", "7", *side_by_side]
+    assert trigger.board_options(Settings(board_threads=1)) == ["--batch-us", "100"]
+    machine(12)  # 8 cores for the card: its threads are not crowded, the boards' are not pinned
+    assert trigger.board_options(Settings(card_threads=8)) == ["--batch-us", "100", "--threads", "4"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

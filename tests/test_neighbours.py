@@ -137,10 +137,11 @@ def l0tp(nanet_program, free_udp_port, tmp_path):
         one.socket.close()
 
 
-def test_readout_sends_whole_bursts_and_says_so(nanet, sink, tmp_path):
+@pytest.mark.parametrize("threads", [1, 4])
+def test_readout_sends_whole_bursts_and_says_so(nanet, sink, tmp_path, threads):
     nanet(
         "readout", "--to", sink.address, "--bursts", 2, "--max-frames", 150, "--speed", 0.05,
-        "--pool-frames", 64, "--burst-gap", 0.02, "--json", "out.json",
+        "--pool-frames", 64, "--burst-gap", 0.02, "--threads", threads, "--json", "out.json",
     )  # fmt: skip
     datagrams = sink.end()
     result = json.loads((tmp_path / "out.json").read_text())
@@ -148,6 +149,7 @@ def test_readout_sends_whole_bursts_and_says_so(nanet, sink, tmp_path):
     assert result["bytes_sent"] == sum(map(len, datagrams))
     assert result["frames_sent"] == 300
     assert result["bursts"] == 2
+    assert result["threads"] == threads
     assert result["faults"] == dict.fromkeys(("drop", "dup", "reorder", "corrupt", "delay"), 0)
     assert result["send_errors"] == {}
     # 300 frames and a gap, at a twentieth of detector time: never early.
@@ -222,19 +224,20 @@ def test_padded_trains_are_of_one_size(nanet, sink):
 
 
 def test_faults_are_counted_and_repeat(nanet, tmp_path):
-    def run(name: str) -> tuple[dict, dict]:
+    def run(name: str, threads: int) -> tuple[dict, dict]:
         sink = Sink()
         nanet(
             "readout", "--to", sink.address, "--bursts", 1, "--max-frames", 400, "--speed", 0.05, "--fault",
-            "drop=0.05,dup=0.05,reorder=0.05,corrupt=0.05,delay=0.05", "--fault-seed", 3, "--json", name,
+            "drop=0.05,dup=0.05,reorder=0.05,corrupt=0.05,delay=0.05", "--fault-seed", 3,
+            "--threads", threads, "--json", name,
         )  # fmt: skip
         by_board = defaultdict(list)
         for datagram in sink.end():
             by_board[datagram[1] if len(datagram) > 1 else -1].append(datagram)
         return json.loads((tmp_path / name).read_text()), by_board
 
-    result, streams = run("a.json")
-    again, same = run("b.json")
+    result, streams = run("a.json", 1)
+    again, same = run("b.json", 3)
     assert result["faults"] == again["faults"]
     assert all(result["faults"].values())
     assert all(streams[board] == same[board] for board in range(4))
@@ -399,6 +402,9 @@ def test_l0tp_ends_when_idle_or_after_its_duration(nanet, free_udp_port):
         (["readout", "--fault", "lose=1"], ["fault", "lose", "drop"]),
         (["readout", "--truth", "no/such/folder/t.parquet"], ["truth", "no/such/folder/t.parquet"]),
         (["readout", "--speed", "-1"], ["speed", "-1"]),
+        (["readout", "--threads", 5], ["threads", "5", "1 to 4"]),
+        (["readout", "--threads", 2, "--boards", "merged"], ["threads", "2", "give 1"]),
+        (["readout", "--pin", "4095"], ["readout.pin", "4095", "take from"]),
         (["l0tp", "--listen", "127.0.0.1"], ["listen", "127.0.0.1", "HOST:PORT"]),
         (["l0tp", "--listen", "192.0.2.1:45000"], ["192.0.2.1:45000", "0.0.0.0"]),
         (["l0tp", "--truth", "missing.parquet"], ["truth", "missing.parquet"]),

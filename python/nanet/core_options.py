@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from nanet import conditions, host
+from nanet import conditions, gpu_helper, host
 from nanet.config import Config
 from nanet.errors import UsageError, near, starting
 from nanet.sections import (
@@ -73,14 +73,21 @@ def _check(algorithm: str, parameters: dict[str, float]) -> None:
         _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters)
 
 
+def usable_cpus(key: str, given: str) -> list[int]:
+    """The CPUs of a list such as 2,3 or 2-5. UsageError names the key and one that this process has not."""
+    usable = host.cpus()
+    wanted = cpu_list(given)
+    for cpu in wanted:
+        if cpu not in usable:
+            text = f"{key} = {given!r}: CPU {cpu} is not one this process may use"
+            raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
+    return wanted
+
+
 def core_options(config: Config) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
     trigger, card = config[Trigger], config[Card]
-    usable = host.cpus()
-    for cpu in cpu_list(card.pin):
-        if cpu not in usable:
-            text = f"card.pin = {card.pin!r}: CPU {cpu} is not one this process may use"
-            raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
+    pin = usable_cpus("card.pin", card.pin)
     algorithm = load_algorithm(trigger.algorithm)
     known = dict.fromkeys((*ALGORITHMS, algorithm.name))
     for name, parameters in config.algorithms.items():
@@ -102,13 +109,15 @@ def core_options(config: Config) -> dict[str, Any]:
         plugin=algorithm.plugin,
         device=executor(trigger.device if algorithm.cuda else "cpu", threads=trigger.threads),
         boards=board_mask(card.boards),
-        pin=cpu_list(card.pin),
+        pin=pin,
         busy=fit if card.busy == "auto" else card.busy == "yes",
         real_time=fit,
         timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if exact else host.ELSE_TIMEOUT_US),
         deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if exact else host.ELSE_DEADLINE_US),
         parameters=config.algorithms.get(algorithm.name, {}),
     )
+    if trigger.comeback:
+        options["helper"] = gpu_helper.command()
     options.update(
         downscale_factors=downscale_factors(trigger.downscale),
         conditions=conditions.load(trigger.conditions).core() if trigger.conditions else None,

@@ -180,6 +180,10 @@ class Trigger(Section):
         high=64,
     )
     takeover: bool = option(True, "The CPU goes on where a GPU is lost; else answers are header-only.")
+    comeback: bool = option(
+        True,
+        "A lost GPU is brought back in a process of its own, with --takeover and the executor persistent.",
+    )
     duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
     strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")
     deadline_us: float = option(
@@ -341,6 +345,14 @@ class Readout(Section):
     fault: str = option(
         "", "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.", check=_optional(_per_cent), words=True
     )
+    threads: int = option(
+        1, "Threads that send, each with boards of its own; a capture and a merged stream take 1.",
+        low=1, high=4,
+    )  # fmt: skip
+    pin: str = option(
+        "", "CPUs to pin those threads to, such as 2,3 or 2-5; what is missing is not pinned.",
+        check=_cpus, words=True,
+    )  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)

@@ -25,6 +25,7 @@ NAMES: dict[str, str] = {
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
     "monitor": "Latency of the trigger with its monitor watched and without, in turns.",
     "soak": "Memory of trigger and monitor over ten minutes with a crowd of idle, slow and raving clients.",
+    "record": "Recording to disk and to memory beside not recording: what is written, not written, latency.",
     "card": "The simulated gateware card: cycles to an event, by TLB and firmware; line rate.",
     "rate": "Largest rate of four boards with nothing lost and nothing late.",
 }
@@ -43,6 +44,8 @@ class Settings:
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
     card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 3
+    board_threads: int = 0  # of the boards (trigger, rate); 0: a thread for each where there are CPUs enough
+    batch_us: float | None = None  # of the boards (trigger, rate); None: the measurement's own choice
 
 
 class Sheet:

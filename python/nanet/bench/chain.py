@@ -63,6 +63,7 @@ def run_chain(
     pad: bool,
     rate: float = 10e6,
     trigger_options: Sequence[str] = (),
+    board_options: Sequence[str] = (),
     keep_off: Sequence[int] = (),
     times: bool = False,
     links: int = 1,
@@ -90,7 +91,7 @@ def run_chain(
             wait_for_port(port, trigger)
         wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
-        readout = programs.start("readout", "--to", listen, *paced, *boards, *stamps)
+        readout = programs.start("readout", "--to", listen, *paced, *boards, *board_options, *stamps)
         readout.wait(timeout=seconds + 120)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)

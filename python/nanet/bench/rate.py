@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from nanet.bench import Settings, Sheet
 from nanet.bench.chain import run_chain
-from nanet.bench.trigger import kept_free, links, summary, trigger_options
+from nanet.bench.trigger import board_options, kept_free, links, summary, trigger_options
 
 PROBE_S, FINAL_S = 3.0, 20.0
 STEP = 1.1  # the last step of the search, as a ratio
@@ -23,6 +23,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             rate / 10e6,
             pad=True,
             trigger_options=trigger_options(settings),
+            board_options=board_options(settings),
             keep_off=kept_free(settings),
             links=links(settings),
         )

@@ -15,6 +15,8 @@ REAL_TIME = ("--timeout-us", "200", "--deadline-us", "1000")  # of docs/formats.
 
 
 BOARDS = 4
+MANY_CPUS = 12  # enough for a thread of each board beside the chain's others
+TRAINS_US = 100.0  # what one thread gathers to keep up: trains of 15 frames of each board at 10 MHz
 
 
 def own_cores(settings: Settings) -> list[int]:
@@ -32,6 +34,27 @@ def kept_free(settings: Settings) -> list[int]:
 def links(settings: Settings) -> int:
     """Ports of the trigger: one, or one for each thread that reads, at most one for each board."""
     return min(max(len(own_cores(settings)) - 2, 1), BOARDS)
+
+
+def board_threads(settings: Settings) -> int:
+    """Threads that send: one for each board, as boards are, where there are CPUs enough; else one."""
+    return settings.board_threads or (BOARDS if len(host.cpus()) >= MANY_CPUS else 1)
+
+
+def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
+    """Options of `nanet readout`: its threads, on cores that the card leaves; how long frames are gathered.
+
+    batch_us: where the command line does not say.
+    """
+    threads = board_threads(settings)
+    options = ["--batch-us", f"{batch_us if settings.batch_us is None else settings.batch_us:g}"]
+    if threads > 1:
+        options += ["--threads", str(threads)]
+        taken = set(kept_free(settings))
+        left = [cpu for cpu in host.cores() if cpu not in taken]
+        if len(left) > threads:  # and one for everything else
+            options += ["--pin", ",".join(map(str, left[-threads:]))]
+    return options
 
 
 def trigger_options(settings: Settings) -> list[str]:
@@ -53,6 +76,8 @@ def run(settings: Settings, sheet: Sheet) -> None:
         pad=True,
         rate=settings.rate,
         trigger_options=trigger_options(settings),
+        # Side by side, boards need not gather: each frame leaves when it is due.
+        board_options=board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0),
         keep_off=kept_free(settings),
         times=True,
         links=links(settings),
@@ -84,6 +109,10 @@ def summary(settings: Settings, result: ChainResult) -> Row:
         "executor": result.trigger["executor"],
         "algorithm": settings.algorithm,
         "deadline_us": result.trigger["deadline_us"],
+        "card_threads": len(own_cores(settings)) or 1,
+        "links": links(settings),
+        "board_threads": result.readout["threads"],
+        "packets_per_message": result.readout["packets_sent"] / max(result.readout["messages"], 1),
         "packets_in": result.trigger["packets_in"],
         "losses": ", ".join(f"{name} {n:g}" for name, n in result.losses.items()) or "none",
     }

@@ -21,7 +21,7 @@ from nanet.sections import names_a_plugin
 
 MOST_COLUMNS = 9
 PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate", "card")
-PROGRAMS = ("loopback", "trigger", "rate", "monitor", "soak")  # they start the programs of a chain
+PROGRAMS = ("loopback", "trigger", "rate", "monitor", "soak", "record")  # they start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 
@@ -60,6 +60,23 @@ def bench(
             help="As of `nanet trigger`, on cores of their own where there are enough (trigger, rate); 0: 3.",
         ),
     ] = 0,
+    board_threads: Annotated[
+        int,
+        typer.Option(
+            "--board-threads",
+            min=0,
+            max=4,
+            help="As of `nanet readout --threads` (trigger, rate); 0: 4 where there are 12 CPUs, else 1.",
+        ),
+    ] = 0,
+    batch_us: Annotated[
+        float | None,
+        typer.Option(
+            "--batch-us",
+            min=0.0,
+            help="As of `nanet readout`. [default: 100; trigger with several threads of boards: 0]",
+        ),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Measurements of this machine, each beside a peer or a limit in the same run."""
@@ -92,6 +109,8 @@ def bench(
             rate=rate,
             device=executor(device),
             card_threads=card_threads,
+            board_threads=board_threads,
+            batch_us=batch_us,
         )
         with interruptible():
             module.run(settings, sheet)

@@ -10,6 +10,7 @@ import typer
 
 from nanet import host
 from nanet.config import Config, JsonFile, StatusFile, options
+from nanet.core_options import usable_cpus
 from nanet.errors import UsageError, starting
 from nanet.output import check_writable, console, write_json
 from nanet.running import status_writer, stop_signals
@@ -116,6 +117,8 @@ def readout(
         "batch_us": batch_us,
         "segmentation": segmentation,
         "spin": spin,
+        "threads": section.threads,
+        "pin": usable_cpus("readout.pin", section.pin),
     }
     out = console(json_file)
     with contextlib.ExitStack() as stack:

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
@@ -129,6 +130,8 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("segmentation", o.segmentation);
   options.take("spin", o.spin);
   options.take("batch_us", o.batch_us);
+  options.take("threads", o.threads);
+  options.take("pin", o.pin);
   options.finish();
   o.destinations = card::parse_endpoints(to);
   readout::parse_faults(fault, o.faults);
@@ -136,7 +139,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
 }
 
 nb::dict readout_snapshot(const readout::Readout& readout) {
-  const readout::ReadoutCounters& c = readout.counters();
+  const readout::ReadoutCounters c = readout.counters();
   nb::dict d, faults, errors;
   const std::uint64_t packets = readout.packets();
   const double elapsed = static_cast<double>(c.elapsed_ns) * 1e-9;
@@ -161,6 +164,7 @@ nb::dict readout_snapshot(const readout::Readout& readout) {
   d["behind_max_us"] = static_cast<double>(c.behind_max_ns) * 1e-3;
   d["segmentation"] = readout.segmenting();
   d["messages"] = readout.messages();
+  d["threads"] = readout.options().threads;
   if (!readout.options().pcap.empty()) d["not_mgp"] = std::uint64_t{c.skipped_records};
   return d;
 }
@@ -306,7 +310,7 @@ void bind_neighbours(nb::module_& m) {
             guarded([&] { return new (self) readout::Readout(options); });
           },
           "options"_a = nb::none(), "keywords"_a)
-      .def("start", &readout::Readout::start, "Starts the sending thread.")
+      .def("start", &readout::Readout::start, "Starts the sending threads.")
       .def("request_stop", &readout::Readout::request_stop, "Ends after the frames at hand, and EOB.")
       .def_prop_ro("running", &readout::Readout::running)
       .def_prop_ro("frames_planned",
@@ -316,7 +320,8 @@ void bind_neighbours(nb::module_& m) {
                    })
       .def("join", &join<readout::Readout>, "timeout"_a = nb::none(),
            nb::call_guard<nb::gil_scoped_release>(),
-           "Waits for the thread, at most so many seconds; True when it has ended. Raises what it died of.")
+           "Waits for the threads, at most so many seconds; True when they have ended. Raises what one died "
+           "of.")
       .def("snapshot", &readout_snapshot, "What has been sent so far: the keys of the JSON.")
       .def("result", &readout_snapshot, "The same, once it has ended.")
       .def("truth", &readout_truth, "Columns of the pool's truth (keep_truth), particle as a number.");

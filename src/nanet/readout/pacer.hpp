@@ -8,6 +8,7 @@
 #include <atomic>
 #include <ctime>
 
+#include "nanet/card/spin.hpp"
 #include "nanet/card/udp.hpp"
 #include "nanet/units.hpp"
 
@@ -28,6 +29,8 @@ class Pacer {
         const Nanoseconds until = std::min(due, now + slice_ns);
         const timespec t{until / 1'000'000'000, until % 1'000'000'000};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
+      } else {
+        card::spin();
       }
     }
   }

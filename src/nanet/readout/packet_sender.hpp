@@ -24,7 +24,7 @@ enum class SendError : std::uint8_t { refused, would_block, no_buffers, too_long
 inline constexpr std::size_t send_error_count = static_cast<std::size_t>(SendError::none);
 std::string_view name(SendError error);
 
-class PacketSender {
+class alignas(64) PacketSender {  // of one thread, beside those of others
  public:
   static constexpr unsigned max_packets = 1024;     // gathered before a flush
   static constexpr unsigned max_segments = 64;      // of a train: UDP_MAX_SEGMENTS of older kernels

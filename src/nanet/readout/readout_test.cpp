@@ -35,8 +35,9 @@ class ReadoutRun : public testing::Test {
     options.burst_frames = 100;
     options.speed = 1.0;
   }
-  // Runs to the end while receiving; everything that came, in order.
-  std::vector<Received> run() {
+  // Runs to the end while receiving; everything that came, in order. stop_after: packets that have come when
+  // it is told to stop.
+  std::vector<Received> run(std::size_t stop_after = SIZE_MAX) {
     Readout readout(options);
     readout.start();
     std::vector<Received> all;
@@ -49,6 +50,7 @@ class ReadoutRun : public testing::Test {
       if (n >= 0) {
         all.push_back({mgp::validate({bytes.data(), static_cast<std::size_t>(n)}, rules),
                        Bytes(bytes.data(), bytes.data() + n)});
+        if (all.size() == stop_after) readout.request_stop();
       } else if (done) {
         break;
       } else {
@@ -57,11 +59,12 @@ class ReadoutRun : public testing::Test {
     }
     readout.join();
     packets = readout.packets();
-    events = readout.counters().events;
-    fragments = readout.counters().fragments;
-    frames = readout.counters().frames;
-    bursts = readout.counters().bursts;
-    for (std::size_t i = 0; i < fault_count; ++i) faults[i] = readout.counters().faults[i];
+    const ReadoutCounters counted = readout.counters();
+    events = counted.events;
+    fragments = counted.fragments;
+    frames = counted.frames;
+    bursts = counted.bursts;
+    faults = counted.faults;
     return all;
   }
 
@@ -191,21 +194,81 @@ TEST_F(ReadoutRun, DropsAreMissingFromTheStreamButNotFromTheCountsOfEob) {
   EXPECT_EQ(all.size(), packets);
 }
 
+// What each board sent, in its order; sockets of several boards are not ordered among each other.
+std::map<int, std::vector<Bytes>> by_board(const std::vector<Received>& all) {
+  std::map<int, std::vector<Bytes>> boards;
+  for (const Received& packet : all)
+    if (packet.checked.refusal == mgp::Refusal::none)
+      boards[packet.checked.header.board].push_back(packet.bytes);
+  return boards;
+}
+
+TEST_F(ReadoutRun, SeveralThreadsSendWhatOneSends) {
+  options.bursts = 3;
+  options.first_burst = 254;
+  options.times = testing::TempDir() + "nanet-readout-threads-" + std::to_string(getpid());
+  const auto alone = by_board(run());
+  const std::vector<std::uint64_t> counted{packets, events, fragments, frames, bursts};
+  for (const double speed : {1.0, 0.0}) {
+    for (const unsigned threads : {2u, 3u, 4u}) {
+      options.speed = speed;
+      options.threads = threads;
+      EXPECT_EQ(by_board(run()), alone) << threads;
+      EXPECT_EQ((std::vector<std::uint64_t>{packets, events, fragments, frames, bursts}), counted) << threads;
+      TimesReader times(options.times);
+      times.refresh();
+      for (std::uint64_t f = 0; f < 300; ++f) {
+        EXPECT_GT(times.at(f).first, f == 0 ? 0u : times.at(f - 1).first - 1) << f;
+        EXPECT_GE(times.at(f).last, times.at(f).first) << f;
+      }
+    }
+  }
+  std::filesystem::remove(options.times);
+}
+
+TEST_F(ReadoutRun, ThreadsThatAreStoppedEndWithTheSameFrame) {
+  options.threads = 4;
+  options.speed = 0.2;
+  options.batch_us = 0;
+  for (const std::size_t after : {1u, 7u, 399u, 400u, 411u, 1000u}) {
+    options.bursts = 100;
+    const auto all = run(after);
+    EXPECT_LT(frames, 10'000u);
+    check_streams(all, 100, frames, 4);
+    std::uint64_t got = 0;
+    for (const Received& packet : all) got += packet.checked.fragments;
+    EXPECT_EQ(got, fragments);
+  }
+}
+
+TEST_F(ReadoutRun, ThreadsEndTogetherWhenTheTimeIsOver) {
+  options.threads = 3;
+  options.speed = 20;  // more than can be sent, so that they are behind
+  options.duration_s = 0.02;
+  const auto all = run();
+  EXPECT_GT(frames, 0u);
+  check_streams(all, 100, frames, 4);
+}
+
+TEST_F(ReadoutRun, FaultsOfSeveralThreadsAreThoseOfOne) {
+  options.bursts = 2;
+  options.faults.markers = true;
+  parse_faults("drop=0.03,dup=0.03,reorder=0.03,corrupt=0.03,delay=0.03", options.faults);
+  const auto alone = by_board(run());
+  const auto counted = faults;
+  options.threads = 4;
+  EXPECT_EQ(by_board(run()), alone);
+  EXPECT_EQ(faults, counted);
+}
+
 TEST_F(ReadoutRun, FaultsRepeatWhateverTheTiming) {
   options.bursts = 2;
   options.pack.pad = true;
   parse_faults("drop=0.03,dup=0.03,reorder=0.03,corrupt=0.03,delay=0.03", options.faults);
-  const auto streams = [&] {
-    std::map<int, std::vector<Bytes>> by_board;  // boards' sockets are not ordered among each other
-    for (Received& packet : run())
-      if (packet.checked.refusal == mgp::Refusal::none)
-        by_board[packet.checked.header.board].push_back(packet.bytes);
-    return by_board;
-  };
-  const auto paced = streams();
+  const auto paced = by_board(run());
   options.speed = 0;
   options.batch_us = 0;
-  EXPECT_EQ(streams(), paced);
+  EXPECT_EQ(by_board(run()), paced);
 }
 
 TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
@@ -301,9 +364,35 @@ TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
   wrong = options;
   wrong.destinations.clear();
   refused(wrong, "to");
+  for (const unsigned threads : {0u, 5u}) {
+    wrong = options;
+    wrong.threads = threads;
+    refused(wrong, "threads");
+  }
+  wrong = options;
+  wrong.pack.merged = true;
+  wrong.threads = 2;
+  refused(wrong, "threads");
+  wrong = options;
+  wrong.pcap = "run.pcap";
+  wrong.threads = 2;
+  refused(wrong, "threads");
+  wrong = options;
+  wrong.pin = {-1};
+  refused(wrong, "pin");
   wrong = options;
   wrong.pcap = "/nonexistent.pcap";
   EXPECT_THROW(Readout{wrong}, std::system_error);
+}
+
+TEST_F(ReadoutRun, AThreadThatCannotBePinnedSaysSoAndNothingIsSent) {
+  options.threads = 2;
+  options.bursts = 1;
+  options.pin = {1 << 20};
+  Readout readout(options);
+  readout.start();
+  EXPECT_THROW(readout.join(), std::system_error);
+  EXPECT_EQ(readout.packets(), 0u);
 }
 
 }  // namespace

@@ -27,23 +27,30 @@ class TimesWriter {
   TimesWriter(const TimesWriter&) = delete;
   TimesWriter& operator=(const TimesWriter&) = delete;
 
-  // Frames count from 0 over the run; those beyond the file are ignored.
+  // Frames count from 0 over the run; those beyond the file are ignored. From any thread: the first time is
+  // the least, the last the greatest that was given.
   void first(std::uint64_t frame, Nanoseconds now) noexcept {
-    if (frame < frames_) put(times_[frame].first, now);
+    if (frame < frames_)
+      put(times_[frame].first, now, [](auto is, auto given) { return is == 0 || given < is; });
   }
   void last(std::uint64_t frame, Nanoseconds now) noexcept {
-    if (frame < frames_) put(times_[frame].last, now);
+    if (frame < frames_) put(times_[frame].last, now, [](auto is, auto given) { return given > is; });
   }
-  // Both at once for a single packet: the first time stays the first.
+  // Both at once, for a single packet.
   void packet(std::uint64_t frame, Nanoseconds now) noexcept {
-    if (frame >= frames_) return;
-    if (times_[frame].first == 0) put(times_[frame].first, now);
-    put(times_[frame].last, now);
+    first(frame, now);
+    last(frame, now);
   }
 
  private:
-  static void put(std::uint64_t& at, Nanoseconds now) noexcept {
-    std::atomic_ref(at).store(static_cast<std::uint64_t>(now), std::memory_order_release);
+  template <class Better>
+  static void put(std::uint64_t& at, Nanoseconds now, const Better& better) noexcept {
+    const auto given = static_cast<std::uint64_t>(now);
+    const std::atomic_ref time(at);
+    std::uint64_t is = time.load(std::memory_order_relaxed);
+    while (better(is, given) &&
+           !time.compare_exchange_weak(is, given, std::memory_order_release, std::memory_order_relaxed)) {
+    }
   }
   SendTimes* times_ = nullptr;
   std::uint64_t frames_;

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// See boards.hpp. A batch is stamped, then timed, then sent stream by stream; the pool's bytes are sent from
+// where they lie.
+#include "nanet/readout/boards.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "nanet/card/spin.hpp"
+
+namespace nanet::readout {
+namespace {
+
+constexpr Nanoseconds patience_ns = 20'000;  // spent spinning for a slower thread before a short sleep
+
+}  // namespace
+
+Boards::Boards(const Run& run, std::size_t thread)
+    : run_(run),
+      thread_(thread),
+      step_(run.options.threads),
+      outlet_(run.senders, thread, run.options.threads, run.options.faults, run.times),
+      boards_(run.pool.streams()) {}
+
+void Boards::publish(Nanoseconds now) {
+  tally_.elapsed_ns.set(static_cast<std::uint64_t>(now - start_));
+  for (std::size_t i = 0; i < fault_count; ++i) tally_.faults[i].set(outlet_.count(static_cast<Fault>(i)));
+}
+
+// Of `frames` from `index` on, as many as keep this thread near the slowest one, at least one: waits for it
+// where it must. It comes: what a thread has begun, all threads send.
+unsigned Boards::within_reach(std::uint64_t index, unsigned frames) {
+  if (step_ == 1) return frames;
+  if (reach_ < index + frames) reach_ = run_.front.reach();
+  for (Nanoseconds began = 0; reach_ <= index; reach_ = run_.front.reach()) {
+    const Nanoseconds now = card::monotonic_now();
+    if (began == 0) began = now;
+    if (run_.options.spin || now - began < patience_ns) {
+      card::spin();
+    } else {
+      const timespec nap{0, patience_ns};
+      nanosleep(&nap, nullptr);
+    }
+  }
+  return static_cast<unsigned>(std::min<std::uint64_t>(frames, reach_ - index));
+}
+
+void Boards::send(Nanoseconds start) {
+  start_ = start;
+  const Pacer pacer(run_.options.spin);
+  const Schedule& schedule = run_.schedule;
+  const double seconds = run_.options.duration_s;
+  const Nanoseconds stop_at =
+      seconds > 0 ? start + static_cast<Nanoseconds>(seconds * 1e9) : std::numeric_limits<Nanoseconds>::max();
+  const auto due = [&](std::uint64_t index) { return start + schedule.due(index); };
+  const auto over = [&](Nanoseconds now) {
+    return run_.stop.load(std::memory_order_relaxed) || now >= stop_at;
+  };
+
+  std::uint64_t index = 0, limit = run_.limit;
+  while (index < limit) {
+    Nanoseconds now = pacer.wait(due(index), run_.stop);
+    // A burst that has begun has a frame: what one thread has begun, all send.
+    const bool none = run_.stop.load(std::memory_order_relaxed) || (index > 0 && now >= stop_at);
+    if ((none ? run_.front.end() : run_.front.claim(index + 1)) <= index) break;
+    send_sob(index);
+    ++tally_.bursts;
+    std::uint64_t end = std::min(limit, schedule.burst_end(index));
+    while (index < end) {
+      auto frames = static_cast<unsigned>(std::min<std::uint64_t>(run_.batch, end - index));
+      const Nanoseconds planned = due(index + frames - 1);
+      now = pacer.wait(planned, run_.stop);
+      const bool last = over(now);
+      if (last) {
+        // What is due by now still goes, so that a run that was not behind sends what was planned.
+        const Nanoseconds until = std::min(now, stop_at - 1);
+        while (frames > 0 && due(index + frames - 1) > until) --frames;
+      } else if (run_.options.speed > 0 && now - planned > static_cast<Nanoseconds>(tally_.behind_max_ns)) {
+        tally_.behind_max_ns.set(static_cast<std::uint64_t>(now - planned));
+      }
+      while (frames < run_.most && index + frames < end && due(index + frames) <= now) ++frames;
+      std::uint64_t to = run_.front.claim(index + frames);
+      if (last) to = run_.front.end();
+      if (last || to < index + frames) {
+        limit = std::min(limit, to);
+        end = std::min(end, to);
+        if (index >= end) break;
+        frames = static_cast<unsigned>(std::min<std::uint64_t>(run_.most, end - index));
+      }
+      frames = within_reach(index, frames);
+      if (run_.options.faults.any())
+        send_frames_with_faults(index, frames);
+      else
+        send_frames(index, frames);
+      index += frames;
+      run_.front.sent(thread_, index);
+      publish(now);
+    }
+    pacer.wait(start + schedule.end(index - 1), run_.stop);
+    send_eob(index - 1);
+  }
+  publish(card::monotonic_now());
+}
+
+std::byte* Boards::stamp_packet(unsigned stream, const FramePool::Slot& slot, std::uint64_t index) {
+  std::byte* bytes = run_.pool.bytes(stream, slot);
+  stamp(bytes, run_.schedule.frame(index), boards_[stream].sequence++, burst_number(index));
+  return bytes;
+}
+
+void Boards::count_frame(std::uint32_t pool_frame) {
+  ++tally_.frames;
+  tally_.events += run_.pool.events(pool_frame);
+  each_stream([&](unsigned s) {
+    const FramePool::BoardFrame& f = run_.pool.board_frame(s, pool_frame);
+    wire::mgp::EobCounts& counts = boards_[s].counts;
+    ++counts.frames;
+    counts.packets += f.packets;
+    counts.events += f.fragments;
+    counts.hits += f.hits;
+    tally_.fragments += f.fragments;
+  });
+}
+
+void Boards::send_frames(std::uint64_t index, unsigned frames) {
+  each_stream([&](unsigned s) {
+    for (std::uint64_t i = index; i < index + frames; ++i) {
+      const std::uint32_t f = run_.schedule.frame(i) % run_.pool.frames();
+      for (const FramePool::Slot& slot : run_.pool.packets(s, f))
+        run_.senders[s]->push(stamp_packet(s, slot, i), slot.size);
+    }
+  });
+  each_stream([&](unsigned s) {
+    const bool first = s == thread_, last = s + step_ >= run_.pool.streams();
+    if (run_.times && (first || last)) {
+      const Nanoseconds now = card::monotonic_now();
+      for (std::uint64_t i = index; i < index + frames; ++i) {
+        if (first) run_.times->first(i, now);
+        if (last) run_.times->last(i, now);
+      }
+    }
+    run_.senders[s]->flush();
+  });
+  for (std::uint64_t i = index; i < index + frames; ++i)
+    count_frame(run_.schedule.frame(i) % run_.pool.frames());
+}
+
+void Boards::send_frames_with_faults(std::uint64_t index, unsigned frames) {
+  for (std::uint64_t i = index; i < index + frames; ++i) {
+    const std::uint32_t f = run_.schedule.frame(i) % run_.pool.frames();
+    outlet_.release(i);
+    each_stream([&](unsigned s) {
+      for (const FramePool::Slot& slot : run_.pool.packets(s, f))
+        outlet_.take({i, stamp_packet(s, slot, i), slot.size, static_cast<std::uint8_t>(s), false});
+    });
+    count_frame(f);
+  }
+  outlet_.deliver();
+}
+
+void Boards::send_marker(unsigned stream, std::uint64_t index, std::size_t size) {
+  ++boards_[stream].sequence;
+  ++boards_[stream].counts.packets;
+  outlet_.take({index, boards_[stream].marker, static_cast<std::uint32_t>(size),
+                static_cast<std::uint8_t>(stream), true});
+}
+
+void Boards::send_sob(std::uint64_t index) {
+  each_stream([&](unsigned s) {
+    boards_[s].sequence = 0;
+    boards_[s].counts = {};
+    send_marker(s, index, make_sob(boards_[s].marker, run_.pool.board(s), burst_number(index)));
+  });
+  outlet_.deliver();
+}
+
+void Boards::send_eob(std::uint64_t index) {
+  outlet_.flush();
+  each_stream([&](unsigned s) {
+    wire::mgp::EobCounts counts = boards_[s].counts;
+    ++counts.packets;  // the EOB itself
+    send_marker(s, index,
+                make_eob(boards_[s].marker, run_.pool.board(s), burst_number(index),
+                         run_.schedule.frame(index), boards_[s].sequence, counts));
+  });
+  outlet_.flush();  // an EOB is not held back beyond its burst
+  outlet_.deliver();
+}
+
+}  // namespace nanet::readout

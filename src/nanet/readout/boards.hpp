@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Some of the boards, in one thread: their frames of the pool, stamped and sent when they are due.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "nanet/readout/frame_pool.hpp"
+#include "nanet/readout/front.hpp"
+#include "nanet/readout/options.hpp"
+#include "nanet/readout/outlet.hpp"
+#include "nanet/readout/pacer.hpp"
+#include "nanet/readout/schedule.hpp"
+#include "nanet/readout/times_file.hpp"
+
+namespace nanet::readout {
+
+// What all threads of a run have in common.
+struct Run {
+  const ReadoutOptions& options;
+  const Schedule& schedule;
+  FramePool& pool;  // each board's bytes are its thread's alone
+  Senders senders;
+  TimesWriter* times;  // or null
+  Front& front;
+  const std::atomic<bool>& stop;
+  std::uint64_t limit;  // frames of the run
+  unsigned batch;       // frames to gather
+  unsigned most;        // frames of a batch at most, even when behind
+};
+
+class Boards {
+ public:
+  // Thread `thread` of options.threads.
+  Boards(const Run& run, std::size_t thread);
+
+  // Sends from `start` (CLOCK_MONOTONIC) until the run is over or stopped, each board from SOB to EOB.
+  void send(Nanoseconds start);
+  const Tally& tally() const noexcept { return tally_; }
+
+ private:
+  struct alignas(64) Board {
+    Sequence sequence = 0;
+    wire::mgp::EobCounts counts;
+    std::byte marker[wire::mgp::eob_bytes];
+  };
+
+  void send_sob(std::uint64_t index);
+  void send_eob(std::uint64_t index);
+  void send_marker(unsigned stream, std::uint64_t index, std::size_t size);
+  void send_frames(std::uint64_t index, unsigned frames);
+  void send_frames_with_faults(std::uint64_t index, unsigned frames);
+  std::byte* stamp_packet(unsigned stream, const FramePool::Slot& slot, std::uint64_t index);
+  void count_frame(std::uint32_t pool_frame);
+  unsigned within_reach(std::uint64_t index, unsigned frames);
+  void publish(Nanoseconds now);
+  std::uint8_t burst_number(std::uint64_t index) const {
+    return static_cast<std::uint8_t>(run_.options.first_burst + run_.schedule.burst(index));
+  }
+  template <class F>
+  void each_stream(const F& f) {
+    for (auto s = static_cast<unsigned>(thread_); s < run_.pool.streams(); s += step_) f(s);
+  }
+
+  Run run_;
+  std::size_t thread_;
+  unsigned step_;
+  Outlet outlet_;
+  std::vector<Board> boards_;  // by stream; those of other threads lie idle
+  Tally tally_;
+  Nanoseconds start_ = 0;
+  std::uint64_t reach_ = 0;  // as the others' progress allowed when it was last looked at
+};
+
+}  // namespace nanet::readout
