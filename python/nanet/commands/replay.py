@@ -26,6 +26,7 @@ LIVE_ONLY = (
     "executor",
     "blocks",
     "takeover",
+    "comeback",
     "duration",
     "strict",
     "deadline_us",

@@ -99,7 +99,7 @@ class State:
         silent = time.monotonic() - self.heard
         if silent > SILENT_S:
             return f"no word from the trigger for {silent:.0f} s"
-        if s.get("device_failed"):
+        if s.get("device_failed") and s.get("gpu_lost", 1):  # else it has come back
             return f"the device failed: {s['device_failed']}"
         if s.get("account_violations"):
             return f"{s['account_violations']} checks of the account failed"

@@ -85,6 +85,21 @@ __device__ inline void store_relaxed_device(std::uint64_t* at, std::uint64_t v) 
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(v) : "memory");
 }
 
+__device__ inline Sixteen load_relaxed_device(const Sixteen* at) {
+  Sixteen v;
+  asm volatile("{\n\t.reg .b128 t;\n\tld.relaxed.gpu.global.b128 t, [%2];\n\tmov.b128 {%0, %1}, t;\n\t}"
+               : "=l"(v.low), "=l"(v.high)
+               : "l"(at)
+               : "memory");
+  return v;
+}
+__device__ inline void store_release_device(Sixteen* at, const Sixteen& v) {
+  asm volatile("{\n\t.reg .b128 t;\n\tmov.b128 t, {%1, %2};\n\tst.release.gpu.global.b128 [%0], t;\n\t}"
+               :
+               : "l"(at), "l"(v.low), "l"(v.high)
+               : "memory");
+}
+
 __device__ inline std::int64_t device_time() {
   std::uint64_t v;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v) : : "memory");

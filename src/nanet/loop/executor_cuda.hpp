@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nanet/loop/helper.hpp"
 #include "nanet/loop/injection.hpp"
 #include "nanet/trigger/executor.hpp"
 
@@ -28,6 +29,11 @@ struct CudaOptions {
   Nanoseconds stall = 20'000'000;     // the GPU is given up when its heartbeat stands still for so long
   bool takeover = true;  // the CPU goes on where the GPU is lost; else the card answers header-only
   Injection injection;
+  // The program that brings a lost GPU back (persistent only, with takeover; contract memory and traces in
+  // contract::shared_place()), and the algorithm as it is told of it. The rest is filled in.
+  HelperOptions helper;
+  // Where masks and time offsets are read that another process writes; nullptr: those of ExecutorOptions.
+  const ConditionsBoard* conditions = nullptr;
 };
 
 // algorithm: its value is copied to the GPU. Allocates and registers all memory. Throws std::invalid_argument

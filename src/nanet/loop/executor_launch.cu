@@ -61,7 +61,7 @@ class LaunchExecutor final : public trigger::Executor {
   ~LaunchExecutor() override {
     stop();
     for (auto& line : lines_) {
-      if (successor_.lost()) {
+      if (successor_.lost() && !at_rest(*line)) {
         line->gpu->abandon();
         static_cast<void>(line->answers.release());
         continue;
@@ -169,6 +169,20 @@ class LaunchExecutor final : public trigger::Executor {
          "the graph's copy out");
     need(cudaGraphInstantiate(&slot.executable, slot.graph, 0), "the graph");
     need(cudaGraphUpload(slot.executable, slot.stream), "the graph's upload");
+  }
+
+  // Nothing of a lost GPU is under way, and its context lives.
+  static bool at_rest(Line& line) noexcept {
+    if (cudaSetDevice(line.gpu->device()) != cudaSuccess) return false;
+    const Nanoseconds until = monotonic_now() + 2'000'000'000;
+    for (Slot& slot : line.slot)
+      for (;;) {
+        const cudaError_t status = cudaStreamQuery(slot.stream);
+        if (status == cudaSuccess) break;
+        if (status != cudaErrorNotReady || monotonic_now() > until) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    return true;
   }
 
   // Bytes of a buffer up to the end of the last board's data.

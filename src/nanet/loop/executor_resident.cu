@@ -9,6 +9,7 @@
 
 #include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/loop/comeback.hpp"
 #include "nanet/loop/executors.hpp"
 #include "nanet/loop/gpu_queue.hpp"
 #include "nanet/loop/takeover.hpp"
@@ -23,13 +24,17 @@ class ResidentExecutor final : public trigger::Executor {
   ResidentExecutor(const CudaOptions& options, const trigger::ExecutorOptions& execute,
                    std::vector<contract::View> views, const rich::Reconstructor& algorithm,
                    trigger::TraceTable& traces, int gpus)
-      : options_(options), successor_(options.takeover, execute, views, algorithm, traces) {
+      : options_(options),
+        near_(execute.near),
+        successor_(options.takeover, execute, views, algorithm, traces),
+        comeback_(helper_of(options), execute, views, traces, successor_) {
     for (std::size_t d = 0; d < views.size(); ++d) {
       queues_.push_back(std::make_unique<Watched>());
       queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d],
                                                    execute, algorithm, traces, options.blocks, 0);
       queues_[d]->gpu->resident.silence = options.silence;
       queues_[d]->gpu->resident.injection = options.injection;
+      if (options.conditions) queues_[d]->gpu->read_conditions(*options.conditions);
     }
   }
   ~ResidentExecutor() override {
@@ -42,8 +47,9 @@ class ResidentExecutor final : public trigger::Executor {
 
   void start() override {
     if (running_) return;
-    if (successor_.lost()) {  // the GPU comes back with a new process
+    if (successor_.lost()) {  // to this process it does not come back
       successor_.take_over();
+      if (quiet_) comeback_.begin();
       running_ = true;
       return;
     }
@@ -75,6 +81,7 @@ class ResidentExecutor final : public trigger::Executor {
         if (!why.empty() || !ended(*q, why)) lose(why.empty() ? "the kernel does not stop" : why);
       }
     }
+    comeback_.end();
     successor_.stop();
   }
 
@@ -86,12 +93,13 @@ class ResidentExecutor final : public trigger::Executor {
       all.push_back(&q->physics);
     }
     successor_.append_physics(all);
+    comeback_.append_physics(all);
     return all;
   }
   bool event_overrun() const noexcept override {
-    return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
-      return contract::acquire(q->gpu->control().device.overrun) != 0;
-    });
+    return comeback_.event_overrun() || std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
+             return contract::acquire(q->gpu->control().device.overrun) != 0;
+           });
   }
   std::map<std::string, double> figures() const override {
     double residual = 0;
@@ -100,12 +108,23 @@ class ResidentExecutor final : public trigger::Executor {
         {"clock_residual_ns", residual},
         {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
         {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
+    comeback_.append_figures(figures);
     successor_.append_figures(figures);
     return figures;
   }
   std::string trouble() const override { return successor_.trouble(); }
 
  private:
+  static HelperOptions helper_of(const CudaOptions& options) {
+    HelperOptions helper = options.helper;
+    if (!options.takeover) helper.command.clear();
+    helper.device = options.device;
+    helper.blocks = options.blocks;
+    helper.silence = options.silence;
+    helper.stall = options.stall;
+    return helper;
+  }
+
   struct Watched {
     std::unique_ptr<GpuQueue> gpu;
     mutable trigger::Physics physics;
@@ -128,11 +147,13 @@ class ResidentExecutor final : public trigger::Executor {
     gpu.resident.begin = contract::acquire(*gpu.view.finished);
     need(cudaMemcpy(&state_, gpu.resident.state, sizeof state_, cudaMemcpyDeviceToHost), "the queue's state");
     state_.claimed = state_.frontier = gpu.resident.begin;
-    state_.ending = state_.exited = 0;
+    state_.ticket = state_.handed;
+    state_.ending = state_.exited = state_.closed = 0;
+    if (state_.near == 0) state_.near = near_;
     need(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice), "the queue's state");
     void* arguments[] = {&gpu.resident, const_cast<void*>(gpu.value)};
-    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.areas + 1), dim3(gpu.threads), arguments,
-                          gpu.shared_bytes, gpu.stream),
+    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads),
+                          arguments, gpu.resident_bytes, gpu.stream),
          "starting the resident kernel");
     q.beat = contract::relaxed(control.device.beat);
     q.moved = q.progress = monotonic_now();
@@ -241,17 +262,29 @@ class ResidentExecutor final : public trigger::Executor {
     for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
     const Nanoseconds until = monotonic_now() + options_.stall;
     std::string ignored;
-    for (auto& q : queues_)
+    quiet_ = true;
+    for (auto& q : queues_) {
       while (!ended(*q, ignored) && monotonic_now() < until) std::this_thread::yield();
+      quiet_ = quiet_ && ended(*q, ignored);
+    }
     successor_.take_over();
+    // A kernel that cannot be ended would share the GPU with the one of a new process, and its memory.
+    if (quiet_) {
+      comeback_.begin();
+    } else {
+      successor_.note("it is not brought back: its kernel does not end");
+    }
   }
 
   CudaOptions options_;
+  std::uint64_t near_;
   Successor successor_;
+  Comeback comeback_;
   std::vector<std::unique_ptr<Watched>> queues_;
   QueueState state_{};
   bool running_ = false;
-  mutable std::mutex mutex_;  // of the physics
+  std::atomic<bool> quiet_{false};  // after a loss: no kernel of this process runs
+  mutable std::mutex mutex_;        // of the physics
   std::jthread watch_;
 };
 

@@ -4,6 +4,7 @@
 // bit.
 #pragma once
 
+#include "nanet/loop/jobs.hpp"
 #include "nanet/loop/merge.hpp"
 #include "nanet/trigger/decide.hpp"
 #include "nanet/trigger/downscale.hpp"
@@ -26,6 +27,8 @@ struct FrameOptions {
 // What a block shares while it works on a buffer.
 struct FrameShared {
   Merge merge;
+  const std::byte* bytes;  // what was merged last, where it may be looked at: of board b from b x stride on
+  std::uint32_t stride, length[max_boards];
   alignas(16) std::uint32_t packet[packet_words];
   std::uint32_t words;       // of `packet` in use
   std::uint32_t primitives;  // in it
@@ -49,6 +52,10 @@ template <Wide A>
 struct ScratchOf<A> {
   using type = typename A::Scratch;
 };
+
+// Whether events are handed to others, who do the work of an algorithm: reconstruct() waits for all of them.
+template <class A>
+concept Handed = requires { A::at_once; };
 
 // Whether its sums over hits can be shared by threads: what each needs of a hit depends on the PM alone.
 template <class A>
@@ -102,6 +109,7 @@ class FrameWork {
                          const Tables& large_tables, std::uint32_t frame, bool incomplete, const Clock& clock,
                          Nanoseconds& built, Nanoseconds& reconstructed) {
     frame_ = frame;
+    if (desk_.rings) B::one([&] { note(in); });
     Merger<B> merger(in, s_.merge, options_.window, desk_.conditions);
     // Twice the same code: the compiler sees in the first that all of it is shared memory, which takes fewer
     // instructions and less time.
@@ -129,6 +137,17 @@ class FrameWork {
           B::Lanes::sync();  // the next event's rings overwrite these
         }
       });
+    } else if constexpr (Handed<A>) {
+      for (std::uint32_t from = 0; from < events_; from += A::at_once) {
+        const std::uint32_t n = events_ - from < A::at_once ? events_ - from : A::at_once;
+        algorithm_.reconstruct(tables_, s_.merge.pm_used, from, n, incomplete);
+        B::each([&](unsigned t) {
+          for (std::uint32_t i = t; i < n; i += B::threads()) {
+            const JobAnswer answer = algorithm_.answer(i);
+            settle(tables_, from + i, tables_.row[from + i], answer.primitive, answer.rings);
+          }
+        });
+      }
     }
     B::one([&] { reconstructed = clock(); });
     rank(frame);
@@ -165,16 +184,25 @@ class FrameWork {
   }
 
   NANET_DEVICE std::uint32_t events() const { return events_; }
+  NANET_DEVICE const FrameShared& shared() const { return s_; }
   NANET_DEVICE const Row& row(std::uint32_t e) const { return tables_.row[e]; }
   NANET_DEVICE rich::EventView view(const Row& row) const { return {tables_.pm + row.first, row.hits}; }
 
  private:
+  // Where the bytes are, if in memory of the block's own.
+  NANET_DEVICE void note(const Bytes& in) {
+    s_.bytes = in.at;
+    s_.stride = in.stride;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < max_boards; ++b) s_.length[b] = in.shared && b < in.boards ? in.bytes[b] : 0;
+  }
+
   // Merges, and where an event is not a warp's work, does that too.
   template <class Clock>
   NANET_DEVICE void merge(Merger<B>& merger, const Tables& tables, bool incomplete, const Clock& clock,
                           Nanoseconds& built) {
     events_ = merger.build(tables);
-    constexpr bool at_once = !Wide<A> && !Summed<A>;
+    constexpr bool at_once = !Wide<A> && !Summed<A> && !Handed<A>;
     B::each([&](unsigned t) {
       if (t == 0) built = clock();
       for (std::uint32_t e = B::spread(t); e < events_; e += B::threads()) {
@@ -248,8 +276,14 @@ class FrameWork {
       id = trigger::decide_event(hits, rings.ambiguous, cut, options_.decision);
       if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
     }
-    B::add(s_.with_rings[rings.count], 1);
-    if (hits < options_.decision.min_hits) id = 0;
+    settle(tables, e, row, id, rings.count);
+    if (desk_.rings) desk_.rings[e] = rings;
+  }
+  // Event e has so many rings and would have this primitive.
+  NANET_DEVICE void settle(const Tables& tables, std::uint32_t e, Row& row, std::uint32_t id,
+                           std::uint32_t rings) {
+    B::add(s_.with_rings[rings], 1);
+    if (row.hits < options_.decision.min_hits) id = 0;
     if (id == 0) {
       B::add(s_.below, 1);
     } else if (options_.downscaling) {
@@ -261,7 +295,6 @@ class FrameWork {
       }
     }
     row.primitive = static_cast<std::uint16_t>(id);
-    if (desk_.rings) desk_.rings[e] = rings;
     tables.key[e] = id == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(row.time) << 16 | e;
   }
 

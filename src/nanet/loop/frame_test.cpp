@@ -11,10 +11,13 @@
 
 #include "nanet/contract/memory.hpp"
 #include "nanet/loop/buffer.hpp"
+#include "nanet/loop/sampled.hpp"
 #include "nanet/rich/math.hpp"
 #include "nanet/rich/multiring.hpp"
+#include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
 #include "nanet/trigger/process.hpp"
+#include "nanet/trigger/tap.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
 namespace nanet::loop {
@@ -22,6 +25,31 @@ namespace {
 
 using trigger::Bytes;
 namespace flag = wire::mgp::flag;
+
+// Events handed out, a few at a time, as the resident kernel does; here the one who hands out does the work.
+template <class A>
+struct Nearby {
+  static constexpr std::string_view name = A::name;
+  static constexpr std::uint32_t at_once = 5;
+  const trigger::DecisionOptions* decision = nullptr;
+  const rich::Point* plane = nullptr;
+  mutable JobAnswer answers[at_once] = {};
+
+  void reconstruct(const Tables& tables, std::uint32_t hits, std::uint32_t from, std::uint32_t n,
+                   bool incomplete) const {
+    typename A::Scratch scratch;
+    ASSERT_LE(n, at_once);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const Row& row = tables.row[from + i];
+      ASSERT_LE(row.first + row.hits, hits);
+      rich::Rings rings;
+      A{}.template operator()<rich::HostLanes>(rich::EventView{tables.pm + row.first, row.hits}, plane,
+                                               scratch, rings);
+      answers[i] = {rings.count, trigger::decide(rings, row.hits, incomplete || row.truncated, *decision)};
+    }
+  }
+  JobAnswer answer(std::uint32_t i) const { return answers[i]; }
+};
 
 // One buffer of contract memory, its event, and both ways through it.
 template <class A>
@@ -74,9 +102,13 @@ class Both {
     std::memcpy(words.data(), view.send_buffer(3), bytes);
     seen_ = (seen_ * 5 + 123) % 20'000;  // says little of what is there, as a broken card's entry might
 
-    const A algorithm{};
+    A algorithm{};
     FrameOptions o;
     o.decision = options.decision;
+    if constexpr (Handed<A>) {
+      algorithm.decision = &o.decision;
+      algorithm.plane = plane_.data();
+    }
     o.window = static_cast<std::uint32_t>(options.window_lsb);
     o.source = options.source;
     o.downscaling = options.downscale.any();
@@ -126,9 +158,39 @@ class Both {
       EXPECT_EQ(t.high[i].opened, expected.high[i].opened);
       EXPECT_EQ(t.high[i].boards, expected.high[i].boards);
     }
+    if (sizes_.frame) compare_times(work, options.window_lsb);
     events += t.events;
   }
-  std::uint64_t events = 0, masked = 0, downscaled = 0;
+  // Hits' times of every event as a sample of it gives them, and as the CPU finds them for the page.
+  void compare_times(const FrameWork<A, Block>& work, std::int32_t window) {
+    std::vector<trigger::Segment> payloads;
+    bool large = false;
+    for (unsigned b = 0; b < shape().boards; ++b) {
+      const auto bytes = std::min<std::uint32_t>(header().board[b].bytes, shape().segment_bytes);
+      payloads.push_back({memory_.view().segment(3, b), bytes});
+      large |= bytes > sizes_.stride;
+    }
+    const auto sample = std::make_unique<Sample>();
+    for (std::uint32_t e = 0; e < work.events(); ++e) {
+      const Row& row = work.row(e);
+      trigger::ShownEvent event;
+      sample->time = event.time = row.time;
+      sample->hits = event.hits = row.hits;
+      sample->opened = row.opened;
+      std::copy_n(work.view(row).pm, row.hits, event.pm.begin());
+      std::copy_n(work.view(row).pm, row.hits, sample->pm);
+      event.set_times(payloads, row.opened, window);
+      copy_payloads<Block>(work.shared(), *sample);
+      const trigger::SampledEvent sampled = sampled_event(*sample, static_cast<std::uint32_t>(window));
+      if (large)
+        EXPECT_EQ(sampled.late, trigger::SampledEvent::no_times());
+      else
+        EXPECT_EQ(sampled.late, event.late);
+      for (unsigned i = 0; i < row.hits; ++i) timed += sampled.late[i] != trigger::ShownEvent::unknown;
+      hits += row.hits;
+    }
+  }
+  std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
 
  private:
   std::uint32_t seen_ = 0;
@@ -193,6 +255,8 @@ std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, 
   }
   EXPECT_GT(both.masked, both.events / 50);
   EXPECT_GT(both.downscaled, both.events / 20);
+  EXPECT_GT(both.timed, both.hits / 2);
+  EXPECT_GT(both.hits, both.events);
   return both.events;
 }
 
@@ -207,6 +271,11 @@ TEST(FrameWork, FramesOfAnyNumberOfBoards) {
 
 TEST(FrameWork, AlgorithmsThatAreWide) {
   EXPECT_GT(frames_of_boards<rich::Multiring>(4, 10, 60, shared_fragments), 400u);
+}
+
+TEST(FrameWork, EventsHandedOut) {
+  EXPECT_GT(frames_of_boards<Nearby<rich::Multiring>>(4, 10, 60, shared_fragments), 400u);
+  EXPECT_GT(frames_of_boards<Nearby<rich::Tripl>>(2, 25, 60, 8), 400u);  // the large tables
 }
 
 TEST(FrameWork, NothingButNoise) {

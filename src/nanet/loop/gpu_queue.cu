@@ -5,14 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
+#include "nanet/contract/place.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/loop/kernels.hpp"
 #include "nanet/loop/plugin_kernel.hpp"
+#include "nanet/loop/sampled.hpp"
 #include "nanet/rich/geometry.hpp"
 
 namespace nanet::loop {
@@ -130,13 +134,20 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
     throw std::runtime_error("cuda: a block needs " + std::to_string(shared_bytes) +
                              " B of shared memory, this GPU has " +
                              std::to_string(properties.sharedMemPerBlockOptin));
-  for (const void* function : {kernel->resident, kernel->once})
-    need(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                              static_cast<int>(shared_bytes)),
+  resident_bytes = kernel->resident_bytes(resident.sizes, threads);
+  for (const auto& [function, bytes] :
+       {std::pair(kernel->resident, resident_bytes), std::pair(kernel->once, shared_bytes)})
+    need(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
          "shared memory of the kernel");
-  const auto most = static_cast<unsigned>(properties.multiProcessorCount) - 1;
-  areas = wanted ? wanted : kernel->blocks;
-  if (areas > most) areas = most;
+  int gpus = 1;
+  need(cudaGetDeviceCount(&gpus), "GPUs");
+  const unsigned queues =
+      (view.shape.devices + static_cast<unsigned>(gpus) - 1) / static_cast<unsigned>(gpus);
+  const unsigned most =  // one keeps house
+      std::max(2u, static_cast<unsigned>(properties.multiProcessorCount) / queues - 1);
+  areas = wanted ? wanted : kernel->hands_out ? std::min(kernel->blocks, most * 3 / 10) : kernel->blocks;
+  areas = std::clamp(areas, 1u, kernel->hands_out ? most - 1 : most);
+  resident_blocks = 1 + (kernel->hands_out ? most : areas);
 
   const ptrdiff_t to_device =
       registered(view.clop, view.bytes, "the CLOP") - view.clop;  // the same distance for all of the region
@@ -183,6 +194,15 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident.large_bytes = (resident.sizes.large_bytes() + 127) / 128 * 128;
   resident.large = device_memory<std::byte>(resident.large_bytes * areas, "large frames");
   resident.rings = device_memory<rich::Rings>(std::size_t{resident.sizes.fragments} * areas, "rings");
+  if (kernel->hands_out) {
+    resident.homes = areas;
+    resident.job_bits = contract::exponent(power_of_two(areas * jobs_at_once));
+    resident.job_room = (std::max(resident.sizes.large_hits(), shared_raw_bytes / 2) + 63) / 64 * 64;
+    resident.jobs = device_memory<Job>(std::size_t{1} << resident.job_bits, "events handed out");
+    resident.job_hits = device_memory<PmId>(std::size_t{resident.job_room} * areas, "their hits");
+    resident.job_answers = device_memory<JobAnswer>(std::size_t{jobs_at_once} * areas, "their answers");
+    resident.jobs_done = device_memory<std::uint32_t>(std::size_t{line_words} * areas, "their count");
+  }
   if (area_bytes) area = device_memory<std::byte>(area_bytes * areas, "buffers");
   std::vector<rich::Point> plane(plane_entries);
   const rich::Geometry geometry = rich::Geometry::make();
@@ -195,15 +215,35 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   need(cudaDeviceSynchronize(), "setting up");
 }
 
+// The kernel has ended and the context lives: a GPU that only stood still.
+bool GpuQueue::at_rest() const noexcept {
+  if (cudaSetDevice(device_) != cudaSuccess) return false;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (;;) {
+    const cudaError_t status = cudaStreamQuery(stream);
+    if (status != cudaErrorNotReady || std::chrono::steady_clock::now() > until) return status == cudaSuccess;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 GpuQueue::~GpuQueue() {
-  if (lost_) {
+  if (lost_ && !at_rest()) {
+    // The driver goes on knowing these addresses as memory that it has mapped: given to others, they could
+    // not be mapped once more, or a kernel that still runs would write there.
     static_cast<void>(pages_.release());
+    for (const void* at : registered_) contract::keep_addresses(static_cast<const std::byte*>(at));
     return;
   }
   cudaSetDevice(device_);
   cudaStreamDestroy(stream);
   for (void* at : allocated_) cudaFree(at);
   for (void* at : registered_) forget(at);
+}
+
+void GpuQueue::read_conditions(const ConditionsBoard& board) {
+  use();
+  resident.conditions = reinterpret_cast<const ConditionsBoard*>(
+      registered(const_cast<ConditionsBoard*>(&board), sizeof board, "the conditions"));
 }
 
 void GpuQueue::use() const {
@@ -226,20 +266,11 @@ void GpuQueue::refresh(trigger::Physics& physics) {
   for (std::uint32_t i = 0; i < samples; ++i) {
     const std::uint32_t version = contract::acquire(ring[i].version);
     if (version == version_[i] || version & 1) continue;
-    Sample copied;
-    std::memcpy(static_cast<void*>(&copied), &ring[i], sizeof copied);
+    std::memcpy(static_cast<void*>(sample_.get()), &ring[i], sizeof *sample_);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (contract::relaxed(ring[i].version) != version) continue;
     version_[i] = version;
-    trigger::SampledEvent event;
-    event.burst_base_low = copied.burst_base_low;
-    event.frame = copied.frame;
-    event.time = copied.time;
-    event.primitive = copied.primitive;
-    event.hits = copied.hits;
-    event.rings = copied.rings;
-    std::copy_n(copied.pm, std::min<std::size_t>(copied.hits, max_event_hits), event.pm.begin());
-    physics.keep(event);
+    physics.keep(sampled_event(*sample_, resident.options.window));
   }
 }
 

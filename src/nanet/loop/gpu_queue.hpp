@@ -34,7 +34,7 @@ class PinnedPages {
 
 class GpuQueue {
  public:
-  // areas: blocks or launches that work at the same time; 0: the kernel's own choice. Throws
+  // areas: blocks or launches that take frames at the same time; 0: the kernel's own choice. Throws
   // std::runtime_error.
   GpuQueue(int device, const contract::View& view, const trigger::ExecutorOptions& execute,
            const rich::Reconstructor& algorithm, trigger::TraceTable& traces, unsigned areas,
@@ -48,7 +48,9 @@ class GpuQueue {
   Control& control() const noexcept { return *reinterpret_cast<Control*>(pages_->host()); }
   // Brings the monitor's counts up to date. From one thread at a time.
   void refresh(trigger::Physics& physics);
-  // After a fault nothing can be freed, nor does it need to be.
+  // Masks and time offsets are read there, where another process writes them.
+  void read_conditions(const ConditionsBoard& board);
+  // After a loss: what a kernel may still know, or a dead context still holds, is not freed.
   void abandon() noexcept { lost_ = true; }
 
   contract::View view;
@@ -56,8 +58,10 @@ class GpuQueue {
   const LoopKernel* kernel = nullptr;
   const void* value = nullptr;  // the algorithm's
   std::size_t shared_bytes = 0;
-  unsigned threads = 0;  // of a block
+  std::size_t resident_bytes = 0;  // of shared memory, of the resident kernel; shared_bytes: of the other
+  unsigned threads = 0;            // of a block
   unsigned areas = 0;
+  unsigned resident_blocks = 0;  // that keep house, take frames, or take events
   cudaStream_t stream = nullptr;
   std::byte* area = nullptr;  // area_bytes for each area, in device memory
 
@@ -65,6 +69,7 @@ class GpuQueue {
   template <class T>
   T* device_memory(std::size_t entries, const char* what);
   std::byte* registered(void* at, std::size_t bytes, const char* what);
+  bool at_rest() const noexcept;
 
   int device_;
   bool lost_ = false;
@@ -72,6 +77,7 @@ class GpuQueue {
   std::unique_ptr<PinnedPages> pages_;
   std::vector<void*> allocated_, registered_;
   std::uint32_t version_[samples] = {};
+  std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // a copy to read
 };
 
 // Throws std::runtime_error that says what failed and why.

@@ -6,9 +6,12 @@
 
 #pragma nv_diag_suppress 20011, 20014
 
+#include <algorithm>
+
 #include "nanet/contract/queue.hpp"
 #include "nanet/loop/device.cuh"
-#include "nanet/loop/resident.hpp"
+#include "nanet/loop/hand_out.cuh"
+#include "nanet/loop/sampled.hpp"
 #include "nanet/rich/geometry.hpp"
 #include "nanet/trigger/physics.hpp"
 
@@ -25,7 +28,8 @@ struct OwnConditions {
 // Shared memory of a block, one piece after the other.
 template <class A>
 struct SharedMemory {
-  static constexpr std::size_t plane_bytes = plane_entries * sizeof(typename PlaneOf<A>::type);
+  static constexpr std::size_t plane_bytes =
+      Handed<A> ? 0 : plane_entries * sizeof(typename PlaneOf<A>::type);
   static constexpr std::size_t scratch_bytes =
       Wide<A> ? (sizeof(typename ScratchOf<A>::type) + 127) / 128 * 128 : 0;
   static constexpr std::size_t result_bytes = Wide<A> ? (sizeof(rich::Rings) + 15) / 16 * 16 : 0;
@@ -33,6 +37,10 @@ struct SharedMemory {
   static std::size_t bytes(const BufferSizes& sizes, unsigned threads) {
     return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
            round_up(sizeof(OwnConditions)) + sizes.shared_bytes();
+  }
+  // Of a block that only serves: what lies before `frame`.
+  static std::size_t serving_bytes(unsigned threads) {
+    return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes;
   }
   std::byte* scratch;
   std::byte* result;
@@ -172,8 +180,11 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   const std::uint32_t events = work.events();
   for (std::uint32_t e = threadIdx.x; e < events; e += blockDim.x)
     count_event(*r.counts, work.view(work.row(e)), rings[e]);
-  if (threadIdx.x != 0 || events == 0) return;
-  const std::uint64_t kept = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->kept), 1ull);
+  if (events == 0) return;
+  __shared__ std::uint64_t offered;
+  if (threadIdx.x == 0) offered = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->kept), 1ull);
+  __syncthreads();
+  const std::uint64_t kept = offered;
   if (kept >= samples && kept % samples != 0) return;  // many a second; a few are enough to look at
   const std::uint64_t number = kept < samples ? kept : kept / samples;
   Sample& s = r.samples[number % samples];
@@ -181,16 +192,21 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   const Row& row = work.row(e);
   const rich::EventView view = work.view(row);
   const auto version = static_cast<std::uint32_t>(number / samples);
-  store_relaxed_system(&s.version, 2 * version + 1);
-  __threadfence_system();
-  s.burst_base_low = static_cast<std::uint32_t>(n - frame);
-  s.time = static_cast<std::int64_t>(frame) * lsb_per_frame + row.time;
-  s.frame = frame;
-  s.primitive = row.primitive;
-  s.hits = row.hits;
-  s.rings = rings[e];
-  for (std::uint32_t i = 0; i < view.hits; ++i) s.pm[i] = view.pm[i];
-  store_release_system(&s.version, 2 * version + 2);
+  if (threadIdx.x == 0) {
+    store_relaxed_system(&s.version, 2 * version + 1);
+    __threadfence_system();
+    s.burst_base_low = static_cast<std::uint32_t>(n - frame);
+    s.time = static_cast<std::int64_t>(frame) * lsb_per_frame + row.time;
+    s.frame = frame;
+    s.primitive = row.primitive;
+    s.hits = row.hits;
+    s.opened = row.opened;
+    s.rings = rings[e];
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < view.hits; i += blockDim.x) s.pm[i] = view.pm[i];
+  copy_payloads<Block>(work.shared(), s);
+  if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
 }
 
 // The conditions for n. All threads; costs a journey across PCIe, and two more after they have changed.
@@ -230,18 +246,13 @@ __device__ inline void misbehave(const Resident& r) {
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
 }
 
+// A: no wide one; those are Handed here.
 template <class A>
 __device__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory, Taken& taken) {
   const unsigned block = blockIdx.x - 1;
   FrameShared& shared = *memory.frame;
   Desk<A> desk;
   desk.plane = memory.plane;
-  if constexpr (Wide<A>) {
-    static_assert(SharedMemory<A>::scratch_bytes == sizeof(typename A::Scratch) ||
-                  alignof(typename A::Scratch) <= 128);
-    desk.scratch = reinterpret_cast<typename A::Scratch*>(memory.scratch);
-    desk.result = reinterpret_cast<rich::Rings*>(memory.result);
-  }
   rich::Rings* const rings = r.rings + std::size_t{block} * r.sizes.fragments;
   BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * block,
                                    shared_fragments);
@@ -409,9 +420,15 @@ __device__ inline void keep_house(const Resident& r) {
 
 inline constexpr unsigned most_threads = 512;  // of a block
 // A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks have
-// their instructions and tables at hand. Where an event is a warp's, all there are.
+// their instructions and tables at hand. Where events are handed out, a frame's block waits some 100 us.
 template <class A>
-inline constexpr unsigned block_count = Wide<A> ? ~0u : 16;
+inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
+
+template <class A>
+__device__ void fill_plane(const Resident& r, typename PlaneOf<A>::type* plane) {
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
+    plane[i] = PlaneOf<A>::of(r.plane[i]);
+}
 
 template <class A>
 __global__ void __launch_bounds__(most_threads, 1)
@@ -419,13 +436,35 @@ __global__ void __launch_bounds__(most_threads, 1)
   extern __shared__ __align__(128) std::byte room[];
   __shared__ Taken taken;
   if (blockIdx.x == 0) return keep_house(r);
-  const SharedMemory<A> memory(room);
-  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
-    memory.plane[i] = PlaneOf<A>::of(r.plane[i]);
-  if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
-  __syncthreads();
-  consume(r, algorithm, memory, taken);
-  __syncthreads();
+  const auto take_frames = [&]<class Work>(const Work& work, const SharedMemory<Work>& memory) {
+    if constexpr (!Handed<Work>) fill_plane<Work>(r, memory.plane);
+    if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
+    __syncthreads();
+    consume(r, work, memory, taken);
+    __syncthreads();
+  };
+  if constexpr (!Wide<A>) {
+    take_frames(algorithm, SharedMemory<A>(room));
+  } else if (blockIdx.x <= r.homes) {
+    std::uint32_t answered = 0;
+    const Elsewhere<A> elsewhere{r, blockIdx.x - 1, answered};
+    if (threadIdx.x == 0) r.jobs_done[elsewhere.home * line_words] = 0;
+    take_frames(elsewhere, SharedMemory<Elsewhere<A>>(room));
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicAdd(&r.state->closed, 1u);
+    }
+  } else {
+    static_assert(alignof(typename A::Scratch) <= 128);
+    const SharedMemory<A> memory(room);
+    fill_plane<A>(r, memory.plane);
+    __syncthreads();
+    const unsigned warp = threadIdx.x / 32;
+    serve(r, algorithm, memory.plane,
+          *reinterpret_cast<typename A::Scratch*>(memory.scratch + SharedMemory<A>::scratch_bytes * warp),
+          reinterpret_cast<rich::Rings*>(memory.result)[warp]);
+    __syncthreads();
+  }
   if (threadIdx.x == 0) {
     __threadfence();
     atomicAdd(&r.state->exited, 1u);
@@ -439,8 +478,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   extern __shared__ __align__(128) std::byte room[];
   const SharedMemory<A> memory(room);
   const std::int64_t seen = device_time();
-  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
-    memory.plane[i] = PlaneOf<A>::of(r.plane[i]);
+  fill_plane<A>(r, memory.plane);
   FrameShared& shared = *memory.frame;
   Desk<A> desk;
   desk.plane = memory.plane;
@@ -481,7 +519,15 @@ LoopKernel loop_kernel() {
           reinterpret_cast<const void*>(once<A>),
           most_threads,
           [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); },
-          block_count<A>};
+          [](const BufferSizes& sizes, unsigned threads) {
+            if constexpr (!Wide<A>)
+              return SharedMemory<A>::bytes(sizes, threads);
+            else
+              return std::max(SharedMemory<Elsewhere<A>>::bytes(sizes, threads),
+                              SharedMemory<A>::serving_bytes(threads));
+          },
+          block_count<A>,
+          Wide<A>};
 }
 
 }  // namespace nanet::loop

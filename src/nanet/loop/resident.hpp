@@ -43,7 +43,10 @@ struct QueueState {
   std::uint64_t near;      // an n of a little while ago
   std::uint64_t offset;    // Control::Host::offset
   std::uint64_t kept;      // events offered as samples
-  std::uint32_t ending, exited, overrun, spare;
+  std::uint64_t handed;    // jobs written to the ring
+  std::uint64_t ticket;    // jobs claimed by warps, written or not yet
+  std::uint32_t ending, exited, overrun;
+  std::uint32_t closed;  // blocks that hand out jobs and have ended
 };
 
 // Physics (trigger/physics.hpp) counted by the device. Of a sample of frames, but for rings_per_event.
@@ -57,15 +60,18 @@ struct Counts {
   std::uint64_t sampled_events;
 };
 
-// An event to look at; in pinned memory, a ring of them. version: odd while it is written.
+// An event to look at; in pinned memory, a ring of them. version: odd while it is written. bytes: the boards'
+// payloads one after the other, each on a 16 B boundary, for the times of the hits; none of a large frame.
 struct Sample {
   std::uint32_t version;
   std::uint32_t burst_base_low;
   std::int64_t time;
   std::uint32_t frame;
-  std::uint16_t primitive, hits;
+  std::uint16_t primitive, hits, opened;
   rich::Rings rings;
   PmId pm[max_event_hits];
+  std::uint32_t length[max_boards];
+  alignas(16) std::byte bytes[shared_raw_bytes];
 };
 inline constexpr std::uint32_t samples = 64, sample_every = 8;
 
@@ -95,8 +101,16 @@ struct Resident {
   Counts* mirror = nullptr;  // counts for the host to see
   Sample* samples = nullptr;
   const ConditionsBoard* conditions = nullptr;  // null: none
-  std::uint64_t begin = 0;                      // first entry
-  std::int64_t silence = 0;                     // ns without the host's beat after which the kernel ends
+  // Where events are handed out: what blocks 1 .. homes hand to the blocks after them.
+  std::uint32_t homes = 0;
+  std::uint32_t job_bits = 0;  // the ring has 2^job_bits entries
+  std::uint32_t job_room = 0;  // hits of a home
+  Job* jobs = nullptr;
+  PmId* job_hits = nullptr;            // of each home, job_room apart
+  JobAnswer* job_answers = nullptr;    // of each home, jobs_at_once apart
+  std::uint32_t* jobs_done = nullptr;  // of each home, line_words apart
+  std::uint64_t begin = 0;             // first entry
+  std::int64_t silence = 0;            // ns without the host's beat after which the kernel ends
   Injection injection;
 };
 
@@ -119,8 +133,10 @@ struct LoopKernel {
   const void* resident;
   const void* once;
   unsigned threads;
-  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);
+  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // of `once`, and enough for both
+  std::size_t (*resident_bytes)(const BufferSizes& sizes, unsigned threads);
   unsigned blocks;  // that take frames; as many as the GPU has room for, at most
+  bool hands_out;   // events go from those to warps of other blocks
 };
 // nullptr where no kernel runs that algorithm.
 const LoopKernel* find_loop_kernel(std::string_view algorithm);

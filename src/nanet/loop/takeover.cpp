@@ -13,14 +13,6 @@ namespace {
 
 using contract::View;
 
-// Any n that was worked on not long ago: the newest that left a trace.
-std::uint64_t newest(trigger::TraceTable& traces) {
-  std::uint64_t n = 0;
-  for (std::uint64_t i = 0; i <= traces.mask(); ++i)
-    if (traces[i].n != ~std::uint64_t{0}) n = std::max(n, traces[i].n);
-  return n;
-}
-
 void catch_up(const View& view, trigger::FrameProcessor& process, trigger::TraceTable& traces,
               std::uint64_t near) {
   std::uint64_t k = contract::acquire(*view.finished);
@@ -43,11 +35,19 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
 
 }  // namespace
 
+std::uint64_t newest_number(trigger::TraceTable& traces) noexcept {
+  std::uint64_t n = 0;
+  for (std::uint64_t i = 0; i <= traces.mask(); ++i)
+    if (const std::uint64_t seen = contract::relaxed(traces[i].n); seen != ~std::uint64_t{0})
+      n = std::max(n, seen);
+  return n;
+}
+
 std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& options,
                                              const std::vector<View>& views,
                                              const rich::Reconstructor& algorithm,
                                              trigger::TraceTable& traces) {
-  const std::uint64_t near = newest(traces);
+  const std::uint64_t near = newest_number(traces);
   trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
   for (const View& view : views) catch_up(view, process, traces, near);
   trigger::ExecutorOptions workers = options;
@@ -69,8 +69,21 @@ Successor::Successor(bool wanted, const trigger::ExecutorOptions& options, std::
 bool Successor::lose(const std::string& why) noexcept {
   ++faults_;
   const std::lock_guard lock(mutex_);
-  if (trouble_.empty()) trouble_ = why;
-  return !lost_.exchange(true);
+  const bool first = !away_.exchange(true);
+  if (first) trouble_ = why;
+  lost_ = true;
+  return first;
+}
+
+void Successor::returned() noexcept {
+  ++returns_;
+  away_ = false;
+  note({});
+}
+
+void Successor::note(const std::string& what) noexcept {
+  const std::lock_guard lock(mutex_);
+  note_ = what;
 }
 
 void Successor::take_over() noexcept {
@@ -100,12 +113,13 @@ void Successor::append_physics(std::vector<const trigger::Physics*>& all) const 
 
 void Successor::append_figures(std::map<std::string, double>& figures) const {
   figures["gpu_faults"] = static_cast<double>(faults_.load());
-  figures["gpu_lost"] = lost_ ? 1.0 : 0.0;
+  figures["gpu_returns"] = static_cast<double>(returns_.load());
+  figures["gpu_lost"] = away_ ? 1.0 : 0.0;
 }
 
 std::string Successor::trouble() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  return note_.empty() ? trouble_ : trouble_ + "; " + note_;
 }
 
 }  // namespace nanet::loop

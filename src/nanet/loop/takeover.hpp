@@ -21,6 +21,9 @@ std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& opt
                                              const rich::Reconstructor& algorithm,
                                              trigger::TraceTable& traces);
 
+// Any n that was worked on not long ago: the newest that left a trace.
+std::uint64_t newest_number(trigger::TraceTable& traces) noexcept;
+
 // What an executor on a GPU keeps ready for the day on which that is lost: the CPU executor that goes on, and
 // the account of what happened.
 class Successor {
@@ -29,8 +32,13 @@ class Successor {
   Successor(bool wanted, const trigger::ExecutorOptions& options, std::vector<contract::View> views,
             const rich::Reconstructor& algorithm, trigger::TraceTable& traces);
 
-  // The GPU is given up. True: this was the first to say so.
+  // The GPU is given up. True: this was the first to say so since it began, or came back.
   bool lose(const std::string& why) noexcept;
+  // The GPU is at work again, in another process.
+  void returned() noexcept;
+  // What else there is to say of the trouble; the newest.
+  void note(const std::string& what) noexcept;
+  // It was lost at least once: this process has it no more.
   bool lost() const noexcept { return lost_; }
   // Puts the CPU to work, where it is wanted and not at work. Nobody else may be at the queues.
   void take_over() noexcept;
@@ -48,12 +56,12 @@ class Successor {
   std::vector<contract::View> views_;
   std::unique_ptr<rich::Reconstructor> algorithm_;
   trigger::TraceTable& traces_;
-  std::atomic<std::uint32_t> faults_{0};
-  std::atomic<bool> lost_{false};
+  std::atomic<std::uint32_t> faults_{0}, returns_{0};
+  std::atomic<bool> lost_{false}, away_{false};
   mutable std::mutex mutex_;  // of what follows
   std::unique_ptr<trigger::Executor> cpu_;
   std::vector<std::unique_ptr<trigger::Executor>> past_;
-  std::string trouble_;
+  std::string trouble_, note_;
 };
 
 }  // namespace nanet::loop

@@ -19,6 +19,7 @@
 #include "nanet/cuda/reconstructor.hpp"
 #include "nanet/gateware/cards.hpp"
 #include "nanet/loop/executor_cuda.hpp"
+#include "nanet/loop/helper_serve.hpp"
 #include "nanet/trigger/replay.hpp"
 #include "nanet/trigger/tap.hpp"
 #include "nanet/trigger/trigger.hpp"
@@ -313,6 +314,14 @@ nb::dict monitor(const std::vector<const trigger::Physics*>& physics) {
       event["primitive"] = e.primitive;
       event["pm"] = column(std::vector<std::uint16_t>(
           e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
+      nb::list late;
+      for (unsigned i = 0; i < e.hits && i < e.late.size(); ++i) {
+        if (e.late[i] == trigger::ShownEvent::unknown)
+          late.append(nb::none());
+        else
+          late.append(e.late[i] * lsb_ns);
+      }
+      event["late_ns"] = late;
       std::vector<float> rings;
       for (unsigned i = 0; i < e.rings.count; ++i) {
         const auto& r = e.rings.ring[i];
@@ -354,8 +363,8 @@ int cuda_number(const std::string& device) {
   return number;
 }
 
-// A GPU in the loop: options device, executor, blocks, takeover; inject_fault, inject_hang: the number from
-// which on the GPU fails, for tests.
+// A GPU in the loop: options device, executor, blocks, takeover, helper (the program that brings a lost GPU
+// back: program and arguments); inject_fault, inject_hang: the number from which on the GPU fails, for tests.
 loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device) {
   loop::CudaOptions c;
   c.device = cuda_number(device);
@@ -363,10 +372,20 @@ loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device) {
   c.blocks = get<unsigned>(o, "blocks", 0);
   c.takeover = get<bool>(o, "takeover", true);
   c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", 50e3) / 2, 500'000, 20'000'000);
+  c.helper.command = get<std::vector<std::string>>(o, "helper", {});
+  c.helper.algorithm = get<std::string>(o, "algorithm", "multiring");
+  c.helper.parameters = parameters(o);
   using Kind = loop::Injection::Kind;
   if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};
   if (o.contains("inject_hang")) c.injection = {Kind::hang, get<std::uint64_t>(o, "inject_hang", 0)};
   return c;
+}
+
+trigger::ExecutorMaker in_the_loop(const loop::CudaOptions& c) {
+  return [c](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
+             const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
+    return loop::make_cuda_executor(c, execute, std::move(views), reconstructor, traces);
+  };
 }
 
 // The options that a result repeats, and the Trigger they belong to.
@@ -398,12 +417,12 @@ struct PyTrigger {
           t.record.file_bytes = get<std::uint64_t>(o, "record_file_bytes", t.record.file_bytes);
           t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
           device = get<std::string>(o, "device", "cpu");
-          if (device != "cpu")
-            t.executor = [c = cuda_options(o, device)](
-                             const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
-                             const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
-              return loop::make_cuda_executor(c, execute, std::move(views), reconstructor, traces);
-            };
+          if (device != "cpu") {
+            const loop::CudaOptions cuda = cuda_options(o, device);
+            if (!cuda.helper.command.empty() && cuda.takeover && cuda.mode == loop::Mode::persistent)
+              t.clop.place = &contract::shared_place();
+            t.executor = in_the_loop(cuda);
+          }
           algorithm = t.algorithm;
           threads = t.threads;
           gather = t.clop.gather == contract::Gather::frame ? "frame" : "packets";
@@ -463,7 +482,9 @@ struct PyReplay {
           r.keep_bad = get<std::string>(o, "keep_bad", "");
           r.conditions = conditions_option(o);
           device = get<std::string>(o, "device", "cpu");
-          if (device != "cpu") {
+          if (device != "cpu" && o.contains("executor")) {
+            r.executor = in_the_loop(cuda_options(o, device));
+          } else if (device != "cpu") {
             const int number = cuda_number(device);
             r.device = [this, number](const rich::Reconstructor& cpu, const rich::Geometry& geometry) {
               auto made = cuda::make_reconstructor(cpu, geometry, number);
@@ -529,6 +550,11 @@ void bind_trigger(nb::module_& m) {
   m.def(
       "gateware_missing", [] { return std::string(gateware::simulation_missing()); },
       "Why this build has no simulated card; empty: it has one.");
+  m.def(
+      "serve_helper", [](int fd) { return loop::serve_helper(fd); }, nb::arg("fd"),
+      nb::call_guard<nb::gil_scoped_release>(),
+      "The helper process of a trigger whose GPU was lost: all that it does (nanet/gpu_helper.py). Gives the "
+      "exit status.");
   nb::class_<PyTrigger>(m, "Trigger",
                         "The trigger processor; options as a flat dictionary (docs/configuration.md).")
       .def(nb::init<nb::dict>())

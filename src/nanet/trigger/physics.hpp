@@ -25,6 +25,15 @@ struct SampledEvent {
   std::uint16_t hits = 0;
   rich::Rings rings;
   std::array<PmId, max_event_hits> pm{};
+  // LSB after the event's time, or INT16_MIN: from executors on a GPU; those on a CPU give times to
+  // EventTap alone.
+  std::array<std::int16_t, max_event_hits> late = no_times();
+
+  static constexpr std::array<std::int16_t, max_event_hits> no_times() {
+    std::array<std::int16_t, max_event_hits> none{};
+    for (std::int16_t& t : none) t = INT16_MIN;
+    return none;
+  }
 };
 
 class Physics {

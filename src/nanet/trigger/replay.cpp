@@ -142,13 +142,16 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   if (options.device && options.threads > 1)
     throw std::invalid_argument("trigger.threads = " + std::to_string(options.threads) +
                                 ": must be 1 where a device reconstructs");
+  if (options.device && options.clop.gather == contract::Gather::packets)
+    throw std::invalid_argument(
+        "gather = packets: a device replays whole frames: use --device cpu, or --gather frame");
   card::ClopOptions clop = options.clop;
-  clop.gather = contract::Gather::frame;
   if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
   clop.deadline = 0;
   // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no
   // more: what is written is read again while it is in the cache.
-  clop.buffers = std::max<std::uint32_t>(clop.buffers, 4096);
+  const bool by_frame = clop.gather == contract::Gather::frame;
+  clop.buffers = std::max<std::uint32_t>(clop.buffers, (by_frame ? 4096 : 256) / std::max(clop.devices, 1u));
   answers_ = std::make_unique<Answers>(options.mtp);
   if (options.card == "socket") {
     own_stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
@@ -172,7 +175,9 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   execute.threads = options.threads;
   execute.pin = options.pin;
   execute.sink = rows_.get();
-  if (options.device)
+  if (options.executor)
+    executor_ = options.executor(execute, stream_->views(), *algorithm, *traces_);
+  else if (options.device)
     executor_ =
         make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
   else

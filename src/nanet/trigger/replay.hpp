@@ -42,6 +42,8 @@ struct ReplayOptions {
   std::function<std::unique_ptr<rich::Reconstructor>(const rich::Reconstructor& cpu,
                                                      const rich::Geometry& geometry)>
       device;
+  // Makes the executor, which then is none of the above: one that a live trigger has (a GPU in the loop).
+  ExecutorMaker executor;
   unsigned threads = 1;
   std::vector<int> pin;
   std::string keep_bad;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brings a device that was lost back to work in a process of its own, while the CPU answers, and takes it
+// away again when it is lost once more.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nanet/loop/helper.hpp"
+#include "nanet/loop/takeover.hpp"
+
+namespace nanet::loop {
+
+class Comeback {
+ public:
+  // successor: at work on the CPU whenever begin() is called; told of every loss and return. It, the views'
+  // memory and the traces outlive this. Throws as Helper does; where there is no command, or the memory
+  // cannot be shared, nothing is ever brought back.
+  Comeback(const HelperOptions& options, const trigger::ExecutorOptions& execute,
+           std::vector<contract::View> views, trigger::TraceTable& traces, Successor& successor);
+  ~Comeback();
+
+  bool possible() const noexcept { return helper_ != nullptr; }
+  // From now on, in a thread of its own: starts the helper process, hands the queues over when it is ready,
+  // watches it; where it fails, hands them back and tries again after a while.
+  void begin();
+  // Ends that. What is in the queues is finished, by the device or by the CPU; the process is gone.
+  void end() noexcept;
+
+  bool event_overrun() const noexcept { return helper_ && helper_->event_overrun(); }
+  void append_physics(std::vector<const trigger::Physics*>& all) const;
+  // While the device is at work: its own.
+  void append_figures(std::map<std::string, double>& figures) const;
+
+ private:
+  void run(const std::stop_token& token) noexcept;
+  // Until the helper says `wanted`. False: it failed, or it took too long, or (with a token) it is not asked
+  // for any more; why: empty only then.
+  bool await(HelperState wanted, Nanoseconds longest, const std::stop_token* token,
+             std::string& why) noexcept;
+  // Until it fails or this is to end; gives why it failed.
+  std::string watch(const std::stop_token& token) noexcept;
+  void hand_back(const std::string& why) noexcept;
+
+  HelperOptions options_;
+  trigger::TraceTable& traces_;
+  Successor& successor_;
+  std::unique_ptr<Helper> helper_;
+  std::atomic<bool> served_{false}, working_{false};
+  std::jthread thread_;
+};
+
+}  // namespace nanet::loop

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device in a process of its own: the queues go to it and come back, whatever becomes of that process, and
+// the packets that go out are those of a CPU alone, byte for byte. The device is a CPU; the process is real.
+#include "nanet/loop/comeback.hpp"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "nanet/trigger/chain_test.hpp"
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::loop {
+namespace {
+
+using trigger::Bytes;
+using trigger::Chain;
+namespace flag = wire::mgp::flag;
+
+HelperOptions helper_options() {
+  HelperOptions helper;
+  helper.command = {HELPER_PROGRAM};
+  helper.algorithm = "math";
+  helper.device = -1;
+  helper.pause = 1'000'000;
+  return helper;
+}
+
+// A device that is lost before it has begun.
+class Lost final : public trigger::Executor {
+ public:
+  Lost(const HelperOptions& helper, const trigger::ExecutorOptions& execute,
+       std::vector<contract::View> views, const rich::Reconstructor& algorithm, trigger::TraceTable& traces)
+      : successor_(true, execute, views, algorithm, traces),
+        comeback_(helper, execute, std::move(views), traces, successor_) {}
+  ~Lost() override { stop(); }
+  std::string_view name() const noexcept override { return "lost"; }
+  void start() override {
+    if (!successor_.lost()) successor_.lose("it was lost");
+    successor_.take_over();
+    comeback_.begin();
+  }
+  void stop() noexcept override {
+    comeback_.end();
+    successor_.stop();
+  }
+  bool event_overrun() const noexcept override { return comeback_.event_overrun(); }
+  std::string trouble() const override { return successor_.trouble(); }
+  std::vector<const trigger::Physics*> physics() const override {
+    std::vector<const trigger::Physics*> all;
+    successor_.append_physics(all);
+    comeback_.append_physics(all);
+    return all;
+  }
+  std::map<std::string, double> figures() const override {
+    std::map<std::string, double> all;
+    comeback_.append_figures(all);
+    successor_.append_figures(all);
+    return all;
+  }
+  bool possible() const { return comeback_.possible(); }
+
+ private:
+  Successor successor_;
+  Comeback comeback_;
+};
+
+std::vector<Bytes> traffic(Frame frames) {
+  std::mt19937 random(19);
+  std::vector<Bytes> out;
+  for (unsigned b = 0; b < 4; ++b) out.push_back(trigger::mgp_marker(flag::sob, b, 0, 0, 0));
+  for (Frame f = 0; f < frames; ++f)
+    for (unsigned b = 0; b < 4; ++b)
+      out.push_back(trigger::mgp_packet(b, f, f + 1, trigger::random_events(random, b, 8), flag::last, 0, 0));
+  for (unsigned b = 0; b < 4; ++b)
+    out.push_back(trigger::mgp_marker(flag::eob, b, frames - 1, frames + 1, 0));
+  return out;
+}
+
+// The helper processes of this one.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  DIR* const tasks = opendir("/proc/self/task");
+  if (!tasks) return found;
+  while (const dirent* entry = readdir(tasks)) {  // NOLINT(concurrency-mt-unsafe): of this thread
+    std::ifstream list(std::string("/proc/self/task/") + entry->d_name + "/children");
+    for (pid_t pid = 0; list >> pid;) found.push_back(pid);
+  }
+  closedir(tasks);
+  return found;
+}
+
+bool wait_for(const std::function<bool()>& what) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (what()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+struct Result {
+  Chain::Packets sent;
+  trigger::Account account;
+  std::map<std::string, double> figures;
+  std::string trouble;
+  std::uint64_t monitored = 0;  // events in the monitor's counts
+};
+
+// meanwhile(chain, i): called before packet i.
+Result run(const std::vector<Bytes>& packets, std::uint32_t devices, const trigger::ExecutorMaker& make,
+           const std::function<void(Chain&, std::size_t)>& meanwhile = {}) {
+  const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
+  auto options = Chain::options();
+  options.devices = devices;
+  options.buffers = 512;
+  options.place = &contract::shared_place();
+  Chain chain(options, *algorithm, 1, {}, make);
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    if (meanwhile) meanwhile(chain, i);
+    chain.packet(packets[i]);
+  }
+  chain.drain();
+  Result result{chain.sent(), chain.account(), chain.executor().figures(), chain.executor().trouble()};
+  for (const trigger::Physics* p : chain.executor().physics())
+    for (const auto& count : p->rings_per_event) result.monitored += count;
+  return result;
+}
+
+trigger::ExecutorMaker lost(const HelperOptions& helper) {
+  return [helper](const auto& execute, auto views, const auto& algorithm, auto& traces) {
+    return std::make_unique<Lost>(helper, execute, std::move(views), algorithm, traces);
+  };
+}
+
+// The device is at work for the so-manieth time.
+void expect_at_work(Chain& chain, double returns) {
+  EXPECT_TRUE(wait_for([&] {
+    chain.turn();
+    const auto figures = chain.executor().figures();
+    return figures.at("gpu_returns") == returns && figures.at("gpu_lost") == 0;
+  })) << chain.executor().trouble();
+}
+
+TEST(Comeback, ADeviceInAnotherProcessAnswersAsACpuAlone) {
+  const auto packets = traffic(600);
+  for (const std::uint32_t devices : {1u, 2u}) {
+    const Result alone = run(packets, devices, {});
+    const Result back = run(packets, devices, lost(helper_options()), [&](Chain& chain, std::size_t i) {
+      if (i == 1000) expect_at_work(chain, 1);
+    });
+    ASSERT_EQ(back.sent.size(), 600u);
+    EXPECT_EQ(back.sent, alone.sent);
+    EXPECT_TRUE(back.account.closes());
+    EXPECT_EQ(back.figures.at("gpu_faults"), 1.0);
+    EXPECT_EQ(back.figures.at("gpu_returns"), 1.0);
+    EXPECT_EQ(back.figures.at("gpu_lost"), 0.0);
+    EXPECT_EQ(back.trouble, "it was lost");
+    EXPECT_EQ(back.monitored, back.account.events_built);
+  }
+  EXPECT_TRUE(children().empty());
+}
+
+TEST(Comeback, AHelperThatIsKilledLosesNothingAndComesBack) {
+  const auto packets = traffic(3000);
+  const Result alone = run(packets, 1, {});
+  double returns = 0;
+  const Result killed = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
+    if (i % 2500 == 0) {
+      expect_at_work(chain, ++returns);
+    } else if (i % 2500 == 1500) {  // in the middle of its work: the packets before this one are under way
+      const auto processes = children();
+      ASSERT_EQ(processes.size(), 1u);
+      kill(processes[0], SIGKILL);
+    }
+  });
+  ASSERT_EQ(killed.sent.size(), 3000u);
+  EXPECT_EQ(killed.sent, alone.sent);
+  EXPECT_TRUE(killed.account.closes());
+  EXPECT_EQ(killed.account.frames_answered, 3000u);
+  EXPECT_EQ(killed.figures.at("gpu_returns"), returns);
+  EXPECT_EQ(killed.figures.at("gpu_faults"), returns + 1);
+  EXPECT_NE(killed.trouble.find("signal 9"), std::string::npos) << killed.trouble;
+  EXPECT_TRUE(children().empty());
+}
+
+TEST(Comeback, AHelperThatStandsStillIsGivenUp) {
+  const auto packets = traffic(300);
+  const Result alone = run(packets, 1, {});
+  const Result stood = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
+    if (i == 100) expect_at_work(chain, 1);
+    if (i == 600) {
+      for (const pid_t process : children()) kill(process, SIGSTOP);
+      EXPECT_TRUE(wait_for([&] { return chain.executor().figures().at("gpu_faults") == 2; }));
+    }
+  });
+  EXPECT_EQ(stood.sent, alone.sent);
+  EXPECT_TRUE(stood.account.closes());
+  EXPECT_TRUE(children().empty());
+}
+
+TEST(Comeback, StopsAndStartsAgain) {
+  const auto packets = traffic(400);
+  const Result alone = run(packets, 1, {});
+  const Result again = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
+    if (i == 400 || i == 1200) expect_at_work(chain, i == 400 ? 1 : 2);
+    if (i == 800) chain.restart();
+  });
+  EXPECT_EQ(again.sent, alone.sent);
+  EXPECT_EQ(again.figures.at("gpu_faults"), 1.0);
+  EXPECT_EQ(again.monitored, again.account.events_built);
+}
+
+TEST(Comeback, AHelperThatCannotWorkSaysWhyAndTheCpuGoesOn) {
+  const auto packets = traffic(200);
+  const Result alone = run(packets, 1, {});
+  HelperOptions wrong = helper_options();
+  wrong.algorithm = "none_such";
+  const auto says = [](const char* what) {
+    return [what](Chain& chain, std::size_t i) {
+      if (i != 400) return;
+      EXPECT_TRUE(wait_for([&] { return chain.executor().trouble().find(what) != std::string::npos; }))
+          << chain.executor().trouble();
+    };
+  };
+  const Result named = run(packets, 1, lost(wrong), says("none_such"));
+  EXPECT_EQ(named.sent, alone.sent);
+  EXPECT_EQ(named.figures.at("gpu_returns"), 0.0);
+  wrong.command = {"/nowhere/at/all"};
+  EXPECT_EQ(run(packets, 1, lost(wrong), says("cannot come back")).sent, alone.sent);
+}
+
+TEST(Comeback, MemoryOfOneProcessAloneIsNotHandedOver) {
+  const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
+  bool possible = true;
+  Chain chain(Chain::options(), *algorithm, 1, {},
+              [&](const auto& execute, auto views, const auto& reconstructor, auto& traces) {
+                auto made = std::make_unique<Lost>(helper_options(), execute, std::move(views), reconstructor,
+                                                   traces);
+                possible = made->possible();
+                return made;
+              });
+  EXPECT_FALSE(possible);
+}
+
+}  // namespace
+}  // namespace nanet::loop
