@@ -212,6 +212,21 @@ TEST(Card, TrainsAreTakenApart) {
   EXPECT_EQ(net.clop->counters().packets_used, 20u);
 }
 
+TEST(Card, AnswersDoNotWaitForTheRestOfWhatWasRead) {
+  Network net(patient());
+  for (BoardId b = 0; b < 4; ++b) net.send(build_marker(mgp_flag::sob, b, 0, 0, 1));
+  for (BoardId b = 0; b < 4; ++b) net.send(build({.board = b, .frame = 0, .burst = 1}, 1));
+  Event e;
+  ASSERT_TRUE(net.next(e, EventType::receive_done));
+  net.reply(e);
+  // Packets of one frame, enough of them to look for answers meanwhile, and none that says so itself.
+  for (unsigned i = 0; i < 8; ++i) net.send(std::vector<std::byte>{});
+  while (net.card->receive()) {
+  }
+  EXPECT_EQ(net.answer(), (std::pair<Frame, int>{0, 0}));
+  EXPECT_TRUE(net.card->passed_all());
+}
+
 TEST(Card, EmptyDatagramIsAPacketAndRefused) {
   Network net(patient());
   net.send({});

@@ -37,6 +37,7 @@ class SocketCard final : public Card {
  private:
   struct Port;
   Nanoseconds take(Port& port, const SocketBatch& batch) noexcept;
+  static bool send_answers(Port& port) noexcept;
   static Nanoseconds read_up_to(const Port& port) noexcept;
 
   std::vector<std::unique_ptr<Port>> ports_;

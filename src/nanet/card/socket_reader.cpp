@@ -8,8 +8,9 @@
 
 namespace nanet::card {
 
-SocketBatch::SocketBatch() : bytes_(std::make_unique_for_overwrite<std::byte[]>(most * stride)) {
-  for (std::size_t i = 0; i < most; ++i) vector_[i] = {bytes_.get() + i * stride, message_bytes};
+SocketBatch::SocketBatch(std::size_t room)
+    : bytes_(std::make_unique_for_overwrite<std::byte[]>(room * stride)), room_(room) {
+  for (std::size_t i = 0; i < room; ++i) vector_[i] = {bytes_.get() + i * stride, message_bytes};
 }
 
 bool SocketBatch::read(int fd, std::size_t socket, std::size_t asked) noexcept {
@@ -33,8 +34,8 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t asked) noexcept {
   trains_ = false;
   validated_ = 0;
   for (std::size_t i = 0; i < got_; ++i) {
-    info_[i] = receive_info(message_[i].msg_hdr);
-    trains_ |= info_[i].segment_bytes != 0;
+    received_[i] = {message_[i].msg_len, receive_info(message_[i].msg_hdr)};
+    trains_ |= received_[i].info.segment_bytes != 0;
   }
   return got_ > 0;
 }
@@ -42,8 +43,13 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t asked) noexcept {
 void SocketBatch::validate(const wire::mgp::Rules& rules) noexcept {
   for (std::size_t i = 0; i < got_; ++i)
     datagrams(i, [&](std::span<const std::byte> datagram) {
-      if (validated_ < most_validated) checked_[validated_++] = wire::mgp::validate(datagram, rules);
+      if (validated_ < room_checked_) checked_[validated_++] = wire::mgp::validate(datagram, rules);
     });
+}
+
+SocketReader::Lane::Lane() {
+  ring.reserve(ring_entries);
+  while (ring.size() < ring_entries) ring.emplace_back(handed_at_once).make_room_to_validate();
 }
 
 SocketReader::SocketReader(std::vector<int> fds, std::size_t threads, std::span<const int> cpus,
@@ -58,7 +64,6 @@ SocketReader::SocketReader(std::vector<int> fds, std::size_t threads, std::span<
   for (std::size_t t = 0; t < threads; ++t) {
     lanes_.push_back(std::make_unique<Lane>());
     Lane& lane = *lanes_.back();
-    for (SocketBatch& batch : lane.ring) batch.make_room_to_validate();
     for (std::size_t s = t; s < fds_.size(); s += threads) lane.sockets.push_back(s);
     lane.thread = std::jthread([this, &lane] { run(lane); });
     try {
@@ -75,19 +80,26 @@ SocketReader::~SocketReader() {
 
 void SocketReader::run(Lane& lane) noexcept {
   std::uint64_t filled = 0;
+  struct Port {
+    std::size_t socket, asked = handed_at_once;
+    Nanoseconds told = 0;
+  };
+  std::vector<Port> ports;
+  for (const std::size_t s : lane.sockets) ports.push_back({s});
   while (!ending_.load(std::memory_order_acquire)) {
-    for (const std::size_t s : lane.sockets) {
+    for (Port& port : ports) {
       while (filled - lane.emptied.load(std::memory_order_acquire) == ring_entries) {
         if (ending_.load(std::memory_order_acquire)) return;
         spin();
       }
       SocketBatch& batch = lane.ring[filled % ring_entries];
-      if (batch.read(fds_[s], s, asked_[s])) {
-        asked_[s] = batch.trains() ? trains_at_once : SocketBatch::most;
+      if (batch.read(fds_[port.socket], port.socket, port.asked)) {
+        port.asked = batch.trains() ? trains_handed_at_once : handed_at_once;
         batch.validate(rules_);
         lane.filled.store(++filled, std::memory_order_release);
-      } else {
-        empty_[s].store(batch.before(), std::memory_order_release);
+      } else if (batch.before() - port.told >= tell_every) {
+        port.told = batch.before();
+        empty_[port.socket].at.store(port.told, std::memory_order_release);
       }
     }
   }

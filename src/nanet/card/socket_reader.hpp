@@ -21,11 +21,12 @@
 namespace nanet::card {
 
 // What one call brought from one socket.
-class SocketBatch {
+class alignas(64) SocketBatch {
  public:
   static constexpr std::size_t most = 32;  // messages
-  SocketBatch();
-  // asked: at most `most`. False: nothing came.
+  // room: messages, at most `most`.
+  explicit SocketBatch(std::size_t room = most);
+  // asked: at most the room there is. False: nothing came.
   bool read(int fd, std::size_t socket, std::size_t asked) noexcept;
 
   std::size_t socket() const noexcept { return socket_; }
@@ -34,16 +35,23 @@ class SocketBatch {
   Nanoseconds before() const noexcept { return before_; }
   bool emptied() const noexcept { return got_ < asked_; }
   bool trains() const noexcept { return trains_; }
-  std::span<const std::byte> bytes(std::size_t i) const noexcept {
-    return {bytes_.get() + i * stride, message_[i].msg_len};
+  // Asks for what the thread that read has written, all at once: one look after the other is a miss each.
+  void fetch() const noexcept {
+    __builtin_prefetch(&got_);
+    __builtin_prefetch(received_.data());
+    __builtin_prefetch(checked_.get());
+    for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i);
   }
-  const ReceiveInfo& info(std::size_t i) const noexcept { return info_[i]; }
+  std::span<const std::byte> bytes(std::size_t i) const noexcept {
+    return {bytes_.get() + i * stride, received_[i].bytes};
+  }
+  const ReceiveInfo& info(std::size_t i) const noexcept { return received_[i].info; }
   // f(bytes) for each datagram of message i, in order. An empty one is a datagram too.
   template <class F>
   void datagrams(std::size_t i, const F& f) const noexcept {
     const std::span<const std::byte> all = bytes(i);
-    const std::size_t step =
-        info_[i].segment_bytes ? info_[i].segment_bytes : std::max<std::size_t>(all.size(), 1);
+    const std::size_t segment = info(i).segment_bytes;
+    const std::size_t step = segment ? segment : std::max<std::size_t>(all.size(), 1);
     std::size_t from = 0;
     do {
       f(all.subspan(from, std::min(step, all.size() - from)));
@@ -51,7 +59,10 @@ class SocketBatch {
     } while (from < all.size());
   }
   // Validates the datagrams, as many as there is room for; room is made once, before.
-  void make_room_to_validate() { checked_ = std::make_unique<wire::mgp::Checked[]>(most_validated); }
+  void make_room_to_validate() {
+    room_checked_ = room_ * most_segments;
+    checked_ = std::make_unique<wire::mgp::Checked[]>(room_checked_);
+  }
   void validate(const wire::mgp::Rules& rules) noexcept;
   // What was found of the k-th datagram of the call; nullptr: it was not looked at.
   const wire::mgp::Checked* checked(std::size_t k) const noexcept {
@@ -63,19 +74,28 @@ class SocketBatch {
   // would share a few sets of the cache.
   static constexpr std::size_t message_bytes = 65536, stride = message_bytes + 33 * 64;
 
-  // Trains of 64 segments in every message.
-  static constexpr std::size_t most_validated = most * 64;
+  static constexpr std::size_t most_segments = 64;  // of a train
 
+  // What a message is to whoever takes it; the kernel's own words stay in the cache of the thread that reads.
+  struct Received {
+    std::uint32_t bytes = 0;
+    ReceiveInfo info;
+  };
+
+  static constexpr std::size_t fetched_bytes = 1024;  // the processor goes on by itself
+
+  // Never changed, what the taker reads of each call, and what only the reader does: apart.
   std::unique_ptr<std::byte[]> bytes_;
   std::unique_ptr<wire::mgp::Checked[]> checked_;
-  std::size_t validated_ = 0;
+  std::size_t room_, room_checked_ = 0;
+  alignas(64) std::size_t socket_ = 0, asked_ = 0, got_ = 0, validated_ = 0;
+  Nanoseconds before_ = 0;
+  bool trains_ = false;
+  alignas(64) std::array<Received, most> received_{};
+  alignas(64) std::size_t prepared_ = 0;
   std::array<mmsghdr, most> message_{};
   std::array<iovec, most> vector_{};
   std::array<std::array<std::byte, receive_control_bytes>, most> control_{};
-  std::array<ReceiveInfo, most> info_{};
-  std::size_t socket_ = 0, asked_ = 0, got_ = 0, prepared_ = 0;
-  Nanoseconds before_ = 0;
-  bool trains_ = false;
 };
 
 class SocketReader {
@@ -97,12 +117,16 @@ class SocketReader {
   bool threaded() const noexcept { return !lanes_.empty(); }
 
  private:
-  static constexpr std::size_t ring_entries = 8;
   static constexpr std::size_t trains_at_once = 4;  // what is read is worked on while it is in the cache
+  // Of a lane: little at a time, so that one thread places while the other reads on.
+  static constexpr std::size_t ring_entries = 16, handed_at_once = 8, trains_handed_at_once = 1;
+  static constexpr Nanoseconds tell_every =
+      2'000;  // that a socket is empty: each word told costs both a miss
 
   // A thread, and the ring through which it hands over.
   struct Lane {
-    std::vector<SocketBatch> ring{ring_entries};
+    Lane();
+    std::vector<SocketBatch> ring;
     std::vector<std::size_t> sockets;
     alignas(64) std::atomic<std::uint64_t> filled{0};
     alignas(64) std::atomic<std::uint64_t> emptied{0};
@@ -128,10 +152,12 @@ class SocketReader {
     bool any = false;
     for (const auto& lane : lanes_) {
       // Stamps first: what was read before them is in the ring by then.
-      for (const std::size_t s : lane->sockets) stamp_[s] = empty_[s].load(std::memory_order_acquire);
+      for (const std::size_t s : lane->sockets) stamp_[s] = empty_[s].at.load(std::memory_order_acquire);
       const std::uint64_t there = lane->filled.load(std::memory_order_acquire);
       const std::uint64_t from = lane->emptied.load(std::memory_order_relaxed);
+      if (from < there) lane->ring[from % ring_entries].fetch();
       for (std::uint64_t i = from; i < there; ++i) {
+        if (i + 1 < there) lane->ring[(i + 1) % ring_entries].fetch();
         deliver(lane->ring[i % ring_entries], f);
         lane->emptied.store(i + 1, std::memory_order_release);
       }
@@ -151,9 +177,12 @@ class SocketReader {
 
   std::vector<int> fds_;
   wire::mgp::Rules rules_;
-  std::vector<std::size_t> asked_;  // per socket: messages to ask for
+  std::vector<std::size_t> asked_;  // per socket: messages to ask for, by the caller's thread
   std::vector<Nanoseconds> read_up_to_, stamp_;
-  std::vector<std::atomic<Nanoseconds>> empty_;  // per socket: found empty then, by its thread
+  struct alignas(64) Empty {
+    std::atomic<Nanoseconds> at{0};
+  };
+  std::vector<Empty> empty_;  // per socket: found empty then, by its thread
   SocketBatch own_;
   std::atomic<bool> ending_{false};
   std::vector<std::unique_ptr<Lane>> lanes_;

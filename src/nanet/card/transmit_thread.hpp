@@ -25,7 +25,7 @@ class TransmitThread final : public Transmit {
   std::uint32_t destinations() const noexcept override { return inner_->destinations(); }
 
  private:
-  static constexpr std::size_t entries = 1024, room = 2048;
+  static constexpr std::size_t entries = 256, room = 2048;  // half a megabyte: stays in the caches
   struct Entry {
     std::uint32_t bytes, destination;
     std::array<std::byte, room> data;

@@ -161,7 +161,11 @@ void PacketSender::flush() noexcept {
       send_one_by_one(trains_[sent++]);
       continue;
     }
-    const int n = sendmmsg(socket_.get(), &messages_[sent], used_trains_ - sent, 0);
+    // One by itself, the rule where each frame leaves when it is due, takes the shorter call.
+    const bool one = used_trains_ - sent == 1 && trains_[sent].datagrams == 1;
+    const iovec& v = vectors_[trains_[sent].first_vector];
+    const int n = one ? (send(socket_.get(), v.iov_base, v.iov_len, 0) >= 0 ? 1 : -1)
+                      : sendmmsg(socket_.get(), &messages_[sent], used_trains_ - sent, 0);
     if (n > 0) {
       for (int i = 0; i < n; ++i) count(trains_[sent++]);
       attempt = 0;
