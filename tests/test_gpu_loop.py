@@ -66,6 +66,8 @@ def test_the_monitor_sees_what_the_gpu_did(free_udp_port):
     assert 10 < len(monitor["events"]) <= 64
     for event in monitor["events"]:
         assert len(event["pm"]) > 0 and sorted(event["pm"]) == list(event["pm"])
+        assert len(event["late_ns"]) == len(event["pm"])
+        assert abs(sum(event["late_ns"])) <= len(event["pm"]) * 0.05  # the time is their mean
 
 
 @pytest.mark.gpu
@@ -106,3 +108,42 @@ print(json.dumps({{key: result[key] for key in ("account_closes", "gpu_faults", 
     assert result["frames_late"] + result["frames_answered"] == result["frames_in"] >= 2500
     assert result["frames_answered"] >= (2300 if takeover else 2200)
     assert takeover or result["frames_late"] >= 290
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+def test_a_lost_gpu_comes_back(tmp_path, free_udp_port):
+    """In a process of its own, while frames go on; the trigger's own context is gone."""
+    import json
+    import subprocess
+    import sys
+
+    script = tmp_path / "back.py"
+    script.write_text(
+        f"""
+import json
+from nanet import _core, gpu_helper
+ping = _core.Ping()
+options = {{"listen": "127.0.0.1:{free_udp_port()}", "send": f"127.0.0.1:{{ping.reply_port}}", "boards": 0,
+           "device": "cuda:0", "algorithm": "math", "inject_fault": 2200, "timeout_us": 1000.0,
+           "deadline_us": 5000.0, "helper": gpu_helper.command()}}
+trigger = _core.Trigger(options)
+trigger.start()
+ping.run(options["listen"], False, 600_000, 16)
+before = trigger.result()
+trigger.request_stop()
+assert trigger.join(20.0)
+result = {{key: value for key, value in trigger.result().items() if key.startswith(("gpu_", "frames_"))}}
+print(json.dumps({{"before": before["gpu_lost"], "why": before["device_failed"],
+      "closes": trigger.result()["account_closes"], "rings": int(sum(trigger.monitor()["rings_per_event"])),
+      "events": trigger.result()["events_built"], **result}}))
+"""
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["closes"] and result["why"]
+    assert result["gpu_faults"] == result["gpu_returns"] == 1, result
+    assert result["before"] == result["gpu_lost"] == 0
+    assert result["frames_late"] + result["frames_answered"] == result["frames_in"] >= 600_000
+    assert result["rings"] > 0.9 * result["events"]  # what the helper process counted is counted in

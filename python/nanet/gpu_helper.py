@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The helper process that brings a lost GPU back: a CUDA context of its own on the trigger's memory.
 
-Run as a file, with the compiled core and the file descriptor that the trigger hands down; it loads nothing else.
+Run as a file, with the compiled core and the file descriptor that the trigger hands down; it loads nothing
+else.
 """
 
 from __future__ import annotations

@@ -9,6 +9,48 @@
 #include "nanet/rich/lanes.hpp"
 #include "nanet/rich/plugin_table.hpp"
 
+// What -march lets the compiler use (plugins.cpp knows the words), a space behind each.
+#ifdef __SSE4_2__
+#define NANET_NEEDS_SSE4_2 "sse4.2 popcnt "
+#else
+#define NANET_NEEDS_SSE4_2
+#endif
+#ifdef __AVX2__
+#define NANET_NEEDS_AVX2 "avx2 "
+#else
+#define NANET_NEEDS_AVX2
+#endif
+#ifdef __FMA__
+#define NANET_NEEDS_FMA "fma "
+#else
+#define NANET_NEEDS_FMA
+#endif
+#ifdef __BMI2__
+#define NANET_NEEDS_BMI2 "bmi2 "
+#else
+#define NANET_NEEDS_BMI2
+#endif
+#ifdef __AVX512F__
+#define NANET_NEEDS_AVX512F "avx512f "
+#else
+#define NANET_NEEDS_AVX512F
+#endif
+#ifdef __AVX512VL__
+#define NANET_NEEDS_AVX512VL "avx512vl avx512bw avx512dq "
+#else
+#define NANET_NEEDS_AVX512VL
+#endif
+#ifdef __AVX512VBMI__
+#define NANET_NEEDS_AVX512VBMI "avx512vbmi "
+#else
+#define NANET_NEEDS_AVX512VBMI
+#endif
+#ifndef NANET_PLUGIN_NEEDS  // a test may say something else
+#define NANET_PLUGIN_NEEDS                                                                 \
+  NANET_NEEDS_SSE4_2 NANET_NEEDS_AVX2 NANET_NEEDS_FMA NANET_NEEDS_BMI2 NANET_NEEDS_AVX512F \
+      NANET_NEEDS_AVX512VL NANET_NEEDS_AVX512VBMI ""
+#endif
+
 namespace nanet::plugin {
 
 template <class A>
@@ -88,7 +130,11 @@ inline const nanet::rich::PluginCuda* nanet_algorithm_cuda() {
 }
 #endif
 
+// Data, not a function: it is read before any instruction of the plug-in runs on a processor that may not
+// have them.
 #define NANET_ALGORITHM(Struct)                                                                         \
+  extern "C" __attribute__((visibility("default"))) const char nanet_algorithm_needs[];                 \
+  const char nanet_algorithm_needs[] = NANET_PLUGIN_NEEDS;                                              \
   extern "C" __attribute__((visibility("default"))) const nanet::rich::PluginTable* nanet_algorithm() { \
     return nanet::plugin::Export<Struct>::table(nanet_algorithm_cuda());                                \
   }

@@ -122,6 +122,8 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
   expect("other_version", "was built for nanet 0.0.1, this is nanet ");
   expect("other_version", "build it again");
   expect("other_interface", "was built for plug-in interface 77 (nanet ");
+  expect("other_processor",
+         "was built for a processor with avx1024f, which this one has not: build it again");
   expect("other_layout", "was built with other headers of the same version: build it again");
   expect("no_algorithm", "is no algorithm of nanet (it has no function nanet_algorithm)");
   expect("taken_name", "name is 'math', as of one of nanet's own");

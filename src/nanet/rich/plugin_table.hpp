@@ -15,6 +15,8 @@ namespace nanet::rich {
 inline constexpr std::uint32_t plugin_interface = 1;
 inline constexpr std::uint64_t plugin_magic = 0x676C61'74656E616Eull;  // "nanetalg"
 inline constexpr const char* plugin_symbol = "nanet_algorithm";
+// A string beside it: the instruction sets of the processor it was built for, a space behind each.
+inline constexpr const char* plugin_needs_symbol = "nanet_algorithm_needs";
 
 // Mixes the sizes and offsets of structures into one number: two builds whose structures differ tell by it.
 template <class... Numbers>

@@ -13,6 +13,7 @@
 #include <new>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "nanet/rich/wide.hpp"
 #include "nanet/version.hpp"
@@ -108,6 +109,33 @@ void check(std::string_view path, const PluginTable* table) {
                      "', as of one of nanet's own: give it another `name`");
 }
 
+// A plug-in is built for the processor at hand, and may be used elsewhere: before any of its instructions.
+void check_processor(std::string_view path, std::string_view needs) {
+#if defined(__x86_64__)
+  const std::pair<std::string_view, bool> sets[] = {
+      {"sse4.2", __builtin_cpu_supports("sse4.2")},     {"popcnt", __builtin_cpu_supports("popcnt")},
+      {"avx2", __builtin_cpu_supports("avx2")},         {"fma", __builtin_cpu_supports("fma")},
+      {"bmi2", __builtin_cpu_supports("bmi2")},         {"avx512f", __builtin_cpu_supports("avx512f")},
+      {"avx512vl", __builtin_cpu_supports("avx512vl")}, {"avx512bw", __builtin_cpu_supports("avx512bw")},
+      {"avx512dq", __builtin_cpu_supports("avx512dq")}, {"avx512vbmi", __builtin_cpu_supports("avx512vbmi")}};
+  std::string missing;
+  for (; !needs.empty(); needs.remove_prefix(std::min(needs.find(' ') + 1, needs.size()))) {
+    const std::string_view word = needs.substr(0, needs.find(' '));
+    const auto* const known =
+        std::find_if(std::begin(sets), std::end(sets), [&](const auto& set) { return set.first == word; });
+    if (known == std::end(sets) || !known->second) missing += ' ' + std::string(word);
+    if (word.size() == needs.size()) break;
+  }
+  if (!missing.empty())
+    refuse(path, "was built for a processor with" + missing +
+                     ", which this one has not: build it again here "
+                     "(nanet build-algorithm)");
+#else
+  static_cast<void>(path);
+  static_cast<void>(needs);
+#endif
+}
+
 void check_parameters(std::string_view path, const PluginTable& table) {
   for (std::uint32_t i = 0; i < table.parameters; ++i) {
     const PluginParameter& p = table.parameter[i];
@@ -141,6 +169,8 @@ const Plugin& load_plugin(std::string_view path) {
     if (!function)
       refuse(path,
              std::string("is no algorithm of nanet (it has no function ") + plugin_symbol + ")" + again);
+    if (const auto* const needs = static_cast<const char*>(dlsym(handle, plugin_needs_symbol)))
+      check_processor(path, needs);
     const PluginTable* const table = function();
     check(path, table);
     check_parameters(path, *table);

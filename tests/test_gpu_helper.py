@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The helper process that brings a lost GPU back, as a program: how it is started, and what it refuses."""
+
+import os
+import subprocess
+
+from nanet import gpu_helper
+
+
+def test_it_loads_the_core_alone_and_refuses_what_is_no_block():
+    command = gpu_helper.command()
+    assert all(os.path.exists(path) for path in command if path.startswith("/"))
+    descriptor = os.memfd_create("not-a-block", 0)
+    try:
+        os.ftruncate(descriptor, 4096)
+        done = subprocess.run(
+            [*command, str(descriptor)], pass_fds=[descriptor], env={}, capture_output=True, timeout=60
+        )
+    finally:
+        os.close(descriptor)
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
+
+
+def test_it_ends_where_its_trigger_is_gone():
+    """Without a file descriptor of a live trigger there is nothing to serve."""
+    done = subprocess.run([*gpu_helper.command(), "1000"], capture_output=True, timeout=60)
+    assert done.returncode == 2
