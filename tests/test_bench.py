@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nanet import _core, host
-from nanet.bench import Settings, Sheet, rings, rings_cuda, trigger
+from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, trigger
 
 
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
@@ -278,3 +278,25 @@ def test_card_counts_cycles_and_loses_nothing_at_line_rate(nanet, tmp_path):
         share = (row["frame_bytes"] - 46) / (row["frame_bytes"] + 20)
         assert row["payload_MB_per_s"] == pytest.approx(wire * share, rel=0.05), row
     assert (tmp_path / "plots" / "card.png").stat().st_size > 1000
+
+
+def test_answers_lists_each_primitive_that_differs(tmp_path):
+    def capture(name: str, packets: list[list[tuple[int, int, int]]]) -> str:
+        path = str(tmp_path / name)
+        with _core.wire.PcapWriter(path) as writer:
+            for frame, primitives in enumerate(packets):
+                payload = _core.wire.mtp_encode(frame, primitives)
+                writer.write(frame, _core.wire.build_udp_frame((1, 2), (3, 4), payload))
+        return path
+
+    one = [[(0x5001, 7, 1), (0x5002, 8, 2)], [(0x5003, 9, 3)]]
+    cpu = capture("cpu.pcap", one)
+    listed: list[dict] = []
+    assert answers.compare(cpu, capture("same.pcap", one), "math", "graph", listed) == 0
+    other = capture("other.pcap", [[(0x5001, 7, 1), (0x4002, 8, 2)], []])
+    assert answers.compare(cpu, other, "math", "graph", listed) == 2
+    assert [(row["packet"], row["primitive"]) for row in listed] == [(0, 1), (1, 0)]
+    assert listed[0]["cpu"].endswith("0x5002") and listed[0]["gpu"].endswith("0x4002")
+    assert listed[1]["gpu"] == "none"
+    with pytest.raises(ValueError, match="shorter"):
+        answers.compare(cpu, capture("cut.pcap", one[:1]), "math", "graph", listed)

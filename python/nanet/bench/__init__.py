@@ -20,6 +20,7 @@ NAMES: dict[str, str] = {
     "loopback": "Largest lossless rate boards -> trigger -> L0TP; packets per CPU second beside peers.",
     "latency": "Round trip of one packet through the trigger, CPU or GPU, beside bare echo and sockperf.",
     "rings": "Every ring algorithm on CPU and GPU: rate and time against events per batch, roofline.",
+    "answers": "The same capture through every executor: primitives that differ from the CPU's, each listed.",
     "bandwidth": "The historic curve: throughput and latency against payloads per buffer, data checked.",
     "kernel": "Time of a frame's stages on the GPU against events, for each algorithm.",
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
@@ -40,7 +41,7 @@ class Settings:
     runs: int = 3  # in a row (loopback), passes (replay)
     algorithm: str = "math"
     only: str | None = None  # the algorithm, where one was given (rings)
-    events: int = 0  # of the largest batch (rings); 0: the measurement's own choice
+    events: int = 0  # of the largest batch (rings), of the capture (answers); 0: the measurement's own choice
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
     card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 3

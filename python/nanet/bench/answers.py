@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench answers`: one capture through every executor, and each primitive that is not the CPU's.
+
+Executors are those of a live trigger, fed from the file as fast as they go. Nothing is lost and nothing is
+late then, so packets are compared one by one, in order.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from nanet import host
+from nanet.bench import Row, Settings, Sheet
+from nanet.bench.replay import generate_capture
+
+EVENTS = 10_000_000
+ALGORITHMS = ("math", "multiring")
+EXECUTORS = ("persistent", "launch", "graph")
+HEADER = 42  # Ethernet, IPv4, UDP
+MOST_LISTED = 1000  # primitives that differ, of one executor
+
+
+def run(settings: Settings, sheet: Sheet) -> None:
+    """Rows: each executor's primitives and how many differ; then those that do. RuntimeError: no GPU."""
+    if settings.device == "cpu":
+        raise RuntimeError("there is no GPU, so there is nothing to compare: needs --device cuda")
+    events = settings.events or EVENTS
+    threads = max(1, min(14, len(host.cores()) - 2))
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    listed: list[Row] = []
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        capture = str(Path(folder) / "run.pcap")
+        sheet(f"generating {events} events")
+        generate_capture(capture, events, "4", "packed")
+        for algorithm in (settings.only,) if settings.only else ALGORITHMS:
+            ways = {"cpu": {"threads": threads}} | {
+                name: {"device": settings.device, "executor": name} for name in EXECUTORS
+            }
+            reference = str(Path(folder) / "cpu.pcap")
+            for name, options in ways.items():
+                sheet(f"{algorithm}, {name}")
+                answers = reference if name == "cpu" else str(Path(folder) / "gpu.pcap")
+                row = _through(capture, answers, algorithm, options)
+                differing = 0 if name == "cpu" else compare(reference, answers, algorithm, name, listed)
+                sheet.rows.append({"algorithm": algorithm, "executor": name, **row, "different": differing})
+                share = differing / max(1, row["primitives"])
+                sheet.figures[f"{algorithm}_{name}_different"] = share
+    sheet.rows += listed
+
+
+def _through(capture: str, answers: str, algorithm: str, options: Row) -> Row:
+    from nanet import _core
+
+    core = _core.Replay({"pcap": capture, "mtp": answers, "boards": 0xF, "algorithm": algorithm, **options})
+    core.run()
+    result = core.result()
+    if not result["account_closes"] or "device_failed" in result:
+        raise RuntimeError(f"the replay failed: {result.get('device_failed', 'its account does not close')}")
+    return {
+        "events": result["events_built"],
+        "primitives": result["primitives_out"],
+        "events_per_s": result["events_per_s"],
+    }
+
+
+def _packets(path: str) -> Iterator[bytes]:
+    from nanet import _core
+
+    for _, frame, _ in _core.wire.PcapReader(path):
+        yield frame[HEADER:]
+
+
+def compare(reference: str, answers: str, algorithm: str, executor: str, listed: list[Row]) -> int:
+    """How many words of primitives differ; each is listed. ValueError where packets are missing."""
+    from nanet import _core
+
+    different = 0
+    for number, (ours, theirs) in enumerate(zip(_packets(reference), _packets(answers), strict=True)):
+        if ours == theirs:
+            continue
+        sides = [_core.wire.mtp_decode(data)[2] for data in (ours, theirs)]
+        for place in range(max(map(len, sides))):
+            one, other = (side[place] if place < len(side) else None for side in sides)
+            if one == other:
+                continue
+            different += 1
+            if different <= MOST_LISTED:
+                listed.append(
+                    {
+                        "differs": algorithm,
+                        "by": executor,
+                        "packet": number,
+                        "primitive": place,
+                        "cpu": _text(one),
+                        "gpu": _text(other),
+                    }
+                )
+    return different
+
+
+def _text(primitive: tuple[int, int] | None) -> str:
+    """Its time in LSB since SOB, and its bits."""
+    return "none" if primitive is None else f"{primitive[0]} {primitive[1]:#06x}"
