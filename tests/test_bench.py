@@ -176,6 +176,9 @@ def test_boards_send_side_by_side_where_there_are_cpus_enough(monkeypatch):
     assert trigger.board_options(Settings(), 0.0) == ["--batch-us", "0", *side_by_side]
     assert trigger.board_options(Settings(batch_us=7)) == ["--batch-us", "7", *side_by_side]
     assert trigger.board_options(Settings(board_threads=1)) == ["--batch-us", "100"]
+    for threads, timeout in ((1, "200"), (4, "800")):
+        options = trigger.trigger_options(Settings(board_threads=threads, device="cpu"))
+        assert options[options.index("--timeout-us") + 1] == timeout
     machine(12)  # 8 cores for the card: its threads are not crowded, the boards' are not pinned
     assert trigger.board_options(Settings(card_threads=8)) == ["--batch-us", "100", "--threads", "4"]
 
