@@ -26,11 +26,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def replay(path: Path, card: str, options: ref.Options) -> tuple[dict[str, Any], list[bytes], str]:
+def replay(path: Path, card: str, options: dict[str, Any]) -> tuple[dict[str, Any], list[bytes], str]:
     """Result, payloads of the MTP packets, rings."""
     out = path.with_suffix(f".{card}")
     given = {"pcap": str(path), "mtp": str(out), "rings": True, "algorithm": "math", "card": card}
-    core = _core.Replay(options.core() | given)
+    core = _core.Replay(options | given)
     core.run()
     packets = [
         ref.payload(frame, length, int.from_bytes(frame[36:38], "big"))
@@ -40,9 +40,9 @@ def replay(path: Path, card: str, options: ref.Options) -> tuple[dict[str, Any],
     return core.result(), packets, repr(rings)
 
 
-def check(path: Path, **options: Any) -> dict[str, Any]:
-    """Both cards agree in everything; returns the gateware's result."""
-    given = ref.Options(**options)
+def check(path: Path, boards: tuple[int, ...] = (0, 1, 2, 3), **core: Any) -> dict[str, Any]:
+    """Both cards, with these options of the core, agree in everything; returns the gateware's result."""
+    given = ref.Options(boards=boards).core() | core
     want, want_packets, want_rings = replay(path, "socket", given)
     got, packets, rings = replay(path, "gateware", given)
     assert {k: v for k, v in got.items() if k not in OWN} == {k: v for k, v in want.items() if k not in OWN}
@@ -52,11 +52,11 @@ def check(path: Path, **options: Any) -> dict[str, Any]:
     return got
 
 
-def check_scenario(scenario: Scenario, folder: Path) -> dict[str, Any]:
+def check_scenario(scenario: Scenario, folder: Path, **core: Any) -> dict[str, Any]:
     path = folder / f"{scenario.seed}.pcap"
     datagrams = scenario.datagrams(PLANE)
     path.write_bytes(capture(datagrams, random.Random(scenario.seed), scenario.foreign))
-    return check(path, boards=scenario.boards)
+    return check(path, scenario.boards, **core)
 
 
 @pytest.mark.parametrize("boards", [(0, 1, 2, 3), (0xFF,), (1, 3)])
@@ -88,6 +88,28 @@ def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> N
         Scenario(seed, boards, bursts=3, frames=12, mean=0.7, faults=faults, hostile=True, foreign=0.02),
         tmp_path,
     )
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        {"gather": "packets", "packets": 5},
+        {"devices": 2},
+        {"gather": "packets", "packets": 1, "devices": 2},
+    ],
+    ids=["packets", "two queues", "packets, two queues"],
+)
+@pytest.mark.parametrize("seed", [2, 8])
+def test_other_ways_to_gather(mode: dict[str, Any], seed: int, tmp_path: Path) -> None:
+    """Payloads in the order in which they come, and buffers dealt out to two queues in turn."""
+    faults = Faults(drop=0.03, dup=0.03, reorder=0.1, corrupt=0.02, delay=0.01, malformed=0.02)
+    scenario = Scenario(seed, bursts=3, frames=40, mean=1.0, faults=faults, hostile=seed == 8, foreign=0.02)
+    result = check_scenario(scenario, tmp_path, **mode)
+    assert result["bursts"] >= 3 and result["frames_answered"] > 80
+    if "gather" in mode:  # buffers are counted, not frames
+        payloads = result["packets_used"] / mode["packets"]
+        assert payloads <= result["frames_in"] <= payloads + result["frames_incomplete"]
+        assert (result["frames_incomplete"] > 0) == (mode["packets"] > 1)
 
 
 def test_a_frame_is_closed_when_the_window_has_passed_it(tmp_path: Path) -> None:
@@ -124,8 +146,9 @@ def test_the_card_tells_its_own_latency(tmp_path: Path) -> None:
     assert 20 < figures["event_cycles_p50"] <= figures["event_cycles_max"]
 
 
+@pytest.mark.parametrize("mode", [[], ["--gather", "packets", "--devices", "2"]], ids=["frames", "packets"])
 def test_live_from_boards_to_the_l0_trigger_processor(
-    nanet_program: str, tmp_path: Path, free_udp_port: Any
+    mode: list[str], nanet_program: str, tmp_path: Path, free_udp_port: Any
 ) -> None:
     card, answers = free_udp_port(), free_udp_port()
 
@@ -135,7 +158,7 @@ def test_live_from_boards_to_the_l0_trigger_processor(
     l0tp = start("l0tp", "--listen", f"127.0.0.1:{answers}", "--json", "l0tp.json")
     trigger = start(
         "trigger", "--card", "gateware", "--listen", f"127.0.0.1:{card}", "--send", f"127.0.0.1:{answers}",
-        "--algorithm", "math", "--device", "cpu", "--status", "status.json", "--json", "trigger.json",
+        "--algorithm", "math", "--device", "cpu", "--status", "status.json", "--json", "trigger.json", *mode,
     )  # fmt: skip
     end = time.monotonic() + 60
     while not (tmp_path / "status.json").exists() and time.monotonic() < end:
@@ -155,13 +178,16 @@ def test_live_from_boards_to_the_l0_trigger_processor(
     )
     assert seen["card"] == "gateware" and seen["account_closes"]
     assert seen["packets_in"] == sent["packets_sent"] and not any(seen["lost"].values())
-    assert seen["frames_answered"] == seen["frames_in"] == told["frames"] > 50
-    assert told["primitives"] == seen["primitives_out"] > 0
+    assert seen["frames_answered"] == seen["frames_in"] == told["packets"] > 10 and seen["bursts"] == 1
+    assert seen["events_built"] > 0 and seen["primitives_out"] > 0
+    if not mode:
+        assert told["frames"] == seen["frames_in"] > 50
+        assert told["primitives"] == seen["primitives_out"]
 
 
 def test_what_the_card_cannot_do_is_said(nanet: Any) -> None:
     for arguments, says in (
-        (("--gather", "packets"), "--card socket"),
+        (("--devices", "4"), "devices = 4"),
         (("--keep-bad", "bad.pcap"), "--card socket"),
         (("--card-threads", "2"), "card_threads"),
         (("--deadline-us", "50000"), "8192"),

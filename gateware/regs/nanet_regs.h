@@ -22,7 +22,7 @@ extern "C" {
 #define NANET_REGS__BUILT__VERSION_bm 0xff
 #define NANET_REGS__BUILT__VERSION_bp 0
 #define NANET_REGS__BUILT__VERSION_bw 8
-#define NANET_REGS__BUILT__VERSION_reset 0x2
+#define NANET_REGS__BUILT__VERSION_reset 0x3
 #define NANET_REGS__BUILT__CHANNELS_bm 0xf00
 #define NANET_REGS__BUILT__CHANNELS_bp 8
 #define NANET_REGS__BUILT__CHANNELS_bw 4
@@ -34,7 +34,7 @@ extern "C" {
 #define NANET_REGS__BUILT__DEVICES_bm 0xf0000
 #define NANET_REGS__BUILT__DEVICES_bp 16
 #define NANET_REGS__BUILT__DEVICES_bw 4
-#define NANET_REGS__BUILT__DEVICES_reset 0x1
+#define NANET_REGS__BUILT__DEVICES_reset 0x4
 #define NANET_REGS__BUILT__DESTINATIONS_bm 0xf00000
 #define NANET_REGS__BUILT__DESTINATIONS_bp 20
 #define NANET_REGS__BUILT__DESTINATIONS_bw 4
@@ -467,6 +467,7 @@ typedef struct __attribute__ ((__packed__)) {
     uint8_t RESERVED_4c_4f[0x4];
     uint32_t events_in;
     uint32_t hits_in;
+    uint32_t bursts;
 } frames_t_t;
 
 // regfile - profile_t
@@ -527,8 +528,8 @@ typedef struct __attribute__ ((__packed__)) {
     uint8_t RESERVED_16c_16f[0x4];
     uint32_t burst_report[2];
     uint8_t RESERVED_178_17f[0x8];
-    device_t__stride40_t device[1];
-    uint8_t RESERVED_1c0_37f[0x1c0];
+    device_t__stride40_t device[4];
+    uint8_t RESERVED_280_37f[0x100];
     destination_t_t destination[4];
     uint8_t RESERVED_3c0_3ff[0x40];
     verdicts_t__stride40_t verdicts[2];
@@ -538,7 +539,7 @@ typedef struct __attribute__ ((__packed__)) {
     lost_t_t lost;
     uint8_t RESERVED_690_69f[0x10];
     frames_t_t frames;
-    uint8_t RESERVED_6f8_6ff[0x8];
+    uint8_t RESERVED_6fc_6ff[0x4];
     profile_t_t profile[2];
     uint8_t RESERVED_720_7ff[0xe0];
     nanet_regs__histogram_t histogram;

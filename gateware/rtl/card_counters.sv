@@ -5,8 +5,11 @@ module card_counters
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
 #(
-    // MACs, at most as many as the registers have.
-    parameter int unsigned CHANNELS = 2
+    // What the card was built with, each at most what the registers have.
+    parameter int unsigned CHANNELS = 2,
+    parameter int unsigned STREAMS = 2,
+    parameter int unsigned DEVICES = 1,
+    parameter int unsigned DESTINATIONS = 4
 ) (
     input logic clk,
     input logic rst,
@@ -19,6 +22,7 @@ module card_counters
     input logic           [CHANNELS-1:0] overflow,
     input logic           [CHANNELS-1:0] refused,
     input refusal_e       [CHANNELS-1:0] refusal,
+    input logic                          burst_begun,
     input logic                          counted,
     input placed_e                       counted_as,
     input logic           [15:0]         counted_hits,
@@ -118,6 +122,10 @@ module card_counters
   always_comb begin
     hwif_in = '{default: '0};
 
+    hwif_in.built.channels.next     = 4'(CHANNELS);
+    hwif_in.built.streams.next      = 4'(STREAMS);
+    hwif_in.built.devices.next      = 4'(DEVICES);
+    hwif_in.built.destinations.next = 4'(DESTINATIONS);
     hwif_in.status.bus_master.next = bus_master;
     hwif_in.status.ready.next      = ready;
     hwif_in.status.stopped.next    = stopped;
@@ -225,6 +233,7 @@ module card_counters
     hwif_in.frames.events_in.value.incrvalue         = 25'(events_q);
     hwif_in.frames.hits_in.value.incr                = hits_q != 0;
     hwif_in.frames.hits_in.value.incrvalue           = 25'(hits_q);
+    hwif_in.frames.bursts.value.incr                 = burst_begun;
   end
 
   logic unused;

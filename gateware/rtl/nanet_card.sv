@@ -11,11 +11,12 @@ module nanet_card
     parameter int unsigned CHANNELS = 2,
     // Filters that choose datagrams; all of them feed the one stream.
     parameter int unsigned STREAMS = 2,
-    // Consumer devices: a power of two.
+    // Consumer devices: a power of two. The registers say how many of them are used.
     parameter int unsigned DEVICES = 1,
     // UDP endpoints that descriptors name.
     parameter int unsigned DESTINATIONS = 4,
-    // Largest number of buffers of a CLOP, and of descriptors of a send ring; a power of two, at most 8192.
+    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a power
+    // of two, at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
@@ -106,16 +107,21 @@ module nanet_card
 
   localparam int unsigned BufferW = $clog2(MAX_BUFFERS);
   localparam int unsigned DestW = $clog2(DESTINATIONS);
-  // Masters of the memory: receive and send path, event queues, firmware.
-  localparam int unsigned Ports = DEVICES + 2;
+  // Masters of the memory: receive and send path, event queues (merged before: the sender's tags have no bit to
+  // spare for more of them), firmware.
+  localparam int unsigned Ports = 3;
   localparam int unsigned PortW = $clog2(Ports);
-  localparam int unsigned PortFirmware = DEVICES + 1;
+  localparam int unsigned PortEvents = 1;
+  localparam int unsigned PortFirmware = 2;
 
   if (STREAMS > nanet_regs_pkg::STREAMS || DEVICES > nanet_regs_pkg::DEVICES) begin : gen_check_registers
     $fatal(1, "the registers have fewer streams or devices (%m)");
   end
   if (DESTINATIONS > nanet_regs_pkg::DESTINATIONS || MAX_BUFFERS > 8192) begin : gen_check_tables
     $fatal(1, "the registers have fewer destinations or return slots (%m)");
+  end
+  if (2 ** $clog2(DEVICES) != DEVICES) begin : gen_check_devices
+    $fatal(1, "DEVICES must be a power of two (%m)");
   end
   if (MAC_W != 8 && MAC_W != 64) begin : gen_check_mac
     $fatal(1, "MAC_W must be 8 or 64 (%m)");
@@ -216,7 +222,7 @@ module nanet_card
 
   card_run #(
       .CHANNELS    (CHANNELS),
-      .CLEAR_CYCLES(DEVICES * MAX_BUFFERS + 64)
+      .CLEAR_CYCLES(MAX_BUFFERS + 64)
   ) run (
       .clk,
       .rst,
@@ -563,7 +569,7 @@ module nanet_card
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS),
       .OWED        (MAX_BUFFERS),
-      .REMEMBERED  (DEVICES * MAX_BUFFERS)
+      .REMEMBERED  (MAX_BUFFERS)
   ) send (
       .clk,
       .rst             (core_rst),
@@ -617,6 +623,11 @@ module nanet_card
 
   // ------------------------------------------------------------------ events
 
+  logic [DEVICES-1:0] q_wr_valid, q_wr_ready, q_wr_last, q_rd_valid, q_rd_ready;
+  logic [DEVICES-1:0] q_rd_data_valid, q_rd_data_ready, q_rd_data_last, q_rd_data_error;
+  dma_cmd_t [DEVICES-1:0] q_wr_cmd, q_rd_cmd;
+  logic [DEVICES-1:0][DATA_W-1:0] q_wr_data, q_rd_data;
+
   for (genvar d = 0; d < int'(DEVICES); d++) begin : gen_device
     logic ev_valid, ev_ready, ev_promised;
     event_t ev;
@@ -656,20 +667,89 @@ module nanet_card
         .promise      (promise[d]),
         .room         (room[d]),
         .half_free    (half_free[d]),
-        .wr_valid     (m_wr_valid[d+1]),
-        .wr_ready     (m_wr_ready[d+1]),
-        .wr_cmd       (m_wr_cmd[d+1]),
-        .wr_data      (m_wr_data[d+1]),
-        .wr_last      (m_wr_last[d+1]),
-        .rd_valid     (m_rd_valid[d+1]),
-        .rd_ready     (m_rd_ready[d+1]),
-        .rd_cmd       (m_rd_cmd[d+1]),
-        .rd_data_valid(m_rd_data_valid[d+1]),
-        .rd_data_ready(m_rd_data_ready[d+1]),
-        .rd_data      (m_rd_data[d+1]),
-        .rd_data_last (m_rd_data_last[d+1]),
-        .rd_data_error(m_rd_data_error[d+1])
+        .wr_valid     (q_wr_valid[d]),
+        .wr_ready     (q_wr_ready[d]),
+        .wr_cmd       (q_wr_cmd[d]),
+        .wr_data      (q_wr_data[d]),
+        .wr_last      (q_wr_last[d]),
+        .rd_valid     (q_rd_valid[d]),
+        .rd_ready     (q_rd_ready[d]),
+        .rd_cmd       (q_rd_cmd[d]),
+        .rd_data_valid(q_rd_data_valid[d]),
+        .rd_data_ready(q_rd_data_ready[d]),
+        .rd_data      (q_rd_data[d]),
+        .rd_data_last (q_rd_data_last[d]),
+        .rd_data_error(q_rd_data_error[d])
     );
+  end
+
+  if (DEVICES == 1) begin : gen_one_queue
+    assign m_wr_valid[PortEvents]      = q_wr_valid[0];
+    assign q_wr_ready[0]               = m_wr_ready[PortEvents];
+    assign m_wr_cmd[PortEvents]        = q_wr_cmd[0];
+    assign m_wr_data[PortEvents]       = q_wr_data[0];
+    assign m_wr_last[PortEvents]       = q_wr_last[0];
+    assign m_rd_valid[PortEvents]      = q_rd_valid[0];
+    assign q_rd_ready[0]               = m_rd_ready[PortEvents];
+    assign m_rd_cmd[PortEvents]        = q_rd_cmd[0];
+    assign q_rd_data_valid[0]          = m_rd_data_valid[PortEvents];
+    assign m_rd_data_ready[PortEvents] = q_rd_data_ready[0];
+    assign q_rd_data[0]                = m_rd_data[PortEvents];
+    assign q_rd_data_last[0]           = m_rd_data_last[PortEvents];
+    assign q_rd_data_error[0]          = m_rd_data_error[PortEvents];
+  end else begin : gen_queues
+    dma_cmd_t queues_wr_cmd, queues_rd_cmd;
+    logic [DEVICES-1:0] unused_done_valid, unused_done_error;
+    logic [DEVICES-1:0][7:0] unused_done_tag, unused_rd_tag;
+
+    dma_arbiter #(
+        .PORTS (DEVICES),
+        .DATA_W(DATA_W)
+    ) merge_queues (
+        .clk,
+        .rst            (core_rst),
+        .m_wr_valid     (q_wr_valid),
+        .m_wr_ready     (q_wr_ready),
+        .m_wr_cmd       (q_wr_cmd),
+        .m_wr_data      (q_wr_data),
+        .m_wr_last      (q_wr_last),
+        .m_wr_done_valid(unused_done_valid),
+        .m_wr_done_tag  (unused_done_tag),
+        .m_wr_done_error(unused_done_error),
+        .m_rd_valid     (q_rd_valid),
+        .m_rd_ready     (q_rd_ready),
+        .m_rd_cmd       (q_rd_cmd),
+        .m_rd_data_valid(q_rd_data_valid),
+        .m_rd_data_ready(q_rd_data_ready),
+        .m_rd_data      (q_rd_data),
+        .m_rd_data_tag  (unused_rd_tag),
+        .m_rd_data_last (q_rd_data_last),
+        .m_rd_data_error(q_rd_data_error),
+        .wr_valid       (m_wr_valid[PortEvents]),
+        .wr_ready       (m_wr_ready[PortEvents]),
+        .wr_cmd         (queues_wr_cmd),
+        .wr_data        (m_wr_data[PortEvents]),
+        .wr_last        (m_wr_last[PortEvents]),
+        .wr_done_valid  (m_wr_done_valid[PortEvents]),
+        .wr_done_tag    (m_wr_done_tag[PortEvents] << PortW),
+        .wr_done_error  (m_wr_done_error[PortEvents]),
+        .rd_valid       (m_rd_valid[PortEvents]),
+        .rd_ready       (m_rd_ready[PortEvents]),
+        .rd_cmd         (queues_rd_cmd),
+        .rd_data_valid  (m_rd_data_valid[PortEvents]),
+        .rd_data_ready  (m_rd_data_ready[PortEvents]),
+        .rd_data        (m_rd_data[PortEvents]),
+        .rd_data_tag    (m_rd_data_tag[PortEvents] << PortW),
+        .rd_data_last   (m_rd_data_last[PortEvents]),
+        .rd_data_error  (m_rd_data_error[PortEvents])
+    );
+    // As with the receive path's arbiter.
+    assign m_wr_cmd[PortEvents] = '{addr: queues_wr_cmd.addr, len: queues_wr_cmd.len,
+                                    tag: queues_wr_cmd.tag >> PortW};
+    assign m_rd_cmd[PortEvents] = '{addr: queues_rd_cmd.addr, len: queues_rd_cmd.len,
+                                    tag: queues_rd_cmd.tag >> PortW};
+    logic unused;
+    assign unused = &{1'b0, unused_done_valid, unused_done_tag, unused_done_error, unused_rd_tag};
   end
 
   // ------------------------------------------------------------------ memory
@@ -739,7 +819,10 @@ module nanet_card
   // ------------------------------------------------------------------ counters
 
   card_counters #(
-      .CHANNELS(CHANNELS)
+      .CHANNELS    (CHANNELS),
+      .STREAMS     (STREAMS),
+      .DEVICES     (DEVICES),
+      .DESTINATIONS(DESTINATIONS)
   ) counters (
       .clk,
       .rst,
@@ -748,6 +831,7 @@ module nanet_card
       .overflow,
       .refused,
       .refusal,
+      .burst_begun  (command_valid && command_ready && command.op == CommandBurst),
       .counted,
       .counted_as,
       .counted_hits,

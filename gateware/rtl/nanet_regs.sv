@@ -165,7 +165,7 @@ module nanet_regs (
                 logic low;
                 logic high;
             } send_bus;
-        } device[1];
+        } device[4];
         struct {
             logic mac_low;
             logic mac_high;
@@ -237,6 +237,7 @@ module nanet_regs (
             logic untranslated;
             logic events_in;
             logic hits_in;
+            logic bursts;
         } frames;
         struct {
             logic start;
@@ -315,7 +316,7 @@ module nanet_regs (
         for(int i0=0; i0<2; i0++) begin
             decoded_reg_strb.burst_report[i0] = cpuif_req_masked & (cpuif_addr == 16'h170 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
         end
-        for(int i0=0; i0<1; i0++) begin
+        for(int i0=0; i0<4; i0++) begin
             decoded_reg_strb.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 16'h180 + (16)'(i0) * 16'h40);
             decoded_reg_strb.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 16'h184 + (16)'(i0) * 16'h40);
             decoded_reg_strb.device[i0].queue.low = cpuif_req_masked & (cpuif_addr == 16'h188 + (16)'(i0) * 16'h40);
@@ -397,6 +398,7 @@ module nanet_regs (
         decoded_reg_strb.frames.untranslated = cpuif_req_masked & (cpuif_addr == 16'h6e8) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.events_in = cpuif_req_masked & (cpuif_addr == 16'h6f0) & !cpuif_req_is_wr;
         decoded_reg_strb.frames.hits_in = cpuif_req_masked & (cpuif_addr == 16'h6f4) & !cpuif_req_is_wr;
+        decoded_reg_strb.frames.bursts = cpuif_req_masked & (cpuif_addr == 16'h6f8) & !cpuif_req_is_wr;
         for(int i0=0; i0<2; i0++) begin
             decoded_reg_strb.profile[i0].start = cpuif_req_masked & (cpuif_addr == 16'h700 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
             decoded_reg_strb.profile[i0].controller = cpuif_req_masked & (cpuif_addr == 16'h704 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
@@ -821,7 +823,7 @@ module nanet_regs (
                     } value;
                 } high;
             } send_bus;
-        } device[1];
+        } device[4];
         struct {
             struct {
                 struct {
@@ -1315,6 +1317,14 @@ module nanet_regs (
                     logic overflow;
                 } value;
             } hits_in;
+            struct {
+                struct {
+                    logic [31:0] next;
+                    logic load_next;
+                    logic incrthreshold;
+                    logic overflow;
+                } value;
+            } bursts;
         } frames;
     } field_combo_t;
     field_combo_t field_combo;
@@ -1638,7 +1648,7 @@ module nanet_regs (
                     } value;
                 } high;
             } send_bus;
-        } device[1];
+        } device[4];
         struct {
             struct {
                 struct {
@@ -1956,6 +1966,11 @@ module nanet_regs (
                     logic [31:0] value;
                 } value;
             } hits_in;
+            struct {
+                struct {
+                    logic [31:0] value;
+                } value;
+            } bursts;
         } frames;
     } field_storage_t;
     field_storage_t field_storage;
@@ -3190,7 +3205,7 @@ module nanet_regs (
         end
     end
     assign hwif_out.latency.hold.value = field_storage.latency.hold.value;
-    for(genvar i0=0; i0<1; i0++) begin
+    for(genvar i0=0; i0<4; i0++) begin
         // Field: nanet_regs.device[].clop.low.value
         always_comb begin
             automatic logic [31:0] next_c;
@@ -5126,6 +5141,33 @@ module nanet_regs (
             end
         end
     end
+    // Field: nanet_regs.frames.bursts.value
+    always_comb begin
+        automatic logic [31:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.frames.bursts.value.value;
+        load_next_c = '0;
+
+        if(hwif_in.frames.bursts.value.incr) begin // increment
+            field_combo.frames.bursts.value.overflow = (((33)'(next_c) + 32'h1) > 33'hffffffff);
+            next_c = next_c + 32'h1;
+            load_next_c = '1;
+        end else begin
+            field_combo.frames.bursts.value.overflow = '0;
+        end
+        field_combo.frames.bursts.value.incrthreshold = (field_storage.frames.bursts.value.value >= 32'hffffffff);
+        field_combo.frames.bursts.value.next = next_c;
+        field_combo.frames.bursts.value.load_next = load_next_c;
+    end
+    always_ff @(posedge clk) begin
+        if(rst) begin
+            field_storage.frames.bursts.value.value <= 32'h0;
+        end else begin
+            if(field_combo.frames.bursts.value.load_next) begin
+                field_storage.frames.bursts.value.value <= field_combo.frames.bursts.value.next;
+            end
+        end
+    end
     // External region: nanet_regs.histogram
     assign hwif_out.histogram.req = decoded_reg_strb.histogram;
     assign hwif_out.histogram.addr = decoded_addr[8:0];
@@ -5205,11 +5247,11 @@ module nanet_regs (
             readback_data_var[ad_hi(16'h0)][31:0] = 32'h54454e4e;
         end
         if(ad_low(rd_mux_addr) == ad_low(16'h4)) begin
-            readback_data_var[ad_hi(16'h4)][7:0] = 8'h2;
-            readback_data_var[ad_hi(16'h4)][11:8] = 4'h2;
-            readback_data_var[ad_hi(16'h4)][15:12] = 4'h2;
-            readback_data_var[ad_hi(16'h4)][19:16] = 4'h1;
-            readback_data_var[ad_hi(16'h4)][23:20] = 4'h4;
+            readback_data_var[ad_hi(16'h4)][7:0] = 8'h3;
+            readback_data_var[ad_hi(16'h4)][11:8] = hwif_in.built.channels.next;
+            readback_data_var[ad_hi(16'h4)][15:12] = hwif_in.built.streams.next;
+            readback_data_var[ad_hi(16'h4)][19:16] = hwif_in.built.devices.next;
+            readback_data_var[ad_hi(16'h4)][23:20] = hwif_in.built.destinations.next;
         end
         if(ad_low(rd_mux_addr) == ad_low(16'h8)) begin
             readback_data_var[ad_hi(16'h8)][0] = field_storage.control.receive.value;
@@ -5365,7 +5407,7 @@ module nanet_regs (
                 readback_data_var[ad_hi(16'h170 + (16)'(i0) * 16'h4)][25:24] = hwif_in.burst_report[i0].how.next;
             end
         end
-        for(int i0=0; i0<1; i0++) begin
+        for(int i0=0; i0<4; i0++) begin
             if(ad_low(rd_mux_addr) == ad_low(16'h180 + (16)'(i0) * 16'h40)) begin
                 readback_data_var[ad_hi(16'h180 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].clop.low.value.value;
             end
@@ -5595,6 +5637,9 @@ module nanet_regs (
         end
         if(ad_low(rd_mux_addr) == ad_low(16'h6f4)) begin
             readback_data_var[ad_hi(16'h6f4)][31:0] = field_storage.frames.hits_in.value.value;
+        end
+        if(ad_low(rd_mux_addr) == ad_low(16'h6f8)) begin
+            readback_data_var[ad_hi(16'h6f8)][31:0] = field_storage.frames.bursts.value.value;
         end
         for(int i0=0; i0<2; i0++) begin
             if(ad_low(rd_mux_addr) == ad_low(16'h700 + (16)'(i0) * 16'h10)) begin

@@ -10,8 +10,31 @@ package nanet_regs_pkg;
     localparam NANET_REGS_SIZE = 'h10000;
     localparam CHANNELS = 'h2;
     localparam STREAMS = 'h2;
-    localparam DEVICES = 'h1;
+    localparam DEVICES = 'h4;
     localparam DESTINATIONS = 'h4;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__channels__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__streams__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__devices__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__destinations__in_t;
+
+    typedef struct {
+        nanet_regs__built__channels__in_t channels;
+        nanet_regs__built__streams__in_t streams;
+        nanet_regs__built__devices__in_t devices;
+        nanet_regs__built__destinations__in_t destinations;
+    } nanet_regs__built__in_t;
 
     typedef struct {
         logic next;
@@ -171,6 +194,7 @@ package nanet_regs_pkg;
         many_r__in_t untranslated;
         sum_r__in_t events_in;
         sum_r__in_t hits_in;
+        count_r__in_t bursts;
     } frames_t__in_t;
 
     typedef struct {
@@ -193,6 +217,7 @@ package nanet_regs_pkg;
     } nanet_regs__returned__external__in_t;
 
     typedef struct {
+        nanet_regs__built__in_t built;
         nanet_regs__status__in_t status;
         pair_r_desc_5f604eef__in_t now;
         pair_r_desc_731b237b__in_t sender_next;
@@ -583,7 +608,7 @@ package nanet_regs_pkg;
         word_rw_desc_ca5747e6__out_t window_frames;
         pair_rw_desc_83be5e0c__out_t burst_silence_cycles;
         nanet_regs__latency__out_t latency;
-        device_t__out_t device[1];
+        device_t__out_t device[4];
         destination_t__out_t destination[4];
         nanet_regs__histogram__external__out_t histogram;
         nanet_regs__returned__external__out_t returned;

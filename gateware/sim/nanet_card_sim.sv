@@ -6,6 +6,8 @@ module nanet_card_sim
 #(
     // MACs.
     parameter int unsigned CHANNELS = 2,
+    // Consumer devices, at most.
+    parameter int unsigned DEVICES = 2,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256
 ) (
@@ -198,6 +200,7 @@ module nanet_card_sim
 
   nanet_card #(
       .CHANNELS(CHANNELS),
+      .DEVICES (DEVICES),
       .DATA_W  (DATA_W)
   ) card (
       .clk,

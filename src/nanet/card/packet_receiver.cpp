@@ -72,8 +72,8 @@ PacketReceiver::Burst* PacketReceiver::burst_of(const wire::mgp::Header& header,
   if (any_burst_) {
     if (header.burst == current_.number) return &current_;
     if (old_known_ && header.burst == old_.number) {
-      if (stamp <= old_until_) return &old_;
-      SequenceTracker& sequence = old_.board[b].sequence;  // too late to be of use, but not missing
+      if (options_.replay || stamp <= old_until_) return &old_;  // a replay has no clock
+      SequenceTracker& sequence = old_.board[b].sequence;        // too late to be of use, but not missing
       if (sequence.look(header.sequence) == SequenceTracker::Look::fresh) sequence.accept(header.sequence);
     }
     if (static_cast<std::uint8_t>(header.burst - current_.number) > 127) {

@@ -17,13 +17,13 @@ namespace {
 
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
-constexpr unsigned map_version = 2;
+constexpr unsigned map_version = 3;
 constexpr unsigned patience = 1'000'000;  // looks at the status until the card counts as hung
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 // Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
 constexpr std::uint64_t clop_address = std::uint64_t{1} << 40;
-// Words of the driver's own page.
-constexpr std::size_t own_header = 64;
+// A device's part of the driver's own page.
+constexpr std::size_t own_line = 64;
 
 void require(bool right, const std::string& sentence) {
   if (!right) throw std::invalid_argument(sentence);
@@ -82,16 +82,19 @@ void Driver::wait_status(std::uint32_t bits, const char* what) {
   throw std::runtime_error(std::string("the card does not become ") + what);
 }
 
-void Driver::open(const card::ClopOptions& o, const contract::View& view, std::uint8_t stream,
+void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>& views, std::uint8_t stream,
                   const DriverOptions& d) {
   close();
-  const contract::Shape& shape = view.shape;
-  require(shape.devices == 1, "devices = " + std::to_string(shape.devices) + ": this card is used with one");
-  require(o.gather == contract::Gather::frame,
-          "gather = packets: the gateware card gathers frames: take --gather frame, or --card socket");
-  require(shape.buffers <= most_buffers,
-          "buffers = " + std::to_string(shape.buffers) + ": the gateware card has return slots for " +
-              std::to_string(most_buffers) + "; take fewer with --buffers and --deadline-us");
+  const contract::Shape& shape = views[0].shape;
+  const bool by_packets = shape.gather == contract::Gather::packets;
+  require(shape.devices <= built_.devices, "devices = " + std::to_string(shape.devices) +
+                                               ": the gateware card has queues for " +
+                                               std::to_string(built_.devices));
+  require(shape.buffers <= most_buffers / shape.devices,
+          "buffers = " + std::to_string(shape.buffers) +
+              (shape.devices > 1 ? " of " + std::to_string(shape.devices) + " devices" : "") +
+              ": the gateware card has return slots for " + std::to_string(most_buffers) +
+              "; take fewer with --buffers and --deadline-us");
   require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
                                                             " endpoints: the gateware card knows " +
                                                             std::to_string(built_.destinations));
@@ -104,15 +107,21 @@ void Driver::open(const card::ClopOptions& o, const contract::View& view, std::u
 
   wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
 
-  // Memory: the receive buffers page by page, what is beside them in one piece, and a page of the driver's
-  // own.
+  // Memory: the receive buffers page by page, those of the devices one after the other; what is beside them
+  // in one piece for each; and a page of the driver's own.
   const std::size_t page = std::size_t{1} << d.log2_page;
-  const auto clop_bytes = static_cast<std::size_t>(reinterpret_cast<std::byte*>(view.returned) - view.clop);
-  const std::vector<std::uint64_t> pages = bus_.map_pages(view.clop, clop_bytes, page);
-  mapped_.push_back(view.clop);
-  auto* const rest = reinterpret_cast<std::byte*>(view.returned);
-  const std::uint64_t rest_bus = bus_.map(rest, view.bytes - clop_bytes);
-  mapped_.push_back(rest);
+  std::vector<std::uint64_t> pages, clop, rest_bus;
+  for (const contract::View& view : views) {
+    auto* const rest = reinterpret_cast<std::byte*>(view.returned);
+    const auto clop_bytes = static_cast<std::size_t>(rest - view.clop);
+    clop.push_back(clop_address + pages.size() * page);
+    const std::vector<std::uint64_t> own = bus_.map_pages(view.clop, clop_bytes, page);
+    mapped_.push_back(view.clop);
+    pages.insert(pages.end(), own.begin(), own.end());
+    rest_bus.push_back(bus_.map(rest, view.bytes - clop_bytes));
+    mapped_.push_back(rest);
+  }
+  const std::size_t own_header = own_line * views.size();
   own_bytes_ = whole_pages(own_header + pages.size() * sizeof(std::uint64_t));
   void* const own = mmap(nullptr, own_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (own == MAP_FAILED)
@@ -121,6 +130,7 @@ void Driver::open(const card::ClopOptions& o, const contract::View& view, std::u
   std::copy(pages.begin(), pages.end(), reinterpret_cast<std::uint64_t*>(own_ + own_header));
   const std::uint64_t own_bus = bus_.map(own_, own_bytes_);
   mapped_.push_back(own_);
+  slot_mask_ = shape.buffers * shape.devices - 1;
   open_ = true;
 
   for (unsigned c = 0; c < built_.channels; ++c) {
@@ -147,7 +157,8 @@ void Driver::open(const card::ClopOptions& o, const contract::View& view, std::u
                             contract::exponent(shape.descriptors) << NANET_REGS__LOG2__DESCRIPTORS_bp |
                             contract::exponent(shape.buffers) << NANET_REGS__LOG2__BUFFERS_bp |
                             contract::exponent(shape.events) << NANET_REGS__LOG2__EVENTS_bp);
-  write(NANET_AT(gather), shape.packets << NANET_REGS__GATHER__PACKETS_bp);
+  write(NANET_AT(gather), (by_packets ? NANET_REGS__GATHER__PACKETS_MODE_bm : 0) |
+                              shape.packets << NANET_REGS__GATHER__PACKETS_bp);
   write(NANET_AT(segment_bytes), shape.segment_bytes);
   write(NANET_AT(slot_bytes), shape.slot_bytes);
   write(NANET_AT(buffer_bytes), static_cast<std::uint32_t>(shape.buffer_bytes()));
@@ -167,14 +178,18 @@ void Driver::open(const card::ClopOptions& o, const contract::View& view, std::u
   write(NANET_AT(pages_count), static_cast<std::uint32_t>(pages.size()));
   write(NANET_AT(window_frames), d.window_frames);
   write_pair(NANET_AT(burst_silence_cycles), d.window_frames ? 0 : cycles_of(o.burst_silence));
-  const std::size_t device = NANET_AT(device);
   using Device = device_t__stride40_t;
-  write_pair(device + offsetof(Device, clop), clop_address);
-  write_pair(device + offsetof(Device, queue), bus_of(rest_bus, view.queue, rest));
-  write_pair(device + offsetof(Device, finished), own_bus);
-  write_pair(device + offsetof(Device, ring), bus_of(rest_bus, view.ring, rest));
-  write_pair(device + offsetof(Device, send_base), reinterpret_cast<std::uintptr_t>(view.send_buffers));
-  write_pair(device + offsetof(Device, send_bus), bus_of(rest_bus, view.send_buffers, rest));
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const contract::View& view = views[i];
+    const std::size_t device = NANET_AT(device) + i * sizeof(Device);
+    const auto bus = [&](const void* at) { return bus_of(rest_bus[i], at, view.returned); };
+    write_pair(device + offsetof(Device, clop), clop[i]);
+    write_pair(device + offsetof(Device, queue), bus(view.queue));
+    write_pair(device + offsetof(Device, finished), own_bus + own_line * i);
+    write_pair(device + offsetof(Device, ring), bus(view.ring));
+    write_pair(device + offsetof(Device, send_base), reinterpret_cast<std::uintptr_t>(view.send_buffers));
+    write_pair(device + offsetof(Device, send_bus), bus(view.send_buffers));
+  }
   for (unsigned e = 0; e < built_.destinations; ++e) {
     const std::size_t at = NANET_AT(destination) + e * sizeof(destination_t_t);
     // Without any, answers go nowhere that anybody listens to: to the card's own network address.
@@ -223,9 +238,10 @@ void Driver::ring(std::uint32_t n) {
   write(NANET_AT(doorbell), n);
 }
 
-void Driver::finished(std::uint64_t entries) noexcept {
+void Driver::finished(std::size_t device, std::uint64_t entries) noexcept {
   if (own_)
-    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(own_)).store(entries, std::memory_order_release);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(own_ + own_line * device))
+        .store(entries, std::memory_order_release);
 }
 
 bool Driver::read_counters() {

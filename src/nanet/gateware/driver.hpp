@@ -71,11 +71,12 @@ class Driver {
     unsigned version = 0, channels = 0, filters = 0, devices = 0, destinations = 0;
   };
   const Built& built() const noexcept { return built_; }
-  static constexpr std::uint32_t most_buffers = 8192;
+  static constexpr std::uint32_t most_buffers = 8192;  // of all devices
 
-  // Sets the card up for a CLOP and its devices' memory, which outlives the driver or a close(). Throws
-  // std::invalid_argument for what this card cannot do, each with a sentence that names the remedy.
-  void open(const card::ClopOptions& options, const contract::View& view, std::uint8_t stream,
+  // Sets the card up for a CLOP and its devices' memory, a view for each, which outlives the driver or a
+  // close(). Throws std::invalid_argument for what this card cannot do, each with a sentence that names the
+  // remedy.
+  void open(const card::ClopOptions& options, const std::vector<contract::View>& views, std::uint8_t stream,
             const DriverOptions& driver);
   // Lets packets in.
   void start();
@@ -85,10 +86,15 @@ class Driver {
   void close() noexcept;
   bool is_open() const noexcept { return open_; }
 
-  void give_back(std::uint32_t buffer, std::uint32_t value) { bus_.write(returned_ + 4 * buffer, value); }
+  // The consumer is done with the buffer of n.
+  void give_back(std::uint64_t n) {
+    bus_.write(returned_ + 4 * (static_cast<std::uint32_t>(n) & slot_mask_),
+               static_cast<std::uint32_t>(n + 1));
+  }
   void ring(std::uint32_t n);
-  // What the card may take for finished: at most what the consumer says, and what follows the card has seen.
-  void finished(std::uint64_t entries) noexcept;
+  // What the card may take for finished in a device's queue: at most what the consumer says, and what follows
+  // the card has seen.
+  void finished(std::size_t device, std::uint64_t entries) noexcept;
 
   // Reads all counters, so that they belong together (no packet and no frame was counted meanwhile), if that
   // succeeds in a few tries; else they are what they were. True: they are new.
@@ -121,9 +127,9 @@ class Driver {
   CounterBank counters_;
   std::int64_t missing_ = 0;
   bool open_ = false;
+  std::uint32_t slot_mask_ = 0;  // return slots in use, less one
   std::vector<std::byte*> mapped_;
-  // A page of the driver's own, that the card reads: how far the consumer is. And the page list.
-  struct Pages;
+  // A page of the driver's own, that the card reads: how far each consumer is. And the page list.
   std::byte* own_ = nullptr;
   std::size_t own_bytes_ = 0;
 };

@@ -20,11 +20,18 @@ using contract::EventType;
 Follower::Follower(Driver& driver, card::Consumers& consumers, FrameTable& table, card::Counters& counters)
     : Receiver(card::ReceiverOptions{}),
       driver_(driver),
-      view_(consumers.views[0]),
       table_(table),
-      counters_(counters) {
-  out_.reserve(view_.shape.buffers);
+      counters_(counters),
+      queues_(consumers.views.begin(), consumers.views.end()),
+      by_packets_(consumers.views[0].shape.gather == contract::Gather::packets),
+      sent_(table.slots()) {
   bases_.reserve(most_bursts);
+}
+
+std::size_t Follower::out() const noexcept {
+  std::size_t all = 0;
+  for (const Queue& q : queues_) all += q.out.size();
+  return all;
 }
 
 Nanoseconds Follower::next_timer() const noexcept {
@@ -42,126 +49,172 @@ void Follower::pass(std::uint64_t n, Outcome outcome) {
   if (observer_) observer_->passed(n, outcome, 0, 0, 0);
 }
 
-void Follower::take(const Event& e) {
+// What the sender has passed, in the order of n. The queues of several devices are read one after the other,
+// so what another one says of numbers in between may be still to come.
+void Follower::advance() {
+  for (; table_.next < table_.end; ++table_.next) {
+    const std::uint64_t n = table_.next;
+    const Queue& queue = queues_[n & (queues_.size() - 1)];
+    switch (table_.status(n)) {
+      case FrameTable::Status::closed: {
+        const Sent how = sent(n);
+        if (how == Sent::no) return;
+        table_.slot(n).passed_late = how == Sent::late;
+        pass(n, how == Sent::late ? Outcome::late : Outcome::answered);
+        break;
+      }
+      case FrameTable::Status::overrun:
+        if (n >= sent_to_) return;
+        pass(n, Outcome::overrun);
+        break;
+      default:
+        // Owed by nobody, if its queue has nothing more to say of it.
+        if (n >= sent_to_ || !(n < queue.sent_to || (n >= queue.ended_base && n < queue.ended_to))) return;
+    }
+  }
+}
+
+void Follower::take(Queue& queue, const Event& e) {
   const std::uint64_t n = contract::widen(e.n, near_);
   switch (static_cast<EventType>(e.type)) {
     case EventType::receive_done: {
       known(n);
       near_ = std::max(near_, n);
       FrameTable::Slot& slot = table_.slot(n);
-      // The buffer is handed out anew, so it was back: the consumer's late answer is final.
-      if (slot.used && slot.passed_late && observer_) observer_->reaped(slot.n);
       slot = FrameTable::Slot{};
       slot.n = n;
       slot.used = true;
       slot.frame = e.frame;
+      sent(n) = Sent::no;
       table_.set(n, FrameTable::Status::closed);
       ++received_;
-      out_.push_back(n);
+      queue.out.push_back(n);
       break;
     }
-    case EventType::send_done: {
-      for (; table_.next < n; ++table_.next)
-        if (table_.next < table_.end && table_.status(table_.next) == FrameTable::Status::overrun)
-          pass(table_.next, Outcome::overrun);
-      const bool late = e.flags & contract::event_flag::late;
-      table_.slot(n).passed_late = late;
-      table_.next = n + 1;
-      pass(n, late ? Outcome::late : Outcome::answered);
+    case EventType::send_done:
+      sent(n) = e.flags & contract::event_flag::late ? Sent::late : Sent::answered;
+      sent_to_ = std::max(sent_to_, n + 1);
+      queue.sent_to = std::max(queue.sent_to, n + 1);
+      advance();
       break;
-    }
-    case EventType::error:
-      if (!(e.flags & contract::event_flag::overrun)) break;
-      known(n + e.bytes - 1);
-      for (std::uint32_t i = 0; i < e.bytes; ++i) table_.set(n + i, FrameTable::Status::overrun);
+    case EventType::error: {
+      // In gather mode packets these are payloads, which have no number.
+      if (!(e.flags & contract::event_flag::overrun) || by_packets_ || e.bytes == 0) break;
+      const std::uint64_t step = queues_.size();
+      known(n + (e.bytes - 1) * step);
+      for (std::uint32_t i = 0; i < e.bytes; ++i) table_.set(n + i * step, FrameTable::Status::overrun);
       received_ += e.bytes;
       break;
-    case EventType::burst_begins: {
-      const std::uint64_t base = std::uint64_t{e.bytes} << 32 | e.buffer;
-      number_ += counters_.bursts ? static_cast<std::uint8_t>(e.frame - number_) : e.frame;
-      ++counters_.bursts;
-      ++open_bursts_;
-      table_.begin_burst(base);
-      note_burst({base, number_});
-      near_ = base;
-      if (follower_) follower_->burst_began(number_, base);
-      break;
     }
-    case EventType::burst_ends: {
-      if (open_bursts_) --open_bursts_;
-      // One of the two newest: the one whose last number this is.
-      card::BurstEnded ended;
-      for (auto it = bases_.rbegin(); it != bases_.rend(); ++it)
-        if (it->base + e.frame == n) {
-          ended.number = it->number;
-          ended.base = it->base;
-          break;
-        }
-      ended.end = table_.end > n ? n + 1 : n;
-      for (std::size_t r = 0; r < 2; ++r) {
-        const std::uint32_t report = driver_.read(NANET_AT(burst_report) + 4 * r);
-        if (static_cast<std::uint16_t>(report) != static_cast<std::uint16_t>(ended.number)) continue;
-        ended.sob = report >> NANET_REGS__BURST_REPORT__SOB_bp & 0xF;
-        ended.eob = report >> NANET_REGS__BURST_REPORT__EOB_bp & 0xF;
-        ended.how = static_cast<card::BurstEnd>(report >> NANET_REGS__BURST_REPORT__HOW_bp & 3);
-        break;
-      }
-      if (follower_) follower_->burst_ended(ended);
+    case EventType::burst_begins:
+      // Every queue has it; the first one tells.
+      if (queue.bursts_begun++ == bursts_begun_)
+        burst_began(std::uint64_t{e.bytes} << 32 | e.buffer, e.frame);
       break;
-    }
+    case EventType::burst_ends:
+      burst_ended(queue, n, e.frame);
+      break;
     default:
       break;
   }
 }
 
+void Follower::burst_began(std::uint64_t base, std::uint32_t number) {
+  number_ += bursts_begun_ ? static_cast<std::uint8_t>(number - number_) : number;
+  ++bursts_begun_;
+  ++open_bursts_;
+  table_.begin_burst(base);
+  note_burst({base, number_});
+  near_ = base;
+  if (follower_) follower_->burst_began(number_, base);
+}
+
+// n: of the burst's last frame.
+void Follower::burst_ended(Queue& queue, std::uint64_t n, std::uint32_t last) {
+  queue.ended_base = n - last;
+  queue.ended_to = n + 1;
+  ++queue.bursts_ended;
+  // Once all queues have it: all frames of it are known.
+  for (const Queue& q : queues_)
+    if (q.bursts_ended <= bursts_ended_) return;
+  ++bursts_ended_;
+  advance();
+  if (open_bursts_) --open_bursts_;
+  // One of the two newest: the one whose last number this is.
+  card::BurstEnded ended;
+  for (auto it = bases_.rbegin(); it != bases_.rend(); ++it)
+    if (it->base + last == n) {
+      ended.number = it->number;
+      ended.base = it->base;
+      break;
+    }
+  ended.end = table_.end > n ? n + 1 : n;
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::uint32_t report = driver_.read(NANET_AT(burst_report) + 4 * r);
+    if (static_cast<std::uint16_t>(report) != static_cast<std::uint16_t>(ended.number)) continue;
+    ended.sob = report >> NANET_REGS__BURST_REPORT__SOB_bp & 0xF;
+    ended.eob = report >> NANET_REGS__BURST_REPORT__EOB_bp & 0xF;
+    ended.how = static_cast<card::BurstEnd>(report >> NANET_REGS__BURST_REPORT__HOW_bp & 3);
+    break;
+  }
+  if (follower_) follower_->burst_ended(ended);
+}
+
 // Return slots and doorbells lie in memory, where the consumer writes them; the card has them as registers.
-bool Follower::forward() {
+bool Follower::forward(Queue& queue) {
   bool any = false;
-  const std::uint32_t bell = contract::relaxed(*view_.doorbell);
-  if (bell != bell_) {
-    bell_ = bell;
+  const std::uint32_t bell = contract::relaxed(*queue.view.doorbell);
+  if (bell != queue.bell) {
+    queue.bell = bell;
     driver_.ring(bell);
     any = true;
   }
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < out_.size(); ++i) {
-    const std::uint64_t n = out_[i];
-    const std::uint32_t buffer = view_.buffer_of(n), value = static_cast<std::uint32_t>(n + 1);
-    if (contract::acquire(view_.returned[buffer]) != value) {
-      out_[kept++] = n;
+  for (std::size_t i = 0; i < queue.out.size(); ++i) {
+    const std::uint64_t n = queue.out[i];
+    // Not before the number is seen to be passed: until then its trace is needed, which goes with the buffer.
+    if (n >= table_.next || contract::acquire(queue.view.returned[queue.view.buffer_of(n)]) !=
+                                static_cast<std::uint32_t>(n + 1)) {
+      queue.out[kept++] = n;
       continue;
     }
     any = true;
-    // Its answer was posted before. Doorbells that came in quick succession are one in memory, and those of
-    // late answers are counted by number.
-    if (table_.slot(n).passed_late || table_.next > n) driver_.ring(static_cast<std::uint32_t>(n));
-    driver_.give_back(buffer, value);
+    // Its answer was posted before, and is final. Doorbells that came in quick succession are one in memory,
+    // and those of late answers are counted by number.
+    if (FrameTable::Slot& slot = table_.slot(n); slot.passed_late) {
+      driver_.ring(static_cast<std::uint32_t>(n));
+      slot.passed_late = false;
+      if (observer_) observer_->reaped(n);
+    }
+    driver_.give_back(n);
   }
-  out_.resize(kept);
+  queue.out.resize(kept);
   return any;
 }
 
 bool Follower::follow() {
   bool any = false;
   Event event;
-  while (contract::poll_event(view_, next_, event) == contract::Poll::event) {
-    take(event);
-    ++next_;
-    any = true;
+  for (Queue& queue : queues_)
+    while (contract::poll_event(queue.view, queue.next, event) == contract::Poll::event) {
+      take(queue, event);
+      ++queue.next;
+      any = true;
+    }
+  if (any) advance();
+  for (std::size_t device = 0; device < queues_.size(); ++device) {
+    Queue& queue = queues_[device];
+    any |= forward(queue);
+    const std::uint64_t finished = std::min(queue.next, contract::acquire(*queue.view.finished));
+    if (finished != queue.finished) driver_.finished(device, queue.finished = finished);
   }
-  any |= forward();
-  const std::uint64_t finished = std::min(next_, contract::acquire(*view_.finished));
-  if (finished != finished_) driver_.finished(finished_ = finished);
   return any;
 }
 
 void Follower::pass_overruns() {
-  const auto waits = [&] {
-    return table_.next < table_.end && table_.status(table_.next) == FrameTable::Status::overrun;
-  };
-  if (!waits()) return;
-  const std::uint64_t done = driver_.read_pair(NANET_AT(sender_next));
-  for (; waits() && table_.next < done; ++table_.next) pass(table_.next, Outcome::overrun);
+  if (table_.next >= table_.end || table_.status(table_.next) != FrameTable::Status::overrun) return;
+  sent_to_ = std::max(sent_to_, driver_.read_pair(NANET_AT(sender_next)));
+  advance();
 }
 
 bool Follower::passed_all() const noexcept {
@@ -187,6 +240,7 @@ bool Follower::read_counters() {
   NANET_MIRROR(bad_descriptors);
   NANET_MIRROR(events_in);
   NANET_MIRROR(hits_in);
+  NANET_MIRROR(bursts);
 #undef NANET_MIRROR
   for (std::size_t i = 0; i < counters_.bad.size(); ++i)
     counters_.bad[i].set(bank.at(NANET_AT(bad_packets) + 4 * i));

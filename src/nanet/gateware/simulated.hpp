@@ -43,6 +43,8 @@ class Simulation {
   // Nothing is on the wire, no burst is open, every number is passed: what comes next can only come from
   // outside.
   bool at_rest() const noexcept;
+  // Nothing is on the wire, nor between it and the host's memory.
+  bool idle();
   // Reads the counters while the wires are held for a moment.
   void read_counters();
   // What the card's instruments showed when its counters were read last: cycles of its clock and per second

@@ -20,6 +20,8 @@ namespace {
 constexpr NetworkAddress default_address{mac_of(0x0A000001), 0x0A000001};  // 10.0.0.1
 // How long the card takes, at most, over packets that are in it, the firmware's answers included; in cycles.
 constexpr unsigned settling = 200'000;
+// How long the firmware takes over a request, at most, and the card over what follows from it.
+constexpr unsigned closing = 20'000;
 // Cycles between two looks at memory that a consumer in another thread writes.
 constexpr std::uint64_t quantum = 1000;
 
@@ -47,7 +49,7 @@ struct Simulation::Parts {
         stream(options, out,
                [&](card::Consumers& consumers, card::FrameTable& table, card::Counters& counters) {
                  if (simulation.driver.address.ip == 0) simulation.driver.address = default_address;
-                 driver.open(options, consumers.views[0], number, simulation.driver);
+                 driver.open(options, consumers.views, number, simulation.driver);
                  auto made = std::make_unique<Follower>(driver, consumers, table, counters);
                  follower = made.get();
                  return made;
@@ -97,6 +99,7 @@ struct Simulation::Parts {
   std::uint64_t fed = 0;      // packets to the card's port that were put on the wire
   std::uint64_t decided = 0;  // of them, when last looked at
   bool draining = false, settled = false;
+  bool decided_all = true;  // no packet is between the wire and the host
   // Wall time in which cycles were simulated.
   double worked_s = 0;
   std::uint64_t worked = 0;
@@ -127,7 +130,7 @@ void Simulation::datagram(unsigned channel, std::span<const std::byte> payload) 
   p.model.receive(channel, p.scratch);
   p.stream.counters().bytes_in += payload.size();
   ++p.fed;
-  p.settled = false;
+  p.settled = p.decided_all = false;
 }
 
 void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::size_t original) {
@@ -140,7 +143,7 @@ void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::
   }
   address_to(p.scratch, frame, original, driver.address);
   p.model.receive(channel, p.scratch);
-  p.settled = false;
+  p.settled = p.decided_all = false;
 }
 
 bool Simulation::run(std::uint64_t cycles) {
@@ -155,7 +158,13 @@ bool Simulation::run(std::uint64_t cycles) {
   p.worked += p.model.cycle() - from;
   p.worked_s += static_cast<double>(card::monotonic_now() - began) * 1e-9;
   any |= p.flush();
+  if (!p.decided_all) p.decided_all = idle();
   return any || !p.model.wire_idle();
+}
+
+bool Simulation::idle() {
+  Parts& p = *parts_;
+  return p.model.wire_idle() && (p.driver.read(offsetof(nanet_regs_t, status)) & NANET_REGS__STATUS__IDLE_bm);
 }
 
 std::uint64_t Simulation::undecided() {
@@ -168,7 +177,8 @@ std::uint64_t Simulation::undecided() {
 
 bool Simulation::at_rest() const noexcept {
   const Parts& p = *parts_;
-  return p.model.wire_idle() && !p.follower->in_burst() && p.follower->waiting() == 0 && p.leaving.empty();
+  return p.decided_all && p.model.wire_idle() && !p.follower->in_burst() && p.follower->waiting() == 0 &&
+         p.leaving.empty();
 }
 
 std::uint64_t Simulation::waiting() const noexcept {
@@ -218,14 +228,13 @@ std::vector<std::pair<std::string, double>> Simulation::figures() const {
 
 void Simulation::drain() {
   Parts& p = *parts_;
-  const auto idle = [&] {
-    return p.model.wire_idle() &&
-           (p.driver.read(offsetof(nanet_regs_t, status)) & NANET_REGS__STATUS__IDLE_bm);
-  };
   while (!p.model.wire_idle()) run(quantum);
   for (unsigned done = 0; done < settling && !idle(); done += quantum) run(quantum);
   p.driver.drain();
   p.draining = true;
+  // Nothing tells that the firmware has found no buffer open.
+  if (p.stream.options().gather == contract::Gather::packets)
+    for (unsigned done = 0; done < closing; done += quantum) run(quantum);
 }
 
 // After drain(): the card goes on with what is owed, while the consumer answers.
