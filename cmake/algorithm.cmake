@@ -33,7 +33,10 @@ function(nanet_add_algorithm name header)
   target_compile_options(${name} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-fno-math-errno;-fno-trapping-math;-Wno-psabi>")
   target_compile_definitions(${name} PRIVATE NANET_PLUGIN_VERSION="${NANET_ALGORITHM_VERSION}")
-  target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL)
+  # Nothing is shown to other shared objects of the process but the plug-in's own two symbols: not the C++ library either, where
+  # the compiler links it statically.
+  file(CONFIGURE OUTPUT ${stem}.map CONTENT "{ global: nanet_algorithm; nanet_algorithm_needs; local: *; };\n")
+  target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${stem}.map)
   if(with_cuda)
     file(CONFIGURE OUTPUT ${stem}.cu CONTENT "#define NANET_PLUGIN_CUDA\n#include \"${header}\"\n")
     target_sources(${name} PRIVATE ${stem}.cu)

@@ -46,6 +46,20 @@ def test_what_was_built(folder):
     }
 
 
+@pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
+def test_nothing_of_it_stands_in_for_other_libraries_symbols(folder):
+    """A C++ library within the core or a plug-in, shown to the process, would: its streams' facets clash."""
+    from nanet import _core
+
+    def shown(file):
+        command = ["nm", "--dynamic", "--defined-only", "--format=posix", str(file)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return {line.split()[0] for line in said.splitlines()}
+
+    assert shown(folder / "multiplicity.so") == {"nanet_algorithm", "nanet_algorithm_needs"}
+    assert shown(_core.__file__) == {"PyInit__core"}
+
+
 PTXAS = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function '_ZN5nanet4loop8residentINS_6plugin7CarrierI4MineEEEEvNS0_8ResidentET_' for 'sm_90'
 ptxas info    : Function properties for _ZN5nanet4loop8residentINS_6plugin7CarrierI4MineEEEEvNS0_8ResidentET_

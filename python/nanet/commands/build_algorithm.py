@@ -149,7 +149,11 @@ def compile_plugin(
         )  # fmt: skip
         kernels = kernels_of(said)
         libraries = [str(static_runtime(Path(nvcc))), "-ldl", "-lrt", "-lpthread"]
-    run(header, cxx, "-shared", *objects, *libraries, "-Wl,--exclude-libs,ALL", "-o", str(target))
+    # Nothing is shown to other shared objects of the process but these: not the C++ library either, where the
+    # compiler links it statically.
+    (folder / "exports.map").write_text("{ global: nanet_algorithm; nanet_algorithm_needs; local: *; };\n")
+    shown = ["-Wl,--exclude-libs,ALL", f"-Wl,--version-script={folder}/exports.map"]
+    run(header, cxx, "-shared", *objects, *libraries, *shown, "-o", str(target))
     return target, kernels
 
 
