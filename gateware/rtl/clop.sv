@@ -14,7 +14,9 @@ module clop
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
     // Number of the first burst's frame 0.
-    parameter logic [63:0] FIRST_N = 0
+    parameter logic [63:0] FIRST_N = 0,
+    // Cycles of forgetting, as an exponent of two: 10 clears clop_sequence, 2 + log2 MAX_BUFFERS the rest.
+    parameter int unsigned CLEAR_W = $clog2(MAX_BUFFERS) > 8 ? $clog2(MAX_BUFFERS) + 2 : 10
 ) (
     input logic clk,
     input logic rst,
@@ -108,13 +110,12 @@ module clop
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
   localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
-  localparam int unsigned ClearW = StatusW > 10 ? StatusW : 10;
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
   localparam logic [24:0] FrameWindow = 25'd1024;
 
-  if (MAX_BUFFERS < 64 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 65536) begin : gen_check_buffers
-    $fatal(1, "MAX_BUFFERS must be a power of two, 64 to 65536 (%m)");
+  if (MAX_BUFFERS < 2 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 65536) begin : gen_check_buffers
+    $fatal(1, "MAX_BUFFERS must be a power of two, 2 to 65536 (%m)");
   end
   if (CHANNELS < 1 || CHANNELS > 8) begin : gen_check_channels
     $fatal(1, "CHANNELS must be 1 to 8 (%m)");
@@ -173,7 +174,7 @@ module clop
   logic [23:0] last_known_q, last_known_old_q;
   logic [31:0] current_last_n_q, old_last_n_q;  // of the newest frames
   logic run_q;
-  logic [ClearW-1:0] clear_q;
+  logic [CLEAR_W-1:0] clear_q;
   logic window_q;
   logic [IndexW-1:0] index_mask_q;
   logic [DEVICES-1:0] room_q;   // for another frame
@@ -341,13 +342,15 @@ module clop
 
   // ------------------------------------------------------------------ front: what comes next
 
-  logic [CHANNELS-1:0] may_ask;
+  logic [CHANNELS-1:0] may_ask, of_current, of_old;
   logic [ChannelW-1:0] pick;
   logic picked, front_free, steps_idle, settled, held, take_place, take_expired, take_tracked, command_done;
   logic [3:0] quiet_q;
 
   always_comb begin
     for (int c = 0; c < int'(CHANNELS); c++) begin
+      of_current[c] = current_q.known && place[c].header.burst == current_q.number;
+      of_old[c]     = old_q.known && place[c].header.burst == old_q.number;
       may_ask[c] = again_q[c] ? !asking_q : place_valid[c];
       // A place that another channel was given is not given again before that packet has ended.
       for (int o = 0; o < int'(CHANNELS); o++)
@@ -588,9 +591,8 @@ module clop
     if (take_place) begin
       f_work_q    <= WorkPlace;
       f_channel_q <= pick;
-      f_current_q <= current_q.known && place[pick].header.burst == current_q.number;
-      f_old_q     <= old_q.known && place[pick].header.burst == old_q.number &&
-                     !(current_q.known && place[pick].header.burst == current_q.number);
+      f_current_q <= of_current[pick];
+      f_old_q     <= of_old[pick] && !of_current[pick];
       f_admit_q   <= again_q[pick] && admit_q[pick];
       turn_q      <= pick;
       first_q     <= 1'b0;
@@ -779,7 +781,7 @@ module clop
           current_q.next <= o_frame_q + 1'b1;
           status_we      <= 1'b1;
           status_wr_addr <= StatusW'(o_n_q);
-          status_wr      <= '{overrun: !o_ok_q, tag: o_n_q[StatusW+:16]};
+          status_wr      <= '{overrun: !o_ok_q, tag: o_n_q[StatusW+:15]};
           owed_pending_q <= 1'b1;
           owed_q         <= '{overrun: !o_ok_q, count: 32'd1, frame: 32'(o_frame_q), n: o_n_q,
                               stamp: {o_stamp_high_q, o_stamp_q}};

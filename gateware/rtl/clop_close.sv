@@ -143,7 +143,7 @@ module clop_close
   assign wr_data   = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, news.complete, 8'd0,
                                       news.frame};
   assign news_ready = state_q == CloseEvent && pending_in_ready;
-  assign seen  = news.there[2'(board_q - 3'd1)];
+  assign seen  = news.there[2'(board_q - 3'd2)];
   assign bytes = seen ? {board_read.units, 4'd0} : 16'd0;
 
   always_ff @(posedge clk) begin
@@ -152,20 +152,20 @@ module clop_close
     product_q    <= 34'(buffer) * 34'(buffer_units);
     unique case (state_q)
       CloseIdle: begin
-        board_q     <= '0;
+        board_q     <= 3'(news_valid);  // board 0 is asked for in this very cycle
         bytes_q     <= '0;
         truncated_q <= 1'b0;
         second_q    <= 1'b0;
         if (news_valid) state_q <= news.kind == KindReceiveDone ? CloseRead : CloseEvent;
       end
-      CloseRead: begin  // what was asked for a cycle ago comes in
+      CloseRead: begin  // what was asked for two cycles ago comes in
         board_q <= board_q + 1'b1;
-        if (board_q != 0) begin
-          part_q[2'(board_q-3'd1)] <= seen ? {board_read.flags, 3'd0, board_read.packets, bytes} : '0;
+        if (board_q >= 3'd2) begin
+          part_q[2'(board_q-3'd2)] <= seen ? {board_read.flags, 3'd0, board_read.packets, bytes} : '0;
           bytes_q     <= bytes_q + 18'(bytes);
           truncated_q <= truncated_q || (seen && (board_read.flags & MgpTruncated) != 0);
         end
-        if (board_q == 3'd4) begin
+        if (board_q == 3'd5) begin
           state_q    <= CloseAnswer;
           incomplete <= absent != 0;
         end
@@ -185,7 +185,10 @@ module clop_close
           end
         end
       end
-      CloseEvent: if (pending_in_ready) state_q <= CloseIdle;
+      CloseEvent: begin
+        board_q <= '0;
+        if (pending_in_ready) state_q <= CloseIdle;
+      end
       default: state_q <= CloseIdle;
     endcase
     if (tlb_valid && tlb_ready) asked_q <= 1'b1;
@@ -201,6 +204,7 @@ module clop_close
     if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
     if (rst) begin
       state_q        <= CloseIdle;
+      board_q        <= '0;
       headers_q      <= '0;
       headers_done_q <= '0;
       untranslated   <= 1'b0;

@@ -136,7 +136,7 @@ module clop_judge
       .rd_addr(board_addr),
       .rd_data(board_rd)
   );
-  ram_1r1w #(
+  ram_through #(
       .WIDTH($bits(clop_board_t)),
       .DEPTH(4 * MAX_BUFFERS)
   ) boards_to_close (
@@ -222,7 +222,7 @@ module clop_judge
     board_q         <= board_rd;
     same_q          <= same_n;
     first_same_q    <= slot_rd.first == (timer ? timer_first : request.stamp);
-    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n[StatusW+:16];
+    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n[StatusW+:15];
     index_there_q   <= board_rd.indices[request.header.index];
     contradicts_q   <= board_rd.has_last && (request.header.index > board_rd.last ||
                                              (is_last && request.header.index != board_rd.last));

@@ -13,7 +13,9 @@ module clop_packets
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
     // Number of the first buffer.
-    parameter logic [63:0] FIRST_N = 0
+    parameter logic [63:0] FIRST_N = 0,
+    // Cycles of forgetting, as an exponent of two; 10 clears clop_sequence.
+    parameter int unsigned CLEAR_W = 10
 ) (
     input logic clk,
     input logic rst,
@@ -134,7 +136,7 @@ module clop_packets
   step_e step_q;
   work_e work_q;
   logic run_q;
-  logic [9:0] clear_q;
+  logic [CLEAR_W-1:0] clear_q;
 
   assign ready = run_q;
 
@@ -206,45 +208,36 @@ module clop_packets
   logic [23:0] frame_q;
   logic [63:0] slot_vaddr_q;
 
-  logic [IndexW-1:0] index_mask_q, buffer_q;
-  logic [DeviceW-1:0] device_q, device_2_q;
-  logic [IndexW:0] count_q;  // buffers handed out, up to all of them
-  logic [31:0] return_rd, return_rd_q, back_q, behind;
-  logic passed_q;
-  logic [33:0] product_q;
+  logic [IndexW-1:0] buffer_q;
+  logic [DeviceW-1:0] device_q;
   logic [63:0] buffer_vaddr_q;
-  logic lapped_q, avail_q;
+  logic avail_q, opens;
   logic [DEVICES-1:0] room_q, told_room_q;
 
-  ram_1r1w #(
-      .WIDTH(32),
-      .DEPTH(MAX_BUFFERS)
-  ) returned (
+  // Known long before it is asked for: n changes when a buffer is closed.
+  clop_packets_buffer #(
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES)
+  ) buffers (
       .clk,
-      .wr_en  (return_valid),
-      .wr_addr(return_index),
-      .wr_data(return_value),
-      .rd_addr(IndexW'(n_q) & index_mask_q),
-      .rd_data(return_rd)
+      .rst      (rst || !enable),
+      .log2_buffers,
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .sender_next,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .n        (n_q[31:0]),
+      .taken    (opens),
+      .buffer   (buffer_q),
+      .device   (device_q),
+      .vaddr    (buffer_vaddr_q),
+      .available(avail_q)
   );
 
-  assign behind = sender_next - back_q;
-
-  // Known long before it is asked for: n changes in StepPlace, or by a command_q. Buffers are handed out in
-  // turn, so what this one was handed out for last is n less all buffers.
   always_ff @(posedge clk) begin
-    index_mask_q   <= IndexW'((33'd1 << log2_buffers << log2_devices) - 33'd1);
-    device_q       <= DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
-    device_2_q     <= device_q;
-    buffer_q       <= DEVICES > 1 ? (IndexW'(n_q) & index_mask_q) >> log2_devices :
-                                    IndexW'(n_q) & index_mask_q;
-    product_q      <= 34'(buffer_q) * 34'(buffer_units);
-    buffer_vaddr_q <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
-    return_rd_q    <= return_rd;
-    back_q         <= n_q[31:0] - 32'(index_mask_q);  // its n, and one
-    passed_q       <= !behind[31];
-    lapped_q       <= count_q > (IndexW + 1)'(index_mask_q);
-    avail_q        <= !lapped_q || (return_rd_q == back_q && passed_q);
     for (int d = 0; d < int'(DEVICES); d++) begin
       room_q[d]      <= room[d] >= 16'd4;
       told_room_q[d] <= room[d] != 0 && half_free[d];
@@ -294,7 +287,7 @@ module clop_packets
       .clk,
       .rst        (rst || !enable),
       .clear      (!run_q),
-      .clear_addr (clear_q),
+      .clear_addr (10'(clear_q)),
       .forget,
       .forget_half(!half_q),
       .half       (half_q ^ of_old_q),
@@ -336,7 +329,7 @@ module clop_packets
   // ------------------------------------------------------------------ the machine
 
   // What StepPlace needs, known before it; the buffer is closed in the cycle after.
-  logic opens_q, has_q, fills_q, opens, uses;
+  logic opens_q, has_q, fills_q, uses;
   logic [63:0] here_q;
   logic [12:0] filled_next_q;
   logic [31:0] bytes_next_q;
@@ -496,7 +489,6 @@ module clop_packets
       bytes_q  <= '0;
       frame_q  <= request_q.header.frame;
       slot_vaddr_q <= buffer_vaddr_q;
-      if (!count_q[IndexW]) count_q <= count_q + 1'b1;
     end
     if (uses) begin
       ticket_q[channel_q] <= ticket_now_q;
@@ -574,7 +566,6 @@ module clop_packets
       turn_q           <= '0;
       n_q              <= FIRST_N;
       open_q           <= 1'b0;
-      count_q          <= '0;
       owed_pending_q   <= 1'b0;
       overrun_q        <= 1'b0;
       news_push_q      <= 1'b0;
@@ -606,6 +597,6 @@ module clop_packets
             !owed_pending_q && !overrun_q && !news_push_q && !news_valid && !command_valid_q;
 
   logic unused;
-  assign unused = &{1'b0, unused_news_room, unused_far, behind, command_q, request_q};
+  assign unused = &{1'b0, unused_news_room, unused_far, command_q, request_q};
 
 endmodule

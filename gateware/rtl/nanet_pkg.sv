@@ -253,7 +253,7 @@ package nanet_pkg;
   // What clop keeps of a number after its buffer.
   typedef struct packed {
     logic        overrun;
-    logic [15:0] tag;      // of n, above the index
+    logic [14:0] tag;      // of n, above the index; 16 bits in all: block RAM without banks
   } clop_status_t;
 
   // What clop_judge finds of a packet, in the step `decide`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Memory with one write and one read port, the read two cycles later: block RAM answers late in the cycle, so
-// what it says is registered. A word that is written in the cycle of its read is read as it is then.
+// what it says goes into a register and nowhere else. A word that is written in the cycle of its read is read
+// as it is then, which is chosen behind that register.
 module ram_through #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
@@ -27,8 +28,8 @@ module ram_through #(
     $fatal(1, "DEPTH must be a power of two, at least 2 (%m)");
   end
 
-  logic [WIDTH-1:0] stored, through_q;
-  logic through;
+  logic [WIDTH-1:0] stored, stored_q, written_q, through_q;
+  logic same_q, through;
 
   // What is read of a word that is being written does not matter: it is not taken.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
@@ -39,9 +40,12 @@ module ram_through #(
   end
 
   always_ff @(posedge clk) begin
-    through   <= wr_en && wr_addr == rd_addr;
-    through_q <= wr_data;
-    rd_data   <= through ? through_q : stored;
+    same_q    <= wr_en && wr_addr == rd_addr;
+    written_q <= wr_data;
+    stored_q  <= stored;
+    through   <= same_q;
+    through_q <= written_q;
   end
+  assign rd_data = through ? through_q : stored_q;
 
 endmodule

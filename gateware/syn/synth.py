@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: SHL-2.1
 """Synthesis of single modules for ECP5-85, speed grade 8: yosys, then nextpnr out of context.
 
-The figures of every module in modules.toml go into a table, syn/results.md by default; a module that is
-slower than its target, or more than a tenth larger than in the table that is there, is a failure.
+The figures of every module in modules.toml go into a table, syn/results.md by default, and what has changed
+since is printed; a module that is slower than its target, or more than a tenth larger or slower than in the
+table that is there, is a failure. Rows with `named` in modules.toml (whole cards: an hour each) are only made
+when their module is named.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 RTL = HERE.parent / "rtl"
 BUILD = HERE.parent.parent / "build" / "synth"
 CELLS = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "BRAM": "DP16KD", "DSP": "MULT18X18D"}
+TITLES = ("module", "LUT", "FF", "BRAM", "DSP", "MHz", "wanted MHz")
 YOSYS = """
 import sys
 from pyosys import libyosys as ys
@@ -98,7 +101,7 @@ def main() -> int:
     rows, troubles = dict(before), []
     for run in wanted["run"]:
         name, parameters = run["module"], run.get("parameters", {})
-        if arguments.modules and name not in arguments.modules:
+        if name not in arguments.modules if arguments.modules else run.get("named", False):
             continue
         target = float(run.get("mhz", wanted["mhz"]))
         label = f"`{name}`" + "".join(f" {key}={value}" for key, value in parameters.items())
@@ -109,11 +112,17 @@ def main() -> int:
             str(got["Fmax"]),
             f"{target:g}",
         ]
-        print("  ".join(row), flush=True)
+        was = before.get(label, row)
+        changed = [
+            f"{title} {old} -> {new}" for title, old, new in zip(TITLES, was, row, strict=True) if old != new
+        ]
+        print("  ".join(row), f"  ({', '.join(changed)})" if changed else "", flush=True)
         if got["Fmax"] < target:
             troubles.append(f"{label}: {got['Fmax']} MHz, wanted {target:g}")
         if label in before and got["LUT"] > 1.1 * float(before[label][1]) + 20:
             troubles.append(f"{label}: {got['LUT']} LUT, were {before[label][1]}")
+        if label in before and got["Fmax"] < 0.9 * float(before[label][5]):
+            troubles.append(f"{label}: {got['Fmax']} MHz, were {before[label][5]}")
         rows[label] = row
     text = "<!-- SPDX-License-Identifier: SHL-2.1 -->\n# Synthesis\n\n"
     text += "Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of "
