@@ -312,6 +312,13 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
   }
   if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun);
   place(burst, n, b, checked, datagram, stamp);
+  // The board's next packet is most likely the next frame's: its buffer was last touched a lap ago and is in
+  // no cache. After the event, which does not wait for that.
+  const contract::View& view = consumers_.view_of(n + 1);
+  const std::uint32_t next = view.buffer_of(n + 1);
+  const std::byte* const segment = view.segment(next, b);
+  __builtin_prefetch(view.buffer(next), 1);  // the frame header
+  for (std::size_t i = 0; i < header.length; i += 64) __builtin_prefetch(segment + i, 1);
 }
 
 void FrameReceiver::open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept {
@@ -380,10 +387,6 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max())
     return lose(Lost::segment_overflow);
   std::memcpy(view.segment(view.buffer_of(n), b) + board.bytes, datagram.data(), header.length);
-  // The board's next packet is most likely the next frame's: its buffer was last touched a lap ago and is in
-  // no cache.
-  const std::byte* const next = consumers_.view_of(n + 1).segment(view.buffer_of(n + 1), b);
-  for (std::size_t i = 0; i < header.length; i += 64) __builtin_prefetch(next + i, 1);
   board.bytes = static_cast<std::uint16_t>(end);
   ++board.packets;
   board.flags |= header.flags;

@@ -79,9 +79,9 @@ SocketReader::~SocketReader() {
 }
 
 void SocketReader::run(Lane& lane) noexcept {
-  std::uint64_t filled = 0;
+  std::uint64_t filled = 0, fetched = ~std::uint64_t{0};
   struct Port {
-    std::size_t socket, asked = handed_at_once;
+    std::size_t socket, asked = 1;
     Nanoseconds told = 0;
   };
   std::vector<Port> ports;
@@ -93,14 +93,18 @@ void SocketReader::run(Lane& lane) noexcept {
         spin();
       }
       SocketBatch& batch = lane.ring[filled % ring_entries];
+      if (fetched != filled) batch.fetch_to_write();
+      fetched = filled;
       if (batch.read(fds_[port.socket], port.socket, port.asked)) {
         port.asked = batch.trains() ? trains_handed_at_once : handed_at_once;
         batch.validate(rules_);
         lane.filled.store(++filled, std::memory_order_release);
-      } else if (batch.before() - port.told >= tell_every) {
-        port.told = batch.before();
-        empty_[port.socket].at.store(port.told, std::memory_order_release);
+        continue;
       }
+      port.asked = 1;  // the first to come does not wait for the kernel to find that it is alone
+      if (batch.before() - port.told < tell_every) continue;
+      port.told = batch.before();
+      empty_[port.socket].at.store(port.told, std::memory_order_release);
     }
   }
 }

@@ -42,6 +42,10 @@ class alignas(64) SocketBatch {
     __builtin_prefetch(checked_.get());
     for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i);
   }
+  // Takes the lines of the first message back from whoever has read them last: once per use, before read().
+  void fetch_to_write() noexcept {
+    for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i, 1);
+  }
   std::span<const std::byte> bytes(std::size_t i) const noexcept {
     return {bytes_.get() + i * stride, received_[i].bytes};
   }
