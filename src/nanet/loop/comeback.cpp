@@ -25,7 +25,8 @@ void sleep_ns(Nanoseconds time) {
 }  // namespace
 
 Comeback::Comeback(const HelperOptions& options, const trigger::ExecutorOptions& execute,
-                   std::vector<contract::View> views, trigger::TraceTable& traces, Successor& successor)
+                   const std::vector<contract::View>& views, trigger::TraceTable& traces,
+                   Successor& successor)
     : options_(options), traces_(traces), successor_(successor) {
   if (!options.command.empty() && Helper::can_share(views, traces))
     helper_ = std::make_unique<Helper>(options, execute, views, traces);

@@ -21,7 +21,7 @@ class Comeback {
   // memory and the traces outlive this. Throws as Helper does; where there is no command, or the memory
   // cannot be shared, nothing is ever brought back.
   Comeback(const HelperOptions& options, const trigger::ExecutorOptions& execute,
-           std::vector<contract::View> views, trigger::TraceTable& traces, Successor& successor);
+           const std::vector<contract::View>& views, trigger::TraceTable& traces, Successor& successor);
   ~Comeback();
 
   bool possible() const noexcept { return helper_ != nullptr; }

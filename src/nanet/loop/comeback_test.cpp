@@ -38,7 +38,7 @@ class Lost final : public trigger::Executor {
   Lost(const HelperOptions& helper, const trigger::ExecutorOptions& execute,
        std::vector<contract::View> views, const rich::Reconstructor& algorithm, trigger::TraceTable& traces)
       : successor_(true, execute, views, algorithm, traces),
-        comeback_(helper, execute, std::move(views), traces, successor_) {}
+        comeback_(helper, execute, views, traces, successor_) {}
   ~Lost() override { stop(); }
   std::string_view name() const noexcept override { return "lost"; }
   void start() override {
@@ -160,6 +160,7 @@ TEST(Comeback, ADeviceInAnotherProcessAnswersAsACpuAlone) {
     EXPECT_EQ(back.figures.at("gpu_faults"), 1.0);
     EXPECT_EQ(back.figures.at("gpu_returns"), 1.0);
     EXPECT_EQ(back.figures.at("gpu_lost"), 0.0);
+    EXPECT_GT(back.figures.at("gpu_away_s"), 0.0);
     EXPECT_EQ(back.trouble, "it was lost");
     EXPECT_EQ(back.monitored, back.account.events_built);
   }

@@ -70,13 +70,17 @@ bool Successor::lose(const std::string& why) noexcept {
   ++faults_;
   const std::lock_guard lock(mutex_);
   const bool first = !away_.exchange(true);
-  if (first) trouble_ = why;
+  if (first) {
+    trouble_ = why;
+    since_ = card::monotonic_now();
+  }
   lost_ = true;
   return first;
 }
 
 void Successor::returned() noexcept {
   ++returns_;
+  before_ += card::monotonic_now() - since_;
   away_ = false;
   note({});
 }
@@ -115,6 +119,8 @@ void Successor::append_figures(std::map<std::string, double>& figures) const {
   figures["gpu_faults"] = static_cast<double>(faults_.load());
   figures["gpu_returns"] = static_cast<double>(returns_.load());
   figures["gpu_lost"] = away_ ? 1.0 : 0.0;
+  const Nanoseconds away = before_ + (away_ ? card::monotonic_now() - since_ : 0);
+  figures["gpu_away_s"] = static_cast<double>(away) * 1e-9;
 }
 
 std::string Successor::trouble() const {

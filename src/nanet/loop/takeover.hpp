@@ -58,7 +58,8 @@ class Successor {
   trigger::TraceTable& traces_;
   std::atomic<std::uint32_t> faults_{0}, returns_{0};
   std::atomic<bool> lost_{false}, away_{false};
-  mutable std::mutex mutex_;  // of what follows
+  std::atomic<Nanoseconds> since_{0}, before_{0};  // of this absence; those before it together
+  mutable std::mutex mutex_;                       // of what follows
   std::unique_ptr<trigger::Executor> cpu_;
   std::vector<std::unique_ptr<trigger::Executor>> past_;
   std::string trouble_, note_;
