@@ -2,6 +2,7 @@
 #include "nanet/contract/place.hpp"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,23 @@ class HostPlace final : public Place {
   void give_back(std::byte* at, std::size_t bytes) noexcept override { unmap(at, bytes); }
 };
 
+// Maps the file where another process, too, is likely to have nothing: below the addresses among which the
+// kernel chooses by itself, somewhere else every time; on a boundary of huge pages, so that such can be made
+// of it. Elsewhere only where that fails.
+std::byte* find_room(int fd, std::size_t bytes) noexcept {
+  constexpr std::uintptr_t low = 0x7E90'0000'0000, places = std::uintptr_t{0x50'0000'0000} / huge_page;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    std::uint32_t random = 0;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) break;
+    void* const wanted = reinterpret_cast<void*>(low + random % places * huge_page);
+    void* const found = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+    if (found == wanted) return static_cast<std::byte*>(found);
+    if (found != MAP_FAILED) munmap(found, bytes);
+  }
+  void* const found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return found == MAP_FAILED ? nullptr : static_cast<std::byte*>(found);
+}
+
 class SharedPlace final : public Place {
  public:
   std::byte* take(std::size_t bytes) override {
@@ -72,24 +90,13 @@ class SharedPlace final : public Place {
       close(fd);
       no_memory(bytes);
     }
-    // On a boundary of huge pages, so that such can be made of it.
-    void* const room = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED) {
-      close(fd);
-      no_memory(bytes);
-    }
-    auto* const low = static_cast<std::byte*>(room);
-    auto* const region = low + (huge_page - reinterpret_cast<std::uintptr_t>(room) % huge_page) % huge_page;
-    if (mmap(region, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    std::byte* const region = find_room(fd, bytes);
+    if (!region) {
       const int why = errno;
-      munmap(room, bytes + huge_page);
       close(fd);
       errno = why;
       no_memory(bytes);
     }
-    if (region != low) munmap(low, static_cast<std::size_t>(region - low));
-    std::byte* const end = region + (bytes + small_page - 1) / small_page * small_page;
-    if (const auto rest = static_cast<std::size_t>(low + bytes + huge_page - end)) munmap(end, rest);
     madvise(region, bytes, MADV_HUGEPAGE);
     populate(region, bytes);
     madvise(region, bytes, collapse);  // also where huge pages are not given to shared memory unasked
