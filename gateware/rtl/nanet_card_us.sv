@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card on the UltraScale+ integrated block for PCI Express: nanet_card behind pcie_us_shim, registers in
-// BAR 0. Everything runs in the block's clock; crossing to other clocks is the MACs' business.
+// BAR 0. The card runs in the block's clock; the MACs do too, or each in clocks of its own.
 module nanet_card_us
   import nanet_dma_pkg::*;
 #(
@@ -12,10 +12,13 @@ module nanet_card_us
     parameter int unsigned DEVICES = 1,
     // UDP endpoints that descriptors name.
     parameter int unsigned DESTINATIONS = 4,
-    // Largest number of buffers of a CLOP, and of descriptors of a send ring; a power of two, at most 8192.
+    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a
+    // power of two, at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
+    // 1: the MACs' streams are in clocks of their own, else in `clk`.
+    parameter bit MAC_CLOCKS = 1'b0,
     // Width of the DMA data and of the block's streams in bits; 256.
     parameter int unsigned DATA_W = 256,
     // Words of 128 bits that wait in a channel; a power of two, at least 1024.
@@ -31,6 +34,14 @@ module nanet_card_us
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * clocks of the MACs' streams, used with MAC_CLOCKS; a reset lasts four cycles of the slower clock
+     */
+    input logic [CHANNELS-1:0] mac_rx_clk,
+    input logic [CHANNELS-1:0] mac_rx_rst,
+    input logic [CHANNELS-1:0] mac_tx_clk,
+    input logic [CHANNELS-1:0] mac_tx_rst,
 
     /*
      * frames from the MACs
@@ -134,6 +145,60 @@ module nanet_card_us
       .*
   );
 
+  // The MACs' streams in the card's clock.
+  logic [CHANNELS-1:0] rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast;
+  logic [CHANNELS-1:0][MAC_W-1:0] rx_tdata, tx_tdata;
+  logic [CHANNELS-1:0][MAC_W/8-1:0] rx_tkeep, tx_tkeep;
+
+  if (MAC_CLOCKS) begin : gen_crossing
+    for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
+      axis_crossing #(
+          .DATA_W  (MAC_W),
+          .TX_DEPTH(2048 / (MAC_W / 8))
+      ) crossing (
+          .clk,
+          .rst,
+          .mac_rx_clk      (mac_rx_clk[c]),
+          .mac_rx_rst      (mac_rx_rst[c]),
+          .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
+          .s_axis_rx_tdata (s_axis_rx_tdata[c]),
+          .s_axis_rx_tkeep (s_axis_rx_tkeep[c]),
+          .s_axis_rx_tlast (s_axis_rx_tlast[c]),
+          .s_axis_rx_tuser (s_axis_rx_tuser[c]),
+          .m_axis_rx_tvalid(rx_tvalid[c]),
+          .m_axis_rx_tdata (rx_tdata[c]),
+          .m_axis_rx_tkeep (rx_tkeep[c]),
+          .m_axis_rx_tlast (rx_tlast[c]),
+          .m_axis_rx_tuser (rx_tuser[c]),
+          .s_axis_tx_tvalid(tx_tvalid[c]),
+          .s_axis_tx_tready(tx_tready[c]),
+          .s_axis_tx_tdata (tx_tdata[c]),
+          .s_axis_tx_tkeep (tx_tkeep[c]),
+          .s_axis_tx_tlast (tx_tlast[c]),
+          .mac_tx_clk      (mac_tx_clk[c]),
+          .mac_tx_rst      (mac_tx_rst[c]),
+          .m_axis_tx_tvalid(m_axis_tx_tvalid[c]),
+          .m_axis_tx_tready(m_axis_tx_tready[c]),
+          .m_axis_tx_tdata (m_axis_tx_tdata[c]),
+          .m_axis_tx_tkeep (m_axis_tx_tkeep[c]),
+          .m_axis_tx_tlast (m_axis_tx_tlast[c])
+      );
+    end
+  end else begin : gen_same_clock
+    assign rx_tvalid        = s_axis_rx_tvalid;
+    assign rx_tdata         = s_axis_rx_tdata;
+    assign rx_tkeep         = s_axis_rx_tkeep;
+    assign rx_tlast         = s_axis_rx_tlast;
+    assign rx_tuser         = s_axis_rx_tuser;
+    assign m_axis_tx_tvalid = tx_tvalid;
+    assign tx_tready        = m_axis_tx_tready;
+    assign m_axis_tx_tdata  = tx_tdata;
+    assign m_axis_tx_tkeep  = tx_tkeep;
+    assign m_axis_tx_tlast  = tx_tlast;
+    logic unused;
+    assign unused = &{1'b0, mac_rx_clk, mac_rx_rst, mac_tx_clk, mac_tx_rst};
+  end
+
   nanet_card #(
       .CHANNELS    (CHANNELS),
       .STREAMS     (STREAMS),
@@ -146,7 +211,17 @@ module nanet_card_us
       .TLB_SETS    (TLB_SETS),
       .ADDR_W      (AddrW)
   ) card (
-      .bus_master(cfg_function_status[2]),
+      .bus_master      (cfg_function_status[2]),
+      .s_axis_rx_tvalid(rx_tvalid),
+      .s_axis_rx_tdata (rx_tdata),
+      .s_axis_rx_tkeep (rx_tkeep),
+      .s_axis_rx_tlast (rx_tlast),
+      .s_axis_rx_tuser (rx_tuser),
+      .m_axis_tx_tvalid(tx_tvalid),
+      .m_axis_tx_tready(tx_tready),
+      .m_axis_tx_tdata (tx_tdata),
+      .m_axis_tx_tkeep (tx_tkeep),
+      .m_axis_tx_tlast (tx_tlast),
       .*
   );
 

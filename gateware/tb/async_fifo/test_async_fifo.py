@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: SHL-2.1
+"""async_fifo: every word once and in order, whatever the two clocks are to one another."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge, Timer
+from simulate import simulate
+
+
+async def begin(dut, wr_ps, rd_ps):
+    """Both clocks from anywhere in their period, both resets at once."""
+    dut.in_valid.value = dut.out_ready.value = 0
+    dut.wr_rst.value = dut.rd_rst.value = 1
+    for clock, period in ((dut.wr_clk, wr_ps), (dut.rd_clk, rd_ps)):
+        cocotb.start_soon(Clock(clock, period, "ps").start())
+    await Timer(8 * max(wr_ps, rd_ps), "ps")
+    dut.wr_rst.value = dut.rd_rst.value = 0
+    await Timer(4 * max(wr_ps, rd_ps), "ps")
+
+
+async def write(dut, words, rate, rng):
+    for word in words:
+        while rng.random() >= rate:
+            await RisingEdge(dut.wr_clk)
+        dut.in_valid.value, dut.in_data.value = 1, word
+        await RisingEdge(dut.wr_clk)
+        while not int(dut.in_ready.value):
+            await RisingEdge(dut.wr_clk)
+        dut.in_valid.value = 0
+
+
+async def read(dut, count, rate, rng):
+    got = []
+    while len(got) < count:
+        dut.out_ready.value = ready = int(rng.random() < rate)
+        await RisingEdge(dut.rd_clk)
+        if ready and int(dut.out_valid.value):
+            got.append(int(dut.out_data.value))
+    dut.out_ready.value = 0
+    return got
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+@cocotb.parametrize(
+    ("clocks", ((8000, 6400), (6400, 8000), (6400, 6400), (4000, 19_998), (20_000, 3998), (6400, 6402))),
+    ("rates", ((1.0, 1.0), (0.3, 1.0), (1.0, 0.3))),
+)
+async def every_word_once_and_in_order(dut, clocks, rates):
+    rng = random.Random(cocotb.RANDOM_SEED)
+    await begin(dut, *clocks)
+    words = [rng.getrandbits(16) for _ in range(150)]
+    reading = cocotb.start_soon(read(dut, len(words), rates[1], rng))
+    await write(dut, words, rates[0], rng)
+    assert await reading == words
+    # And nothing more.
+    dut.out_ready.value = 1
+    for _ in range(20):
+        await RisingEdge(dut.rd_clk)
+        assert not int(dut.out_valid.value)
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+async def takes_as_many_as_it_holds(dut):
+    """Full it takes no more, and the word at the output stays."""
+    await begin(dut, 6400, 8000)
+    depth = int(dut.DEPTH.value)
+    taken = 0
+    for word in range(3 * depth):
+        dut.in_valid.value, dut.in_data.value = 1, word
+        await RisingEdge(dut.wr_clk)
+        taken += int(dut.in_ready.value)
+        if taken <= word - depth:
+            break
+    dut.in_valid.value = 0
+    for _ in range(10):
+        await RisingEdge(dut.rd_clk)
+        assert int(dut.out_valid.value) and int(dut.out_data.value) == 0
+    assert depth <= taken <= depth + 1
+    assert len(await read(dut, taken, 1.0, random.Random(1))) == taken
+
+
+@pytest.mark.parametrize("depth", [4, 16])
+def test_async_fifo(depth):
+    simulate("async_fifo", "test_async_fifo", {"WIDTH": 16, "DEPTH": depth})

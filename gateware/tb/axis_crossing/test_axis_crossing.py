@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: SHL-2.1
+"""axis_crossing: frames between a MAC and a card that have clocks of their own."""
+
+import random
+
+import cocotb
+import pytest
+from cocotb.clock import Clock
+from cocotb.triggers import RisingEdge, Timer
+from simulate import simulate
+
+
+class Bench:
+    """Both sides, frames as byte strings."""
+
+    def __init__(self, dut, card_ps, rx_ps, tx_ps):
+        self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
+        self.lanes = len(dut.s_axis_rx_tkeep)
+        self.received, self.sent, self.gaps = [], [], 0
+        dut.s_axis_rx_tvalid.value = dut.s_axis_tx_tvalid.value = dut.m_axis_tx_tready.value = 0
+        self.slowest = max(card_ps, rx_ps, tx_ps)
+        for clock, period in ((dut.clk, card_ps), (dut.mac_rx_clk, rx_ps), (dut.mac_tx_clk, tx_ps)):
+            cocotb.start_soon(Clock(clock, period, "ps").start())
+
+    async def start(self):
+        dut = self.dut
+        for reset in (dut.rst, dut.mac_rx_rst, dut.mac_tx_rst):
+            reset.value = 1
+        await Timer(8 * self.slowest, "ps")
+        for reset in (dut.rst, dut.mac_rx_rst, dut.mac_tx_rst):
+            reset.value = 0
+        await Timer(4 * self.slowest, "ps")
+        cocotb.start_soon(self.watch_card())
+        cocotb.start_soon(self.watch_mac())
+
+    def words(self, frame):
+        for at in range(0, len(frame), self.lanes):
+            part = frame[at : at + self.lanes]
+            keep = (1 << len(part)) - 1
+            yield int.from_bytes(part, "little"), keep, at + self.lanes >= len(frame)
+
+    def join(self, data, keep):
+        raw = int(data.value).to_bytes(self.lanes, "little")
+        return raw[: int(keep.value).bit_count()]
+
+    async def receive(self, frame, bad=False):
+        """The MAC brings a frame without a gap, and the gap after it."""
+        dut = self.dut
+        for data, keep, last in self.words(frame):
+            dut.s_axis_rx_tvalid.value, dut.s_axis_rx_tdata.value = 1, data
+            dut.s_axis_rx_tkeep.value, dut.s_axis_rx_tlast.value = keep, int(last)
+            dut.s_axis_rx_tuser.value = int(last and bad)
+            await RisingEdge(dut.mac_rx_clk)
+        dut.s_axis_rx_tvalid.value = 0
+        for _ in range(24 // self.lanes):
+            await RisingEdge(dut.mac_rx_clk)
+
+    async def send(self, frame):
+        """The card's frame, with pauses."""
+        dut = self.dut
+        for data, keep, last in self.words(frame):
+            while self.rng.random() < 0.2:
+                await RisingEdge(dut.clk)
+            dut.s_axis_tx_tvalid.value, dut.s_axis_tx_tdata.value = 1, data
+            dut.s_axis_tx_tkeep.value, dut.s_axis_tx_tlast.value = keep, int(last)
+            await RisingEdge(dut.clk)
+            while not int(dut.s_axis_tx_tready.value):
+                await RisingEdge(dut.clk)
+            dut.s_axis_tx_tvalid.value = 0
+
+    async def watch_card(self):
+        dut, frame = self.dut, b""
+        while True:
+            await RisingEdge(dut.clk)
+            if not int(dut.m_axis_rx_tvalid.value):
+                continue
+            frame += self.join(dut.m_axis_rx_tdata, dut.m_axis_rx_tkeep)
+            if int(dut.m_axis_rx_tlast.value):
+                self.received.append((frame, bool(int(dut.m_axis_rx_tuser.value))))
+                frame = b""
+
+    async def watch_mac(self):
+        """A MAC that takes frames when it likes; within a frame it must never wait."""
+        dut, frame = self.dut, b""
+        while True:
+            dut.m_axis_tx_tready.value = ready = int(bool(frame) or self.rng.random() < 0.5)
+            await RisingEdge(dut.mac_tx_clk)
+            if not int(dut.m_axis_tx_tvalid.value):
+                self.gaps += bool(frame)
+                continue
+            if ready:
+                frame += self.join(dut.m_axis_tx_tdata, dut.m_axis_tx_tkeep)
+                if int(dut.m_axis_tx_tlast.value):
+                    self.sent.append(frame)
+                    frame = b""
+
+
+def frames(rng, count, lanes):
+    sizes = [rng.choice([1, 8, 60, 61, 64, 65, 300, 1514 if lanes == 8 else 200]) for _ in range(count)]
+    return [rng.randbytes(size) for size in sizes]
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(
+    ("clocks", ((6400, 6400, 6400), (6400, 6402, 8000), (4000, 8000, 6400), (6400, 8000, 4000)))
+)
+async def frames_pass_both_ways(dut, clocks):
+    """Whole, in order, without a gap to the MAC, though the card's come with pauses, and faster or slower."""
+    bench = Bench(dut, *clocks)
+    await bench.start()
+    rng = bench.rng
+    ins, outs = frames(rng, 25, bench.lanes), frames(rng, 25, bench.lanes)
+    bad = [rng.random() < 0.2 for _ in ins]
+
+    async def bring():
+        for frame, wrong in zip(ins, bad, strict=True):
+            await bench.receive(frame, wrong)
+
+    bringing = cocotb.start_soon(bring())
+    for frame in outs:
+        await bench.send(frame)
+    await bringing
+    while len(bench.sent) < len(outs):
+        await RisingEdge(dut.mac_tx_clk)
+    await Timer(20 * bench.slowest, "ps")
+    assert bench.received == list(zip(ins, bad, strict=True))
+    assert bench.sent == outs and not bench.gaps
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
+    """What does not fit is cut and said to be bad, or is missing; every other frame is whole."""
+    bench = Bench(dut, 20_000, 6400, 6400)
+    await bench.start()
+    ins = [bench.rng.randbytes(bench.lanes * bench.rng.choice([8, 25, 110])) for _ in range(40)]
+    for frame in ins:
+        await bench.receive(frame)
+    await Timer(200 * bench.slowest, "ps")
+    whole = [frame for frame, bad in bench.received if not bad]
+    cut = [frame for frame, bad in bench.received if bad]
+    assert cut and whole and set(whole) <= set(ins)
+    assert [ins.index(frame) for frame in whole] == sorted(ins.index(frame) for frame in whole)
+    # When it is quiet again the next one is whole.
+    await bench.receive(ins[0][: 8 * bench.lanes])
+    await Timer(60 * bench.slowest, "ps")
+    assert bench.received[-1] == (ins[0][: 8 * bench.lanes], False)
+
+
+@pytest.mark.parametrize(("width", "tx"), [(64, 256), (8, 2048)])
+def test_axis_crossing(width, tx):
+    simulate("axis_crossing", "test_axis_crossing", {"DATA_W": width, "TX_DEPTH": tx})
