@@ -15,6 +15,7 @@ TIMEOUT_US, DEADLINE_US = 200.0, 1000.0  # of a real-time host: docs/formats.md,
 # A thread of the boards that the host stops for a while is no board that is silent: the trigger waits for it
 # as long as the deadline lets it.
 PATIENT_US = 800.0
+BUFFERS = 512  # enough for the deadline, three times over; 2048 fit no second-level cache
 
 
 BOARDS = 4
@@ -67,6 +68,7 @@ def trigger_options(settings: Settings) -> list[str]:
         pin = ",".join(str(core) for core in cores)
         timeout = TIMEOUT_US if board_threads(settings) == 1 else PATIENT_US
         options += ["--timeout-us", f"{timeout:g}", "--deadline-us", f"{DEADLINE_US:g}"]
+        options += ["--buffers", str(BUFFERS)]
         options += ["--busy", "yes", "--card-threads", str(len(cores)), "--pin", pin]
     return options
 
@@ -115,6 +117,7 @@ def summary(settings: Settings, result: ChainResult) -> Row:
         "algorithm": settings.algorithm,
         "timeout_us": result.trigger["timeout_us"],
         "deadline_us": result.trigger["deadline_us"],
+        "buffers": result.trigger["buffers"],
         "card_threads": len(own_cores(settings)) or 1,
         "links": links(settings),
         "board_threads": result.readout["threads"],
