@@ -340,6 +340,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "downscaled": {"rings_0": 1}, "state": "burst", "burst": 300,
         "choke": {"on": True, "raised": 1, "fill": 0.5, "seconds": 1.5},
         "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
+        "gpu_faults": 2.0, "gpu_returns": 1.0, "gpu_lost": 1.0, "gpu_away_s": 3.5, "device_failed": "gone",
         "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
@@ -353,9 +354,13 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     assert names == documented
     assert of_run["nanet_run_state"] == {(name,): float(name == "burst") for name in metrics.STATES}
     for name, value in (("nanet_burst", 300), ("nanet_choke", 1), ("nanet_choke_seconds", 1.5),
-                        ("nanet_channels_masked", 3), ("nanet_conditions_refused", 1)):  # fmt: skip
+                        ("nanet_channels_masked", 3), ("nanet_conditions_refused", 1),
+                        ("nanet_gpu_faults", 2), ("nanet_gpu_lost", 1),
+                        ("nanet_gpu_away_seconds", 3.5)):  # fmt: skip
         assert of_run[name] == {(): value}
     state.snapshot["account_violations"] = 0
+    assert state.health() == (False, "not ok: the device failed: gone")
+    state.snapshot["gpu_lost"] = 0.0  # it is back
     assert state.health()[1].endswith(", choke raised")
     dashboard = json.loads((root / "deploy" / "grafana" / "nanet.json").read_text())
     asked = {

@@ -117,6 +117,9 @@ def run_state(snapshot: Mapping[str, Any]) -> str:
         words.append(f"burst {snapshot['burst']}")
     raised = f", raised {count(choke['raised'])} times" if choke["raised"] else ""
     words.append(f"choke {'RAISED' if choke['on'] else 'off'} (buffers {choke['fill']:.1%} full{raised})")
+    if faults := snapshot.get("gpu_faults"):
+        where = "LOST, the CPU stands in" if snapshot["gpu_lost"] else "back"
+        words.append(f"GPU {where} (lost {count(int(faults))} times)")
     if conditions:
         refused = f", {count(conditions['refused'])} refused" if conditions.get("refused") else ""
         words.append(f"conditions {conditions['name']} ({count(conditions['masked'])} masked{refused})")

@@ -112,6 +112,15 @@ class TriggerCollector(Collector):
             "nanet_choke_seconds", "How long choke has been raised in all.", float(choke["seconds"])
         )
         yield GaugeMetricFamily("nanet_buffer_fill_ratio", "Share of the buffers in use.", choke["fill"])
+        if "gpu_faults" in s:
+            yield CounterMetricFamily("nanet_gpu_faults", "How often a GPU was lost.", s["gpu_faults"])
+            yield CounterMetricFamily(
+                "nanet_gpu_returns", "How often a lost GPU came back.", s["gpu_returns"]
+            )
+            yield GaugeMetricFamily("nanet_gpu_lost", "Whether the CPU stands in for a GPU.", s["gpu_lost"])
+            yield CounterMetricFamily(
+                "nanet_gpu_away_seconds", "How long the CPU has stood in for a GPU in all.", s["gpu_away_s"]
+            )
         if conditions := s.get("conditions"):
             yield InfoMetricFamily(
                 "nanet_conditions", "Masks and time offsets in effect.", {"name": str(conditions["name"])}
