@@ -190,6 +190,22 @@ TEST(Comeback, AHelperThatIsKilledLosesNothingAndComesBack) {
   EXPECT_TRUE(children().empty());
 }
 
+TEST(Comeback, CountsStayWhenItIsLostAgainAndAgain) {
+  const auto packets = traffic(1200);
+  const Result alone = run(packets, 1, {});
+  double times = 0;
+  HelperOptions missing = helper_options();
+  missing.command = {"/nowhere/at/all"};  // the CPU does all
+  const Result often = run(packets, 1, lost(missing), [&](Chain& chain, std::size_t i) {
+    if (i % 400 != 399) return;
+    chain.restart();  // another executor takes over each time
+    ++times;
+  });
+  EXPECT_GE(times, 12);
+  EXPECT_EQ(often.sent, alone.sent);
+  EXPECT_EQ(often.monitored, often.account.events_built);
+}
+
 TEST(Comeback, AHelperThatStandsStillIsGivenUp) {
   const auto packets = traffic(300);
   const Result alone = run(packets, 1, {});

@@ -33,6 +33,21 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
   }
 }
 
+constexpr std::size_t kept = 8;  // executors that were at work before, whose counts somebody may be reading
+
+void add_counts(trigger::Physics& to, const trigger::Physics& from) noexcept {
+  const auto add = [&](auto member) {
+    auto& counters = to.*member;
+    for (std::size_t i = 0; i < counters.size(); ++i) counters[i] += (from.*member)[i];
+  };
+  add(&trigger::Physics::hits_per_event);
+  add(&trigger::Physics::rings_per_event);
+  add(&trigger::Physics::radius);
+  add(&trigger::Physics::centre);
+  add(&trigger::Physics::occupancy);
+  to.sampled_events += from.sampled_events;
+}
+
 }  // namespace
 
 std::uint64_t newest_number(trigger::TraceTable& traces) noexcept {
@@ -105,10 +120,15 @@ void Successor::stop() noexcept {
   if (!cpu_) return;
   cpu_->stop();
   past_.push_back(std::move(cpu_));
+  // A GPU that is lost again and again: of long ago the counts are enough.
+  if (past_.size() <= kept) return;
+  for (const trigger::Physics* p : past_.front()->physics()) add_counts(earlier_, *p);
+  past_.erase(past_.begin());
 }
 
 void Successor::append_physics(std::vector<const trigger::Physics*>& all) const {
   const std::lock_guard lock(mutex_);
+  if (past_.size() == kept) all.push_back(&earlier_);
   for (const auto& e : past_)
     for (const auto* p : e->physics()) all.push_back(p);
   if (cpu_)

@@ -62,6 +62,7 @@ class Successor {
   mutable std::mutex mutex_;                       // of what follows
   std::unique_ptr<trigger::Executor> cpu_;
   std::vector<std::unique_ptr<trigger::Executor>> past_;
+  trigger::Physics earlier_;  // counts of those that are no longer among them
   std::string trouble_, note_;
 };
 
