@@ -11,6 +11,7 @@ from peakrdl_cheader.exporter import CHeaderExporter
 from peakrdl_regblock import RegblockExporter
 from peakrdl_regblock.cpuif.passthrough import PassthroughCpuif
 from peakrdl_regblock.udps import ALL_UDPS
+from retime import retime
 from systemrdl import AddrmapNode, FieldNode, RDLCompiler, RDLWalker, RegNode
 from systemrdl.node import MemNode, Node
 
@@ -104,6 +105,8 @@ def make(rtl: Path, header: Path, document: Path) -> None:
         for name in ("nanet_regs_pkg.sv", "nanet_regs.sv"):
             lines = (place / name).read_text().splitlines()
             body = "".join(f"{line.rstrip()}\n" for line in lines)
+            if name == "nanet_regs.sv":
+                body = retime(body)
             (rtl / name).write_text(_comment("//") + body)
         CHeaderExporter().export(root, str(place / "nanet_regs.h"), generate_bitfields=False)
         header.write_text(_comment("//") + (place / "nanet_regs.h").read_text())

@@ -248,9 +248,9 @@ module nanet_regs (
         logic histogram;
         logic returned;
     } decoded_reg_strb_t;
-    decoded_reg_strb_t decoded_reg_strb;
+    decoded_reg_strb_t strobe, decoded_reg_strb;
     logic decoded_err;
-    logic decoded_req_is_external;
+    logic strobe_external, decoded_req_is_external;
 
     logic [15:0] decoded_addr;
     logic decoded_req;
@@ -265,152 +265,152 @@ module nanet_regs (
         is_external = '0;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.id = cpuif_req_masked & (cpuif_addr == 16'h0) & !cpuif_req_is_wr;
-        decoded_reg_strb.built = cpuif_req_masked & (cpuif_addr == 16'h4) & !cpuif_req_is_wr;
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 16'h8);
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 16'hc) & !cpuif_req_is_wr;
-        decoded_reg_strb.now.low = cpuif_req_masked & (cpuif_addr == 16'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.now.high = cpuif_req_masked & (cpuif_addr == 16'h14) & !cpuif_req_is_wr;
-        decoded_reg_strb.sender_next.low = cpuif_req_masked & (cpuif_addr == 16'h18) & !cpuif_req_is_wr;
-        decoded_reg_strb.sender_next.high = cpuif_req_masked & (cpuif_addr == 16'h1c) & !cpuif_req_is_wr;
-        decoded_reg_strb.doorbell = cpuif_req_masked & (cpuif_addr == 16'h20) & cpuif_req_is_wr;
+        strobe.id = cpuif_req_masked & (cpuif_addr == 16'h0) & !cpuif_req_is_wr;
+        strobe.built = cpuif_req_masked & (cpuif_addr == 16'h4) & !cpuif_req_is_wr;
+        strobe.control = cpuif_req_masked & (cpuif_addr == 16'h8);
+        strobe.status = cpuif_req_masked & (cpuif_addr == 16'hc) & !cpuif_req_is_wr;
+        strobe.now.low = cpuif_req_masked & (cpuif_addr == 16'h10) & !cpuif_req_is_wr;
+        strobe.now.high = cpuif_req_masked & (cpuif_addr == 16'h14) & !cpuif_req_is_wr;
+        strobe.sender_next.low = cpuif_req_masked & (cpuif_addr == 16'h18) & !cpuif_req_is_wr;
+        strobe.sender_next.high = cpuif_req_masked & (cpuif_addr == 16'h1c) & !cpuif_req_is_wr;
+        strobe.doorbell = cpuif_req_masked & (cpuif_addr == 16'h20) & cpuif_req_is_wr;
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.network[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h40 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.network[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h44 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.network[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h48 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.network[i0].port = cpuif_req_masked & (cpuif_addr == 16'h4c + (16)'(i0) * 16'h10);
+            strobe.network[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h40 + (16)'(i0) * 16'h10);
+            strobe.network[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h44 + (16)'(i0) * 16'h10);
+            strobe.network[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h48 + (16)'(i0) * 16'h10);
+            strobe.network[i0].port = cpuif_req_masked & (cpuif_addr == 16'h4c + (16)'(i0) * 16'h10);
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.filter[i0].mode = cpuif_req_masked & (cpuif_addr == 16'h80 + (16)'(i0) * 16'h20);
-            decoded_reg_strb.filter[i0].dst_ip = cpuif_req_masked & (cpuif_addr == 16'h84 + (16)'(i0) * 16'h20);
-            decoded_reg_strb.filter[i0].src_ip = cpuif_req_masked & (cpuif_addr == 16'h88 + (16)'(i0) * 16'h20);
-            decoded_reg_strb.filter[i0].src_mask = cpuif_req_masked & (cpuif_addr == 16'h8c + (16)'(i0) * 16'h20);
-            decoded_reg_strb.filter[i0].ports = cpuif_req_masked & (cpuif_addr == 16'h90 + (16)'(i0) * 16'h20);
+            strobe.filter[i0].mode = cpuif_req_masked & (cpuif_addr == 16'h80 + (16)'(i0) * 16'h20);
+            strobe.filter[i0].dst_ip = cpuif_req_masked & (cpuif_addr == 16'h84 + (16)'(i0) * 16'h20);
+            strobe.filter[i0].src_ip = cpuif_req_masked & (cpuif_addr == 16'h88 + (16)'(i0) * 16'h20);
+            strobe.filter[i0].src_mask = cpuif_req_masked & (cpuif_addr == 16'h8c + (16)'(i0) * 16'h20);
+            strobe.filter[i0].ports = cpuif_req_masked & (cpuif_addr == 16'h90 + (16)'(i0) * 16'h20);
         end
-        decoded_reg_strb.rules = cpuif_req_masked & (cpuif_addr == 16'h100);
-        decoded_reg_strb.max_frames = cpuif_req_masked & (cpuif_addr == 16'h104);
-        decoded_reg_strb.log2 = cpuif_req_masked & (cpuif_addr == 16'h108);
-        decoded_reg_strb.gather = cpuif_req_masked & (cpuif_addr == 16'h10c);
-        decoded_reg_strb.segment_bytes = cpuif_req_masked & (cpuif_addr == 16'h110);
-        decoded_reg_strb.slot_bytes = cpuif_req_masked & (cpuif_addr == 16'h114);
-        decoded_reg_strb.buffer_bytes = cpuif_req_masked & (cpuif_addr == 16'h118);
-        decoded_reg_strb.send_bytes = cpuif_req_masked & (cpuif_addr == 16'h11c);
-        decoded_reg_strb.timeout_cycles = cpuif_req_masked & (cpuif_addr == 16'h120);
-        decoded_reg_strb.sender_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h124);
-        decoded_reg_strb.event_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h128);
-        decoded_reg_strb.grace_cycles = cpuif_req_masked & (cpuif_addr == 16'h12c);
-        decoded_reg_strb.deadline_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h130);
-        decoded_reg_strb.deadline_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h134);
-        decoded_reg_strb.late_template.low = cpuif_req_masked & (cpuif_addr == 16'h138);
-        decoded_reg_strb.late_template.high = cpuif_req_masked & (cpuif_addr == 16'h13c);
-        decoded_reg_strb.late_destination = cpuif_req_masked & (cpuif_addr == 16'h140);
-        decoded_reg_strb.stream = cpuif_req_masked & (cpuif_addr == 16'h144);
-        decoded_reg_strb.tlb = cpuif_req_masked & (cpuif_addr == 16'h148);
-        decoded_reg_strb.pages_base.low = cpuif_req_masked & (cpuif_addr == 16'h150);
-        decoded_reg_strb.pages_base.high = cpuif_req_masked & (cpuif_addr == 16'h154);
-        decoded_reg_strb.pages_count = cpuif_req_masked & (cpuif_addr == 16'h158);
-        decoded_reg_strb.window_frames = cpuif_req_masked & (cpuif_addr == 16'h15c);
-        decoded_reg_strb.burst_silence_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h160);
-        decoded_reg_strb.burst_silence_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h164);
-        decoded_reg_strb.latency = cpuif_req_masked & (cpuif_addr == 16'h168);
+        strobe.rules = cpuif_req_masked & (cpuif_addr == 16'h100);
+        strobe.max_frames = cpuif_req_masked & (cpuif_addr == 16'h104);
+        strobe.log2 = cpuif_req_masked & (cpuif_addr == 16'h108);
+        strobe.gather = cpuif_req_masked & (cpuif_addr == 16'h10c);
+        strobe.segment_bytes = cpuif_req_masked & (cpuif_addr == 16'h110);
+        strobe.slot_bytes = cpuif_req_masked & (cpuif_addr == 16'h114);
+        strobe.buffer_bytes = cpuif_req_masked & (cpuif_addr == 16'h118);
+        strobe.send_bytes = cpuif_req_masked & (cpuif_addr == 16'h11c);
+        strobe.timeout_cycles = cpuif_req_masked & (cpuif_addr == 16'h120);
+        strobe.sender_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h124);
+        strobe.event_poll_cycles = cpuif_req_masked & (cpuif_addr == 16'h128);
+        strobe.grace_cycles = cpuif_req_masked & (cpuif_addr == 16'h12c);
+        strobe.deadline_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h130);
+        strobe.deadline_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h134);
+        strobe.late_template.low = cpuif_req_masked & (cpuif_addr == 16'h138);
+        strobe.late_template.high = cpuif_req_masked & (cpuif_addr == 16'h13c);
+        strobe.late_destination = cpuif_req_masked & (cpuif_addr == 16'h140);
+        strobe.stream = cpuif_req_masked & (cpuif_addr == 16'h144);
+        strobe.tlb = cpuif_req_masked & (cpuif_addr == 16'h148);
+        strobe.pages_base.low = cpuif_req_masked & (cpuif_addr == 16'h150);
+        strobe.pages_base.high = cpuif_req_masked & (cpuif_addr == 16'h154);
+        strobe.pages_count = cpuif_req_masked & (cpuif_addr == 16'h158);
+        strobe.window_frames = cpuif_req_masked & (cpuif_addr == 16'h15c);
+        strobe.burst_silence_cycles.low = cpuif_req_masked & (cpuif_addr == 16'h160);
+        strobe.burst_silence_cycles.high = cpuif_req_masked & (cpuif_addr == 16'h164);
+        strobe.latency = cpuif_req_masked & (cpuif_addr == 16'h168);
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.burst_report[i0] = cpuif_req_masked & (cpuif_addr == 16'h170 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
+            strobe.burst_report[i0] = cpuif_req_masked & (cpuif_addr == 16'h170 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
         end
         for(int i0=0; i0<4; i0++) begin
-            decoded_reg_strb.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 16'h180 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 16'h184 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].queue.low = cpuif_req_masked & (cpuif_addr == 16'h188 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].queue.high = cpuif_req_masked & (cpuif_addr == 16'h18c + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].finished.low = cpuif_req_masked & (cpuif_addr == 16'h190 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].finished.high = cpuif_req_masked & (cpuif_addr == 16'h194 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].ring.low = cpuif_req_masked & (cpuif_addr == 16'h198 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].ring.high = cpuif_req_masked & (cpuif_addr == 16'h19c + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].send_base.low = cpuif_req_masked & (cpuif_addr == 16'h1a0 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].send_base.high = cpuif_req_masked & (cpuif_addr == 16'h1a4 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].send_bus.low = cpuif_req_masked & (cpuif_addr == 16'h1a8 + (16)'(i0) * 16'h40);
-            decoded_reg_strb.device[i0].send_bus.high = cpuif_req_masked & (cpuif_addr == 16'h1ac + (16)'(i0) * 16'h40);
+            strobe.device[i0].clop.low = cpuif_req_masked & (cpuif_addr == 16'h180 + (16)'(i0) * 16'h40);
+            strobe.device[i0].clop.high = cpuif_req_masked & (cpuif_addr == 16'h184 + (16)'(i0) * 16'h40);
+            strobe.device[i0].queue.low = cpuif_req_masked & (cpuif_addr == 16'h188 + (16)'(i0) * 16'h40);
+            strobe.device[i0].queue.high = cpuif_req_masked & (cpuif_addr == 16'h18c + (16)'(i0) * 16'h40);
+            strobe.device[i0].finished.low = cpuif_req_masked & (cpuif_addr == 16'h190 + (16)'(i0) * 16'h40);
+            strobe.device[i0].finished.high = cpuif_req_masked & (cpuif_addr == 16'h194 + (16)'(i0) * 16'h40);
+            strobe.device[i0].ring.low = cpuif_req_masked & (cpuif_addr == 16'h198 + (16)'(i0) * 16'h40);
+            strobe.device[i0].ring.high = cpuif_req_masked & (cpuif_addr == 16'h19c + (16)'(i0) * 16'h40);
+            strobe.device[i0].send_base.low = cpuif_req_masked & (cpuif_addr == 16'h1a0 + (16)'(i0) * 16'h40);
+            strobe.device[i0].send_base.high = cpuif_req_masked & (cpuif_addr == 16'h1a4 + (16)'(i0) * 16'h40);
+            strobe.device[i0].send_bus.low = cpuif_req_masked & (cpuif_addr == 16'h1a8 + (16)'(i0) * 16'h40);
+            strobe.device[i0].send_bus.high = cpuif_req_masked & (cpuif_addr == 16'h1ac + (16)'(i0) * 16'h40);
         end
         for(int i0=0; i0<4; i0++) begin
-            decoded_reg_strb.destination[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h380 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.destination[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h384 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.destination[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h388 + (16)'(i0) * 16'h10);
-            decoded_reg_strb.destination[i0].port = cpuif_req_masked & (cpuif_addr == 16'h38c + (16)'(i0) * 16'h10);
+            strobe.destination[i0].mac_low = cpuif_req_masked & (cpuif_addr == 16'h380 + (16)'(i0) * 16'h10);
+            strobe.destination[i0].mac_high = cpuif_req_masked & (cpuif_addr == 16'h384 + (16)'(i0) * 16'h10);
+            strobe.destination[i0].ip = cpuif_req_masked & (cpuif_addr == 16'h388 + (16)'(i0) * 16'h10);
+            strobe.destination[i0].port = cpuif_req_masked & (cpuif_addr == 16'h38c + (16)'(i0) * 16'h10);
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.verdicts[i0].udp = cpuif_req_masked & (cpuif_addr == 16'h400 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].not_udp = cpuif_req_masked & (cpuif_addr == 16'h404 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_port = cpuif_req_masked & (cpuif_addr == 16'h408 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].ip_fragment = cpuif_req_masked & (cpuif_addr == 16'h40c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].bad_checksum = cpuif_req_masked & (cpuif_addr == 16'h410 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].not_ipv4 = cpuif_req_masked & (cpuif_addr == 16'h414 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].cut_short = cpuif_req_masked & (cpuif_addr == 16'h418 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].udp_length = cpuif_req_masked & (cpuif_addr == 16'h41c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].bad_fcs = cpuif_req_masked & (cpuif_addr == 16'h420 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_mac = cpuif_req_masked & (cpuif_addr == 16'h424 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].other_ip = cpuif_req_masked & (cpuif_addr == 16'h428 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].arp = cpuif_req_masked & (cpuif_addr == 16'h42c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
-            decoded_reg_strb.verdicts[i0].overflow = cpuif_req_masked & (cpuif_addr == 16'h430 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].udp = cpuif_req_masked & (cpuif_addr == 16'h400 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].not_udp = cpuif_req_masked & (cpuif_addr == 16'h404 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].other_port = cpuif_req_masked & (cpuif_addr == 16'h408 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].ip_fragment = cpuif_req_masked & (cpuif_addr == 16'h40c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].bad_checksum = cpuif_req_masked & (cpuif_addr == 16'h410 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].not_ipv4 = cpuif_req_masked & (cpuif_addr == 16'h414 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].cut_short = cpuif_req_masked & (cpuif_addr == 16'h418 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].udp_length = cpuif_req_masked & (cpuif_addr == 16'h41c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].bad_fcs = cpuif_req_masked & (cpuif_addr == 16'h420 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].other_mac = cpuif_req_masked & (cpuif_addr == 16'h424 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].other_ip = cpuif_req_masked & (cpuif_addr == 16'h428 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].arp = cpuif_req_masked & (cpuif_addr == 16'h42c + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
+            strobe.verdicts[i0].overflow = cpuif_req_masked & (cpuif_addr == 16'h430 + (16)'(i0) * 16'h40) & !cpuif_req_is_wr;
         end
-        decoded_reg_strb.bad_packets.short_header = cpuif_req_masked & (cpuif_addr == 16'h600) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_version = cpuif_req_masked & (cpuif_addr == 16'h604) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_source = cpuif_req_masked & (cpuif_addr == 16'h608) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_board = cpuif_req_masked & (cpuif_addr == 16'h60c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.bad_encoding = cpuif_req_masked & (cpuif_addr == 16'h610) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.length_mismatch = cpuif_req_masked & (cpuif_addr == 16'h614) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.oversized = cpuif_req_masked & (cpuif_addr == 16'h618) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.sob_eob_with_events = cpuif_req_masked & (cpuif_addr == 16'h61c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.event_past_end = cpuif_req_masked & (cpuif_addr == 16'h620) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.trailing_bytes = cpuif_req_masked & (cpuif_addr == 16'h624) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.timestamp_outside_frame = cpuif_req_masked & (cpuif_addr == 16'h628) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.hits_above_32 = cpuif_req_masked & (cpuif_addr == 16'h62c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.seen_below_stored = cpuif_req_masked & (cpuif_addr == 16'h630) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.pm_out_of_range = cpuif_req_masked & (cpuif_addr == 16'h634) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.pm_of_other_board = cpuif_req_masked & (cpuif_addr == 16'h638) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.frame_beyond_spill = cpuif_req_masked & (cpuif_addr == 16'h63c) & !cpuif_req_is_wr;
-        decoded_reg_strb.bad_packets.wrong_burst = cpuif_req_masked & (cpuif_addr == 16'h640) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.late = cpuif_req_masked & (cpuif_addr == 16'h660) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.duplicate = cpuif_req_masked & (cpuif_addr == 16'h664) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.replayed_sequence = cpuif_req_masked & (cpuif_addr == 16'h668) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.unconfirmed_jump = cpuif_req_masked & (cpuif_addr == 16'h66c) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.overrun = cpuif_req_masked & (cpuif_addr == 16'h670) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.segment_overflow = cpuif_req_masked & (cpuif_addr == 16'h674) & !cpuif_req_is_wr;
-        decoded_reg_strb.lost.socket_overflow = cpuif_req_masked & (cpuif_addr == 16'h678) & !cpuif_req_is_wr;
+        strobe.bad_packets.short_header = cpuif_req_masked & (cpuif_addr == 16'h600) & !cpuif_req_is_wr;
+        strobe.bad_packets.bad_version = cpuif_req_masked & (cpuif_addr == 16'h604) & !cpuif_req_is_wr;
+        strobe.bad_packets.bad_source = cpuif_req_masked & (cpuif_addr == 16'h608) & !cpuif_req_is_wr;
+        strobe.bad_packets.bad_board = cpuif_req_masked & (cpuif_addr == 16'h60c) & !cpuif_req_is_wr;
+        strobe.bad_packets.bad_encoding = cpuif_req_masked & (cpuif_addr == 16'h610) & !cpuif_req_is_wr;
+        strobe.bad_packets.length_mismatch = cpuif_req_masked & (cpuif_addr == 16'h614) & !cpuif_req_is_wr;
+        strobe.bad_packets.oversized = cpuif_req_masked & (cpuif_addr == 16'h618) & !cpuif_req_is_wr;
+        strobe.bad_packets.sob_eob_with_events = cpuif_req_masked & (cpuif_addr == 16'h61c) & !cpuif_req_is_wr;
+        strobe.bad_packets.event_past_end = cpuif_req_masked & (cpuif_addr == 16'h620) & !cpuif_req_is_wr;
+        strobe.bad_packets.trailing_bytes = cpuif_req_masked & (cpuif_addr == 16'h624) & !cpuif_req_is_wr;
+        strobe.bad_packets.timestamp_outside_frame = cpuif_req_masked & (cpuif_addr == 16'h628) & !cpuif_req_is_wr;
+        strobe.bad_packets.hits_above_32 = cpuif_req_masked & (cpuif_addr == 16'h62c) & !cpuif_req_is_wr;
+        strobe.bad_packets.seen_below_stored = cpuif_req_masked & (cpuif_addr == 16'h630) & !cpuif_req_is_wr;
+        strobe.bad_packets.pm_out_of_range = cpuif_req_masked & (cpuif_addr == 16'h634) & !cpuif_req_is_wr;
+        strobe.bad_packets.pm_of_other_board = cpuif_req_masked & (cpuif_addr == 16'h638) & !cpuif_req_is_wr;
+        strobe.bad_packets.frame_beyond_spill = cpuif_req_masked & (cpuif_addr == 16'h63c) & !cpuif_req_is_wr;
+        strobe.bad_packets.wrong_burst = cpuif_req_masked & (cpuif_addr == 16'h640) & !cpuif_req_is_wr;
+        strobe.lost.late = cpuif_req_masked & (cpuif_addr == 16'h660) & !cpuif_req_is_wr;
+        strobe.lost.duplicate = cpuif_req_masked & (cpuif_addr == 16'h664) & !cpuif_req_is_wr;
+        strobe.lost.replayed_sequence = cpuif_req_masked & (cpuif_addr == 16'h668) & !cpuif_req_is_wr;
+        strobe.lost.unconfirmed_jump = cpuif_req_masked & (cpuif_addr == 16'h66c) & !cpuif_req_is_wr;
+        strobe.lost.overrun = cpuif_req_masked & (cpuif_addr == 16'h670) & !cpuif_req_is_wr;
+        strobe.lost.segment_overflow = cpuif_req_masked & (cpuif_addr == 16'h674) & !cpuif_req_is_wr;
+        strobe.lost.socket_overflow = cpuif_req_masked & (cpuif_addr == 16'h678) & !cpuif_req_is_wr;
         for(int i0=0; i0<4; i0++) begin
-            decoded_reg_strb.lost.missing[i0] = cpuif_req_masked & (cpuif_addr == 16'h680 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
+            strobe.lost.missing[i0] = cpuif_req_masked & (cpuif_addr == 16'h680 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
         end
-        decoded_reg_strb.frames.packets_in = cpuif_req_masked & (cpuif_addr == 16'h6a0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.packets_used = cpuif_req_masked & (cpuif_addr == 16'h6a4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.burst_markers = cpuif_req_masked & (cpuif_addr == 16'h6a8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_in = cpuif_req_masked & (cpuif_addr == 16'h6ac) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_out = cpuif_req_masked & (cpuif_addr == 16'h6b0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_answered = cpuif_req_masked & (cpuif_addr == 16'h6b4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_late = cpuif_req_masked & (cpuif_addr == 16'h6b8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_skipped = cpuif_req_masked & (cpuif_addr == 16'h6bc) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_incomplete = cpuif_req_masked & (cpuif_addr == 16'h6c0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.frames_overrun = cpuif_req_masked & (cpuif_addr == 16'h6c4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.answers_after_deadline = cpuif_req_masked & (cpuif_addr == 16'h6c8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.bad_descriptors = cpuif_req_masked & (cpuif_addr == 16'h6cc) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.read_errors = cpuif_req_masked & (cpuif_addr == 16'h6d0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.write_errors = cpuif_req_masked & (cpuif_addr == 16'h6d4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.unsupported_requests = cpuif_req_masked & (cpuif_addr == 16'h6dc) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.tlb_hits = cpuif_req_masked & (cpuif_addr == 16'h6e0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.tlb_misses = cpuif_req_masked & (cpuif_addr == 16'h6e4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.untranslated = cpuif_req_masked & (cpuif_addr == 16'h6e8) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.events_in = cpuif_req_masked & (cpuif_addr == 16'h6f0) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.hits_in = cpuif_req_masked & (cpuif_addr == 16'h6f4) & !cpuif_req_is_wr;
-        decoded_reg_strb.frames.bursts = cpuif_req_masked & (cpuif_addr == 16'h6f8) & !cpuif_req_is_wr;
+        strobe.frames.packets_in = cpuif_req_masked & (cpuif_addr == 16'h6a0) & !cpuif_req_is_wr;
+        strobe.frames.packets_used = cpuif_req_masked & (cpuif_addr == 16'h6a4) & !cpuif_req_is_wr;
+        strobe.frames.burst_markers = cpuif_req_masked & (cpuif_addr == 16'h6a8) & !cpuif_req_is_wr;
+        strobe.frames.frames_in = cpuif_req_masked & (cpuif_addr == 16'h6ac) & !cpuif_req_is_wr;
+        strobe.frames.frames_out = cpuif_req_masked & (cpuif_addr == 16'h6b0) & !cpuif_req_is_wr;
+        strobe.frames.frames_answered = cpuif_req_masked & (cpuif_addr == 16'h6b4) & !cpuif_req_is_wr;
+        strobe.frames.frames_late = cpuif_req_masked & (cpuif_addr == 16'h6b8) & !cpuif_req_is_wr;
+        strobe.frames.frames_skipped = cpuif_req_masked & (cpuif_addr == 16'h6bc) & !cpuif_req_is_wr;
+        strobe.frames.frames_incomplete = cpuif_req_masked & (cpuif_addr == 16'h6c0) & !cpuif_req_is_wr;
+        strobe.frames.frames_overrun = cpuif_req_masked & (cpuif_addr == 16'h6c4) & !cpuif_req_is_wr;
+        strobe.frames.answers_after_deadline = cpuif_req_masked & (cpuif_addr == 16'h6c8) & !cpuif_req_is_wr;
+        strobe.frames.bad_descriptors = cpuif_req_masked & (cpuif_addr == 16'h6cc) & !cpuif_req_is_wr;
+        strobe.frames.read_errors = cpuif_req_masked & (cpuif_addr == 16'h6d0) & !cpuif_req_is_wr;
+        strobe.frames.write_errors = cpuif_req_masked & (cpuif_addr == 16'h6d4) & !cpuif_req_is_wr;
+        strobe.frames.unsupported_requests = cpuif_req_masked & (cpuif_addr == 16'h6dc) & !cpuif_req_is_wr;
+        strobe.frames.tlb_hits = cpuif_req_masked & (cpuif_addr == 16'h6e0) & !cpuif_req_is_wr;
+        strobe.frames.tlb_misses = cpuif_req_masked & (cpuif_addr == 16'h6e4) & !cpuif_req_is_wr;
+        strobe.frames.untranslated = cpuif_req_masked & (cpuif_addr == 16'h6e8) & !cpuif_req_is_wr;
+        strobe.frames.events_in = cpuif_req_masked & (cpuif_addr == 16'h6f0) & !cpuif_req_is_wr;
+        strobe.frames.hits_in = cpuif_req_masked & (cpuif_addr == 16'h6f4) & !cpuif_req_is_wr;
+        strobe.frames.bursts = cpuif_req_masked & (cpuif_addr == 16'h6f8) & !cpuif_req_is_wr;
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.profile[i0].start = cpuif_req_masked & (cpuif_addr == 16'h700 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
-            decoded_reg_strb.profile[i0].controller = cpuif_req_masked & (cpuif_addr == 16'h704 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
-            decoded_reg_strb.profile[i0].placed = cpuif_req_masked & (cpuif_addr == 16'h708 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
-            decoded_reg_strb.profile[i0].written = cpuif_req_masked & (cpuif_addr == 16'h70c + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            strobe.profile[i0].start = cpuif_req_masked & (cpuif_addr == 16'h700 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            strobe.profile[i0].controller = cpuif_req_masked & (cpuif_addr == 16'h704 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            strobe.profile[i0].placed = cpuif_req_masked & (cpuif_addr == 16'h708 + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
+            strobe.profile[i0].written = cpuif_req_masked & (cpuif_addr == 16'h70c + (16)'(i0) * 16'h10) & !cpuif_req_is_wr;
         end
-        decoded_reg_strb.histogram = cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
+        strobe.histogram = cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
         is_external |= cpuif_req_masked & (cpuif_addr >= 16'h800) & (cpuif_addr <= 16'h800 + 16'h1ff) & !cpuif_req_is_wr;
-        decoded_reg_strb.returned = cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
+        strobe.returned = cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
         is_external |= cpuif_req_masked & (cpuif_addr >= 16'h8000) & (cpuif_addr <= 16'h8000 + 16'h7fff) & cpuif_req_is_wr;
         decoded_err = '0;
-        decoded_req_is_external = is_external;
+        strobe_external = is_external;
     end
     logic external_wr_ack;
     logic external_rd_ack;
@@ -430,11 +430,15 @@ module nanet_regs (
     end
 
     // Pass down signals to next stage
-    assign decoded_addr = cpuif_addr;
-    assign decoded_req = cpuif_req_masked;
-    assign decoded_req_is_wr = cpuif_req_is_wr;
-    assign decoded_wr_data = cpuif_wr_data;
-    assign decoded_wr_biten = cpuif_wr_biten;
+    always_ff @(posedge clk) begin
+        decoded_reg_strb <= strobe;
+        decoded_req_is_external <= strobe_external;
+        decoded_addr <= cpuif_addr;
+        decoded_req <= cpuif_req_masked;
+        decoded_req_is_wr <= cpuif_req_is_wr;
+        decoded_wr_data <= cpuif_wr_data;
+        decoded_wr_biten <= cpuif_wr_biten;
+    end
 
     //--------------------------------------------------------------------------
     // Field logic
@@ -5217,32 +5221,23 @@ module nanet_regs (
     end
 
     logic [15:0] rd_mux_addr;
-    logic [15:0] pending_rd_addr;
-    // Hold read mux address to guarantee it is stable throughout any external accesses
-    always_ff @(posedge clk) begin
-        if(rst) begin
-            pending_rd_addr <= '0;
-        end else begin
-            if(decoded_req) pending_rd_addr <= decoded_addr;
-        end
-    end
-    assign rd_mux_addr = decoded_req ? decoded_addr : pending_rd_addr;
+    assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
     logic readback_done;
     logic [31:0] readback_data;
-    function automatic bit [8:0] ad_low(bit [15:0] addr);
-        return addr[8:0];
+    function automatic bit [5:0] ad_low(bit [15:0] addr);
+        return addr[5:0];
     endfunction
-    function automatic bit [6:0] ad_hi(bit [15:0] addr);
-        return addr[15:9];
+    function automatic bit [4:0] ad_hi(bit [15:0] addr);
+        return addr[10:6];
     endfunction
 
     // readback stage 1
-    logic [31:0] readback_data_rt_c[128];
+    logic [31:0] readback_data_rt_c[32];
     always_comb begin
-        automatic logic [31:0] readback_data_var[128];
-        for(int i=0; i<128; i++) readback_data_var[i] = '0;
+        automatic logic [31:0] readback_data_var[32];
+        for(int i=0; i<32; i++) readback_data_var[i] = '0;
         if(ad_low(rd_mux_addr) == ad_low(16'h0)) begin
             readback_data_var[ad_hi(16'h0)][31:0] = 32'h54454e4e;
         end
@@ -5658,13 +5653,13 @@ module nanet_regs (
         readback_data_rt_c = readback_data_var;
     end
 
-    logic [31:0] readback_data_rt[128];
+    logic [31:0] readback_data_rt[32];
     logic readback_done_rt;
     logic readback_err_rt;
     logic [15:0] readback_addr_rt;
     always_ff @(posedge clk) begin
         if(rst) begin
-            for(int i=0; i<128; i++) readback_data_rt[i] <= '0;
+            for(int i=0; i<32; i++) readback_data_rt[i] <= '0;
             readback_done_rt <= '0;
             readback_err_rt <= '0;
             readback_addr_rt <= '0;
@@ -5714,7 +5709,7 @@ module nanet_regs (
         if(readback_is_ext_block) begin
             readback_data = readback_ext_block_data_rt;
         end else begin
-            readback_data = readback_data_rt[readback_addr_rt[15:9]];
+            readback_data = readback_addr_rt[15:11] == '0 ? readback_data_rt[readback_addr_rt[10:6]] : '0;
         end
         readback_done = readback_done_rt;
         readback_err = '0;
