@@ -36,7 +36,8 @@ HelperOptions helper_options() {
 class Lost final : public trigger::Executor {
  public:
   Lost(const HelperOptions& helper, const trigger::ExecutorOptions& execute,
-       std::vector<contract::View> views, const rich::Reconstructor& algorithm, trigger::TraceTable& traces)
+       const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
+       trigger::TraceTable& traces)
       : successor_(true, execute, views, algorithm, traces),
         comeback_(helper, execute, views, traces, successor_) {}
   ~Lost() override { stop(); }
@@ -133,8 +134,8 @@ Result run(const std::vector<Bytes>& packets, std::uint32_t devices, const trigg
 }
 
 trigger::ExecutorMaker lost(const HelperOptions& helper) {
-  return [helper](const auto& execute, auto views, const auto& algorithm, auto& traces) {
-    return std::make_unique<Lost>(helper, execute, std::move(views), algorithm, traces);
+  return [helper](const auto& execute, const auto& views, const auto& algorithm, auto& traces) {
+    return std::make_unique<Lost>(helper, execute, views, algorithm, traces);
   };
 }
 
@@ -256,9 +257,8 @@ TEST(Comeback, MemoryOfOneProcessAloneIsNotHandedOver) {
   const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
   bool possible = true;
   Chain chain(Chain::options(), *algorithm, 1, {},
-              [&](const auto& execute, auto views, const auto& reconstructor, auto& traces) {
-                auto made = std::make_unique<Lost>(helper_options(), execute, std::move(views), reconstructor,
-                                                   traces);
+              [&](const auto& execute, const auto& views, const auto& reconstructor, auto& traces) {
+                auto made = std::make_unique<Lost>(helper_options(), execute, views, reconstructor, traces);
                 possible = made->possible();
                 return made;
               });
