@@ -229,6 +229,18 @@ def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_pat
     assert not others()
 
 
+def test_record_accounts_for_every_packet(nanet, tmp_path):
+    nanet("bench", "record", "--seconds", 1, "--device", "cpu", "--json", "out.json")
+    result = json.loads((tmp_path / "out.json").read_text())
+    nowhere, disk, *memory = result["rows"]
+    assert (nowhere["recorded_to"], disk["recorded_to"]) == ("nowhere", "disk")
+    assert nowhere["packets"] == nowhere["MB_per_s"] == 0
+    for row in (disk, *memory):
+        assert row["packets"] > 1000 and row["files"] > 0
+        assert row["packets"] + row["bad_packets"] + row["not_written"] == row["packets_in"]
+    assert result["figures"]["disk_MB_per_s"] > 1
+
+
 def test_soak_leans_on_the_monitor_and_the_trigger_does_not_notice(nanet, tmp_path):
     nanet("bench", "soak", "--seconds", 5, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())

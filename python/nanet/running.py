@@ -30,6 +30,12 @@ def free_ports(number: int) -> list[int]:
             one.close()
 
 
+def free_tcp_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 class StopFlag:
     """Signals that have come in and ask to stop."""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench monitor`: what the monitor costs the trigger: the same chain with it and without, in turns.
+"""`nanet bench monitor`: what the monitor costs the trigger: the same with it and without, in turns.
 
-With it, pages' worth of watchers take every update. Both kinds of runs are told apart by nothing else.
+Once with one packet at a time, once as a chain of boards, trigger and L0TP. With the monitor, pages' worth of
+watchers take every update. Both kinds of runs are told apart by nothing else.
 """
 
 from __future__ import annotations
@@ -9,12 +10,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
+import os
+import tempfile
 import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 
 from nanet.bench import Row, Settings, Sheet, median
-from nanet.bench.chain import run_chain
+from nanet.bench.chain import Programs, run_chain, wait_for_port
+from nanet.bench.latency import BUSY_DEADLINE_US, DEADLINE_US, EVENTS, pins
+from nanet.bench.trigger import (
+    TRAINS_US,
+    board_options,
+    board_threads,
+    kept_free,
+    links,
+    own_cores,
+    trigger_options,
+)
+from nanet.running import free_ports, free_tcp_port
 
 SECONDS = 10.0
 WATCHERS = 3
@@ -27,6 +43,7 @@ class Watchers:
 
     def __init__(self, port: int) -> None:
         self.updates = self.bytes = self.events = 0
+        self._first = self._last = 0.0  # when updates came
         self._url = f"http://127.0.0.1:{port}/feed"
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="watchers", daemon=True)
@@ -40,6 +57,11 @@ class Watchers:
     ) -> None:
         self._loop.call_soon_threadsafe(self._all.cancel)
         self._thread.join(10.0)
+
+    @property
+    def updates_per_s(self) -> float:
+        """Of each watcher, from the first update to the last."""
+        return (self.updates / WATCHERS - 1) / max(self._last - self._first, 1e-9) if self.updates else 0.0
 
     def _run(self) -> None:
         self._all = self._loop.create_task(self._watch())
@@ -62,45 +84,131 @@ class Watchers:
                                 continue
                             said = json.loads(message.data)
                             self.bytes += len(message.data)
-                            self.updates += said["type"] == "state"
+                            if said["type"] == "state":
+                                self.updates += 1
+                                self._last = time.monotonic()
+                                self._first = self._first or self._last
                             self.events += len(said.get("events", ())) if said["type"] == "events" else 0
                 await asyncio.sleep(0.2)
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
     """Pairs of runs: latency without and with the monitor, and what its watchers took meanwhile."""
-    seconds = settings.seconds or SECONDS
-    options = ["--device", settings.device, "--algorithm", settings.algorithm]
     rows = sheet.rows
-    for pair in range(settings.runs):
-        for watched in (False, True) if pair % 2 == 0 else (True, False):  # a drift hits both alike
-            sheet(f"pair {pair + 1} of {settings.runs}, monitor {'on' if watched else 'off'}")
-            rows.append({"pair": pair + 1, **one(seconds, settings.rate, options, watched)})
-    figures = sheet.figures
-    for name in ("off", "on"):
-        mine = [row for row in rows if row["monitor"] == name]
-        for level in LEVELS:
-            figures[f"{name}_{level}_us"] = median([row[f"{level}_us"] for row in mine])
-            figures[f"{name}_{level}_spread_us"] = spread([row[f"{level}_us"] for row in mine])
-    figures["updates_per_s"] = median([row["updates"] for row in rows if row["monitor"] == "on"]) / (
-        WATCHERS * seconds
+    for load, measure in (("packets", packets), ("chain", chain)):
+        for pair in range(settings.runs):
+            for watched in (False, True) if pair % 2 == 0 else (True, False):  # a drift hits both alike
+                name = "on" if watched else "off"
+                sheet(f"{load}, pair {pair + 1} of {settings.runs}, monitor {name}")
+                rows.append({"load": load, "pair": pair + 1, "monitor": name, **measure(settings, watched)})
+        sheet.figures.update(compare(load, [row for row in rows if row["load"] == load]))
+    sheet.figures["updates_per_s"] = median(
+        [row["updates_per_s"] for row in rows if row["monitor"] == "on" and row["load"] == "chain"]
     )
 
 
-def one(seconds: float, rate: float, options: list[str], watched: bool) -> Row:
-    """One run of the chain: a row."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+def compare(load: str, rows: list[Row]) -> dict[str, float]:
+    """Medians without and with the monitor; the difference within pairs, beside the noise of either kind."""
+    figures = {}
+    for level in LEVELS:
+        of = {name: [row[f"{level}_us"] for row in rows if row["monitor"] == name] for name in ("off", "on")}
+        for name, values in of.items():
+            figures[f"{load}_{name}_{level}_us"] = median(values)
+            figures[f"{load}_{name}_{level}_spread_us"] = spread(values)
+        by_pair = sorted(rows, key=lambda row: (row["monitor"], row["pair"]))
+        half = len(by_pair) // 2
+        figures[f"{load}_difference_{level}_us"] = median(
+            [
+                on[f"{level}_us"] - off[f"{level}_us"]
+                for off, on in zip(by_pair[:half], by_pair[half:], strict=True)
+            ]
+        )
+    return figures
+
+
+def packets(settings: Settings, watched: bool) -> Row:
+    """One packet at a time through a trigger, as `bench latency` has it: a row."""
+    from nanet import _core
+
+    # With few cores, two that poll and everything else would wait for one another.
+    sender, responder = pins() if own_cores(settings) else (-1, -1)
+    deadline = DEADLINE_US if own_cores(settings) else BUSY_DEADLINE_US
+    ping = _core.Ping()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        programs = stack.enter_context(Programs(folder))
+        stack.enter_context(apart({sender, responder}))
+        (mgp,), port = free_ports(1), free_tcp_port()
+        trigger = programs.start(
+            "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{ping.reply_port}",
+            "--boards", "merged", "--device", settings.device, "--algorithm", settings.algorithm,
+            *(["--busy", "yes", "--pin", str(responder)] if responder >= 0 else []),
+            "--timeout-us", f"{deadline / 2:g}", "--deadline-us", f"{deadline:g}",
+            *(["--monitor", f"127.0.0.1:{port}"] if watched else []),
+        )  # fmt: skip
+        wait_for_port(mgp, trigger)
+        watchers = stack.enter_context(Watchers(port)) if watched else None
+        measured = ping.run(f"127.0.0.1:{mgp}", False, settings.samples, EVENTS, cpu=sender)
+        row = taken(watchers)
+    if measured["wrong"]:
+        raise RuntimeError(f"{measured['wrong']} answers were wrong")
+    levels = {f"{level}_us": measured[f"{level}_us"] for level in LEVELS}
+    return {**levels, "n": measured["samples"], "losses": measured["lost"], **row}
+
+
+@contextlib.contextmanager
+def apart(cpus: set[int]) -> Iterator[None]:
+    """This thread, and what it starts, on other CPUs than these, where there are others."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, before - cpus or before)
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def chain(settings: Settings, watched: bool) -> Row:
+    """Boards, trigger and L0TP: a row."""
+    seconds = settings.seconds or SECONDS
+    port = free_tcp_port()
     page = ["--monitor", f"127.0.0.1:{port}"] if watched else []
+    speed = speed_here(settings)
     with Watchers(port) if watched else contextlib.nullcontext() as watchers:
-        result = run_chain(seconds, SPEED, pad=False, rate=rate, trigger_options=[*options, *page])
+        result = run_chain(
+            seconds,
+            speed,
+            pad=speed == 1.0,
+            rate=settings.rate,
+            trigger_options=[*trigger_options(settings), *page],
+            board_options=boards_here(settings),
+            keep_off=kept_free(settings),
+            links=links(settings),
+        )
     total = result.trigger["latency_us"]["total"]
     return {
-        "monitor": "on" if watched else "off",
         **{f"{level}_us": total[level] for level in LEVELS},
         "n": total["n"],
         "losses": sum(result.losses.values()),
-        "updates": watchers.updates if watchers else 0,
+        **taken(watchers),
+    }
+
+
+def speed_here(settings: Settings) -> float:
+    """Of the detector: its own where there are cores enough."""
+    return 1.0 if own_cores(settings) else SPEED
+
+
+def boards_here(settings: Settings) -> list[str]:
+    """Options of `nanet readout` at that speed."""
+    if not own_cores(settings):
+        return []
+    return board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0)
+
+
+def taken(watchers: Watchers | None) -> Row:
+    """What the watchers got, where there were some."""
+    return {
+        "updates_per_s": watchers.updates_per_s if watchers else 0.0,
         "events_shown": watchers.events if watchers else 0,
         "MB": round(watchers.bytes / 1e6, 1) if watchers else 0.0,
     }

@@ -25,10 +25,12 @@ from urllib.request import urlopen
 
 from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
-from nanet.running import free_ports
+from nanet.bench.monitor import apart, boards_here
+from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
+from nanet.running import free_ports, free_tcp_port
 
 SECONDS = 600.0
-SPEED = 0.002  # a rate that any machine carries beside the crowd
+SPEED = 0.002  # where cores are few: a rate that any machine carries beside the crowd
 START_S = 60.0
 EVERY_S = 10.0  # between two looks
 READERS, IDLE, SLOW = 3, 1000, 16
@@ -151,18 +153,29 @@ def run(settings: Settings, sheet: Sheet) -> None:
     seconds = settings.seconds or SECONDS
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
-    with tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
-        mgp, mtp, page = *free_ports(2), free_tcp_port()
-        options = ["--device", settings.device, "--algorithm", settings.algorithm, "--monitor", str(page)]
-        ports = ["--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{mtp}"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Programs(Path(folder)) as programs,
+        apart(set(kept_free(settings))),
+    ):
+        mtp, *mgp = free_ports(1 + links(settings))
+        page = free_tcp_port()
+        listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
+        options = [*trigger_options(settings), "--monitor", str(page)]
         l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}")
-        trigger = programs.start("trigger", *ports, *options)
+        trigger = programs.start("trigger", "--listen", listen, "--send", f"127.0.0.1:{mtp}", *options)
         wait_for_port(mtp, l0tp)
         wait_until_well(page)
-        sheet(f"http://127.0.0.1:{page}/ for {seconds:g} s: {IDLE} idle clients, {SLOW} slow, garbage")
+        full = bool(own_cores(settings))
+        speed = 1.0 if full else SPEED
+        sheet(
+            f"http://127.0.0.1:{page}/ for {seconds:g} s at {settings.rate * speed / 1e6:g} MHz: "
+            f"{IDLE} idle clients, {SLOW} slow, garbage"
+        )
         # Boards that go on until told, with bursts as in the experiment.
-        boards = ["--rate", str(settings.rate), "--speed", str(SPEED), "--duration", str(seconds + 60)]
-        programs.start("readout", "--to", f"127.0.0.1:{mgp}", *boards)
+        boards = ["--rate", str(settings.rate), "--speed", str(speed), "--duration", str(seconds + 60)]
+        boards += ["--pad", *boards_here(settings)] if full else []
+        programs.start("readout", "--to", listen, *boards)
         with Crowd(page) as crowd:
             look(crowd, trigger.pid, seconds, sheet)
         trigger.send_signal(signal.SIGTERM)
@@ -225,12 +238,6 @@ def look(crowd: Crowd, trigger: int, seconds: float, sheet: Sheet) -> None:
     sheet.figures["garbage_requests"] = crowd.garbage
     sheet.figures["slow_clients"] = crowd.slow + SLOW
     sheet.figures["idle_clients_let_go"] = crowd.idle_let_go
-
-
-def free_tcp_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody has."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def memory_kb(process: int) -> int:

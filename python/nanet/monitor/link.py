@@ -141,7 +141,7 @@ class Monitor:
     def _physics(self, core: Any, now: float) -> None:
         physics = core.monitor()
         events = physics.pop("events")
-        # A GPU keeps events of its own, without the times of the hits.
+        # A GPU keeps events of its own.
         kept = [_event(event) for event in events[-16:]] if self._watchers and self._gpu(core) else []
         stages = coarse(core.histograms())
         self._send({"kind": "physics", "t": now, "physics": physics, "events": kept, "stages": stages})
@@ -174,6 +174,6 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
         "time_ns": event["time_lsb"] * 0.097464731802,
         "primitive": event["primitive"],
         "pm": event["pm"],
-        "late_ns": [None] * len(event["pm"]),
+        "late_ns": event["late_ns"],
         "rings": rings,
     }
