@@ -126,6 +126,7 @@ class Card:
 
     packets = 0  # in a buffer, gather mode packets
     waits = False  # in a replay, for a buffer to come back
+    processor: type = Firmware  # what the firmware runs on
 
     def __init__(
         self,
@@ -164,7 +165,7 @@ class Card:
         self.reports = [0, 0]
         self.high = 0
         self.requests = 0
-        self.firmware = Firmware(self.read, self.write)
+        self.firmware = self.processor(self.read, self.write)
         self.firmware.init()
 
     # ------------------------------------------------------------ the firmware's registers

@@ -16,13 +16,20 @@ from pathlib import Path
 
 import pytest
 import reference_mgp as mgp
+from firmware_emulated import TARGETS, EmulatedFirmware, cross_compiler
 from firmware_host import FIRMWARE, STRICT, compile_shared, compiler, constants
 from firmware_model import RECEIVE_DONE, Card, Counts, Event, PacketCard
 from firmware_traffic import Traffic
 from mgp import marker, packet
 
 ROOT = Path(__file__).resolve().parents[3]
-SOURCES = ["card/receiver.cpp", "card/packet_receiver.cpp", "wire/mgp.cpp", "contract/memory.cpp"]
+SOURCES = [
+    "card/receiver.cpp",
+    "card/packet_receiver.cpp",
+    "wire/mgp.cpp",
+    "contract/memory.cpp",
+    "contract/place.cpp",
+]
 
 
 class RawEvent(ctypes.Structure):
@@ -291,3 +298,61 @@ def test_compiles_for_a_microcontroller(target, tmp_path):
     flags = [f"--target={target}", "-Os", "-ffreestanding", *STRICT]
     subprocess.run([clang, *flags, "-c", str(FIRMWARE / "nanet_fw.c"), "-o", str(out)], check=True)
     assert out.stat().st_size < 16384
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_decides_alike_on_a_microcontroller(library, monkeypatch, target):
+    """The same comparison with the firmware's own machine code, on an emulated processor."""
+    if not cross_compiler():
+        pytest.skip("no compiler for other machines here")
+    monkeypatch.setattr(EmulatedFirmware, "target", target)
+    monkeypatch.setattr(Card, "processor", EmulatedFirmware)
+    rng = random.Random(11)
+    for packets in (0, 7):
+        pair = Pair(library, 0xF, 1472, packets=packets)
+        traffic = Traffic(rng, [0, 1, 2, 3], odd_sob=not packets)
+        now = 1_000_000
+        for _ in range(200):
+            for data in traffic.step():
+                now += rng.choice([0, 1, 1, 10])
+                pair.packet(data, now)
+            if rng.random() < 0.02:
+                now += rng.choice([999, 1000, 1001, 100_000, 250_000])
+                pair.expire(now)
+        pair.expire(now + 1000)
+        pair.drain(now + 1000)
+        assert pair.card.requests > 30
+        pair.close()
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+def test_a_request_takes_a_few_hundred_instructions(monkeypatch, target):
+    """Of the machine code, without initialisation: doc/firmware.md has the numbers (pytest -s shows them)."""
+    if not cross_compiler():
+        pytest.skip("no compiler for other machines here")
+    monkeypatch.setattr(EmulatedFirmware, "target", target)
+    monkeypatch.setattr(Card, "processor", EmulatedFirmware)
+    rng = random.Random(1)
+    card = Card(pages={i: i << 12 for i in range(8)})
+    firmware, took = card.firmware, {}
+    step = firmware.step
+
+    def counted() -> bool:
+        known = step()
+        taken.append((firmware.instructions, firmware.accesses))
+        return known
+
+    firmware.step = counted
+    for kind, work in {
+        "translation": lambda: (card.misses.append(0x3008), firmware.step()),
+        "first SOB of a burst": lambda: card.packet(marker(0, mgp.SOB, burst=9), 100),
+        "second SOB of a burst": lambda: card.packet(marker(1, mgp.SOB, burst=9), 101),
+        "jump": lambda: card.packet(packet(rng, 0, 0, 9000, burst=9), 102),
+        "jump, confirmed": lambda: card.packet(packet(rng, 0, 0, 9001, burst=9), 103),
+        "EOB": lambda: card.packet(marker(0, mgp.EOB, frame=0, burst=9), 104),
+    }.items():
+        taken: list[tuple[int, int]] = []
+        work()
+        took[kind] = taken[0]
+    print(target, took)
+    assert all(50 < instructions < 4000 and accesses >= 5 for instructions, accesses in took.values())
