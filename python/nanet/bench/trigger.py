@@ -20,6 +20,8 @@ BUFFERS = 512  # enough for the deadline, three times over; 2048 fit no second-l
 
 BOARDS = 4
 MANY_CPUS = 12  # enough for a thread of each board beside the chain's others
+# Frames at once of a board whose thread was stopped for a while: boards do not send what they owe in one go.
+CATCH_UP = 2
 TRAINS_US = 100.0  # what one thread gathers to keep up: trains of 15 frames of each board at 10 MHz
 
 
@@ -51,7 +53,10 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
     batch_us: where the command line does not say.
     """
     threads = board_threads(settings)
-    options = ["--batch-us", f"{batch_us if settings.batch_us is None else settings.batch_us:g}"]
+    gathered = batch_us if settings.batch_us is None else settings.batch_us
+    options = ["--batch-us", f"{gathered:g}"]
+    if gathered == 0:
+        options += ["--batch-frames", str(CATCH_UP)]
     if threads > 1:
         options += ["--threads", str(threads)]
         taken = set(kept_free(settings))

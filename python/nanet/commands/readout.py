@@ -68,6 +68,12 @@ def readout(
     batch_us: Annotated[
         float, typer.Option("--batch-us", min=0.0, help="Wall clock over which frames leave together, in µs.")
     ] = 100.0,
+    batch_frames: Annotated[
+        int,
+        typer.Option(
+            "--batch-frames", min=1, max=44, help="Frames that leave together at most, even when behind."
+        ),
+    ] = 44,
     segmentation: Annotated[
         bool,
         typer.Option("--segmentation/--no-segmentation", help="Trains of datagrams, cut up by the kernel."),
@@ -115,6 +121,7 @@ def readout(
         "pcap_port": pcap_port,
         "times": times or "",
         "batch_us": batch_us,
+        "batch_frames": batch_frames,
         "segmentation": segmentation,
         "spin": spin,
         "threads": section.threads,

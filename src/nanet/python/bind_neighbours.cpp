@@ -130,6 +130,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("segmentation", o.segmentation);
   options.take("spin", o.spin);
   options.take("batch_us", o.batch_us);
+  options.take("batch_frames", o.batch_frames);
   options.take("threads", o.threads);
   options.take("pin", o.pin);
   options.finish();

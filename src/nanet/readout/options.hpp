@@ -16,6 +16,9 @@
 
 namespace nanet::readout {
 
+// Frames of a batch at most: a train of full packets holds 44.
+inline constexpr unsigned max_batch = 44;
+
 struct ReadoutOptions {
   std::vector<wire::Endpoint> destinations;  // board b -> destination b mod count
   rich::GeneratorOptions generator;
@@ -32,12 +35,13 @@ struct ReadoutOptions {
   double burst_gap_s = 0;
   std::uint8_t first_burst = 0;
   FaultOptions faults;
-  std::string times;         // --times file; needs duration, events or pcap
-  bool segmentation = true;  // trains, where the kernel has UDP_SEGMENT
-  bool spin = false;         // never sleep
-  double batch_us = 100;     // frames gathered before they are sent, in wall-clock time
-  unsigned threads = 1;      // board b is sent by thread b mod threads
-  std::vector<int> pin;      // their CPUs, in order; what is missing is not pinned
+  std::string times;                  // --times file; needs duration, events or pcap
+  bool segmentation = true;           // trains, where the kernel has UDP_SEGMENT
+  bool spin = false;                  // never sleep
+  double batch_us = 100;              // frames gathered before they are sent, in wall-clock time
+  unsigned batch_frames = max_batch;  // frames that leave together at most, even when behind
+  unsigned threads = 1;               // board b is sent by thread b mod threads
+  std::vector<int> pin;               // their CPUs, in order; what is missing is not pinned
 };
 
 // Counted by one thread, read by anybody.

@@ -15,8 +15,6 @@ namespace nanet::readout {
 namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
-// Frames per batch at most, even when behind: a train of full packets holds 44.
-constexpr unsigned max_batch = 44;
 static_assert(max_batch * wire::mgp::max_packets_per_frame <= PacketSender::max_packets);
 // Frames that a thread may be ahead of the slowest one, beside those of a batch: fewer than a trigger waits
 // for a board, at the experiment's rate.
@@ -51,6 +49,8 @@ void check_options(const ReadoutOptions& o) {
       o.bursts == 0)
     refuse("times = '" + o.times +
            "' has one entry per frame: say how many with events, bursts, or duration at a speed");
+  if (o.batch_frames < 1 || o.batch_frames > max_batch)
+    refuse("batch_frames = " + std::to_string(o.batch_frames) + ": give 1 to " + std::to_string(max_batch));
   const std::string threads = "threads = " + std::to_string(o.threads) + ": ";
   if (!o.pcap.empty()) {
     if (o.threads != 1) refuse(threads + "a capture leaves in its own order, by one thread; give 1");
@@ -88,7 +88,8 @@ Readout::Readout(const ReadoutOptions& options)
   }
   if (!options_.times.empty()) times_ = std::make_unique<TimesWriter>(options_.times, limit_);
   if (recording_) return;
-  const unsigned most = std::min<unsigned>(max_batch, pool_->frames());  // a pool frame is once in a batch
+  // A pool frame is once in a batch.
+  const unsigned most = std::min<unsigned>(options_.batch_frames, pool_->frames());
   const unsigned batch = schedule_.batch(to_ns(options_.batch_us * 1e-6), most);
   front_ = std::make_unique<Front>(options_.threads, batch + leash);
   const Run run{options_, schedule_, *pool_, senders_, times_.get(), *front_, stop_, limit_, batch, most};

@@ -59,6 +59,7 @@ class ReadoutRun : public testing::Test {
     }
     readout.join();
     packets = readout.packets();
+    messages = readout.messages();
     const ReadoutCounters counted = readout.counters();
     events = counted.events;
     fragments = counted.fragments;
@@ -70,7 +71,7 @@ class ReadoutRun : public testing::Test {
 
   card::Fd socket;
   ReadoutOptions options;
-  std::uint64_t packets = 0, events = 0, fragments = 0, frames = 0, bursts = 0;
+  std::uint64_t packets = 0, messages = 0, events = 0, fragments = 0, frames = 0, bursts = 0;
   std::array<std::uint64_t, fault_count> faults{};
 };
 
@@ -250,6 +251,15 @@ TEST_F(ReadoutRun, ThreadsEndTogetherWhenTheTimeIsOver) {
   check_streams(all, 100, frames, 4);
 }
 
+TEST_F(ReadoutRun, NoMoreFramesLeaveTogetherThanSaid) {
+  options.bursts = 1;
+  options.speed = 0;  // always behind
+  options.pack.pad = true;
+  options.batch_frames = 2;
+  check_streams(run(), 100, 100, 4);
+  EXPECT_GE(messages, 4 * 100 / 2u);
+}
+
 TEST_F(ReadoutRun, FaultsOfSeveralThreadsAreThoseOfOne) {
   options.bursts = 2;
   options.faults.markers = true;
@@ -364,6 +374,11 @@ TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
   wrong = options;
   wrong.destinations.clear();
   refused(wrong, "to");
+  for (const unsigned frames : {0u, 45u}) {
+    wrong = options;
+    wrong.batch_frames = frames;
+    refused(wrong, "batch_frames");
+  }
   for (const unsigned threads : {0u, 5u}) {
     wrong = options;
     wrong.threads = threads;
