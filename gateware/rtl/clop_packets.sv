@@ -397,11 +397,8 @@ module clop_packets
   always_ff @(posedge clk) begin
     unique case (step_q)
       StepIdle: begin
-        work_q     <= WorkPlace;
         request_q  <= place[pick];
         channel_q  <= pick;
-        board_q    <= board_of(place[pick].header.board);
-        number_q   <= (place[pick].header.flags & MgpSob) != 0 ? '0 : place[pick].header.sequence_number;
         marker_q   <= (place[pick].header.flags & (MgpSob | MgpEob)) != 0;
         believes_q <= believed_q[pick];
         if (take_place) begin
@@ -409,7 +406,9 @@ module clop_packets
           step_q  <= StepChoose;
           first_q <= 1'b0;
         end
-        if (take_tracked) begin
+        if (take_tracked) step_q <= StepRead;
+        // Whatever is taken up: a command goes before packets, so its being there says enough.
+        if (command_valid_q) begin
           unique case (command_q.op)
             CommandSeen:    work_q <= WorkSeen;
             CommandRestart: work_q <= WorkRestart;
@@ -419,7 +418,10 @@ module clop_packets
           number_q <= command_q.sequence_number;
           of_old_q <= command_q.old;
           flag_q   <= command_q.flag;
-          step_q   <= StepRead;
+        end else begin
+          work_q   <= WorkPlace;
+          board_q  <= board_of(place[pick].header.board);
+          number_q <= (place[pick].header.flags & MgpSob) != 0 ? '0 : place[pick].header.sequence_number;
         end
       end
       StepChoose: begin
