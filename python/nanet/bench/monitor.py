@@ -137,7 +137,7 @@ def packets(settings: Settings, watched: bool) -> Row:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         programs = stack.enter_context(Programs(folder))
-        stack.enter_context(apart({sender, responder}))
+        stack.enter_context(apart({sender}))
         (mgp,), port = free_ports(1), free_tcp_port()
         trigger = programs.start(
             "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{ping.reply_port}",
@@ -147,6 +147,7 @@ def packets(settings: Settings, watched: bool) -> Row:
             *(["--monitor", f"127.0.0.1:{port}"] if watched else []),
         )  # fmt: skip
         wait_for_port(mgp, trigger)
+        stack.enter_context(apart({responder}))
         watchers = stack.enter_context(Watchers(port)) if watched else None
         measured = ping.run(f"127.0.0.1:{mgp}", False, settings.samples, EVENTS, cpu=sender)
         row = taken(watchers)

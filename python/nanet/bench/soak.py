@@ -15,6 +15,7 @@ import resource
 import select
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -153,34 +154,34 @@ def run(settings: Settings, sheet: Sheet) -> None:
     seconds = settings.seconds or SECONDS
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Programs(Path(folder)) as programs,
-        apart(set(kept_free(settings))),
-    ):
+    with contextlib.ExitStack() as stack:
+        programs = stack.enter_context(Programs(Path(stack.enter_context(tempfile.TemporaryDirectory()))))
         mtp, *mgp = free_ports(1 + links(settings))
         page = free_tcp_port()
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         options = [*trigger_options(settings), "--monitor", str(page)]
-        l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}")
-        trigger = programs.start("trigger", "--listen", listen, "--send", f"127.0.0.1:{mtp}", *options)
-        wait_for_port(mtp, l0tp)
-        wait_until_well(page)
         full = bool(own_cores(settings))
         speed = 1.0 if full else SPEED
+        boards = ["--pad", *boards_here(settings)] if full else []
+        trigger = programs.start("trigger", "--listen", listen, "--send", f"127.0.0.1:{mtp}", *options)
+        stack.enter_context(apart(set(kept_free(settings))))
+        l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}")
+        wait_for_port(mtp, l0tp)
+        wait_until_well(page, trigger)
         sheet(
             f"http://127.0.0.1:{page}/ for {seconds:g} s at {settings.rate * speed / 1e6:g} MHz: "
             f"{IDLE} idle clients, {SLOW} slow, garbage"
         )
         # Boards that go on until told, with bursts as in the experiment.
-        boards = ["--rate", str(settings.rate), "--speed", str(speed), "--duration", str(seconds + 60)]
-        boards += ["--pad", *boards_here(settings)] if full else []
-        programs.start("readout", "--to", listen, *boards)
+        paced = ["--rate", str(settings.rate), "--speed", str(speed), "--duration", str(seconds + 60)]
+        programs.start("readout", "--to", listen, *paced, *boards)
         with Crowd(page) as crowd:
             look(crowd, trigger.pid, seconds, sheet)
         trigger.send_signal(signal.SIGTERM)
         trigger.wait(30)
         result = programs.result("trigger")
+    if not result["events_built"]:
+        raise RuntimeError("the trigger got nothing")
     if not result["account_closes"]:
         raise RuntimeError("the trigger's account does not close")
     sheet.figures |= {
@@ -193,10 +194,10 @@ def run(settings: Settings, sheet: Sheet) -> None:
     }
 
 
-def wait_until_well(page: int) -> None:
+def wait_until_well(page: int, trigger: subprocess.Popen[str]) -> None:
     """Until the monitor says that the trigger works. RuntimeError where that takes too long."""
     until = time.monotonic() + START_S
-    while time.monotonic() < until:
+    while time.monotonic() < until and trigger.poll() is None:
         with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{page}/health", timeout=5.0):
             return
         time.sleep(0.1)
