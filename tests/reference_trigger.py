@@ -791,6 +791,10 @@ def math_ring(pms: list[int]) -> Fit:
     r = math.sqrt(c + a * a + b * b)
     off = (local[:, 0] - a) ** 2 + (local[:, 1] - b) ** 2 - r * r
     chi2_ndf = float(off @ off) / (2 * r * 4.85) ** 2 / (len(pms) - 3)
-    slack = 1e-3 * max(1.0, 0.02 / flatness)
+    # What single precision makes of the sums of p (x^2 + y^2 - usual), carried through the normal equations.
+    about = points - [-152.0, 0.0]
+    sums = np.abs(about).T @ np.abs((about**2).sum(axis=1) - 32768.0)
+    rounding = 4 * 2.0**-24 * sums.max() / np.linalg.eigvalsh(moments)[0]
+    slack = max(1e-3 * max(1.0, 0.02 / flatness), rounding)
     doubtful = flatness < 1.1e-5 or min(abs(r - 50), abs(r - 201)) < slack
     return Fit(mean[0] + a, mean[1] + b, r, chi2_ndf, slack, 50 <= r <= 201, doubtful)
