@@ -61,6 +61,9 @@ module card_counters
     input profile_t [CHANNELS-1:0]  profile,
     input logic [1:0][31:0]         burst_report,
 
+    // In this cycle something comes that is counted.
+    output logic active,
+
     // `histogram` and `returned` are not used.
     output nanet_regs__in_t hwif_in
 );
@@ -119,6 +122,73 @@ module card_counters
     end
   end
 
+  assign active = verdict_valid != 0 || overflow != 0 || refused != 0 || burst_begun || counted ||
+                  frame_owed || frame_overrun || frame_incomplete || skipped_valid || tlb_hit || tlb_miss ||
+                  untranslated != 0 || count_out || count_answered || count_late || count_after_deadline ||
+                  count_bad_descriptor || read_error || write_error || unsupported;
+
+  // What is read as it stands, and pulses that are counted one by one: from registers, so that nothing of
+  // this moves while `clk` stands still.
+  typedef struct packed {
+    logic bus_master;
+    logic ready;
+    logic stopped;
+    logic idle;
+    logic [63:0] now;
+    logic [63:0] sender_next;
+    profile_t [CHANNELS-1:0] profile;
+    logic [1:0][31:0] burst_report;
+    logic [3:0][31:0] missing;
+    logic frame_owed;
+    logic frame_overrun;
+    logic frame_incomplete;
+    logic skipped_valid;
+    logic [24:0] skipped;
+    logic tlb_hit;
+    logic tlb_miss;
+    logic count_out;
+    logic count_answered;
+    logic count_late;
+    logic count_after_deadline;
+    logic count_bad_descriptor;
+    logic read_error;
+    logic write_error;
+    logic unsupported;
+    logic burst_begun;
+  } seen_t;
+
+  seen_t seen_q;
+  always_ff @(posedge clk) begin
+    seen_q <= '{
+        bus_master: bus_master,
+        ready: ready,
+        stopped: stopped,
+        idle: idle,
+        now: now,
+        sender_next: sender_next,
+        profile: profile,
+        burst_report: burst_report,
+        missing: missing,
+        frame_owed: frame_owed,
+        frame_overrun: frame_overrun,
+        frame_incomplete: frame_incomplete,
+        skipped_valid: skipped_valid,
+        skipped: skipped,
+        tlb_hit: tlb_hit,
+        tlb_miss: tlb_miss,
+        count_out: count_out,
+        count_answered: count_answered,
+        count_late: count_late,
+        count_after_deadline: count_after_deadline,
+        count_bad_descriptor: count_bad_descriptor,
+        read_error: read_error,
+        write_error: write_error,
+        unsupported: unsupported,
+        burst_begun: burst_begun
+    };
+    if (rst) seen_q <= '0;
+  end
+
   always_comb begin
     hwif_in = '{default: '0};
 
@@ -126,19 +196,19 @@ module card_counters
     hwif_in.built.streams.next      = 4'(STREAMS);
     hwif_in.built.devices.next      = 4'(DEVICES);
     hwif_in.built.destinations.next = 4'(DESTINATIONS);
-    hwif_in.status.bus_master.next = bus_master;
-    hwif_in.status.ready.next      = ready;
-    hwif_in.status.stopped.next    = stopped;
-    hwif_in.status.idle.next       = idle;
-    hwif_in.now.low.value.next     = now[31:0];
-    hwif_in.now.high.value.next    = now[63:32];
-    hwif_in.sender_next.low.value.next  = sender_next[31:0];
-    hwif_in.sender_next.high.value.next = sender_next[63:32];
+    hwif_in.status.bus_master.next = seen_q.bus_master;
+    hwif_in.status.ready.next      = seen_q.ready;
+    hwif_in.status.stopped.next    = seen_q.stopped;
+    hwif_in.status.idle.next       = seen_q.idle;
+    hwif_in.now.low.value.next     = seen_q.now[31:0];
+    hwif_in.now.high.value.next    = seen_q.now[63:32];
+    hwif_in.sender_next.low.value.next  = seen_q.sender_next[31:0];
+    hwif_in.sender_next.high.value.next = seen_q.sender_next[63:32];
     for (int unsigned b = 0; b < 2; b++) begin
-      hwif_in.burst_report[b].burst.next = burst_report[b][15:0];
-      hwif_in.burst_report[b].sob.next   = burst_report[b][19:16];
-      hwif_in.burst_report[b].eob.next   = burst_report[b][23:20];
-      hwif_in.burst_report[b].how.next   = burst_report[b][25:24];
+      hwif_in.burst_report[b].burst.next = seen_q.burst_report[b][15:0];
+      hwif_in.burst_report[b].sob.next   = seen_q.burst_report[b][19:16];
+      hwif_in.burst_report[b].eob.next   = seen_q.burst_report[b][23:20];
+      hwif_in.burst_report[b].how.next   = seen_q.burst_report[b][25:24];
     end
 
     for (int unsigned c = 0; c < RegisterChannels; c++) begin
@@ -157,10 +227,10 @@ module card_counters
       hwif_in.verdicts[c].overflow.value.incr     = verdicts_q[c][FrameOverflow];
     end
     for (int unsigned c = 0; c < CHANNELS; c++) begin
-      hwif_in.profile[c].start.value.next      = profile[c].start;
-      hwif_in.profile[c].controller.value.next = profile[c].controller;
-      hwif_in.profile[c].placed.value.next     = profile[c].placed;
-      hwif_in.profile[c].written.value.next    = profile[c].written;
+      hwif_in.profile[c].start.value.next      = seen_q.profile[c].start;
+      hwif_in.profile[c].controller.value.next = seen_q.profile[c].controller;
+      hwif_in.profile[c].placed.value.next     = seen_q.profile[c].placed;
+      hwif_in.profile[c].written.value.next    = seen_q.profile[c].written;
     end
 
     hwif_in.bad_packets.short_header.value.incr                 = refusals_q[MgpShortHeader] != 0;
@@ -206,34 +276,34 @@ module card_counters
     hwif_in.lost.segment_overflow.value.incr     = placed_q[PlacedOverflow];
     hwif_in.lost.socket_overflow.value.incr      = overflows_q != 0;
     hwif_in.lost.socket_overflow.value.incrvalue = overflows_q;
-    for (int unsigned b = 0; b < 4; b++) hwif_in.lost.missing[b].value.next = missing[b];
+    for (int unsigned b = 0; b < 4; b++) hwif_in.lost.missing[b].value.next = seen_q.missing[b];
 
     hwif_in.frames.packets_in.value.incr             = packets_q != 0;
     hwif_in.frames.packets_in.value.incrvalue        = packets_q;
     hwif_in.frames.packets_used.value.incr           = placed_q[PlacedUsed];
     hwif_in.frames.burst_markers.value.incr          = placed_q[PlacedMarker];
-    hwif_in.frames.frames_in.value.incr              = frame_owed;
-    hwif_in.frames.frames_out.value.incr             = count_out;
-    hwif_in.frames.frames_answered.value.incr        = count_answered;
-    hwif_in.frames.frames_late.value.incr            = count_late;
-    hwif_in.frames.frames_skipped.value.incr         = skipped_valid;
-    hwif_in.frames.frames_skipped.value.incrvalue    = skipped;
-    hwif_in.frames.frames_incomplete.value.incr      = frame_incomplete;
-    hwif_in.frames.frames_overrun.value.incr         = frame_overrun;
-    hwif_in.frames.answers_after_deadline.value.incr = count_after_deadline;
-    hwif_in.frames.bad_descriptors.value.incr        = count_bad_descriptor;
-    hwif_in.frames.read_errors.value.incr            = read_error;
-    hwif_in.frames.write_errors.value.incr           = write_error;
-    hwif_in.frames.unsupported_requests.value.incr   = unsupported;
-    hwif_in.frames.tlb_hits.value.incr               = tlb_hit;
-    hwif_in.frames.tlb_misses.value.incr             = tlb_miss;
+    hwif_in.frames.frames_in.value.incr              = seen_q.frame_owed;
+    hwif_in.frames.frames_out.value.incr             = seen_q.count_out;
+    hwif_in.frames.frames_answered.value.incr        = seen_q.count_answered;
+    hwif_in.frames.frames_late.value.incr            = seen_q.count_late;
+    hwif_in.frames.frames_skipped.value.incr         = seen_q.skipped_valid;
+    hwif_in.frames.frames_skipped.value.incrvalue    = seen_q.skipped;
+    hwif_in.frames.frames_incomplete.value.incr      = seen_q.frame_incomplete;
+    hwif_in.frames.frames_overrun.value.incr         = seen_q.frame_overrun;
+    hwif_in.frames.answers_after_deadline.value.incr = seen_q.count_after_deadline;
+    hwif_in.frames.bad_descriptors.value.incr        = seen_q.count_bad_descriptor;
+    hwif_in.frames.read_errors.value.incr            = seen_q.read_error;
+    hwif_in.frames.write_errors.value.incr           = seen_q.write_error;
+    hwif_in.frames.unsupported_requests.value.incr   = seen_q.unsupported;
+    hwif_in.frames.tlb_hits.value.incr               = seen_q.tlb_hit;
+    hwif_in.frames.tlb_misses.value.incr             = seen_q.tlb_miss;
     hwif_in.frames.untranslated.value.incr           = untranslated_q != 0;
     hwif_in.frames.untranslated.value.incrvalue      = untranslated_q;
     hwif_in.frames.events_in.value.incr              = events_q != 0;
     hwif_in.frames.events_in.value.incrvalue         = 25'(events_q);
     hwif_in.frames.hits_in.value.incr                = hits_q != 0;
     hwif_in.frames.hits_in.value.incrvalue           = 25'(hits_q);
-    hwif_in.frames.bursts.value.incr                 = burst_begun;
+    hwif_in.frames.bursts.value.incr                 = seen_q.burst_begun;
   end
 
   logic unused;

@@ -19,6 +19,8 @@ module clop
     parameter int unsigned CLEAR_W = $clog2(MAX_BUFFERS) > 8 ? $clog2(MAX_BUFFERS) + 2 : 10
 ) (
     input logic clk,
+    // Of the timers, which go on by themselves; `clk` may stand still while nothing happens.
+    input logic clk_timers,
     input logic rst,
 
     /*
@@ -104,6 +106,7 @@ module clop
     output logic [24:0]      skipped,
     output logic [3:0][31:0] missing,
 
+    output logic due,  // a timer has run out
     // nothing is under way, and nothing waits
     output logic idle
 );
@@ -311,7 +314,7 @@ module clop
   clop_timers #(
       .MAX_BUFFERS(MAX_BUFFERS)
   ) timers (
-      .clk,
+      .clk       (clk_timers),
       .rst       (rst || !enable),
       .timeout_cycles,
       .grace_cycles,
@@ -375,6 +378,7 @@ module clop
   assign take_expired = due_valid && front_free && !command_now;
   assign take_place   = picked && front_free && !due_valid && !command_q_valid_q && settled && !held;
   assign due_ready    = take_expired;
+  assign due          = due_valid;
   always_comb begin
     place_ready = '0;
     place_ready[pick] = take_place && !again_q[pick];

@@ -15,8 +15,8 @@ module nanet_card
     parameter int unsigned DEVICES = 1,
     // UDP endpoints that descriptors name.
     parameter int unsigned DESTINATIONS = 4,
-    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a power
-    // of two, at most 8192.
+    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a
+    // power of two, at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
@@ -107,8 +107,8 @@ module nanet_card
 
   localparam int unsigned BufferW = $clog2(MAX_BUFFERS);
   localparam int unsigned DestW = $clog2(DESTINATIONS);
-  // Masters of the memory: receive and send path, event queues (merged before: the sender's tags have no bit to
-  // spare for more of them), firmware.
+  // Masters of the memory: receive and send path, event queues (merged before: the sender's tags have no bit
+  // to spare for more of them), firmware.
   localparam int unsigned Ports = 3;
   localparam int unsigned PortW = $clog2(Ports);
   localparam int unsigned PortEvents = 1;
@@ -135,11 +135,21 @@ module nanet_card
   logic [31:0] bell_n, return_value, sample;
   logic [12:0] return_index;
   logic [63:0] now_q;
+  logic counters_active, clk_registers;
+
+  clock_gate #(
+      .HOLD(4)
+  ) registers_clock (
+      .clk,
+      .active(rst || reg_request || counters_active),
+      .gated (clk_registers)
+  );
 
   register_block #(
       .ADDR_W(ADDR_W)
   ) registers (
       .clk,
+      .clk_fields(clk_registers),
       .rst,
       .reg_request,
       .reg_write,
@@ -824,7 +834,7 @@ module nanet_card
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS)
   ) counters (
-      .clk,
+      .clk          (clk_registers),
       .rst,
       .verdict_valid,
       .verdict,
@@ -861,6 +871,7 @@ module nanet_card
       .sender_next,
       .profile      (profile_last),
       .burst_report,
+      .active       (counters_active),
       .hwif_in
   );
 

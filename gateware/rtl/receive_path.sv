@@ -190,11 +190,21 @@ module receive_path
     logic [127:0] apenet_data;
     logic [$clog2(BUFFER_WORDS):0] level;
     arp_request_t arp;
+    logic clk_channel;
+
+    // The way from a MAC to its writer takes less than 64 cycles.
+    clock_gate #(
+        .HOLD(64)
+    ) channel_clock (
+        .clk,
+        .active(rst || s_axis_rx_tvalid[c] || m_axis_arp_tvalid[c] || !writer_idle[c]),
+        .gated (clk_channel)
+    );
 
     udp_receive #(
         .STREAMS(FILTERS)
     ) udp (
-        .clk,
+        .clk             (clk_channel),
         .rst,
         .host            (host[c]),
         .filter,
@@ -218,7 +228,7 @@ module receive_path
     );
 
     arp_reply arp_answer (
-        .clk,
+        .clk             (clk_channel),
         .rst,
         .host            (host[c]),
         .arp_valid,
@@ -231,7 +241,7 @@ module receive_path
     );
 
     mgp_check mgp (
-        .clk,
+        .clk        (clk_channel),
         .rst,
         .rules,
         .in_valid   (udp_valid),
@@ -256,7 +266,7 @@ module receive_path
     nanet_controller #(
         .BUFFER_WORDS(BUFFER_WORDS)
     ) controller (
-        .clk,
+        .clk         (clk_channel),
         .rst,
         .now         (now[31:0]),
         .in_valid    (mgp_valid),
@@ -279,7 +289,7 @@ module receive_path
         .BUFFER_WORDS(BUFFER_WORDS),
         .DATA_W      (DATA_W)
     ) writer (
-        .clk,
+        .clk           (clk_channel),
         .rst,
         .now           (now[31:0]),
         .in_valid      (apenet_valid),
@@ -394,13 +404,25 @@ module receive_path
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
   clop_board_t board_read;
 
+  // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
+  logic clk_placement, f_due;
+  clock_gate #(
+      .HOLD(16)
+  ) placement_clock (
+      .clk,
+      .active(rst || !enable || window_frames != 0 || place_valid != 0 || command_valid || return_valid ||
+              f_due || news_valid || !f_idle || !f_close_idle),
+      .gated (clk_placement)
+  );
+
   clop #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) placement (
-      .clk,
+      .clk           (clk_placement),
+      .clk_timers    (clk),
       .rst,
       .enable        (enable && !packets_mode),
       .log2_buffers,
@@ -453,6 +475,7 @@ module receive_path
       .frame_owed    (f_frame_owed),
       .frame_overrun,
       .missing       (f_missing),
+      .due           (f_due),
       .idle          (f_idle)
   );
 
@@ -463,7 +486,7 @@ module receive_path
       .STREAM     (STREAM),
       .DEVICES    (DEVICES)
   ) close (
-      .clk,
+      .clk           (clk_placement),
       .rst           (rst || !enable || packets_mode),
       .log2_devices,
       .base_vaddr,
@@ -502,7 +525,16 @@ module receive_path
 
   // ------------------------------------------------------------------ gather mode `packets`
 
-  logic p_news_valid, p_news_ready, p_news_told;
+  logic p_news_valid, p_news_ready, p_news_told, clk_packets;
+
+  clock_gate #(
+      .HOLD(4)
+  ) packets_clock (
+      .clk,
+      .active(rst || packets_mode),
+      .gated (clk_packets)
+  );
+
   packets_news_t p_news;
   logic [CHANNELS-1:0][PacketsTicket-1:0] p_news_ticket, p_done;
 
@@ -512,7 +544,7 @@ module receive_path
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) packets_placement (
-      .clk,
+      .clk           (clk_packets),
       .rst,
       .enable        (enable && packets_mode),
       .log2_buffers,
@@ -570,7 +602,7 @@ module receive_path
       .DATA_W  (DATA_W),
       .STREAM  (STREAM)
   ) packets_close (
-      .clk,
+      .clk           (clk_packets),
       .rst           (rst || !enable || !packets_mode),
       .slot_bytes,
       .now,
@@ -603,11 +635,21 @@ module receive_path
       .incomplete    (p_incomplete)
   );
 
+  // A flush takes as many cycles as there are sets.
+  logic clk_tlb;
+  clock_gate #(
+      .HOLD(TLB_SETS + 16)
+  ) tlb_clock (
+      .clk,
+      .active(rst || tlb_req != 0 || fill_valid || miss_valid || tlb_flush),
+      .gated (clk_tlb)
+  );
+
   tlb #(
       .CLIENTS(Clients),
       .SETS   (TLB_SETS)
   ) translation (
-      .clk,
+      .clk       (clk_tlb),
       .rst,
       .enable    (tlb_enable),
       .log2_page,

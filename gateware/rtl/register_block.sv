@@ -7,6 +7,8 @@ module register_block
     parameter int unsigned ADDR_W = 17
 ) (
     input logic clk,
+    // Of all but the histogram: may stand still where no request and nothing in hwif_in is to be counted.
+    input logic clk_fields,
     input logic rst,
 
     /*
@@ -62,7 +64,7 @@ module register_block
   assign reg_acknowledge = rd_ack || wr_ack || nowhere_q;
   assign reg_rdata = nowhere_q ? '0 : rd_data;
 
-  always_ff @(posedge clk) begin
+  always_ff @(posedge clk_fields) begin
     if (!busy_q) begin
       write_q  <= reg_write;
       addr_q   <= reg_addr[15:0];
@@ -97,7 +99,7 @@ module register_block
   end
 
   nanet_regs i_regs (
-      .clk,
+      .clk                 (clk_fields),
       .rst,
       .s_cpuif_req         (request),
       .s_cpuif_req_is_wr   (write_q),
@@ -115,10 +117,22 @@ module register_block
       .hwif_out
   );
 
-  histogram #(
-      .BINS(128)
-  ) i_histogram (
+  localparam int unsigned Bins = 128;
+  logic clk_histogram;
+
+  // Clearing takes as many cycles as there are bins.
+  clock_gate #(
+      .HOLD(Bins + 8)
+  ) histogram_clock (
       .clk,
+      .active(rst || sample_valid || hwif_out.control.clear_histogram.value || hwif_out.histogram.req),
+      .gated (clk_histogram)
+  );
+
+  histogram #(
+      .BINS(Bins)
+  ) i_histogram (
+      .clk       (clk_histogram),
       .rst,
       .sample_valid,
       .sample,
@@ -130,10 +144,10 @@ module register_block
   );
 
   // The value is stored in the cycle after the write.
-  always_ff @(posedge clk) bell_valid <= hwif_out.doorbell.n.swmod && !rst;
+  always_ff @(posedge clk_fields) bell_valid <= hwif_out.doorbell.n.swmod && !rst;
   assign bell_n = hwif_out.doorbell.n.value;
 
-  always_ff @(posedge clk) begin
+  always_ff @(posedge clk_fields) begin
     return_valid <= hwif_out.returned.req && hwif_out.returned.req_is_wr && !rst;
     return_index <= hwif_out.returned.addr[14:2];
     return_value <= hwif_out.returned.wr_data;

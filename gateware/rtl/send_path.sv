@@ -111,10 +111,20 @@ module send_path
       .*
   );
 
+  logic clk_transmit;
+  clock_gate #(
+      .HOLD(64)
+  ) transmit_clock (
+      .clk,
+      .active(rst || data_valid || cmd_valid || mac_tvalid),
+      .gated (clk_transmit)
+  );
+
   udp_transmit #(
       .DATA_W(DATA_W),
       .MAC_W (MAC_W)
   ) i_transmit (
+      .clk(clk_transmit),
       .*
   );
 

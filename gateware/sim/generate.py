@@ -36,6 +36,7 @@ def main(folder: Path, parts: int) -> None:
         "fast",
         "--no-assert",
         "-Wno-fatal",
+        "-DNANET_CLOCK_GATES",
     ]
     command += ["--Mdir", str(folder), "--prefix", f"V{TOP}", "--output-split", "6000", "-y", str(RTL)]
     command += [

@@ -31,6 +31,7 @@ module register_bench
   nanet_regs__out_t hwif_out;
 
   register_block i_block (
+      .clk_fields(clk),
       .*
   );
 
