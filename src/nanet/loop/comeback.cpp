@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nanet/card/udp.hpp"
+#include "nanet/contract/queue.hpp"
 
 namespace nanet::loop {
 namespace {
@@ -27,7 +28,7 @@ void sleep_ns(Nanoseconds time) {
 Comeback::Comeback(const HelperOptions& options, const trigger::ExecutorOptions& execute,
                    const std::vector<contract::View>& views, trigger::TraceTable& traces,
                    Successor& successor)
-    : options_(options), traces_(traces), successor_(successor) {
+    : options_(options), view_(views[0]), successor_(successor) {
   if (!options.command.empty() && Helper::can_share(views, traces))
     helper_ = std::make_unique<Helper>(options, execute, views, traces);
 }
@@ -38,6 +39,7 @@ Comeback::~Comeback() {
 
 void Comeback::begin() {
   if (!helper_ || thread_.joinable()) return;
+  near_ = successor_.near();
   thread_ = std::jthread([this](const std::stop_token& token) { run(token); });
 }
 
@@ -66,7 +68,7 @@ void Comeback::run(const std::stop_token& token) noexcept {
     pause = std::min(2 * pause, longest_pause);
     std::string why;
     try {
-      helper_->start(newest_number(traces_));
+      helper_->start(recent());
     } catch (const std::exception& error) {
       successor_.note(std::string("it cannot come back: ") + error.what());
       continue;
@@ -144,6 +146,18 @@ void Comeback::hand_back(const std::string& why) noexcept {
   helper_->end();  // nobody else is at the queues from here on
   successor_.lose(why);
   successor_.take_over();
+  near_ = successor_.near();
+}
+
+std::uint64_t Comeback::recent() noexcept {
+  const std::uint64_t finished = contract::acquire(*view_.finished);
+  for (std::uint64_t back = 1; back <= finished && back <= 64; ++back) {
+    contract::Event event;
+    if (contract::poll_event(view_, finished - back, event) != contract::Poll::event) continue;
+    near_ = contract::widen(event.n, near_);
+    break;
+  }
+  return near_;
 }
 
 }  // namespace nanet::loop

@@ -45,10 +45,13 @@ class Comeback {
   // Until it fails or this is to end; gives why it failed.
   std::string watch(const std::stop_token& token) noexcept;
   void hand_back(const std::string& why) noexcept;
+  // A number of a little while ago, from the last entries that are finished.
+  std::uint64_t recent() noexcept;
 
   HelperOptions options_;
-  trigger::TraceTable& traces_;
+  contract::View view_;  // of the first queue
   Successor& successor_;
+  std::uint64_t near_ = 0;
   std::unique_ptr<Helper> helper_;
   std::atomic<bool> served_{false}, working_{false};
   std::jthread thread_;

@@ -13,6 +13,14 @@ namespace {
 
 using contract::View;
 
+// Any n that was worked on not long ago: the newest that left a trace. While nobody writes any.
+std::uint64_t newest(trigger::TraceTable& traces) noexcept {
+  std::uint64_t n = 0;
+  for (std::uint64_t i = 0; i <= traces.mask(); ++i)
+    if (traces[i].n != ~std::uint64_t{0}) n = std::max(n, traces[i].n);
+  return n;
+}
+
 void catch_up(const View& view, trigger::FrameProcessor& process, trigger::TraceTable& traces,
               std::uint64_t near) {
   std::uint64_t k = contract::acquire(*view.finished);
@@ -50,19 +58,11 @@ void add_counts(trigger::Physics& to, const trigger::Physics& from) noexcept {
 
 }  // namespace
 
-std::uint64_t newest_number(trigger::TraceTable& traces) noexcept {
-  std::uint64_t n = 0;
-  for (std::uint64_t i = 0; i <= traces.mask(); ++i)
-    if (const std::uint64_t seen = contract::relaxed(traces[i].n); seen != ~std::uint64_t{0})
-      n = std::max(n, seen);
-  return n;
-}
-
 std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& options,
                                              const std::vector<View>& views,
                                              const rich::Reconstructor& algorithm,
                                              trigger::TraceTable& traces) {
-  const std::uint64_t near = newest_number(traces);
+  const std::uint64_t near = newest(traces);
   trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
   for (const View& view : views) catch_up(view, process, traces, near);
   trigger::ExecutorOptions workers = options;
@@ -109,6 +109,7 @@ void Successor::take_over() noexcept {
   const std::lock_guard lock(mutex_);
   if (!wanted_ || cpu_) return;
   try {
+    near_ = newest(traces_);
     cpu_ = loop::take_over(options_, views_, *algorithm_, traces_);
   } catch (const std::exception& error) {
     trouble_ += std::string("; the CPU could not take over: ") + error.what();

@@ -21,9 +21,6 @@ std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& opt
                                              const rich::Reconstructor& algorithm,
                                              trigger::TraceTable& traces);
 
-// Any n that was worked on not long ago: the newest that left a trace.
-std::uint64_t newest_number(trigger::TraceTable& traces) noexcept;
-
 // What an executor on a GPU keeps ready for the day on which that is lost: the CPU executor that goes on, and
 // the account of what happened.
 class Successor {
@@ -42,6 +39,8 @@ class Successor {
   bool lost() const noexcept { return lost_; }
   // Puts the CPU to work, where it is wanted and not at work. Nobody else may be at the queues.
   void take_over() noexcept;
+  // An n that was worked on not long before the last take-over.
+  std::uint64_t near() const noexcept { return near_; }
   // Finishes what is in the queues.
   void stop() noexcept;
 
@@ -58,6 +57,7 @@ class Successor {
   trigger::TraceTable& traces_;
   std::atomic<std::uint32_t> faults_{0}, returns_{0};
   std::atomic<bool> lost_{false}, away_{false};
+  std::atomic<std::uint64_t> near_{0};
   std::atomic<Nanoseconds> since_{0}, before_{0};  // of this absence; those before it together
   mutable std::mutex mutex_;                       // of what follows
   std::unique_ptr<trigger::Executor> cpu_;
