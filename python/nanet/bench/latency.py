@@ -114,6 +114,8 @@ def through_trigger(
         "segment_bytes": 24576 if packets > 1 else 8192,
         "deadline_us": deadline_us,
         "timeout_us": deadline_us / 2,
+        # A frame for each round trip and those to warm up, all of one burst.
+        "max_frames": max(751_500, samples + 100_000),
     }
     if device != "cpu":
         options["executor"] = executor

@@ -31,7 +31,9 @@ def bench(
         float,
         typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: its own."),
     ] = 0.0,
-    samples: Annotated[int, typer.Option("--samples", min=1000, help="Round trips (latency).")] = 200_000,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1000, max=16_000_000, help="Round trips (latency).")
+    ] = 200_000,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs in a row; passes of replay.")] = 3,
     algorithm: Annotated[
         str | None,
