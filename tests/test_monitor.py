@@ -132,6 +132,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
             assert len({(event["frame"], event["time_ns"]) for event in events}) > 1
             physics = await wait("physics", lambda message: sum(message["pm_occupancy"]) > 1000)
             assert sum(physics["hits_per_event"]) == physics["sampled_events"]
+            assert physics["channels"]["masked"] == [17, 900]
             while feeding.poll() is None:
                 await asyncio.sleep(0.1)
 
@@ -309,12 +310,14 @@ def test_dead_and_hot_by_their_neighbours() -> None:
     random = np.random.default_rng(5)
     expected = 300 + 200 * np.cos(np.arange(1952) / 300)
     counts = random.poisson(expected)
-    assert channels.judge(counts) == {"dead": [], "hot": []}
+    assert channels.judge(counts) == {"dead": [], "hot": [], "masked": []}
     counts[[17, 975, 976]] = 0
     counts[[400, 1951]] = 5000
-    assert channels.judge(counts) == {"dead": [17, 975, 976], "hot": [400, 1951]}
-    assert channels.judge(random.poisson(2.0, 1952)) == {"dead": [], "hot": []}  # too little to judge by
-    assert channels.judge(np.zeros(1952, int)) == {"dead": [], "hot": []}
+    assert channels.judge(counts) == {"dead": [17, 975, 976], "hot": [400, 1951], "masked": []}
+    masked = [17, 400, 500]
+    assert channels.judge(counts, masked) == {"dead": [975, 976], "hot": [1951], "masked": masked}
+    little = {"dead": [], "hot": [], "masked": []}  # to judge by
+    assert channels.judge(random.poisson(2.0, 1952)) == channels.judge(np.zeros(1952, int)) == little
 
 
 def test_histograms_in_the_buckets_of_the_metric() -> None:
@@ -344,7 +347,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
-    occupancy = {"pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}
+    occupancy = {"masked": [3], "pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}
     stages = histograms.coarse({"total": (np.array([1.0]), np.array([1]))})
     state.take({"kind": "physics", "t": 1.0, "physics": occupancy, "stages": stages})
     for family in metrics.TriggerCollector(state).collect():

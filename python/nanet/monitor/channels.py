@@ -39,14 +39,19 @@ def expected(occupancy: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.nanmedian(np.where(taken, np.asarray(occupancy, float)[index], np.nan), axis=1)
 
 
-def judge(occupancy: Sequence[int] | np.ndarray) -> dict[str, list[int]]:
-    """PM IDs that are dead (nothing where neighbours count) and hot (far above their neighbours)."""
+def judge(occupancy: Sequence[int] | np.ndarray, masked: Sequence[int] = ()) -> dict[str, list[int]]:
+    """PM IDs that are dead (nothing where neighbours count), hot (far above their neighbours), and masked.
+
+    Masked ones are not judged: what they counted is from before they were masked.
+    """
     counts = np.asarray(occupancy, float)
     wanted = expected(counts)
     dead = (counts == 0) & (wanted >= DEAD_BELOW)
     excess = counts - wanted
     hot = (counts > HOT_FACTOR * wanted) & (excess > HOT_SIGMA * np.sqrt(wanted + 1)) & (counts >= DEAD_BELOW)
-    return {"dead": _ids(dead), "hot": _ids(hot)}
+    silenced = np.zeros(len(counts), bool)
+    silenced[list(masked)] = True
+    return {"dead": _ids(dead & ~silenced), "hot": _ids(hot & ~silenced), "masked": _ids(silenced)}
 
 
 def _ids(mask: np.ndarray) -> list[Any]:

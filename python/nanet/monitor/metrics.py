@@ -190,7 +190,9 @@ class TriggerCollector(Collector):
         yield boards
         yield sends
         channels = GaugeMetricFamily(
-            "nanet_channels", "Photomultipliers that are dead or hot by their neighbours.", labels=["state"]
+            "nanet_channels",
+            "Photomultipliers that are masked, or dead or hot by their neighbours.",
+            labels=["state"],
         )
         for name, found in state.channels.items():
             channels.add_metric([name], float(len(found)))

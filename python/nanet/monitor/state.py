@@ -25,7 +25,7 @@ class State:
         self.snapshot: dict[str, Any] = {}
         self.physics: dict[str, Any] = {}
         self.stages: dict[str, Any] = {}
-        self.channels: dict[str, list[int]] = {"dead": [], "hot": []}
+        self.channels: dict[str, list[int]] = {"dead": [], "hot": [], "masked": []}
         self.boards: list[dict[str, Any]] = []
         self.rates: dict[str, float] = {}
         self.history: deque[list[float]] = deque(maxlen=HISTORY)  # t, events/s, lost/s, late/s, burst
@@ -47,7 +47,7 @@ class State:
             self._count(message["t"])
         elif kind == "physics":
             self.physics, self.stages = message["physics"], message["stages"]
-            self.channels = judge(self.physics["pm_occupancy"])
+            self.channels = judge(self.physics["pm_occupancy"], self.physics["masked"])
             self._judge_boards(message["t"])
         return kind
 

@@ -295,9 +295,21 @@ std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physi
   return total;
 }
 
-nb::dict monitor(const std::vector<const trigger::Physics*>& physics) {
+// PM IDs that the conditions in effect mask.
+nb::list masked(const trigger::ConditionsStore* store) {
+  nb::list out;
+  if (!store) return out;
+  const auto conditions = store->current();
+  for (std::size_t pm = 0; pm < pm_count; ++pm)
+    if (conditions->masked[pm]) out.append(pm);
+  return out;
+}
+
+nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
+                 const trigger::ConditionsStore* conditions) {
   using trigger::Physics;
   nb::dict d;
+  d["masked"] = masked(conditions);
   d["hits_per_event"] = column(sum(physics, &Physics::hits_per_event));
   d["rings_per_event"] = column(sum(physics, &Physics::rings_per_event));
   d["radius"] = column(sum(physics, &Physics::radius));
@@ -582,7 +594,7 @@ void bind_trigger(nb::module_& m) {
                throw std::invalid_argument("this trigger was made without conditions: give it some first");
              t.core.conditions()->offer(conditions(o));
            })
-      .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics()); })
+      .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions()); })
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.book()); })
       .def_prop_ro("listening", [](const PyTrigger& t) {
         std::vector<std::string> out;
@@ -599,6 +611,6 @@ void bind_trigger(nb::module_& m) {
       .def("snapshot", &PyReplay::snapshot)
       .def("result", &PyReplay::snapshot)
       .def("take_rings", &PyReplay::take_rings)
-      .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics()); })
+      .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics(), nullptr); })
       .def("histograms", [](const PyReplay& r) { return histograms(r.core.book()); });
 }

@@ -114,7 +114,7 @@ function showPhysics() {
   drawCentres($("centres"), p.centre);
   if (page.geometry) drawOccupancy($("occupancy"), p.pm_occupancy, page.geometry.disk, p.channels);
   const list = (ids) => (ids.length ? `${ids.length} (${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ", …" : ""})` : "none");
-  set("channels", `Sampled hits; dead: ${list(p.channels.dead)}; hot: ${list(p.channels.hot)}.`,
+  set("channels", `Sampled hits; dead: ${list(p.channels.dead)}; hot: ${list(p.channels.hot)}; masked: ${list(p.channels.masked)}.`,
     p.channels.dead.length + p.channels.hot.length > 0);
 }
 

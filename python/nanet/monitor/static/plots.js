@@ -151,12 +151,12 @@ export function drawCentres(element, centre) {
   }
 }
 
-// Both disks side by side; dead PMs crossed out, hot ones ringed.
+// Both disks side by side; dead PMs crossed out, hot ones ringed, masked ones struck through.
 export function drawOccupancy(element, hits, disk, channels) {
   const [c, width, height] = canvas(element);
   const sorted = [...hits].sort((a, b) => a - b);
   const most = Math.max(1, sorted[Math.floor(0.995 * sorted.length)]);
-  const dead = new Set(channels.dead), hot = new Set(channels.hot);
+  const dead = new Set(channels.dead), hot = new Set(channels.hot), masked = new Set(channels.masked);
   const scale = Math.min(width / 2 / 630, (height - 6) / 625);
   const half = hits.length / 2;
   for (let pm = 0; pm < hits.length; ++pm) {
@@ -164,11 +164,12 @@ export function drawOccupancy(element, hits, disk, channels) {
     const y = height / 2 + 3 - disk[pm][1] * scale;
     c.fillStyle = hits[pm] ? heat(hits[pm] / most) : colour("--pm");
     c.beginPath(); c.arc(x, y, 8 * scale, 0, 2 * Math.PI); c.fill();
-    if (dead.has(pm) || hot.has(pm)) {
-      c.strokeStyle = colour(dead.has(pm) ? "--warn" : "--pick");
+    if (dead.has(pm) || hot.has(pm) || masked.has(pm)) {
+      c.strokeStyle = colour(dead.has(pm) ? "--warn" : hot.has(pm) ? "--pick" : "--muted");
       c.lineWidth = 1.8;
       c.beginPath();
       if (dead.has(pm)) { c.moveTo(x - 4, y - 4); c.lineTo(x + 4, y + 4); c.moveTo(x + 4, y - 4); c.lineTo(x - 4, y + 4); }
+      else if (masked.has(pm)) { c.moveTo(x - 5, y); c.lineTo(x + 5, y); }
       else c.arc(x, y, 12 * scale, 0, 2 * Math.PI);
       c.stroke();
     }
