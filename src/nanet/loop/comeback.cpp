@@ -37,8 +37,9 @@ Comeback::~Comeback() {
   end();
 }
 
-void Comeback::begin() {
+void Comeback::begin(std::function<bool()> at_rest) {
   if (!helper_ || thread_.joinable()) return;
+  at_rest_ = std::move(at_rest);
   near_ = successor_.near();
   thread_ = std::jthread([this](const std::stop_token& token) { run(token); });
 }
@@ -67,6 +68,10 @@ void Comeback::run(const std::stop_token& token) noexcept {
     }
     pause = std::min(2 * pause, longest_pause);
     std::string why;
+    if (at_rest_ && !at_rest_()) {
+      successor_.note("it is not brought back: its kernel has not ended");
+      continue;
+    }
     try {
       helper_->start(recent());
     } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,8 +27,9 @@ class Comeback {
 
   bool possible() const noexcept { return helper_ != nullptr; }
   // From now on, in a thread of its own: starts the helper process, hands the queues over when it is ready,
-  // watches it; where it fails, hands them back and tries again after a while.
-  void begin();
+  // watches it; where it fails, hands them back and tries again after a while. Not before at_rest() says that
+  // nothing of the lost device runs any more; called in that thread.
+  void begin(std::function<bool()> at_rest = {});
   // Ends that. What is in the queues is finished, by the device or by the CPU; the process is gone.
   void end() noexcept;
 
@@ -53,6 +55,7 @@ class Comeback {
   Successor& successor_;
   std::uint64_t near_ = 0;
   std::unique_ptr<Helper> helper_;
+  std::function<bool()> at_rest_;
   std::atomic<bool> served_{false}, working_{false};
   std::jthread thread_;
 };

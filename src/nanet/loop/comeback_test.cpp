@@ -45,7 +45,7 @@ class Lost final : public trigger::Executor {
   void start() override {
     if (!successor_.lost()) successor_.lose("it was lost");
     successor_.take_over();
-    comeback_.begin();
+    comeback_.begin([looks = 0]() mutable { return ++looks > 2; });
   }
   void stop() noexcept override {
     comeback_.end();

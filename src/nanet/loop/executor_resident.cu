@@ -49,7 +49,7 @@ class ResidentExecutor final : public trigger::Executor {
     if (running_) return;
     if (successor_.lost()) {  // to this process it does not come back
       successor_.take_over();
-      if (quiet_) comeback_.begin();
+      comeback_.begin([this] { return at_rest(); });
       running_ = true;
       return;
     }
@@ -152,8 +152,8 @@ class ResidentExecutor final : public trigger::Executor {
     if (state_.near == 0) state_.near = near_;
     need(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice), "the queue's state");
     void* arguments[] = {&gpu.resident, const_cast<void*>(gpu.value)};
-    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads),
-                          arguments, gpu.resident_bytes, gpu.stream),
+    need(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
+                          gpu.resident_bytes, gpu.stream),
          "starting the resident kernel");
     q.beat = contract::relaxed(control.device.beat);
     q.moved = q.progress = monotonic_now();
@@ -262,18 +262,17 @@ class ResidentExecutor final : public trigger::Executor {
     for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
     const Nanoseconds until = monotonic_now() + options_.stall;
     std::string ignored;
-    quiet_ = true;
-    for (auto& q : queues_) {
+    for (auto& q : queues_)
       while (!ended(*q, ignored) && monotonic_now() < until) std::this_thread::yield();
-      quiet_ = quiet_ && ended(*q, ignored);
-    }
     successor_.take_over();
-    // A kernel that cannot be ended would share the GPU with the one of a new process, and its memory.
-    if (quiet_) {
-      comeback_.begin();
-    } else {
-      successor_.note("it is not brought back: its kernel does not end");
-    }
+    comeback_.begin([this] { return at_rest(); });
+  }
+
+  // No kernel runs. The driver takes some time to say so of one that has faulted; one that cannot be ended
+  // would share the GPU with that of a new process, and its memory.
+  bool at_rest() const noexcept {
+    std::string ignored;
+    return std::all_of(queues_.begin(), queues_.end(), [&](const auto& q) { return ended(*q, ignored); });
   }
 
   CudaOptions options_;
@@ -283,8 +282,7 @@ class ResidentExecutor final : public trigger::Executor {
   std::vector<std::unique_ptr<Watched>> queues_;
   QueueState state_{};
   bool running_ = false;
-  std::atomic<bool> quiet_{false};  // after a loss: no kernel of this process runs
-  mutable std::mutex mutex_;        // of the physics
+  mutable std::mutex mutex_;  // of the physics
   std::jthread watch_;
 };
 

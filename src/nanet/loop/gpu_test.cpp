@@ -335,6 +335,7 @@ Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, c
   clop.place = &contract::shared_place();
   CudaOptions options;
   options.injection = {kind, 300};
+  if (kind == Injection::Kind::fault) options.stall = 500'000;  // it is given up before the driver knows why
   options.helper.command = {HELPER_PROGRAM};
   options.helper.algorithm = algorithm;
   trigger::ProcessOptions process;
