@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the site made from the sources, a mkdocs hook: the command line's help, the C++ headers."""
+"""Pages of the site made from the sources, a mkdocs hook: the command line's help, the C++ headers, the card."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ LAYERS = {
     "readout": "The emulated readout boards.",
     "l0tp": "The emulated L0 trigger processor.",
 }
+# Pages that lie beside the gateware, and the table that ./dev synth writes.
+CARD = [*sorted((ROOT / "gateware" / "doc").glob("*.md")), ROOT / "gateware" / "syn" / "results.md"]
 WORTH_A_PAGE = re.compile(r"(?<!_test)\.hpp$")
 
 
@@ -35,6 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
 
     pages = {"reference/commands.md": command_page(), "reference/cpp.md": cpp_index()}
     pages |= {f"reference/cpp-{layer}.md": layer_page(layer) for layer in LAYERS}
+    pages |= {f"gateware/{page.stem}.md": page.read_text() for page in CARD}
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files
