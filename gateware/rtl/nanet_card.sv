@@ -634,16 +634,25 @@ module nanet_card
   // ------------------------------------------------------------------ events
 
   logic [DEVICES-1:0] q_wr_valid, q_wr_ready, q_wr_last, q_rd_valid, q_rd_ready;
-  logic [DEVICES-1:0] q_rd_data_valid, q_rd_data_ready, q_rd_data_last, q_rd_data_error;
+  logic [DEVICES-1:0] q_rd_data_valid, q_rd_data_take, q_rd_data_last, q_rd_data_error;
   dma_cmd_t [DEVICES-1:0] q_wr_cmd, q_rd_cmd;
   logic [DEVICES-1:0][DATA_W-1:0] q_wr_data, q_rd_data;
 
   for (genvar d = 0; d < int'(DEVICES); d++) begin : gen_device
-    logic ev_valid, ev_ready, ev_promised;
+    logic ev_valid, ev_ready, ev_promised, queue_waits, clk_queue;
     event_t ev;
 
-    event_join join_events (
+    clock_gate #(
+        .HOLD(8)
+    ) queue_clock (
         .clk,
+        .active(core_rst || !running || !regs.control.events.value || ev_valid || promise[d] || queue_waits ||
+                q_wr_valid[d] || q_rd_data_valid[d]),
+        .gated (clk_queue)
+    );
+
+    event_join join_events (
+        .clk             (clk_queue),
         .rst             (core_rst),
         .stream          (regs.stream.value.value),
         .receive_valid   (path_ev_valid[d]),
@@ -663,7 +672,7 @@ module nanet_card
     event_queue #(
         .DATA_W(DATA_W)
     ) queue (
-        .clk,
+        .clk          (clk_queue),
         .rst          (core_rst),
         .enable       (running && regs.control.events.value),
         .queue_base   (queue_base[d]),
@@ -677,6 +686,7 @@ module nanet_card
         .promise      (promise[d]),
         .room         (room[d]),
         .half_free    (half_free[d]),
+        .waits        (queue_waits),
         .wr_valid     (q_wr_valid[d]),
         .wr_ready     (q_wr_ready[d]),
         .wr_cmd       (q_wr_cmd[d]),
@@ -686,7 +696,7 @@ module nanet_card
         .rd_ready     (q_rd_ready[d]),
         .rd_cmd       (q_rd_cmd[d]),
         .rd_data_valid(q_rd_data_valid[d]),
-        .rd_data_ready(q_rd_data_ready[d]),
+        .rd_data_ready(q_rd_data_take[d]),
         .rd_data      (q_rd_data[d]),
         .rd_data_last (q_rd_data_last[d]),
         .rd_data_error(q_rd_data_error[d])
@@ -703,7 +713,7 @@ module nanet_card
     assign q_rd_ready[0]               = m_rd_ready[PortEvents];
     assign m_rd_cmd[PortEvents]        = q_rd_cmd[0];
     assign q_rd_data_valid[0]          = m_rd_data_valid[PortEvents];
-    assign m_rd_data_ready[PortEvents] = q_rd_data_ready[0];
+    assign m_rd_data_ready[PortEvents] = q_rd_data_take[0];
     assign q_rd_data[0]                = m_rd_data[PortEvents];
     assign q_rd_data_last[0]           = m_rd_data_last[PortEvents];
     assign q_rd_data_error[0]          = m_rd_data_error[PortEvents];
@@ -730,7 +740,7 @@ module nanet_card
         .m_rd_ready     (q_rd_ready),
         .m_rd_cmd       (q_rd_cmd),
         .m_rd_data_valid(q_rd_data_valid),
-        .m_rd_data_ready(q_rd_data_ready),
+        .m_rd_data_ready(q_rd_data_take),
         .m_rd_data      (q_rd_data),
         .m_rd_data_tag  (unused_rd_tag),
         .m_rd_data_last (q_rd_data_last),

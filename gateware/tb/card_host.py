@@ -87,9 +87,10 @@ class HostMemory(Protocol):
 
 @dataclass
 class Setup:
-    """What the driver sets; counts are powers of two."""
+    """What the driver sets; counts are powers of two. `buffers` are those of each device."""
 
     buffers: int = 64
+    devices: int = 1
     segment: int = 2048
     boards: int = 0xF
     timeout: int = 0
@@ -110,10 +111,18 @@ class Setup:
     def entries(self) -> int:
         return 4 * self.buffers
 
+    @property
+    def pages(self) -> int:
+        """Pages of a device's buffers."""
+        return -(-self.buffers * self.buffer_bytes // PAGE)
+
 
 @dataclass
 class Layout:
-    """Bus addresses of the contract's memory; `pool`: pages that receive buffers may have, in any order."""
+    """Bus addresses of the contract's memory; `pool`: pages that receive buffers may have, in any order.
+
+    Those of further devices lie `step` further on each.
+    """
 
     pages: int = 0x1234_5678_9000
     queue: int = 0x2_0000_0000
@@ -121,6 +130,7 @@ class Layout:
     ring: int = 0x4_0000_0000
     send: int = 0x9_0000_0000
     pool: Sequence[int] = range(1 << 32, 1 << 33, PAGE)
+    step: int = 1 << 20
 
 
 @dataclass
@@ -164,9 +174,10 @@ class CardHost:
 
     def begin(self) -> None:
         """The consumer's side of a card that begins anew."""
-        self.k = 0
+        self.k = [0] * self.setup.devices
         self.base = 0
-        self.events: list[Event] = []
+        self.events: list[Event] = []  # a burst's begin and end as the first device sees them
+        self.others: list[Event] = []  # the same, as the others do
         self.frames: dict[int, Frame] = {}
         self.posted: dict[int, Answer] = {}
 
@@ -184,13 +195,14 @@ class CardHost:
 
     def lay_out(self) -> None:
         """Memory of the contract: the receive buffers' pages lie anywhere."""
-        count = -(-self.setup.buffers * self.setup.buffer_bytes // PAGE)
-        self.pages = self.rng.sample(self.layout.pool, count)
+        self.pages = self.rng.sample(self.layout.pool, self.setup.devices * self.setup.pages)
         for i, page in enumerate(self.pages):
             self.memory.write(self.layout.pages + 8 * i, page.to_bytes(8, "little"))
-        self.memory.write(self.layout.queue, bytes(32 * self.setup.entries))
-        self.memory.write(self.layout.ring, bytes(32 * self.setup.buffers))
-        self.memory.write(self.layout.finished, bytes(8))
+        for device in range(self.setup.devices):
+            further = device * self.layout.step
+            self.memory.write(self.layout.queue + further, bytes(32 * self.setup.entries))
+            self.memory.write(self.layout.ring + further, bytes(32 * self.setup.buffers))
+            self.memory.write(self.layout.finished + further, bytes(8))
 
     async def configure(self) -> None:
         """Write every register that a run needs; the card is stopped."""
@@ -205,7 +217,8 @@ class CardHost:
         await self.write("filter[0].mode", 1)
         await self.write("rules", 0x1C | s.boards << 8 | s.max_payload << 16)
         await self.write("max_frames", 751_500)
-        await self.write("log2", log2(s.buffers) << 8 | log2(s.buffers) << 16 | log2(s.entries) << 24)
+        ring = log2(s.buffers) << 8 | log2(s.buffers) << 16 | log2(s.entries) << 24
+        await self.write("log2", log2(s.devices) | ring)
         for name, value in {
             "segment_bytes": s.segment,
             "buffer_bytes": s.buffer_bytes,
@@ -225,20 +238,25 @@ class CardHost:
             "late_template": s.late_template,
             "pages_base": self.layout.pages,
             "burst_silence_cycles": s.silence,
-            "device[0].clop": CLOP,
-            "device[0].queue": self.layout.queue,
-            "device[0].finished": self.layout.finished,
-            "device[0].ring": self.layout.ring,
-            "device[0].send_base": SEND,
-            "device[0].send_bus": self.layout.send,
         }.items():
             await self.write64(name, value)
+        for device in range(s.devices):
+            further = device * self.layout.step
+            for name, value in {
+                "clop": CLOP + device * s.pages * PAGE,
+                "queue": self.layout.queue + further,
+                "finished": self.layout.finished + further,
+                "ring": self.layout.ring + further,
+                "send_base": SEND + further,
+                "send_bus": self.layout.send + further,
+            }.items():
+                await self.write64(f"device[{device}].{name}", value)
         for i in range(2):
             await self.write(f"destination[{i}].mac_low", TO_MAC & 0xFFFFFFFF)
             await self.write(f"destination[{i}].mac_high", TO_MAC >> 32)
             await self.write(f"destination[{i}].ip", TO_IP + i)
             await self.write(f"destination[{i}].port", TO_PORT + i | 1 << 31)
-        for i in range(s.buffers):
+        for i in range(s.devices * s.buffers):
             await self.bus.write(self.at["returned"] + 4 * i, 0)
 
     async def start(self) -> None:
@@ -281,11 +299,11 @@ class CardHost:
 
     # ------------------------------------------------------------------ consumer
 
-    def clop(self, offset: int, length: int) -> bytes:
-        """Bytes of the receive buffers, through the pages."""
+    def clop(self, offset: int, length: int, device: int = 0) -> bytes:
+        """Bytes of a device's receive buffers, through the pages."""
         out = b""
         while len(out) < length:
-            at = offset + len(out)
+            at = device * self.setup.pages * PAGE + offset + len(out)
             part = min(length - len(out), PAGE - at % PAGE)
             out += self.memory.read(self.pages[at // PAGE] + at % PAGE, part)
         return out
@@ -297,56 +315,71 @@ class CardHost:
                 return
             await self.look()
             await self.wait(every)
-        raise AssertionError(f"in vain: {len(self.events)} events, {len(self.posted)} posted")
+        kinds = [(event.kind, event.n) for event in self.events]
+        raise AssertionError(
+            f"in vain: {len(self.events)} events, {len(self.posted)} posted, kinds and n {kinds}"
+        )
 
     async def look(self) -> None:
         """Take the events that are there, post and return, and say how many are finished."""
-        entries = self.setup.entries
-        while not self.stalled:
-            entry = self.memory.read(self.layout.queue + 32 * (self.k % entries), 32)
-            if int.from_bytes(entry[28:], "little") != self.k // entries + 1:
-                break
-            event = Event.unpack(entry)
-            self.k += 1
+        for device in range(self.setup.devices):
+            while not self.stalled and await self.look_at(device):
+                pass
+
+    async def look_at(self, device: int) -> bool:
+        """Take the next event of a device's queue, if there is one."""
+        entries, further, k = self.setup.entries, device * self.layout.step, self.k[device]
+        entry = self.memory.read(self.layout.queue + further + 32 * (k % entries), 32)
+        if int.from_bytes(entry[28:], "little") != k // entries + 1:
+            return False
+        event = Event.unpack(entry)
+        self.k[device] += 1
+        if event.kind in (BURST_BEGINS, BURST_ENDS):
+            (self.others if device else self.events).append(event)
+        else:
+            assert event.n % self.setup.devices == device
             self.events.append(event)
-            if event.kind == RECEIVE_DONE:
-                await self.take(event)
-            self.memory.write(self.layout.finished, self.k.to_bytes(8, "little"))
+        if event.kind == RECEIVE_DONE:
+            await self.take(event)
+        self.memory.write(self.layout.finished + further, self.k[device].to_bytes(8, "little"))
+        return True
 
     async def take(self, event: Event) -> None:
         """Look at a frame, post its answer, give its buffer back."""
         s = self.setup
-        at = event.buffer * s.buffer_bytes
-        contents = self.clop(at, 64)
+        at, device = event.buffer * s.buffer_bytes, event.n % s.devices
+        contents = self.clop(at, 64, device)
         for board in range(4):
             size = int.from_bytes(contents[8 + 4 * board : 10 + 4 * board], "little")
-            contents += self.clop(at + 64 + board * s.segment, size)
+            contents += self.clop(at + 64 + board * s.segment, size, device)
         frame = Frame(event, contents)
         assert event.n not in self.frames, f"number {event.n} came twice"
         self.frames[event.n] = frame
         answer = self.answer(frame)
         if answer is not None:
             await self.post(event.n, answer)
-        await self.bus.write(self.at["returned"] + 4 * event.buffer, event.n + 1 & 0xFFFFFFFF)
+        slot = event.buffer * s.devices + device
+        await self.bus.write(self.at["returned"] + 4 * slot, event.n + 1 & 0xFFFFFFFF)
 
     async def post(self, n: int, answer: Answer) -> None:
         """Send buffer, descriptor, doorbell: in this order."""
-        slot = n % self.setup.buffers
-        self.memory.write(self.layout.send + slot * STRIDE, answer.payload)
+        devices = self.setup.devices
+        slot, further = n // devices % self.setup.buffers, n % devices * self.layout.step
+        self.memory.write(self.layout.send + further + slot * STRIDE, answer.payload)
         values = {
-            "address": SEND + slot * STRIDE,
+            "address": SEND + further + slot * STRIDE,
             "bytes": len(answer.payload),
             "destination": answer.destination,
             "token": n & 0xFFFF,
             "flags": 0,
             "reserved": 0,
-            "lap": n // self.setup.buffers + 1,
+            "lap": n // (devices * self.setup.buffers) + 1,
         } | answer.descriptor
         sizes = (8, 4, 4, 4, 4, 4, 4)
         descriptor = b"".join(
             value.to_bytes(size, "little") for value, size in zip(values.values(), sizes, strict=True)
         )
-        self.memory.write(self.layout.ring + 32 * slot, descriptor)
+        self.memory.write(self.layout.ring + further + 32 * slot, descriptor)
         self.posted[n] = answer
         await self.write("doorbell", n & 0xFFFFFFFF)
 

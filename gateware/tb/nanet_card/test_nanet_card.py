@@ -55,7 +55,7 @@ class Bench:
 
     def fresh_model(self):
         s = self.setup
-        return Model(s.boards, s.buffers, s.segment, s.timeout, s.silence, bool(s.window))
+        return Model(s.boards, s.devices * s.buffers, s.segment, s.timeout, s.silence, bool(s.window))
 
     async def start(self):
         await reset(self.dut)
@@ -119,9 +119,11 @@ class Bench:
         for n, frame in host.frames.items():
             ref, event = want[n], frame.event
             got = (event.flags, event.buffer, event.bytes, event.frame)
-            assert got == (ref.flags, ref.buffer, ref.bytes, ref.frame), f"{n}: {event} for {ref}"
+            buffer = ref.buffer // self.setup.devices
+            assert got == (ref.flags, buffer, ref.bytes, ref.frame), f"{n}: {event} for {ref}"
             assert same(frame.contents, ref.contents), f"{n}: {frame.contents.hex()}"
         assert edges(host.events) == edges(model.events)
+        assert sorted(edges(host.others)) == sorted(edges(model.events) * (self.setup.devices - 1))
         lost = sum(event.bytes for event in model.events if event.kind == ERROR)
         assert sum(event.bytes for event in host.events if event.kind == ERROR) == lost
         counters = await self.counters()
@@ -327,6 +329,28 @@ async def hostile_traffic(dut):
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
+async def dealt_out_to_several_devices(dut):
+    """Numbers go to four and to two devices in turn, each with memory of its own; all hear of bursts."""
+    bench = Bench(dut, Setup(buffers=8, devices=4), memory_rate=0.7, latency=(10, 60), wake=50)
+    await bench.start()
+    assert await bench.host.read("built") >> 16 & 0xF == 4
+    for devices in (4, 2):
+        if devices != 4:
+            await bench.host.stop()
+            bench.setup.devices, bench.setup.buffers = devices, 16
+            await bench.again()
+        bench.host.answer = random_answer(bench.rng)
+        numbers = (7, 8) if devices == 4 else (7,)
+        for number in numbers:
+            await bench.send(burst(bench.rng, number, 13), gap=20)
+            await bench.finish()
+        assert bench.wire.out[0] == bench.answers()
+        counters = await bench.compare()
+        assert counters["frames.frames_in"] == 13 * len(numbers)
+        assert counters["frames.bursts"] == len(numbers) and not counters["frames.frames_overrun"]
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
 async def consumer_stalls(dut):
     """Nothing comes back: what has no buffer is overrun and answered header-only; then all goes on."""
     count = 32
@@ -485,5 +509,5 @@ async def all_sizes(dut):
 
 @pytest.mark.parametrize(("width", "cases"), [(64, None), (8, ["one_gigabit"])])
 def test_nanet_card(width, cases):
-    parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width}
+    parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width, "DEVICES": 4 if width == 64 else 1}
     simulate("nanet_card", "test_nanet_card", parameters, testcase=cases, optimise="-O0")
