@@ -171,8 +171,9 @@ def test_boards_send_side_by_side_where_there_are_cpus_enough(monkeypatch):
     machine(2)
     assert trigger.board_options(Settings()) == ["--batch-us", "100"]
     machine(16)
-    assert trigger.own_cores(Settings()) == [13, 14, 15]
-    side_by_side = ["--threads", "4", "--pin", "9,10,11,12"]
+    assert trigger.own_cores(Settings()) == [10, 11, 12, 13, 14, 15]
+    assert trigger.own_cores(Settings(card_threads=3)) == [13, 14, 15]
+    side_by_side = ["--threads", "4", "--pin", "6,7,8,9"]
     assert trigger.board_options(Settings(), 0.0) == ["--batch-us", "0", "--batch-frames", "2", *side_by_side]
     assert trigger.board_options(Settings(batch_us=7)) == ["--batch-us", "7", *side_by_side]
     assert trigger.board_options(Settings(board_threads=1)) == ["--batch-us", "100"]

@@ -44,7 +44,7 @@ class Settings:
     events: int = 0  # of the largest batch (rings), of the capture (answers); 0: the measurement's own choice
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
-    card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 3
+    card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 6, 3 or 1, by the CPUs there are
     board_threads: int = 0  # of the boards (trigger, rate); 0: a thread for each where there are CPUs enough
     batch_us: float | None = None  # of the boards (trigger, rate); None: the measurement's own choice
 

@@ -37,7 +37,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         generate_capture(capture, events, "4", "packed")
         for algorithm in (settings.only,) if settings.only else ALGORITHMS:
             ways = {"cpu": {"threads": threads}} | {
-                name: {"device": settings.device, "executor": name} for name in EXECUTORS
+                name: {"device": settings.device, "executor": name, "in_the_loop": True} for name in EXECUTORS
             }
             reference = str(Path(folder) / "cpu.pcap")
             for name, options in ways.items():

@@ -10,6 +10,7 @@ from nanet.bench.trigger import board_options, kept_free, links, summary, trigge
 PROBE_S, FINAL_S = 3.0, 20.0
 STEP = 1.1  # the last step of the search, as a ratio
 LEAST, TOP = 0.1e6, 64e6
+BUFFERS = 4096  # beyond 20 MHz, 512 are full after a pause of the host of 1.6 ms
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
@@ -22,7 +23,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             seconds,
             rate / 10e6,
             pad=True,
-            trigger_options=trigger_options(settings),
+            trigger_options=trigger_options(settings, BUFFERS),
             board_options=board_options(settings),
             keep_off=kept_free(settings),
             links=links(settings),

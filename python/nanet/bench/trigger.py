@@ -28,7 +28,8 @@ TRAINS_US = 100.0  # what one thread gathers to keep up: trains of 15 frames of 
 def own_cores(settings: Settings) -> list[int]:
     """The CPUs that the card's threads have for themselves: of the last cores, where there are many."""
     cores = host.cores()
-    threads = settings.card_threads or (3 if len(cores) >= 7 else 0)
+    # With three the card keeps 10 MHz up, but not once it is behind; six are a reading thread for each link.
+    threads = settings.card_threads or (6 if len(cores) >= 14 else 3 if len(cores) >= 7 else 0)
     return cores[-threads:] if 0 < threads <= len(cores) - 4 else []
 
 
@@ -66,14 +67,14 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
     return options
 
 
-def trigger_options(settings: Settings) -> list[str]:
+def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
     """Options of `nanet trigger`: the device, and with cores of its own polling and real time."""
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
     if cores := own_cores(settings):
         pin = ",".join(str(core) for core in cores)
         timeout = TIMEOUT_US if board_threads(settings) == 1 else PATIENT_US
         options += ["--timeout-us", f"{timeout:g}", "--deadline-us", f"{DEADLINE_US:g}"]
-        options += ["--buffers", str(BUFFERS)]
+        options += ["--buffers", str(buffers)]
         options += ["--busy", "yes", "--card-threads", str(len(cores)), "--pin", pin]
     return options
 

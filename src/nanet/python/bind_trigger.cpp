@@ -494,7 +494,7 @@ struct PyReplay {
           r.keep_bad = get<std::string>(o, "keep_bad", "");
           r.conditions = conditions_option(o);
           device = get<std::string>(o, "device", "cpu");
-          if (device != "cpu" && o.contains("executor")) {
+          if (device != "cpu" && get<bool>(o, "in_the_loop", false)) {
             r.executor = in_the_loop(cuda_options(o, device));
           } else if (device != "cpu") {
             const int number = cuda_number(device);
