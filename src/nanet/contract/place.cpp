@@ -98,8 +98,11 @@ class SharedPlace final : public Place {
       no_memory(bytes);
     }
     madvise(region, bytes, MADV_HUGEPAGE);
+    // Also where huge pages are not given to shared memory unasked. They are made of what is there and filled
+    // up: one small page in each is enough, and there is next to nothing to copy.
+    for (std::size_t i = 0; i < bytes; i += huge_page) region[i] = std::byte{0};
+    madvise(region, bytes, collapse);
     populate(region, bytes);
-    madvise(region, bytes, collapse);  // also where huge pages are not given to shared memory unasked
     const std::lock_guard lock(mutex_);
     fd_[region] = fd;
     return region;
