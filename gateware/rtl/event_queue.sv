@@ -33,6 +33,7 @@ module event_queue
     input  logic        promise,
     output logic [15:0] room,
     output logic        half_free,
+    output logic        waits,  // for time to pass, or for an answer
 
     /*
      * DMA write
@@ -143,6 +144,7 @@ module event_queue
     end
   end
 
+  assign waits = wait_q != 0 || asking_q || answer_due_q || free_q < entries - (entries >>> 2);
   assign rd_valid = asking_q;
   assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
   assign rd_data_ready = 1'b1;
