@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def sources(name: str, known: set[str]) -> list[Path]:
 
 
 def synthesise(name: str, parameters: dict[str, int], target: float, known: set[str]) -> dict[str, float]:
-    """Return LUT, FF, BRAM, DSP and Fmax in MHz of one module."""
+    """Return LUT, FF, BRAM, DSP and Fmax in MHz (inf: no path from register to register) of one module."""
     BUILD.mkdir(parents=True, exist_ok=True)
     label = name + "".join(f"-{key}{value}" for key, value in sorted(parameters.items()))
     netlist, report = BUILD / f"{label}.json", BUILD / f"{label}.report.json"
@@ -72,7 +73,7 @@ def synthesise(name: str, parameters: dict[str, int], target: float, known: set[
     told = json.loads(report.read_text())
     row = {title: told["utilization"].get(cell, {}).get("used", 0) for title, cell in CELLS.items()}
     clocks = told.get("fmax", {})
-    row["Fmax"] = round(min((clock["achieved"] for clock in clocks.values()), default=0.0), 1)
+    row["Fmax"] = round(min((clock["achieved"] for clock in clocks.values()), default=math.inf), 1)
     return row
 
 
@@ -127,7 +128,7 @@ def main() -> int:
     text = "<!-- SPDX-License-Identifier: SHL-2.1 -->\n# Synthesis\n\n"
     text += "Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of "
     text += "context, seed 1. ECP5\nstands in for the boards' devices (it has no 10 Gb/s transceivers): "
-    text += "its Fmax is a proxy.\n\n"
+    text += "its Fmax is a proxy. inf: no path from register to register.\n\n"
     text += (
         "| module | LUT | FF | BRAM (18 kb) | DSP | Fmax MHz | wanted MHz |\n|---|---|---|---|---|---|---|\n"
     )
