@@ -224,6 +224,7 @@ module clop
   logic [24:0] o_frame_q, o_last_q;
   logic [63:0] o_n_q;
   logic o_packet_q, o_ok_q, o_held_q;
+  logic o_is_last_q;  // o_frame_q is o_last_q
   logic o_fits_q, o_placed_q, o_done_q, o_closes_q;  // the packet, alone in its frame
   logic o_uses;
   logic [3:0] o_bit;
@@ -508,7 +509,7 @@ module clop
   logic [DeviceW-1:0] side_device;
 
   assign o_bit  = 4'd1 << o_board_q;
-  assign o_uses = o_packet_q && o_ok_q && o_fits_q && o_placed_q && o_frame_q == o_last_q;
+  assign o_uses = o_packet_q && o_ok_q && o_fits_q && o_placed_q && o_is_last_q;
   assign owed_valid = owed_pending_q;
   assign owed       = owed_q;
   assign ready      = run_q;
@@ -653,7 +654,9 @@ module clop
     end
 
     // -------------------------------------------------------------- decide
+    if (open_q != OpenNow) o_is_last_q <= o_frame_q == o_last_q;
     if (step_q == StepDecide) begin
+      o_is_last_q    <= found.at_next;
       placed_vaddr   <= found.vaddr;
       counted_hits   <= request_q.hits;
       counted_events <= request_q.header.events;
@@ -814,7 +817,7 @@ module clop
               news_in   <= overrun_news_q[o_device];
             end
           end
-          if (o_frame_q == o_last_q) begin
+          if (o_is_last_q) begin
             open_q <= OpenIdle;
             if (!o_packet_q) current_q.ending <= 1'b1;
             if (o_uses) begin

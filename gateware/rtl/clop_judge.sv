@@ -183,15 +183,21 @@ module clop_judge
   logic same_q, overrun_frame_q, first_same_q, index_there_q, contradicts_q, done_q;
   logic [12:0] units_after_q;
   logic same_n;
-  logic [15:0] lower, missing_indices;
+  logic [15:0] index_bit_q, indices, own_missing, missing_indices;
   logic [12:0] segment_units_q;
 
   assign frame    = {1'b0, request.header.frame};
   assign is_last  = (request.header.flags & MgpLast) != 0;
   assign units    = 13'((17'(request.header.length) + 17'd15) >> 4);
   assign same_n   = slot_rd.used && slot_rd.n == n;
-  assign lower    = is_last ? (16'd2 << request.header.index) - 16'd1 : (16'd2 << board_rd.last) - 16'd1;
-  assign missing_indices = lower & ~(board_rd.indices | 16'd1 << request.header.index);
+  // Of the packets up to the last one, those that are not in: the last one is this, or came before.
+  assign indices  = board_rd.indices | index_bit_q;
+  assign own_missing     = up_to(request.header.index) & ~indices;
+  assign missing_indices = up_to(board_rd.last) & ~indices;
+
+  function automatic logic [15:0] up_to(input logic [3:0] last);
+    for (int unsigned i = 0; i < 16; i++) up_to[i] = 4'(i) <= last;
+  endfunction
 
   // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
   logic [31:0] slot_end_q, passed_by_q, return_q;
@@ -209,6 +215,7 @@ module clop_judge
 
   always_ff @(posedge clk) begin
     segment_units_q <= segment_bytes[16:4];
+    index_bit_q     <= 16'd1 << request.header.index;
     // read
     below_q     <= frame < next;  // else its number may be another burst's frame
     known_q     <= frame < next || ending;
@@ -226,7 +233,7 @@ module clop_judge
     index_there_q   <= board_rd.indices[request.header.index];
     contradicts_q   <= board_rd.has_last && (request.header.index > board_rd.last ||
                                              (is_last && request.header.index != board_rd.last));
-    done_q          <= (is_last || board_rd.has_last) && missing_indices == 0;
+    done_q          <= is_last ? own_missing == 0 : board_rd.has_last && missing_indices == 0;
     units_after_q   <= 13'(board_rd.units) + units;
   end
 
