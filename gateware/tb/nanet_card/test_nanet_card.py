@@ -139,6 +139,11 @@ class Bench:
         assert counters["frames.frames_late"] == len(late) + model.counts["frames_overrun"]
         return counters
 
+    async def measured(self, counters):
+        """A stage between two places on a packet's way: every packet that was used, once."""
+        histogram = await self.host.histogram()
+        assert sum(histogram.values()) == counters["frames.packets_used"] > 0, histogram
+
     def answers(self, late=()):
         """The frames that have to go out, in the order of n."""
         frames = {event.n: event.frame for event in self.model.events if event.kind == RECEIVE_DONE}
@@ -296,7 +301,7 @@ async def frames_of_all_kinds(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def hostile_traffic(dut):
     """Bad packets, duplicates, replays, jumps, other bursts, boards that come back; then drain."""
-    bench = Bench(dut, setup=Setup(buffers=N, segment=1024), wake=30)
+    bench = Bench(dut, setup=Setup(buffers=N, segment=1024, stage=1), wake=30)
     await bench.start()
     rng, sent = bench.rng, []
     for number in (1, 2):
@@ -326,19 +331,21 @@ async def hostile_traffic(dut):
     counters = await bench.compare()
     for name in ("late", "duplicate", "replayed_sequence", "unconfirmed_jump", "segment_overflow"):
         assert counters[f"lost.{name}"], f"{name} never came about"
+    await bench.measured(counters)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def dealt_out_to_several_devices(dut):
     """Numbers go to four and to two devices in turn, each with memory of its own; all hear of bursts."""
-    bench = Bench(dut, Setup(buffers=8, devices=4), memory_rate=0.7, latency=(10, 60), wake=50)
+    bench = Bench(dut, Setup(buffers=8, devices=4, stage=5), memory_rate=0.7, latency=(10, 60), wake=50)
     await bench.start()
     assert await bench.host.read("built") >> 16 & 0xF == 4
     for devices in (4, 2):
         if devices != 4:
             await bench.host.stop()
-            bench.setup.devices, bench.setup.buffers = devices, 16
+            bench.setup.devices, bench.setup.buffers, bench.setup.stage = devices, 16, 3
             await bench.again()
+            await bench.host.write("control", 0x107)  # clears the histogram
         bench.host.answer = random_answer(bench.rng)
         numbers = (7, 8) if devices == 4 else (7,)
         for number in numbers:
@@ -348,6 +355,7 @@ async def dealt_out_to_several_devices(dut):
         counters = await bench.compare()
         assert counters["frames.frames_in"] == 13 * len(numbers)
         assert counters["frames.bursts"] == len(numbers) and not counters["frames.frames_overrun"]
+        await bench.measured(counters)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -459,7 +467,7 @@ async def begins_anew(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def line_rate(dut):
     """10 GbE: the smallest frames without a gap but the MAC's, on one channel and in bursts on both."""
-    bench = Bench(dut)
+    bench = Bench(dut, setup=Setup(buffers=N, stage=2))
     await bench.start()
     packets = burst(bench.rng, 6, 40, room=(16,), packets=(1,))
     await bench.send(packets[:4], gap=80, channel=0)
@@ -470,6 +478,7 @@ async def line_rate(dut):
     assert bench.wire.out[0] == bench.answers()
     counters = await bench.compare()
     assert counters["lost.socket_overflow"] == 0
+    await bench.measured(counters)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -507,6 +516,7 @@ async def all_sizes(dut):
     assert sum((await bench.host.histogram()).values()) == 4 * len(sizes)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("width", "cases"), [(64, None), (8, ["one_gigabit"])])
 def test_nanet_card(width, cases):
     parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width, "DEVICES": 4 if width == 64 else 1}
