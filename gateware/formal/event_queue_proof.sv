@@ -39,6 +39,7 @@ module event_queue_proof
       .poll_cycles  (32'd0),
       .log2_entries (Log2Entries),
       .rd_data_last (1'b1),
+      .waits        (),
       .*
   );
 
