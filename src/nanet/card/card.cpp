@@ -5,11 +5,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
+#include "nanet/card/kinds.hpp"
 #include "nanet/card/socket_card.hpp"
 #include "nanet/card/udp.hpp"
 
@@ -127,24 +127,25 @@ void Card::stop() {
 
 namespace {
 
-using Makers = std::map<std::string, std::function<std::unique_ptr<Card>()>, std::less<>>;
+using Cards = Kinds<std::function<std::unique_ptr<Card>()>>;
 
-Makers& makers() {
-  static Makers all{{"socket", [] { return std::make_unique<SocketCard>(); }}};
+Cards& cards() {
+  static Cards all = [] {
+    Cards first;
+    first.add("socket", [] { return std::make_unique<SocketCard>(); });
+    return first;
+  }();
   return all;
 }
 
 }  // namespace
 
 void add_card(std::string kind, std::function<std::unique_ptr<Card>()> make) {
-  makers()[std::move(kind)] = std::move(make);
+  cards().add(std::move(kind), std::move(make));
 }
 
 std::unique_ptr<Card> open_card(std::string_view kind) {
-  if (const auto it = makers().find(kind); it != makers().end()) return it->second();
-  std::string there;
-  for (const auto& [name, make] : makers()) there += (there.empty() ? "" : ", ") + name;
-  throw std::invalid_argument("card = " + std::string(kind) + " is not there; cards of this build: " + there);
+  return cards().at(kind)();
 }
 
 void pin_this_thread(int cpu) {

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "nanet/card/playback.hpp"
 #include "nanet/card/rig_test.hpp"
 #include "nanet/card/udp.hpp"
 
@@ -148,6 +149,21 @@ TEST(Card, MemoryThatACpuCannotReachIsRefused) {
   ClopOptions options = patient();
   options.place = &place;
   EXPECT_THROW(open_card("socket")->register_clop(options), std::invalid_argument);
+}
+TEST(Card, AKindThatIsNotThereIsRefusedWithThoseThatAre) {
+  struct Nowhere final : Transmit {
+    std::size_t send(std::span<const Datagram> batch) noexcept override { return batch.size(); }
+    std::uint32_t destinations() const noexcept override { return 1; }
+  } nowhere;
+  for (const bool playback : {false, true}) try {
+      if (playback)
+        open_playback("abacus", {}, 1, nowhere);
+      else
+        open_card("abacus");
+      ADD_FAILURE() << "an abacus was opened";
+    } catch (const std::invalid_argument& refusal) {
+      EXPECT_EQ(std::string(refusal.what()), "card = abacus is not there; cards of this build: socket");
+    }
 }
 TEST(Card, FramesEchoedWithThreadsBeside) {
   echo_frames(false, 2);
