@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop_packets: no buffer is handed out again before the consumer has returned it and the sender has passed its
-// number. Two buffers, of which one, any, is watched; clop_sequence may say what it likes.
+// clop_packets: no buffer is handed out again before the consumer has returned it and the sender has passed
+// its number. Two buffers, of which one, any, is watched; clop_sequence may say what it likes.
 module clop_packets_proof
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -58,12 +58,13 @@ module clop_packets_proof
 
   logic started_q = 1'b0;
   logic watched_q, out_q, ever_q, closed_q;
-  logic [31:0] packets_q, sender_q, out_n_q, n, handed, last;
+  logic [31:0] packets_q, sender_q, out_n_q, n, handed, last, slot;
   logic takes, returns;
 
   assign n       = i_clop.n_q[31:0];
   assign takes   = i_clop.opens && n[0] == watched;
   assign returns = return_valid && return_index == watched;
+  assign slot    = i_clop.buffers.returned.mem[watched];
   assign handed  = n + 32'(i_clop.open_q);  // numbers handed out
   assign last    = handed - 32'd1 - 32'(handed[0] == watched);  // of them, the watched buffer's newest
 
@@ -86,7 +87,7 @@ module clop_packets_proof
 
   always_comb begin
     assume (rst == !started_q);
-    if (!started_q) assume (i_clop.buffers.returned.mem[watched] == 32'd0);  // the driver has seen to it
+    if (!started_q) assume (slot == 32'd0);  // the driver has seen to it
     if (rst) assume (!return_valid);
     if (started_q) begin
       assume (watched == watched_q && 32'(packets) == packets_q && packets != 0);
@@ -106,9 +107,9 @@ module clop_packets_proof
         assert (ever_q == (handed > 32'(watched)));
         assert (!out_q || ever_q);
         if (ever_q) assert (out_n_q == last);
-        if (!ever_q) assert (i_clop.buffers.returned.mem[watched] == 32'd0);
-        else if (!out_q) assert (i_clop.buffers.returned.mem[watched] == last + 32'd1);
-        else assert (i_clop.buffers.returned.mem[watched] == (last < Buffers ? 32'd0 : last + 32'd1 - Buffers));
+        if (!ever_q) assert (slot == 32'd0);
+        else if (!out_q) assert (slot == last + 32'd1);
+        else assert (slot == (last < Buffers ? 32'd0 : last + 32'd1 - Buffers));
       end
     end
   end

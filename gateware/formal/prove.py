@@ -38,6 +38,8 @@ class Proof:
     free: tuple[str, ...] = ()
     # What the faults break lies further from reset than `depth`: it is the induction that has to fail.
     induction_finds: bool = False
+    # Several clocks, which are inputs; registers begin as 0. A step is half a period of any of them.
+    clocks: bool = False
 
 
 PROOFS = {
@@ -47,6 +49,21 @@ PROOFS = {
         faults=(
             ("fifo", "!level_q[AddrW]", "1'b1"),
             ("fifo", "if (read) rd_q <=", "rd_q <="),
+        ),
+    ),
+    "async_fifo": Proof(
+        ("async_fifo",),
+        13,
+        prove=False,
+        clocks=True,
+        faults=(
+            (
+                "async_fifo",
+                "{~rd_seen_q[AddrW:AddrW-1], rd_seen_q[AddrW-2:0]}",
+                "{~rd_seen_q[AddrW], rd_seen_q[AddrW-1:0]}",
+            ),
+            ("async_fifo", "rd_gray_q != wr_seen_q &&", "rd_gray_q != wr_meta_q ||"),
+            ("async_fifo", "return count ^ (count >> 1);", "return count;"),
         ),
     ),
     "dma_arbiter": Proof(
@@ -134,10 +151,10 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
     output = folder / f"{name}.smt2"
     commands = [
         f"read_slang --top {top} {' '.join(map(str, sources))}",
+        *(["setundef -undriven -anyseq"] if PROOFS[name].free else []),
         f"prep -top {top} -flatten",
         "memory_map",
-        *(["setundef -undriven -anyseq"] if PROOFS[name].free else []),
-        "async2sync",
+        *(["setundef -zero -init", "clk2fflogic"] if PROOFS[name].clocks else ["async2sync"]),
         "dffunmap",
         "chformal -lower",
         f"write_smt2 {output}",
