@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the site made from the sources, a mkdocs hook: the command line's help, the C++ headers, the card."""
+"""Pages of the site made from the sources, a mkdocs hook: commands, C++ headers, the card."""
 
 from __future__ import annotations
 
