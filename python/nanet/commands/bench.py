@@ -59,7 +59,7 @@ def bench(
             "--card-threads",
             min=0,
             max=10,
-            help="As of `nanet trigger`, on cores of their own where there are enough (trigger, rate); 0: as many as fit.",
+            help="As of `nanet trigger`, on cores of their own if there are enough (trigger, rate); 0: as fits.",
         ),
     ] = 0,
     board_threads: Annotated[
