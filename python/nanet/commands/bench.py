@@ -59,7 +59,7 @@ def bench(
             "--card-threads",
             min=0,
             max=10,
-            help="As of `nanet trigger`, on cores of their own if there are enough (trigger, rate); 0: as fits.",
+            help="As of `nanet trigger`, on cores of their own if there are enough (trigger, rate).",
         ),
     ] = 0,
     board_threads: Annotated[
