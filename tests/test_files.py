@@ -22,6 +22,15 @@ def test_replay_never_overwrites_its_input(nanet, capture, option):
     assert capture.read_bytes() == before
 
 
+def test_a_replay_that_is_refused_leaves_old_answers(nanet, capture, tmp_path):
+    nanet("replay", "run.pcap", "--mtp", "keep.pcap")
+    before = (tmp_path / "keep.pcap").read_bytes()
+    said = nanet("replay", "run.pcap", "--devices", 3, "--mtp", "keep.pcap", status=2).stderr
+    assert "devices = 3" in said and "power of two" in said
+    nanet("replay", "run.pcap", "--card", "nonsense", "--mtp", "keep.pcap", status=2)
+    assert (tmp_path / "keep.pcap").read_bytes() == before
+
+
 def test_two_outputs_of_one_name_are_refused(nanet, capture):
     assert "--mtp" in nanet("replay", "run.pcap", "--out", "a", "--mtp", "a", status=2).stderr
     assert "--truth" in nanet("generate", "--events", 10, "--out", "b", "--truth", "b", status=2).stderr

@@ -38,7 +38,9 @@ def load(path: str) -> Conditions:
             content = file.read()
         tables = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
-        raise UsageError(f"conditions: {describe_os_error(error, path)}") from None
+        raise UsageError(
+            f"trigger.conditions: {describe_os_error(error, path)}: give a file that can be read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: is not TOML: {error}") from None
     for key in tables:

@@ -238,7 +238,9 @@ class Card(Section):
         words=True,
     )
     gather: str = option(
-        "frame", "One buffer per frame, or a number of packets per buffer.", choices=("frame", "packets")
+        "frame",
+        "One buffer per frame, or a number of packets per buffer, whose boards are not merged.",
+        choices=("frame", "packets"),
     )
     packets: int = option(16, "Packets per buffer with --gather packets.", low=1, high=4096)
     buffers: int = option(

@@ -40,7 +40,13 @@ def bench(
         typer.Option("--algorithm", help="Ring algorithm (default math; rings: all)."),
     ] = None,
     events: Annotated[
-        int, typer.Option("--events", min=0, max=1 << 24, help="Events of the largest batch (rings); 0: 1 M.")
+        int,
+        typer.Option(
+            "--events",
+            min=0,
+            max=1 << 24,
+            help="Events of the largest batch (rings; 0: 1 M), of the capture (answers; 0: 10 M).",
+        ),
     ] = 0,
     plots: Annotated[
         str | None,
@@ -51,7 +57,7 @@ def bench(
         typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger; rate: the first)."),
     ] = 10e6,
     device: Annotated[
-        str, typer.Option("--device", help="As of `nanet trigger` (latency, kernel, trigger, rate).")
+        str, typer.Option("--device", help="As of `nanet trigger`: every bench with a GPU in it.")
     ] = "auto",
     card_threads: Annotated[
         int,

@@ -31,7 +31,9 @@ def endpoint(text: str) -> tuple[str, int]:
     """HOST:PORT, :PORT or PORT (then on loopback); ValueError says what is right."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
+    if port.isdecimal() and int(port) > 65535:
+        raise ValueError(f"port {port} must be 0 to 65535")
+    if not port.isdecimal():
         raise ValueError(f"{text!r} is not HOST:PORT or PORT, such as 127.0.0.1:8080")
     return host, int(port)
 

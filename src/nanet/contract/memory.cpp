@@ -20,7 +20,8 @@ void check(const Shape& s) {
   require(std::has_single_bit(s.events) && s.events / 2 >= s.buffers + s.descriptors,
           "events = " + std::to_string(s.events) +
               " must be a power of two and at least 2 (buffers + descriptors)");
-  require(s.devices >= 1 && std::has_single_bit(s.devices), "devices must be a power of two");
+  require(s.devices >= 1 && std::has_single_bit(s.devices),
+          "devices = " + std::to_string(s.devices) + " must be a power of two: 1, 2, 4 ...");
   require(s.boards >= 1 && s.boards <= max_boards, "boards must be 1 - 8");
   // u16 holds the end of a segment.
   require(s.segment_bytes % 64 == 0 && s.segment_bytes >= 64 && s.segment_bytes < 65536,

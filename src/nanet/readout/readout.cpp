@@ -55,8 +55,8 @@ void check_options(const ReadoutOptions& o) {
   if (!o.pcap.empty()) {
     if (o.threads != 1) refuse(threads + "a capture leaves in its own order, by one thread; give 1");
   } else if (const std::size_t most = streams_of(o.pack); o.threads < 1 || o.threads > most) {
-    refuse(threads + "each thread has boards of its own; give 1" +
-           (most > 1 ? " to " + std::to_string(most) : ""));
+    refuse(threads + (most > 1 ? "each thread has boards of its own; give 1 to " + std::to_string(most)
+                               : "a merged stream leaves by one thread; give 1"));
   }
   for (const int cpu : o.pin)
     if (cpu < 0) refuse("pin = " + std::to_string(cpu) + ": give the number of a CPU, 0 or more");

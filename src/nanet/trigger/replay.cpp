@@ -2,6 +2,7 @@
 #include "nanet/trigger/replay.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <exception>
 #include <limits>
@@ -83,7 +84,8 @@ class Replay::Rows final : public RingSink {
 // The network side of a replay: a capture, or nowhere.
 class Replay::Answers final : public card::Transmit {
  public:
-  explicit Answers(const std::string& path) {
+  // Throws std::system_error. What was there is gone.
+  void open(const std::string& path) {
     if (!path.empty()) file_ = std::make_unique<wire::PcapWriter>(path);
   }
   std::size_t send(std::span<const card::Datagram> batch) noexcept override {
@@ -142,6 +144,9 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   if (options.device && options.threads > 1)
     throw std::invalid_argument("trigger.threads = " + std::to_string(options.threads) +
                                 ": must be 1 where a device reconstructs");
+  if (!std::has_single_bit(options.clop.devices))  // buffers are divided among them
+    throw std::invalid_argument("devices = " + std::to_string(options.clop.devices) +
+                                " must be a power of two: 1, 2, 4 ...");
   if (options.device && options.clop.gather == contract::Gather::packets)
     throw std::invalid_argument(
         "gather = packets: a device replays whole frames: use --device cpu, or --gather frame");
@@ -152,7 +157,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   // more: what is written is read again while it is in the cache.
   const bool by_frame = clop.gather == contract::Gather::frame;
   clop.buffers = std::max<std::uint32_t>(clop.buffers, (by_frame ? 4096 : 256) / std::max(clop.devices, 1u));
-  answers_ = std::make_unique<Answers>(options.mtp);
+  answers_ = std::make_unique<Answers>();
   if (options.card == "socket") {
     own_stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
     stream_ = own_stream_.get();
@@ -182,6 +187,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
         make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
   else
     executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
+  answers_->open(options.mtp);  // last: what is refused leaves an old file as it was
 }
 
 bool Replay::looks_merged() noexcept {
