@@ -259,7 +259,7 @@ def test_mistakes_with_options_are_said(nanet):
 
 
 def test_unknown_name_is_a_usage_error(nanet):
-    assert "replay, loopback, latency, rings, bandwidth" in nanet("bench", "speed", status=2).stderr
+    assert "replay, loopback, latency, rings, answers, bandwidth" in nanet("bench", "speed", status=2).stderr
 
 
 def test_losses_are_found_wherever_they_hide():
