@@ -9,7 +9,7 @@
 int main(int count, char** arguments) {
   const std::string_view text = count == 2 ? arguments[1] : "";
   int fd = -1;
-  const auto end = text.data() + text.size();
-  const bool number = std::from_chars(text.data(), end, fd).ptr == end && !text.empty();
+  const char *const from = text.data(), *const end = from + text.size();
+  const bool number = from != end && std::from_chars(from, end, fd).ptr == end;
   std::_Exit(number ? nanet::loop::serve_helper(fd) : 2);
 }
