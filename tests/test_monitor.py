@@ -277,7 +277,7 @@ def test_a_killed_trigger_takes_its_monitor_along(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "given, said", [("8080x", "HOST:PORT"), ("127.0.0.1:99999", "HOST:PORT"), ("192.0.2.1:8080", "--monitor")]
+    "given, said", [("8080x", "HOST:PORT"), ("127.0.0.1:99999", "65535"), ("192.0.2.1:8080", "--monitor")]
 )
 def test_wrong_addresses(nanet: Callable[..., Any], given: str, said: str) -> None:
     done = nanet("trigger", "--monitor", given, "--duration", "1", status=2)
