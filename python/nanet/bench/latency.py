@@ -12,6 +12,7 @@ from typing import Any
 from nanet import host
 from nanet.bench import Row, Settings, Sheet
 from nanet.running import free_ports
+from nanet.sections import MAX_FRAMES
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
@@ -115,7 +116,7 @@ def through_trigger(
         "deadline_us": deadline_us,
         "timeout_us": deadline_us / 2,
         # A frame for each round trip and those to warm up, all of one burst.
-        "max_frames": max(751_500, samples + 100_000),
+        "max_frames": max(MAX_FRAMES, samples + 100_000),
     }
     if device != "cpu":
         options["executor"] = executor

@@ -21,17 +21,9 @@ from types import TracebackType
 from typing import Any
 
 from nanet.bench import Row, Settings, Sheet, median
-from nanet.bench.chain import Programs, run_chain, wait_for_port
+from nanet.bench.chain import ChainResult, Programs, run_chain, wait_for_port
 from nanet.bench.latency import BUSY_DEADLINE_US, DEADLINE_US, EVENTS, pins
-from nanet.bench.trigger import (
-    TRAINS_US,
-    board_options,
-    board_threads,
-    kept_free,
-    links,
-    own_cores,
-    trigger_options,
-)
+from nanet.bench.trigger import kept_free, links, own_cores, trigger_options, when_due
 from nanet.running import free_ports, free_tcp_port
 
 SECONDS = 10.0
@@ -189,18 +181,8 @@ def chain(settings: Settings, watched: bool) -> Row:
     seconds = settings.seconds or SECONDS
     port = free_tcp_port()
     page = ["--monitor", f"127.0.0.1:{port}"] if watched else []
-    speed = speed_here(settings)
     with Watchers(port) if watched else contextlib.nullcontext() as watchers:
-        result = run_chain(
-            seconds,
-            speed,
-            pad=speed == 1.0,
-            rate=settings.rate,
-            trigger_options=[*trigger_options(settings), *page],
-            board_options=boards_here(settings),
-            keep_off=kept_free(settings),
-            links=links(settings),
-        )
+        result = chain_here(settings, seconds, page)
     total = result.trigger["latency_us"]["total"]
     return {
         **{f"{level}_us": total[level] for level in LEVELS},
@@ -219,7 +201,22 @@ def boards_here(settings: Settings) -> list[str]:
     """Options of `nanet readout` at that speed."""
     if not own_cores(settings):
         return []
-    return board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0)
+    return when_due(settings)
+
+
+def chain_here(settings: Settings, seconds: float, more: list[str]) -> ChainResult:
+    """The chain as this machine carries it; more: options of the trigger."""
+    speed = speed_here(settings)
+    return run_chain(
+        seconds,
+        speed,
+        pad=speed == 1.0,
+        rate=settings.rate,
+        trigger_options=[*trigger_options(settings), *more],
+        board_options=boards_here(settings),
+        keep_off=kept_free(settings),
+        links=links(settings),
+    )
 
 
 def taken(watchers: Watchers | None) -> Row:

@@ -13,9 +13,7 @@ import time
 from pathlib import Path
 
 from nanet.bench import Row, Settings, Sheet
-from nanet.bench.chain import run_chain
-from nanet.bench.monitor import LEVELS, boards_here, speed_here
-from nanet.bench.trigger import kept_free, links, trigger_options
+from nanet.bench.monitor import LEVELS, chain_here, speed_here
 
 SECONDS = 10.0
 MEMORY = Path("/dev/shm")
@@ -72,16 +70,7 @@ def one(settings: Settings, sheet: Sheet, where: str, folder: Path | None) -> Ro
     speed = speed_here(settings)
     sheet(f"{settings.rate * speed / 1e6:g} MHz for {seconds:g} s, recorded to: {where}")
     record = ["--record", str(folder), "--record-limit-mb", str(limit_mb(folder))] if folder else []
-    result = run_chain(
-        seconds,
-        speed,
-        pad=speed == 1.0,
-        rate=settings.rate,
-        trigger_options=[*trigger_options(settings), *record],
-        board_options=boards_here(settings),
-        keep_off=kept_free(settings),
-        links=links(settings),
-    )
+    result = chain_here(settings, seconds, record)
     trigger = result.trigger
     recorded = trigger.get("recorded", {})
     if folder and sum(recorded[name] for name in OUTCOMES) != trigger["packets_in"]:

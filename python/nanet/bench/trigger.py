@@ -67,6 +67,11 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
     return options
 
 
+def when_due(settings: Settings) -> list[str]:
+    """board_options; boards side by side need not gather: each frame leaves when it is due."""
+    return board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0)
+
+
 def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
     """Options of `nanet trigger`: the device, and with cores of its own polling and real time."""
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
@@ -89,8 +94,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         pad=True,
         rate=settings.rate,
         trigger_options=trigger_options(settings),
-        # Side by side, boards need not gather: each frame leaves when it is due.
-        board_options=board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0),
+        board_options=when_due(settings),
         keep_off=kept_free(settings),
         times=True,
         links=links(settings),

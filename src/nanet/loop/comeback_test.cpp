@@ -21,7 +21,6 @@ namespace {
 
 using trigger::Bytes;
 using trigger::Chain;
-namespace flag = wire::mgp::flag;
 
 HelperOptions helper_options() {
   HelperOptions helper;
@@ -71,18 +70,6 @@ class Lost final : public trigger::Executor {
   Successor successor_;
   Comeback comeback_;
 };
-
-std::vector<Bytes> traffic(Frame frames) {
-  std::mt19937 random(19);
-  std::vector<Bytes> out;
-  for (unsigned b = 0; b < 4; ++b) out.push_back(trigger::mgp_marker(flag::sob, b, 0, 0, 0));
-  for (Frame f = 0; f < frames; ++f)
-    for (unsigned b = 0; b < 4; ++b)
-      out.push_back(trigger::mgp_packet(b, f, f + 1, trigger::random_events(random, b, 8), flag::last, 0, 0));
-  for (unsigned b = 0; b < 4; ++b)
-    out.push_back(trigger::mgp_marker(flag::eob, b, frames - 1, frames + 1, 0));
-  return out;
-}
 
 // The helper processes of this one.
 std::vector<pid_t> children() {
@@ -149,7 +136,7 @@ void expect_at_work(Chain& chain, double returns) {
 }
 
 TEST(Comeback, ADeviceInAnotherProcessAnswersAsACpuAlone) {
-  const auto packets = traffic(600);
+  const auto packets = trigger::random_burst(19, 600);
   for (const std::uint32_t devices : {1u, 2u}) {
     const Result alone = run(packets, devices, {});
     const Result back = run(packets, devices, lost(helper_options()), [&](Chain& chain, std::size_t i) {
@@ -169,7 +156,7 @@ TEST(Comeback, ADeviceInAnotherProcessAnswersAsACpuAlone) {
 }
 
 TEST(Comeback, AHelperThatIsKilledLosesNothingAndComesBack) {
-  const auto packets = traffic(3000);
+  const auto packets = trigger::random_burst(19, 3000);
   const Result alone = run(packets, 1, {});
   double returns = 0;
   const Result killed = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
@@ -192,7 +179,7 @@ TEST(Comeback, AHelperThatIsKilledLosesNothingAndComesBack) {
 }
 
 TEST(Comeback, CountsStayWhenItIsLostAgainAndAgain) {
-  const auto packets = traffic(1200);
+  const auto packets = trigger::random_burst(19, 1200);
   const Result alone = run(packets, 1, {});
   double times = 0;
   HelperOptions missing = helper_options();
@@ -208,7 +195,7 @@ TEST(Comeback, CountsStayWhenItIsLostAgainAndAgain) {
 }
 
 TEST(Comeback, AHelperThatStandsStillIsGivenUp) {
-  const auto packets = traffic(300);
+  const auto packets = trigger::random_burst(19, 300);
   const Result alone = run(packets, 1, {});
   const Result stood = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
     if (i == 100) expect_at_work(chain, 1);
@@ -223,7 +210,7 @@ TEST(Comeback, AHelperThatStandsStillIsGivenUp) {
 }
 
 TEST(Comeback, StopsAndStartsAgain) {
-  const auto packets = traffic(400);
+  const auto packets = trigger::random_burst(19, 400);
   const Result alone = run(packets, 1, {});
   const Result again = run(packets, 1, lost(helper_options()), [&](Chain& chain, std::size_t i) {
     if (i == 400 || i == 1200) expect_at_work(chain, i == 400 ? 1 : 2);
@@ -235,7 +222,7 @@ TEST(Comeback, StopsAndStartsAgain) {
 }
 
 TEST(Comeback, AHelperThatCannotWorkSaysWhyAndTheCpuGoesOn) {
-  const auto packets = traffic(200);
+  const auto packets = trigger::random_burst(19, 200);
   const Result alone = run(packets, 1, {});
   HelperOptions wrong = helper_options();
   wrong.algorithm = "none_such";

@@ -14,7 +14,6 @@ namespace nanet::loop {
 // In place of the algorithm A, in the block that builds.
 template <class A>
 struct Elsewhere {
-  static constexpr std::string_view name = A::name;
   static constexpr std::uint32_t at_once = jobs_at_once;
   const Resident& r;
   std::uint32_t home;

@@ -14,7 +14,6 @@ namespace nanet::loop {
 namespace {
 
 using trigger::Bytes;
-namespace flag = wire::mgp::flag;
 
 // What the last frame that was taken up was left as.
 enum class Left { untouched, posted, returned };
@@ -88,18 +87,6 @@ class Mortal final : public trigger::Executor {
   std::vector<contract::View> views_;
 };
 
-std::vector<Bytes> traffic(Frame frames) {
-  std::mt19937 random(11);
-  std::vector<Bytes> out;
-  for (unsigned b = 0; b < 4; ++b) out.push_back(trigger::mgp_marker(flag::sob, b, 0, 0, 0));
-  for (Frame f = 0; f < frames; ++f)
-    for (unsigned b = 0; b < 4; ++b)
-      out.push_back(trigger::mgp_packet(b, f, f + 1, trigger::random_events(random, b, 8), flag::last, 0, 0));
-  for (unsigned b = 0; b < 4; ++b)
-    out.push_back(trigger::mgp_marker(flag::eob, b, frames - 1, frames + 1, 0));
-  return out;
-}
-
 struct Result {
   trigger::Chain::Packets sent;
   trigger::Account account;
@@ -118,7 +105,7 @@ Result run(const std::vector<Bytes>& packets, std::uint32_t devices, const trigg
 }
 
 TEST(TakeOver, EveryFrameIsAnsweredAsByACpuAlone) {
-  const auto packets = traffic(200);
+  const auto packets = trigger::random_burst(11, 200);
   for (const std::uint32_t devices : {1u, 2u}) {
     const Result alone = run(packets, devices, {});
     ASSERT_EQ(alone.sent.size(), 200u);

@@ -78,4 +78,17 @@ inline std::vector<TestEvent> random_events(std::mt19937& random, unsigned board
   return events;
 }
 
+// Four boards' burst 0 of such events, SOB to EOB, a packet of each for every frame.
+inline std::vector<Bytes> random_burst(unsigned seed, Frame frames) {
+  namespace flag = wire::mgp::flag;
+  std::mt19937 random(seed);
+  std::vector<Bytes> out;
+  for (unsigned b = 0; b < 4; ++b) out.push_back(mgp_marker(flag::sob, b, 0, 0));
+  for (Frame f = 0; f < frames; ++f)
+    for (unsigned b = 0; b < 4; ++b)
+      out.push_back(mgp_packet(b, f, f + 1, random_events(random, b, 8), flag::last));
+  for (unsigned b = 0; b < 4; ++b) out.push_back(mgp_marker(flag::eob, b, frames - 1, frames + 1));
+  return out;
+}
+
 }  // namespace nanet::trigger
