@@ -1,16 +1,39 @@
 # SPDX-License-Identifier: SHL-2.1
 """Two more cuts in the generated register block: behind the address decoder, and in the read multiplexer.
 
-PeakRDL decodes an address and acts on it in one cycle, and splits the multiplexer of what is read in the
-middle of all address bits, though registers fill only the lowest part. Both paths are too long for the
-card's clock.
+PeakRDL decodes an address and acts on it in one cycle. What is read it looks for by comparing the address with
+that of each register, and splits the multiplexer once, in the middle of all address bits, though registers fill
+only the lowest part. Both paths are too long for the card's clock.
 """
 
 from __future__ import annotations
 
 import re
 
-GROUP_BITS = 6  # a group of the read multiplexer: 64 bytes, 16 registers
+READ = """    // What each word of the address space reads as
+    logic [31:0] readback_word[WORDS];
+    always_comb begin
+        for(int i=0; i<WORDS; i++) readback_word[i] = '0;
+FIELDS    end
+
+    // One of eight words, one of eight of these
+    logic [31:0] readback_eight[WORDS/8];
+    logic [31:0] readback_data_rt[WORDS/64];
+    logic [15:0] readback_eight_addr, readback_addr_rt;
+    logic readback_eight_done, readback_done_rt, readback_known_rt;
+    always_ff @(posedge clk) begin
+        for(int i=0; i<WORDS/8; i++) readback_eight[i] <= readback_word[i * 8 + int'(rd_mux_addr[4:2])];
+        for(int i=0; i<WORDS/64; i++) begin
+            readback_data_rt[i] <= readback_eight[i * 8 + int'(readback_eight_addr[7:5])];
+        end
+        readback_eight_addr <= rd_mux_addr;
+        readback_addr_rt <= readback_eight_addr;
+        readback_known_rt <= readback_eight_addr < WORDS * 4;
+        readback_eight_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        readback_done_rt <= readback_eight_done & ~rst;
+    end
+
+"""
 
 
 def _replace(text: str, pattern: str, new: str, count: int | None = 1) -> str:
@@ -41,32 +64,35 @@ def _decoder(text: str) -> str:
 
 
 def _reader(text: str) -> str:
-    """Groups of 16 registers, as many as there are; the address stands still until the answer."""
+    """Each word at its place, and three choices in a row; the address stands still until the answer."""
     text = _replace(
         text,
         r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",
         "    assign rd_mux_addr = decoded_addr;\n",
     )
-    highest = max(int(at, 16) for at in re.findall(r"readback_data_var\[ad_hi\(16'h([0-9a-f]+)", text))
+    text = _replace(text, r"    function automatic bit \[\d+:0\] ad_(?:low|hi)\(.*?endfunction\n", "", 2)
+    text = _replace(
+        text,
+        r"^ *if\(ad_low\(rd_mux_addr\) == ad_low\([^\n]*\)\) begin\n(.*?)^ *end\n",
+        r"\1",
+        None,
+    )
+    text = _replace(text, r"readback_data_var\[ad_hi\((.*?)\)\]\[", r"readback_word[(\1) / 4][", None)
+    highest = max(int(at, 16) for at in re.findall(r"readback_word\[\(16'h([0-9a-f]+)", text))
     bits = highest.bit_length()
-    groups = 2 ** (bits - GROUP_BITS)
+    made = READ.replace("WORDS * 4", f"16'h{2**bits:x}").replace("WORDS/8", str(2 ** (bits - 5)))
+    made = made.replace("WORDS/64", str(2 ** (bits - 8))).replace("WORDS", str(2 ** (bits - 2)))
+    before, fields = made.split("FIELDS")[0], made.split("FIELDS")[1]
     text = _replace(
         text,
-        r"bit \[\d+:0\] ad_low\((.*?)\);\n        return addr\[\d+:0\];",
-        rf"bit [{GROUP_BITS - 1}:0] ad_low(\1);\n        return addr[{GROUP_BITS - 1}:0];",
+        r"    // readback stage 1\n.*?\] = '0;\n(.*?)        readback_data_rt_c = readback_data_var;\n"
+        r".*?(?=    logic \[31:0\] readback_ext_block_data_rt_c;)",
+        before + r"\1" + fields,
     )
-    text = _replace(
-        text,
-        r"bit \[\d+:0\] ad_hi\((.*?)\);\n        return addr\[\d+:\d+\];",
-        rf"bit [{bits - GROUP_BITS - 1}:0] ad_hi(\1);\n        return addr[{bits - 1}:{GROUP_BITS}];",
-    )
-    text = _replace(text, r"(readback_data_(?:rt_c|rt|var))\[\d+\];", rf"\1[{groups}];", 3)
-    text = _replace(text, r"i<\d+; i\+\+\) readback_data_", f"i<{groups}; i++) readback_data_", 2)
     return _replace(
         text,
         r"readback_data = readback_data_rt\[readback_addr_rt\[\d+:\d+\]\];",
-        f"readback_data = readback_addr_rt[15:{bits}] == '0 ? "
-        f"readback_data_rt[readback_addr_rt[{bits - 1}:{GROUP_BITS}]] : '0;",
+        f"readback_data = readback_known_rt ? readback_data_rt[readback_addr_rt[{bits - 1}:8]] : '0;",
     )
 
 

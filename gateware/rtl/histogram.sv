@@ -37,26 +37,26 @@ module histogram #(
   end
 
   // The bin in two steps: the leading bit, then the three below it.
-  logic [4:0] exponent;
+  logic [4:0] shift;  // 0: the sample is its bin
   logic first_valid_q, second_valid_q;
-  logic [4:0] first_exponent_q;
+  logic [4:0] first_shift_q;
   logic [31:0] first_q;
   logic [7:0] bin;
   logic [2:0] fraction;
   logic [BinW-1:0] second_q;
 
   always_comb begin
-    exponent = '0;
-    for (int unsigned e = 4; e < 32; e++) if (sample[e]) exponent = 5'(e);
+    shift = '0;
+    for (int unsigned e = 4; e < 32; e++) if (sample[e]) shift = 5'(e - 3);
   end
 
-  assign fraction = 3'(first_q >> (first_exponent_q - 5'd3));
-  assign bin = first_exponent_q == 0 ? {4'd0, first_q[3:0]} : {first_exponent_q - 5'd2, fraction};
+  assign fraction = 3'(first_q >> first_shift_q);
+  assign bin = first_shift_q == 0 ? {4'd0, first_q[3:0]} : {first_shift_q + 5'd1, fraction};
 
   always_ff @(posedge clk) begin
     first_valid_q    <= sample_valid;
     first_q          <= sample;
-    first_exponent_q <= exponent;
+    first_shift_q    <= shift;
     second_valid_q   <= first_valid_q;
     second_q         <= 32'(bin) > 32'(LastBin) ? BinW'(LastBin) : BinW'(bin);
     if (rst) begin

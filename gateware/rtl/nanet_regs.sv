@@ -5226,451 +5226,195 @@ module nanet_regs (
     logic readback_err;
     logic readback_done;
     logic [31:0] readback_data;
-    function automatic bit [5:0] ad_low(bit [15:0] addr);
-        return addr[5:0];
-    endfunction
-    function automatic bit [4:0] ad_hi(bit [15:0] addr);
-        return addr[10:6];
-    endfunction
 
-    // readback stage 1
-    logic [31:0] readback_data_rt_c[32];
+    // What each word of the address space reads as
+    logic [31:0] readback_word[512];
     always_comb begin
-        automatic logic [31:0] readback_data_var[32];
-        for(int i=0; i<32; i++) readback_data_var[i] = '0;
-        if(ad_low(rd_mux_addr) == ad_low(16'h0)) begin
-            readback_data_var[ad_hi(16'h0)][31:0] = 32'h54454e4e;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h4)) begin
-            readback_data_var[ad_hi(16'h4)][7:0] = 8'h3;
-            readback_data_var[ad_hi(16'h4)][11:8] = hwif_in.built.channels.next;
-            readback_data_var[ad_hi(16'h4)][15:12] = hwif_in.built.streams.next;
-            readback_data_var[ad_hi(16'h4)][19:16] = hwif_in.built.devices.next;
-            readback_data_var[ad_hi(16'h4)][23:20] = hwif_in.built.destinations.next;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h8)) begin
-            readback_data_var[ad_hi(16'h8)][0] = field_storage.control.receive.value;
-            readback_data_var[ad_hi(16'h8)][1] = field_storage.control.send.value;
-            readback_data_var[ad_hi(16'h8)][2] = field_storage.control.events.value;
-            readback_data_var[ad_hi(16'h8)][3] = field_storage.control.drain.value;
-            readback_data_var[ad_hi(16'h8)][8] = field_storage.control.clear_histogram.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'hc)) begin
-            readback_data_var[ad_hi(16'hc)][0] = hwif_in.status.bus_master.next;
-            readback_data_var[ad_hi(16'hc)][1] = hwif_in.status.ready.next;
-            readback_data_var[ad_hi(16'hc)][2] = hwif_in.status.stopped.next;
-            readback_data_var[ad_hi(16'hc)][3] = hwif_in.status.idle.next;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h10)) begin
-            readback_data_var[ad_hi(16'h10)][31:0] = hwif_in.now.low.value.next;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h14)) begin
-            readback_data_var[ad_hi(16'h14)][31:0] = hwif_in.now.high.value.next;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h18)) begin
-            readback_data_var[ad_hi(16'h18)][31:0] = hwif_in.sender_next.low.value.next;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h1c)) begin
-            readback_data_var[ad_hi(16'h1c)][31:0] = hwif_in.sender_next.high.value.next;
+        for(int i=0; i<512; i++) readback_word[i] = '0;
+            readback_word[(16'h0) / 4][31:0] = 32'h54454e4e;
+            readback_word[(16'h4) / 4][7:0] = 8'h3;
+            readback_word[(16'h4) / 4][11:8] = hwif_in.built.channels.next;
+            readback_word[(16'h4) / 4][15:12] = hwif_in.built.streams.next;
+            readback_word[(16'h4) / 4][19:16] = hwif_in.built.devices.next;
+            readback_word[(16'h4) / 4][23:20] = hwif_in.built.destinations.next;
+            readback_word[(16'h8) / 4][0] = field_storage.control.receive.value;
+            readback_word[(16'h8) / 4][1] = field_storage.control.send.value;
+            readback_word[(16'h8) / 4][2] = field_storage.control.events.value;
+            readback_word[(16'h8) / 4][3] = field_storage.control.drain.value;
+            readback_word[(16'h8) / 4][8] = field_storage.control.clear_histogram.value;
+            readback_word[(16'hc) / 4][0] = hwif_in.status.bus_master.next;
+            readback_word[(16'hc) / 4][1] = hwif_in.status.ready.next;
+            readback_word[(16'hc) / 4][2] = hwif_in.status.stopped.next;
+            readback_word[(16'hc) / 4][3] = hwif_in.status.idle.next;
+            readback_word[(16'h10) / 4][31:0] = hwif_in.now.low.value.next;
+            readback_word[(16'h14) / 4][31:0] = hwif_in.now.high.value.next;
+            readback_word[(16'h18) / 4][31:0] = hwif_in.sender_next.low.value.next;
+            readback_word[(16'h1c) / 4][31:0] = hwif_in.sender_next.high.value.next;
+        for(int i0=0; i0<2; i0++) begin
+                readback_word[(16'h40 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.network[i0].mac_low.value.value;
+                readback_word[(16'h44 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.network[i0].mac_high.value.value;
+                readback_word[(16'h48 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.network[i0].ip.value.value;
+                readback_word[(16'h4c + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.network[i0].port.value.value;
         end
         for(int i0=0; i0<2; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h40 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h40 + (16)'(i0) * 16'h10)][31:0] = field_storage.network[i0].mac_low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h44 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h44 + (16)'(i0) * 16'h10)][31:0] = field_storage.network[i0].mac_high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h48 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h48 + (16)'(i0) * 16'h10)][31:0] = field_storage.network[i0].ip.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h4c + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h4c + (16)'(i0) * 16'h10)][31:0] = field_storage.network[i0].port.value.value;
-            end
+                readback_word[(16'h80 + (16)'(i0) * 16'h20) / 4][0] = field_storage.filter[i0].mode.enable.value;
+                readback_word[(16'h80 + (16)'(i0) * 16'h20) / 4][1] = field_storage.filter[i0].mode.vlan.value;
+                readback_word[(16'h80 + (16)'(i0) * 16'h20) / 4][27:16] = field_storage.filter[i0].mode.vlan_id.value;
+                readback_word[(16'h84 + (16)'(i0) * 16'h20) / 4][31:0] = field_storage.filter[i0].dst_ip.value.value;
+                readback_word[(16'h88 + (16)'(i0) * 16'h20) / 4][31:0] = field_storage.filter[i0].src_ip.value.value;
+                readback_word[(16'h8c + (16)'(i0) * 16'h20) / 4][31:0] = field_storage.filter[i0].src_mask.value.value;
+                readback_word[(16'h90 + (16)'(i0) * 16'h20) / 4][15:0] = field_storage.filter[i0].ports.dst.value;
+                readback_word[(16'h90 + (16)'(i0) * 16'h20) / 4][31:16] = field_storage.filter[i0].ports.src.value;
         end
+            readback_word[(16'h100) / 4][7:0] = field_storage.rules.source.value;
+            readback_word[(16'h100) / 4][11:8] = field_storage.rules.boards.value;
+            readback_word[(16'h100) / 4][31:16] = field_storage.rules.max_payload.value;
+            readback_word[(16'h104) / 4][31:0] = field_storage.max_frames.value.value;
+            readback_word[(16'h108) / 4][4:0] = field_storage.log2.devices.value;
+            readback_word[(16'h108) / 4][12:8] = field_storage.log2.descriptors.value;
+            readback_word[(16'h108) / 4][20:16] = field_storage.log2.buffers.value;
+            readback_word[(16'h108) / 4][28:24] = field_storage.log2.events.value;
+            readback_word[(16'h10c) / 4][0] = field_storage.gather.packets_mode.value;
+            readback_word[(16'h10c) / 4][31:16] = field_storage.gather.packets.value;
+            readback_word[(16'h110) / 4][31:0] = field_storage.segment_bytes.value.value;
+            readback_word[(16'h114) / 4][31:0] = field_storage.slot_bytes.value.value;
+            readback_word[(16'h118) / 4][31:0] = field_storage.buffer_bytes.value.value;
+            readback_word[(16'h11c) / 4][31:0] = field_storage.send_bytes.value.value;
+            readback_word[(16'h120) / 4][31:0] = field_storage.timeout_cycles.value.value;
+            readback_word[(16'h124) / 4][31:0] = field_storage.sender_poll_cycles.value.value;
+            readback_word[(16'h128) / 4][31:0] = field_storage.event_poll_cycles.value.value;
+            readback_word[(16'h12c) / 4][31:0] = field_storage.grace_cycles.value.value;
+            readback_word[(16'h130) / 4][31:0] = field_storage.deadline_cycles.low.value.value;
+            readback_word[(16'h134) / 4][31:0] = field_storage.deadline_cycles.high.value.value;
+            readback_word[(16'h138) / 4][31:0] = field_storage.late_template.low.value.value;
+            readback_word[(16'h13c) / 4][31:0] = field_storage.late_template.high.value.value;
+            readback_word[(16'h140) / 4][31:0] = field_storage.late_destination.value.value;
+            readback_word[(16'h144) / 4][7:0] = field_storage.stream.value.value;
+            readback_word[(16'h148) / 4][0] = field_storage.tlb.enable.value;
+            readback_word[(16'h148) / 4][12:8] = field_storage.tlb.log2_page.value;
+            readback_word[(16'h148) / 4][16] = field_storage.tlb.flush.value;
+            readback_word[(16'h150) / 4][31:0] = field_storage.pages_base.low.value.value;
+            readback_word[(16'h154) / 4][31:0] = field_storage.pages_base.high.value.value;
+            readback_word[(16'h158) / 4][31:0] = field_storage.pages_count.value.value;
+            readback_word[(16'h15c) / 4][31:0] = field_storage.window_frames.value.value;
+            readback_word[(16'h160) / 4][31:0] = field_storage.burst_silence_cycles.low.value.value;
+            readback_word[(16'h164) / 4][31:0] = field_storage.burst_silence_cycles.high.value.value;
+            readback_word[(16'h168) / 4][2:0] = field_storage.latency.stage.value;
+            readback_word[(16'h168) / 4][8] = field_storage.latency.hold.value;
         for(int i0=0; i0<2; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h80 + (16)'(i0) * 16'h20)) begin
-                readback_data_var[ad_hi(16'h80 + (16)'(i0) * 16'h20)][0] = field_storage.filter[i0].mode.enable.value;
-                readback_data_var[ad_hi(16'h80 + (16)'(i0) * 16'h20)][1] = field_storage.filter[i0].mode.vlan.value;
-                readback_data_var[ad_hi(16'h80 + (16)'(i0) * 16'h20)][27:16] = field_storage.filter[i0].mode.vlan_id.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h84 + (16)'(i0) * 16'h20)) begin
-                readback_data_var[ad_hi(16'h84 + (16)'(i0) * 16'h20)][31:0] = field_storage.filter[i0].dst_ip.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h88 + (16)'(i0) * 16'h20)) begin
-                readback_data_var[ad_hi(16'h88 + (16)'(i0) * 16'h20)][31:0] = field_storage.filter[i0].src_ip.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h8c + (16)'(i0) * 16'h20)) begin
-                readback_data_var[ad_hi(16'h8c + (16)'(i0) * 16'h20)][31:0] = field_storage.filter[i0].src_mask.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h90 + (16)'(i0) * 16'h20)) begin
-                readback_data_var[ad_hi(16'h90 + (16)'(i0) * 16'h20)][15:0] = field_storage.filter[i0].ports.dst.value;
-                readback_data_var[ad_hi(16'h90 + (16)'(i0) * 16'h20)][31:16] = field_storage.filter[i0].ports.src.value;
-            end
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h100)) begin
-            readback_data_var[ad_hi(16'h100)][7:0] = field_storage.rules.source.value;
-            readback_data_var[ad_hi(16'h100)][11:8] = field_storage.rules.boards.value;
-            readback_data_var[ad_hi(16'h100)][31:16] = field_storage.rules.max_payload.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h104)) begin
-            readback_data_var[ad_hi(16'h104)][31:0] = field_storage.max_frames.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h108)) begin
-            readback_data_var[ad_hi(16'h108)][4:0] = field_storage.log2.devices.value;
-            readback_data_var[ad_hi(16'h108)][12:8] = field_storage.log2.descriptors.value;
-            readback_data_var[ad_hi(16'h108)][20:16] = field_storage.log2.buffers.value;
-            readback_data_var[ad_hi(16'h108)][28:24] = field_storage.log2.events.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h10c)) begin
-            readback_data_var[ad_hi(16'h10c)][0] = field_storage.gather.packets_mode.value;
-            readback_data_var[ad_hi(16'h10c)][31:16] = field_storage.gather.packets.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h110)) begin
-            readback_data_var[ad_hi(16'h110)][31:0] = field_storage.segment_bytes.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h114)) begin
-            readback_data_var[ad_hi(16'h114)][31:0] = field_storage.slot_bytes.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h118)) begin
-            readback_data_var[ad_hi(16'h118)][31:0] = field_storage.buffer_bytes.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h11c)) begin
-            readback_data_var[ad_hi(16'h11c)][31:0] = field_storage.send_bytes.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h120)) begin
-            readback_data_var[ad_hi(16'h120)][31:0] = field_storage.timeout_cycles.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h124)) begin
-            readback_data_var[ad_hi(16'h124)][31:0] = field_storage.sender_poll_cycles.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h128)) begin
-            readback_data_var[ad_hi(16'h128)][31:0] = field_storage.event_poll_cycles.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h12c)) begin
-            readback_data_var[ad_hi(16'h12c)][31:0] = field_storage.grace_cycles.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h130)) begin
-            readback_data_var[ad_hi(16'h130)][31:0] = field_storage.deadline_cycles.low.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h134)) begin
-            readback_data_var[ad_hi(16'h134)][31:0] = field_storage.deadline_cycles.high.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h138)) begin
-            readback_data_var[ad_hi(16'h138)][31:0] = field_storage.late_template.low.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h13c)) begin
-            readback_data_var[ad_hi(16'h13c)][31:0] = field_storage.late_template.high.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h140)) begin
-            readback_data_var[ad_hi(16'h140)][31:0] = field_storage.late_destination.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h144)) begin
-            readback_data_var[ad_hi(16'h144)][7:0] = field_storage.stream.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h148)) begin
-            readback_data_var[ad_hi(16'h148)][0] = field_storage.tlb.enable.value;
-            readback_data_var[ad_hi(16'h148)][12:8] = field_storage.tlb.log2_page.value;
-            readback_data_var[ad_hi(16'h148)][16] = field_storage.tlb.flush.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h150)) begin
-            readback_data_var[ad_hi(16'h150)][31:0] = field_storage.pages_base.low.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h154)) begin
-            readback_data_var[ad_hi(16'h154)][31:0] = field_storage.pages_base.high.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h158)) begin
-            readback_data_var[ad_hi(16'h158)][31:0] = field_storage.pages_count.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h15c)) begin
-            readback_data_var[ad_hi(16'h15c)][31:0] = field_storage.window_frames.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h160)) begin
-            readback_data_var[ad_hi(16'h160)][31:0] = field_storage.burst_silence_cycles.low.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h164)) begin
-            readback_data_var[ad_hi(16'h164)][31:0] = field_storage.burst_silence_cycles.high.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h168)) begin
-            readback_data_var[ad_hi(16'h168)][2:0] = field_storage.latency.stage.value;
-            readback_data_var[ad_hi(16'h168)][8] = field_storage.latency.hold.value;
-        end
-        for(int i0=0; i0<2; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h170 + (16)'(i0) * 16'h4)) begin
-                readback_data_var[ad_hi(16'h170 + (16)'(i0) * 16'h4)][15:0] = hwif_in.burst_report[i0].burst.next;
-                readback_data_var[ad_hi(16'h170 + (16)'(i0) * 16'h4)][19:16] = hwif_in.burst_report[i0].sob.next;
-                readback_data_var[ad_hi(16'h170 + (16)'(i0) * 16'h4)][23:20] = hwif_in.burst_report[i0].eob.next;
-                readback_data_var[ad_hi(16'h170 + (16)'(i0) * 16'h4)][25:24] = hwif_in.burst_report[i0].how.next;
-            end
+                readback_word[(16'h170 + (16)'(i0) * 16'h4) / 4][15:0] = hwif_in.burst_report[i0].burst.next;
+                readback_word[(16'h170 + (16)'(i0) * 16'h4) / 4][19:16] = hwif_in.burst_report[i0].sob.next;
+                readback_word[(16'h170 + (16)'(i0) * 16'h4) / 4][23:20] = hwif_in.burst_report[i0].eob.next;
+                readback_word[(16'h170 + (16)'(i0) * 16'h4) / 4][25:24] = hwif_in.burst_report[i0].how.next;
         end
         for(int i0=0; i0<4; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h180 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h180 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].clop.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h184 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h184 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].clop.high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h188 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h188 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].queue.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h18c + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h18c + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].queue.high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h190 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h190 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].finished.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h194 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h194 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].finished.high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h198 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h198 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].ring.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h19c + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h19c + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].ring.high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h1a0 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h1a0 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].send_base.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h1a4 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h1a4 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].send_base.high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h1a8 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h1a8 + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].send_bus.low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h1ac + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h1ac + (16)'(i0) * 16'h40)][31:0] = field_storage.device[i0].send_bus.high.value.value;
-            end
+                readback_word[(16'h180 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].clop.low.value.value;
+                readback_word[(16'h184 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].clop.high.value.value;
+                readback_word[(16'h188 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].queue.low.value.value;
+                readback_word[(16'h18c + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].queue.high.value.value;
+                readback_word[(16'h190 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].finished.low.value.value;
+                readback_word[(16'h194 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].finished.high.value.value;
+                readback_word[(16'h198 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].ring.low.value.value;
+                readback_word[(16'h19c + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].ring.high.value.value;
+                readback_word[(16'h1a0 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].send_base.low.value.value;
+                readback_word[(16'h1a4 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].send_base.high.value.value;
+                readback_word[(16'h1a8 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].send_bus.low.value.value;
+                readback_word[(16'h1ac + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.device[i0].send_bus.high.value.value;
         end
         for(int i0=0; i0<4; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h380 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h380 + (16)'(i0) * 16'h10)][31:0] = field_storage.destination[i0].mac_low.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h384 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h384 + (16)'(i0) * 16'h10)][31:0] = field_storage.destination[i0].mac_high.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h388 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h388 + (16)'(i0) * 16'h10)][31:0] = field_storage.destination[i0].ip.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h38c + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h38c + (16)'(i0) * 16'h10)][15:0] = field_storage.destination[i0].port.port.value;
-                readback_data_var[ad_hi(16'h38c + (16)'(i0) * 16'h10)][31] = field_storage.destination[i0].port.valid.value;
-            end
+                readback_word[(16'h380 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.destination[i0].mac_low.value.value;
+                readback_word[(16'h384 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.destination[i0].mac_high.value.value;
+                readback_word[(16'h388 + (16)'(i0) * 16'h10) / 4][31:0] = field_storage.destination[i0].ip.value.value;
+                readback_word[(16'h38c + (16)'(i0) * 16'h10) / 4][15:0] = field_storage.destination[i0].port.port.value;
+                readback_word[(16'h38c + (16)'(i0) * 16'h10) / 4][31] = field_storage.destination[i0].port.valid.value;
         end
         for(int i0=0; i0<2; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h400 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h400 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].udp.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h404 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h404 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].not_udp.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h408 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h408 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].other_port.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h40c + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h40c + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].ip_fragment.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h410 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h410 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].bad_checksum.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h414 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h414 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].not_ipv4.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h418 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h418 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].cut_short.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h41c + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h41c + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].udp_length.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h420 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h420 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].bad_fcs.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h424 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h424 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].other_mac.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h428 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h428 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].other_ip.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h42c + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h42c + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].arp.value.value;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h430 + (16)'(i0) * 16'h40)) begin
-                readback_data_var[ad_hi(16'h430 + (16)'(i0) * 16'h40)][31:0] = field_storage.verdicts[i0].overflow.value.value;
-            end
+                readback_word[(16'h400 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].udp.value.value;
+                readback_word[(16'h404 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].not_udp.value.value;
+                readback_word[(16'h408 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].other_port.value.value;
+                readback_word[(16'h40c + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].ip_fragment.value.value;
+                readback_word[(16'h410 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].bad_checksum.value.value;
+                readback_word[(16'h414 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].not_ipv4.value.value;
+                readback_word[(16'h418 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].cut_short.value.value;
+                readback_word[(16'h41c + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].udp_length.value.value;
+                readback_word[(16'h420 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].bad_fcs.value.value;
+                readback_word[(16'h424 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].other_mac.value.value;
+                readback_word[(16'h428 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].other_ip.value.value;
+                readback_word[(16'h42c + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].arp.value.value;
+                readback_word[(16'h430 + (16)'(i0) * 16'h40) / 4][31:0] = field_storage.verdicts[i0].overflow.value.value;
         end
-        if(ad_low(rd_mux_addr) == ad_low(16'h600)) begin
-            readback_data_var[ad_hi(16'h600)][31:0] = field_storage.bad_packets.short_header.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h604)) begin
-            readback_data_var[ad_hi(16'h604)][31:0] = field_storage.bad_packets.bad_version.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h608)) begin
-            readback_data_var[ad_hi(16'h608)][31:0] = field_storage.bad_packets.bad_source.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h60c)) begin
-            readback_data_var[ad_hi(16'h60c)][31:0] = field_storage.bad_packets.bad_board.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h610)) begin
-            readback_data_var[ad_hi(16'h610)][31:0] = field_storage.bad_packets.bad_encoding.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h614)) begin
-            readback_data_var[ad_hi(16'h614)][31:0] = field_storage.bad_packets.length_mismatch.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h618)) begin
-            readback_data_var[ad_hi(16'h618)][31:0] = field_storage.bad_packets.oversized.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h61c)) begin
-            readback_data_var[ad_hi(16'h61c)][31:0] = field_storage.bad_packets.sob_eob_with_events.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h620)) begin
-            readback_data_var[ad_hi(16'h620)][31:0] = field_storage.bad_packets.event_past_end.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h624)) begin
-            readback_data_var[ad_hi(16'h624)][31:0] = field_storage.bad_packets.trailing_bytes.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h628)) begin
-            readback_data_var[ad_hi(16'h628)][31:0] = field_storage.bad_packets.timestamp_outside_frame.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h62c)) begin
-            readback_data_var[ad_hi(16'h62c)][31:0] = field_storage.bad_packets.hits_above_32.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h630)) begin
-            readback_data_var[ad_hi(16'h630)][31:0] = field_storage.bad_packets.seen_below_stored.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h634)) begin
-            readback_data_var[ad_hi(16'h634)][31:0] = field_storage.bad_packets.pm_out_of_range.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h638)) begin
-            readback_data_var[ad_hi(16'h638)][31:0] = field_storage.bad_packets.pm_of_other_board.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h63c)) begin
-            readback_data_var[ad_hi(16'h63c)][31:0] = field_storage.bad_packets.frame_beyond_spill.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h640)) begin
-            readback_data_var[ad_hi(16'h640)][31:0] = field_storage.bad_packets.wrong_burst.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h660)) begin
-            readback_data_var[ad_hi(16'h660)][31:0] = field_storage.lost.late.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h664)) begin
-            readback_data_var[ad_hi(16'h664)][31:0] = field_storage.lost.duplicate.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h668)) begin
-            readback_data_var[ad_hi(16'h668)][31:0] = field_storage.lost.replayed_sequence.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h66c)) begin
-            readback_data_var[ad_hi(16'h66c)][31:0] = field_storage.lost.unconfirmed_jump.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h670)) begin
-            readback_data_var[ad_hi(16'h670)][31:0] = field_storage.lost.overrun.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h674)) begin
-            readback_data_var[ad_hi(16'h674)][31:0] = field_storage.lost.segment_overflow.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h678)) begin
-            readback_data_var[ad_hi(16'h678)][31:0] = field_storage.lost.socket_overflow.value.value;
-        end
+            readback_word[(16'h600) / 4][31:0] = field_storage.bad_packets.short_header.value.value;
+            readback_word[(16'h604) / 4][31:0] = field_storage.bad_packets.bad_version.value.value;
+            readback_word[(16'h608) / 4][31:0] = field_storage.bad_packets.bad_source.value.value;
+            readback_word[(16'h60c) / 4][31:0] = field_storage.bad_packets.bad_board.value.value;
+            readback_word[(16'h610) / 4][31:0] = field_storage.bad_packets.bad_encoding.value.value;
+            readback_word[(16'h614) / 4][31:0] = field_storage.bad_packets.length_mismatch.value.value;
+            readback_word[(16'h618) / 4][31:0] = field_storage.bad_packets.oversized.value.value;
+            readback_word[(16'h61c) / 4][31:0] = field_storage.bad_packets.sob_eob_with_events.value.value;
+            readback_word[(16'h620) / 4][31:0] = field_storage.bad_packets.event_past_end.value.value;
+            readback_word[(16'h624) / 4][31:0] = field_storage.bad_packets.trailing_bytes.value.value;
+            readback_word[(16'h628) / 4][31:0] = field_storage.bad_packets.timestamp_outside_frame.value.value;
+            readback_word[(16'h62c) / 4][31:0] = field_storage.bad_packets.hits_above_32.value.value;
+            readback_word[(16'h630) / 4][31:0] = field_storage.bad_packets.seen_below_stored.value.value;
+            readback_word[(16'h634) / 4][31:0] = field_storage.bad_packets.pm_out_of_range.value.value;
+            readback_word[(16'h638) / 4][31:0] = field_storage.bad_packets.pm_of_other_board.value.value;
+            readback_word[(16'h63c) / 4][31:0] = field_storage.bad_packets.frame_beyond_spill.value.value;
+            readback_word[(16'h640) / 4][31:0] = field_storage.bad_packets.wrong_burst.value.value;
+            readback_word[(16'h660) / 4][31:0] = field_storage.lost.late.value.value;
+            readback_word[(16'h664) / 4][31:0] = field_storage.lost.duplicate.value.value;
+            readback_word[(16'h668) / 4][31:0] = field_storage.lost.replayed_sequence.value.value;
+            readback_word[(16'h66c) / 4][31:0] = field_storage.lost.unconfirmed_jump.value.value;
+            readback_word[(16'h670) / 4][31:0] = field_storage.lost.overrun.value.value;
+            readback_word[(16'h674) / 4][31:0] = field_storage.lost.segment_overflow.value.value;
+            readback_word[(16'h678) / 4][31:0] = field_storage.lost.socket_overflow.value.value;
         for(int i0=0; i0<4; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h680 + (16)'(i0) * 16'h4)) begin
-                readback_data_var[ad_hi(16'h680 + (16)'(i0) * 16'h4)][31:0] = hwif_in.lost.missing[i0].value.next;
-            end
+                readback_word[(16'h680 + (16)'(i0) * 16'h4) / 4][31:0] = hwif_in.lost.missing[i0].value.next;
         end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6a0)) begin
-            readback_data_var[ad_hi(16'h6a0)][31:0] = field_storage.frames.packets_in.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6a4)) begin
-            readback_data_var[ad_hi(16'h6a4)][31:0] = field_storage.frames.packets_used.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6a8)) begin
-            readback_data_var[ad_hi(16'h6a8)][31:0] = field_storage.frames.burst_markers.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6ac)) begin
-            readback_data_var[ad_hi(16'h6ac)][31:0] = field_storage.frames.frames_in.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6b0)) begin
-            readback_data_var[ad_hi(16'h6b0)][31:0] = field_storage.frames.frames_out.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6b4)) begin
-            readback_data_var[ad_hi(16'h6b4)][31:0] = field_storage.frames.frames_answered.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6b8)) begin
-            readback_data_var[ad_hi(16'h6b8)][31:0] = field_storage.frames.frames_late.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6bc)) begin
-            readback_data_var[ad_hi(16'h6bc)][31:0] = field_storage.frames.frames_skipped.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6c0)) begin
-            readback_data_var[ad_hi(16'h6c0)][31:0] = field_storage.frames.frames_incomplete.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6c4)) begin
-            readback_data_var[ad_hi(16'h6c4)][31:0] = field_storage.frames.frames_overrun.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6c8)) begin
-            readback_data_var[ad_hi(16'h6c8)][31:0] = field_storage.frames.answers_after_deadline.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6cc)) begin
-            readback_data_var[ad_hi(16'h6cc)][31:0] = field_storage.frames.bad_descriptors.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6d0)) begin
-            readback_data_var[ad_hi(16'h6d0)][31:0] = field_storage.frames.read_errors.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6d4)) begin
-            readback_data_var[ad_hi(16'h6d4)][31:0] = field_storage.frames.write_errors.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6dc)) begin
-            readback_data_var[ad_hi(16'h6dc)][31:0] = field_storage.frames.unsupported_requests.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6e0)) begin
-            readback_data_var[ad_hi(16'h6e0)][31:0] = field_storage.frames.tlb_hits.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6e4)) begin
-            readback_data_var[ad_hi(16'h6e4)][31:0] = field_storage.frames.tlb_misses.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6e8)) begin
-            readback_data_var[ad_hi(16'h6e8)][31:0] = field_storage.frames.untranslated.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6f0)) begin
-            readback_data_var[ad_hi(16'h6f0)][31:0] = field_storage.frames.events_in.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6f4)) begin
-            readback_data_var[ad_hi(16'h6f4)][31:0] = field_storage.frames.hits_in.value.value;
-        end
-        if(ad_low(rd_mux_addr) == ad_low(16'h6f8)) begin
-            readback_data_var[ad_hi(16'h6f8)][31:0] = field_storage.frames.bursts.value.value;
-        end
+            readback_word[(16'h6a0) / 4][31:0] = field_storage.frames.packets_in.value.value;
+            readback_word[(16'h6a4) / 4][31:0] = field_storage.frames.packets_used.value.value;
+            readback_word[(16'h6a8) / 4][31:0] = field_storage.frames.burst_markers.value.value;
+            readback_word[(16'h6ac) / 4][31:0] = field_storage.frames.frames_in.value.value;
+            readback_word[(16'h6b0) / 4][31:0] = field_storage.frames.frames_out.value.value;
+            readback_word[(16'h6b4) / 4][31:0] = field_storage.frames.frames_answered.value.value;
+            readback_word[(16'h6b8) / 4][31:0] = field_storage.frames.frames_late.value.value;
+            readback_word[(16'h6bc) / 4][31:0] = field_storage.frames.frames_skipped.value.value;
+            readback_word[(16'h6c0) / 4][31:0] = field_storage.frames.frames_incomplete.value.value;
+            readback_word[(16'h6c4) / 4][31:0] = field_storage.frames.frames_overrun.value.value;
+            readback_word[(16'h6c8) / 4][31:0] = field_storage.frames.answers_after_deadline.value.value;
+            readback_word[(16'h6cc) / 4][31:0] = field_storage.frames.bad_descriptors.value.value;
+            readback_word[(16'h6d0) / 4][31:0] = field_storage.frames.read_errors.value.value;
+            readback_word[(16'h6d4) / 4][31:0] = field_storage.frames.write_errors.value.value;
+            readback_word[(16'h6dc) / 4][31:0] = field_storage.frames.unsupported_requests.value.value;
+            readback_word[(16'h6e0) / 4][31:0] = field_storage.frames.tlb_hits.value.value;
+            readback_word[(16'h6e4) / 4][31:0] = field_storage.frames.tlb_misses.value.value;
+            readback_word[(16'h6e8) / 4][31:0] = field_storage.frames.untranslated.value.value;
+            readback_word[(16'h6f0) / 4][31:0] = field_storage.frames.events_in.value.value;
+            readback_word[(16'h6f4) / 4][31:0] = field_storage.frames.hits_in.value.value;
+            readback_word[(16'h6f8) / 4][31:0] = field_storage.frames.bursts.value.value;
         for(int i0=0; i0<2; i0++) begin
-            if(ad_low(rd_mux_addr) == ad_low(16'h700 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h700 + (16)'(i0) * 16'h10)][31:0] = hwif_in.profile[i0].start.value.next;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h704 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h704 + (16)'(i0) * 16'h10)][31:0] = hwif_in.profile[i0].controller.value.next;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h708 + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h708 + (16)'(i0) * 16'h10)][31:0] = hwif_in.profile[i0].placed.value.next;
-            end
-            if(ad_low(rd_mux_addr) == ad_low(16'h70c + (16)'(i0) * 16'h10)) begin
-                readback_data_var[ad_hi(16'h70c + (16)'(i0) * 16'h10)][31:0] = hwif_in.profile[i0].written.value.next;
-            end
+                readback_word[(16'h700 + (16)'(i0) * 16'h10) / 4][31:0] = hwif_in.profile[i0].start.value.next;
+                readback_word[(16'h704 + (16)'(i0) * 16'h10) / 4][31:0] = hwif_in.profile[i0].controller.value.next;
+                readback_word[(16'h708 + (16)'(i0) * 16'h10) / 4][31:0] = hwif_in.profile[i0].placed.value.next;
+                readback_word[(16'h70c + (16)'(i0) * 16'h10) / 4][31:0] = hwif_in.profile[i0].written.value.next;
         end
-        readback_data_rt_c = readback_data_var;
     end
 
-    logic [31:0] readback_data_rt[32];
-    logic readback_done_rt;
-    logic readback_err_rt;
-    logic [15:0] readback_addr_rt;
+    // One of eight words, one of eight of these
+    logic [31:0] readback_eight[64];
+    logic [31:0] readback_data_rt[8];
+    logic [15:0] readback_eight_addr, readback_addr_rt;
+    logic readback_eight_done, readback_done_rt, readback_known_rt;
     always_ff @(posedge clk) begin
-        if(rst) begin
-            for(int i=0; i<32; i++) readback_data_rt[i] <= '0;
-            readback_done_rt <= '0;
-            readback_err_rt <= '0;
-            readback_addr_rt <= '0;
-        end else begin
-            readback_data_rt <= readback_data_rt_c;
-            readback_err_rt <= decoded_err;
-            readback_done_rt <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external;
-            readback_addr_rt <= rd_mux_addr;
+        for(int i=0; i<64; i++) readback_eight[i] <= readback_word[i * 8 + int'(rd_mux_addr[4:2])];
+        for(int i=0; i<8; i++) begin
+            readback_data_rt[i] <= readback_eight[i * 8 + int'(readback_eight_addr[7:5])];
         end
+        readback_eight_addr <= rd_mux_addr;
+        readback_addr_rt <= readback_eight_addr;
+        readback_known_rt <= readback_eight_addr < 16'h800;
+        readback_eight_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        readback_done_rt <= readback_eight_done & ~rst;
     end
-
 
     logic [31:0] readback_ext_block_data_rt_c;
     logic readback_is_ext_block_c;
@@ -5709,7 +5453,7 @@ module nanet_regs (
         if(readback_is_ext_block) begin
             readback_data = readback_ext_block_data_rt;
         end else begin
-            readback_data = readback_addr_rt[15:11] == '0 ? readback_data_rt[readback_addr_rt[10:6]] : '0;
+            readback_data = readback_known_rt ? readback_data_rt[readback_addr_rt[10:8]] : '0;
         end
         readback_done = readback_done_rt;
         readback_err = '0;
