@@ -10,10 +10,10 @@ module axis_mux #(
     input logic clk,
     input logic rst,
 
-    // No further frame is begun while this is set.
-    input  logic stop,
+    // Of each stream: no further frame is begun while this is set.
+    input  logic [PORTS-1:0] stop,
     // A frame is under way, or shown.
-    output logic busy,
+    output logic [PORTS-1:0] busy,
 
     /*
      * streams
@@ -44,7 +44,6 @@ module axis_mux #(
   logic [PortW-1:0] grant_q;
 
   // The choice is a register: a frame begins a cycle after its first word is there.
-  assign busy          = held_q;
   assign m_axis_tvalid = held_q && s_axis_tvalid[grant_q];
   assign m_axis_tdata  = s_axis_tdata[grant_q];
   assign m_axis_tkeep  = s_axis_tkeep[grant_q];
@@ -52,22 +51,26 @@ module axis_mux #(
   always_comb begin
     s_axis_tready = '0;
     s_axis_tready[grant_q] = held_q && m_axis_tready;
+    busy = '0;
+    busy[grant_q] = held_q;
   end
 
   // The nearest after the one served last.
+  logic [PORTS-1:0] asks;
   logic [PortW-1:0] next;
+  assign asks = s_axis_tvalid & ~stop;
   always_comb begin
     next = grant_q;
     for (int unsigned i = PORTS; i > 0; i--) begin
-      if (s_axis_tvalid[(32'(grant_q)+i)%PORTS]) next = PortW'((32'(grant_q) + i) % PORTS);
+      if (asks[(32'(grant_q)+i)%PORTS]) next = PortW'((32'(grant_q) + i) % PORTS);
     end
   end
 
   always_ff @(posedge clk) begin
     if (held_q) begin
       if (m_axis_tvalid && m_axis_tready && m_axis_tlast) held_q <= 1'b0;
-    end else if (!stop) begin
-      held_q  <= s_axis_tvalid != '0;
+    end else begin
+      held_q  <= asks != '0;
       grant_q <= next;
     end
     if (rst) begin

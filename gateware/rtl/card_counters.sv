@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the card reports through its registers: the pulses of all modules as increments of the counters (those
+// What a stream reports through its registers: the pulses of all modules as increments of the counters (those
 // of several channels in one cycle are all counted), and what is read as it stands.
 module card_counters
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
 #(
-    // What the card was built with, each at most what the registers have.
+    // What the stream was built with, each at most what the registers have.
     parameter int unsigned CHANNELS = 2,
-    parameter int unsigned STREAMS = 2,
+    parameter int unsigned FILTERS = 2,
     parameter int unsigned DEVICES = 1,
-    parameter int unsigned DESTINATIONS = 4
+    parameter int unsigned DESTINATIONS = 4,
+    // Streams of the card, and which of them counts here.
+    parameter int unsigned STREAMS = 1,
+    parameter int unsigned STREAM = 0
 ) (
     input logic clk,
     input logic rst,
@@ -193,9 +196,11 @@ module card_counters
     hwif_in = '{default: '0};
 
     hwif_in.built.channels.next     = 4'(CHANNELS);
-    hwif_in.built.streams.next      = 4'(STREAMS);
+    hwif_in.built.filters.next      = 4'(FILTERS);
     hwif_in.built.devices.next      = 4'(DEVICES);
     hwif_in.built.destinations.next = 4'(DESTINATIONS);
+    hwif_in.built.streams.next      = 4'(STREAMS);
+    hwif_in.built.stream.next       = 4'(STREAM);
     hwif_in.status.bus_master.next = seen_q.bus_master;
     hwif_in.status.ready.next      = seen_q.ready;
     hwif_in.status.stopped.next    = seen_q.stopped;

@@ -4,16 +4,18 @@
 module nanet_card_us
   import nanet_dma_pkg::*;
 #(
-    // MACs; at most as many as the registers have, as with the next three.
+    // MACs; at most as many as the registers have, as with filters, devices and destinations.
     parameter int unsigned CHANNELS = 2,
-    // Filters that choose datagrams; all of them feed the one stream.
-    parameter int unsigned STREAMS = 2,
-    // Consumer devices: a power of two.
+    // Streams, each with registers of its own; at most 15.
+    parameter int unsigned STREAMS = 1,
+    // Filters that choose the datagrams of a stream.
+    parameter int unsigned FILTERS = 2,
+    // Consumer devices of a stream: a power of two.
     parameter int unsigned DEVICES = 1,
     // UDP endpoints that descriptors name.
     parameter int unsigned DESTINATIONS = 4,
-    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a
-    // power of two, at most 8192.
+    // Of each stream: largest number of buffers of all devices' CLOPs together, and of descriptors of their
+    // send rings; a power of two, at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
@@ -62,15 +64,16 @@ module nanet_card_us
     output logic [CHANNELS-1:0]              m_axis_tx_tlast,
 
     /*
-     * the microcontroller's bus: a request stays until it is acknowledged; interrupt: something waits
+     * the microcontroller's bus: a request stays until it is acknowledged; stream s begins at s * 256;
+     * interrupt: something of the stream waits
      */
-    input  logic        fw_request,
-    input  logic        fw_write,
-    input  logic [7:0]  fw_addr,
-    input  logic [31:0] fw_wdata,
-    output logic        fw_acknowledge,
-    output logic [31:0] fw_rdata,
-    output logic        fw_interrupt,
+    input  logic                       fw_request,
+    input  logic                       fw_write,
+    input  logic [7+$clog2(STREAMS):0] fw_addr,
+    input  logic [31:0]                fw_wdata,
+    output logic                       fw_acknowledge,
+    output logic [31:0]                fw_rdata,
+    output logic [STREAMS-1:0]         fw_interrupt,
 
     /*
      * requester request
@@ -121,7 +124,7 @@ module nanet_card_us
     input logic [2:0]  cfg_max_read_req
 );
 
-  localparam int unsigned AddrW = 17;
+  localparam int unsigned AddrW = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS);
 
   logic wr_valid, wr_ready, wr_last, wr_done_valid, wr_done_error;
   dma_cmd_t wr_cmd, rd_cmd;
@@ -202,6 +205,7 @@ module nanet_card_us
   nanet_card #(
       .CHANNELS    (CHANNELS),
       .STREAMS     (STREAMS),
+      .FILTERS     (FILTERS),
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS),
       .MAX_BUFFERS (MAX_BUFFERS),

@@ -5232,11 +5232,13 @@ module nanet_regs (
     always_comb begin
         for(int i=0; i<512; i++) readback_word[i] = '0;
             readback_word[(16'h0) / 4][31:0] = 32'h54454e4e;
-            readback_word[(16'h4) / 4][7:0] = 8'h3;
+            readback_word[(16'h4) / 4][7:0] = 8'h4;
             readback_word[(16'h4) / 4][11:8] = hwif_in.built.channels.next;
-            readback_word[(16'h4) / 4][15:12] = hwif_in.built.streams.next;
+            readback_word[(16'h4) / 4][15:12] = hwif_in.built.filters.next;
             readback_word[(16'h4) / 4][19:16] = hwif_in.built.devices.next;
             readback_word[(16'h4) / 4][23:20] = hwif_in.built.destinations.next;
+            readback_word[(16'h4) / 4][27:24] = hwif_in.built.streams.next;
+            readback_word[(16'h4) / 4][31:28] = hwif_in.built.stream.next;
             readback_word[(16'h8) / 4][0] = field_storage.control.receive.value;
             readback_word[(16'h8) / 4][1] = field_storage.control.send.value;
             readback_word[(16'h8) / 4][2] = field_storage.control.events.value;

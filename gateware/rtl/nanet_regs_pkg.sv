@@ -9,7 +9,7 @@ package nanet_regs_pkg;
     localparam NANET_REGS_MIN_ADDR_WIDTH = 16;
     localparam NANET_REGS_SIZE = 'h10000;
     localparam CHANNELS = 'h2;
-    localparam STREAMS = 'h2;
+    localparam FILTERS = 'h2;
     localparam DEVICES = 'h4;
     localparam DESTINATIONS = 'h4;
 
@@ -19,7 +19,7 @@ package nanet_regs_pkg;
 
     typedef struct {
         logic [3:0] next;
-    } nanet_regs__built__streams__in_t;
+    } nanet_regs__built__filters__in_t;
 
     typedef struct {
         logic [3:0] next;
@@ -30,10 +30,20 @@ package nanet_regs_pkg;
     } nanet_regs__built__destinations__in_t;
 
     typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__streams__in_t;
+
+    typedef struct {
+        logic [3:0] next;
+    } nanet_regs__built__stream__in_t;
+
+    typedef struct {
         nanet_regs__built__channels__in_t channels;
-        nanet_regs__built__streams__in_t streams;
+        nanet_regs__built__filters__in_t filters;
         nanet_regs__built__devices__in_t devices;
         nanet_regs__built__destinations__in_t destinations;
+        nanet_regs__built__streams__in_t streams;
+        nanet_regs__built__stream__in_t stream;
     } nanet_regs__built__in_t;
 
     typedef struct {

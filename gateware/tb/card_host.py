@@ -75,6 +75,19 @@ class RegisterBus:
         await self._access(address, 1, value)
 
 
+class Window:
+    """The registers of a further stream."""
+
+    def __init__(self, bus: Registers, stream: int):
+        self.bus, self.base = bus, stream << 16
+
+    async def read(self, address: int) -> int:
+        return await self.bus.read(self.base + address)
+
+    async def write(self, address: int, value: int) -> None:
+        await self.bus.write(self.base + address, value)
+
+
 class HostMemory(Protocol):
     """How the host gets at its own memory, by bus address."""
 
@@ -101,6 +114,9 @@ class Setup:
     tlb: bool = True
     max_payload: int = 1472
     stage: int = 0
+    stream: int = 0
+    ip: int = IP  # of channel 0; that of channel 1 follows
+    port: int = PORT  # listened to, and sent from
     late_template: int = 0xFF000008 << 32 | 0x1C << 24
 
     @property
@@ -212,9 +228,10 @@ class CardHost:
         for channel in range(2):
             await self.write(f"network[{channel}].mac_low", (MAC + channel) & 0xFFFFFFFF)
             await self.write(f"network[{channel}].mac_high", (MAC + channel) >> 32)
-            await self.write(f"network[{channel}].ip", IP + channel)
-            await self.write(f"network[{channel}].port", PORT)
+            await self.write(f"network[{channel}].ip", s.ip + channel)
+            await self.write(f"network[{channel}].port", s.port)
         await self.write("filter[0].mode", 1)
+        await self.write("filter[0].ports", s.port)
         await self.write("rules", 0x1C | s.boards << 8 | s.max_payload << 16)
         await self.write("max_frames", 751_500)
         ring = log2(s.buffers) << 8 | log2(s.buffers) << 16 | log2(s.entries) << 24
@@ -231,6 +248,7 @@ class CardHost:
             "pages_count": len(self.pages),
             "window_frames": s.window,
             "latency": s.stage,
+            "stream": s.stream,
         }.items():
             await self.write(name, value)
         for name, value in {

@@ -169,10 +169,11 @@ class MemorySlave:
                 s("rd_data_last").value = int(i == words - 1)
                 s("rd_data_error").value = int(failed and i == words - 1)
                 s("rd_data_valid").value = 1
-                while True:
+                taken = False
+                while not taken:
+                    await FallingEdge(self.dut.clk)  # after the edge whose turn comes next may be ready
+                    taken = bool(int(s("rd_data_ready").value))
                     await RisingEdge(self.dut.clk)
-                    if int(s("rd_data_ready").value):
-                        break
                 s("rd_data_valid").value = 0
 
 

@@ -19,16 +19,18 @@ def ones_sum(data: bytes) -> int:
     return total
 
 
-def frame_of(payload: bytes, to_ip: int = TO_IP, to_port: int = TO_PORT) -> bytes:
+def frame_of(
+    payload: bytes, to_ip: int = TO_IP, to_port: int = TO_PORT, ip: int = IP, port: int = PORT
+) -> bytes:
     """Ethernet, IPv4 and UDP by the RFCs, padded to 60 B; independent of the module."""
-    addresses = struct.pack("!II", IP, to_ip)
-    udp = struct.pack("!HHHH", PORT, to_port, 8 + len(payload), 0)
+    addresses = struct.pack("!II", ip, to_ip)
+    udp = struct.pack("!HHHH", port, to_port, 8 + len(payload), 0)
     check = 0xFFFF & ~ones_sum(addresses + struct.pack("!HH", 17, 8 + len(payload)) + udp + payload)
     udp = udp[:6] + struct.pack("!H", check or 0xFFFF)
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0x4000, 64, 17, 0) + addresses
-    ip = ip[:10] + struct.pack("!H", 0xFFFF & ~ones_sum(ip)) + ip[12:]
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0x4000, 64, 17, 0) + addresses
+    header = header[:10] + struct.pack("!H", 0xFFFF & ~ones_sum(header)) + header[12:]
     ether = TO_MAC.to_bytes(6, "big") + MAC.to_bytes(6, "big") + b"\x08\x00"
-    frame = ether + ip + udp + payload
+    frame = ether + header + udp + payload
     return frame + bytes(max(0, 60 - len(frame)))
 
 

@@ -179,6 +179,7 @@ module firmware_path_bench
       .s_axis_rx_tkeep,
       .s_axis_rx_tlast,
       .s_axis_rx_tuser  ('0),
+      .arp_answers      ('1),
       .m_axis_arp_tvalid(unused_tvalid),
       .m_axis_arp_tready('1),
       .m_axis_arp_tdata (unused_tdata),

@@ -19,6 +19,7 @@ from card_host import (
     CardHost,
     RegisterBus,
     Setup,
+    Window,
     account,
 )
 from card_wire import Wire
@@ -35,20 +36,40 @@ N = 64  # buffers
 
 
 class Bench:
-    """The card with everything around it, and the reference that is told the same packets."""
+    """A stream of the card with everything around it, and the reference that is told the same packets.
 
-    def __init__(self, dut, setup=None, memory_rate=1.0, latency=(4, 30), tx_rate=1.0, wake=0, think=0):
-        self.dut, self.setup = dut, setup or Setup(buffers=N)
-        self.rng = random.Random(cocotb.RANDOM_SEED)
-        start_clock(dut)
-        dut.bus_master.value, dut.unsupported.value = 1, 0
-        self.memory = MemorySlave(dut, Memory(), rate=memory_rate, latency=latency, rng=self.rng)
-        self.wire = Wire(dut, self.rng, tx_rate)
-        self.firmware = Microcontroller(dut, wake, think)
-        self.bus = RegisterBus(dut)
-        self.host = CardHost(
-            self.bus, self.memory.memory, lambda n: ClockCycles(dut.clk, n), self.rng, self.setup
-        )
+    `beside`: the bench of the card's first stream, which has brought what the streams share.
+    """
+
+    HOST = CardHost
+
+    def __init__(
+        self,
+        dut,
+        setup=None,
+        memory_rate=1.0,
+        latency=(4, 30),
+        tx_rate=1.0,
+        wake=0,
+        think=0,
+        stream=0,
+        beside=None,
+        layout=None,
+    ):
+        self.dut, self.setup, self.beside = dut, setup or Setup(buffers=N), beside
+        if beside:
+            self.rng, self.memory, self.wire = beside.rng, beside.memory, beside.wire
+            self.bus = Window(beside.bus, stream)
+        else:
+            self.rng = random.Random(cocotb.RANDOM_SEED)
+            start_clock(dut)
+            dut.bus_master.value, dut.unsupported.value = 1, 0
+            self.memory = MemorySlave(dut, Memory(), rate=memory_rate, latency=latency, rng=self.rng)
+            self.wire = Wire(dut, self.rng, tx_rate)
+            self.bus = RegisterBus(dut)
+        self.firmware = Microcontroller(dut, wake, think, stream, beside and beside.firmware)
+        wait = lambda n: ClockCycles(dut.clk, n)  # noqa: E731
+        self.host = self.HOST(self.bus, self.memory.memory, wait, self.rng, self.setup, layout)
         self.model = self.fresh_model()
         self.sent = 0  # datagrams
         self.before: Counter[str] = Counter()  # counters when the card began
@@ -58,7 +79,8 @@ class Bench:
         return Model(s.boards, s.devices * s.buffers, s.segment, s.timeout, s.silence, bool(s.window))
 
     async def start(self):
-        await reset(self.dut)
+        if not self.beside:
+            await reset(self.dut)
         await self.host.configure()
         await self.host.start()
 
@@ -66,8 +88,8 @@ class Bench:
         """The card was stopped: everything begins anew, but the counters go on."""
         self.before = Counter(await self.host.counters())
         self.model, self.sent = self.fresh_model(), 0
-        for out in self.wire.out:
-            out.clear()
+        own = set(map(id, self.own()))
+        self.wire.out[0][:] = [frame for frame in self.wire.out[0] if id(frame) not in own]
         await self.host.configure()
         await self.host.start()
 
@@ -80,8 +102,19 @@ class Bench:
         for data in packets:
             if told:
                 self.tell(data)
-        await self.wire.send([on_wire(data, channel) for data in packets], gap)
+        await self.wire.send([self.on_wire(data, channel) for data in packets], gap)
         self.sent += len(packets)
+
+    def on_wire(self, data, channel=None):
+        """A payload to this stream, on its board's channel if none is given."""
+        channel = (data[1] if len(data) > 1 else 0) % 2 if channel is None else channel
+        host = Host(mac=MAC + channel, ip=self.setup.ip + channel)
+        return channel, udp_frame(data, host, dst_port=self.setup.port)
+
+    def own(self):
+        """The datagrams of this stream that the card has sent."""
+        port = self.setup.port.to_bytes(2, "big")
+        return [frame for frame in self.wire.out[0] if frame[12:14] == b"\x08\0" and frame[34:36] == port]
 
     def tell(self, data):
         name = reference_mgp.refusal(data, self.setup.boards, self.setup.max_payload)
@@ -104,9 +137,10 @@ class Bench:
 
         def done():
             kinds = [event.kind for event in self.host.events]
-            sent = sum(frame[12:14] == b"\x08\x00" for frame in self.wire.out[0])
             return (
-                sent >= owed and kinds.count(SEND_DONE) >= owed - overrun and kinds.count(BURST_ENDS) >= ends
+                len(self.own()) >= owed
+                and kinds.count(SEND_DONE) >= owed - overrun
+                and kinds.count(BURST_ENDS) >= ends
             )
 
         await self.host.consume(done, every)
@@ -154,10 +188,14 @@ class Bench:
         for n in sorted(frames):
             if n in self.host.posted and n not in late:
                 answer = self.host.posted[n]
-                out.append(frame_of(answer.payload, TO_IP + answer.destination, TO_PORT + answer.destination))
+                out.append(self.frame_of(answer.payload, answer.destination))
             else:
-                out.append(frame_of(self.host.late_packet(frames[n])))
+                out.append(self.frame_of(self.host.late_packet(frames[n])))
         return out
+
+    def frame_of(self, payload, destination=0):
+        """A datagram of this stream to one of its endpoints."""
+        return frame_of(payload, TO_IP + destination, TO_PORT + destination, self.setup.ip, self.setup.port)
 
 
 def edges(events):
@@ -176,11 +214,6 @@ def same(got, want):
             return False
         at += -(-length // 16) * 16
     return True
-
-
-def on_wire(data, channel=None):
-    channel = (data[1] if len(data) > 1 else 0) % 2 if channel is None else channel
-    return channel, udp_frame(data, host_of(channel))
 
 
 def burst(rng, number, frames, room=(40, 200, 1000), packets=(1, 1, 2), markers=True, boards=range(4)):
@@ -445,7 +478,7 @@ async def begins_anew(dut):
     bench = Bench(dut, memory_rate=0.3, latency=(20, 200), tx_rate=0.3)
     await bench.start()
     for run in range(3):
-        bench.wire.put([on_wire(data) for data in burst(bench.rng, 9, 4)])
+        bench.wire.put([bench.on_wire(data) for data in burst(bench.rng, 9, 4)])
         await ClockCycles(dut.clk, 300 + 150 * run)
         await bench.host.look()
         await bench.host.write("control", 0)

@@ -8,10 +8,9 @@ import cocotb
 import mgp
 import reference_mgp
 from card_host import RECEIVE_DONE, SEND_DONE, CardHost, Frame, Setup, account
-from cocotb.triggers import ClockCycles
 from firmware_model import PacketCard
 from simulate import simulate
-from test_nanet_card import Bench, burst, on_wire
+from test_nanet_card import Bench, burst
 from transmit_model import frame_of
 
 N, SLOT, PACKETS = 8, 1472, 6
@@ -51,11 +50,10 @@ class PacketHost(CardHost):
 class PacketBench(Bench):
     """The card with everything around it, in this mode."""
 
-    def __init__(self, dut, **options):
-        super().__init__(dut, PacketSetup(), **options)
-        self.host = PacketHost(
-            self.bus, self.memory.memory, lambda n: ClockCycles(dut.clk, n), self.rng, self.setup
-        )
+    HOST = PacketHost
+
+    def __init__(self, dut, setup=None, **options):
+        super().__init__(dut, setup or PacketSetup(), **options)
 
     def fresh_model(self):
         return PacketCard(PACKETS, boards=self.setup.boards, buffers=1 << 20, segment=SLOT)
@@ -65,9 +63,20 @@ class PacketBench(Bench):
 
         def done():
             sent = Counter(event.kind for event in self.host.events)[SEND_DONE]
-            return sent >= self.model.counts["frames_in"] and len(self.wire.out[0]) >= sent
+            return sent >= self.model.counts["frames_in"] and len(self.own()) >= sent
 
         await self.host.consume(done, every)
+
+    def payloads(self):
+        """What the consumer has found in its buffers, in the order of n."""
+        return [payload for _, frame in sorted(self.host.frames.items()) for payload in frame.contents]
+
+    def whole(self, sent):
+        """Everything is in a buffer, once; that of a board in the order in which it was sent."""
+        got = self.payloads()
+        assert Counter(got) == Counter(sent)
+        for board in range(4):
+            assert [p for p in got if p[1] == board] == [p for p in sent if p[1] == board]
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
@@ -122,12 +131,9 @@ async def two_channels_at_once(dut):
         for frame in range(18)
         for board in range(4)
     ]
-    bench.wire.put([on_wire(data) for data in sent], gap=3)
-    payloads = lambda: [payload for frame in bench.host.frames.values() for payload in frame.contents]  # noqa: E731
-    await bench.host.consume(lambda: len(payloads()) == len(sent))
-    assert Counter(payloads()) == Counter(sent)
-    for board in range(4):  # those of a board in the order in which they were sent
-        assert [p for p in payloads() if p[1] == board] == [p for p in sent if p[1] == board]
+    bench.wire.put([bench.on_wire(data) for data in sent], gap=3)
+    await bench.host.consume(lambda: len(bench.payloads()) == len(sent))
+    bench.whole(sent)
     full = [event for event in bench.host.events if event.kind == RECEIVE_DONE]
     assert len(full) == len(sent) // PACKETS and all(event.flags == 1 for event in full)
     await bench.host.consume(lambda: len(bench.wire.out[0]) == len(full))

@@ -71,6 +71,7 @@ class Bench:
             "s_axis_rx_tvalid": 0,
             "s_axis_rx_tuser": 0,
             "m_axis_arp_tready": 3,
+            "arp_answers": 3,
             "return_valid": 0,
             "sender_next": FIRST_N,
             "room": sum(1000 << 16 * device for device in range(DEVICES)),

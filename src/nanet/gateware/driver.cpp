@@ -17,7 +17,7 @@ namespace {
 
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
-constexpr unsigned map_version = 3;
+constexpr unsigned map_version = 4;
 constexpr unsigned patience = 1'000'000;  // looks at the status until the card counts as hung
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 // Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
@@ -49,7 +49,7 @@ Driver::Driver(Bus& bus) : bus_(bus) {
   const std::uint32_t built = read(NANET_AT(built));
   const auto field = [&](unsigned bp, unsigned bits) { return built >> bp & ((1u << bits) - 1); };
   built_ = {field(NANET_REGS__BUILT__VERSION_bp, 8), field(NANET_REGS__BUILT__CHANNELS_bp, 4),
-            field(NANET_REGS__BUILT__STREAMS_bp, 4), field(NANET_REGS__BUILT__DEVICES_bp, 4),
+            field(NANET_REGS__BUILT__FILTERS_bp, 4), field(NANET_REGS__BUILT__DEVICES_bp, 4),
             field(NANET_REGS__BUILT__DESTINATIONS_bp, 4)};
   if (built_.version != map_version)
     throw std::runtime_error("the card's registers are of version " + std::to_string(built_.version) +

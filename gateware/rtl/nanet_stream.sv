@@ -1,0 +1,729 @@
+// SPDX-License-Identifier: SHL-2.1
+// One stream of the card: its filters, receive path, firmware's port, send path, event queues and registers,
+// between the MACs, the microcontroller and memory, which it shares with the card's other streams.
+module nanet_stream
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+  import nanet_regs_pkg::nanet_regs__in_t;
+  import nanet_regs_pkg::nanet_regs__out_t;
+#(
+    // Number of this stream, and how many the card has.
+    parameter int unsigned STREAM = 0,
+    parameter int unsigned STREAMS = 1,
+    // MACs; at most as many as the registers have, as with the next three.
+    parameter int unsigned CHANNELS = 2,
+    // Filters that choose the stream's datagrams.
+    parameter int unsigned FILTERS = 2,
+    // Consumer devices: a power of two. The registers say how many of them are used.
+    parameter int unsigned DEVICES = 1,
+    // UDP endpoints that descriptors name.
+    parameter int unsigned DESTINATIONS = 4,
+    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a
+    // power of two, at most 8192.
+    parameter int unsigned MAX_BUFFERS = 8192,
+    // Width of the frames to the MAC in bits: 64 (10 GbE) or 8 (1 GbE).
+    parameter int unsigned MAC_W = 64,
+    // Width of the DMA data in bits; 256.
+    parameter int unsigned DATA_W = 256,
+    // Words of 128 bits that wait in a channel; a power of two, at least 1024.
+    parameter int unsigned BUFFER_WORDS = 1024,
+    // Sets of four pages in the TLB; a power of two.
+    parameter int unsigned TLB_SETS = 64
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * frames from the MACs, the same for all streams
+     */
+    input logic [CHANNELS-1:0]       s_axis_rx_tvalid,
+    input logic [CHANNELS-1:0][63:0] s_axis_rx_tdata,
+    input logic [CHANNELS-1:0][7:0]  s_axis_rx_tkeep,
+    input logic [CHANNELS-1:0]       s_axis_rx_tlast,
+    input logic [CHANNELS-1:0]       s_axis_rx_tuser,
+
+    /*
+     * answers to ARP requests, those that are this stream's to give
+     */
+    output host_t [CHANNELS-1:0]       host,
+    output logic                       taking,      // frames are taken
+    input  logic [CHANNELS-1:0]        arp_answers,
+    output logic [CHANNELS-1:0]        m_axis_arp_tvalid,
+    input  logic [CHANNELS-1:0]        m_axis_arp_tready,
+    output logic [CHANNELS-1:0][63:0]  m_axis_arp_tdata,
+    output logic [CHANNELS-1:0][7:0]   m_axis_arp_tkeep,
+    output logic [CHANNELS-1:0]        m_axis_arp_tlast,
+
+    /*
+     * frames of the send path, to channel 0
+     */
+    output logic               m_axis_send_tvalid,
+    input  logic               m_axis_send_tready,
+    output logic [MAC_W-1:0]   m_axis_send_tdata,
+    output logic [MAC_W/8-1:0] m_axis_send_tkeep,
+    output logic               m_axis_send_tlast,
+
+    /*
+     * MACs: begin no further frame of this stream; one is under way; what of it waits is forgotten
+     */
+    output logic                tx_stop,
+    input  logic [CHANNELS-1:0] tx_busy,
+    output logic                core_rst,
+
+    /*
+     * register bus: a request stays until it is acknowledged
+     */
+    input  logic        reg_request,
+    input  logic        reg_write,
+    input  logic [2:0]  reg_bar,
+    input  logic [16:0] reg_addr,
+    input  logic [31:0] reg_wdata,
+    input  logic [3:0]  reg_enable,
+    output logic        reg_acknowledge,
+    output logic [31:0] reg_rdata,
+
+    /*
+     * DMA write
+     */
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+    input  logic [7:0]        wr_done_tag,
+    input  logic              wr_done_error,
+
+    /*
+     * DMA read
+     */
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
+    input  logic [DATA_W-1:0] rd_data,
+    input  logic [7:0]        rd_data_tag,
+    input  logic              rd_data_last,
+    input  logic              rd_data_error,
+
+    /*
+     * the microcontroller's bus: a request stays until it is acknowledged; interrupt: something waits
+     */
+    input  logic        fw_request,
+    input  logic        fw_write,
+    input  logic [7:0]  fw_addr,
+    input  logic [31:0] fw_wdata,
+    output logic        fw_acknowledge,
+    output logic [31:0] fw_rdata,
+    output logic        fw_interrupt,
+
+    /*
+     * from the PCIe side: the host lets the card use the bus; pulse: a request was not supported
+     */
+    input logic bus_master,
+    input logic unsupported
+);
+
+  localparam int unsigned BufferW = $clog2(MAX_BUFFERS);
+  localparam int unsigned DestW = $clog2(DESTINATIONS);
+  // Masters of the memory: receive and send path, event queues (merged before: the sender's tags have no bit
+  // to spare for more of them), firmware.
+  localparam int unsigned Ports = 3;
+  localparam int unsigned PortW = $clog2(Ports);
+  localparam int unsigned PortEvents = 1;
+  localparam int unsigned PortFirmware = 2;
+
+  if (FILTERS > nanet_regs_pkg::FILTERS || DEVICES > nanet_regs_pkg::DEVICES) begin : gen_check_registers
+    $fatal(1, "the registers have fewer filters or devices (%m)");
+  end
+  if (DESTINATIONS > nanet_regs_pkg::DESTINATIONS || MAX_BUFFERS > 8192) begin : gen_check_tables
+    $fatal(1, "the registers have fewer destinations or return slots (%m)");
+  end
+  if (2 ** $clog2(DEVICES) != DEVICES) begin : gen_check_devices
+    $fatal(1, "DEVICES must be a power of two (%m)");
+  end
+
+  // ------------------------------------------------------------------ registers
+
+  nanet_regs__in_t hwif_in;
+  nanet_regs__out_t regs;
+  logic bell_valid, return_valid, sample_valid;
+  logic [31:0] bell_n, return_value, sample;
+  logic [12:0] return_index;
+  logic [63:0] now_q;
+  logic counters_active, clk_registers;
+
+  clock_gate #(
+      .HOLD(4)
+  ) registers_clock (
+      .clk,
+      .active(rst || reg_request || counters_active),
+      .gated (clk_registers)
+  );
+
+  register_block #(
+      .ADDR_W(17)
+  ) registers (
+      .clk,
+      .clk_fields(clk_registers),
+      .rst,
+      .reg_request,
+      .reg_write,
+      .reg_bar,
+      .reg_addr,
+      .reg_wdata,
+      .reg_enable,
+      .reg_acknowledge,
+      .reg_rdata,
+      .hwif_in,
+      .hwif_out(regs),
+      .bell_valid,
+      .bell_n,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .sample_valid,
+      .sample
+  );
+
+  always_ff @(posedge clk) begin
+    now_q <= now_q + 64'd1;
+    if (rst) now_q <= '0;
+  end
+
+  filter_t [FILTERS-1:0] filter;
+  mgp_rules_t rules;
+  endpoint_t [DESTINATIONS-1:0] destinations;
+  logic [DEVICES-1:0][63:0] clop_base, queue_base, finished_addr, ring_base, send_base, send_bus;
+
+  stream_config #(
+      .CHANNELS    (CHANNELS),
+      .FILTERS     (FILTERS),
+      .DEVICES     (DEVICES),
+      .DESTINATIONS(DESTINATIONS)
+  ) settings (
+      .regs,
+      .host,
+      .filter,
+      .rules,
+      .destinations,
+      .clop_base,
+      .queue_base,
+      .finished_addr,
+      .ring_base,
+      .send_base,
+      .send_bus
+  );
+
+  // ------------------------------------------------------------------ start and stop
+
+  logic ready, path_ready, running, stopped, wr_pass, rd_pass;
+  logic [CHANNELS-1:0] rx_take, rx_valid;
+  logic core_wr_valid, core_wr_ready, core_rd_valid, core_rd_ready, core_rd_data_ready;
+
+  card_run #(
+      .CHANNELS    (CHANNELS),
+      .CLEAR_CYCLES(MAX_BUFFERS + 64)
+  ) run (
+      .clk,
+      .rst,
+      .on           (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
+      .receive      (regs.control.receive.value),
+      .cleared      (path_ready),
+      .ready,
+      .running,
+      .stopped,
+      .core_rst,
+      .rx_tvalid    (s_axis_rx_tvalid),
+      .rx_tlast     (s_axis_rx_tlast),
+      .rx_take,
+      .tx_busy,
+      .tx_stop,
+      .wr_asks      (core_wr_valid),
+      .wr_pass,
+      .wr_ready,
+      .wr_last,
+      .wr_done_valid,
+      .rd_asks      (core_rd_valid),
+      .rd_pass,
+      .rd_ready,
+      .rd_data_valid,
+      .rd_data_ready,
+      .rd_data_last
+  );
+
+  assign taking        = ready && regs.control.receive.value;
+  assign rx_valid      = s_axis_rx_tvalid & rx_take;
+  assign wr_valid      = core_wr_valid && wr_pass;
+  assign core_wr_ready = wr_ready && wr_pass;
+  assign rd_valid      = core_rd_valid && rd_pass;
+  assign core_rd_ready = rd_ready && rd_pass;
+  // Answers to a card that is being stopped go nowhere: no frame is sent any more.
+  assign rd_data_ready = core_rd_data_ready || !running;
+
+  // The masters of the memory.
+  logic [Ports-1:0] m_wr_valid, m_wr_ready, m_wr_last, m_wr_done_valid, m_wr_done_error;
+  dma_cmd_t [Ports-1:0] m_wr_cmd, m_rd_cmd;
+  logic [Ports-1:0][DATA_W-1:0] m_wr_data;
+  logic [Ports-1:0] m_rd_valid, m_rd_ready, m_rd_data_valid, m_rd_data_ready;
+  logic [Ports-1:0][DATA_W-1:0] m_rd_data;
+  logic [Ports-1:0][7:0] m_rd_data_tag, m_wr_done_tag;
+  logic [Ports-1:0] m_rd_data_last, m_rd_data_error;
+
+  // ------------------------------------------------------------------ receive path
+
+  logic owed_valid, owed_ready;
+  owed_t owed;
+  logic [63:0] sender_next;
+  logic rare_valid, rare_ready, command_valid, command_ready, miss_valid, miss_ready;
+  logic fill_valid, fill_ready, fill_ok;
+  rare_t rare;
+  command_t command;
+  logic [63:0] miss_vaddr, fill_vaddr, fill_paddr;
+
+  logic path_wr_valid, path_wr_ready, path_wr_last, path_wr_done_valid, path_wr_done_error;
+  dma_cmd_t path_wr_cmd;
+  logic [DATA_W-1:0] path_wr_data;
+  logic [7:0] path_wr_done_tag;
+
+  logic [DEVICES-1:0] path_ev_valid, path_ev_ready, promise;
+  logic path_ev_promised;
+  logic [31:0] path_ev_start;
+  logic [2:0] path_ev_channel;
+  event_t path_ev;
+  logic [DEVICES-1:0][15:0] room;
+  logic [DEVICES-1:0] half_free;
+
+  logic [CHANNELS-1:0] verdict_valid, overflow, refused, profile_valid;
+  frame_verdict_e [CHANNELS-1:0] verdict;
+  refusal_e [CHANNELS-1:0] refusal;
+  profile_t [CHANNELS-1:0] profile, profile_last;
+  logic counted, frame_owed, frame_overrun, frame_incomplete, skipped_valid, tlb_hit, tlb_miss, idle;
+  logic [CHANNELS:0] untranslated;
+  logic [24:0] skipped;
+  logic [63:0] last_packet;
+  placed_e counted_as;
+  logic [15:0] counted_hits;
+  logic [7:0] counted_events;
+  logic [3:0][31:0] missing;
+
+  receive_path #(
+      .CHANNELS    (CHANNELS),
+      .FILTERS     (FILTERS),
+      .MAX_BUFFERS (MAX_BUFFERS),
+      .BUFFER_WORDS(BUFFER_WORDS),
+      .TLB_SETS    (TLB_SETS),
+      .DATA_W      (DATA_W),
+      .DEVICES     (DEVICES)
+  ) receive (
+      .clk,
+      .rst              (core_rst),
+      .enable           (running),
+      .host,
+      .filter,
+      .rules,
+      .log2_buffers     (regs.log2.buffers.value),
+      .log2_devices     (regs.log2.devices.value),
+      .base_vaddr       (clop_base),
+      .buffer_units     (regs.buffer_bytes.value.value[23:6]),
+      .segment_bytes    (regs.segment_bytes.value.value[16:0]),
+      .timeout_cycles   (regs.timeout_cycles.value.value),
+      .grace_cycles     (regs.grace_cycles.value.value[15:0]),
+      .window_frames    (regs.window_frames.value.value[15:0]),
+      .packets_mode     (regs.gather.packets_mode.value),
+      .packets          (regs.gather.packets.value[12:0]),
+      .slot_bytes       (regs.slot_bytes.value.value[16:0]),
+      .tlb_enable       (regs.tlb.enable.value),
+      .log2_page        (regs.tlb.log2_page.value),
+      .tlb_flush        (regs.tlb.flush.value),
+      .now              (now_q),
+      .s_axis_rx_tvalid (rx_valid),
+      .s_axis_rx_tdata,
+      .s_axis_rx_tkeep,
+      .s_axis_rx_tlast,
+      .s_axis_rx_tuser,
+      .arp_answers,
+      .m_axis_arp_tvalid,
+      .m_axis_arp_tready,
+      .m_axis_arp_tdata,
+      .m_axis_arp_tkeep,
+      .m_axis_arp_tlast,
+      .return_valid,
+      .return_index     (return_index[BufferW-1:0]),
+      .return_value,
+      .owed_valid,
+      .owed_ready,
+      .owed,
+      .sender_next,
+      .rare_valid,
+      .rare_ready,
+      .rare,
+      .command_valid,
+      .command_ready,
+      .command,
+      .miss_valid,
+      .miss_ready,
+      .miss_vaddr,
+      .fill_valid,
+      .fill_ready,
+      .fill_vaddr,
+      .fill_paddr,
+      .fill_ok,
+      .wr_valid         (path_wr_valid),
+      .wr_ready         (path_wr_ready),
+      .wr_cmd           (path_wr_cmd),
+      .wr_data          (path_wr_data),
+      .wr_last          (path_wr_last),
+      .wr_done_valid    (path_wr_done_valid),
+      .wr_done_tag      (path_wr_done_tag),
+      .wr_done_error    (path_wr_done_error),
+      .ev_valid         (path_ev_valid),
+      .ev_ready         (path_ev_ready),
+      .ev               (path_ev),
+      .ev_promised      (path_ev_promised),
+      .ev_start         (path_ev_start),
+      .ev_channel       (path_ev_channel),
+      .promise,
+      .room,
+      .half_free,
+      .idle,
+      .ready            (path_ready),
+      .last_packet,
+      .verdict_valid,
+      .verdict,
+      .overflow,
+      .refused,
+      .refusal,
+      .counted,
+      .counted_as,
+      .counted_hits,
+      .counted_events,
+      .skipped_valid,
+      .skipped,
+      .profile_valid,
+      .profile,
+      .frame_owed,
+      .frame_overrun,
+      .frame_incomplete,
+      .tlb_hit,
+      .tlb_miss,
+      .untranslated,
+      .missing
+  );
+
+  // ------------------------------------------------------------------ firmware
+
+  logic [1:0][31:0] burst_report;
+  logic [63:0] silence_cycles;
+  assign silence_cycles = {
+    regs.burst_silence_cycles.high.value.value, regs.burst_silence_cycles.low.value.value
+  };
+
+  firmware_port #(
+      .DATA_W(DATA_W)
+  ) firmware (
+      .clk,
+      .rst           (core_rst),
+      .enable        (running),
+      .replay        (regs.window_frames.value.value[15:0] != 0),
+      .packets       (regs.gather.packets_mode.value),
+      .boards        (regs.rules.boards.value),
+      .timeout_cycles(regs.timeout_cycles.value.value),
+      .grace_cycles  (regs.grace_cycles.value.value[15:0]),
+      .silence_cycles(silence_cycles),
+      .pages_base    ({regs.pages_base.high.value.value, regs.pages_base.low.value.value}),
+      .pages_count   (regs.pages_count.value.value),
+      .clop_base     (clop_base[0]),
+      .log2_page     (regs.tlb.log2_page.value),
+      .drain         (regs.control.drain.value),
+      .now           (now_q),
+      .rare_valid,
+      .rare_ready,
+      .rare,
+      .command_valid,
+      .command_ready,
+      .command,
+      .miss_valid,
+      .miss_ready,
+      .miss_vaddr,
+      .fill_valid,
+      .fill_ready,
+      .fill_vaddr,
+      .fill_paddr,
+      .fill_ok,
+      .last_packet,
+      .rd_valid      (m_rd_valid[PortFirmware]),
+      .rd_ready      (m_rd_ready[PortFirmware]),
+      .rd_cmd        (m_rd_cmd[PortFirmware]),
+      .rd_data_valid (m_rd_data_valid[PortFirmware]),
+      .rd_data_ready (m_rd_data_ready[PortFirmware]),
+      .rd_data       (m_rd_data[PortFirmware]),
+      .rd_data_last  (m_rd_data_last[PortFirmware]),
+      .rd_data_error (m_rd_data_error[PortFirmware]),
+      .fw_request,
+      .fw_write,
+      .fw_addr,
+      .fw_wdata,
+      .fw_acknowledge,
+      .fw_rdata,
+      .fw_interrupt,
+      .burst_report
+  );
+
+  // ------------------------------------------------------------------ send path
+
+  logic path_rd_valid, path_rd_ready, path_rd_data_valid, path_rd_data_ready;
+  dma_cmd_t path_rd_cmd;
+  logic [DEVICES-1:0] send_ev_valid, send_ev_ready;
+  event_t send_ev;
+  logic count_out, count_answered, count_late, count_bad_descriptor, count_after_deadline;
+  logic unused_count_read_error;
+
+  send_path #(
+      .DATA_W      (DATA_W),
+      .MAC_W       (MAC_W),
+      .DEVICES     (DEVICES),
+      .DESTINATIONS(DESTINATIONS),
+      .OWED        (MAX_BUFFERS),
+      .REMEMBERED  (MAX_BUFFERS)
+  ) send (
+      .clk,
+      .rst             (core_rst),
+      .enable          (running && regs.control.send.value),
+      .stream          (regs.stream.value.value),
+      .log2_devices    (regs.log2.devices.value),
+      .log2_descriptors(regs.log2.descriptors.value),
+      .ring_base,
+      .send_base,
+      .send_bus,
+      .send_bytes      (regs.send_bytes.value.value),
+      .deadline        ({regs.deadline_cycles.high.value.value[15:0], regs.deadline_cycles.low.value.value}),
+      .poll_cycles     (regs.sender_poll_cycles.value.value),
+      .late_template   ({regs.late_template.high.value.value, regs.late_template.low.value.value}),
+      .late_destination(regs.late_destination.value.value[DestW-1:0]),
+      .destinations,
+      .source_mac      (host[0].mac),
+      .source_ip       (host[0].ip),
+      .source_port     (regs.network[0].port.value.value[15:0]),
+      .now             (now_q),
+      .owed_valid,
+      .owed_ready,
+      .owed,
+      .sender_next,
+      .bell_valid,
+      .bell_n,
+      .rd_valid        (path_rd_valid),
+      .rd_ready        (path_rd_ready),
+      .rd_cmd          (path_rd_cmd),
+      .rd_data_valid   (path_rd_data_valid),
+      .rd_data_ready   (path_rd_data_ready),
+      .rd_data         (m_rd_data[0]),
+      .rd_data_tag     (m_rd_data_tag[0]),
+      .rd_data_last    (m_rd_data_last[0]),
+      .rd_data_error   (m_rd_data_error[0]),
+      .mac_tvalid      (m_axis_send_tvalid),
+      .mac_tready      (m_axis_send_tready),
+      .mac_tdata       (m_axis_send_tdata),
+      .mac_tkeep       (m_axis_send_tkeep),
+      .mac_tlast       (m_axis_send_tlast),
+      .ev_valid        (send_ev_valid),
+      .ev_ready        (send_ev_ready),
+      .ev              (send_ev),
+      .count_out,
+      .count_answered,
+      .count_late,
+      .count_bad_descriptor,
+      .count_after_deadline,
+      .count_read_error(unused_count_read_error)
+  );
+
+  // ------------------------------------------------------------------ events
+
+  event_queues #(
+      .DEVICES(DEVICES),
+      .DATA_W (DATA_W),
+      .FREE   (PortW)
+  ) events (
+      .clk,
+      .rst             (core_rst),
+      .enable          (running && regs.control.events.value),
+      .stream          (regs.stream.value.value),
+      .queue_base,
+      .log2_entries    (regs.log2.events.value),
+      .finished_addr,
+      .poll_cycles     (regs.event_poll_cycles.value.value),
+      .receive_valid   (path_ev_valid),
+      .receive_ready   (path_ev_ready),
+      .receive         (path_ev),
+      .receive_promised(path_ev_promised),
+      .send_valid      (send_ev_valid),
+      .send_ready      (send_ev_ready),
+      .send            (send_ev),
+      .promise,
+      .room,
+      .half_free,
+      .wr_valid        (m_wr_valid[PortEvents]),
+      .wr_ready        (m_wr_ready[PortEvents]),
+      .wr_cmd          (m_wr_cmd[PortEvents]),
+      .wr_data         (m_wr_data[PortEvents]),
+      .wr_last         (m_wr_last[PortEvents]),
+      .wr_done_valid   (m_wr_done_valid[PortEvents]),
+      .wr_done_tag     (m_wr_done_tag[PortEvents]),
+      .wr_done_error   (m_wr_done_error[PortEvents]),
+      .rd_valid        (m_rd_valid[PortEvents]),
+      .rd_ready        (m_rd_ready[PortEvents]),
+      .rd_cmd          (m_rd_cmd[PortEvents]),
+      .rd_data_valid   (m_rd_data_valid[PortEvents]),
+      .rd_data_ready   (m_rd_data_ready[PortEvents]),
+      .rd_data         (m_rd_data[PortEvents]),
+      .rd_data_tag     (m_rd_data_tag[PortEvents]),
+      .rd_data_last    (m_rd_data_last[PortEvents]),
+      .rd_data_error   (m_rd_data_error[PortEvents])
+  );
+
+  // ------------------------------------------------------------------ memory
+
+  // The receive path's own arbiter has its ports where this one's go: they move down by as many bits.
+  assign m_wr_valid[0]      = path_wr_valid;
+  assign path_wr_ready      = m_wr_ready[0];
+  assign m_wr_cmd[0]        = '{addr: path_wr_cmd.addr, len: path_wr_cmd.len, tag: path_wr_cmd.tag >> PortW};
+  assign m_wr_data[0]       = path_wr_data;
+  assign m_wr_last[0]       = path_wr_last;
+  assign path_wr_done_valid = m_wr_done_valid[0];
+  assign path_wr_done_tag   = m_wr_done_tag[0] << PortW;
+  assign path_wr_done_error = m_wr_done_error[0];
+  assign m_rd_valid[0]      = path_rd_valid;
+  assign path_rd_ready      = m_rd_ready[0];
+  assign m_rd_cmd[0]        = path_rd_cmd;
+  assign path_rd_data_valid = m_rd_data_valid[0];
+  assign m_rd_data_ready[0] = path_rd_data_ready;
+
+  assign m_wr_valid[PortFirmware]      = 1'b0;
+  assign m_wr_cmd[PortFirmware]        = '0;
+  assign m_wr_data[PortFirmware]       = '0;
+  assign m_wr_last[PortFirmware]       = 1'b0;
+
+  dma_arbiter #(
+      .PORTS (Ports),
+      .DATA_W(DATA_W)
+  ) merge (
+      .clk,
+      .rst          (core_rst),
+      .m_wr_valid,
+      .m_wr_ready,
+      .m_wr_cmd,
+      .m_wr_data,
+      .m_wr_last,
+      .m_wr_done_valid,
+      .m_wr_done_tag,
+      .m_wr_done_error,
+      .m_rd_valid,
+      .m_rd_ready,
+      .m_rd_cmd,
+      .m_rd_data_valid,
+      .m_rd_data_ready,
+      .m_rd_data,
+      .m_rd_data_tag,
+      .m_rd_data_last,
+      .m_rd_data_error,
+      .wr_valid     (core_wr_valid),
+      .wr_ready     (core_wr_ready),
+      .wr_cmd,
+      .wr_data,
+      .wr_last,
+      .wr_done_valid,
+      .wr_done_tag,
+      .wr_done_error,
+      .rd_valid     (core_rd_valid),
+      .rd_ready     (core_rd_ready),
+      .rd_cmd,
+      .rd_data_valid,
+      .rd_data_ready(core_rd_data_ready),
+      .rd_data,
+      .rd_data_tag,
+      .rd_data_last,
+      .rd_data_error
+  );
+
+  // ------------------------------------------------------------------ counters
+
+  card_counters #(
+      .CHANNELS    (CHANNELS),
+      .FILTERS     (FILTERS),
+      .DEVICES     (DEVICES),
+      .DESTINATIONS(DESTINATIONS),
+      .STREAMS     (STREAMS),
+      .STREAM      (STREAM)
+  ) counters (
+      .clk          (clk_registers),
+      .rst,
+      .verdict_valid,
+      .verdict,
+      .overflow,
+      .refused,
+      .refusal,
+      .burst_begun  (command_valid && command_ready && command.op == CommandBurst),
+      .counted,
+      .counted_as,
+      .counted_hits,
+      .counted_events,
+      .frame_owed,
+      .frame_overrun,
+      .frame_incomplete,
+      .skipped_valid,
+      .skipped,
+      .tlb_hit,
+      .tlb_miss,
+      .untranslated,
+      .missing,
+      .count_out,
+      .count_answered,
+      .count_late,
+      .count_after_deadline,
+      .count_bad_descriptor,
+      .read_error   (rd_data_valid && rd_data_ready && rd_data_last && rd_data_error),
+      .write_error  (wr_done_valid && wr_done_error),
+      .unsupported,
+      .bus_master,
+      .ready,
+      .stopped,
+      .idle,
+      .now          (now_q),
+      .sender_next,
+      .profile      (profile_last),
+      .burst_report,
+      .active       (counters_active),
+      .hwif_in
+  );
+
+  // Timed out: no packet has closed it.
+  logic closed_valid;
+  assign closed_valid = (path_ev_valid & path_ev_ready) != '0 && path_ev.kind == KindReceiveDone &&
+                        (path_ev.flags & FlagTimedOut) == 0;
+
+  latency_samples #(
+      .CHANNELS(CHANNELS)
+  ) latency (
+      .clk,
+      .rst,
+      .stage        (regs.latency.stage.value),
+      .hold         (regs.latency.hold.value),
+      .profile_valid,
+      .profile,
+      .now           (now_q[31:0]),
+      .rx_valid,
+      .rx_last       (s_axis_rx_tlast),
+      .closed_valid  (closed_valid),
+      .closed_start  (path_ev_start),
+      .closed_channel(path_ev_channel),
+      .last         (profile_last),
+      .sample_valid,
+      .sample
+  );
+
+  logic unused;
+  assign unused = &{1'b0, unused_count_read_error, return_index, m_wr_done_valid, m_wr_done_tag,
+                    m_wr_done_error, m_wr_ready, m_rd_data_tag};
+
+endmodule

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: SHL-2.1
+// A channel of the receive path: from its MAC's frames to writes into the buffers that clop has given, and
+// answers to ARP.
+module receive_channel
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // Filters that choose datagrams.
+    parameter int unsigned FILTERS = 2,
+    // Words of 128 bits that wait here; a power of two, at least 1024.
+    parameter int unsigned BUFFER_WORDS = 1024,
+    // Width of the DMA data in bits; 256.
+    parameter int unsigned DATA_W = 256
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while frames come
+     */
+    input host_t                 host,
+    input filter_t [FILTERS-1:0] filter,
+    input mgp_rules_t            rules,
+    input logic [31:0]           now,
+
+    /*
+     * frames from the MAC
+     */
+    input logic        s_axis_rx_tvalid,
+    input logic [63:0] s_axis_rx_tdata,
+    input logic [7:0]  s_axis_rx_tkeep,
+    input logic        s_axis_rx_tlast,
+    input logic        s_axis_rx_tuser,
+
+    /*
+     * answers to ARP requests, where they are to be given here
+     */
+    input  logic        arp_answers,
+    output logic        m_axis_arp_tvalid,
+    input  logic        m_axis_arp_tready,
+    output logic [63:0] m_axis_arp_tdata,
+    output logic [7:0]  m_axis_arp_tkeep,
+    output logic        m_axis_arp_tlast,
+
+    /*
+     * placement: as in rx_writer
+     */
+    output logic           place_valid,
+    input  logic           place_ready,
+    output place_request_t place,
+    input  logic           placed_valid,
+    input  logic           placed_accept,
+    input  logic           placed_defer,
+    input  logic [63:0]    placed_vaddr,
+    output logic [7:0]     done_serial,
+    output logic           idle,  // nothing waits in the writer
+
+    /*
+     * translation
+     */
+    output logic        tlb_valid,
+    input  logic        tlb_ready,
+    output logic [63:0] tlb_vaddr,
+    input  logic        tlb_resp_valid,
+    input  logic        tlb_resp_ok,
+    input  logic [63:0] tlb_resp_paddr,
+
+    /*
+     * DMA write
+     */
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+
+    /*
+     * counters: pulses
+     */
+    output logic           verdict_valid,
+    output frame_verdict_e verdict,
+    output logic           overflow,
+    output logic           refused,
+    output refusal_e       refusal,
+    output logic           untranslated,
+    output logic           profile_valid,
+    output profile_t       profile
+);
+
+  logic udp_valid, udp_first, udp_last, mgp_valid, mgp_first, mgp_last, apenet_valid, arp_valid;
+  logic [63:0] udp_data, mgp_data;
+  logic [3:0] udp_bytes, mgp_bytes;
+  datagram_t udp_info, mgp_info;
+  frame_verdict_e udp_verdict, mgp_verdict;
+  refusal_e mgp_refusal;
+  logic [15:0] mgp_hits;
+  logic [7:0] unused_events;
+  apenet_kind_e apenet_kind;
+  logic [127:0] apenet_data;
+  logic [$clog2(BUFFER_WORDS):0] level;
+  arp_request_t arp;
+  logic clk_channel;
+
+  // The way from a MAC to its writer takes less than 64 cycles.
+  clock_gate #(
+      .HOLD(64)
+  ) channel_clock (
+      .clk,
+      .active(rst || s_axis_rx_tvalid || m_axis_arp_tvalid || !idle),
+      .gated (clk_channel)
+  );
+
+  udp_receive #(
+      .STREAMS(FILTERS)
+  ) udp (
+      .clk             (clk_channel),
+      .rst,
+      .host,
+      .filter,
+      .now,
+      .s_axis_rx_tvalid,
+      .s_axis_rx_tdata,
+      .s_axis_rx_tkeep,
+      .s_axis_rx_tlast,
+      .s_axis_rx_tuser,
+      .out_valid       (udp_valid),
+      .out_data        (udp_data),
+      .out_bytes       (udp_bytes),
+      .out_first       (udp_first),
+      .out_last        (udp_last),
+      .out_info        (udp_info),
+      .out_verdict     (udp_verdict),
+      .verdict_valid,
+      .verdict,
+      .arp_valid,
+      .arp
+  );
+
+  arp_reply arp_answer (
+      .clk             (clk_channel),
+      .rst,
+      .host,
+      .arp_valid       (arp_valid && arp_answers),
+      .arp,
+      .m_axis_tx_tvalid(m_axis_arp_tvalid),
+      .m_axis_tx_tready(m_axis_arp_tready),
+      .m_axis_tx_tdata (m_axis_arp_tdata),
+      .m_axis_tx_tkeep (m_axis_arp_tkeep),
+      .m_axis_tx_tlast (m_axis_arp_tlast)
+  );
+
+  mgp_check mgp (
+      .clk        (clk_channel),
+      .rst,
+      .rules,
+      .in_valid   (udp_valid),
+      .in_data    (udp_data),
+      .in_bytes   (udp_bytes),
+      .in_first   (udp_first),
+      .in_last    (udp_last),
+      .in_info    (udp_info),
+      .in_verdict (udp_verdict),
+      .out_valid  (mgp_valid),
+      .out_data   (mgp_data),
+      .out_bytes  (mgp_bytes),
+      .out_first  (mgp_first),
+      .out_last   (mgp_last),
+      .out_info   (mgp_info),
+      .out_verdict(mgp_verdict),
+      .out_refusal(mgp_refusal),
+      .out_hits   (mgp_hits),
+      .out_events (unused_events)
+  );
+
+  nanet_controller #(
+      .BUFFER_WORDS(BUFFER_WORDS)
+  ) controller (
+      .clk         (clk_channel),
+      .rst,
+      .now,
+      .in_valid    (mgp_valid),
+      .in_data     (mgp_data),
+      .in_bytes    (mgp_bytes),
+      .in_first    (mgp_first),
+      .in_last     (mgp_last),
+      .in_info     (mgp_info),
+      .in_verdict  (mgp_verdict),
+      .in_refusal  (mgp_refusal),
+      .in_hits     (mgp_hits),
+      .buffer_level(level),
+      .out_valid   (apenet_valid),
+      .out_kind    (apenet_kind),
+      .out_data    (apenet_data),
+      .overflow
+  );
+
+  rx_writer #(
+      .BUFFER_WORDS(BUFFER_WORDS),
+      .DATA_W      (DATA_W)
+  ) writer (
+      .clk           (clk_channel),
+      .rst,
+      .now,
+      .in_valid      (apenet_valid),
+      .in_kind       (apenet_kind),
+      .in_data       (apenet_data),
+      .level,
+      .place_valid,
+      .place_ready,
+      .place,
+      .placed_valid,
+      .placed_accept,
+      .placed_defer,
+      .placed_vaddr,
+      .refused,
+      .refusal,
+      .done_serial,
+      .idle,
+      .tlb_valid,
+      .tlb_ready,
+      .tlb_vaddr,
+      .tlb_resp_valid,
+      .tlb_resp_ok,
+      .tlb_resp_paddr,
+      .wr_valid,
+      .wr_ready,
+      .wr_cmd,
+      .wr_data,
+      .wr_last,
+      .wr_done_valid,
+      .untranslated,
+      .profile_valid,
+      .profile
+  );
+
+  logic unused;
+  assign unused = &{1'b0, unused_events};
+
+endmodule

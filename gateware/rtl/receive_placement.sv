@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: SHL-2.1
+// Where a stream's packets go: clop and clop_close decide in gather mode `frame`, clop_packets and
+// clop_packets_close in gather mode `packets`; the other pair rests.
+module receive_placement
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // Channels whose packets are placed.
+    parameter int unsigned CHANNELS = 2,
+    // Largest number of buffers N; a power of two, at least 2048.
+    parameter int unsigned MAX_BUFFERS = 2048,
+    // Number of the stream, in events.
+    parameter int unsigned STREAM = 0,
+    // Width of the DMA data in bits; 256.
+    parameter int unsigned DATA_W = 256,
+    // Consumer devices; a power of two.
+    parameter int unsigned DEVICES = 1,
+    // Number of the first burst's frame 0.
+    parameter logic [63:0] FIRST_N = 0
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while enabled
+     */
+    input logic                     enable,
+    input logic [3:0]               expected,        // boards
+    input logic [4:0]               log2_buffers,
+    input logic [4:0]               log2_devices,
+    input logic [DEVICES-1:0][63:0] base_vaddr,
+    input logic [17:0]              buffer_units,
+    input logic [16:0]              segment_bytes,
+    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [15:0]              grace_cycles,
+    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input logic                     packets_mode,    // gather mode: `packets`, else `frame`
+    input logic [12:0]              packets,         // payloads of a buffer (packets)
+    input logic [16:0]              slot_bytes,      // of a payload, a multiple of 16 (packets)
+    input logic [63:0]              now,
+
+    /*
+     * channels: requests of their writers, and the last packet of each that is written
+     */
+    input  logic           [CHANNELS-1:0]      place_valid,
+    output logic           [CHANNELS-1:0]      place_ready,
+    input  place_request_t [CHANNELS-1:0]      place,
+    output logic           [CHANNELS-1:0]      placed_valid,
+    output logic                               placed_accept,
+    output logic                               placed_defer,
+    output logic           [63:0]              placed_vaddr,
+    input  logic           [CHANNELS-1:0][7:0] done_serial,
+
+    /*
+     * return slots: index = {buffer, device}, the low bits of n
+     */
+    input logic                           return_valid,
+    input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
+    input logic [31:0]                    return_value,
+
+    /*
+     * the sender
+     */
+    output logic        owed_valid,
+    input  logic        owed_ready,
+    output owed_t       owed,
+    input  logic [63:0] sender_next,
+
+    /*
+     * the firmware: rare packets, commands
+     */
+    output logic        rare_valid,
+    input  logic        rare_ready,
+    output rare_t       rare,
+    input  logic        command_valid,
+    output logic        command_ready,
+    input  command_t    command,
+
+    /*
+     * headers and empty slots: translation, DMA write
+     */
+    output logic              tlb_valid,
+    input  logic              tlb_ready,
+    output logic [63:0]       tlb_vaddr,
+    input  logic              tlb_resp_valid,
+    input  logic              tlb_resp_ok,
+    input  logic [63:0]       tlb_resp_paddr,
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+
+    /*
+     * events
+     */
+    output logic [DEVICES-1:0]       ev_valid,
+    input  logic [DEVICES-1:0]       ev_ready,
+    output event_t                   ev,
+    output logic                     ev_promised,
+    output logic [31:0]              ev_start,    // of the packet that closed the frame
+    output logic [2:0]               ev_channel,
+    output logic [DEVICES-1:0]       promise,
+    input  logic [DEVICES-1:0][15:0] room,
+    input  logic [DEVICES-1:0]       half_free,
+    output logic                     ready,       // everything is forgotten: packets may come
+    output logic                     idle,        // nothing of any packet is here
+    output logic [63:0]              last_packet, // card clock, newest packet of the current burst
+
+    /*
+     * counters: pulses, and sequence numbers that are missing by board
+     */
+    output logic             counted,
+    output placed_e          counted_as,
+    output logic [15:0]      counted_hits,
+    output logic [7:0]       counted_events,
+    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic [24:0]      skipped,
+    output logic             frame_owed,
+    output logic             frame_overrun,
+    output logic             frame_incomplete,
+    output logic             untranslated,
+    output logic [3:0][31:0] missing
+);
+
+  // ------------------------------------------------------------------ which of the two decides
+
+  logic f_ready, p_ready, f_placed_accept, p_placed_accept, f_placed_defer, p_placed_defer, f_idle, p_idle;
+  logic f_owed_valid, p_owed_valid, f_rare_valid, p_rare_valid, f_command_ready, p_command_ready;
+  logic f_counted, p_counted, f_frame_owed, p_frame_owed, f_close_idle, p_close_idle;
+  logic f_tlb_valid, p_tlb_valid, f_wr_valid, p_wr_valid, f_wr_last, p_wr_last;
+  logic f_ev_promised, p_ev_promised, f_untranslated, p_untranslated, f_incomplete, p_incomplete;
+  logic [CHANNELS-1:0] f_place_ready, p_place_ready, f_placed_valid, p_placed_valid;
+  logic [63:0] f_placed_vaddr, p_placed_vaddr, f_last_packet, p_last_packet, f_tlb_vaddr, p_tlb_vaddr;
+  logic [DEVICES-1:0] f_promise, p_promise, f_ev_valid, p_ev_valid;
+  logic [15:0] f_counted_hits, p_counted_hits;
+  logic [7:0] f_counted_events, p_counted_events;
+  logic [3:0][31:0] f_missing, p_missing;
+  logic [DATA_W-1:0] f_wr_data, p_wr_data;
+  logic [31:0] f_ev_start, p_ev_start;
+  logic [2:0] f_ev_channel, p_ev_channel;
+  owed_t f_owed, p_owed;
+  rare_t f_rare, p_rare;
+  placed_e f_counted_as, p_counted_as;
+  dma_cmd_t f_wr_cmd, p_wr_cmd;
+  event_t f_ev, p_ev;
+
+  assign ready = packets_mode ? p_ready : f_ready;
+  assign place_ready = packets_mode ? p_place_ready : f_place_ready;
+  assign placed_valid = packets_mode ? p_placed_valid : f_placed_valid;
+  assign placed_accept = packets_mode ? p_placed_accept : f_placed_accept;
+  assign placed_defer = packets_mode ? p_placed_defer : f_placed_defer;
+  assign placed_vaddr = packets_mode ? p_placed_vaddr : f_placed_vaddr;
+  assign owed_valid = packets_mode ? p_owed_valid : f_owed_valid;
+  assign owed = packets_mode ? p_owed : f_owed;
+  assign rare_valid = packets_mode ? p_rare_valid : f_rare_valid;
+  assign rare = packets_mode ? p_rare : f_rare;
+  assign command_ready = packets_mode ? p_command_ready : f_command_ready;
+  assign promise = packets_mode ? p_promise : f_promise;
+  assign counted = packets_mode ? p_counted : f_counted;
+  assign counted_as = packets_mode ? p_counted_as : f_counted_as;
+  assign counted_hits = packets_mode ? p_counted_hits : f_counted_hits;
+  assign counted_events = packets_mode ? p_counted_events : f_counted_events;
+  assign last_packet = packets_mode ? p_last_packet : f_last_packet;
+  assign missing = packets_mode ? p_missing : f_missing;
+  assign frame_owed = packets_mode ? p_frame_owed : f_frame_owed;
+  assign idle = packets_mode ? p_idle && p_close_idle : f_idle && f_close_idle;
+  assign tlb_valid = packets_mode ? p_tlb_valid : f_tlb_valid;
+  assign tlb_vaddr = packets_mode ? p_tlb_vaddr : f_tlb_vaddr;
+  assign wr_valid = packets_mode ? p_wr_valid : f_wr_valid;
+  assign wr_cmd = packets_mode ? p_wr_cmd : f_wr_cmd;
+  assign wr_data = packets_mode ? p_wr_data : f_wr_data;
+  assign wr_last = packets_mode ? p_wr_last : f_wr_last;
+  assign ev_valid = packets_mode ? p_ev_valid : f_ev_valid;
+  assign ev = packets_mode ? p_ev : f_ev;
+  assign ev_promised = packets_mode ? p_ev_promised : f_ev_promised;
+  assign ev_start = packets_mode ? p_ev_start : f_ev_start;
+  assign ev_channel = packets_mode ? p_ev_channel : f_ev_channel;
+  assign untranslated = packets_mode ? p_untranslated : f_untranslated;
+  assign frame_incomplete = packets_mode ? p_incomplete : f_incomplete;
+
+  // ------------------------------------------------------------------ gather mode `frame`
+
+  logic news_valid, news_ready;
+  clop_news_t news;
+  logic [CHANNELS-1:0][7:0] news_ticket;
+  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
+  clop_board_t board_read;
+
+  // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
+  logic clk_placement, f_due;
+  clock_gate #(
+      .HOLD(16)
+  ) placement_clock (
+      .clk,
+      .active(rst || !enable || window_frames != 0 || place_valid != 0 || command_valid || return_valid ||
+              f_due || news_valid || !f_idle || !f_close_idle),
+      .gated (clk_placement)
+  );
+
+  clop #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
+      .FIRST_N    (FIRST_N)
+  ) placement (
+      .clk           (clk_placement),
+      .clk_timers    (clk),
+      .rst,
+      .enable        (enable && !packets_mode),
+      .log2_buffers,
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .segment_bytes,
+      .expected,
+      .timeout_cycles,
+      .grace_cycles,
+      .window_frames,
+      .now,
+      .ready         (f_ready),
+      .place_valid   (packets_mode ? '0 : place_valid),
+      .place_ready   (f_place_ready),
+      .place,
+      .placed_valid  (f_placed_valid),
+      .placed_accept (f_placed_accept),
+      .placed_defer  (f_placed_defer),
+      .placed_vaddr  (f_placed_vaddr),
+      .return_valid,
+      .return_index,
+      .return_value,
+      .owed_valid    (f_owed_valid),
+      .owed_ready,
+      .owed          (f_owed),
+      .sender_next,
+      .rare_valid    (f_rare_valid),
+      .rare_ready,
+      .rare          (f_rare),
+      .command_valid (command_valid && !packets_mode),
+      .command_ready (f_command_ready),
+      .command,
+      .news_valid,
+      .news_ready,
+      .news,
+      .news_ticket,
+      .board_read_index,
+      .board_read,
+      .promise       (f_promise),
+      .room,
+      .half_free,
+      .counted       (f_counted),
+      .counted_as    (f_counted_as),
+      .counted_hits  (f_counted_hits),
+      .counted_events(f_counted_events),
+      .skipped_valid,
+      .skipped,
+      .last_packet   (f_last_packet),
+      .frame_owed    (f_frame_owed),
+      .frame_overrun,
+      .missing       (f_missing),
+      .due           (f_due),
+      .idle          (f_idle)
+  );
+
+  clop_close #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DATA_W     (DATA_W),
+      .STREAM     (STREAM),
+      .DEVICES    (DEVICES)
+  ) close (
+      .clk           (clk_placement),
+      .rst           (rst || !enable || packets_mode),
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .expected,
+      .now,
+      .news_valid,
+      .news_ready,
+      .news,
+      .news_ticket,
+      .board_read_index,
+      .board_read,
+      .done_serial,
+      .tlb_valid     (f_tlb_valid),
+      .tlb_ready,
+      .tlb_vaddr     (f_tlb_vaddr),
+      .tlb_resp_valid,
+      .tlb_resp_ok,
+      .tlb_resp_paddr,
+      .wr_valid      (f_wr_valid),
+      .wr_ready,
+      .wr_cmd        (f_wr_cmd),
+      .wr_data       (f_wr_data),
+      .wr_last       (f_wr_last),
+      .wr_done_valid,
+      .ev_valid      (f_ev_valid),
+      .ev_ready,
+      .ev            (f_ev),
+      .ev_promised   (f_ev_promised),
+      .ev_start      (f_ev_start),
+      .ev_channel    (f_ev_channel),
+      .idle          (f_close_idle),
+      .untranslated  (f_untranslated),
+      .incomplete    (f_incomplete)
+  );
+
+  // ------------------------------------------------------------------ gather mode `packets`
+
+  logic p_news_valid, p_news_ready, p_news_told, clk_packets;
+
+  clock_gate #(
+      .HOLD(4)
+  ) packets_clock (
+      .clk,
+      .active(rst || packets_mode),
+      .gated (clk_packets)
+  );
+
+  packets_news_t p_news;
+  logic [CHANNELS-1:0][PacketsTicket-1:0] p_news_ticket, p_done;
+
+  clop_packets #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
+      .FIRST_N    (FIRST_N)
+  ) packets_placement (
+      .clk           (clk_packets),
+      .rst,
+      .enable        (enable && packets_mode),
+      .log2_buffers,
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .packets,
+      .slot_bytes,
+      .waits         (window_frames != 0),
+      .now,
+      .ready         (p_ready),
+      .place_valid   (packets_mode ? place_valid : '0),
+      .place_ready   (p_place_ready),
+      .place,
+      .placed_valid  (p_placed_valid),
+      .placed_accept (p_placed_accept),
+      .placed_defer  (p_placed_defer),
+      .placed_vaddr  (p_placed_vaddr),
+      .done_serial,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .owed_valid    (p_owed_valid),
+      .owed_ready,
+      .owed          (p_owed),
+      .sender_next   (sender_next[31:0]),
+      .rare_valid    (p_rare_valid),
+      .rare_ready,
+      .rare          (p_rare),
+      .command_valid (command_valid && packets_mode),
+      .command_ready (p_command_ready),
+      .command,
+      .last_packet   (p_last_packet),
+      .news_valid    (p_news_valid),
+      .news_ready    (p_news_ready),
+      .news          (p_news),
+      .news_ticket   (p_news_ticket),
+      .done          (p_done),
+      .news_told     (p_news_told),
+      .promise       (p_promise),
+      .room,
+      .half_free,
+      .counted       (p_counted),
+      .counted_as    (p_counted_as),
+      .counted_hits  (p_counted_hits),
+      .counted_events(p_counted_events),
+      .buffer_owed   (p_frame_owed),
+      .missing       (p_missing),
+      .idle          (p_idle)
+  );
+
+  clop_packets_close #(
+      .CHANNELS(CHANNELS),
+      .DEVICES (DEVICES),
+      .DATA_W  (DATA_W),
+      .STREAM  (STREAM)
+  ) packets_close (
+      .clk           (clk_packets),
+      .rst           (rst || !enable || !packets_mode),
+      .slot_bytes,
+      .now,
+      .news_valid    (p_news_valid),
+      .news_ready    (p_news_ready),
+      .news          (p_news),
+      .news_ticket   (p_news_ticket),
+      .done          (p_done),
+      .news_told     (p_news_told),
+      .tlb_valid     (p_tlb_valid),
+      .tlb_ready,
+      .tlb_vaddr     (p_tlb_vaddr),
+      .tlb_resp_valid,
+      .tlb_resp_ok,
+      .tlb_resp_paddr,
+      .wr_valid      (p_wr_valid),
+      .wr_ready,
+      .wr_cmd        (p_wr_cmd),
+      .wr_data       (p_wr_data),
+      .wr_last       (p_wr_last),
+      .wr_done_valid,
+      .ev_valid      (p_ev_valid),
+      .ev_ready,
+      .ev            (p_ev),
+      .ev_promised   (p_ev_promised),
+      .ev_start      (p_ev_start),
+      .ev_channel    (p_ev_channel),
+      .idle          (p_close_idle),
+      .untranslated  (p_untranslated),
+      .incomplete    (p_incomplete)
+  );
+
+endmodule
