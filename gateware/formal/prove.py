@@ -118,6 +118,24 @@ PROOFS = {
         free=("clop_sequence",),
         induction_finds=True,
     ),
+    "ram_through": Proof(
+        ("ram_through",),
+        4,
+        faults=(
+            ("ram_through", "wr_en && wr_addr == rd_addr", "1'b0"),
+            ("ram_through", "through_q <= written_q;", "through_q <= wr_data;"),
+        ),
+    ),
+    "clop": Proof(
+        ("clop_judge", "clop"),
+        6,
+        faults=(
+            ("clop_judge", "return_q == slot_end_q && ", ""),
+            ("clop", "? found.open_frame && !found.duplicate :", "? !found.duplicate :"),
+        ),
+        free=("ram_through", "clop_sequence", "clop_timers", "fifo"),
+        induction_finds=True,
+    ),
     "event_order": Proof(
         ("event_queue", "dma_arbiter"),
         14,

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: SHL-2.1
+// ram_through for proofs: of all its words one, any, is kept; what is read elsewhere is anything. That the
+// real one reads like this is a proof of its own (ram_through_proof.sv).
+module ram_through #(
+    parameter int unsigned WIDTH = 64,
+    parameter int unsigned DEPTH = 512
+) (
+    input  logic                     clk,
+    input  logic                     wr_en,
+    input  logic [$clog2(DEPTH)-1:0] wr_addr,
+    input  logic [WIDTH-1:0]         wr_data,
+    input  logic [$clog2(DEPTH)-1:0] rd_addr,
+    output logic [WIDTH-1:0]         rd_data
+);
+
+  logic [$clog2(DEPTH)-1:0] watched;  // anything: who needs the word holds it still
+  logic [WIDTH-1:0] elsewhere;  // anything, at any time
+  logic [WIDTH-1:0] word_q;
+  logic there_q;
+
+  always_ff @(posedge clk) begin
+    if (wr_en && wr_addr == watched) word_q <= wr_data;
+    there_q <= rd_addr == watched;
+    rd_data <= there_q ? word_q : elsewhere;
+  end
+
+endmodule
