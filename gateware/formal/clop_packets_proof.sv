@@ -61,11 +61,11 @@ module clop_packets_proof
   logic [31:0] packets_q, sender_q, out_n_q, n, handed, last, slot;
   logic takes, returns;
 
-  assign n       = i_clop.n_q[31:0];
-  assign takes   = i_clop.opens && n[0] == watched;
+  assign n       = i_clop.fill.n_q[31:0];
+  assign takes   = i_clop.fill.opens && n[0] == watched;
   assign returns = return_valid && return_index == watched;
-  assign slot    = i_clop.buffers.returned.mem[watched];
-  assign handed  = n + 32'(i_clop.open_q);  // numbers handed out
+  assign slot    = i_clop.fill.buffers.returned.mem[watched];
+  assign handed  = n + 32'(i_clop.fill.open_q);  // numbers handed out
   assign last    = handed - 32'd1 - 32'(handed[0] == watched);  // of them, the watched buffer's newest
 
   always_ff @(posedge clk) begin
@@ -101,9 +101,9 @@ module clop_packets_proof
 
       // What the induction needs
       if (!rst) begin
-        assert (i_clop.run_q || (n == 0 && !i_clop.open_q && !i_clop.closes_q && i_clop.step_q == 0));
-        assert (i_clop.n_q[63:32] == 0);
-        assert (32'(i_clop.buffers.count_q) == (handed < Buffers ? handed : Buffers));
+        assert (i_clop.run_q || (n == 0 && !i_clop.fill.open_q && !i_clop.closed && i_clop.step_q == 0));
+        assert (i_clop.fill.n_q[63:32] == 0);
+        assert (32'(i_clop.fill.buffers.count_q) == (handed < Buffers ? handed : Buffers));
         assert (ever_q == (handed > 32'(watched)));
         assert (!out_q || ever_q);
         if (ever_q) assert (out_n_q == last);

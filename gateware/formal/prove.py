@@ -109,7 +109,14 @@ PROOFS = {
         ),
     ),
     "clop_packets": Proof(
-        ("fifo", "ram_through", "clop_packets_buffer", "clop_packets"),
+        (
+            "fifo",
+            "ram_through",
+            "clop_packets_buffer",
+            "clop_packets_fill",
+            "clop_packets_news",
+            "clop_packets",
+        ),
         6,
         faults=(
             ("clop_packets_buffer", "returned_n == back_q && passed_q", "returned_n == back_q"),

@@ -106,16 +106,15 @@ module clop_packets
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
-  localparam int unsigned News = 16;
 
-  if (MAX_BUFFERS < 2 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 65536) begin : gen_check_buffers
+  if (2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS < 2 || MAX_BUFFERS > 65536) begin : gen_check_buffers
     $fatal(1, "MAX_BUFFERS must be a power of two, 2 to 65536 (%m)");
   end
   if (CHANNELS < 1 || CHANNELS > 8) begin : gen_check_channels
     $fatal(1, "CHANNELS must be 1 to 8 (%m)");
   end
 
-  typedef enum logic [2:0] {
+  typedef enum logic [3:0] {
     StepIdle,
     StepChoose,  // of which burst
     StepRead,    // clop_sequence looks, up to StepDecide
@@ -123,7 +122,8 @@ module clop_packets
     StepJudge,
     StepWeigh,
     StepDecide,
-    StepPlace
+    StepPlace,
+    StepSettle  // a buffer is closed, or a command has changed what StepIdle looks at
   } step_e;
 
   typedef enum logic [1:0] {
@@ -185,98 +185,40 @@ module clop_packets
   logic [ChannelW-1:0] channel_q;
   logic [1:0] board_q;
   logic [31:0] number_q;  // sequence number that is looked at
-  logic of_current_q, of_old_q, believes_q, flag_q, marker_q, fits_q;
-  logic [63:0] stamp_q;
-  logic [PacketsTicket-1:0] ticket_now_q;
-
-  // Packets of a channel that are done, in more bits than their serial has: news may wait long.
-  logic [CHANNELS-1:0][7:0] serial_q;
-  logic [CHANNELS-1:0][PacketsTicket-1:0] done_q, ticket_q;
-  always_ff @(posedge clk) begin
-    for (int c = 0; c < int'(CHANNELS); c++)
-      done_q[c] <= done_q[c] + PacketsTicket'(8'(done_serial[c] - serial_q[c]));
-    serial_q <= done_serial;
-    if (rst || !enable) done_q <= '0;
-  end
-
-  // ------------------------------------------------------------------ the buffer that is next
-
-  logic [63:0] n_q;
-  logic open_q;
-  logic [12:0] filled_q;
-  logic [31:0] bytes_q;
-  logic [23:0] frame_q;
-  logic [63:0] slot_vaddr_q;
-
-  logic [IndexW-1:0] buffer_q;
-  logic [DeviceW-1:0] device_q;
-  logic [63:0] buffer_vaddr_q;
-  logic avail_q, opens;
-  logic [DEVICES-1:0] room_q, told_room_q;
-
-  // Known long before it is asked for: n changes when a buffer is closed.
-  clop_packets_buffer #(
-      .MAX_BUFFERS(MAX_BUFFERS),
-      .DEVICES    (DEVICES)
-  ) buffers (
-      .clk,
-      .rst      (rst || !enable),
-      .log2_buffers,
-      .log2_devices,
-      .base_vaddr,
-      .buffer_units,
-      .sender_next,
-      .return_valid,
-      .return_index,
-      .return_value,
-      .n        (n_q[31:0]),
-      .taken    (opens),
-      .buffer   (buffer_q),
-      .device   (device_q),
-      .vaddr    (buffer_vaddr_q),
-      .available(avail_q)
-  );
-
-  always_ff @(posedge clk) begin
-    for (int d = 0; d < int'(DEVICES); d++) begin
-      room_q[d]      <= room[d] >= 16'd4;
-      told_room_q[d] <= room[d] != 0 && half_free[d];
-    end
-  end
+  logic of_current_q, of_old_q, believes_q, flag_q, marker_q;
+  logic [63:0] stamp_q;  // of the packet, in full
+  logic wrapped_q;
 
   // ------------------------------------------------------------------ what the machine takes up
 
-  logic settled, take_told, take_command, take_look, take_place, take_tracked, take_close, take_answer;
-  logic owed_pending_q, overrun_q, news_push_q, unused_news_room, closes_q;
-  logic [$clog2(News):0] news_level;
-  packets_news_t news_in_q;
-  logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket_q;
-  logic news_room_q, command_valid_q;
+  logic settled, held_q, tell, take_told, take_command, take_look, take_place, take_tracked, take_close;
+  logic take_answer, news_full, news_waiting, command_valid_q;
   logic drops_q;  // the packet that was with the firmware, counted as it said
   placed_e drops_as_q;
   command_t command_q;
-  logic [31:0] overrun_count_q;
-  logic [31:0] overrun_n_q;
-  logic [23:0] overrun_frame_q;
-  logic [DeviceW-1:0] overrun_device_q;
-  logic told_out_q;
-  logic [31:0] start_q;
-  logic [2:0] start_channel_q;
 
-  assign settled      = run_q && step_q == StepIdle && !owed_pending_q && !closes_q && !drops_q &&
-                        news_room_q;
-  assign take_told    = settled && overrun_q && told_room_q[overrun_device_q] && !told_out_q;
-  assign take_command = settled && !take_told && command_valid_q;
+  // The buffer that is filled.
+  logic has, opens, fills, closed;
+  placed_e place_as;
+  logic [63:0] slot_vaddr;
+  logic [31:0] n, start_q;
+  logic [2:0] start_channel_q;
+  logic [DeviceW-1:0] device;
+  packets_news_t closing;
+
+  // All that a register can say, since what is taken up goes far.
+  assign settled      = step_q == StepIdle && !held_q;
+  assign take_told    = settled && tell;
+  assign take_command = settled && !tell && command_valid_q;
   assign take_tracked = take_command && (command_q.op == CommandSeen || command_q.op == CommandRestart ||
                                          command_q.op == CommandWatch);
   assign take_close   = take_command && command_q.op == CommandClose && !command_q.flag;
   assign take_answer  = take_command && command_q.op == CommandAnswer && asking_q;
-  assign take_look    = settled && !take_told && !command_valid_q && look;
-  assign take_place   = settled && !take_told && !command_valid_q && !look && may_place != 0;
+  assign take_look    = settled && !tell && !command_valid_q && look;
+  assign take_place   = settled && !tell && !command_valid_q && !look && may_place != 0;
   assign forget       = take_command && command_q.op == CommandBurst;
 
   assign command_ready = !command_valid_q;
-  assign owed_valid    = owed_pending_q;
 
   // ------------------------------------------------------------------ sequence numbers
 
@@ -318,7 +260,7 @@ module clop_packets
     asks           = !believes_q && (other || (!late && (marker_q || watched || (jump && !replayed))));
     drops_replayed = !believes_q && !late && !asks && replayed;
     places         = step_q == StepDecide && work_q == WorkPlace && !late && !asks && !drops_replayed &&
-                     !(waits_q && !open_q && !(avail_q && room_q[device_q]));
+                     !(waits_q && !has);
     asks_now       = step_q == StepDecide && work_q == WorkPlace && asks && !asking_q;
     admitted       = places;
     taken          = places && !believes_q;
@@ -326,27 +268,78 @@ module clop_packets
       taken = !replayed && (work_q == WorkSeen || !jump);
   end
 
+  // ------------------------------------------------------------------ the buffer that is filled, and news
+
+  clop_packets_fill #(
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
+      .FIRST_N    (FIRST_N)
+  ) fill (
+      .clk,
+      .rst    (rst || !enable),
+      .log2_buffers,
+      .log2_devices,
+      .base_vaddr,
+      .buffer_units,
+      .packets,
+      .slot_bytes,
+      .now,
+      .return_valid,
+      .return_index,
+      .return_value,
+      .room,
+      .promise,
+      .place  (step_q == StepPlace),
+      .request(request_q),
+      .has,
+      .as     (place_as),
+      .opens,
+      .fills,
+      .vaddr  (slot_vaddr),
+      .close  (take_close),
+      .start  (start_q),
+      .channel(start_channel_q),
+      .closed,
+      .closing,
+      .n,
+      .device,
+      .owed_valid,
+      .owed_ready,
+      .owed,
+      .sender_next
+  );
+
+  clop_packets_news #(
+      .CHANNELS(CHANNELS),
+      .DEVICES (DEVICES)
+  ) i_news (
+      .clk,
+      .rst          (rst || !enable),
+      .used         (step_q == StepPlace && place_as == PlacedUsed),
+      .channel      (channel_q),
+      .serial       (request_q.serial),
+      .missed       (step_q == StepPlace && place_as == PlacedOverrun),
+      .missed_n     (n),
+      .missed_frame (request_q.header.frame),
+      .missed_device(device),
+      .done_serial,
+      .closed,
+      .closing,
+      .tell,
+      .take         (take_told),
+      .room,
+      .half_free,
+      .news_valid,
+      .news_ready,
+      .news,
+      .news_ticket,
+      .done,
+      .news_told,
+      .full         (news_full),
+      .waiting      (news_waiting)
+  );
+
   // ------------------------------------------------------------------ the machine
-
-  // What StepPlace needs, known before it; the buffer is closed in the cycle after.
-  logic opens_q, has_q, fills_q, uses;
-  logic [63:0] here_q;
-  logic [12:0] filled_next_q;
-  logic [31:0] bytes_next_q;
-
-  assign opens = step_q == StepPlace && opens_q;
-  assign uses  = step_q == StepPlace && has_q && fits_q;
-
-  always_ff @(posedge clk) begin
-    opens_q       <= !open_q && avail_q && room_q[device_q];
-    has_q         <= open_q || (avail_q && room_q[device_q]);
-    here_q        <= open_q ? slot_vaddr_q : buffer_vaddr_q;
-    filled_next_q <= (open_q ? filled_q : '0) + 13'd1;
-    bytes_next_q  <= (open_q ? bytes_q : '0) + 32'(request_q.header.length);
-    fills_q       <= (open_q ? filled_q : '0) + 13'd1 == packets;
-    closes_q      <= (uses && fills_q) || (take_close && open_q);
-    if (rst || !enable) closes_q <= 1'b0;
-  end
 
   // Pulses that carry the packet in hand to its channel and to the counters.
   logic ends;
@@ -359,7 +352,7 @@ module clop_packets
       ends_as = late ? PlacedLate : PlacedReplayed;
     end else if (step_q == StepPlace) begin
       ends    = 1'b1;
-      ends_as = !has_q ? PlacedOverrun : !fits_q ? PlacedOverflow : PlacedUsed;
+      ends_as = place_as;
     end else if (drops_q) begin
       ends    = 1'b1;
       ends_as = drops_as_q;
@@ -371,16 +364,14 @@ module clop_packets
 
   always_ff @(posedge clk) begin
     placed_valid  <= place_ready;
-    placed_accept <= uses;
+    placed_accept <= step_q == StepPlace && place_as == PlacedUsed;
     placed_defer  <= take_look;
-    placed_vaddr  <= here_q;
+    placed_vaddr  <= slot_vaddr;
     counted       <= ends;
     counted_as    <= ends_as;
     counted_hits  <= request_q.hits;
     counted_events <= request_q.header.events;
     buffer_owed   <= opens;
-    promise       <= '0;
-    if (opens) promise[device_q] <= 1'b1;
     waits_q       <= waits;
     drops_q       <= take_answer && command_q.as != PlacedUsed && command_q.as != PlacedAdmit;
     drops_as_q    <= command_q.as;
@@ -388,7 +379,6 @@ module clop_packets
       placed_valid <= '0;
       drops_q      <= 1'b0;
       counted      <= 1'b0;
-      promise      <= '0;
       buffer_owed  <= 1'b0;
     end
   end
@@ -399,14 +389,13 @@ module clop_packets
       StepIdle: begin
         request_q  <= place[pick];
         channel_q  <= pick;
-        marker_q   <= (place[pick].header.flags & (MgpSob | MgpEob)) != 0;
         believes_q <= believed_q[pick];
         if (take_place) begin
           turn_q  <= pick;
           step_q  <= StepChoose;
           first_q <= 1'b0;
         end
-        if (take_tracked) step_q <= StepRead;
+        if (take_command) step_q <= take_tracked ? StepRead : StepSettle;
         // Whatever is taken up: a command goes before packets, so its being there says enough.
         if (command_valid_q) begin
           unique case (command_q.op)
@@ -420,25 +409,26 @@ module clop_packets
           flag_q   <= command_q.flag;
         end else begin
           work_q   <= WorkPlace;
-          board_q  <= board_of(place[pick].header.board);
-          number_q <= (place[pick].header.flags & MgpSob) != 0 ? '0 : place[pick].header.sequence_number;
         end
       end
       StepChoose: begin
         of_current_q <= current_known_q && request_q.header.burst == current_number_q;
         of_old_q     <= old_known_q && request_q.header.burst == old_number_q &&
                         !(current_known_q && request_q.header.burst == current_number_q);
-        stamp_q      <= {now[63:32] - 32'(now[31:0] < request_q.stamp), request_q.stamp};
+        stamp_q      <= {now[63:32], request_q.stamp};
+        wrapped_q    <= now[31:0] < request_q.stamp;
+        marker_q     <= (request_q.header.flags & (MgpSob | MgpEob)) != 0;
+        board_q      <= board_of(request_q.header.board);
+        number_q     <= (request_q.header.flags & MgpSob) != 0 ? '0 : request_q.header.sequence_number;
         step_q       <= StepRead;
       end
-      StepRead: step_q <= StepWait;
+      StepRead: begin
+        stamp_q[63:32] <= stamp_q[63:32] - 32'(wrapped_q);
+        step_q         <= StepWait;
+      end
       StepWait: step_q <= StepJudge;
       StepJudge: step_q <= StepWeigh;
-      StepWeigh: begin
-        fits_q       <= 17'(request_q.header.length) <= slot_bytes;
-        ticket_now_q <= done_q[channel_q] + PacketsTicket'(8'(request_q.serial + 8'd1 - serial_q[channel_q]));
-        step_q       <= StepDecide;
-      end
+      StepWeigh: step_q <= StepDecide;
       StepDecide: begin
         step_q <= places ? StepPlace : StepIdle;
         if (work_q == WorkPlace) begin
@@ -446,7 +436,8 @@ module clop_packets
           if (asks && asking_q) blocked_q[channel_q] <= 1'b1;
         end
       end
-      StepPlace: step_q <= StepIdle;
+      StepPlace: step_q <= fills ? StepSettle : StepIdle;
+      StepSettle: step_q <= StepIdle;
       default: step_q <= StepIdle;
     endcase
 
@@ -484,45 +475,6 @@ module clop_packets
     end
     if (take_command && command_q.op == CommandClose && command_q.flag && command_q.old) old_over_q <= 1'b1;
 
-    // The buffer.
-    if (opens) begin
-      open_q   <= 1'b1;
-      filled_q <= '0;
-      bytes_q  <= '0;
-      frame_q  <= request_q.header.frame;
-      slot_vaddr_q <= buffer_vaddr_q;
-    end
-    if (uses) begin
-      ticket_q[channel_q] <= ticket_now_q;
-      filled_q     <= filled_next_q;
-      bytes_q      <= bytes_next_q;
-      slot_vaddr_q <= here_q + 64'(slot_bytes);
-    end
-    if (owed_ready) owed_pending_q <= 1'b0;
-    if (closes_q) begin
-      open_q         <= 1'b0;
-      n_q            <= n_q + 64'd1;
-      owed_pending_q <= 1'b1;
-      owed           <= '{overrun: 1'b0, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: now};
-    end
-
-    // Payloads without a buffer are one entry for as long as fewer than half of the entries are free.
-    // One such event at a time: what opening leaves of the room is enough for it, wherever it waits.
-    if (news_told) told_out_q <= 1'b0;
-    if (take_told) begin
-      overrun_q  <= 1'b0;
-      told_out_q <= 1'b1;
-    end
-    if (step_q == StepPlace && !has_q) begin
-      overrun_q       <= 1'b1;
-      overrun_count_q <= overrun_q ? overrun_count_q + 1'b1 : 32'd1;
-      if (!overrun_q) begin
-        overrun_n_q      <= n_q[31:0];
-        overrun_frame_q  <= request_q.header.frame;
-        overrun_device_q <= device_q;
-      end
-    end
-
     if (step_q == StepPlace) begin
       start_q         <= request_q.stamp;
       start_channel_q <= 3'(channel_q);
@@ -534,18 +486,8 @@ module clop_packets
     if (command_ready) command_valid_q <= command_valid;
     if (take_command) command_valid_q <= 1'b0;
 
-    news_room_q   <= news_level < ($clog2(News) + 1)'(News - 3);
-    news_push_q   <= closes_q || take_told;
-    news_ticket_q <= ticket_q;
-    if (take_told) begin
-      // How many payloads found no buffer, with number and frame of the one that was wanted.
-      news_in_q <= '{overrun: 1'b1, n: overrun_n_q, device: 8'(overrun_device_q), frame: overrun_frame_q,
-                     bytes: overrun_count_q, default: '0};
-    end else begin
-      news_in_q <= '{overrun: 1'b0, n: n_q[31:0], buffer: 16'(buffer_q), device: 8'(device_q), frame: frame_q,
-                     bytes: bytes_q, empty: packets - filled_q, vaddr: slot_vaddr_q, start: start_q,
-                     channel: start_channel_q};
-    end
+    // Waits for the sender, the queue of news or forgetting; what StepSettle closes is owed next.
+    held_q <= !run_q || news_full || closed || (owed_valid && !owed_ready);
 
     if (!run_q) begin
       clear_q <= clear_q + 1'b1;
@@ -555,6 +497,7 @@ module clop_packets
     if (rst || !enable) begin
       step_q           <= StepIdle;
       run_q            <= 1'b0;
+      held_q           <= 1'b1;
       clear_q          <= '0;
       current_known_q  <= 1'b0;
       old_known_q      <= 1'b0;
@@ -566,39 +509,16 @@ module clop_packets
       believed_q       <= '0;
       first_q          <= 1'b0;
       turn_q           <= '0;
-      n_q              <= FIRST_N;
-      open_q           <= 1'b0;
-      owed_pending_q   <= 1'b0;
-      overrun_q        <= 1'b0;
-      news_push_q      <= 1'b0;
       command_valid_q  <= 1'b0;
-      told_out_q       <= 1'b0;
-      ticket_q         <= '0;
       last_packet      <= '0;
     end
   end
 
-  fifo #(
-      .WIDTH($bits(packets_news_t) + CHANNELS * PacketsTicket),
-      .DEPTH(News)
-  ) news_fifo (
-      .clk,
-      .rst      (rst || !enable),
-      .in_valid (news_push_q),
-      .in_ready (unused_news_room),
-      .in_data  ({news_ticket_q, news_in_q}),
-      .out_valid(news_valid),
-      .out_ready(news_ready),
-      .out_data ({news_ticket, news}),
-      .level    (news_level)
-  );
-
-  assign done = done_q;
   always_ff @(posedge clk)
-    idle <= run_q && step_q == StepIdle && place_valid == 0 && !asking_q && !drops_q && !closes_q &&
-            !owed_pending_q && !overrun_q && !news_push_q && !news_valid && !command_valid_q;
+    idle <= run_q && step_q == StepIdle && place_valid == 0 && !asking_q && !drops_q && !closed &&
+            !owed_valid && !news_waiting && !command_valid_q;
 
   logic unused;
-  assign unused = &{1'b0, unused_news_room, unused_far, command_q, request_q};
+  assign unused = &{1'b0, unused_far, command_q, request_q};
 
 endmodule

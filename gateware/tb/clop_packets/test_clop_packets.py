@@ -58,6 +58,7 @@ class Bench:
         self.paced = False  # the consumer's pace decides, not the model
         self.pages = True
         self.now = (5 << 32) - 60_000
+        self.was_over, self.overdue = 0, False
 
     async def start(self):
         dut = self.dut
@@ -84,6 +85,11 @@ class Bench:
             getattr(dut, name).value = value
         self.firmware = Microcontroller(dut, wake=20, think=10)
         await reset(dut)
+        dut.return_valid.value, dut.return_value.value = 1, 0  # what the driver does before it starts the card
+        for slot in range(N):
+            dut.return_index.value = slot
+            await RisingEdge(dut.clk)
+        dut.return_valid.value = 0
         dut.enable.value = 1
         rate = 0.3 if self.slow else 1.0
         MemorySlave(dut, self.memory, rate=rate, rng=self.rng, read=False)
@@ -195,6 +201,12 @@ class Bench:
             await ReadOnly()
             if int(dut.counted.value):
                 self._compare_decision()
+            over = int(dut.placement.old_over_q.value)
+            self.overdue = over and (self.overdue or not self.was_over)
+            self.was_over = over
+            if self.overdue and self.model.alarm <= self.now and not self.paced:
+                self.model.expire(self.now)  # the firmware's alarm and packets race: as it went here
+                self.overdue = False
             if taken := int(dut.ev_valid.value) & int(dut.ev_ready.value):
                 self._event(int(dut.ev.value), taken)
             if int(dut.owed_valid.value) and int(dut.owed_ready.value):

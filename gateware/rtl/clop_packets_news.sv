@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: SHL-2.1
+// What the consumer has to hear in gather mode `packets`, in order: buffers that were closed, each with the
+// packets that have to be written before, and how many payloads found none.
+module clop_packets_news
+  import nanet_pkg::*;
+#(
+    // Channels that place packets.
+    parameter int unsigned CHANNELS = 2,
+    // Consumer devices; a power of two.
+    parameter int unsigned DEVICES = 1
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * payloads: pulses for one that has a slot, and for one that found no buffer
+     */
+    input logic                                                used,
+    input logic [(CHANNELS > 1 ? $clog2(CHANNELS) : 1) - 1:0]  channel,  // steady from two cycles before
+    input logic [7:0]                                          serial,
+    input logic                                                missed,
+    input logic [31:0]                                         missed_n,  // of the buffer that was wanted
+    input logic [23:0]                                         missed_frame,
+    input logic [(DEVICES > 1 ? $clog2(DEVICES) : 1) - 1:0]    missed_device,
+    input logic [CHANNELS-1:0][7:0]                            done_serial,
+
+    /*
+     * a buffer is closed
+     */
+    input logic          closed,
+    input packets_news_t closing,
+
+    /*
+     * payloads without a buffer are to be told of: taken when nothing is closed
+     */
+    output logic tell,
+    input  logic take,
+
+    /*
+     * the event queues
+     */
+    input logic [DEVICES-1:0][15:0] room,
+    input logic [DEVICES-1:0]       half_free,
+
+    /*
+     * to clop_packets_close
+     */
+    output logic                                   news_valid,
+    input  logic                                   news_ready,
+    output packets_news_t                          news,
+    output logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket,  // packets that have to be written before
+    output logic [CHANNELS-1:0][PacketsTicket-1:0] done,         // that are
+    input  logic                                   news_told,    // an overrun's event has its entry
+
+    // no room for what may come up to three cycles later
+    output logic full,
+    // something is to be told, or waits
+    output logic waiting
+);
+
+  localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
+  localparam int unsigned News = 16;
+
+  // Packets of a channel that are done, in more bits than their serial has: news may wait long.
+  logic [CHANNELS-1:0][7:0] serial_q;
+  logic [CHANNELS-1:0][PacketsTicket-1:0] done_q, ticket_q, push_ticket_q;
+  logic [PacketsTicket-1:0] ticket_now_q;
+  assign done = done_q;
+  always_ff @(posedge clk) begin
+    for (int c = 0; c < int'(CHANNELS); c++)
+      done_q[c] <= done_q[c] + PacketsTicket'(8'(done_serial[c] - serial_q[c]));
+    serial_q     <= done_serial;
+    ticket_now_q <= done_q[channel] + PacketsTicket'(8'(serial + 8'd1 - serial_q[channel]));
+    if (used) ticket_q[channel] <= ticket_now_q;
+    if (rst) begin
+      done_q   <= '0;
+      ticket_q <= '0;
+    end
+  end
+
+  // Payloads without a buffer are one entry for as long as fewer than half of the entries are free.
+  // One such event at a time: what opening leaves of the room is enough for it, wherever it waits.
+  logic missed_q, out_q;
+  logic [31:0] missed_count_q, missed_n_q;
+  logic [23:0] missed_frame_q;
+  logic [DeviceW-1:0] missed_device_q;
+  logic [DEVICES-1:0] room_q;
+  always_ff @(posedge clk) begin
+    for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] != 0 && half_free[d];
+    tell <= missed_q && room_q[missed_device_q] && !out_q && !take;
+    if (news_told) out_q <= 1'b0;
+    if (take) begin
+      missed_q <= 1'b0;
+      out_q    <= 1'b1;
+    end
+    if (missed) begin
+      missed_q       <= 1'b1;
+      missed_count_q <= missed_q ? missed_count_q + 1'b1 : 32'd1;
+      if (!missed_q) begin
+        missed_n_q      <= missed_n;
+        missed_frame_q  <= missed_frame;
+        missed_device_q <= missed_device;
+      end
+    end
+    if (rst) begin
+      tell     <= 1'b0;
+      missed_q <= 1'b0;
+      out_q    <= 1'b0;
+    end
+  end
+
+  logic push_q, unused_ready;
+  packets_news_t push_news_q;
+  logic [$clog2(News):0] level;
+  always_ff @(posedge clk) begin
+    push_q        <= closed || take;
+    push_ticket_q <= ticket_q;
+    push_news_q   <= closed ? closing : '{overrun: 1'b1, n: missed_n_q, device: 8'(missed_device_q),
+                                          frame: missed_frame_q, bytes: missed_count_q, default: '0};
+    if (rst) push_q <= 1'b0;
+  end
+
+  fifo #(
+      .WIDTH($bits(packets_news_t) + CHANNELS * PacketsTicket),
+      .DEPTH(News)
+  ) queue (
+      .clk,
+      .rst,
+      .in_valid (push_q),
+      .in_ready (unused_ready),
+      .in_data  ({push_ticket_q, push_news_q}),
+      .out_valid(news_valid),
+      .out_ready(news_ready),
+      .out_data ({news_ticket, news}),
+      .level
+  );
+
+  assign full    = level >= ($clog2(News) + 1)'(News - 3);
+  assign waiting = missed_q || push_q || news_valid;
+
+  logic unused;
+  assign unused = &{1'b0, unused_ready};
+
+endmodule
