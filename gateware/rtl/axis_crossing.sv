@@ -1,151 +1,171 @@
 // SPDX-License-Identifier: SHL-2.1
-// One MAC's streams to and from the card's clock. Received frames pass word by word; where the card is too
-// slow a frame is cut and its end says that it is bad. Frames to the MAC wait until they are here whole, so
+// The MACs' streams to and from the card's clock. Received frames pass word by word; where the card is too
+// slow a frame is cut and its end says that it is bad. Frames to a MAC wait until they are here whole, so
 // that they leave without a gap whatever the clocks are.
 module axis_crossing #(
+    // 1: every MAC has clocks of its own. 0: all are the card's, and all of this is wires.
+    parameter bit CLOCKS = 1'b1,
+    // MACs.
+    parameter int unsigned CHANNELS = 1,
     // Width of the streams in bits: 64 or 8.
-    parameter int unsigned DATA_W = 64,
+    parameter int unsigned MAC_W = 64,
     // Words of received frames that can wait; a power of two.
     parameter int unsigned RX_DEPTH = 32,
-    // Words of frames to the MAC; a power of two, with room for the largest frame.
+    // Words of frames to a MAC; a power of two, with room for the largest frame.
     parameter int unsigned TX_DEPTH = 256
 ) (
     input logic clk,
     input logic rst,
 
     /*
-     * MAC, received frames in the clock mac_rx_clk
+     * the MACs' clocks; a reset lasts four cycles of the slower clock
      */
-    input logic                mac_rx_clk,
-    input logic                mac_rx_rst,
-    input logic                s_axis_rx_tvalid,
-    input logic [DATA_W-1:0]   s_axis_rx_tdata,
-    input logic [DATA_W/8-1:0] s_axis_rx_tkeep,
-    input logic                s_axis_rx_tlast,
-    input logic                s_axis_rx_tuser,
+    input logic [CHANNELS-1:0] mac_rx_clk,
+    input logic [CHANNELS-1:0] mac_rx_rst,
+    input logic [CHANNELS-1:0] mac_tx_clk,
+    input logic [CHANNELS-1:0] mac_tx_rst,
+
+    /*
+     * frames from the MACs in their clocks mac_rx_clk
+     */
+    input logic [CHANNELS-1:0]              s_axis_rx_tvalid,
+    input logic [CHANNELS-1:0][MAC_W-1:0]   s_axis_rx_tdata,
+    input logic [CHANNELS-1:0][MAC_W/8-1:0] s_axis_rx_tkeep,
+    input logic [CHANNELS-1:0]              s_axis_rx_tlast,
+    input logic [CHANNELS-1:0]              s_axis_rx_tuser,
 
     /*
      * the same for the card, which takes every word
      */
-    output logic                m_axis_rx_tvalid,
-    output logic [DATA_W-1:0]   m_axis_rx_tdata,
-    output logic [DATA_W/8-1:0] m_axis_rx_tkeep,
-    output logic                m_axis_rx_tlast,
-    output logic                m_axis_rx_tuser,
+    output logic [CHANNELS-1:0]              rx_tvalid,
+    output logic [CHANNELS-1:0][MAC_W-1:0]   rx_tdata,
+    output logic [CHANNELS-1:0][MAC_W/8-1:0] rx_tkeep,
+    output logic [CHANNELS-1:0]              rx_tlast,
+    output logic [CHANNELS-1:0]              rx_tuser,
 
     /*
      * frames of the card
      */
-    input  logic                s_axis_tx_tvalid,
-    output logic                s_axis_tx_tready,
-    input  logic [DATA_W-1:0]   s_axis_tx_tdata,
-    input  logic [DATA_W/8-1:0] s_axis_tx_tkeep,
-    input  logic                s_axis_tx_tlast,
+    input  logic [CHANNELS-1:0]              tx_tvalid,
+    output logic [CHANNELS-1:0]              tx_tready,
+    input  logic [CHANNELS-1:0][MAC_W-1:0]   tx_tdata,
+    input  logic [CHANNELS-1:0][MAC_W/8-1:0] tx_tkeep,
+    input  logic [CHANNELS-1:0]              tx_tlast,
 
     /*
-     * the same to the MAC, in the clock mac_tx_clk
+     * the same to the MACs, in their clocks mac_tx_clk
      */
-    input  logic                mac_tx_clk,
-    input  logic                mac_tx_rst,
-    output logic                m_axis_tx_tvalid,
-    input  logic                m_axis_tx_tready,
-    output logic [DATA_W-1:0]   m_axis_tx_tdata,
-    output logic [DATA_W/8-1:0] m_axis_tx_tkeep,
-    output logic                m_axis_tx_tlast
+    output logic [CHANNELS-1:0]              m_axis_tx_tvalid,
+    input  logic [CHANNELS-1:0]              m_axis_tx_tready,
+    output logic [CHANNELS-1:0][MAC_W-1:0]   m_axis_tx_tdata,
+    output logic [CHANNELS-1:0][MAC_W/8-1:0] m_axis_tx_tkeep,
+    output logic [CHANNELS-1:0]              m_axis_tx_tlast
 );
 
-  localparam int unsigned KeepW = DATA_W / 8;
+  localparam int unsigned KeepW = MAC_W / 8;
 
-  // ------------------------------------------------------------------ received
+  if (CLOCKS) begin : gen_clocks
+    for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
+      // -------------------------------------------------------------- received
 
-  logic rx_valid, rx_ready, rx_last, rx_bad;
-  logic [DATA_W-1:0] rx_data;
-  logic [KeepW-1:0] rx_keep;
-  logic cut_q;      // a word was lost: the frame's end is owed
-  logic dropped_q;  // the rest of the frame that the MAC brings is not wanted
-  logic lost;
+      logic rx_valid, rx_ready, rx_last, rx_bad;
+      logic [KeepW-1:0] rx_keep;
+      logic cut_q;      // a word was lost: the frame's end is owed
+      logic dropped_q;  // the rest of the frame that the MAC brings is not wanted
+      logic lost;
 
-  // The frame's end goes in by itself, as soon as there is room: a word that says bad.
-  assign rx_valid = cut_q || (s_axis_rx_tvalid && !dropped_q);
-  assign rx_data  = s_axis_rx_tdata;
-  assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep;
-  assign rx_last  = cut_q || s_axis_rx_tlast;
-  assign rx_bad   = cut_q || s_axis_rx_tuser;
-  // A frame that begins while the end of the one before is owed is lost with it.
-  assign lost     = s_axis_rx_tvalid && (cut_q || !rx_ready);
+      // The frame's end goes in by itself, as soon as there is room: a word that says bad.
+      assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
+      assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
+      assign rx_last  = cut_q || s_axis_rx_tlast[c];
+      assign rx_bad   = cut_q || s_axis_rx_tuser[c];
+      // A frame that begins while the end of the one before is owed is lost with it.
+      assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
 
-  always_ff @(posedge mac_rx_clk) begin
-    if (cut_q && rx_ready) cut_q <= 1'b0;
-    else if (lost && !dropped_q) cut_q <= 1'b1;
-    if (s_axis_rx_tvalid && s_axis_rx_tlast) dropped_q <= 1'b0;
-    else if (lost) dropped_q <= 1'b1;
-    if (mac_rx_rst) begin
-      cut_q     <= 1'b0;
-      dropped_q <= 1'b0;
+      always_ff @(posedge mac_rx_clk[c]) begin
+        if (cut_q && rx_ready) cut_q <= 1'b0;
+        else if (lost && !dropped_q) cut_q <= 1'b1;
+        if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
+        else if (lost) dropped_q <= 1'b1;
+        if (mac_rx_rst[c]) begin
+          cut_q     <= 1'b0;
+          dropped_q <= 1'b0;
+        end
+      end
+
+      async_fifo #(
+          .WIDTH(MAC_W + KeepW + 2),
+          .DEPTH(RX_DEPTH)
+      ) rx (
+          .wr_clk   (mac_rx_clk[c]),
+          .wr_rst   (mac_rx_rst[c]),
+          .in_valid (rx_valid),
+          .in_ready (rx_ready),
+          .in_data  ({rx_bad, rx_last, rx_keep, s_axis_rx_tdata[c]}),
+          .rd_clk   (clk),
+          .rd_rst   (rst),
+          .out_valid(rx_tvalid[c]),
+          .out_ready(1'b1),
+          .out_data ({rx_tuser[c], rx_tlast[c], rx_tkeep[c], rx_tdata[c]})
+      );
+
+      // -------------------------------------------------------------- to the MAC
+
+      logic tx_valid, tx_ready, whole_ready, whole;
+
+      // For each frame that is in whole, an entry of the second FIFO; its last word waits for that, too.
+      assign tx_tready[c] = tx_ready && (whole_ready || !tx_tlast[c]);
+
+      async_fifo #(
+          .WIDTH(MAC_W + KeepW + 1),
+          .DEPTH(TX_DEPTH)
+      ) tx (
+          .wr_clk   (clk),
+          .wr_rst   (rst),
+          .in_valid (tx_tvalid[c] && tx_tready[c]),
+          .in_ready (tx_ready),
+          .in_data  ({tx_tlast[c], tx_tkeep[c], tx_tdata[c]}),
+          .rd_clk   (mac_tx_clk[c]),
+          .rd_rst   (mac_tx_rst[c]),
+          .out_valid(tx_valid),
+          .out_ready(whole && m_axis_tx_tready[c]),
+          .out_data ({m_axis_tx_tlast[c], m_axis_tx_tkeep[c], m_axis_tx_tdata[c]})
+      );
+
+      logic unused_data;
+      async_fifo #(
+          .WIDTH(1),
+          .DEPTH(8)
+      ) frames (
+          .wr_clk   (clk),
+          .wr_rst   (rst),
+          .in_valid (tx_tvalid[c] && tx_tlast[c] && tx_tready[c]),
+          .in_ready (whole_ready),
+          .in_data  (1'b0),
+          .rd_clk   (mac_tx_clk[c]),
+          .rd_rst   (mac_tx_rst[c]),
+          .out_valid(whole),
+          .out_ready(m_axis_tx_tvalid[c] && m_axis_tx_tready[c] && m_axis_tx_tlast[c]),
+          .out_data (unused_data)
+      );
+
+      assign m_axis_tx_tvalid[c] = whole && tx_valid;
     end
+  end else begin : gen_wires
+    assign rx_tvalid        = s_axis_rx_tvalid;
+    assign rx_tdata         = s_axis_rx_tdata;
+    assign rx_tkeep         = s_axis_rx_tkeep;
+    assign rx_tlast         = s_axis_rx_tlast;
+    assign rx_tuser         = s_axis_rx_tuser;
+    assign m_axis_tx_tvalid = tx_tvalid;
+    assign tx_tready        = m_axis_tx_tready;
+    assign m_axis_tx_tdata  = tx_tdata;
+    assign m_axis_tx_tkeep  = tx_tkeep;
+    assign m_axis_tx_tlast  = tx_tlast;
+
+    logic unused;
+    assign unused = &{1'b0, clk, rst, mac_rx_clk, mac_rx_rst, mac_tx_clk, mac_tx_rst, 1'(RX_DEPTH),
+                      1'(TX_DEPTH), 1'(KeepW)};
   end
-
-  async_fifo #(
-      .WIDTH(DATA_W + KeepW + 2),
-      .DEPTH(RX_DEPTH)
-  ) rx (
-      .wr_clk   (mac_rx_clk),
-      .wr_rst   (mac_rx_rst),
-      .in_valid (rx_valid),
-      .in_ready (rx_ready),
-      .in_data  ({rx_bad, rx_last, rx_keep, rx_data}),
-      .rd_clk   (clk),
-      .rd_rst   (rst),
-      .out_valid(m_axis_rx_tvalid),
-      .out_ready(1'b1),
-      .out_data ({m_axis_rx_tuser, m_axis_rx_tlast, m_axis_rx_tkeep, m_axis_rx_tdata})
-  );
-
-  // ------------------------------------------------------------------ to the MAC
-
-  logic tx_valid, tx_ready, tx_last, whole_ready, whole;
-  logic [DATA_W-1:0] tx_data;
-  logic [KeepW-1:0] tx_keep;
-
-  // For each frame that is in whole, an entry of the second FIFO; its last word waits for that, too.
-  assign s_axis_tx_tready = tx_ready && (whole_ready || !s_axis_tx_tlast);
-
-  async_fifo #(
-      .WIDTH(DATA_W + KeepW + 1),
-      .DEPTH(TX_DEPTH)
-  ) tx (
-      .wr_clk   (clk),
-      .wr_rst   (rst),
-      .in_valid (s_axis_tx_tvalid && s_axis_tx_tready),
-      .in_ready (tx_ready),
-      .in_data  ({s_axis_tx_tlast, s_axis_tx_tkeep, s_axis_tx_tdata}),
-      .rd_clk   (mac_tx_clk),
-      .rd_rst   (mac_tx_rst),
-      .out_valid(tx_valid),
-      .out_ready(whole && m_axis_tx_tready),
-      .out_data ({tx_last, tx_keep, tx_data})
-  );
-
-  logic unused_data;
-  async_fifo #(
-      .WIDTH(1),
-      .DEPTH(8)
-  ) frames (
-      .wr_clk   (clk),
-      .wr_rst   (rst),
-      .in_valid (s_axis_tx_tvalid && s_axis_tx_tlast && s_axis_tx_tready),
-      .in_ready (whole_ready),
-      .in_data  (1'b0),
-      .rd_clk   (mac_tx_clk),
-      .rd_rst   (mac_tx_rst),
-      .out_valid(whole),
-      .out_ready(m_axis_tx_tvalid && m_axis_tx_tready && tx_last),
-      .out_data (unused_data)
-  );
-
-  assign m_axis_tx_tvalid = whole && tx_valid;
-  assign m_axis_tx_tdata  = tx_data;
-  assign m_axis_tx_tkeep  = tx_keep;
-  assign m_axis_tx_tlast  = tx_last;
 
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card on the UltraScale+ integrated block for PCI Express: nanet_card behind pcie_us_shim, registers in
-// BAR 0. The card runs in the block's clock; the MACs do too, or each in clocks of its own.
+// BAR 0. Card, block and each MAC may have clocks of their own, or all share the block's.
 module nanet_card_us
   import nanet_dma_pkg::*;
 #(
@@ -21,6 +21,8 @@ module nanet_card_us
     parameter int unsigned MAC_W = 64,
     // 1: the MACs' streams are in clocks of their own, else in `clk`.
     parameter bit MAC_CLOCKS = 1'b0,
+    // 1: the block's streams are in `pcie_clk`, and `clk` is the card's alone; else they are in `clk`.
+    parameter bit PCIE_CLOCK = 1'b0,
     // Width of the DMA data and of the block's streams in bits; 256.
     parameter int unsigned DATA_W = 256,
     // Words of 128 bits that wait in a channel; a power of two, at least 1024.
@@ -31,11 +33,17 @@ module nanet_card_us
     parameter int unsigned TAGS = 32,
     // Bytes that one of them may ask for, a power of two from 128 to 4096.
     parameter int unsigned MAX_READ = 512,
-    // Cycles after which an answer is given up.
+    // Cycles of the block's clock after which an answer is given up.
     parameter int unsigned TIMEOUT = 16_000_000
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * clock and reset of the block's streams, used with PCIE_CLOCK
+     */
+    input logic pcie_clk,
+    input logic pcie_rst,
 
     /*
      * clocks of the MACs' streams, used with MAC_CLOCKS; a reset lasts four cycles of the slower clock
@@ -131,20 +139,20 @@ module nanet_card_us
   logic [DATA_W-1:0] wr_data, rd_data;
   logic [7:0] wr_done_tag, rd_data_tag;
   logic rd_valid, rd_ready, rd_data_valid, rd_data_ready, rd_data_last, rd_data_error;
-  logic reg_request, reg_write, reg_acknowledge, unsupported;
+  logic reg_request, reg_write, reg_acknowledge, bus_master, unsupported, card_rst;
   logic [2:0] reg_bar;
   logic [AddrW-1:0] reg_addr;
   logic [31:0] reg_wdata, reg_rdata;
   logic [3:0] reg_enable;
 
   pcie_us_shim #(
-      .DATA_W  (DATA_W),
-      .TAGS    (TAGS),
-      .MAX_READ(MAX_READ),
-      .TIMEOUT (TIMEOUT),
-      .ADDR_W  (AddrW)
+      .PCIE_CLOCK(PCIE_CLOCK),
+      .DATA_W    (DATA_W),
+      .TAGS      (TAGS),
+      .MAX_READ  (MAX_READ),
+      .TIMEOUT   (TIMEOUT),
+      .ADDR_W    (AddrW)
   ) shim (
-      .count_unsupported(unsupported),
       .*
   );
 
@@ -153,54 +161,15 @@ module nanet_card_us
   logic [CHANNELS-1:0][MAC_W-1:0] rx_tdata, tx_tdata;
   logic [CHANNELS-1:0][MAC_W/8-1:0] rx_tkeep, tx_tkeep;
 
-  if (MAC_CLOCKS) begin : gen_crossing
-    for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
-      axis_crossing #(
-          .DATA_W  (MAC_W),
-          .TX_DEPTH(2048 / (MAC_W / 8))
-      ) crossing (
-          .clk,
-          .rst,
-          .mac_rx_clk      (mac_rx_clk[c]),
-          .mac_rx_rst      (mac_rx_rst[c]),
-          .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
-          .s_axis_rx_tdata (s_axis_rx_tdata[c]),
-          .s_axis_rx_tkeep (s_axis_rx_tkeep[c]),
-          .s_axis_rx_tlast (s_axis_rx_tlast[c]),
-          .s_axis_rx_tuser (s_axis_rx_tuser[c]),
-          .m_axis_rx_tvalid(rx_tvalid[c]),
-          .m_axis_rx_tdata (rx_tdata[c]),
-          .m_axis_rx_tkeep (rx_tkeep[c]),
-          .m_axis_rx_tlast (rx_tlast[c]),
-          .m_axis_rx_tuser (rx_tuser[c]),
-          .s_axis_tx_tvalid(tx_tvalid[c]),
-          .s_axis_tx_tready(tx_tready[c]),
-          .s_axis_tx_tdata (tx_tdata[c]),
-          .s_axis_tx_tkeep (tx_tkeep[c]),
-          .s_axis_tx_tlast (tx_tlast[c]),
-          .mac_tx_clk      (mac_tx_clk[c]),
-          .mac_tx_rst      (mac_tx_rst[c]),
-          .m_axis_tx_tvalid(m_axis_tx_tvalid[c]),
-          .m_axis_tx_tready(m_axis_tx_tready[c]),
-          .m_axis_tx_tdata (m_axis_tx_tdata[c]),
-          .m_axis_tx_tkeep (m_axis_tx_tkeep[c]),
-          .m_axis_tx_tlast (m_axis_tx_tlast[c])
-      );
-    end
-  end else begin : gen_same_clock
-    assign rx_tvalid        = s_axis_rx_tvalid;
-    assign rx_tdata         = s_axis_rx_tdata;
-    assign rx_tkeep         = s_axis_rx_tkeep;
-    assign rx_tlast         = s_axis_rx_tlast;
-    assign rx_tuser         = s_axis_rx_tuser;
-    assign m_axis_tx_tvalid = tx_tvalid;
-    assign tx_tready        = m_axis_tx_tready;
-    assign m_axis_tx_tdata  = tx_tdata;
-    assign m_axis_tx_tkeep  = tx_tkeep;
-    assign m_axis_tx_tlast  = tx_tlast;
-    logic unused;
-    assign unused = &{1'b0, mac_rx_clk, mac_rx_rst, mac_tx_clk, mac_tx_rst};
-  end
+  axis_crossing #(
+      .CLOCKS  (MAC_CLOCKS),
+      .CHANNELS(CHANNELS),
+      .MAC_W   (MAC_W),
+      .TX_DEPTH(2048 / (MAC_W / 8))
+  ) macs (
+      .rst(card_rst),
+      .*
+  );
 
   nanet_card #(
       .CHANNELS    (CHANNELS),
@@ -215,7 +184,7 @@ module nanet_card_us
       .TLB_SETS    (TLB_SETS),
       .ADDR_W      (AddrW)
   ) card (
-      .bus_master      (cfg_function_status[2]),
+      .rst             (card_rst),
       .s_axis_rx_tvalid(rx_tvalid),
       .s_axis_rx_tdata (rx_tdata),
       .s_axis_rx_tkeep (rx_tkeep),

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card on the UltraScale+ integrated block for PCI Express (AMD PG213): DMA interface on the requester
 // streams, registers on the completer streams. Dword-aligned, no straddling, client tags; the card is polled,
-// it raises no interrupts.
+// it raises no interrupts. The card may have a clock of its own.
 module pcie_us_shim
   import nanet_dma_pkg::*;
 #(
+    // 1: the block's streams are in `pcie_clk`, else in `clk`, the card's.
+    parameter bit PCIE_CLOCK = 1'b0,
     // Width of DMA words and of the block's streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
     // Read TLPs under way, a power of two, at most 32.
     parameter int unsigned TAGS = 32,
     // Bytes that one of them may ask for, a power of two from 128 to 4096.
     parameter int unsigned MAX_READ = 512,
-    // Cycles after which an answer is given up.
+    // Cycles of the block's clock after which an answer is given up.
     parameter int unsigned TIMEOUT = 16_000_000,
     // Bits of a register's byte address.
     parameter int unsigned ADDR_W = 16
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * The block's clock and reset, used with PCIE_CLOCK; what the card is to be reset by: either of both
+     */
+    input  logic pcie_clk,
+    input  logic pcie_rst,
+    output logic card_rst,
 
     /*
      * DMA write
@@ -55,7 +64,12 @@ module pcie_us_shim
     output logic [3:0]        reg_enable,
     input  logic              reg_acknowledge,
     input  logic [31:0]       reg_rdata,
-    output logic              count_unsupported,
+
+    /*
+     * For the card: bus mastering is on; pulse: a request that is not served
+     */
+    output logic bus_master,
+    output logic unsupported,
 
     /*
      * Requester request
@@ -106,12 +120,76 @@ module pcie_us_shim
     input logic [2:0]  cfg_max_read_req
 );
 
+  logic block_clk, block_rst, block_clear, clear;
+
+  if (PCIE_CLOCK) begin : gen_clocks
+    assign block_clk = pcie_clk;
+    reset_crossing i_reset (
+        .a_clk  (clk),
+        .a_rst  (rst),
+        .a_out  (card_rst),
+        .a_clear(clear),
+        .b_clk  (pcie_clk),
+        .b_rst  (pcie_rst),
+        .b_out  (block_rst),
+        .b_clear(block_clear)
+    );
+  end else begin : gen_clock
+    assign block_clk   = clk;
+    assign block_rst   = rst;
+    assign card_rst    = rst;
+    assign block_clear = 1'b0;
+    assign clear       = 1'b0;
+
+    logic unused;
+    assign unused = &{1'b0, pcie_clk, pcie_rst};
+  end
+
+  logic block_wr_valid, block_wr_ready, block_wr_last, block_wr_done_valid, block_wr_done_error;
+  logic block_rd_valid, block_rd_ready, block_rd_data_valid, block_rd_data_ready, block_rd_data_last;
+  logic block_rd_data_error, block_reg_request, block_reg_write, block_reg_acknowledge, block_unsupported;
+  dma_cmd_t block_wr_cmd, block_rd_cmd;
+  logic [DATA_W-1:0] block_wr_data, block_rd_data;
+  logic [7:0] block_wr_done_tag, block_rd_data_tag;
+  logic [2:0] block_reg_bar;
+  logic [ADDR_W-1:0] block_reg_addr;
+  logic [31:0] block_reg_wdata, block_reg_rdata;
+  logic [3:0] block_reg_enable;
+
+  pcie_us_crossing #(
+      .CLOCKS(PCIE_CLOCK),
+      .DATA_W(DATA_W),
+      .ADDR_W(ADDR_W)
+  ) i_crossing (
+      .block_bus_master(cfg_function_status[2]),
+      .*
+  );
+
   pcie_us_requester #(
       .DATA_W  (DATA_W),
       .TAGS    (TAGS),
       .MAX_READ(MAX_READ),
       .TIMEOUT (TIMEOUT)
   ) i_requester (
+      .clk            (block_clk),
+      .rst            (block_rst),
+      .wr_valid       (block_wr_valid),
+      .wr_ready       (block_wr_ready),
+      .wr_cmd         (block_wr_cmd),
+      .wr_data        (block_wr_data),
+      .wr_last        (block_wr_last),
+      .wr_done_valid  (block_wr_done_valid),
+      .wr_done_tag    (block_wr_done_tag),
+      .wr_done_error  (block_wr_done_error),
+      .rd_valid       (block_rd_valid),
+      .rd_ready       (block_rd_ready),
+      .rd_cmd         (block_rd_cmd),
+      .rd_data_valid  (block_rd_data_valid),
+      .rd_data_ready  (block_rd_data_ready),
+      .rd_data        (block_rd_data),
+      .rd_data_tag    (block_rd_data_tag),
+      .rd_data_last   (block_rd_data_last),
+      .rd_data_error  (block_rd_data_error),
       .cfg_bus_master (cfg_function_status[2]),
       .cfg_max_payload({1'b0, cfg_max_payload}),
       .*
@@ -121,6 +199,17 @@ module pcie_us_shim
       .DATA_W(DATA_W),
       .ADDR_W(ADDR_W)
   ) i_completer (
+      .clk              (block_clk),
+      .rst              (block_rst),
+      .reg_request      (block_reg_request),
+      .reg_write        (block_reg_write),
+      .reg_bar          (block_reg_bar),
+      .reg_addr         (block_reg_addr),
+      .reg_wdata        (block_reg_wdata),
+      .reg_enable       (block_reg_enable),
+      .reg_acknowledge  (block_reg_acknowledge),
+      .reg_rdata        (block_reg_rdata),
+      .count_unsupported(block_unsupported),
       .*
   );
 

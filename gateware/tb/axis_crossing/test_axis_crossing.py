@@ -17,7 +17,7 @@ class Bench:
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
         self.lanes = len(dut.s_axis_rx_tkeep)
         self.received, self.sent, self.gaps = [], [], 0
-        dut.s_axis_rx_tvalid.value = dut.s_axis_tx_tvalid.value = dut.m_axis_tx_tready.value = 0
+        dut.s_axis_rx_tvalid.value = dut.tx_tvalid.value = dut.m_axis_tx_tready.value = 0
         self.slowest = max(card_ps, rx_ps, tx_ps)
         for clock, period in ((dut.clk, card_ps), (dut.mac_rx_clk, rx_ps), (dut.mac_tx_clk, tx_ps)):
             cocotb.start_soon(Clock(clock, period, "ps").start())
@@ -61,22 +61,22 @@ class Bench:
         for data, keep, last in self.words(frame):
             while self.rng.random() < 0.2:
                 await RisingEdge(dut.clk)
-            dut.s_axis_tx_tvalid.value, dut.s_axis_tx_tdata.value = 1, data
-            dut.s_axis_tx_tkeep.value, dut.s_axis_tx_tlast.value = keep, int(last)
+            dut.tx_tvalid.value, dut.tx_tdata.value = 1, data
+            dut.tx_tkeep.value, dut.tx_tlast.value = keep, int(last)
             await RisingEdge(dut.clk)
-            while not int(dut.s_axis_tx_tready.value):
+            while not int(dut.tx_tready.value):
                 await RisingEdge(dut.clk)
-            dut.s_axis_tx_tvalid.value = 0
+            dut.tx_tvalid.value = 0
 
     async def watch_card(self):
         dut, frame = self.dut, b""
         while True:
             await RisingEdge(dut.clk)
-            if not int(dut.m_axis_rx_tvalid.value):
+            if not int(dut.rx_tvalid.value):
                 continue
-            frame += self.join(dut.m_axis_rx_tdata, dut.m_axis_rx_tkeep)
-            if int(dut.m_axis_rx_tlast.value):
-                self.received.append((frame, bool(int(dut.m_axis_rx_tuser.value))))
+            frame += self.join(dut.rx_tdata, dut.rx_tkeep)
+            if int(dut.rx_tlast.value):
+                self.received.append((frame, bool(int(dut.rx_tuser.value))))
                 frame = b""
 
     async def watch_mac(self):
@@ -148,4 +148,4 @@ async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
 
 @pytest.mark.parametrize(("width", "tx"), [(64, 256), (8, 2048)])
 def test_axis_crossing(width, tx):
-    simulate("axis_crossing", "test_axis_crossing", {"DATA_W": width, "TX_DEPTH": tx})
+    simulate("axis_crossing", "test_axis_crossing", {"MAC_W": width, "TX_DEPTH": tx})

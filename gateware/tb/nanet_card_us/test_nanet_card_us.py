@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_card_us behind cocotbext-pcie's block and root complex: registers in BAR 0, a frame, its answer."""
+"""nanet_card_us behind cocotbext-pcie's block and root complex, card and block in clocks of their own:
+registers in BAR 0, whole bursts, their answers."""
 
 import logging
 import random
@@ -7,9 +8,10 @@ import random
 import cocotb
 import mgp
 import reference_mgp
-from card_host import PAGE, RECEIVE_DONE, SEND_DONE, CardHost, Layout, Setup, account
+from card_host import BURST_ENDS, ERROR, PAGE, SEND_DONE, CardHost, Layout, Setup, account
 from card_wire import Wire
-from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, with_timeout
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.xilinx.us import UltraScalePlusPcieDevice
@@ -19,6 +21,7 @@ from simulate import simulate
 from transmit_model import IP, MAC, frame_of
 
 WINDOW = 1 << 16
+CARD_PS = 6400
 
 
 class Bar:
@@ -47,11 +50,13 @@ class Region:
         self.region[address - self.base : address - self.base + len(data)] = data
 
 
-@cocotb.test(timeout_time=2, timeout_unit="ms")
-async def a_frame_there_and_back(dut):
-    """SOB, one frame of four boards, EOB: the buffer in the host's memory, its answer on the wire."""
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+async def two_bursts_and_a_consumer_that_stalls(dut):
+    """SOB, frames of four boards, EOB, twice: buffers in the host's memory, answers on the wire by n."""
     rng = random.Random(cocotb.RANDOM_SEED)
     dut.pcie_tfc_nph_av.value = 15
+    cocotb.start_soon(Clock(dut.clk, CARD_PS, "ps").start())
+    dut.rst.value = 1
     rc = RootComplex()
     device = UltraScalePlusPcieDevice(
         pcie_generation=3,
@@ -60,8 +65,8 @@ async def a_frame_there_and_back(dut):
         alignment="dword",
         max_payload_size=1024,
         enable_client_tag=True,
-        user_clk=dut.clk,
-        user_reset=dut.rst,
+        user_clk=dut.pcie_clk,
+        user_reset=dut.pcie_rst,
         rq_bus=AxiStreamBus.from_prefix(dut, "rq"),
         rc_bus=AxiStreamBus.from_prefix(dut, "rc"),
         cq_bus=AxiStreamBus.from_prefix(dut, "cq"),
@@ -76,7 +81,9 @@ async def a_frame_there_and_back(dut):
         model.log.setLevel(logging.ERROR)
     wire = Wire(dut, rng)
     Microcontroller(dut)
-    await FallingEdge(dut.rst)
+    await Timer(20 * CARD_PS, "ps")
+    dut.rst.value = 0
+    await FallingEdge(dut.card_rst)
     await with_timeout(rc.enumerate(), 1000, "us")
     function = rc.find_device(device.functions[0].pcie_id)
     await function.enable_device()
@@ -99,25 +106,41 @@ async def a_frame_there_and_back(dut):
     await host.configure()
     assert await host.read("status") & 1
     await host.start()
-    card = Host(mac=MAC, ip=IP)
-    data = [mgp.packet(rng, b, 0, 1, events=3, burst=9) for b in range(4)]
-    packets = [mgp.marker(b, reference_mgp.SOB, burst=9) for b in range(4)] + data
-    packets += [mgp.marker(b, reference_mgp.EOB, 0, 2, 9) for b in range(4)]
-    await wire.send([(0, udp_frame(packet, card)) for packet in packets], gap=20)
-    await host.consume(lambda: any(event.kind == SEND_DONE for event in host.events))
-    event = next(event for event in host.events if event.kind == RECEIVE_DONE)
-    assert (event.flags, event.n, event.frame) == (1, 0, 0)
-    at = 64
-    for packet in data:
-        assert host.frames[0].contents[at : at + len(packet)] == packet
-        at += -(-len(packet) // 16) * 16
-    while not wire.out[0]:
+    card = [Host(mac=MAC + channel, ip=IP + channel) for channel in range(2)]
+    sent: list[list[bytes]] = []  # of each number, its packets by board
+    sequence = 0
+    for burst, frames in ((9, 20), (10, 6)):
+        packets = [mgp.marker(b, reference_mgp.SOB, sequence, burst=burst) for b in range(4)]
+        for frame in range(frames):
+            sequence += 1
+            sent.append([mgp.packet(rng, b, frame, sequence, events=3, burst=burst) for b in range(4)])
+            packets += sent[-1]
+        sequence += 1
+        packets += [mgp.marker(b, reference_mgp.EOB, frames - 1, sequence, burst) for b in range(4)]
+        sequence += 1
+        # 16 buffers: the last frames of the first burst come while the consumer does not look.
+        host.stalled = burst == 9
+        await wire.send([(b % 2, udp_frame(packet, card[b % 2])) for b, packet in enumerate(packets)], gap=3)
+        await ClockCycles(dut.clk, 2000)
+        host.stalled = False
+        await host.consume(lambda n=burst: sum(e.kind == BURST_ENDS for e in host.events) == n - 8)
+    lost = sum(event.bytes for event in host.events if event.kind == ERROR)
+    assert lost == 4 and len(host.frames) == len(sent) - lost
+    await host.consume(lambda: sum(e.kind == SEND_DONE for e in host.events) == len(host.frames))
+    for n, frame in host.frames.items():
+        assert frame.event.flags == 1
+        at = 64
+        for packet in sent[n]:
+            assert frame.contents[at : at + len(packet)] == packet, n
+            at += -(-len(packet) // 16) * 16
+    while len(wire.out[0]) < len(sent):
         await RisingEdge(dut.clk)
-    assert wire.out[0] == [frame_of(host.posted[0].payload)]
+    answers = [frame_of(host.posted[n].payload) for n in sorted(host.posted)]
+    assert [frame for frame in wire.out[0] if frame in answers] == answers
     assert all(left == right for left, right in account(await host.counters()).values())
     await host.stop()
 
 
 def test_nanet_card_us():
-    parameters = {"MAX_BUFFERS": 64, "TLB_SETS": 16, "TAGS": 16, "TIMEOUT": 20000}
+    parameters = {"MAX_BUFFERS": 64, "TLB_SETS": 16, "TAGS": 16, "TIMEOUT": 20000, "PCIE_CLOCK": 1}
     simulate("nanet_card_us", "test_nanet_card_us", parameters, optimise="-O0")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_shim against a model of the block and a root complex (cocotbext-pcie): DMA and registers."""
+"""pcie_us_shim against a model of the block and a root complex (cocotbext-pcie): DMA and registers, with one
+clock for card and block, and with two."""
 
 import logging
+import os
 import random
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, RisingEdge, with_timeout
+from cocotb.clock import Clock
+from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge, Timer, with_timeout
 from cocotbext.axi import AxiStreamBus
 from cocotbext.pcie.core import RootComplex
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
@@ -16,6 +19,9 @@ from dma_model import Command, Master
 from simulate import simulate
 
 WINDOW = 1 << 16
+# Periods in ps of the block's clock, and of the card's where it has its own.
+BLOCK_PS = int(os.environ.get("BLOCK_PS", "4000"))
+CARD_PS = int(os.environ.get("CARD_PS", "0"))
 
 
 class Registers:
@@ -59,16 +65,19 @@ class Bench:
         for name in ("wr_valid", "rd_valid", "rd_data_ready", "reg_acknowledge"):
             getattr(dut, name).value = 0
         dut.pcie_tfc_nph_av.value = 15
+        if CARD_PS:
+            cocotb.start_soon(Clock(dut.clk, CARD_PS, "ps").start())
+            cocotb.start_soon(self.reset_card())
         self.rc = RootComplex()
         self.device = UltraScalePlusPcieDevice(
             pcie_generation=3,
-            pcie_link_width=8 if len(dut.wr_data) == 256 else 4,
-            user_clk_frequency=250e6,
+            pcie_link_width=8 if len(dut.wr_data) == 256 and BLOCK_PS == 4000 else 4,
+            user_clk_frequency=1e12 / BLOCK_PS,
             alignment="dword",
             max_payload_size=1024,
             enable_client_tag=True,
-            user_clk=dut.clk,
-            user_reset=dut.rst,
+            user_clk=dut.pcie_clk if CARD_PS else dut.clk,
+            user_reset=dut.pcie_rst if CARD_PS else dut.rst,
             rq_bus=AxiStreamBus.from_prefix(dut, "rq"),
             rc_bus=AxiStreamBus.from_prefix(dut, "rc"),
             cq_bus=AxiStreamBus.from_prefix(dut, "cq"),
@@ -84,9 +93,14 @@ class Bench:
         self.registers = Registers(dut, self.rng)
         self.master = Master(dut, rate, self.rng)
 
+    async def reset_card(self) -> None:
+        self.dut.rst.value = 1
+        await Timer(20 * CARD_PS, "ps")
+        self.dut.rst.value = 0
+
     async def start(self, payload: int = 0) -> None:
         """Enumerate, with the host's limit on payloads (128 B << value)."""
-        await FallingEdge(self.dut.rst)
+        await FallingEdge(self.dut.card_rst)
         self.rc.max_payload_size = payload
         await with_timeout(self.rc.enumerate(), 1000, "us")
         self.function = self.rc.find_device(self.device.functions[0].pcie_id)
@@ -234,6 +248,85 @@ async def bus_master_disabled(dut):
     assert master.answers[3][:2] == (3, bytes(range(64)))
 
 
+@cocotb.test()
+async def faster_than_two_10_gbe_channels(dut):
+    """Writes of 256 B one after the other, and times in cycles of the card."""
+    bench = Bench(dut, seed=15)
+    await bench.start(payload=1)
+    master = bench.master
+    cycle, began, ended = 0, [], []
+
+    async def watch():
+        nonlocal cycle
+        while True:
+            await FallingEdge(dut.clk)
+            await ReadOnly()
+            if int(dut.wr_valid.value) and int(dut.wr_ready.value) and int(dut.wr_last.value):
+                began.append(cycle)
+            if int(dut.wr_done_valid.value):
+                ended.append(cycle)
+            cycle += 1
+
+    cocotb.start_soon(watch())
+    for i in range(4):  # one at a time
+        master.writes.append((Command(bench.base, 32, i), bytes(32)))
+        await bench.wait(lambda i=i: len(master.done) == i + 1)
+    alone = [end - begin for begin, end in zip(began, ended, strict=True)]
+    asked = cycle
+    master.asks.append(Command(bench.base, 32, 0))
+    await bench.wait(lambda: master.answers)
+    read = cycle - asked
+    count = 100
+    began.clear()
+    ended.clear()
+    for i in range(count):
+        master.writes.append((Command(bench.base + 256 * i, 256, i), bytes(256)))
+    await bench.wait(lambda: len(ended) == count)
+    await Timer(1, "us")  # done, but not yet out
+    card_ns = (CARD_PS or BLOCK_PS) / 1000
+    rate = (count - 1) * 256 * 8 / ((ended[-1] - ended[0]) * card_ns)
+    cocotb.log.info("last word to done: %s cycles; read of 32 B: %d; writes: %.1f Gb/s", alone, read, rate)
+    assert max(alone) <= (20 if CARD_PS else 4)
+    assert rate > 20
+
+
+@cocotb.test(skip=not CARD_PS)
+async def a_reset_of_the_card_is_one_of_both(dut):
+    """One cycle of it, in the middle of a write: what follows is as after the first."""
+    bench = Bench(dut, seed=16)
+    await bench.start()
+    bar, data = bench.function.bar_window[0], bench.rng.randbytes(500)
+    for _ in range(2):
+        # Of a write that is not whole nothing has left.
+        dut.wr_cmd.value = Command(bench.base, 500, 1).pack()
+        dut.wr_last.value, dut.wr_valid.value = 0, 1
+        for _ in range(3):
+            await RisingEdge(dut.clk)
+        dut.wr_valid.value, dut.rst.value = 0, 1
+        await RisingEdge(dut.clk)
+        dut.rst.value = 0
+        await FallingEdge(dut.card_rst)
+        for task in bench.master.tasks:  # one that is in reset does not listen
+            task.cancel()
+        bench.master = Master(dut, 1.0, bench.rng)
+        bench.master.writes.append((Command(bench.base + 8, 500, 7), data))
+        await bench.wait(lambda: bench.master.done)
+        bench.master.asks.append(Command(bench.base + 8, 500, 9))
+        await bench.wait(lambda: bench.master.answers)
+        assert bench.master.done.pop() == (7, 0) and not bench.master.done
+        tag, got, error = bench.master.answers.pop()
+        assert (tag, got[:500], error) == (9, data, 0)
+        await bar.write_dword(0x40, 0xABCD)
+        assert await with_timeout(bar.read_dword(0x40), 100, "us") == 0xABCD
+
+
 @pytest.mark.parametrize("width", [128, 256])
 def test_pcie_us_shim(width):
     simulate("pcie_us_shim", "test_pcie_us_shim", {"DATA_W": width, "TAGS": 16, "TIMEOUT": 20000})
+
+
+@pytest.mark.parametrize(("card", "block"), [(6400, 4000), (4000, 8000)])
+def test_clocks_of_their_own(card, block):
+    parameters = {"DATA_W": 256, "TAGS": 16, "TIMEOUT": 20000, "PCIE_CLOCK": 1}
+    env = {"CARD_PS": str(card), "BLOCK_PS": str(block)}
+    simulate("pcie_us_shim", "test_pcie_us_shim", parameters, env)

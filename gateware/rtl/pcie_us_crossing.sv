@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: SHL-2.1
+// The DMA interface and the register bus between the card's clock and that of the block for PCI Express.
+// Order stays: a write is done when the block's side says so, and a read of registers comes after the writes
+// before it.
+module pcie_us_crossing
+  import nanet_dma_pkg::*;
+#(
+    // 1: the card's clock is its own. 0: both clocks are the same, and all of this is wires.
+    parameter bit CLOCKS = 1'b1,
+    // Width of DMA words in bits.
+    parameter int unsigned DATA_W = 256,
+    // Bits of a register's byte address.
+    parameter int unsigned ADDR_W = 16
+) (
+    /*
+     * The card's side; everything without a prefix is in this clock. Reset of the FIFOs' ends here
+     */
+    input logic clk,
+    input logic clear,
+
+    /*
+     * The block's side; everything that begins with block_ is in this clock. Its reset, and that of the
+     * FIFOs' ends here
+     */
+    input logic block_clk,
+    input logic block_rst,
+    input logic block_clear,
+
+    /*
+     * DMA write
+     */
+    input  logic              wr_valid,
+    output logic              wr_ready,
+    input  dma_cmd_t          wr_cmd,
+    input  logic [DATA_W-1:0] wr_data,
+    input  logic              wr_last,
+    output logic              wr_done_valid,
+    output logic [7:0]        wr_done_tag,
+    output logic              wr_done_error,
+    output logic              block_wr_valid,
+    input  logic              block_wr_ready,
+    output dma_cmd_t          block_wr_cmd,
+    output logic [DATA_W-1:0] block_wr_data,
+    output logic              block_wr_last,
+    input  logic              block_wr_done_valid,
+    input  logic [7:0]        block_wr_done_tag,
+    input  logic              block_wr_done_error,
+
+    /*
+     * DMA read
+     */
+    input  logic              rd_valid,
+    output logic              rd_ready,
+    input  dma_cmd_t          rd_cmd,
+    output logic              rd_data_valid,
+    input  logic              rd_data_ready,
+    output logic [DATA_W-1:0] rd_data,
+    output logic [7:0]        rd_data_tag,
+    output logic              rd_data_last,
+    output logic              rd_data_error,
+    output logic              block_rd_valid,
+    input  logic              block_rd_ready,
+    output dma_cmd_t          block_rd_cmd,
+    input  logic              block_rd_data_valid,
+    output logic              block_rd_data_ready,
+    input  logic [DATA_W-1:0] block_rd_data,
+    input  logic [7:0]        block_rd_data_tag,
+    input  logic              block_rd_data_last,
+    input  logic              block_rd_data_error,
+
+    /*
+     * Registers: a request stays until it is acknowledged. For the block's side a write is, as soon as it is
+     * on its way.
+     */
+    input  logic              block_reg_request,
+    input  logic              block_reg_write,
+    input  logic [2:0]        block_reg_bar,
+    input  logic [ADDR_W-1:0] block_reg_addr,
+    input  logic [31:0]       block_reg_wdata,
+    input  logic [3:0]        block_reg_enable,
+    output logic              block_reg_acknowledge,
+    output logic [31:0]       block_reg_rdata,
+    output logic              reg_request,
+    output logic              reg_write,
+    output logic [2:0]        reg_bar,
+    output logic [ADDR_W-1:0] reg_addr,
+    output logic [31:0]       reg_wdata,
+    output logic [3:0]        reg_enable,
+    input  logic              reg_acknowledge,
+    input  logic [31:0]       reg_rdata,
+
+    /*
+     * Bus mastering is on; pulse: a request that is not served
+     */
+    input  logic block_bus_master,
+    output logic bus_master,
+    input  logic block_unsupported,
+    output logic unsupported
+);
+
+  // ------------------------------------------------------------------ DMA
+
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH ($bits(dma_cmd_t) + DATA_W + 1)
+  ) write (
+      .wr_clk   (clk),
+      .wr_rst   (clear),
+      .in_valid (wr_valid),
+      .in_ready (wr_ready),
+      .in_data  ({wr_last, wr_cmd, wr_data}),
+      .rd_clk   (block_clk),
+      .rd_rst   (block_clear),
+      .out_valid(block_wr_valid),
+      .out_ready(block_wr_ready),
+      .out_data ({block_wr_last, block_wr_cmd, block_wr_data})
+  );
+
+  // Cannot be refused: there are never more than the words that were in `write` and in the shim, as one word
+  // enters and one leaves in a cycle of the card.
+  logic unused_room;
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH (9),
+      .DEPTH (32)
+  ) done (
+      .wr_clk   (block_clk),
+      .wr_rst   (block_clear),
+      .in_valid (block_wr_done_valid),
+      .in_ready (unused_room),
+      .in_data  ({block_wr_done_error, block_wr_done_tag}),
+      .rd_clk   (clk),
+      .rd_rst   (clear),
+      .out_valid(wr_done_valid),
+      .out_ready(1'b1),
+      .out_data ({wr_done_error, wr_done_tag})
+  );
+
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH ($bits(dma_cmd_t)),
+      .DEPTH (4)
+  ) read (
+      .wr_clk   (clk),
+      .wr_rst   (clear),
+      .in_valid (rd_valid),
+      .in_ready (rd_ready),
+      .in_data  (rd_cmd),
+      .rd_clk   (block_clk),
+      .rd_rst   (block_clear),
+      .out_valid(block_rd_valid),
+      .out_ready(block_rd_ready),
+      .out_data (block_rd_cmd)
+  );
+
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH (DATA_W + 10)
+  ) answer (
+      .wr_clk   (block_clk),
+      .wr_rst   (block_clear),
+      .in_valid (block_rd_data_valid),
+      .in_ready (block_rd_data_ready),
+      .in_data  ({block_rd_data_error, block_rd_data_last, block_rd_data_tag, block_rd_data}),
+      .rd_clk   (clk),
+      .rd_rst   (clear),
+      .out_valid(rd_data_valid),
+      .out_ready(rd_data_ready),
+      .out_data ({rd_data_error, rd_data_last, rd_data_tag, rd_data})
+  );
+
+  // ------------------------------------------------------------------ registers
+
+  logic asked_q;  // a read is on its way, or its answer
+  logic request, room, value_valid;
+
+  assign request               = block_reg_request && !asked_q;
+  assign block_reg_acknowledge = value_valid || (request && room && block_reg_write);
+
+  always_ff @(posedge block_clk) begin
+    if (value_valid) asked_q <= 1'b0;
+    else if (request && room && !block_reg_write) asked_q <= 1'b1;
+    if (block_rst) asked_q <= 1'b0;
+  end
+
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH (40 + ADDR_W)
+  ) access (
+      .wr_clk   (block_clk),
+      .wr_rst   (block_clear),
+      .in_valid (request),
+      .in_ready (room),
+      .in_data  ({block_reg_write, block_reg_bar, block_reg_enable, block_reg_wdata, block_reg_addr}),
+      .rd_clk   (clk),
+      .rd_rst   (clear),
+      .out_valid(reg_request),
+      .out_ready(reg_acknowledge),
+      .out_data ({reg_write, reg_bar, reg_enable, reg_wdata, reg_addr})
+  );
+
+  logic unused_value_room;
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH (32),
+      .DEPTH (4)
+  ) value (
+      .wr_clk   (clk),
+      .wr_rst   (clear),
+      .in_valid (reg_request && reg_acknowledge && !reg_write),
+      .in_ready (unused_value_room),
+      .in_data  (reg_rdata),
+      .rd_clk   (block_clk),
+      .rd_rst   (block_clear),
+      .out_valid(value_valid),
+      .out_ready(1'b1),
+      .out_data (block_reg_rdata)
+  );
+
+  // ------------------------------------------------------------------ single bits
+
+  // Requests that are not served may come faster than the card's clock.
+  logic [7:0] owed_q;
+  logic pulse, pulse_room, unused_pulse;
+
+  assign pulse = block_unsupported || owed_q != 0;
+
+  always_ff @(posedge block_clk) begin
+    if (!pulse_room && block_unsupported) owed_q <= owed_q + 8'(owed_q != '1);
+    else if (pulse_room && !block_unsupported) owed_q <= owed_q - 8'(owed_q != 0);
+    if (block_rst) owed_q <= '0;
+  end
+
+  clock_crossing #(
+      .CLOCKS(CLOCKS),
+      .WIDTH (1),
+      .DEPTH (4)
+  ) refused (
+      .wr_clk   (block_clk),
+      .wr_rst   (block_clear),
+      .in_valid (pulse),
+      .in_ready (pulse_room),
+      .in_data  (1'b1),
+      .rd_clk   (clk),
+      .rd_rst   (clear),
+      .out_valid(unsupported),
+      .out_ready(1'b1),
+      .out_data (unused_pulse)
+  );
+
+  if (CLOCKS) begin : gen_bit
+    (* async_reg = "true" *) logic master_meta_q, master_q;
+    always_ff @(posedge clk) begin
+      master_meta_q <= block_bus_master;
+      master_q      <= master_meta_q;
+    end
+    assign bus_master = master_q;
+  end else begin : gen_wire
+    assign bus_master = block_bus_master;
+  end
+
+endmodule

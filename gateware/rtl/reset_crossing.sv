@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: SHL-2.1
+// Resets of two sides that have clocks of their own and FIFOs between them: whichever side is reset, the
+// other is, too. The FIFOs are cleared while both stand, so that nobody sees a pointer jump.
+module reset_crossing (
+    /*
+     * One side: its clock; a request, of any length; the side's reset, and that of its ends of the FIFOs
+     */
+    input  logic a_clk,
+    input  logic a_rst,
+    output logic a_out,
+    output logic a_clear,
+
+    /*
+     * The other side
+     */
+    input  logic b_clk,
+    input  logic b_rst,
+    output logic b_out,
+    output logic b_clear
+);
+
+  // Neither side is ahead of the other by more than one step. One bit changes with each.
+  typedef enum logic [1:0] {
+    Rest  = 2'b00,
+    Hold  = 2'b01,  // the side is in reset
+    Clear = 2'b11,  // its ends of the FIFOs are, too
+    Leave = 2'b10   // they are not any more
+  } step_t;
+
+  logic [1:0] clk, rst, out, clear;
+  logic [1:0][1:0] told;
+
+  assign clk = {b_clk, a_clk};
+  assign rst = {b_rst, a_rst};
+  assign {b_out, a_out}     = out;
+  assign {b_clear, a_clear} = clear;
+
+  for (genvar i = 0; i < 2; i++) begin : gen_side
+    step_t step_q, other;
+    logic  owed_q;  // a request that came while the other side was about to leave
+    // What the other side is told: a cycle later, when it has taken effect.
+    logic [1:0] told_q;
+    (* async_reg = "true" *) logic [1:0] meta_q, other_q;
+
+    assign told[i]  = told_q;
+    assign other    = step_t'(other_q);
+    assign out[i]   = rst[i] || owed_q || step_q != Rest;
+    assign clear[i] = step_q == Clear;
+
+    always_ff @(posedge clk[i]) begin
+      told_q  <= step_q;
+      meta_q  <= told[1-i];
+      other_q <= meta_q;
+      owed_q  <= (owed_q || rst[i]) && step_q == Rest;
+      // From any pair of steps that registers may wake up in, this finds its way.
+      case (step_q)
+        Rest: if (other == Hold || other == Clear || ((rst[i] || owed_q) && other == Rest)) step_q <= Hold;
+        Hold: if (other == Hold || other == Clear) step_q <= Clear;
+        Clear: if ((other == Clear || other == Leave) && !rst[i]) step_q <= Leave;
+        default: if (other != Clear) step_q <= Rest;
+      endcase
+    end
+  end
+
+endmodule
