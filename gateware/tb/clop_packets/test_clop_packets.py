@@ -85,7 +85,7 @@ class Bench:
             getattr(dut, name).value = value
         self.firmware = Microcontroller(dut, wake=20, think=10)
         await reset(dut)
-        dut.return_valid.value, dut.return_value.value = 1, 0  # what the driver does before it starts the card
+        dut.return_valid.value, dut.return_value.value = 1, 0  # as the driver does before it starts
         for slot in range(N):
             dut.return_index.value = slot
             await RisingEdge(dut.clk)
