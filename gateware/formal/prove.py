@@ -66,6 +66,17 @@ PROOFS = {
             ("async_fifo", "return count ^ (count >> 1);", "return count;"),
         ),
     ),
+    "reset_crossing": Proof(
+        ("reset_crossing",),
+        4,
+        faults=(
+            ("reset_crossing", "told_q  <= step_q;", "told_q  <= step_t'(step_q | 2'b01);"),
+            ("reset_crossing", "Hold: if (other == Hold || other == Clear)", "Hold:"),
+            ("reset_crossing", "if ((other == Clear || other == Leave) && !rst[i])", "if (!rst[i])"),
+        ),
+        induction_finds=True,
+        clocks=True,
+    ),
     "dma_arbiter": Proof(
         ("dma_arbiter",),
         8,

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: SHL-2.1
+// reset_crossing between two sides with pointers into FIFOs each, whenever the edges of the two clocks and
+// the requests come: pointers are cleared only while the other side is in reset, nobody leaves reset before
+// both have been, and no request is lost. Registers begin as 0.
+module reset_crossing_proof (
+    input logic a_clk,
+    input logic a_rst,
+    input logic b_clk,
+    input logic b_rst
+);
+
+  logic a_out, a_clear, b_out, b_clear;
+  reset_crossing i_reset (
+      .*
+  );
+
+  // Of each side: it is in reset; its pointers are clear; both sides' were, while both were in reset.
+  logic a_stands_q = 1'b0, a_zero_q = 1'b0, a_served_q = 1'b0;
+  logic b_stands_q = 1'b0, b_zero_q = 1'b0, b_served_q = 1'b0;
+  logic both;
+  assign both = a_stands_q && a_zero_q && b_stands_q && b_zero_q;
+
+  always_ff @(posedge a_clk) begin
+    a_stands_q <= a_out;
+    a_zero_q   <= a_clear || (a_zero_q && a_out);
+    a_served_q <= a_out && (a_served_q || both);
+  end
+
+  always_ff @(posedge b_clk) begin
+    b_stands_q <= b_out;
+    b_zero_q   <= b_clear || (b_zero_q && b_out);
+    b_served_q <= b_out && (b_served_q || both);
+  end
+
+  always_comb begin
+    if (a_rst) assert (a_out);
+    if (b_rst) assert (b_out);
+    if (a_clear) assert (a_out && b_stands_q);
+    if (b_clear) assert (b_out && a_stands_q);
+    if (a_stands_q && !a_out) assert (a_zero_q && a_served_q);
+    if (b_stands_q && !b_out) assert (b_zero_q && b_served_q);
+  end
+
+  // What the induction needs. The steps of a round, numbered; the way of a step from one side to the other.
+  function automatic logic [1:0] number(input logic [1:0] step);
+    return {step[1], step[1] ^ step[0]};
+  endfunction
+
+  logic [1:0] a_step, a_told, a_met, a_seen, b_step, b_told, b_met, b_seen;
+  assign a_step = number(i_reset.gen_side[0].step_q);
+  assign a_told = number(i_reset.gen_side[0].told_q);
+  assign a_met  = number(i_reset.gen_side[1].meta_q);
+  assign a_seen = number(i_reset.gen_side[1].other_q);  // by b
+  assign b_step = number(i_reset.gen_side[1].step_q);
+  assign b_told = number(i_reset.gen_side[1].told_q);
+  assign b_met  = number(i_reset.gen_side[0].meta_q);
+  assign b_seen = number(i_reset.gen_side[0].other_q);  // by a
+
+  // How far a side is ahead of what the other has seen of it; and that of the other, -1 to 1.
+  logic [3:0] a_under_way, b_under_way;
+  logic signed [3:0] a_ahead, b_ahead;
+  logic [1:0] a_differs, b_differs;
+  assign a_under_way = 4'(2'(a_step - a_told)) + 4'(2'(a_told - a_met)) + 4'(2'(a_met - a_seen));
+  assign b_under_way = 4'(2'(b_step - b_told)) + 4'(2'(b_told - b_met)) + 4'(2'(b_met - b_seen));
+  assign a_differs   = a_seen - b_step;
+  assign b_differs   = b_seen - a_step;
+  assign a_ahead     = 4'(signed'(a_differs)) + signed'(a_under_way);
+  assign b_ahead     = 4'(signed'(b_differs)) + signed'(b_under_way);
+
+  always_comb begin
+    assert (a_under_way <= 2 && b_under_way <= 2 && a_differs != 2 && b_differs != 2);
+    assert (a_ahead >= -1 && a_ahead <= 1 && a_ahead + b_ahead == 0);
+    assert (2'(a_step - a_told) <= 1 && 2'(b_step - b_told) <= 1);
+    if (a_told != 0) assert (a_stands_q);
+    if (b_told != 0) assert (b_stands_q);
+    if (a_step == 3 || a_told >= 2) assert (a_zero_q);
+    if (b_step == 3 || b_told >= 2) assert (b_zero_q);
+    if (a_told == 3) assert (a_served_q);
+    if (b_told == 3) assert (b_served_q);
+    if (a_step == 0 && a_told == 0 && a_stands_q) assert (i_reset.gen_side[0].owed_q);
+    if (b_step == 0 && b_told == 0 && b_stands_q) assert (i_reset.gen_side[1].owed_q);
+  end
+
+endmodule
