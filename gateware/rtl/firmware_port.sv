@@ -239,10 +239,8 @@ module firmware_port
         default:         fw_rdata <= '0;
       endcase
     end
-    if (rst) begin
-      fw_acknowledge <= 1'b0;
-      fw_interrupt   <= 1'b0;
-    end
+    // An access is answered in reset, too: the bus may be that of other streams, which go on.
+    if (rst) fw_interrupt <= 1'b0;
   end
 
   // ------------------------------------------------------------------ what it writes
