@@ -257,8 +257,6 @@ module nanet_card
         .BUFFER_WORDS(BUFFER_WORDS),
         .TLB_SETS    (TLB_SETS)
     ) stream (
-        .clk,
-        .rst,
         .s_axis_rx_tvalid  (rx_tvalid),
         .s_axis_rx_tdata   (rx_tdata),
         .s_axis_rx_tkeep   (rx_tkeep),
@@ -281,11 +279,7 @@ module nanet_card
         .tx_busy           (tx_busy[s]),
         .core_rst          (core_rst[s]),
         .reg_request       (reg_asks[s]),
-        .reg_write,
-        .reg_bar,
         .reg_addr          ({reg_beyond, reg_addr[15:0]}),
-        .reg_wdata,
-        .reg_enable,
         .reg_acknowledge   (reg_acks[s]),
         .reg_rdata         (reg_values[s]),
         .wr_valid          (s_wr_valid[s]),
@@ -306,14 +300,12 @@ module nanet_card
         .rd_data_last      (s_rd_data_last),
         .rd_data_error     (s_rd_data_error),
         .fw_request        (fw_asks[s]),
-        .fw_write,
         .fw_addr           (fw_addr[7:0]),
-        .fw_wdata,
         .fw_acknowledge    (fw_acks[s]),
         .fw_rdata          (fw_values[s]),
         .fw_interrupt      (fw_interrupt[s]),
-        .bus_master,
-        .unsupported       (s == 0 && unsupported)
+        .unsupported       (s == 0 && unsupported),
+        .*
     );
   end
 
@@ -321,42 +313,7 @@ module nanet_card
       .STREAMS(STREAMS),
       .DATA_W (DATA_W)
   ) merge (
-      .clk,
-      .rst,
-      .s_wr_valid,
-      .s_wr_ready,
-      .s_wr_cmd,
-      .s_wr_data,
-      .s_wr_last,
-      .s_wr_done_valid,
-      .s_wr_done_tag,
-      .s_wr_done_error,
-      .s_rd_valid,
-      .s_rd_ready,
-      .s_rd_cmd,
-      .s_rd_data_valid,
-      .s_rd_data_ready,
-      .s_rd_data,
-      .s_rd_data_tag,
-      .s_rd_data_last,
-      .s_rd_data_error,
-      .wr_valid,
-      .wr_ready,
-      .wr_cmd,
-      .wr_data,
-      .wr_last,
-      .wr_done_valid,
-      .wr_done_tag,
-      .wr_done_error,
-      .rd_valid,
-      .rd_ready,
-      .rd_cmd,
-      .rd_data_valid,
-      .rd_data_ready,
-      .rd_data,
-      .rd_data_tag,
-      .rd_data_last,
-      .rd_data_error
+      .*
   );
 
 endmodule

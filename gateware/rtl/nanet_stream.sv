@@ -165,26 +165,9 @@ module nanet_stream
   register_block #(
       .ADDR_W(17)
   ) registers (
-      .clk,
       .clk_fields(clk_registers),
-      .rst,
-      .reg_request,
-      .reg_write,
-      .reg_bar,
-      .reg_addr,
-      .reg_wdata,
-      .reg_enable,
-      .reg_acknowledge,
-      .reg_rdata,
-      .hwif_in,
-      .hwif_out(regs),
-      .bell_valid,
-      .bell_n,
-      .return_valid,
-      .return_index,
-      .return_value,
-      .sample_valid,
-      .sample
+      .hwif_out  (regs),
+      .*
   );
 
   always_ff @(posedge clk) begin
@@ -203,17 +186,7 @@ module nanet_stream
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS)
   ) settings (
-      .regs,
-      .host,
-      .filter,
-      .rules,
-      .destinations,
-      .clop_base,
-      .queue_base,
-      .finished_addr,
-      .ring_base,
-      .send_base,
-      .send_bus
+      .*
   );
 
   // ------------------------------------------------------------------ start and stop
@@ -226,31 +199,14 @@ module nanet_stream
       .CHANNELS    (CHANNELS),
       .CLEAR_CYCLES(MAX_BUFFERS + 64)
   ) run (
-      .clk,
-      .rst,
-      .on           (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
-      .receive      (regs.control.receive.value),
-      .cleared      (path_ready),
-      .ready,
-      .running,
-      .stopped,
-      .core_rst,
-      .rx_tvalid    (s_axis_rx_tvalid),
-      .rx_tlast     (s_axis_rx_tlast),
-      .rx_take,
-      .tx_busy,
-      .tx_stop,
-      .wr_asks      (core_wr_valid),
-      .wr_pass,
-      .wr_ready,
-      .wr_last,
-      .wr_done_valid,
-      .rd_asks      (core_rd_valid),
-      .rd_pass,
-      .rd_ready,
-      .rd_data_valid,
-      .rd_data_ready,
-      .rd_data_last
+      .on       (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
+      .receive  (regs.control.receive.value),
+      .cleared  (path_ready),
+      .rx_tvalid(s_axis_rx_tvalid),
+      .rx_tlast (s_axis_rx_tlast),
+      .wr_asks  (core_wr_valid),
+      .rd_asks  (core_rd_valid),
+      .*
   );
 
   assign taking        = ready && regs.control.receive.value;
@@ -259,7 +215,7 @@ module nanet_stream
   assign core_wr_ready = wr_ready && wr_pass;
   assign rd_valid      = core_rd_valid && rd_pass;
   assign core_rd_ready = rd_ready && rd_pass;
-  // Answers to a card that is being stopped go nowhere: no frame is sent any more.
+  // Answers to a stream that is being stopped go nowhere: no frame is sent any more.
   assign rd_data_ready = core_rd_data_ready || !running;
 
   // The masters of the memory.
@@ -317,99 +273,41 @@ module nanet_stream
       .DATA_W      (DATA_W),
       .DEVICES     (DEVICES)
   ) receive (
-      .clk,
-      .rst              (core_rst),
-      .enable           (running),
-      .host,
-      .filter,
-      .rules,
-      .log2_buffers     (regs.log2.buffers.value),
-      .log2_devices     (regs.log2.devices.value),
-      .base_vaddr       (clop_base),
-      .buffer_units     (regs.buffer_bytes.value.value[23:6]),
-      .segment_bytes    (regs.segment_bytes.value.value[16:0]),
-      .timeout_cycles   (regs.timeout_cycles.value.value),
-      .grace_cycles     (regs.grace_cycles.value.value[15:0]),
-      .window_frames    (regs.window_frames.value.value[15:0]),
-      .packets_mode     (regs.gather.packets_mode.value),
-      .packets          (regs.gather.packets.value[12:0]),
-      .slot_bytes       (regs.slot_bytes.value.value[16:0]),
-      .tlb_enable       (regs.tlb.enable.value),
-      .log2_page        (regs.tlb.log2_page.value),
-      .tlb_flush        (regs.tlb.flush.value),
-      .now              (now_q),
-      .s_axis_rx_tvalid (rx_valid),
-      .s_axis_rx_tdata,
-      .s_axis_rx_tkeep,
-      .s_axis_rx_tlast,
-      .s_axis_rx_tuser,
-      .arp_answers,
-      .m_axis_arp_tvalid,
-      .m_axis_arp_tready,
-      .m_axis_arp_tdata,
-      .m_axis_arp_tkeep,
-      .m_axis_arp_tlast,
-      .return_valid,
-      .return_index     (return_index[BufferW-1:0]),
-      .return_value,
-      .owed_valid,
-      .owed_ready,
-      .owed,
-      .sender_next,
-      .rare_valid,
-      .rare_ready,
-      .rare,
-      .command_valid,
-      .command_ready,
-      .command,
-      .miss_valid,
-      .miss_ready,
-      .miss_vaddr,
-      .fill_valid,
-      .fill_ready,
-      .fill_vaddr,
-      .fill_paddr,
-      .fill_ok,
-      .wr_valid         (path_wr_valid),
-      .wr_ready         (path_wr_ready),
-      .wr_cmd           (path_wr_cmd),
-      .wr_data          (path_wr_data),
-      .wr_last          (path_wr_last),
-      .wr_done_valid    (path_wr_done_valid),
-      .wr_done_tag      (path_wr_done_tag),
-      .wr_done_error    (path_wr_done_error),
-      .ev_valid         (path_ev_valid),
-      .ev_ready         (path_ev_ready),
-      .ev               (path_ev),
-      .ev_promised      (path_ev_promised),
-      .ev_start         (path_ev_start),
-      .ev_channel       (path_ev_channel),
-      .promise,
-      .room,
-      .half_free,
-      .idle,
-      .ready            (path_ready),
-      .last_packet,
-      .verdict_valid,
-      .verdict,
-      .overflow,
-      .refused,
-      .refusal,
-      .counted,
-      .counted_as,
-      .counted_hits,
-      .counted_events,
-      .skipped_valid,
-      .skipped,
-      .profile_valid,
-      .profile,
-      .frame_owed,
-      .frame_overrun,
-      .frame_incomplete,
-      .tlb_hit,
-      .tlb_miss,
-      .untranslated,
-      .missing
+      .rst             (core_rst),
+      .enable          (running),
+      .log2_buffers    (regs.log2.buffers.value),
+      .log2_devices    (regs.log2.devices.value),
+      .base_vaddr      (clop_base),
+      .buffer_units    (regs.buffer_bytes.value.value[23:6]),
+      .segment_bytes   (regs.segment_bytes.value.value[16:0]),
+      .timeout_cycles  (regs.timeout_cycles.value.value),
+      .grace_cycles    (regs.grace_cycles.value.value[15:0]),
+      .window_frames   (regs.window_frames.value.value[15:0]),
+      .packets_mode    (regs.gather.packets_mode.value),
+      .packets         (regs.gather.packets.value[12:0]),
+      .slot_bytes      (regs.slot_bytes.value.value[16:0]),
+      .tlb_enable      (regs.tlb.enable.value),
+      .log2_page       (regs.tlb.log2_page.value),
+      .tlb_flush       (regs.tlb.flush.value),
+      .now             (now_q),
+      .s_axis_rx_tvalid(rx_valid),
+      .return_index    (return_index[BufferW-1:0]),
+      .wr_valid        (path_wr_valid),
+      .wr_ready        (path_wr_ready),
+      .wr_cmd          (path_wr_cmd),
+      .wr_data         (path_wr_data),
+      .wr_last         (path_wr_last),
+      .wr_done_valid   (path_wr_done_valid),
+      .wr_done_tag     (path_wr_done_tag),
+      .wr_done_error   (path_wr_done_error),
+      .ev_valid        (path_ev_valid),
+      .ev_ready        (path_ev_ready),
+      .ev              (path_ev),
+      .ev_promised     (path_ev_promised),
+      .ev_start        (path_ev_start),
+      .ev_channel      (path_ev_channel),
+      .ready           (path_ready),
+      .*
   );
 
   // ------------------------------------------------------------------ firmware
@@ -423,7 +321,6 @@ module nanet_stream
   firmware_port #(
       .DATA_W(DATA_W)
   ) firmware (
-      .clk,
       .rst           (core_rst),
       .enable        (running),
       .replay        (regs.window_frames.value.value[15:0] != 0),
@@ -438,21 +335,6 @@ module nanet_stream
       .log2_page     (regs.tlb.log2_page.value),
       .drain         (regs.control.drain.value),
       .now           (now_q),
-      .rare_valid,
-      .rare_ready,
-      .rare,
-      .command_valid,
-      .command_ready,
-      .command,
-      .miss_valid,
-      .miss_ready,
-      .miss_vaddr,
-      .fill_valid,
-      .fill_ready,
-      .fill_vaddr,
-      .fill_paddr,
-      .fill_ok,
-      .last_packet,
       .rd_valid      (m_rd_valid[PortFirmware]),
       .rd_ready      (m_rd_ready[PortFirmware]),
       .rd_cmd        (m_rd_cmd[PortFirmware]),
@@ -461,14 +343,7 @@ module nanet_stream
       .rd_data       (m_rd_data[PortFirmware]),
       .rd_data_last  (m_rd_data_last[PortFirmware]),
       .rd_data_error (m_rd_data_error[PortFirmware]),
-      .fw_request,
-      .fw_write,
-      .fw_addr,
-      .fw_wdata,
-      .fw_acknowledge,
-      .fw_rdata,
-      .fw_interrupt,
-      .burst_report
+      .*
   );
 
   // ------------------------------------------------------------------ send path
@@ -488,31 +363,20 @@ module nanet_stream
       .OWED        (MAX_BUFFERS),
       .REMEMBERED  (MAX_BUFFERS)
   ) send (
-      .clk,
       .rst             (core_rst),
       .enable          (running && regs.control.send.value),
       .stream          (regs.stream.value.value),
       .log2_devices    (regs.log2.devices.value),
       .log2_descriptors(regs.log2.descriptors.value),
-      .ring_base,
-      .send_base,
-      .send_bus,
       .send_bytes      (regs.send_bytes.value.value),
       .deadline        ({regs.deadline_cycles.high.value.value[15:0], regs.deadline_cycles.low.value.value}),
       .poll_cycles     (regs.sender_poll_cycles.value.value),
       .late_template   ({regs.late_template.high.value.value, regs.late_template.low.value.value}),
       .late_destination(regs.late_destination.value.value[DestW-1:0]),
-      .destinations,
       .source_mac      (host[0].mac),
       .source_ip       (host[0].ip),
       .source_port     (regs.network[0].port.value.value[15:0]),
       .now             (now_q),
-      .owed_valid,
-      .owed_ready,
-      .owed,
-      .sender_next,
-      .bell_valid,
-      .bell_n,
       .rd_valid        (path_rd_valid),
       .rd_ready        (path_rd_ready),
       .rd_cmd          (path_rd_cmd),
@@ -530,12 +394,8 @@ module nanet_stream
       .ev_valid        (send_ev_valid),
       .ev_ready        (send_ev_ready),
       .ev              (send_ev),
-      .count_out,
-      .count_answered,
-      .count_late,
-      .count_bad_descriptor,
-      .count_after_deadline,
-      .count_read_error(unused_count_read_error)
+      .count_read_error(unused_count_read_error),
+      .*
   );
 
   // ------------------------------------------------------------------ events
@@ -545,13 +405,10 @@ module nanet_stream
       .DATA_W (DATA_W),
       .FREE   (PortW)
   ) events (
-      .clk,
       .rst             (core_rst),
       .enable          (running && regs.control.events.value),
       .stream          (regs.stream.value.value),
-      .queue_base,
       .log2_entries    (regs.log2.events.value),
-      .finished_addr,
       .poll_cycles     (regs.event_poll_cycles.value.value),
       .receive_valid   (path_ev_valid),
       .receive_ready   (path_ev_ready),
@@ -560,9 +417,6 @@ module nanet_stream
       .send_valid      (send_ev_valid),
       .send_ready      (send_ev_ready),
       .send            (send_ev),
-      .promise,
-      .room,
-      .half_free,
       .wr_valid        (m_wr_valid[PortEvents]),
       .wr_ready        (m_wr_ready[PortEvents]),
       .wr_cmd          (m_wr_cmd[PortEvents]),
@@ -579,7 +433,8 @@ module nanet_stream
       .rd_data         (m_rd_data[PortEvents]),
       .rd_data_tag     (m_rd_data_tag[PortEvents]),
       .rd_data_last    (m_rd_data_last[PortEvents]),
-      .rd_data_error   (m_rd_data_error[PortEvents])
+      .rd_data_error   (m_rd_data_error[PortEvents]),
+      .*
   );
 
   // ------------------------------------------------------------------ memory
@@ -608,42 +463,13 @@ module nanet_stream
       .PORTS (Ports),
       .DATA_W(DATA_W)
   ) merge (
-      .clk,
       .rst          (core_rst),
-      .m_wr_valid,
-      .m_wr_ready,
-      .m_wr_cmd,
-      .m_wr_data,
-      .m_wr_last,
-      .m_wr_done_valid,
-      .m_wr_done_tag,
-      .m_wr_done_error,
-      .m_rd_valid,
-      .m_rd_ready,
-      .m_rd_cmd,
-      .m_rd_data_valid,
-      .m_rd_data_ready,
-      .m_rd_data,
-      .m_rd_data_tag,
-      .m_rd_data_last,
-      .m_rd_data_error,
       .wr_valid     (core_wr_valid),
       .wr_ready     (core_wr_ready),
-      .wr_cmd,
-      .wr_data,
-      .wr_last,
-      .wr_done_valid,
-      .wr_done_tag,
-      .wr_done_error,
       .rd_valid     (core_rd_valid),
       .rd_ready     (core_rd_ready),
-      .rd_cmd,
-      .rd_data_valid,
       .rd_data_ready(core_rd_data_ready),
-      .rd_data,
-      .rd_data_tag,
-      .rd_data_last,
-      .rd_data_error
+      .*
   );
 
   // ------------------------------------------------------------------ counters
@@ -656,45 +482,14 @@ module nanet_stream
       .STREAMS     (STREAMS),
       .STREAM      (STREAM)
   ) counters (
-      .clk          (clk_registers),
-      .rst,
-      .verdict_valid,
-      .verdict,
-      .overflow,
-      .refused,
-      .refusal,
-      .burst_begun  (command_valid && command_ready && command.op == CommandBurst),
-      .counted,
-      .counted_as,
-      .counted_hits,
-      .counted_events,
-      .frame_owed,
-      .frame_overrun,
-      .frame_incomplete,
-      .skipped_valid,
-      .skipped,
-      .tlb_hit,
-      .tlb_miss,
-      .untranslated,
-      .missing,
-      .count_out,
-      .count_answered,
-      .count_late,
-      .count_after_deadline,
-      .count_bad_descriptor,
-      .read_error   (rd_data_valid && rd_data_ready && rd_data_last && rd_data_error),
-      .write_error  (wr_done_valid && wr_done_error),
-      .unsupported,
-      .bus_master,
-      .ready,
-      .stopped,
-      .idle,
-      .now          (now_q),
-      .sender_next,
-      .profile      (profile_last),
-      .burst_report,
-      .active       (counters_active),
-      .hwif_in
+      .clk        (clk_registers),
+      .burst_begun(command_valid && command_ready && command.op == CommandBurst),
+      .read_error (rd_data_valid && rd_data_ready && rd_data_last && rd_data_error),
+      .write_error(wr_done_valid && wr_done_error),
+      .now        (now_q),
+      .profile    (profile_last),
+      .active     (counters_active),
+      .*
   );
 
   // Timed out: no packet has closed it.
@@ -705,21 +500,15 @@ module nanet_stream
   latency_samples #(
       .CHANNELS(CHANNELS)
   ) latency (
-      .clk,
-      .rst,
-      .stage        (regs.latency.stage.value),
-      .hold         (regs.latency.hold.value),
-      .profile_valid,
-      .profile,
+      .stage         (regs.latency.stage.value),
+      .hold          (regs.latency.hold.value),
       .now           (now_q[31:0]),
-      .rx_valid,
       .rx_last       (s_axis_rx_tlast),
       .closed_valid  (closed_valid),
       .closed_start  (path_ev_start),
       .closed_channel(path_ev_channel),
-      .last         (profile_last),
-      .sample_valid,
-      .sample
+      .last          (profile_last),
+      .*
   );
 
   logic unused;

@@ -183,11 +183,7 @@ module receive_path
         .BUFFER_WORDS(BUFFER_WORDS),
         .DATA_W      (DATA_W)
     ) channel (
-        .clk,
-        .rst,
         .host             (host[c]),
-        .filter,
-        .rules,
         .now              (now[31:0]),
         .s_axis_rx_tvalid (s_axis_rx_tvalid[c]),
         .s_axis_rx_tdata  (s_axis_rx_tdata[c]),
@@ -204,9 +200,6 @@ module receive_path
         .place_ready      (place_ready[c]),
         .place            (place[c]),
         .placed_valid     (placed_valid[c]),
-        .placed_accept,
-        .placed_defer,
-        .placed_vaddr,
         .done_serial      (done_serial[c]),
         .idle             (writer_idle[c]),
         .tlb_valid        (tlb_req[c]),
@@ -228,7 +221,8 @@ module receive_path
         .refusal          (refusal[c]),
         .untranslated     (no_page[c]),
         .profile_valid    (profile_valid[c]),
-        .profile          (profile[c])
+        .profile          (profile[c]),
+        .*
     );
   end
 
@@ -253,43 +247,6 @@ module receive_path
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) placement (
-      .clk,
-      .rst,
-      .enable,
-      .expected,
-      .log2_buffers,
-      .log2_devices,
-      .base_vaddr,
-      .buffer_units,
-      .segment_bytes,
-      .timeout_cycles,
-      .grace_cycles,
-      .window_frames,
-      .packets_mode,
-      .packets,
-      .slot_bytes,
-      .now,
-      .place_valid,
-      .place_ready,
-      .place,
-      .placed_valid,
-      .placed_accept,
-      .placed_defer,
-      .placed_vaddr,
-      .done_serial,
-      .return_valid,
-      .return_index,
-      .return_value,
-      .owed_valid,
-      .owed_ready,
-      .owed,
-      .sender_next,
-      .rare_valid,
-      .rare_ready,
-      .rare,
-      .command_valid,
-      .command_ready,
-      .command,
       .tlb_valid     (tlb_req[CHANNELS]),
       .tlb_ready     (tlb_ready[CHANNELS]),
       .tlb_vaddr     (tlb_vaddr[CHANNELS]),
@@ -302,29 +259,9 @@ module receive_path
       .wr_data       (m_wr_data[CHANNELS]),
       .wr_last       (m_wr_last[CHANNELS]),
       .wr_done_valid (m_wr_done_valid[CHANNELS]),
-      .ev_valid,
-      .ev_ready,
-      .ev,
-      .ev_promised,
-      .ev_start,
-      .ev_channel,
-      .promise,
-      .room,
-      .half_free,
-      .ready,
       .idle          (placement_idle),
-      .last_packet,
-      .counted,
-      .counted_as,
-      .counted_hits,
-      .counted_events,
-      .skipped_valid,
-      .skipped,
-      .frame_owed,
-      .frame_overrun,
-      .frame_incomplete,
       .untranslated  (no_page[CHANNELS]),
-      .missing
+      .*
   );
 
   // ------------------------------------------------------------------ translation, memory
@@ -344,9 +281,7 @@ module receive_path
       .SETS   (TLB_SETS)
   ) translation (
       .clk       (clk_tlb),
-      .rst,
       .enable    (tlb_enable),
-      .log2_page,
       .flush     (tlb_flush),
       .req_valid (tlb_req),
       .req_ready (tlb_ready),
@@ -354,16 +289,9 @@ module receive_path
       .resp_valid(tlb_resp),
       .resp_ok   (tlb_ok),
       .resp_paddr(tlb_paddr),
-      .miss_valid,
-      .miss_ready,
-      .miss_vaddr,
-      .fill_valid,
-      .fill_ready,
-      .fill_vaddr,
-      .fill_paddr,
-      .fill_ok,
       .hit       (tlb_hit),
-      .miss      (tlb_miss)
+      .miss      (tlb_miss),
+      .*
   );
 
   logic [Clients-1:0] unused_rd_ready, unused_rd_valid, unused_rd_last, unused_rd_error;
@@ -376,14 +304,6 @@ module receive_path
       .PORTS (Clients),
       .DATA_W(DATA_W)
   ) merge (
-      .clk,
-      .rst,
-      .m_wr_valid,
-      .m_wr_ready,
-      .m_wr_cmd,
-      .m_wr_data,
-      .m_wr_last,
-      .m_wr_done_valid,
       .m_wr_done_tag  (unused_done_tag),
       .m_wr_done_error(unused_done_error),
       .m_rd_valid     ('0),
@@ -395,14 +315,6 @@ module receive_path
       .m_rd_data_tag  (unused_rd_tag),
       .m_rd_data_last (unused_rd_last),
       .m_rd_data_error(unused_rd_error),
-      .wr_valid,
-      .wr_ready,
-      .wr_cmd,
-      .wr_data,
-      .wr_last,
-      .wr_done_valid,
-      .wr_done_tag,
-      .wr_done_error,
       .rd_valid       (unused_m_rd_valid),
       .rd_ready       (1'b0),
       .rd_cmd         (unused_m_rd_cmd),
@@ -411,7 +323,8 @@ module receive_path
       .rd_data        ('0),
       .rd_data_tag    ('0),
       .rd_data_last   (1'b0),
-      .rd_data_error  (1'b0)
+      .rd_data_error  (1'b0),
+      .*
   );
 
   logic unused;
