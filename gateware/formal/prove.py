@@ -85,6 +85,20 @@ PROOFS = {
             ("dma_arbiter", "assign r_sel = r_held_q ? r_grant_q :", "assign r_sel ="),
         ),
     ),
+    "dma_streams": Proof(
+        ("dma_streams",),
+        7,
+        prove=False,
+        faults=(
+            ("dma_streams", "w_held_q  <= !w_ends;", "w_held_q  <= !wr_ready;"),
+            (
+                "dma_streams",
+                "assign w_room   = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};",
+                "assign w_room   = 1'b1;",
+            ),
+            ("dma_streams", "(OrderW + 1)'(r_ends)", "(OrderW + 1)'(rd_data_valid && rd_data_ready)"),
+        ),
+    ),
     "event_queue": Proof(
         ("event_queue",),
         10,
