@@ -94,14 +94,14 @@ def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> N
     "mode",
     [
         {"gather": "packets", "packets": 5},
-        {"devices": 2},
+        {"devices": 4},
         {"gather": "packets", "packets": 1, "devices": 2},
     ],
-    ids=["packets", "two queues", "packets, two queues"],
+    ids=["packets", "four queues", "packets, two queues"],
 )
 @pytest.mark.parametrize("seed", [2, 8])
 def test_other_ways_to_gather(mode: dict[str, Any], seed: int, tmp_path: Path) -> None:
-    """Payloads in the order in which they come, and buffers dealt out to two queues in turn."""
+    """Payloads in the order in which they come, and buffers dealt out to several queues in turn."""
     faults = Faults(drop=0.03, dup=0.03, reorder=0.1, corrupt=0.02, delay=0.01, malformed=0.02)
     scenario = Scenario(seed, bursts=3, frames=40, mean=1.0, faults=faults, hostile=seed == 8, foreign=0.02)
     result = check_scenario(scenario, tmp_path, **mode)
@@ -146,7 +146,7 @@ def test_the_card_tells_its_own_latency(tmp_path: Path) -> None:
     assert 20 < figures["event_cycles_p50"] <= figures["event_cycles_max"]
 
 
-@pytest.mark.parametrize("mode", [[], ["--gather", "packets", "--devices", "2"]], ids=["frames", "packets"])
+@pytest.mark.parametrize("mode", [[], ["--gather", "packets", "--devices", "4"]], ids=["frames", "packets"])
 def test_live_from_boards_to_the_l0_trigger_processor(
     mode: list[str], nanet_program: str, tmp_path: Path, free_udp_port: Any
 ) -> None:
@@ -187,7 +187,7 @@ def test_live_from_boards_to_the_l0_trigger_processor(
 
 def test_what_the_card_cannot_do_is_said(nanet: Any) -> None:
     for arguments, says in (
-        (("--devices", "4"), "devices = 4"),
+        (("--devices", "8"), "devices = 8"),
         (("--keep-bad", "bad.pcap"), "--card socket"),
         (("--card-threads", "2"), "card_threads"),
         (("--deadline-us", "50000"), "8192"),

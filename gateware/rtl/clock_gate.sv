@@ -16,13 +16,16 @@ module clock_gate #(
 `ifdef NANET_CLOCK_GATES
   logic [$clog2(HOLD):0] left_q;
   logic enable_q;
+  bit always_on;  // as in hardware, for a comparison
+
+  initial always_on = $test$plusargs("nanet_no_gates") != 0;
 
   always_ff @(posedge clk) begin
     if (active) left_q <= ($clog2(HOLD) + 1)'(HOLD);
     else if (left_q != 0) left_q <= left_q - 1'b1;
   end
   // Changes while the clock is low.
-  always_ff @(negedge clk) enable_q <= active || left_q != 0;
+  always_ff @(negedge clk) enable_q <= active || left_q != 0 || always_on;
   assign gated = clk && enable_q;
 `else
   assign gated = clk;

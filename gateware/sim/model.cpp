@@ -94,6 +94,10 @@ void load(std::byte* to, const std::byte* from, std::size_t bytes) {
 }  // namespace
 
 struct Model::Card {
+  explicit Card(bool clock_gates) {
+    const char* arguments[] = {"", "+nanet_no_gates"};
+    context.commandArgs(clock_gates ? 1 : 2, arguments);
+  }
   VerilatedContext context;
   Vnanet_card_sim top{&context, ""};
 };
@@ -111,7 +115,7 @@ unsigned Model::channels() noexcept {
 Model::Model(HostMemory& memory, const ModelOptions& options)
     : memory_(memory),
       options_(options),
-      card_(std::make_unique<Card>()),
+      card_(std::make_unique<Card>(options.clock_gates)),
       firmware_(std::make_unique<Firmware>()),
       random_(options.seed * 0x9E3779B97F4A7C15 | 1),
       channel_(channels()) {

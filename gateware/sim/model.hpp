@@ -34,6 +34,9 @@ struct ModelOptions {
   // Of each MAC: cycles in which it brings 8 bytes. 1: 10 Gb/s; 10: 1 Gb/s.
   unsigned cycles_per_word = 1;
   std::uint64_t seed = 1;
+  // Parts without work stand still, which saves time; false: all clocks run, as in hardware, for a
+  // comparison.
+  bool clock_gates = true;
 };
 
 // What goes where in time, for measurements: a DMA write that the card has asked for in full.

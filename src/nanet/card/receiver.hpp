@@ -31,38 +31,16 @@ struct ReceiverOptions {
   bool replay = false;
 };
 
-// What a card's loop needs of either gather mode.
-class Receiver {
+// What is to be known of packets that come in, whether a Receiver sees to them or a card by itself.
+class Reception {
  public:
-  using Refused = std::function<void(std::span<const std::byte>, wire::mgp::Refusal, Nanoseconds)>;
-  virtual ~Receiver() = default;
-  // One UDP payload; stamp: its time of arrival. Refused and lost packets are counted by name.
-  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
-    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules), stamp);
-  }
-  // The same where another thread has validated it by these rules.
-  virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
-                              Nanoseconds stamp) noexcept = 0;
-  // Closes what has timed out. Every socket has been read up to `safe`, or was found empty at that time.
-  virtual void expire(Nanoseconds safe) noexcept = 0;
-  // Closes everything that is open: no packet will follow until a new burst.
-  virtual void drain(Nanoseconds now) noexcept = 0;
-  // The earliest time at which expire() may have something to do; a far future when nothing is open.
-  virtual Nanoseconds next_timer() const noexcept = 0;
+  virtual ~Reception() = default;
   // Sum of sequence gaps of all boards over all bursts, at this moment.
   virtual std::int64_t missing() const noexcept = 0;
-  // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
-  void on_refused(Refused hook) { refused_ = std::move(hook); }
-  // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet
-  // answered, or for room in the event queue; has to let the consumer and the sender go on. Without it such a
-  // frame is an overrun.
-  void on_full(std::function<void()> hook) { full_ = std::move(hook); }
   // Told when a late frame's buffer comes back.
   void observe(Observer* observer) noexcept { observer_ = observer; }
   // Told of bursts; gather mode `frame` only.
   void follow(BurstFollower* follower) noexcept { follower_ = follower; }
-  // Given every packet that comes in.
-  void tap(Tap* tap) noexcept { tap_ = tap; }
 
   // Every burst begun: the n of its frame 0 and its number.
   struct BurstBase {
@@ -78,11 +56,40 @@ class Receiver {
   }
   static constexpr std::size_t most_bursts = 1 << 16;
   std::vector<BurstBase> bases_;
+  Observer* observer_ = nullptr;
+  BurstFollower* follower_ = nullptr;
+};
+
+// What a card's loop needs of either gather mode.
+class Receiver : public Reception {
+ public:
+  using Refused = std::function<void(std::span<const std::byte>, wire::mgp::Refusal, Nanoseconds)>;
+  // One UDP payload; stamp: its time of arrival. Refused and lost packets are counted by name.
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules), stamp);
+  }
+  // The same where another thread has validated it by these rules.
+  virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                              Nanoseconds stamp) noexcept = 0;
+  // Closes what has timed out. Every socket has been read up to `safe`, or was found empty at that time.
+  virtual void expire(Nanoseconds safe) noexcept = 0;
+  // Closes everything that is open: no packet will follow until a new burst.
+  virtual void drain(Nanoseconds now) noexcept = 0;
+  // The earliest time at which expire() may have something to do; a far future when nothing is open.
+  virtual Nanoseconds next_timer() const noexcept = 0;
+  // Called with each packet that is refused (validation), in the card's thread; for --keep-bad.
+  void on_refused(Refused hook) { refused_ = std::move(hook); }
+  // Replay: called again and again while a frame waits for the buffer of one that is closed but not yet
+  // answered, or for room in the event queue; has to let the consumer and the sender go on. Without it such a
+  // frame is an overrun.
+  void on_full(std::function<void()> hook) { full_ = std::move(hook); }
+  // Given every packet that comes in.
+  void tap(Tap* tap) noexcept { tap_ = tap; }
+
+ protected:
   explicit Receiver(const ReceiverOptions& options) : options_(options) {}
 
   ReceiverOptions options_;
-  Observer* observer_ = nullptr;
-  BurstFollower* follower_ = nullptr;
   Tap* tap_ = nullptr;
   Refused refused_;
   std::function<void()> full_;

@@ -76,10 +76,13 @@ Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transm
   receive.burst_silence = options.burst_silence;
   receive.replay = replay;
   receive.clock = options.clock;
+  std::unique_ptr<Receiver> receiver;
   if (options.gather == contract::Gather::frame)
-    receiver_ = std::make_unique<FrameReceiver>(receive, consumers_, table_, counters_);
+    receiver = std::make_unique<FrameReceiver>(receive, consumers_, table_, counters_);
   else
-    receiver_ = std::make_unique<PacketReceiver>(receive, consumers_, table_, counters_);
+    receiver = std::make_unique<PacketReceiver>(receive, consumers_, table_, counters_);
+  receiver_ = receiver.get();
+  reception_ = std::move(receiver);
 }
 
 Stream::Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower)
@@ -87,7 +90,7 @@ Stream::Stream(const ClopOptions& options, Transmit& transmit, const FollowerMak
       memory_(make_memory(options)),
       consumers_(views_of(memory_)),
       table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
-      receiver_(follower(consumers_, table_, counters_)),
+      reception_(follower(consumers_, table_, counters_)),
       sender_({.source = options.rules.source, .deadline = 0}, consumers_, table_, unused_, transmit) {}
 
 std::vector<contract::View> Stream::views() const {
@@ -95,7 +98,7 @@ std::vector<contract::View> Stream::views() const {
 }
 
 void Stream::observe(Observer* observer) noexcept {
-  receiver_->observe(observer);
+  reception_->observe(observer);
   sender_.observe(observer);
 }
 

@@ -52,13 +52,15 @@ class Stream {
   // std::invalid_argument.
   Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
 
-  // Of a card that receives and sends by itself: the receiver that is made here follows what it does, sees to
-  // table and counters, and the sender has nothing to do. Throws std::invalid_argument.
-  using FollowerMaker = std::function<std::unique_ptr<Receiver>(Consumers&, FrameTable&, Counters&)>;
+  // Of a card that receives and sends by itself: what is made here follows what it does, sees to table and
+  // counters, and the sender has nothing to send. There is no receiver. Throws std::invalid_argument.
+  using FollowerMaker = std::function<std::unique_ptr<Reception>(Consumers&, FrameTable&, Counters&)>;
   Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower);
 
+  Reception& reception() noexcept { return *reception_; }
+  const Reception& reception() const noexcept { return *reception_; }
+  bool has_receiver() const noexcept { return receiver_; }
   Receiver& receiver() noexcept { return *receiver_; }
-  const Receiver& receiver() const noexcept { return *receiver_; }
   Sender& sender() noexcept { return sender_; }
   FrameTable& table() noexcept { return table_; }
   const FrameTable& table() const noexcept { return table_; }
@@ -68,8 +70,8 @@ class Stream {
   std::vector<contract::View> views() const;
   std::vector<std::unique_ptr<contract::Memory>>& memory() noexcept { return memory_; }
   const ClopOptions& options() const noexcept { return options_; }
-  // nullptr in gather mode packets.
-  const FrameReceiver* frames() const noexcept { return dynamic_cast<const FrameReceiver*>(receiver_.get()); }
+  // nullptr in gather mode packets, and without a receiver.
+  const FrameReceiver* frames() const noexcept { return dynamic_cast<const FrameReceiver*>(receiver_); }
   void observe(Observer* observer) noexcept;
   // Every owed number has been passed.
   bool passed_all() const noexcept { return table_.next == table_.end; }
@@ -80,8 +82,9 @@ class Stream {
   Consumers consumers_;
   FrameTable table_;
   Counters counters_;
-  Counters unused_;  // of a sender that has nothing to do
-  std::unique_ptr<Receiver> receiver_;
+  Counters unused_;  // of a sender that has nothing to send
+  std::unique_ptr<Reception> reception_;
+  Receiver* receiver_ = nullptr;  // the same, where it is one
   Sender sender_;
 };
 

@@ -4,7 +4,6 @@
 #include <nanet_regs.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "nanet/contract/queue.hpp"
 
@@ -18,8 +17,7 @@ using contract::EventType;
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
 Follower::Follower(Driver& driver, card::Consumers& consumers, FrameTable& table, card::Counters& counters)
-    : Receiver(card::ReceiverOptions{}),
-      driver_(driver),
+    : driver_(driver),
       table_(table),
       counters_(counters),
       queues_(consumers.views.begin(), consumers.views.end()),
@@ -32,10 +30,6 @@ std::size_t Follower::out() const noexcept {
   std::size_t all = 0;
   for (const Queue& q : queues_) all += q.out.size();
   return all;
-}
-
-Nanoseconds Follower::next_timer() const noexcept {
-  return std::numeric_limits<Nanoseconds>::max();
 }
 
 // Numbers up to n are known now; of those between nothing was said yet.

@@ -13,7 +13,7 @@
 
 namespace nanet::gateware {
 
-class Follower final : public card::Receiver {
+class Follower final : public card::Reception {
  public:
   Follower(Driver& driver, card::Consumers& consumers, card::FrameTable& table, card::Counters& counters);
 
@@ -34,11 +34,6 @@ class Follower final : public card::Receiver {
   // Packets that were lost before they came to the card; counted with its own from the next look on.
   std::uint64_t lost_before = 0;
 
-  // The card does these.
-  void checked_packet(std::span<const std::byte>, const wire::mgp::Checked&, Nanoseconds) noexcept override {}
-  void expire(Nanoseconds) noexcept override {}
-  void drain(Nanoseconds) noexcept override {}
-  Nanoseconds next_timer() const noexcept override;
   std::int64_t missing() const noexcept override { return driver_.missing(); }
 
  private:

@@ -47,7 +47,7 @@ class Replay::Rows final : public RingSink {
     rich::Rings rings;
   };
   std::uint16_t burst_of(std::uint64_t n) {
-    const auto& bursts = stream_.receiver().bursts();
+    const auto& bursts = stream_.reception().bursts();
     while (burst_ + 1 < bursts.size() && bursts[burst_ + 1].base <= n) ++burst_;
     return bursts.empty() ? std::uint16_t{0} : static_cast<std::uint16_t>(bursts[burst_].number);
   }

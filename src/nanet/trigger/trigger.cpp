@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "nanet/card/udp.hpp"
@@ -46,7 +48,10 @@ Trigger::Trigger(const TriggerOptions& options)
   if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
   bursts_ = std::make_unique<BurstBook>(stream.counters(), *book_, choke_, conditions_.get());
   stream.observe(bursts_.get());
-  stream.receiver().follow(&followers_);
+  stream.reception().follow(&followers_);
+  if (!stream.has_receiver() && (!options.record.folder.empty() || !options.keep_bad.empty()))
+    throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
+                                " card hands out no copies of packets: use --card socket");
   ExecutorOptions execute;
   execute.process = options.process;
   execute.process.conditions = conditions_.get();
