@@ -323,6 +323,7 @@ module pcie_us_read
   logic [CountW-1:0] held_q;
   logic [CountW:0] have;
   logic [2*DATA_W-1:0] joined;
+  logic [DATA_W-1:0] masked;
   logic flush_q, flush_failed_q, emits, can_out;
   logic [7:0] flush_tag_q;
 
@@ -332,7 +333,6 @@ module pcie_us_read
   assign emits = have >= (CountW + 1)'(N) || word_ends_q;
   assign move = word_valid_q && !flush_q && (can_out || !emits);
 
-  logic [DATA_W-1:0] masked;
   always_comb begin
     for (int unsigned i = 0; i < N; i++) begin
       masked[32*i+:32] = CountW'(i) < word_count_q ? word_q[i] : 32'd0;
