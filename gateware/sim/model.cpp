@@ -146,10 +146,6 @@ std::uint64_t Model::random(std::uint64_t below) noexcept {
   return below ? random_ % below : 0;
 }
 
-void Model::bus_master(bool on) noexcept {
-  card_->top.bus_master = on;
-}
-
 bool Model::wire_idle() const noexcept {
   return std::all_of(channel_.begin(), channel_.end(), [](const Channel& c) { return c.frames.empty(); });
 }
@@ -280,7 +276,7 @@ void Model::sample_dma() {
       const std::uint64_t bus = take(top.wr_cmd, 24, 64);
       const auto bytes = static_cast<std::uint32_t>(take(top.wr_cmd, 8, 16));
       const auto tag = static_cast<std::uint8_t>(take(top.wr_cmd, 0, 8));
-      std::byte* const to = top.bus_master ? memory_.at(bus, bytes) : nullptr;
+      std::byte* const to = memory_.at(bus, bytes);
       if (to)
         store(to, write_.data(), bytes);
       else

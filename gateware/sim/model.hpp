@@ -82,7 +82,6 @@ class Model {
   // Called with every DMA write.
   std::function<void(const WriteSeen&)> on_write;
 
-  void bus_master(bool on) noexcept;
   // Requests whose address nobody has registered.
   std::uint64_t failed_requests() const noexcept { return failed_; }
   // What the firmware has done.

@@ -84,7 +84,6 @@ class Driver {
   void drain();
   // Everything off and forgotten; the memory is the host's again.
   void close() noexcept;
-  bool is_open() const noexcept { return open_; }
 
   // The consumer is done with the buffer of n.
   void give_back(std::uint64_t n) {

@@ -206,6 +206,7 @@ class Course {
     for (unsigned bin = 0; const std::uint32_t count : driver.histogram())
       figures["histogram " + std::to_string(bin++)] = count;
     const card::Counters& c = simulation_.stream().counters();
+    figures["failed"] = simulation_.model().failed_requests();
     figures["answered"] = c.frames_answered;
     figures["late"] = c.frames_late;
     figures["incomplete"] = c.frames_incomplete;
@@ -242,6 +243,7 @@ TEST_P(Gates, ChangeNothing) {
   EXPECT_EQ(with.figures, without.figures);
   // It was the mixture that it is meant to be.
   const auto& f = with.figures;
+  EXPECT_EQ(f.at("failed"), 0);
   EXPECT_GT(f.at("answered"), 60);
   EXPECT_GT(f.at("refused"), 5);
   EXPECT_GT(f.at("incomplete"), 0);

@@ -22,12 +22,12 @@ using card::ClopOptions;
 using card::Stream;
 
 constexpr std::uint64_t live_cycles = 4000;  // of a round
-constexpr std::size_t wire_room = 256
-                                  << 10;  // bytes that may wait for the wire before sockets are left unread
+// Bytes that may wait for the wire before sockets are left unread.
+constexpr std::size_t wire_room = 256 << 10;
 constexpr Nanoseconds counters_every = 50'000'000;
 constexpr Nanoseconds patience = 20'000'000'000;  // until a card that does not end is given up
 
-void refuse_hooks(const ClopOptions& options) {
+void refuse_unfit(const ClopOptions& options) {
   if (options.threads > 1)
     throw std::invalid_argument("card_threads = " + std::to_string(options.threads) +
                                 ": the simulated card runs in one thread: leave it out");
@@ -48,9 +48,11 @@ class SimulatedCard final : public card::Card {
       const auto& model = port->simulation->model();
       std::size_t waiting = 0;
       for (unsigned c = 0; c < sim::Model::channels(); ++c) waiting = std::max(waiting, model.waiting(c));
+      bool came = false;
       if (waiting < wire_room && !stopping_)
-        any |= port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); });
-      if (any || !port->simulation->at_rest()) any |= step(*port);
+        came = port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); });
+      if (came || !port->simulation->at_rest()) came |= step(*port);
+      any |= came;
     }
     return any;
   }
@@ -100,7 +102,7 @@ class SimulatedCard final : public card::Card {
 
  protected:
   Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override {
-    refuse_hooks(options);
+    refuse_unfit(options);
     auto port = std::make_unique<Port>();
     std::vector<int> fds;
     for (const auto& endpoint : options.listen) {
@@ -177,7 +179,7 @@ class SimulatedPlayback final : public card::Playback {
  public:
   SimulatedPlayback(ClopOptions clop, std::uint16_t port, card::Transmit& transmit,
                     SimulationOptions options) {
-    refuse_hooks(clop);
+    refuse_unfit(clop);
     options.driver.ports = {port};
     options.driver.window_frames = 1024;
     clop.destinations = {{0x0A000003, 58914}};
