@@ -141,7 +141,8 @@ async def side_by_side(dut):
 
 @cocotb.test(timeout_time=6, timeout_unit="ms")
 async def one_stalls(dut):
-    """The first one's consumer takes nothing: it overruns, the other loses nothing. Each has its address."""
+    """The first one's consumer takes nothing: it overruns, the other loses nothing at the wire's speed. Each
+    has its own address."""
     count = 16
     first, second = Setup(buffers=count), PacketSetup(port=PORT + 1, ip=IP + 16)
     a, b = two(dut, first, second)
@@ -154,7 +155,7 @@ async def one_stalls(dut):
     asked = [(c, arp_frame(Host(mac=MAC + c, ip=IP + further + c))) for c in range(2) for further in (0, 16)]
     await a.send(packets[:4], told=False, gap=40)
     parts = [map(a.on_wire, packets[4:-4]), map(b.on_wire, sent), asked]
-    wire.put(mixed(rng, *parts), gap=20)
+    wire.put(mixed(rng, *parts), gap=3)
     consumer = consume(b, sent)
     await wire.idle.wait()
     await consumer
