@@ -87,13 +87,24 @@ module clop_judge
   logic [31:0] return_rd;
   clop_board_t board_rd;
 
+  // The number that was returned, which is one less than what its slot says: compared as it is read.
+  logic return_valid_q;
+  logic [IndexW-1:0] return_index_q;
+  logic [31:0] returned_q;
+  always_ff @(posedge clk) begin
+    return_valid_q <= return_valid;
+    return_index_q <= return_index;
+    returned_q     <= return_value - 1'b1;
+  end
+
   assign status_addr = other ? other_n : StatusW'(n);
   assign slot_addr   = IndexW'(status_addr) & index_mask;
   assign board_addr  = {IndexW'(n) & index_mask, board};
 
   ram_through #(
       .WIDTH($bits(clop_slot_t)),
-      .DEPTH(MAX_BUFFERS)
+      .DEPTH(MAX_BUFFERS),
+      .LATE (1'b1)
   ) slots (
       .clk,
       .wr_en  (slot_we),
@@ -104,7 +115,8 @@ module clop_judge
   );
   ram_through #(
       .WIDTH($bits(clop_status_t)),
-      .DEPTH(2 ** StatusW)
+      .DEPTH(2 ** StatusW),
+      .LATE (1'b1)
   ) statuses (
       .clk,
       .wr_en  (status_we),
@@ -115,19 +127,21 @@ module clop_judge
   );
   ram_through #(
       .WIDTH(32),
-      .DEPTH(MAX_BUFFERS)
+      .DEPTH(MAX_BUFFERS),
+      .LATE (1'b1)
   ) returned (
       .clk,
-      .wr_en  (return_valid),
-      .wr_addr(return_index),
-      .wr_data(return_value),
+      .wr_en  (return_valid_q),
+      .wr_addr(return_index_q),
+      .wr_data(returned_q),
       .rd_addr(slot_addr),
       .rd_data(return_rd)
   );
   // The same twice: one copy is read here, the other by clop_close.
   ram_through #(
       .WIDTH($bits(clop_board_t)),
-      .DEPTH(4 * MAX_BUFFERS)
+      .DEPTH(4 * MAX_BUFFERS),
+      .LATE (1'b1)
   ) boards (
       .clk,
       .wr_en  (board_we),
@@ -151,20 +165,21 @@ module clop_judge
   // ------------------------------------------------------------------ addresses, beside the steps
 
   logic [IndexW-1:0] buffer_q;
-  logic [DeviceW-1:0] device_q, device_2_q;
-  logic [33:0] product_q;
+  logic [DeviceW-1:0] device_q, device_2_q, device_3_q;
+  logic [33:0] product_q, product_2_q;
   logic [19:0] segment_offset_q;
-  logic [63:0] buffer_vaddr_q, segment_vaddr_q;
+  logic [63:0] buffer_vaddr_q;
 
   always_ff @(posedge clk) begin
     buffer_q         <= DEVICES > 1 ? (IndexW'(n) & index_mask) >> log2_devices :
                                       IndexW'(n) & index_mask;
     device_q         <= DEVICES > 1 ? DeviceW'(n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
     device_2_q       <= device_q;
+    device_3_q       <= device_2_q;
     product_q        <= 34'(buffer_q) * 34'(buffer_units);
-    buffer_vaddr_q   <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
+    product_2_q      <= product_q;
+    buffer_vaddr_q   <= base_vaddr[device_3_q] + {24'd0, product_2_q, 6'd0};
     segment_offset_q <= 20'(segment_offset(board)) + 20'd64;
-    segment_vaddr_q  <= buffer_vaddr_q + 64'(segment_offset_q);
   end
 
   function automatic logic [18:0] segment_offset(input logic [1:0] which);
@@ -173,26 +188,24 @@ module clop_judge
 
   // ------------------------------------------------------------------ judge
 
-  logic [24:0] frame;
-  logic is_last;
-  logic [12:0] units;  // of 16 B that the packet takes
-  logic known_q, below_q, forgotten_q, gap_q, at_next_q;
-  logic [24:0] beyond_q;
+  logic [24:0] frame, next_q, beyond_q, passed_q;
+  logic [12:0] units_q, segment_units_q;  // of 16 B that the packet takes, and its segment has
+  logic ending_q, known_q, below_q, forgotten_q, at_next_q;
+  logic last_q, alone_q, fits_alone_q;  // the last of its board, and the only one
+  logic [31:0] time_q;  // of its frame's first packet, if it is that, or the timer's
   clop_slot_t slot_q;
   clop_board_t board_q;
-  logic same_q, overrun_frame_q, first_same_q, index_there_q, contradicts_q, done_q;
+  logic same, first_same, tag_same;
+  logic [7:0] same_q, first_same_q;  // four bits of the number, and of the time, in each
+  logic [3:0] tag_same_q, own_done_q, done_q;
+  logic overrun_q, index_there_q, contradicts_q;
   logic [12:0] units_after_q;
-  logic same_n;
-  logic [15:0] index_bit_q, indices, own_missing, missing_indices;
-  logic [12:0] segment_units_q;
+  logic [15:0] index_bit_q, up_to_q, indices, own_missing, missing_indices;
 
-  assign frame    = {1'b0, request.header.frame};
-  assign is_last  = (request.header.flags & MgpLast) != 0;
-  assign units    = 13'((17'(request.header.length) + 17'd15) >> 4);
-  assign same_n   = slot_rd.used && slot_rd.n == n;
+  assign frame = {1'b0, request.header.frame};
   // Of the packets up to the last one, those that are not in: the last one is this, or came before.
-  assign indices  = board_rd.indices | index_bit_q;
-  assign own_missing     = up_to(request.header.index) & ~indices;
+  assign indices         = board_rd.indices | index_bit_q;
+  assign own_missing     = up_to_q & ~indices;
   assign missing_indices = up_to(board_rd.last) & ~indices;
 
   function automatic logic [15:0] up_to(input logic [3:0] last);
@@ -200,88 +213,103 @@ module clop_judge
   endfunction
 
   // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
-  logic [31:0] slot_end_q, passed_by_q, return_q;
+  logic [31:0] sender_last_q, passed_by_q;
   logic slot_used_q, slot_open_q;
+  logic [7:0] returned_same_q;
   always_ff @(posedge clk) begin
-    slot_end_q  <= slot_rd.n + 1'b1;
-    passed_by_q <= sender_next - slot_rd.n;
-    return_q    <= return_rd;
-    slot_used_q <= slot_rd.used;
-    slot_open_q <= slot_rd.open;
+    sender_last_q   <= sender_next - 1'b1;
+    passed_by_q     <= sender_last_q - slot_rd.n;
+    returned_same_q <= alike(return_rd, slot_rd.n);
+    slot_used_q     <= slot_rd.used;
+    slot_open_q     <= slot_rd.open;
   end
   assign held = slot_used_q && slot_open_q;
-  assign back = !slot_used_q || (return_q == slot_end_q && !slot_open_q && !passed_by_q[31] &&
-                                        passed_by_q != 0);
+  assign back = !slot_used_q || (returned_same_q == '1 && !slot_open_q && !passed_by_q[31]);
 
   always_ff @(posedge clk) begin
     segment_units_q <= segment_bytes[16:4];
-    index_bit_q     <= 16'd1 << request.header.index;
     // read
-    below_q     <= frame < next;  // else its number may be another burst's frame
-    known_q     <= frame < next || ending;
-    forgotten_q <= next - frame > 25'd1 << StatusW;
+    next_q      <= next;
+    ending_q    <= ending;
     beyond_q    <= frame - {1'b0, last_known};
-    at_next_q   <= frame == next;
+    index_bit_q <= 16'd1 << request.header.index;
+    up_to_q     <= up_to(request.header.index);
+    last_q      <= (request.header.flags & MgpLast) != 0;
+    alone_q     <= (request.header.flags & MgpLast) != 0 && request.header.index == 0;
+    units_q     <= 13'((17'(request.header.length) + 17'd15) >> 4);
+    time_q      <= timer ? timer_first : request.stamp;
     // wait
-    gap_q       <= !beyond_q[24] && beyond_q > FrameWindow;
+    below_q      <= frame < next_q;  // else its number may be another burst's frame
+    known_q      <= frame < next_q || ending_q;
+    at_next_q    <= frame == next_q;
+    passed_q     <= next_q + ~frame;  // frames between it and the next
+    fits_alone_q <= units_q <= segment_units_q && !units_q[12];
     // judge: what was read is here
+    forgotten_q     <= passed_q[24:StatusW] != '0;
     slot_q          <= slot_rd;
     board_q         <= board_rd;
-    same_q          <= same_n;
-    first_same_q    <= slot_rd.first == (timer ? timer_first : request.stamp);
-    overrun_frame_q <= below_q && !forgotten_q && status_rd.overrun && status_rd.tag == n[StatusW+:15];
-    index_there_q   <= board_rd.indices[request.header.index];
+    same_q          <= alike(slot_rd.n, n);
+    first_same_q    <= alike(slot_rd.first, time_q);
+    overrun_q       <= status_rd.overrun;
+    tag_same_q      <= 4'(alike(32'(status_rd.tag), 32'(n[StatusW+:15])));
+    index_there_q   <= (board_rd.indices & index_bit_q) != 0;
     contradicts_q   <= board_rd.has_last && (request.header.index > board_rd.last ||
-                                             (is_last && request.header.index != board_rd.last));
-    done_q          <= is_last ? own_missing == 0 : board_rd.has_last && missing_indices == 0;
-    units_after_q   <= 13'(board_rd.units) + units;
+                                             (last_q && request.header.index != board_rd.last));
+    for (int i = 0; i < 4; i++) begin
+      own_done_q[i] <= own_missing[4*i+:4] == 0;
+      done_q[i]     <= missing_indices[4*i+:4] == 0;
+    end
+    units_after_q   <= 13'(board_rd.units) + units_q;
   end
 
   // ------------------------------------------------------------------ weigh
 
   logic here_q;
-  logic [11:0] units_q;
+  logic [19:0] part_offset_q;
   logic [3:0] board_bit;
-  logic [12:0] units_next;
-  logic here, open_frame, board_is_done;
+  logic here, open_frame, board_is_done, fits_after, overrun_frame;
 
-  assign board_bit  = 4'd1 << board;
-  assign open_frame = below_q && same_q && slot_q.open;
-  assign here       = same_q && slot_q.there[board];
-  assign board_is_done = here ? done_q : is_last && request.header.index == 0;
-  assign units_next = here ? units_after_q : units;
+  assign board_bit     = 4'd1 << board;
+  assign same          = slot_q.used && same_q == '1;
+  assign first_same    = first_same_q == '1;
+  assign tag_same      = tag_same_q == '1;
+  assign overrun_frame = below_q && !forgotten_q && overrun_q && tag_same;
+  assign open_frame    = below_q && same && slot_q.open;
+  assign here          = same && slot_q.there[board];
+  assign board_is_done = !here ? alone_q : last_q ? own_done_q == '1 : board_q.has_last && done_q == '1;
+  assign fits_after    = units_after_q <= segment_units_q && !units_after_q[12];
 
   always_ff @(posedge clk) begin
-    found.known     <= known_q;
-    found.at_next   <= at_next_q;
-    found.gap       <= gap_q;
-    found.available <= back;
-    found.slot      <= slot_q;
-    units_q         <= board_q.units;
-    found.open_frame <= open_frame;
-    here_q       <= here;
-    found.late       <= over || (known_q && !overrun_frame_q && !open_frame);
+    found.known          <= known_q;
+    found.at_next        <= at_next_q;
+    found.gap            <= !beyond_q[24] && beyond_q > FrameWindow;
+    found.available      <= back;
+    found.slot           <= slot_q;
+    found.open_frame     <= open_frame;
+    here_q               <= here;
+    part_offset_q        <= segment_offset_q + 20'({board_q.units, 4'd0});
+    found.late           <= over || (known_q && !overrun_frame && !open_frame);
     found.duplicate      <= open_frame && here && (index_there_q || contradicts_q);
-    found.fits       <= units_next <= segment_units_q && !units_next[12];
-    found.fits_alone <= units <= segment_units_q && !units[12];
-    found.due   <= timer && same_q && slot_q.open && (first_same_q || forced);
-    found.retimed    <= !slot_q.seen && !first_same_q && !window;
-    found.there    <= slot_q.there | board_bit;
-    found.complete <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
-    found.closes        <= board_is_done && (slot_q.complete | board_bit) == expected;
-    found.done_alone    <= is_last && request.header.index == 0;
-    found.closes_alone  <= is_last && request.header.index == 0 && board_bit == expected;
-    found.board.has_last <= (here && board_q.has_last) || is_last;
-    found.board.last     <= is_last ? request.header.index : board_q.last;
-    found.board.indices  <= (here ? board_q.indices : '0) | 16'd1 << request.header.index;
-    found.board.units    <= 12'(units_next);
+    found.fits           <= here ? fits_after : fits_alone_q;
+    found.fits_alone     <= fits_alone_q;
+    found.due            <= timer && same && slot_q.open && (first_same || forced);
+    found.retimed        <= !slot_q.seen && !first_same && !window;
+    found.there          <= slot_q.there | board_bit;
+    found.complete       <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
+    found.closes         <= board_is_done && (slot_q.complete | board_bit) == expected;
+    found.done_alone     <= alone_q;
+    found.closes_alone   <= alone_q && board_bit == expected;
+    found.board.has_last <= (here && board_q.has_last) || last_q;
+    found.board.last     <= last_q ? request.header.index : board_q.last;
+    found.board.indices  <= (here ? board_q.indices : '0) | index_bit_q;
+    found.board.units    <= here ? units_after_q[11:0] : units_q[11:0];
     found.board.packets  <= (here ? board_q.packets : '0) + 1'b1;
     found.board.flags    <= (here ? board_q.flags : '0) | request.header.flags;
   end
 
-  assign found.vaddr = segment_vaddr_q + (here_q ? 64'({units_q, 4'd0}) : 64'd0);
+  assign found.vaddr = buffer_vaddr_q + 64'(here_q ? part_offset_q : segment_offset_q);
 
   logic unused;
-  assign unused = &{1'b0, request};
+  assign unused = &{1'b0, request, passed_by_q[30:0], passed_q};
 
 endmodule

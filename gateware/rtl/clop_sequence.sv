@@ -106,7 +106,8 @@ module clop_sequence
 
   ram_through #(
       .WIDTH($bits(word_t)),
-      .DEPTH(1024)
+      .DEPTH(1024),
+      .LATE (1'b1)
   ) words (
       .clk,
       .wr_en  (word_we),
@@ -139,7 +140,8 @@ module clop_sequence
 
   // ------------------------------------------------------------------ judge
 
-  logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, match_q, bit_q, newer_frame_q;
+  logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, match_q, newer_frame_q;
+  logic [7:0] eighth_q;  // bits of the number's eighth of the word
   logic [31:0] behind_q, sum_q;
   logic [63:0] bits_q;
 
@@ -150,7 +152,7 @@ module clop_sequence
     frame_far_q   <= reference_q && frame_ahead_q > Frames;
     newer_frame_q <= !board_q.has_frame || frame_ahead_q > 0;
     match_q       <= board_q.started && word_rd.era == board_q.era && word_rd.tag == number[RingW+:TagW];
-    bit_q         <= word_rd.bits[number[5:0]];
+    eighth_q      <= word_rd.bits[{number[5:3], 3'd0}+:8];
     bits_q        <= word_rd.bits;
     behind_q      <= 32'(-ahead_q);
     sum_q         <= board_q.span + ahead_q[31:0];
@@ -164,7 +166,7 @@ module clop_sequence
   logic newest_next_q, newer_q;
 
   always_ff @(posedge clk) begin
-    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match_q && bit_q));
+    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match_q && eighth_q[number[2:0]]));
     jump          <= board_q.started && ahead_far_q;
     far_ahead     <= frame_far_q;
     watched       <= board_q.watch && one_q;

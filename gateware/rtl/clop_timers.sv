@@ -81,18 +81,20 @@ module clop_timers
   } state_e;
 
   state_e state_q;
-  timer_t head, in_data;
-  logic head_valid, head_ready, in_valid, rotate;
+  timer_t head, next_head, in_data, in_data_q;
+  logic head_valid, next_valid, head_ready, in_valid, in_valid_q, rotate;
   logic [IndexW+1:0] level, count_q, left_q;
   logic unused_room;
   logic [31:0] behind_base_q;
   logic open, open_q, live_q, old_q, due_q;
+  logic [7:0] same_q;
   logic [31:0] first, age_q, behind_q, limit_q;
   logic aged_q, overtaken_q, close_old_q, full_q;
 
   ram_through #(
       .WIDTH(33),
-      .DEPTH(MAX_BUFFERS)
+      .DEPTH(MAX_BUFFERS),
+      .LATE (1'b1)
   ) slots (
       .clk,
       .wr_en  (slot_we),
@@ -113,12 +115,12 @@ module clop_timers
   ) timers (
       .clk,
       .rst,
-      .in_valid,
+      .in_valid (in_valid_q),
       .in_ready (unused_room),
-      .in_data,
-      .out_valid(head_valid),
-      .out_ready(head_ready),
-      .out_data (head),
+      .in_data  (in_data_q),
+      .out_valid(next_valid),
+      .out_ready(!head_valid),
+      .out_data (next_head),
       .level
   );
 
@@ -129,6 +131,18 @@ module clop_timers
   assign due_forced = closing;
   assign head_ready = (state_q == TimerAct && !live_q) || rotate || (due_valid && due_ready);
   assign moved      = head_ready;
+
+  // The queue lies in block RAM all over the chip: registers of its own before and behind.
+  always_ff @(posedge clk) begin
+    in_valid_q <= in_valid;
+    in_data_q  <= in_data;
+    if (!head_valid) head <= next_head;
+    head_valid <= head_valid ? !head_ready : next_valid;
+    if (rst) begin
+      in_valid_q <= 1'b0;
+      head_valid <= 1'b0;
+    end
+  end
 
   always_ff @(posedge clk) begin
     room     <= level < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
@@ -143,14 +157,14 @@ module clop_timers
       TimerWait: state_q <= TimerJudge;
       TimerJudge: begin
         open_q      <= open;
-        live_q      <= open && first == head.first;
+        same_q      <= alike(first, head.first);
         old_q       <= behind_base_q[31];
         aged_q      <= timeout_cycles != 0 && !age_q[31] && age_q >= limit_q;
         overtaken_q <= window_frames != 0 && !behind_q[31] && behind_q > 32'(window_frames);
         state_q     <= TimerWeigh;
       end
       TimerWeigh: begin
-        if (closing) live_q <= open_q;
+        live_q  <= open_q && (closing || same_q == '1);
         due_q   <= closing ? old_q == close_old_q : aged_q || overtaken_q;
         state_q <= TimerAct;
       end

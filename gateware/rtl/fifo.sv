@@ -37,7 +37,8 @@ module fifo #(
     $fatal(1, "fifo: DEPTH must be a power of two, at least 2");
   end
 
-  logic [WIDTH-1:0] mem[DEPTH];
+  // A word is never read in the cycle in which it is written: it is not counted yet.
+  (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
   logic [AddrW:0] wr_q, rd_q, level_q;
   logic valid_q, write, read, take;
   logic [WIDTH-1:0] data_q;

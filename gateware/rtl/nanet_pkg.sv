@@ -256,6 +256,12 @@ package nanet_pkg;
     logic [14:0] tag;      // of n, above the index; 16 bits in all: block RAM without banks
   } clop_status_t;
 
+  // Of four bits each, whether they are the same: what memories say, which lie far apart, is compared in two
+  // cycles.
+  function automatic logic [7:0] alike(input logic [31:0] one, input logic [31:0] other);
+    for (int i = 0; i < 8; i++) alike[i] = one[4*i+:4] == other[4*i+:4];
+  endfunction
+
   // What clop_judge finds of a packet, in the step `decide`.
   typedef struct packed {
     logic        known;         // its frame is, or will never be
@@ -278,6 +284,123 @@ package nanet_pkg;
     logic [3:0]  complete;
     clop_board_t board;         // its board, with it
   } clop_found_t;
+
+  // What clop keeps of a burst.
+  typedef struct packed {
+    logic        known;       // there is such a burst
+    logic [7:0]  number;
+    logic [63:0] base;        // n of its frame 0
+    logic [24:0] next;        // frames below are known
+    logic        started;     // a frame is, or its SOB
+    logic        ending;      // no further frames
+    logic        ended;       // and the consumers have been told
+    logic        over;        // no further frames, and none open; a cycle later
+    logic [23:0] last_known;  // its newest frame, 0 if none; a cycle later
+    logic [31:0] last_n;      // and that one's number; two cycles later
+  } clop_burst_t;
+
+  // What goes through clop's steps: one of the first six.
+  typedef struct packed {
+    logic           place;     // a request
+    logic           expire;    // a timer
+    logic           seen;      // commands, as in command_e
+    logic           restart;
+    logic           at_frame;
+    logic           watch;
+    place_request_t request;
+    logic [2:0]     channel;
+    logic [1:0]     board;     // 0xFF, one merged stream, lies in segment 0
+    logic [31:0]    number;    // sequence number that is looked at
+    logic           old;       // of the older burst
+    logic           other;     // of neither
+    logic           believed;
+    logic           flag;      // the command's
+    logic [31:0]    n;
+    logic [31:0]    first;     // the timer's
+    logic           forced;    // whatever the frame's first packet says
+  } clop_work_t;
+
+  // What became of it: pulses in the cycle after `decide`.
+  typedef struct packed {
+    logic looked;   // a place is told
+    logic ends;     // nothing more comes of it: it was none, is lost, or its frame was there before
+    logic waits;    // is judged anew when the firmware has answered another
+    logic asks;     // goes to the firmware
+    logic lost;     // late, duplicate or replayed
+    logic shifts;   // the frames before its own are passed over, then it is judged anew
+    logic known;    // its frame was there before
+    logic uses;     // and it has its place there
+    logic expires;  // a frame is closed by its timer
+    logic [1:0] closes;  // a frame of the {older, current} burst is closed
+  } clop_verdict_t;
+
+  // Of what: from the cycle after `decide` to the next one's.
+  typedef struct packed {
+    logic           accept;        // the place is to be used
+    logic           defer;         // to be asked again at its end
+    logic           believed;
+    placed_e        as;            // counted as, where its frame was there before, or it is lost
+    logic [2:0]     channel;
+    logic [1:0]     board;
+    logic [7:0]     serial;
+    logic [15:0]    hits;
+    logic [7:0]     events;
+    logic [63:0]    stamp;
+    logic [23:0]    frame;
+    logic [31:0]    n;
+    logic           started;       // its burst
+    logic           timed_out;
+    logic           placed;        // its look, if it had one, was told a place
+    logic           fits_alone;    // as in clop_found_t
+    logic           closes_alone;
+    logic           done_alone;
+    logic           retimed;
+    clop_slot_t     slot;          // its frame, with it
+    clop_board_t    part;          // its board's part, with it
+  } clop_act_t;
+
+  // A frame is opened.
+  typedef struct packed {
+    logic        valid;
+    logic        ok;        // with a buffer
+    logic        last;      // the last one in a row
+    logic        packet;    // that for a packet
+    logic        uses;      // which has its place there
+    logic        closes;    // and is all of the frame
+    logic [63:0] n;
+    logic [24:0] frame;
+    logic [24:0] after;     // frame + 1
+    logic [63:0] stamp;
+  } clop_opened_t;
+
+  // A frame in its buffer's slot, written this cycle, is closed.
+  typedef struct packed {
+    logic        valid;
+    logic        timed_out;
+    logic [31:0] start;      // stamp of the packet that closed it
+    logic [2:0]  channel;    // that one's
+  } clop_closed_t;
+
+  // A request is answered, or put off.
+  typedef struct packed {
+    logic       valid;    // answered
+    logic       keeps;    // a look: its board stays its channel's
+    logic       again;    // to be judged anew in place of an answer
+    logic       admit;    // and believed then
+    logic       first;    // before the others
+    logic [2:0] channel;
+    logic       counted;
+    placed_e    as;
+    logic       ended;    // nothing more of this packet comes
+    logic [7:0] serial;
+  } clop_answer_t;
+
+  // Frames below `next` are nobody's.
+  typedef struct packed {
+    logic        valid;
+    logic        counted;
+    logic [24:0] next;
+  } clop_skip_t;
 
   // A closed frame, or what else the consumer has to hear, in order.
   typedef struct packed {

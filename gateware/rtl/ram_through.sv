@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
 // Memory with one write and one read port, the read two cycles later: block RAM answers late in the cycle, so
-// what it says goes into a register and nowhere else. A word that is written in the cycle of its read is read
-// as it is then, which is chosen behind that register.
+// what it says goes into a register and nowhere else. A word that is written in the cycle of its read, or
+// with LATE in the one after, is read as it is then, which is chosen behind that register.
 module ram_through #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
-    parameter int unsigned DEPTH = 512
+    parameter int unsigned DEPTH = 512,
+    // 1: what is written in the cycle after the read is read, too.
+    parameter bit LATE = 1'b0
 ) (
     input logic clk,
 
@@ -29,7 +31,7 @@ module ram_through #(
   end
 
   logic [WIDTH-1:0] stored, stored_q, written_q, through_q;
-  logic same_q, through;
+  logic through;
 
   // What is read of a word that is being written does not matter: it is not taken.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
@@ -40,12 +42,30 @@ module ram_through #(
   end
 
   always_ff @(posedge clk) begin
-    same_q    <= wr_en && wr_addr == rd_addr;
     written_q <= wr_data;
-    stored_q  <= stored;
-    through   <= same_q;
     through_q <= written_q;
+    stored_q  <= stored;
   end
-  assign rd_data = through ? through_q : stored_q;
+
+  if (LATE) begin : gen_late
+    // Addresses are compared behind registers, too.
+    logic we_q, newer;
+    logic [$clog2(DEPTH)-1:0] rd_addr_q, wr_addr_q;
+    always_ff @(posedge clk) begin
+      rd_addr_q <= rd_addr;
+      we_q      <= wr_en;
+      wr_addr_q <= wr_addr;
+      through   <= we_q && wr_addr_q == rd_addr_q;
+      newer     <= wr_addr == rd_addr_q && wr_en;
+    end
+    assign rd_data = newer ? written_q : through ? through_q : stored_q;
+  end else begin : gen_same
+    logic same_q;
+    always_ff @(posedge clk) begin
+      same_q  <= wr_en && wr_addr == rd_addr;
+      through <= same_q;
+    end
+    assign rd_data = through ? through_q : stored_q;
+  end
 
 endmodule

@@ -395,7 +395,7 @@ async def hostile_traffic_on_one_channel(dut):
     """Bad packets, duplicates, replays, other bursts, jumps, late ones, boards that come back."""
     bench = Bench(dut, segment=2048)
     await bench.start(memory_rate=0.7, sob=False)
-    packets = [bench.take(data) for data in hostile(bench.rng)]
+    packets = [bench.take(data) for data in hostile(random.Random(cocotb.RANDOM_SEED))]
     await bench.paced([on_wire(data, 0) for data in packets])
     await ClockCycles(dut.clk, 1500)
     bench.compare()

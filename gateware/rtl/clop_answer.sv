@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: SHL-2.1
+// Answers of clop to its channels, from wherever they come: a decision, a frame that was opened, the
+// firmware. Counts each packet once, and which packets of each channel have been decided on.
+module clop_answer
+  import nanet_pkg::*;
+#(
+    // Channels that place packets.
+    parameter int unsigned CHANNELS = 2
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * one of these at a time
+     */
+    input clop_verdict_t verdict,
+    input clop_opened_t  opened,
+    input clop_answer_t  firmware,
+    input clop_act_t     act,       // of the packet
+
+    output clop_answer_t answer,
+
+    /*
+     * to the channels
+     */
+    output logic [CHANNELS-1:0] placed_valid,
+    output logic                placed_accept,
+    output logic                placed_defer,
+
+    /*
+     * pulses, and packets of each channel: number of the next one to be decided on
+     */
+    output logic                     counted,
+    output placed_e                  counted_as,
+    output logic [15:0]              counted_hits,
+    output logic [7:0]               counted_events,
+    output logic [CHANNELS-1:0][7:0] ticket
+);
+
+  localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
+
+  clop_answer_t next;
+  logic opens, accept_q;
+  logic [CHANNELS-1:0] told_q, decided;
+
+  assign opens = opened.valid && opened.last && opened.packet;
+
+  always_comb begin
+    next = firmware;
+    if (!(firmware.valid || firmware.again)) begin
+      next.valid   = verdict.looked || verdict.ends || opens;
+      next.keeps   = verdict.looked && !act.defer;
+      next.again   = verdict.waits || verdict.shifts;
+      next.admit   = act.believed;
+      next.first   = verdict.shifts;
+      next.channel = act.channel;
+      next.counted = verdict.lost || verdict.known || opens;
+      next.as      = !opens ? act.as : opened.uses ? PlacedUsed :
+                     opened.ok && !act.fits_alone ? PlacedOverflow : PlacedOverrun;
+      next.ended   = verdict.ends || opens;
+      next.serial  = act.serial;
+    end
+  end
+
+  // What is decided goes out at once: a channel of the smallest packets asks again ten cycles later.
+  always_comb begin
+    decided = '0;
+    decided[ChannelW'(act.channel)] = verdict.looked || verdict.ends;
+  end
+  assign placed_valid  = told_q | decided;
+  assign placed_accept = told_q != '0 ? accept_q : verdict.looked ? act.accept : verdict.uses;
+  assign placed_defer  = verdict.looked && act.defer;
+
+  always_ff @(posedge clk) begin
+    answer         <= next;
+    told_q         <= '0;
+    accept_q       <= opens && opened.uses;
+    counted        <= next.valid && next.counted;
+    counted_as     <= next.as;
+    counted_hits   <= act.hits;
+    counted_events <= act.events;
+    if (opens || firmware.valid) told_q[ChannelW'(next.channel)] <= 1'b1;
+    if (next.valid && next.ended) ticket[ChannelW'(next.channel)] <= next.serial + 1'b1;
+    if (rst) begin
+      answer  <= '0;
+      told_q  <= '0;
+      counted <= 1'b0;
+      ticket  <= '0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, verdict, opened, act, next};
+
+endmodule

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: SHL-2.1
+// The firmware's side of clop: asks about a packet that is rare, one at a time, and carries out commands,
+// each when nothing else is under way. What a command needs to know is worked out beside, while it waits for
+// that.
+module clop_commands
+  import nanet_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    /*
+     * the firmware
+     */
+    output logic     rare_valid,
+    input  logic     rare_ready,
+    input  logic     command_valid,
+    output logic     command_ready,
+    input  command_t command,
+
+    /*
+     * pulse: a packet is the firmware's
+     */
+    input  logic       asks,
+    input  logic [2:0] asks_channel,
+    input  logic [1:0] asks_board,
+    input  logic [7:0] asks_serial,
+    output logic       asking,        // until it is answered
+    output logic [1:0] asking_board,
+
+    /*
+     * when a command may be carried out
+     */
+    input logic calm,        // nothing is under way
+    input logic idle,        // nothing is in the steps, and nothing being opened
+    input logic timer_room,
+    input logic closing,
+    input logic burst_waits, // a new burst waits for what has to be said of the others
+
+    input clop_burst_t current,
+
+    // A command is here; nothing new begins.
+    output logic     waiting,
+    output logic     waiting_burst,
+    output command_t waiting_for,
+    output logic     pausing,   // a command must wait for what follows from the last thing that was done
+
+    /*
+     * pulses: what it does
+     */
+    output logic         now,      // something
+    output logic         done,
+    output logic         begins,   // burst number waiting_for.frame
+    output logic         ends,     // the current one takes no further frames
+    output logic         owes,     // it has all up to waiting_for.frame
+    output clop_skip_t   skip,
+    output logic         close,    // of waiting_for.old
+    output logic         tracked,  // a board's numbers: goes through the steps
+    output clop_answer_t answer
+);
+
+  localparam logic [24:0] FrameWindow = 25'd1024;
+
+  logic valid_q, now_q, closing_begun_q, leaving_q, left_q;
+  command_t command_q;
+  logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
+  logic [2:0] asking_channel_q;
+  logic [7:0] asking_serial_q;
+  logic asking_q, answered_q;
+
+  assign waiting       = valid_q;
+  assign waiting_for   = command_q;
+  assign pausing       = pause_q != 0;
+  assign command_ready = !valid_q;
+  assign asking        = asking_q;
+
+  // ------------------------------------------------------------------ beside
+
+  logic burst_q, last_q, close_q, tracked_q, answer_q, judges_q;
+  logic beyond_q, gap_q, owes_q, skips_q, ends_q, joins_q, burst_waits_q;
+  logic [24:0] frame, newest_q, skip_to_q;
+
+  assign waiting_burst = burst_q;
+  assign frame         = {1'b0, command_q.frame};
+
+  always_ff @(posedge clk) begin
+    burst_q   <= valid_q && command_q.op == CommandBurst;
+    last_q    <= command_q.op == CommandLast;
+    close_q   <= command_q.op == CommandClose;
+    answer_q  <= command_q.op == CommandAnswer;
+    judges_q  <= command_q.as == PlacedUsed || command_q.as == PlacedAdmit;
+    tracked_q <= command_q.op == CommandSeen || command_q.op == CommandRestart ||
+                 command_q.op == CommandBoard || command_q.op == CommandWatch;
+
+    // CommandLast: frames are to be owed, or too many to be, or it is the first that is known of them.
+    beyond_q  <= frame >= current.next;
+    newest_q  <= frame - {1'b0, current.last_known};
+    gap_q     <= !newest_q[24] && newest_q > FrameWindow;
+    joins_q   <= command_q.flag && !current.started;
+    skip_to_q <= frame + 25'(joins_q);
+    owes_q    <= command_q.flag && current.started && beyond_q && !gap_q;
+    skips_q   <= command_q.flag && current.started && beyond_q && gap_q;
+    ends_q    <= !(command_q.flag && current.started && beyond_q);
+    burst_waits_q <= burst_waits;
+  end
+
+  // ------------------------------------------------------------------ carried out
+
+  assign now     = now_q;
+  assign begins  = now_q && burst_q && !burst_waits_q;
+  assign ends    = now_q && last_q && ends_q;
+  assign owes    = now_q && last_q && owes_q && timer_room;
+  assign skip    = '{valid: now_q && last_q && (joins_q || skips_q), counted: skips_q, next: skip_to_q};
+  assign close   = now_q && close_q && !closing_begun_q;
+  assign tracked = now_q && tracked_q;
+  assign answer  = '{valid: now_q && answer_q && !judges_q, again: now_q && answer_q && judges_q,
+                     admit: command_q.as == PlacedAdmit, first: 1'b1, channel: asking_channel_q,
+                     counted: 1'b1, as: command_q.as, ended: 1'b1, serial: asking_serial_q, default: '0};
+  assign done    = begins || ends || owes || tracked || (now_q && ((close_q && closing_begun_q) || answer_q));
+
+  always_ff @(posedge clk) begin
+    // Nothing changes between this and the next cycle: a timer that is due goes first.
+    now_q <= valid_q && calm && pause_q == 0 && !closing && !now_q && !leaving_q && !left_q;
+    if (!idle) pause_q <= 2'd3;
+    else if (pause_q != 0) pause_q <= pause_q - 1'b1;
+
+    if (command_valid && command_ready) begin
+      command_q <= command;
+      valid_q   <= 1'b1;
+      pause_q   <= 2'd3;
+    end
+    if (skip.valid) pause_q <= 2'd3;
+    if (now_q && close_q) closing_begun_q <= !done;
+
+    // The packet that is answered goes before what comes: it is known to wait two cycles later.
+    leaving_q <= done;
+    left_q    <= leaving_q;
+    if (left_q) valid_q <= 1'b0;
+    answered_q <= now_q && answer_q;
+    if (answered_q) asking_q <= 1'b0;
+
+    if (rare_ready) rare_valid <= 1'b0;
+    if (asks) begin
+      rare_valid       <= 1'b1;
+      asking_q         <= 1'b1;
+      asking_board     <= asks_board;
+      asking_channel_q <= asks_channel;
+      asking_serial_q  <= asks_serial;
+    end
+
+    if (rst) begin
+      valid_q         <= 1'b0;
+      now_q           <= 1'b0;
+      closing_begun_q <= 1'b0;
+      leaving_q       <= 1'b0;
+      left_q          <= 1'b0;
+      pause_q         <= '0;
+      asking_q        <= 1'b0;
+      answered_q      <= 1'b0;
+      rare_valid      <= 1'b0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, current};
+
+endmodule

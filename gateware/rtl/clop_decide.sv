@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: SHL-2.1
+// What becomes of a packet, or of a frame whose timer is due: from what clop_judge and clop_sequence found,
+// in the step `decide`. What follows from it happens in the cycle after, by registers that say so.
+module clop_decide
+  import nanet_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration
+     */
+    input logic        window,   // a replay: what finds no buffer waits
+    input logic [63:0] now,
+
+    /*
+     * the steps, and what is in them
+     */
+    input logic        in_weigh,
+    input logic        in_decide,
+    input clop_work_t  work,
+    input logic        room,         // in the event queue of its device
+    input clop_burst_t current,
+    input clop_burst_t old,
+    input logic        begins,       // pulse: a burst
+    input logic        asking,       // the firmware, about a packet
+    input logic [1:0]  asking_board, // of this board
+
+    /*
+     * in `decide`: what is known of it
+     */
+    input clop_found_t found,
+    input logic        replayed,
+    input logic        jump,
+    input logic        far_ahead,
+    input logic        watched,
+    input logic        ordinary,
+
+    /*
+     * in `decide`: what clop_sequence has to note, and whether frames are to be opened
+     */
+    output logic take,
+    output logic admit,
+    output logic asked,
+    output logic opens,
+    output logic usable,      // with a buffer, and room for its event
+    output logic [63:0] stamp,  // the packet's, in 64 bits
+
+    /*
+     * in the cycle after
+     */
+    output clop_verdict_t verdict,
+    output clop_act_t     act,
+    output clop_skip_t    shift,
+    output logic [63:0]   vaddr,  // where it goes
+    output rare_t         rare,   // steady while the firmware is asked
+
+    output logic [63:0] last_packet  // card clock, newest packet of the current burst
+);
+
+  // ------------------------------------------------------------------ beside the steps
+
+  logic marker;
+  logic started_q, over_q, ask_q, busy_board_q, room_q, borrow_q;
+  logic commit_q, look_q, unsound_q, seen_q, expire_q, bears_q;
+  logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
+  logic latest_q;  // the newest packet of the current burst was this
+
+  assign marker = (work.request.header.flags & (MgpSob | MgpEob)) != 0;
+  assign stamp  = {stamp_high_q, work.request.stamp};
+
+  always_ff @(posedge clk) begin
+    started_q    <= work.old ? old.started : current.started;
+    over_q       <= work.old ? old.over : current.over;
+    ask_q        <= marker || work.other;  // whatever else is said of it
+    busy_board_q <= work.board == asking_board;
+    room_q       <= room;
+    now_high_q   <= now[63:32];
+    borrow_q     <= now[31:0] < work.request.stamp;
+    stamp_high_q <= now_high_q - 32'(borrow_q);
+    newer_q      <= work.request.stamp - last_packet[31:0];
+    bears_q      <= !(work.request.kind == PlaceCommit && !work.request.placed);
+    // What is in the step `decide`.
+    look_q    <= in_weigh && work.place && work.request.kind == PlaceLook;
+    commit_q  <= in_weigh && work.place && work.request.kind != PlaceLook && work.request.sound;
+    unsound_q <= in_weigh && work.place && work.request.kind != PlaceLook && !work.request.sound;
+    seen_q    <= in_weigh && work.seen;
+    expire_q  <= in_weigh && work.expire;
+  end
+
+  // ------------------------------------------------------------------ decide
+
+  logic lost, asks, waits, judged, admitted, shifts, uses, full, expires;
+
+  assign lost     = found.late || found.duplicate;
+  assign asks     = ask_q || (!work.believed && (watched || (!lost && !replayed && (jump || far_ahead))));
+  assign waits    = asking && (asks || busy_board_q);
+  assign judged   = commit_q && !asks && !waits;
+  assign admitted = judged && !lost && (work.believed || !replayed);
+  // Frames that nobody owes are passed over before.
+  assign shifts   = !found.known && (!started_q || found.gap);
+  assign uses     = admitted && found.known && found.open_frame && found.fits && bears_q;
+  assign expires  = expire_q && found.due;
+  assign usable   = found.available && room_q;
+  // In a replay a packet whose frame finds no buffer is not told at its look: it may have to wait.
+  assign full     = window && !found.known && !usable;
+
+  assign opens = admitted && !shifts && !found.known;
+  assign admit = admitted && !shifts;
+  assign asked = commit_q && asks && !waits && !work.other;
+  assign take  = (judged && lost && !replayed && !jump) || (admit && !work.believed) || (seen_q && !replayed);
+
+  // ------------------------------------------------------------------ and what follows
+
+  always_ff @(posedge clk) begin
+    verdict.looked  <= look_q;
+    verdict.ends    <= unsound_q || (judged && (!admitted || found.known));
+    verdict.waits   <= commit_q && waits;
+    verdict.asks    <= commit_q && asks && !waits;
+    verdict.lost    <= judged && !admitted;
+    verdict.shifts  <= admitted && shifts;
+    verdict.known   <= admitted && found.known;
+    verdict.uses    <= uses;
+    verdict.expires <= expires;
+    verdict.closes  <= {2{(uses && found.closes) || expires}} & {work.old, !work.old};
+    latest_q        <= commit_q && !work.old && !work.other && !over_q && !newer_q[31];
+    if (rst) begin
+      verdict  <= '0;
+      latest_q <= 1'b0;
+    end
+  end
+
+  assign shift = '{valid: verdict.shifts, counted: act.started, next: {1'b0, act.frame}};
+
+  always_ff @(posedge clk) begin
+    if (in_decide) begin
+      vaddr            <= found.vaddr;
+      act.accept       <= !found.late && !replayed && found.fits &&
+                          (found.known ? found.open_frame && !found.duplicate : usable);
+      act.defer        <= asks || waits || full;
+      act.believed     <= work.believed;
+      act.as           <= found.late ? PlacedLate : found.duplicate ? PlacedDuplicate :
+                          !work.believed && replayed ? PlacedReplayed : !found.open_frame ? PlacedOverrun :
+                          !found.fits ? PlacedOverflow : bears_q ? PlacedUsed : PlacedOverrun;
+      act.channel      <= work.channel;
+      act.board        <= work.board;
+      act.serial       <= work.request.serial;
+      act.hits         <= work.request.hits;
+      act.events       <= work.request.header.events;
+      act.stamp        <= stamp;
+      act.frame        <= work.request.header.frame;
+      act.n            <= work.n;
+      act.started      <= started_q;
+      act.timed_out    <= work.expire;
+      act.placed       <= bears_q;
+      act.fits_alone   <= found.fits_alone;
+      act.closes_alone <= found.closes_alone;
+      act.done_alone   <= found.done_alone;
+      act.retimed      <= found.retimed;
+      act.part         <= found.board;
+      act.slot         <= found.slot;
+      if (work.expire) begin
+        act.slot.open <= 1'b0;
+      end else begin
+        act.slot.seen     <= 1'b1;
+        act.slot.there    <= found.there;
+        act.slot.complete <= found.complete;
+        act.slot.open     <= !found.closes;
+        // It was owed before: its time begins with its own first packet.
+        if (found.retimed) act.slot.first <= work.request.stamp;
+      end
+    end
+    if (in_decide && !asking)
+      rare <= '{header: work.request.header, stamp: work.request.stamp, channel: work.channel,
+                reason: {2'd0, replayed, watched && !marker && !work.other, far_ahead, jump, work.other,
+                         marker},
+                old: work.old, ordinary: ordinary && !work.other, active: !over_q && !work.other,
+                old_active: old.known && !old.over};
+  end
+
+  always_ff @(posedge clk) begin
+    if (latest_q) last_packet <= act.stamp;
+    if (begins) last_packet <= now;
+    if (rst) last_packet <= '0;
+  end
+
+  logic unused;
+  assign unused = &{1'b0, work, found, current, old, newer_q[30:0]};
+
+endmodule
