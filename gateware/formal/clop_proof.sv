@@ -70,35 +70,32 @@ module clop_proof
 
   // ------------------------------------------------------------------ what happens to the watched buffer
 
-  logic started_q = 1'b0;
-  logic out_q, ever_q, closed_q, takes, returns, out, ever;
-  logic [31:0] out_n_q, out_n, returned;
+  logic [1:0] age_q = 2'd0;  // two cycles of reset, one more inside
+  logic live;
+  assign live = age_q == 2'd3;
+  logic out_q, ever_q, closed_q, takes, returns, closes;
+  logic [31:0] out_n_q;
   logic [63:0] next_n;
-  clop_slot_t slot, written, kept;
 
-  assign takes    = promise != 0 && i_clop.slot_wr_addr == watched;  // number slot_wr.n
-  assign returns  = return_valid && return_index == watched;
-  assign returned = i_clop.judge.returned.word_q;
-  assign next_n   = i_clop.current_q.base + 64'(i_clop.current_q.next);
-  assign out      = takes || out_q;
-  assign ever     = takes || ever_q;
-  assign out_n    = takes ? i_clop.slot_wr.n : out_n_q;
-  // What the card knows of the buffer, with what is being written
-  assign written  = i_clop.slot_wr;
-  assign kept     = i_clop.judge.slots.word_q;
-  assign slot     = i_clop.slot_we && i_clop.slot_wr_addr == watched ? written : kept;
+  // It is handed out, returned, its frame closed: an event follows.
+  assign takes   = i_clop.opened.valid && i_clop.opened.ok && here(i_clop.opened.n[31:0]);
+  assign returns = return_valid && return_index == watched;
+  assign closes  = i_clop.closed.valid && i_clop.slot_addr == watched;
+  assign next_n  = i_clop.current.base + 64'(i_clop.current.next);
 
-  // The packet that is answered next: its number, its bytes, and where they would lie in the watched buffer.
-  logic [31:0] answer_n_q;
-  logic [15:0] answer_length_q;
-  logic answer_here, answer_begins, answer_ends;
+  function automatic logic here(input logic [31:0] n);
+    return (IndexW'(n) & i_clop.index_mask_q) == watched;
+  endfunction
+
+  // The packet that is answered next: its bytes, and where they would lie in the watched buffer.
+  logic [15:0] length_q;
+  logic in_front, behind;
   logic [63:0] place_of_buffer;
   assign place_of_buffer = {52'(watched), 12'd0};
-  assign answer_here     = (IndexW'(answer_n_q) & i_clop.index_mask_q) == watched;
-  assign answer_begins   = placed_vaddr >= place_of_buffer;
-  assign answer_ends     = placed_vaddr + 64'(answer_length_q) <= place_of_buffer + 64'd4096;
+  assign in_front        = placed_vaddr < place_of_buffer;
+  assign behind          = placed_vaddr + 64'(length_q) > place_of_buffer + 64'd4096;
 
-  // Of the commands: there is a burst, its last frame is fixed.
+  // Of the commands so far: there is a burst, its last frame is fixed.
   logic burst_q, last_q;
 
   // What is steady, or never falls
@@ -108,25 +105,26 @@ module clop_proof
   logic [63:0] sender_q;
 
   always_ff @(posedge clk) begin
-    started_q       <= 1'b1;
+    if (!live) age_q <= age_q + 2'd1;
     watched_q       <= watched;
     log2_buffers_q  <= log2_buffers;
     segment_bytes_q <= segment_bytes;
     sender_q        <= sender_next;
-    out_q           <= out && !returns;
-    ever_q          <= ever;
-    out_n_q         <= out_n;
-    if (i_clop.slot_we && i_clop.slot_wr_addr == watched) closed_q <= !written.open;
+    if (returns) out_q <= 1'b0;
+    if (closes) closed_q <= 1'b1;
+    if (takes) begin
+      out_q    <= 1'b1;
+      ever_q   <= 1'b1;
+      closed_q <= 1'b0;
+      out_n_q  <= i_clop.opened.n[31:0];
+    end
     if (command_valid && command_ready) begin
       if (command.op == CommandBurst) burst_q <= 1'b1;
       if (command.op == CommandBurst) last_q <= 1'b0;
       if (command.op == CommandLast) last_q <= 1'b1;
     end
-    if (i_clop.step_q == 3'd5) begin
-      answer_n_q      <= i_clop.n_q;
-      answer_length_q <= i_clop.request_q.header.length;
-    end
-    if (rst) begin
+    if (i_clop.in_decide) length_q <= i_clop.work.request.header.length;
+    if (!age_q[1]) begin
       out_q   <= 1'b0;
       ever_q  <= 1'b0;
       burst_q <= 1'b0;
@@ -137,19 +135,20 @@ module clop_proof
   // ------------------------------------------------------------------ the contract
 
   always_comb begin
-    assume (rst == !started_q);
+    assume (rst == (age_q < 2'd2));
     assume (i_clop.judge.slots.watched == watched && i_clop.judge.returned.watched == watched);
     assume (log2_buffers >= 1 && log2_buffers <= 5'(IndexW));
     assume (segment_bytes <= 17'd1008 && segment_bytes[3:0] == 0);  // four and 64 B fill a buffer
-    if (!started_q) assume (returned == 32'd0);  // the driver has seen to it
-    if (rst) assume (!return_valid && !command_valid);
-    if (started_q) begin
+    // The driver has written zero to all return slots: they are kept less one.
+    if (age_q == 0) assume (i_clop.judge.returned.word_q == '1 && !i_clop.judge.return_valid_q);
+    if (!live) assume (!return_valid && !command_valid);
+    if (age_q != 0) begin
       assume (watched == watched_q && log2_buffers == log2_buffers_q);
       assume (segment_bytes == segment_bytes_q);
-      assume (i_clop.current_q.base < 64'h2000_0000);  // below the wrap of the numbers
+      assume (i_clop.current.base < 64'h2000_0000);  // below the wrap of the numbers
+      assume (!live || (sender_next <= next_n && sender_next >= sender_q));
       // A consumer writes number + 1, once, of what it was given; the sender passes what it is owed.
       if (returns) assume (out_q && return_value == out_n_q + 32'd1);
-      assume (sender_next <= next_n && (rst || sender_next >= sender_q));
       // The firmware fixes the last frame of a burst before it begins another.
       if (command_valid && command_ready) begin
         if (command.op == CommandLast) assume (burst_q);
@@ -161,86 +160,218 @@ module clop_proof
   // ------------------------------------------------------------------ the heart of it
 
   always_comb begin
-    if (started_q && !rst) begin
+    if (live) begin
       if (takes) assert (!ever_q || (!out_q && sender_next > 64'(out_n_q)));
       // The consumer has it from its event, which follows its closing, to its return.
-      if (placed_valid != 0 && placed_accept && answer_here) begin
+      if (placed_valid != 0 && placed_accept && here(i_clop.act.n)) begin
         assert (!(closed_q && out_q));
-        assert (answer_begins && answer_ends);
+        assert (!in_front && !behind);
       end
     end
   end
 
   // ------------------------------------------------------------------ what the induction needs
 
-  logic stepping, opening, place_step, ends;
-  command_e op;
-  assign stepping   = i_clop.step_q >= 3'd2;  // past `read`
-  assign opening    = i_clop.open_q != 0;
-  assign place_step = i_clop.step_q != 0 && i_clop.work_q == 0;
+  // Everything below follows from the design and is proved with the rest: it says how far each step has come.
+  clop_work_t work;
+  clop_found_t found;
+  clop_verdict_t verdict;
+  clop_act_t act;
+  command_t waiting_for;
+  assign work        = i_clop.work;
+  assign found       = i_clop.found;
+  assign verdict     = i_clop.verdict;
+  assign act         = i_clop.act;
+  assign waiting_for = i_clop.waiting_for;
+
+  function automatic logic one_of(input logic [5:0] bits);
+    return bits != 0 && (bits & (bits - 6'd1)) == 0;
+  endfunction
+
+  // What the card knows of the watched buffer, with what is being written
+  clop_slot_t slot, slot_written, slot_rd, slot_q;
+  logic [31:0] returned;
+  logic return_comes, back;
+  assign slot_written = i_clop.slot;
+  assign slot         = i_clop.slot_we && i_clop.slot_addr == watched ? slot_written :
+                        i_clop.judge.slots.word_q;
+  assign slot_rd      = i_clop.judge.slot_rd;
+  assign slot_q       = i_clop.judge.slot_q;
+  assign returned     = i_clop.judge.returned.word_q;  // the number: its slot less one
+  assign return_comes = i_clop.judge.return_valid_q && i_clop.judge.return_index_q == watched;
+  assign back         = !ever_q || (!out_q && sender_next > 64'(out_n_q));
+
+  // The steps of a packet, and of a frame that is opened: one of them at a time reads
+  logic in_read, in_wait, in_judge, in_weigh, past_read, at_here;
+  assign in_read   = i_clop.front.step_q[1];
+  assign in_wait   = i_clop.front.step_q[2];
+  assign in_judge  = i_clop.front.step_q[3];
+  assign in_weigh  = i_clop.front.step_q[4];
+  assign past_read = i_clop.front.step_q[5:2] != 0;
+  assign at_here   = here(i_clop.open_busy ? i_clop.open_n[31:0] : work.n);
+
+  // Of the packet: where its frame lies in its burst
+  logic below, ending, at_next;
+  logic [24:0] next;
+  logic [12:0] units;
+  assign next    = work.old ? i_clop.old.next : i_clop.current.next;
+  assign ending  = work.old ? i_clop.old.ending : i_clop.current.ending;
+  assign below   = {1'b0, work.request.header.frame} < next;
+  assign at_next = {1'b0, work.request.header.frame} == next;
+  assign units   = 13'((17'(work.request.header.length) + 17'd15) >> 4);
+
+  // Of the command: it is carried out; it owes frames; the last frame is fixed, or will be
+  logic executed, joins, owes, will_end;
+  assign executed = i_clop.commands.leaving_q || i_clop.commands.left_q;
+  assign joins    = waiting_for.flag && !i_clop.current.started;
+  assign owes     = waiting_for.flag && i_clop.current.started &&
+                    {1'b0, waiting_for.frame} >= i_clop.current.next;
+  assign will_end = i_clop.current.ending || (i_clop.open_busy && !i_clop.opened.packet);
 
   always_comb begin
-    ends = 1'b0;
-    op   = CommandBurst;
-    if (started_q && !rst) begin
+    if (age_q != 0) begin
+      assert (i_clop.rst_q == !live);
       assert (i_clop.index_mask_q == IndexW'((32'd1 << log2_buffers) - 32'd1));
+      assert (i_clop.judge.segment_units_q == segment_bytes[16:4]);
+      assert (i_clop.judge.device_q == '0);  // there is one
+    end
+    if (age_q == 2'd1) assert (returned == '1 && !return_comes);
+    if (age_q[1]) begin
+      // The buffer
       if (i_clop.run_q) begin
-        assert (slot.used == ever);
-        if (ever) assert (slot.n == out_n && 64'(out_n) < next_n);
-        if (ever_q) assert (closed_q == !kept.open);
+        assert (slot.used == ever_q);
+        if (ever_q)
+          assert (slot.n == out_n_q && 64'(out_n_q) < next_n && slot.open == !(closed_q || closes));
       end else begin
-        assert (!ever && !opening && i_clop.step_q == 0 && !i_clop.f_valid_q && !i_clop.command_now);
-        assert (next_n == 0);
-        if (32'(i_clop.clear_q) > 32'(watched)) assert (!slot.used);
+        assert (!ever_q && !i_clop.open_busy && i_clop.steps_idle && !i_clop.acts_q && !i_clop.command_now);
+        assert (next_n == 0 && !i_clop.may_begin_q);
+        if (live && 32'(i_clop.clear_q) > 32'(watched)) assert (!slot.used);
+        if (!live) assert (i_clop.clear_q == 0);
       end
-      assert (!out || ever);
-      if (!ever) assert (returned == 0);
-      else if (!out) assert (returned == out_n + 32'd1);
-      else assert (returned <= out_n);
+      assert (!out_q || ever_q);
+      if (!ever_q) assert (returned == '1 && !return_comes);
+      else if (return_comes)
+        assert (!out_q && i_clop.judge.returned_q == out_n_q && returned + 32'd1 <= out_n_q);
+      else if (out_q) assert (returned + 32'd1 <= out_n_q);
+      else assert (returned == out_n_q);
+      if (live) assert (i_clop.judge.sender_last_q + 32'd1 <= sender_next[31:0]);
 
       // Numbers
-      assert (i_clop.current_q.next <= 25'h100_0000);
-      assert (i_clop.current_q.started || i_clop.current_q.next == 0);
-      assert (i_clop.current_q.known || (next_n == 0 && !i_clop.old_q.known && !opening));
-      assert (!i_clop.old_q.known || i_clop.old_q.ending);
-      assert (!(stepping && opening));
-      if (stepping || i_clop.command_now) assert (i_clop.end_q == next_n);
-      if (i_clop.command_now)
-        assert (i_clop.command_q_valid_q && !opening && i_clop.step_q == 0 && !i_clop.f_valid_q);
-      if (opening) begin
-        assert (i_clop.current_q.started && i_clop.o_n_q == next_n);
-        assert (i_clop.o_frame_q == i_clop.current_q.next);
-        assert (i_clop.o_frame_q <= i_clop.o_last_q && !i_clop.o_last_q[24]);
-      end
-      if (opening && i_clop.o_packet_q) begin
-        assert (answer_n_q == 32'(i_clop.current_q.base) + 32'(i_clop.o_last_q));
-        if (answer_here) assert (answer_begins && (!i_clop.o_fits_q || answer_ends));
-      end
-      if (i_clop.open_q == 3'd5) assert (i_clop.o_is_last_q == (i_clop.o_frame_q == i_clop.o_last_q));
+      assert (i_clop.current.next <= 25'h100_0000);
+      assert (i_clop.current.started || i_clop.current.next == 0);
+      assert (i_clop.current.known || (next_n == 0 && !i_clop.old.known && !i_clop.open_busy));
+      assert (!i_clop.old.known || i_clop.old.ending);
+      if (past_read || i_clop.command_now) assert (i_clop.end_n == next_n);
 
-      // Firmware
-      ends = i_clop.current_q.ending || (opening && !i_clop.o_packet_q);
-      op   = i_clop.command_q.op;
-      if (i_clop.command_q_valid_q && op == CommandBurst) begin
-        assert (burst_q && !last_q && (!i_clop.current_q.known || ends));
+      // Frames that are opened
+      assert (one_of(i_clop.opener.state_q) && !(past_read && i_clop.open_busy));
+      if (i_clop.open_busy) begin
+        assert (i_clop.current.started && i_clop.open_n == next_n);
+        assert (i_clop.opened.frame == i_clop.current.next);
+        assert (i_clop.opened.frame <= {1'b0, i_clop.opener.last_frame_q});
+      end
+      if (i_clop.open_busy && i_clop.opened.packet) begin
+        assert (act.n == 32'(i_clop.current.base) + 32'(i_clop.opener.last_frame_q));
+        if (here(act.n)) assert (!in_front && !(act.fits_alone && behind));
+      end
+      if (i_clop.now_open) begin
+        assert (i_clop.opened.last == (i_clop.opened.frame == {1'b0, i_clop.opener.last_frame_q}));
+        assert (i_clop.opened.after == i_clop.opened.frame + 25'd1);
+        if (i_clop.opened.ok && here(i_clop.open_n[31:0])) assert (back);
+      end
+
+      // The firmware
+      assert (!executed || (i_clop.command_waits && !i_clop.command_now));
+      if (i_clop.command_now) begin
+        assert (i_clop.command_waits && !i_clop.open_busy && i_clop.steps_idle && !i_clop.acts_q);
+        assert (i_clop.next_base == next_n);
+        assert (i_clop.commands.burst_q == (waiting_for.op == CommandBurst));
+        assert (i_clop.commands.last_q == (waiting_for.op == CommandLast));
+        assert (i_clop.commands.joins_q == joins && i_clop.commands.ends_q == !owes);
+        assert (owes || !(i_clop.commands.skips_q || i_clop.commands.owes_q));
+        assert (i_clop.commands.skip_to_q == {1'b0, waiting_for.frame} + 25'(joins));
+      end
+      if (i_clop.command_waits && waiting_for.op == CommandBurst && !executed) begin
+        assert (burst_q && !last_q && (!i_clop.current.known || will_end));
       end else begin
-        assert (i_clop.current_q.known == burst_q);
-        if (last_q && !(i_clop.command_q_valid_q && op == CommandLast)) assert (ends);
+        assert (i_clop.current.known == burst_q);
+        if (last_q && !(i_clop.command_waits && waiting_for.op == CommandLast && !executed))
+          assert (will_end);
       end
-      if (i_clop.command_q_valid_q && op == CommandLast) assert (last_q && i_clop.current_q.known);
+      if (i_clop.command_waits && waiting_for.op == CommandLast) assert (last_q && i_clop.current.known);
 
-      // Packets
-      if (i_clop.f_valid_q && i_clop.f_work_q == 0)
-        assert ((!i_clop.f_current_q || i_clop.current_q.known) && (!i_clop.f_old_q || i_clop.old_q.known));
-      if (place_step) begin
-        assert (i_clop.of_old_q ? i_clop.old_q.known : i_clop.of_other_q || i_clop.current_q.known);
-        if (!i_clop.of_old_q)
-          assert (i_clop.n_q == i_clop.current_q.base[31:0] + 32'(i_clop.request_q.header.frame));
+      // What is in the steps
+      assert (one_of(i_clop.front.step_q));
+      if (i_clop.front.valid_q)
+        assert (one_of({3'd0, i_clop.front.place_q, i_clop.front.expire_q, i_clop.front.tracked_q}));
+      if (i_clop.front.valid_q && i_clop.front.place_q)
+        assert ((!i_clop.front.current_q || i_clop.current.known) &&
+                (!i_clop.front.old_q || i_clop.old.known));
+      if (in_read || past_read) assert (!(work.place && work.expire));
+      if ((in_read || past_read) && work.place) begin
+        assert (work.old ? i_clop.old.known : work.other || i_clop.current.known);
+        if (!work.old) assert (work.n == i_clop.current.base[31:0] + 32'(work.request.header.frame));
       end
 
-      // A buffer that is found to be back stays so until it is handed out.
-      if (i_clop.open_q == 3'd5 && i_clop.o_ok_q && (IndexW'(i_clop.o_n_q) & i_clop.index_mask_q) == watched)
-        assert ((!ever || (!out && sender_next > 64'(out_n))) && !i_clop.slot_we);
+      // What is found of it, step by step
+      if (in_wait) assert (i_clop.judge.next_q == next && i_clop.judge.ending_q == ending);
+      if (in_wait || in_judge) assert (i_clop.judge.units_q == units);
+      if (in_judge || in_weigh)
+        assert (i_clop.judge.below_q == below && i_clop.judge.known_q == (below || ending) &&
+                i_clop.judge.at_next_q == at_next);
+      if (i_clop.in_decide)
+        assert (found.known == (below || ending) && found.at_next == at_next && (!found.open_frame || below));
+      if (live && i_clop.in_decide) begin
+        assert (work.place || !(i_clop.decide.commit_q || i_clop.decide.look_q));
+        assert (!(i_clop.decide.commit_q && i_clop.decide.look_q));
+        assert (work.expire || !i_clop.decide.expire_q);
+        assert (i_clop.decide.ask_q || !work.other);
+        assert (i_clop.decide.started_q == (work.old ? i_clop.old.started : i_clop.current.started));
+      end
+      if (live && !i_clop.in_decide)
+        assert (!(i_clop.decide.commit_q || i_clop.decide.look_q || i_clop.decide.unsound_q ||
+                  i_clop.decide.expire_q));
+
+      // Its address
+      assert (i_clop.judge.device_2_q == '0);
+      if (here(work.n)) begin
+        if (in_wait) assert (i_clop.judge.buffer_q == watched);
+        if (in_judge) assert (i_clop.judge.product_q == {28'(watched), 6'd0});
+        if (in_weigh) assert (i_clop.judge.product_2_q == {28'(watched), 6'd0});
+        if (i_clop.in_decide) begin
+          assert (found.vaddr >= place_of_buffer);
+          if (found.fits || (found.fits_alone && !i_clop.judge.here_q))
+            assert (found.vaddr + 64'(work.request.header.length) <= place_of_buffer + 64'd4096);
+        end
+      end
+
+      // What was read of the watched buffer is what the card knows of it, until the decision.
+      if (in_wait || i_clop.opener.state_q[2])
+        assert (i_clop.judge.slots.there_q == at_here && i_clop.judge.returned.there_q == at_here);
+      if (at_here && i_clop.run_q) begin
+        if (in_judge || i_clop.opener.state_q[3]) begin
+          assert (slot_rd == slot && !i_clop.slot_we);
+          assert (!out_q || i_clop.judge.return_rd != out_n_q);
+        end
+        if (in_weigh || i_clop.opener.state_q[4])
+          assert (slot_q == slot && !i_clop.slot_we && (!i_clop.judge.back || back));
+        if (i_clop.in_decide) begin
+          assert (found.slot == slot && !i_clop.slot_we && (!found.available || back));
+          if (found.open_frame || found.due) assert (slot.used && slot.open && slot.n == work.n);
+          if (i_clop.judge.here_q) assert (slot.used && slot.n == work.n);
+        end
+      end
+
+      // What follows from it, in the cycle after
+      assert (verdict == '0 || i_clop.acts_q);
+      assert (verdict.shifts + verdict.asks + verdict.waits + verdict.ends + verdict.looked <= 1);
+      assert (!(verdict.looked && verdict.uses));
+      if (i_clop.acts_q) assert (!past_read && (!i_clop.open_busy || verdict == '0));
+      if (verdict.shifts) assert ({1'b0, act.frame} >= i_clop.current.next);
+      if ((verdict.uses || verdict.expires) && here(act.n)) begin
+        assert (ever_q && act.slot.used && act.slot.n == out_n_q && !closed_q && !closes && !i_clop.slot_we);
+        assert (act.slot.open == (verdict.closes == '0));
+      end
     end
   end
 

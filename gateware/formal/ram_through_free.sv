@@ -3,7 +3,8 @@
 // real one reads like this is a proof of its own (ram_through_proof.sv).
 module ram_through #(
     parameter int unsigned WIDTH = 64,
-    parameter int unsigned DEPTH = 512
+    parameter int unsigned DEPTH = 512,
+    parameter bit LATE = 1'b0
 ) (
     input  logic                     clk,
     input  logic                     wr_en,
@@ -15,13 +16,16 @@ module ram_through #(
 
   logic [$clog2(DEPTH)-1:0] watched;  // anything: who needs the word holds it still
   logic [WIDTH-1:0] elsewhere;  // anything, at any time
-  logic [WIDTH-1:0] word_q;
-  logic there_q;
+  logic [WIDTH-1:0] word_q, word;
+  logic there_q, written;
+
+  assign written = wr_en && wr_addr == watched;
+  assign word    = written ? wr_data : word_q;
 
   always_ff @(posedge clk) begin
-    if (wr_en && wr_addr == watched) word_q <= wr_data;
+    word_q  <= word;
     there_q <= rd_addr == watched;
-    rd_data <= there_q ? word_q : elsewhere;
+    rd_data <= !there_q ? elsewhere : LATE ? word : word_q;
   end
 
 endmodule

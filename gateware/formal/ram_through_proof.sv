@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // ram_through: what is read of a word, any, is what was written there last, in the cycle of the read at the
-// latest. So other proofs may keep that one word in place of the memory (ram_through_free.sv).
+// latest, or with LATE in the one after. So other proofs may keep that one word in place of the memory
+// (ram_through_free.sv).
 module ram_through_proof (
     input logic       clk,
     input logic [2:0] watched,
@@ -10,7 +11,7 @@ module ram_through_proof (
     input logic [2:0] rd_addr
 );
 
-  logic [7:0] rd_data;
+  logic [7:0] rd_data, rd_data_late;
 
   ram_through #(
       .WIDTH(8),
@@ -18,28 +19,35 @@ module ram_through_proof (
   ) i_ram (
       .*
   );
+  ram_through #(
+      .WIDTH(8),
+      .DEPTH(8),
+      .LATE (1'b1)
+  ) i_late (
+      .rd_data(rd_data_late),
+      .*
+  );
 
   logic started_q = 1'b0;
   logic [2:0] watched_q;
-  logic [7:0] word_q, then_q;
-  logic there_q, there_then_q;
+  logic [7:0] word_q, word_before_q;
+  logic [2:0] read_q;  // the watched word was, so many cycles ago
 
   always_ff @(posedge clk) begin
-    started_q <= 1'b1;
-    watched_q <= watched;
+    started_q     <= 1'b1;
+    watched_q     <= watched;
+    word_before_q <= word_q;
     if (wr_en && wr_addr == watched) word_q <= wr_data;
-    there_q      <= rd_addr == watched;
-    there_then_q <= started_q && there_q;
-    then_q       <= word_q;
+    read_q <= {read_q[1:0], rd_addr == watched};
   end
 
   always_comb begin
-    if (!started_q) assume (word_q == i_ram.mem[watched] && !there_q && !there_then_q);
+    if (!started_q)
+      assume (word_q == i_ram.mem[watched] && word_q == i_late.mem[watched] && read_q == '0);
     else begin
       assume (watched == watched_q);
-      assert (word_q == i_ram.mem[watched]);
-      if (there_q) assert (word_q == (i_ram.same_q ? i_ram.written_q : i_ram.stored));
-      if (there_then_q) assert (rd_data == then_q);
+      assert (word_q == i_ram.mem[watched] && word_q == i_late.mem[watched]);
+      if (read_q[1]) assert (rd_data == word_before_q && rd_data_late == word_q);
     end
   end
 
