@@ -133,6 +133,21 @@ PROOFS = {
             ),
         ),
     ),
+    "clop_close": Proof(
+        ("clop_close",),
+        4,
+        faults=(
+            (
+                "clop_close",
+                "written_q <= pending_valid && !pending_ready &&",
+                "written_q <= pending_valid &&",
+            ),
+            ("clop_close", "pending_in.headers   = headers_q;", "pending_in.headers   = headers_q - 1'b1;"),
+            ("clop_close", "8'(done - wanted) < 8'd128;", "8'(done - wanted) < 8'd200;"),
+        ),
+        free=("fifo_kept",),
+        induction_finds=True,
+    ),
     "clop_packets": Proof(
         (
             "fifo",

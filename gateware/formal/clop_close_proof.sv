@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: SHL-2.1
+// clop_close: the event of a closed frame is offered only when every packet that was decided on before is
+// written, and the frame's header, too. One event, any, is followed through the queue.
+module clop_close_proof
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+(
+    input logic            clk,
+    input logic            rst,
+    input logic            news_valid,
+    input clop_news_t      news,
+    input logic [1:0][7:0] news_ticket,
+    input clop_board_t     board_read,
+    input logic [1:0]      packet_done,  // of each channel one more is written, or dropped
+    input logic [63:0]     now,
+    input logic            tlb_ready,
+    input logic            tlb_resp_valid,
+    input logic            tlb_resp_ok,
+    input logic [63:0]     tlb_resp_paddr,
+    input logic            wr_ready,
+    input logic            wr_done_valid,
+    input logic            ev_ready,
+    input logic [3:0]      expected
+);
+
+  logic news_ready, tlb_valid, wr_valid, wr_last, ev_valid, ev_promised, idle, untranslated, incomplete;
+  logic [4:0] board_read_index;
+  logic [1:0][7:0] done_serial;
+  logic [63:0] tlb_vaddr;
+  dma_cmd_t wr_cmd;
+  logic [255:0] wr_data;
+  event_t ev;
+  logic [31:0] ev_start;
+  logic [2:0] ev_channel;
+
+  clop_close #(
+      .CHANNELS   (2),
+      .MAX_BUFFERS(8)
+  ) i_close (
+      .log2_devices(5'd0),
+      .base_vaddr  (64'd0),
+      .buffer_units(18'd64),
+      .*
+  );
+
+  // Counted without a wrap: packets that are written, headers that went out and that are written.
+  logic started_q = 1'b0;
+  logic [1:0][31:0] done_q, wanted_q, wanted;
+  logic [31:0] headers_q, headers_done_q, headers_wanted_q;
+  logic written_q, unknown_q;  // of the frame that is looked at: its header went out, its page is unknown
+  logic offered_q;
+  clop_news_t news_q;
+  logic [1:0][7:0] ticket_q;
+  logic header_out, taken, follows, followed;
+
+  for (genvar c = 0; c < 2; c++) begin : gen_channel
+    assign done_serial[c] = done_q[c][7:0];
+    // The number of packets that the ticket means: the one that is at most 127 ahead of what is written.
+    assign wanted[c]      = done_q[c] + 32'd127 - 32'(8'(done_serial[c] + 8'd127 - news_ticket[c]));
+  end
+  assign header_out = wr_valid && wr_ready && wr_last;
+  assign taken      = news_valid && news_ready;
+  assign follows    = taken && i_close.events.pick && !i_close.events.kept_q;
+  assign followed   = i_close.events.at_head;
+
+  always_ff @(posedge clk) begin
+    started_q <= 1'b1;
+    offered_q <= news_valid && !news_ready && !rst;
+    news_q    <= news;
+    ticket_q  <= news_ticket;
+    for (int c = 0; c < 2; c++) if (packet_done[c]) done_q[c] <= done_q[c] + 1'b1;
+    if (header_out) headers_q <= headers_q + 1'b1;
+    if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
+    if (header_out) written_q <= 1'b1;
+    if (i_close.untranslated) unknown_q <= 1'b1;
+    if (follows) begin
+      wanted_q         <= wanted;
+      headers_wanted_q <= headers_q;
+    end
+    if (taken) begin
+      written_q <= 1'b0;
+      unknown_q <= 1'b0;
+    end
+    if (rst) begin
+      done_q         <= '0;
+      headers_q      <= '0;
+      headers_done_q <= '0;
+      written_q      <= 1'b0;
+      unknown_q      <= 1'b0;
+    end
+  end
+
+  always_comb begin
+    assume (rst == !started_q);
+    if (started_q) begin
+      assume (done_q[0] < 32'h4000_0000 && done_q[1] < 32'h4000_0000 && headers_q < 32'h4000_0000);
+      assume (!wr_done_valid || headers_done_q != headers_q);  // answers to what was asked
+      assume (headers_q - headers_done_q < 32'd127);
+
+      if (offered_q) assume (news_valid && news == news_q && news_ticket == ticket_q);
+
+      // The heart of it
+      if (ev_valid && followed) begin
+        for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
+        assert (headers_done_q >= headers_wanted_q);
+      end
+      // And each frame's header is one of those that are waited for, unless its page is unknown.
+      if (taken && news.kind == KindReceiveDone) assert (written_q || unknown_q || untranslated);
+
+      // What the induction needs
+      assert (i_close.headers_q == headers_q[7:0] && i_close.headers_done_q == headers_done_q[7:0]);
+      assert (headers_done_q <= headers_q);
+      if (i_close.state_q != 3'd0) assert (news_valid);
+      if (i_close.events.kept_q) begin
+        assert (headers_wanted_q <= headers_q);
+        assert (i_close.events.ahead_q < i_close.events.count_q);
+      end
+      if (i_close.events.kept_q) begin
+        assert (i_close.events.word_q[23:0] == {headers_wanted_q[7:0], wanted_q[1][7:0], wanted_q[0][7:0]});
+        for (int c = 0; c < 2; c++) begin
+          assert (wanted_q[c] + 32'd128 < 32'h4000_0100);
+          assert (signed'(wanted_q[c] - done_q[c]) <= 127);
+        end
+      end
+      if (i_close.written_q && followed) begin
+        for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
+        assert (headers_done_q >= headers_wanted_q);
+      end
+      if (i_close.written_q) assert (i_close.events.offered_q);
+      if (news_valid && news.kind == KindReceiveDone && i_close.state_q == 3'd4)
+        assert (written_q || unknown_q || untranslated);
+    end
+  end
+
+endmodule

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: SHL-2.1
+// fifo for proofs: of all its words one, any, is kept, in its place behind those before it; the others are
+// anything. Words come out in order, and an offered one stays (fifo_proof.sv); when they do is anybody's guess.
+module fifo #(
+    parameter int unsigned WIDTH = 64,
+    parameter int unsigned DEPTH = 16
+) (
+    input  logic                   clk,
+    input  logic                   rst,
+    input  logic                   in_valid,
+    output logic                   in_ready,
+    input  logic [WIDTH-1:0]       in_data,
+    output logic                   out_valid,
+    input  logic                   out_ready,
+    output logic [WIDTH-1:0]       out_data,
+    output logic [$clog2(DEPTH):0] level
+);
+
+  localparam int unsigned CountW = $clog2(DEPTH) + 2;
+
+  logic pick, takes, gives;  // anything: the word that comes in is kept; there is room; one goes out
+  logic [WIDTH-1:0] other;  // anything
+  logic [CountW-1:0] count_q, ahead_q;  // words in it; those before the kept one
+  logic kept_q, offered_q;
+  logic [WIDTH-1:0] word_q;
+  logic in, out, at_head;
+
+  assign in_ready  = takes && count_q <= CountW'(DEPTH);  // one more waits in its register
+  assign in        = in_valid && in_ready;
+  assign out_valid = count_q != 0 && (offered_q || gives);
+  assign out       = out_valid && out_ready;
+  assign at_head   = kept_q && ahead_q == 0;
+  assign out_data  = at_head ? word_q : other;
+
+  always_ff @(posedge clk) begin
+    offered_q <= out_valid && !out_ready;
+    count_q   <= count_q + CountW'(in) - CountW'(out);
+    if (out && kept_q) ahead_q <= ahead_q - 1'b1;
+    if (out && at_head) kept_q <= 1'b0;
+    if (in && pick && !kept_q) begin
+      kept_q  <= 1'b1;
+      word_q  <= in_data;
+      ahead_q <= count_q - CountW'(out);
+    end
+    if (rst) begin
+      offered_q <= 1'b0;
+      count_q   <= '0;
+      kept_q    <= 1'b0;
+    end
+  end
+
+endmodule
