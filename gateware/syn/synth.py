@@ -6,7 +6,8 @@ since is printed, with the registers between which the slowest path lies; a modu
 target, or more than a tenth larger or slower than in the table that is there, is a failure. Placement begins
 with random numbers, and what it reaches varies with them: --seeds N places and routes N times, and the row
 has the median and the range. Rows with `whole` in modules.toml are cards: they are put between registers and
-pins (pins.py), and are only made when their module is named.
+pins (pins.py), and are only made when their module is named. Between yosys and nextpnr registers behind block
+RAM go into it (output_registers.py), as vendors' tools do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import output_registers
 from pins import surround
 
 HERE = Path(__file__).resolve().parent
@@ -35,8 +37,8 @@ HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
 
 Made by `./dev synth`: yosys and nextpnr, ECP5-85 speed grade 8, each module alone, out of context, seed 1,
 or where it says so the median of several seeds with their range; whole cards between registers and pins. ECP5
-stands in for the boards' devices (it has no 10 Gb/s transceivers): its Fmax is a proxy. inf: no path from
-register to register.
+stands in for the boards' devices (it has no 10 Gb/s transceivers): its Fmax is a proxy. Registers
+behind block RAM are the RAM's own. inf: no path from register to register.
 
 | module | LUT | FF | BRAM (18 kb) | DSP | Fmax MHz | wanted MHz |
 |---|---|---|---|---|---|---|
@@ -113,6 +115,9 @@ def synthesise(
     commands = [f"read_slang --top {name} {defines} {files}", f"synth_ecp5 -top {name} -json {netlist}"]
     with (BUILD / f"{label}.log").open("w") as out:
         subprocess.run([sys.executable, "-c", YOSYS, *commands], stdout=out, stderr=out, check=True)
+    read = json.loads(netlist.read_text())
+    output_registers.take(read, name)
+    netlist.write_text(json.dumps(read))
     if whole:
         surround(netlist, name)
     options = WHOLE if whole else ["--out-of-context"]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Registers go into block RAM where, and only where, nothing else can tell."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import output_registers
+import pytest
+
+Netlist = dict[str, Any]
+CLOCK, ENABLE, OTHER = 2, 3, 4
+
+
+def cell(
+    kind: str, parameters: dict[str, str], outputs: set[str], pins: dict[str, list[Any]]
+) -> dict[str, Any]:
+    """Return a cell as yosys writes it."""
+    directions = {pin: "output" if pin in outputs else "input" for pin in pins}
+    return {"type": kind, "parameters": parameters, "port_directions": directions, "connections": pins}
+
+
+def register(take: int, give: int) -> dict[str, Any]:
+    """Return a flip-flop without reset that is always enabled."""
+    pins = {"CLK": [CLOCK], "DI": [take], "LSR": ["0"], "Q": [give]}
+    return cell("TRELLIS_FF", {"CEMUX": "1 ", "CLKMUX": "CLK", "LSRMUX": "LSR"}, {"Q"}, pins)
+
+
+def memory() -> Netlist:
+    """Return a memory of which two bits are read into registers, and one gate behind each."""
+    ram = cell(
+        "DP16KD",
+        {"REGMODE_A": "NOREG", "REGMODE_B": "NOREG"},
+        {"DOB0", "DOB1", "DOB2"},
+        {"CLKA": [CLOCK], "CLKB": [CLOCK], "OCEB": ["1"], "DOB0": [10], "DOB1": [11], "DOB2": [12]},
+    )
+    cells = {
+        "ram": ram,
+        "one": register(10, 20),
+        "two": register(11, 21),
+        "gate": cell("LUT4", {}, {"Z"}, {"A": [20], "B": [21], "Z": [30]}),
+    }
+    return {"modules": {"top": {"ports": {"out": {"direction": "output", "bits": [30]}}, "cells": cells}}}
+
+
+def cells(netlist: Netlist) -> dict[str, Any]:
+    """Return the cells of the module."""
+    return netlist["modules"]["top"]["cells"]
+
+
+def test_registers_are_taken() -> None:
+    """The RAM then gives what the registers gave, and an output that nobody reads stays as it is."""
+    netlist = memory()
+    assert output_registers.take(netlist, "top") == 2
+    assert set(cells(netlist)) == {"ram", "gate"}
+    ram = cells(netlist)["ram"]
+    assert ram["parameters"] == {"REGMODE_A": "NOREG", "REGMODE_B": "OUTREG"}
+    assert [ram["connections"][pin] for pin in ("DOB0", "DOB1", "DOB2", "OCEB")] == [[20], [21], [12], ["1"]]
+
+
+def test_an_enable_of_all_is_the_output_registers() -> None:
+    """Registers that are enabled together give their enable to the port."""
+    netlist = memory()
+    for name in ("one", "two"):
+        cells(netlist)[name]["parameters"]["CEMUX"] = "CE"
+        cells(netlist)[name]["connections"]["CE"] = [ENABLE]
+    assert output_registers.take(netlist, "top") == 2
+    assert cells(netlist)["ram"]["connections"]["OCEB"] == [ENABLE]
+
+
+def reset(netlist: Netlist) -> None:
+    """One register is reset."""
+    cells(netlist)["two"]["connections"]["LSR"] = [OTHER]
+
+
+def other_clock(netlist: Netlist) -> None:
+    """One register has another clock."""
+    cells(netlist)["two"]["connections"]["CLK"] = [OTHER]
+
+
+def falling_edge(netlist: Netlist) -> None:
+    """One register takes its value at the falling edge."""
+    cells(netlist)["two"]["parameters"]["CLKMUX"] = "INV"
+
+
+def enables_differ(netlist: Netlist) -> None:
+    """One register is enabled by a signal, the other always."""
+    cells(netlist)["two"]["parameters"]["CEMUX"] = "CE"
+    cells(netlist)["two"]["connections"]["CE"] = [ENABLE]
+
+
+def enabled_by_a_zero(netlist: Netlist) -> None:
+    """One register is enabled while a signal is low."""
+    cells(netlist)["two"]["parameters"]["CEMUX"] = "INV"
+
+
+def read_twice(netlist: Netlist) -> None:
+    """A gate reads the RAM before the register."""
+    cells(netlist)["gate"]["connections"]["C"] = [11]
+    cells(netlist)["gate"]["port_directions"]["C"] = "input"
+
+
+def shown(netlist: Netlist) -> None:
+    """A pin of the module shows the RAM's bit."""
+    netlist["modules"]["top"]["ports"]["out"]["bits"].append(11)
+
+
+def other_input(netlist: Netlist) -> None:
+    """The bit goes to another input of a register than its data."""
+    cells(netlist)["two"]["connections"] |= {"DI": [OTHER], "CE": [11]}
+    cells(netlist)["two"]["port_directions"]["CE"] = "input"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [reset, other_clock, falling_edge, enables_differ, enabled_by_a_zero, read_twice, shown, other_input],
+)
+def test_what_would_behave_otherwise_stays(change: Callable[[Netlist], None]) -> None:
+    """Nothing at all is changed."""
+    netlist = memory()
+    change(netlist)
+    before = copy.deepcopy(netlist)
+    assert output_registers.take(netlist, "top") == 0
+    assert netlist == before
