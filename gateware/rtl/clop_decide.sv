@@ -62,7 +62,7 @@ module clop_decide
 
   logic marker;
   logic started_q, over_q, ask_q, busy_board_q, room_q, borrow_q;
-  logic commit_q, look_q, unsound_q, seen_q, expire_q, bears_q;
+  logic commit_q, open_q, look_q, unsound_q, seen_q, expire_q, bears_q;
   logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
   logic latest_q;  // the newest packet of the current burst was this
 
@@ -83,6 +83,8 @@ module clop_decide
     // What is in the step `decide`.
     look_q    <= in_weigh && work.place && work.request.kind == PlaceLook;
     commit_q  <= in_weigh && work.place && work.request.kind != PlaceLook && work.request.sound;
+    open_q    <= in_weigh && work.place && work.request.kind != PlaceLook && work.request.sound &&
+                 !marker && !work.other && !(asking && work.board == asking_board);
     unsound_q <= in_weigh && work.place && work.request.kind != PlaceLook && !work.request.sound;
     seen_q    <= in_weigh && work.seen;
     expire_q  <= in_weigh && work.expire;
@@ -90,13 +92,16 @@ module clop_decide
 
   // ------------------------------------------------------------------ decide
 
-  logic lost, asks, waits, judged, admitted, shifts, uses, full, expires;
+  logic lost, asks, odd, plain, dropped, admitted, shifts, uses, full, expires;
 
   assign lost     = found.late || found.duplicate;
+  assign odd      = watched || replayed || jump || far_ahead;
   assign asks     = ask_q || (!work.believed && (watched || (!lost && !replayed && (jump || far_ahead))));
-  assign waits    = asking && (asks || busy_board_q);
-  assign judged   = commit_q && !asks && !waits;
-  assign admitted = judged && !lost && (work.believed || !replayed);
+  // What is ordinary, or believed, and neither late nor there before. `open_q`: nobody has to be asked,
+  // whatever is found of it, and its board waits for no answer.
+  assign plain    = work.believed || !odd;
+  assign admitted = open_q && !lost && plain;
+  assign dropped  = open_q && (work.believed ? lost : !watched && (lost || replayed));
   // Frames that nobody owes are passed over before.
   assign shifts   = !found.known && (!started_q || found.gap);
   assign uses     = admitted && found.known && found.open_frame && found.fits && bears_q;
@@ -107,17 +112,18 @@ module clop_decide
 
   assign opens = admitted && !shifts && !found.known;
   assign admit = admitted && !shifts;
-  assign asked = commit_q && asks && !waits && !work.other;
-  assign take  = (judged && lost && !replayed && !jump) || (admit && !work.believed) || (seen_q && !replayed);
+  assign asked = commit_q && asks && !asking && !work.other;
+  assign take  = (dropped && lost && !replayed && !jump) || (admit && !work.believed) ||
+                 (seen_q && !replayed);
 
   // ------------------------------------------------------------------ and what follows
 
   always_ff @(posedge clk) begin
     verdict.looked  <= look_q;
-    verdict.ends    <= unsound_q || (judged && (!admitted || found.known));
-    verdict.waits   <= commit_q && waits;
-    verdict.asks    <= commit_q && asks && !waits;
-    verdict.lost    <= judged && !admitted;
+    verdict.ends    <= unsound_q || dropped || (admitted && found.known);
+    verdict.waits   <= commit_q && asking && (asks || busy_board_q);
+    verdict.asks    <= commit_q && asks && !asking;
+    verdict.lost    <= dropped;
     verdict.shifts  <= admitted && shifts;
     verdict.known   <= admitted && found.known;
     verdict.uses    <= uses;
@@ -137,7 +143,7 @@ module clop_decide
       vaddr            <= found.vaddr;
       act.accept       <= !found.late && !replayed && found.fits &&
                           (found.known ? found.open_frame && !found.duplicate : usable);
-      act.defer        <= asks || waits || full;
+      act.defer        <= asks || (asking && busy_board_q) || full;
       act.believed     <= work.believed;
       act.as           <= found.late ? PlacedLate : found.duplicate ? PlacedDuplicate :
                           !work.believed && replayed ? PlacedReplayed : !found.open_frame ? PlacedOverrun :

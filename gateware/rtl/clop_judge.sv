@@ -188,9 +188,9 @@ module clop_judge
 
   // ------------------------------------------------------------------ judge
 
-  logic [24:0] frame, next_q, beyond_q, passed_q;
+  logic [24:0] frame, next_q, limit_q, passed_q;
   logic [12:0] units_q, segment_units_q;  // of 16 B that the packet takes, and its segment has
-  logic ending_q, known_q, below_q, forgotten_q, at_next_q;
+  logic ending_q, known_q, below_q, forgotten_q, at_next_q, gap_q;
   logic last_q, alone_q, fits_alone_q;  // the last of its board, and the only one
   logic [31:0] time_q;  // of its frame's first packet, if it is that, or the timer's
   clop_slot_t slot_q;
@@ -231,7 +231,7 @@ module clop_judge
     // read
     next_q      <= next;
     ending_q    <= ending;
-    beyond_q    <= frame - {1'b0, last_known};
+    limit_q     <= {1'b0, last_known} + FrameWindow;
     index_bit_q <= 16'd1 << request.header.index;
     up_to_q     <= up_to(request.header.index);
     last_q      <= (request.header.flags & MgpLast) != 0;
@@ -243,6 +243,7 @@ module clop_judge
     known_q      <= frame < next_q || ending_q;
     at_next_q    <= frame == next_q;
     passed_q     <= next_q + ~frame;  // frames between it and the next
+    gap_q        <= frame > limit_q;
     fits_alone_q <= units_q <= segment_units_q && !units_q[12];
     // judge: what was read is here
     forgotten_q     <= passed_q[24:StatusW] != '0;
@@ -282,7 +283,7 @@ module clop_judge
   always_ff @(posedge clk) begin
     found.known          <= known_q;
     found.at_next        <= at_next_q;
-    found.gap            <= !beyond_q[24] && beyond_q > FrameWindow;
+    found.gap            <= gap_q;
     found.available      <= back;
     found.slot           <= slot_q;
     found.open_frame     <= open_frame;
