@@ -9,7 +9,7 @@ module clop_close_proof
     input logic            rst,
     input logic            news_valid,
     input clop_news_t      news,
-    input logic [1:0][7:0] news_ticket,
+    input serial_t [1:0]   news_ticket,
     input clop_board_t     board_read,
     input logic [1:0]      packet_done,  // of each channel one more is written, or dropped
     input logic [63:0]     now,
@@ -25,7 +25,7 @@ module clop_close_proof
 
   logic news_ready, tlb_valid, wr_valid, wr_last, ev_valid, ev_promised, idle, untranslated, incomplete;
   logic [4:0] board_read_index;
-  logic [1:0][7:0] done_serial;
+  serial_t [1:0] done_serial;
   logic [63:0] tlb_vaddr;
   dma_cmd_t wr_cmd;
   logic [255:0] wr_data;
@@ -50,13 +50,17 @@ module clop_close_proof
   logic written_q, unknown_q;  // of the frame that is looked at: its header went out, its page is unknown
   logic offered_q;
   clop_news_t news_q;
-  logic [1:0][7:0] ticket_q;
+  serial_t [1:0] ticket_q;
   logic header_out, taken, follows, followed;
 
+  localparam logic [31:0] Half = 32'd1 << ($bits(serial_t) - 1);
+
   for (genvar c = 0; c < 2; c++) begin : gen_channel
-    assign done_serial[c] = done_q[c][7:0];
-    // The number of packets that the ticket means: the one that is at most 127 ahead of what is written.
-    assign wanted[c]      = done_q[c] + 32'd127 - 32'(8'(done_serial[c] + 8'd127 - news_ticket[c]));
+    assign done_serial[c] = serial_t'(done_q[c]);
+    // The number of packets that the ticket means: the one that is less than half its range ahead of what is
+    // written.
+    assign wanted[c]      = done_q[c] + Half - 32'd1 -
+                            32'(serial_t'(done_q[c] + Half - 32'd1 - 32'(news_ticket[c])));
   end
   assign header_out = wr_valid && wr_ready && wr_last;
   assign taken      = news_valid && news_ready;
@@ -116,10 +120,11 @@ module clop_close_proof
         assert (i_close.events.ahead_q < i_close.events.count_q);
       end
       if (i_close.events.kept_q) begin
-        assert (i_close.events.word_q[23:0] == {headers_wanted_q[7:0], wanted_q[1][7:0], wanted_q[0][7:0]});
+        assert (i_close.events.word_q[2*$bits(serial_t)+7:0] ==
+                {headers_wanted_q[7:0], serial_t'(wanted_q[1]), serial_t'(wanted_q[0])});
         for (int c = 0; c < 2; c++) begin
-          assert (wanted_q[c] + 32'd128 < 32'h4000_0100);
-          assert (signed'(wanted_q[c] - done_q[c]) <= 127);
+          assert (wanted_q[c] + Half < 32'h4000_0000 + 2 * Half);
+          assert (signed'(wanted_q[c] - done_q[c]) < signed'(Half));
         end
       end
       if (i_close.written_q && followed) begin

@@ -14,7 +14,7 @@ module clop_packets_proof
     input logic [63:0]    now,
     input logic           place_valid,
     input place_request_t place,
-    input logic [7:0]     done_serial,
+    input serial_t        done_serial,
     input logic           return_valid,
     input logic           return_index,
     input logic [31:0]    return_value,
@@ -37,7 +37,7 @@ module clop_packets_proof
   owed_t owed;
   rare_t rare;
   packets_news_t news;
-  logic [PacketsTicket-1:0] news_ticket, done;
+  serial_t news_ticket, done;
   placed_e counted_as;
   logic [15:0] counted_hits;
   logic [7:0] counted_events;

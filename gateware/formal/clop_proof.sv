@@ -44,7 +44,7 @@ module clop_proof
   owed_t owed;
   rare_t rare;
   clop_news_t news;
-  logic [CHANNELS-1:0][7:0] news_ticket;
+  serial_t [CHANNELS-1:0] news_ticket;
   clop_board_t board_read;
   placed_e counted_as;
   logic [15:0] counted_hits;

@@ -83,7 +83,7 @@ module clop
     output logic                           news_valid,
     input  logic                           news_ready,
     output clop_news_t                     news,
-    output logic [CHANNELS-1:0][7:0]       news_ticket,  // packets that have to be written before
+    output serial_t [CHANNELS-1:0]         news_ticket,  // packets that have to be written before
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_board_t                    board_read,
 
@@ -165,7 +165,7 @@ module clop
   clop_closed_t closed;
 
   logic news_spare, news_spare_little, news_idle;
-  logic [CHANNELS-1:0][7:0] ticket;
+  serial_t [CHANNELS-1:0] ticket;
 
   // ------------------------------------------------------------------ what may begin
 

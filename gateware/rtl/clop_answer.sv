@@ -34,7 +34,7 @@ module clop_answer
     output placed_e                  counted_as,
     output logic [15:0]              counted_hits,
     output logic [7:0]               counted_events,
-    output logic [CHANNELS-1:0][7:0] ticket
+    output serial_t [CHANNELS-1:0]   ticket
 );
 
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;

@@ -34,10 +34,10 @@ module clop_close
     input  logic                           news_valid,
     output logic                           news_ready,
     input  clop_news_t                     news,
-    input  logic [CHANNELS-1:0][7:0]       news_ticket,
+    input  serial_t [CHANNELS-1:0]         news_ticket,
     output logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     input  clop_board_t                    board_read,
-    input  logic [CHANNELS-1:0][7:0]       done_serial,
+    input  serial_t [CHANNELS-1:0]         done_serial,
 
     /*
      * translation
@@ -103,7 +103,7 @@ module clop_close
     logic [DEVICES-1:0]       devices;  // that have to hear it
     logic                     promised;
     logic [7:0]               headers;  // that have to be written before
-    logic [CHANNELS-1:0][7:0] ticket;
+    serial_t [CHANNELS-1:0]   ticket;
   } pending_t;
 
   state_e state_q;
@@ -261,16 +261,14 @@ module clop_close
       .level    (unused_level)
   );
 
-  // Counts modulo 256, never more than 127 apart.
-  function automatic logic reached(input logic [7:0] done, input logic [7:0] wanted);
-    return 8'(done - wanted) < 8'd128;
-  endfunction
-
-  logic written_q;
-  always_ff @(posedge clk) begin
-    written_q <= pending_valid && !pending_ready && reached(headers_done_q, pending.headers);
+  logic written_q, written;
+  always_comb begin
+    written = 8'(headers_done_q - pending.headers) < 8'd128;
     for (int c = 0; c < int'(CHANNELS); c++)
-      if (!reached(done_serial[c], pending.ticket[c])) written_q <= 1'b0;
+      if (!reached(done_serial[c], pending.ticket[c])) written = 1'b0;
+  end
+  always_ff @(posedge clk) begin
+    written_q <= pending_valid && !pending_ready && (written_q || written);
     if (rst) written_q <= 1'b0;
   end
 

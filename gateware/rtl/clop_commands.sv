@@ -23,7 +23,7 @@ module clop_commands
     input  logic       asks,
     input  logic [2:0] asks_channel,
     input  logic [1:0] asks_board,
-    input  logic [7:0] asks_serial,
+    input  serial_t    asks_serial,
     output logic       asking,        // until it is answered
     output logic [1:0] asking_board,
 
@@ -64,7 +64,7 @@ module clop_commands
   command_t command_q;
   logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
   logic [2:0] asking_channel_q;
-  logic [7:0] asking_serial_q;
+  serial_t asking_serial_q;
   logic asking_q, answered_q;
 
   assign waiting       = valid_q;

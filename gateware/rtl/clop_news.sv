@@ -48,11 +48,11 @@ module clop_news
     /*
      * to clop_close
      */
-    input  logic [CHANNELS-1:0][7:0] ticket,
+    input  serial_t [CHANNELS-1:0]   ticket,
     output logic                     news_valid,
     input  logic                     news_ready,
     output clop_news_t               news,
-    output logic [CHANNELS-1:0][7:0] news_ticket,
+    output serial_t [CHANNELS-1:0]   news_ticket,
 
     /*
      * room for what a new request may bring, and for what one may that is under way
@@ -168,7 +168,7 @@ module clop_news
   end
 
   fifo #(
-      .WIDTH($bits(clop_news_t) + 8 * CHANNELS),
+      .WIDTH($bits(clop_news_t) + $bits(ticket)),
       .DEPTH(16)
   ) queue (
       .clk,

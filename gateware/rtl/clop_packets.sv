@@ -44,7 +44,7 @@ module clop_packets
     output logic                          placed_accept,
     output logic                          placed_defer,
     output logic           [63:0]         placed_vaddr,
-    input  logic [CHANNELS-1:0][7:0]      done_serial,
+    input  serial_t [CHANNELS-1:0]        done_serial,
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -78,8 +78,8 @@ module clop_packets
     output logic                                news_valid,
     input  logic                                news_ready,
     output packets_news_t                       news,
-    output logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket,  // packets that have to be written before
-    output logic [CHANNELS-1:0][PacketsTicket-1:0] done,         // that are
+    output serial_t [CHANNELS-1:0] news_ticket,  // packets that have to be written before
+    output serial_t [CHANNELS-1:0] done,         // that are
     input  logic                                news_told,    // an overrun's event has its entry
 
     /*

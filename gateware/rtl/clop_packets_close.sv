@@ -29,8 +29,8 @@ module clop_packets_close
     input  logic                                   news_valid,
     output logic                                   news_ready,
     input  packets_news_t                          news,
-    input  logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket,
-    input  logic [CHANNELS-1:0][PacketsTicket-1:0] done,
+    input  serial_t [CHANNELS-1:0] news_ticket,
+    input  serial_t [CHANNELS-1:0] done,
     output logic                                   news_told,
 
     /*
@@ -143,7 +143,7 @@ module clop_packets_close
     end
 
     writes_q <= writes_q + 13'(wr_valid && wr_ready) - 13'(wr_done_valid);
-    for (int c = 0; c < int'(CHANNELS); c++) reached_q[c] <= past(done[c], news_ticket[c]);
+    for (int c = 0; c < int'(CHANNELS); c++) reached_q[c] <= reached(done[c], news_ticket[c]);
     written_q <= state_q == CloseEvent && !news_ready && (written_q || (reached_q == '1 && writes_q == 0));
     if (!written_q) stamp_q <= now;  // steady while the event is offered
     if (rst) begin
@@ -154,11 +154,5 @@ module clop_packets_close
       incomplete   <= 1'b0;
     end
   end
-
-  function automatic logic past(input logic [PacketsTicket-1:0] is, input logic [PacketsTicket-1:0] wanted);
-    logic [PacketsTicket-1:0] difference;
-    difference = is - wanted;
-    return !difference[PacketsTicket-1];
-  endfunction
 
 endmodule

@@ -17,12 +17,12 @@ module clop_packets_news
      */
     input logic                                                used,
     input logic [(CHANNELS > 1 ? $clog2(CHANNELS) : 1) - 1:0]  channel,  // steady from two cycles before
-    input logic [7:0]                                          serial,
+    input serial_t                                             serial,
     input logic                                                missed,
     input logic [31:0]                                         missed_n,  // of the buffer that was wanted
     input logic [23:0]                                         missed_frame,
     input logic [(DEVICES > 1 ? $clog2(DEVICES) : 1) - 1:0]    missed_device,
-    input logic [CHANNELS-1:0][7:0]                            done_serial,
+    input serial_t [CHANNELS-1:0]                              done_serial,
 
     /*
      * a buffer is closed
@@ -45,12 +45,12 @@ module clop_packets_news
     /*
      * to clop_packets_close
      */
-    output logic                                   news_valid,
-    input  logic                                   news_ready,
-    output packets_news_t                          news,
-    output logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket,  // packets that have to be written before
-    output logic [CHANNELS-1:0][PacketsTicket-1:0] done,         // that are
-    input  logic                                   news_told,    // an overrun's event has its entry
+    output logic                   news_valid,
+    input  logic                   news_ready,
+    output packets_news_t          news,
+    output serial_t [CHANNELS-1:0] news_ticket,  // packets that have to be written before
+    output serial_t [CHANNELS-1:0] done,         // that are
+    input  logic                   news_told,    // an overrun's event has its entry
 
     // no room for what may come up to three cycles later
     output logic full,
@@ -61,17 +61,13 @@ module clop_packets_news
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
   localparam int unsigned News = 16;
 
-  // Packets of a channel that are done, in more bits than their serial has: news may wait long.
-  logic [CHANNELS-1:0][7:0] serial_q, counted_q;
-  logic [CHANNELS-1:0][PacketsTicket-1:0] done_q, ticket_q, push_ticket_q;
-  logic [PacketsTicket-1:0] ticket_now_q;
+  serial_t [CHANNELS-1:0] serial_q, done_q, ticket_q, push_ticket_q;
+  serial_t ticket_now_q;
   assign done = done_q;
   always_ff @(posedge clk) begin
-    for (int c = 0; c < int'(CHANNELS); c++)
-      done_q[c] <= done_q[c] + PacketsTicket'(8'(serial_q[c] - counted_q[c]));
     serial_q     <= done_serial;
-    counted_q    <= serial_q;
-    ticket_now_q <= done_q[channel] + PacketsTicket'(8'(serial + 8'd1 - counted_q[channel]));
+    done_q       <= serial_q;
+    ticket_now_q <= serial + 1'b1;
     if (used) ticket_q[channel] <= ticket_now_q;
     if (rst) begin
       done_q   <= '0;
@@ -122,7 +118,7 @@ module clop_packets_news
   end
 
   fifo #(
-      .WIDTH($bits(packets_news_t) + CHANNELS * PacketsTicket),
+      .WIDTH($bits(packets_news_t) + $bits(ticket_q)),
       .DEPTH(News)
   ) queue (
       .clk,

@@ -154,6 +154,14 @@ package nanet_pkg;
 
   // ---------------------------------------------------------------- placement: rx_writer asks, clop decides
 
+  // Of a packet in its channel; and how many are done, so that news wait until what they speak of is. Packets
+  // go on while news wait: half of the range is more than those.
+  typedef logic [23:0] serial_t;
+
+  function automatic logic reached(input serial_t done, input serial_t wanted);
+    return serial_t'(done - wanted) < 24'h80_0000;
+  endfunction
+
   typedef enum logic [1:0] {
     PlaceLook   = 2'd0,  // where would it go? Changes nothing; holds the board until the commit
     PlaceCommit = 2'd1,  // the packet has ended
@@ -164,7 +172,7 @@ package nanet_pkg;
     place_kind_e kind;
     logic        sound;   // commit: nothing is wrong with the packet
     logic        placed;  // commit: its look was answered with a place
-    logic [7:0]  serial;  // of the packet in its channel
+    serial_t     serial;
     logic [15:0] hits;
     logic [31:0] stamp;
     mgp_header_t header;
@@ -342,7 +350,7 @@ package nanet_pkg;
     placed_e        as;            // counted as, where its frame was there before, or it is lost
     logic [2:0]     channel;
     logic [1:0]     board;
-    logic [7:0]     serial;
+    serial_t        serial;
     logic [15:0]    hits;
     logic [7:0]     events;
     logic [63:0]    stamp;
@@ -392,7 +400,7 @@ package nanet_pkg;
     logic       counted;
     placed_e    as;
     logic       ended;    // nothing more of this packet comes
-    logic [7:0] serial;
+    serial_t    serial;
   } clop_answer_t;
 
   // Frames below `next` are nobody's.
@@ -429,8 +437,6 @@ package nanet_pkg;
     logic [31:0] start;    // stamp of the packet that closed it
     logic [2:0]  channel;  // that one's
   } packets_news_t;
-  // Bits of what counts a channel's packets here: more than all news that wait can speak of.
-  localparam int unsigned PacketsTicket = 24;
 
   // ---------------------------------------------------------------- profile of a packet that was used
   // Card clock, low words.

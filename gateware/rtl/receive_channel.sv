@@ -52,7 +52,7 @@ module receive_channel
     input  logic           placed_accept,
     input  logic           placed_defer,
     input  logic [63:0]    placed_vaddr,
-    output logic [7:0]     done_serial,
+    output serial_t        done_serial,
     output logic           idle,  // nothing waits in the writer
 
     /*

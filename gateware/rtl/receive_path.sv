@@ -163,7 +163,7 @@ module receive_path
   place_request_t [CHANNELS-1:0] place;
   logic placed_accept, placed_defer, placement_idle;
   logic [63:0] placed_vaddr;
-  logic [CHANNELS-1:0][7:0] done_serial;
+  serial_t [CHANNELS-1:0] done_serial;
   logic [CHANNELS-1:0] writer_idle;
 
   logic [Clients-1:0] tlb_req, tlb_ready, tlb_resp, no_page;

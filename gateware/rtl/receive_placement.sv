@@ -49,7 +49,7 @@ module receive_placement
     output logic                               placed_accept,
     output logic                               placed_defer,
     output logic           [63:0]              placed_vaddr,
-    input  logic           [CHANNELS-1:0][7:0] done_serial,
+    input  serial_t        [CHANNELS-1:0]      done_serial,
 
     /*
      * return slots: index = {buffer, device}, the low bits of n
@@ -184,7 +184,7 @@ module receive_placement
 
   logic news_valid, news_ready;
   clop_news_t news;
-  logic [CHANNELS-1:0][7:0] news_ticket;
+  serial_t [CHANNELS-1:0] news_ticket;
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
   clop_board_t board_read;
 
@@ -320,7 +320,7 @@ module receive_placement
   );
 
   packets_news_t p_news;
-  logic [CHANNELS-1:0][PacketsTicket-1:0] p_news_ticket, p_done;
+  serial_t [CHANNELS-1:0] p_news_ticket, p_done;
 
   clop_packets #(
       .CHANNELS   (CHANNELS),

@@ -44,7 +44,7 @@ module rx_writer
     /*
      * packets of this channel that are wholly written, or dropped: their number, modulo 256
      */
-    output logic [7:0] done_serial,
+    output serial_t done_serial,
     output logic       idle,  // nothing of any packet is here
 
     /*
@@ -198,7 +198,7 @@ module rx_writer
 
   ask_e ask_q;
   logic looked_q, accepted_q;
-  logic [7:0] serial_q;
+  serial_t serial_q;
   logic order_valid_q, order_ready;
   order_t order_q;
   logic short_packet;

@@ -37,7 +37,7 @@ module packets_bench
     output logic                          placed_accept,
     output logic                          placed_defer,
     output logic           [63:0]         placed_vaddr,
-    input  logic [CHANNELS-1:0][7:0]      done_serial,
+    input  serial_t [CHANNELS-1:0]        done_serial,
 
     input logic                           return_valid,
     input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
@@ -99,7 +99,7 @@ module packets_bench
   logic [63:0] last_packet;
   logic news_valid, news_ready, news_told;
   packets_news_t news;
-  logic [CHANNELS-1:0][PacketsTicket-1:0] news_ticket, done;
+  serial_t [CHANNELS-1:0] news_ticket, done;
 
   assign idle = place_idle && close_idle;
 

@@ -126,9 +126,9 @@ class Bench:
                 dut.tlb_resp_valid.value = 0
 
     def _request(self, c, kind, data, stamp, hits):
-        value = kind << 186 | 1 << 185 | self.serial[c] % 256 << 176 | hits << 160 | stamp << 128
+        value = kind << 202 | 1 << 201 | self.serial[c] << 176 | hits << 160 | stamp << 128
         self.place[c] = value | int.from_bytes(data[:16], "little")
-        self.dut.place.value = sum(value << 188 * i for i, value in enumerate(self.place))
+        self.dut.place.value = sum(value << 204 * i for i, value in enumerate(self.place))
 
     def _valid(self, c, on):
         self.valid = getattr(self, "valid", 0) & ~(1 << c) | on << c
@@ -188,8 +188,8 @@ class Bench:
             if item:
                 self.memory.write(item[0] + OFFSET, item[1])
             self.done = getattr(self, "done", [0] * CHANNELS)
-            self.done[c] = (self.done[c] + 1) % 256
-            dut.done_serial.value = sum(value << 8 * i for i, value in enumerate(self.done))
+            self.done[c] = self.done[c] + 1
+            dut.done_serial.value = sum(value << 24 * i for i, value in enumerate(self.done))
 
     async def _watch(self):
         """Look in the middle of each cycle, drive at its end."""
