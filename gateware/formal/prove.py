@@ -108,16 +108,13 @@ PROOFS = {
         ),
     ),
     "pcie_us_write": Proof(
-        ("pcie_us_write",),
-        9,
+        ("fifo", "pcie_us_write"),
+        12,
         prove=False,
         faults=(
-            (
-                "pcie_us_write",
-                "assign chunk = left_q > 16'(room) ? room :",
-                "assign chunk = left_q > 16'd256 ? 11'd256 :",
-            ),
-            ("pcie_us_write", "if (!more_q) begin", "begin"),
+            ("pcie_us_write", "assign more = left_q > 15'(room_q);", "assign more = left_q > 15'd32;"),
+            ("pcie_us_write", "closes: last_step && !run_q.more,", "closes: last_step,"),
+            ("pcie_us_write", "before_q[i]    <= (LaneW + 1)'(i) < ahead;", "before_q[i] <= 1'b0;"),
         ),
     ),
     "sender": Proof(

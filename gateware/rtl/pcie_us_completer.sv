@@ -84,29 +84,30 @@ module pcie_us_completer #(
   logic have_q;  // beat_q holds data from lane_q on
   logic beat_last_q;  // it is the request's last
   logic [LaneW-1:0] lane_q;
-  logic [10:0] index_q;  // dword of the request
+  logic [3:0] index_q;  // of the dword at hand, in a read
+  logic [ADDR_W-1:2] addr_q;  // of it
+  logic [3:0] enable_q;  // its bytes
+  logic last_q;  // it is the request's last
+  logic [10:0] left_q;  // dwords behind it
   logic [2:0] status_q;
   logic answers_q;  // a completion follows
 
   logic [10:0] length;
   logic [3:0] kind;
-  logic last_dword, at_dword, step;
-  logic [3:0] enable;
+  logic at_dword, step;
 
   assign length = head_q[74:64];
   assign kind = head_q[78:75];
-  assign last_dword = index_q + 11'd1 == length;
-  assign enable = index_q == 0 ? first_be_q : last_dword ? last_be_q : 4'b1111;
 
   // A dword without enabled bytes is nothing to write, and reads as 0.
   assign at_dword = (state_q == Write && have_q) || state_q == Read;
-  assign step = at_dword && (enable == 0 || reg_acknowledge);
-  assign reg_request = at_dword && enable != 0;
+  assign step = at_dword && (enable_q == 0 || reg_acknowledge);
+  assign reg_request = at_dword && enable_q != 0;
   assign reg_write = state_q == Write;
   assign reg_bar = head_q[114:112];
-  assign reg_addr = {head_q[ADDR_W-1:2], 2'd0} + ADDR_W'({index_q, 2'd0});
+  assign reg_addr = {addr_q, 2'd0};
   assign reg_wdata = beat_q[{lane_q, 5'd0}+:32];
-  assign reg_enable = enable;
+  assign reg_enable = enable_q;
 
   assign cq_tready = state_q == Idle || (state_q == Write && !have_q) || state_q == Drain;
 
@@ -118,8 +119,8 @@ module pcie_us_completer #(
     return be[3] ? 3'd0 : be[2] ? 3'd1 : be[1] ? 3'd2 : be[0] ? 3'd3 : 3'd3;
   endfunction
 
-  logic [12:0] byte_count;
-  logic [6:0] lower_addr;
+  logic [12:0] byte_count, byte_count_q;
+  logic [6:0] lower_addr, lower_addr_q;
   assign byte_count = {length, 2'b00} - 13'(lowest(first_be_q))
                       - 13'(length == 11'd1 ? above(first_be_q) : above(last_be_q));
   assign lower_addr = {head_q[6:2], 2'b00} + 7'(lowest(first_be_q));
@@ -134,7 +135,7 @@ module pcie_us_completer #(
     1'b0, 16'd0,  // completer ID from the block
     head_q[103:96], head_q[95:80],
     1'b0, 1'b0, status_q, status_q == Successful ? length : 11'd0,
-    3'd0, byte_count, 6'd0, 2'd0, 1'b0, lower_addr
+    3'd0, byte_count_q, 6'd0, 2'd0, 1'b0, lower_addr_q
   };
 
   assign cc_tvalid = state_q == Send;
@@ -161,22 +162,29 @@ module pcie_us_completer #(
         // Data begin behind the descriptor: in the next beat where the stream is 128 bits wide.
         lane_q        <= LaneW'(4);
         have_q        <= N > 4;
-        index_q       <= '0;
         status_q      <= Successful;
         answers_q     <= 1'b0;
-        read_q        <= '0;
         state_q       <= Judge;
       end
-      Judge:
-      if (kind == MemoryWrite && !discontinue_q && length != 0) begin
-        state_q <= Write;
-      end else if (kind == MemoryRead && length <= 11'(MaxRead) && length != 0) begin
-        answers_q <= 1'b1;
-        state_q   <= Read;
-      end else begin
-        status_q  <= kind == MemoryRead ? Abort : Unsupported;
-        answers_q <= kind != MemoryWrite && kind < FirstMessage;
-        state_q   <= !beat_last_q ? Drain : kind != MemoryWrite && kind < FirstMessage ? Complete : Idle;
+      Judge: begin
+        index_q      <= '0;
+        addr_q       <= head_q[ADDR_W-1:2];
+        enable_q     <= first_be_q;
+        last_q       <= length == 11'd1;
+        left_q       <= length - 11'd1;
+        byte_count_q <= byte_count;
+        lower_addr_q <= lower_addr;
+        read_q       <= '0;
+        if (kind == MemoryWrite && !discontinue_q && length != 0) begin
+          state_q <= Write;
+        end else if (kind == MemoryRead && length <= 11'(MaxRead) && length != 0) begin
+          answers_q <= 1'b1;
+          state_q   <= Read;
+        end else begin
+          status_q  <= kind == MemoryRead ? Abort : Unsupported;
+          answers_q <= kind != MemoryWrite && kind < FirstMessage;
+          state_q   <= !beat_last_q ? Drain : kind != MemoryWrite && kind < FirstMessage ? Complete : Idle;
+        end
       end
       Write:
       if (!have_q) begin
@@ -185,17 +193,16 @@ module pcie_us_completer #(
         lane_q      <= '0;
         have_q      <= cq_tvalid;
       end else if (step) begin
-        index_q <= index_q + 11'd1;
-        lane_q  <= lane_q + 1'b1;
+        lane_q <= lane_q + 1'b1;
         if (lane_q == LaneW'(N - 1)) have_q <= 1'b0;
-        if (last_dword) state_q <= beat_last_q ? Idle : Drain;
+        if (last_q) state_q <= beat_last_q ? Idle : Drain;
         else if (lane_q == LaneW'(N - 1) && beat_last_q) state_q <= Idle;  // shorter than it says
       end
       Read:
       if (step) begin
-        index_q                          <= index_q + 11'd1;
-        read_q[{index_q[3:0], 5'd0}+:32] <= enable == 0 ? '0 : reg_rdata;
-        if (last_dword) state_q <= Complete;
+        index_q                     <= index_q + 4'd1;
+        read_q[{index_q, 5'd0}+:32] <= enable_q == 0 ? '0 : reg_rdata;
+        if (last_q) state_q <= Complete;
       end
       Drain: if (cq_tvalid && cq_tlast) state_q <= answers_q ? Complete : Idle;
       Complete: begin
@@ -211,6 +218,12 @@ module pcie_us_completer #(
       end
       default: state_q <= Idle;
     endcase
+    if (step) begin
+      addr_q   <= addr_q + 1'b1;
+      enable_q <= left_q == 11'd1 ? last_be_q : 4'b1111;
+      last_q   <= left_q == 11'd1;
+      left_q   <= left_q - 11'd1;
+    end
     if (rst) state_q <= Idle;
   end
 

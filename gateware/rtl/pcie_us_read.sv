@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // DMA reads by the requester side of the UltraScale+ integrated block (AMD PG213, dword-aligned, no
 // straddling): splits requests at multiples of the maximum read request size, puts completions back together
-// whatever the order of tags, and hands the words out in the order of the requests.
+// whatever the order of tags, and hands the words out in the order of the requests. Nothing here is done in
+// one cycle that has a shift, a sum and a memory in it: a completion takes four steps, a word out takes four.
 module pcie_us_read
   import nanet_dma_pkg::*;
 #(
@@ -84,35 +85,35 @@ module pcie_us_read
   } slot_t;
 
   slot_t slots[TAGS];
-  logic [TagW:0] tail_q, head_q;
+  logic [TagW:0] tail_q, head_q;  // next to be given out; oldest whose memory is in use
   logic [TAGS-1:0] active_q, done_q, failed_q;
 
   typedef enum logic [1:0] {
     Idle,
+    Room,
     Chunk,
     Send
   } state_t;
 
+  // All in dwords: addresses are multiples of 4.
   state_t state_q;
-  logic [63:0] addr_q;
-  logic [15:0] left_q;
+  logic [63:2] addr_q;
+  logic [14:0] left_q;  // of the request
+  logic [1:0] rest_q;  // bytes of its last dword, 0: all
   logic [7:0] tag_q;
-  logic [12:0] limit, room, chunk, chunk_q;
-  logic full, issue, issue_dead;
-  logic [10:0] length;
+  logic [9:0] limit_q;  // a TLP may ask for, less one
+  logic [10:0] room_q, length_q;  // up to the next multiple of that; of this TLP
+  logic more_q, full_q, offer_q, more, issue, issue_dead;
+  logic single;
 
-  always_comb begin
-    limit = max_read > 3'd5 ? 13'd4096 : 13'd128 << max_read;
-    if (limit > 13'(MAX_READ)) limit = 13'(MAX_READ);
-  end
-  assign room = limit - ({1'b0, addr_q[11:0]} & (limit - 13'd1));
-  assign chunk = left_q > 16'(room) ? room : left_q[12:0];
-  assign full = (tail_q - head_q) == (TagW + 1)'(TAGS);
-  assign length = 11'((chunk_q + 13'd3) >> 2);
+  function automatic logic [10:0] room_at(input logic [9:0] at, input logic [9:0] limit);
+    return {1'b0, ~at & limit} + 11'd1;
+  endfunction
 
+  assign more = left_q > 15'(room_q);
   assign rd_ready = state_q == Idle;
-  assign tlp_valid = state_q == Send && !full && bus_master && may_send;
-  assign issue_dead = state_q == Send && !full && !bus_master;
+  assign tlp_valid = offer_q;
+  assign issue_dead = state_q == Send && !offer_q && !full_q && !bus_master;
   assign issue = (tlp_valid && tlp_ready) || issue_dead;
 
   function automatic logic [3:0] bytes_enabled(input logic [1:0] rest);
@@ -124,45 +125,65 @@ module pcie_us_read
     endcase
   endfunction
 
-  assign tlp_first_be = chunk_q < 13'd4 ? bytes_enabled(chunk_q[1:0]) : 4'b1111;
-  assign tlp_last_be = chunk_q <= 13'd4 ? 4'b0000 : bytes_enabled(chunk_q[1:0]);
+  assign single = length_q == 11'd1;
+  assign tlp_first_be = single && !more_q ? bytes_enabled(rest_q) : 4'b1111;
+  assign tlp_last_be = single ? 4'b0000 : more_q ? 4'b1111 : bytes_enabled(rest_q);
   assign tlp_descriptor = {
-    8'd0, 16'd0, 8'(tail_q[TagW-1:0]), 16'd0, 1'b0, 4'b0000, length, addr_q[63:2], 2'd0
+    8'd0, 16'd0, 8'(tail_q[TagW-1:0]), 16'd0, 1'b0, 4'b0000, length_q, addr_q, 2'd0
   };
 
+  // What was issued is noted a cycle later; completions are far away.
+  logic issued_q, issued_dead_q;
+  logic [TagW-1:0] issued_tag_q;
+  slot_t issued_slot_q;
+
   always_ff @(posedge clk) begin
-    if (issue) begin
-      slots[tail_q[TagW-1:0]] <= '{
-          tag: tag_q,
-          last: left_q == 16'(chunk_q),
-          dwords: (SlotW + 1)'(length)
-      };
-    end
+    issued_q      <= issue;
+    issued_dead_q <= issue_dead;
+    issued_tag_q  <= tail_q[TagW-1:0];
+    issued_slot_q <= '{tag: tag_q, last: !more_q, dwords: (SlotW + 1)'(length_q)};
+    if (issued_q) slots[issued_tag_q] <= issued_slot_q;
+    if (rst) issued_q <= 1'b0;
   end
 
   always_ff @(posedge clk) begin
+    if (max_read > 3'd4 || 32'd128 << max_read >= MAX_READ) limit_q <= 10'(MAX_READ / 4 - 1);
+    else limit_q <= 10'((11'd32 << max_read) - 11'd1);
+    // Two TLPs are more than two cycles apart.
+    full_q <= (tail_q - head_q) == (TagW + 1)'(TAGS);
     case (state_q)
       Idle:
       if (rd_valid) begin
-        addr_q  <= rd_cmd.addr;
-        left_q  <= rd_cmd.len;
+        addr_q  <= rd_cmd.addr[63:2];
+        left_q  <= 15'((17'(rd_cmd.len) + 17'd3) >> 2);
+        rest_q  <= rd_cmd.len[1:0];
         tag_q   <= rd_cmd.tag;
+        room_q  <= room_at(rd_cmd.addr[11:2], limit_q);
+        state_q <= Chunk;
+      end
+      Room: begin
+        room_q  <= room_at(addr_q[11:2], limit_q);
         state_q <= Chunk;
       end
       Chunk: begin
-        chunk_q <= chunk;
-        state_q <= Send;
+        length_q <= more ? room_q : left_q[10:0];
+        more_q   <= more;
+        state_q  <= Send;
       end
       Send:
       if (issue) begin
-        addr_q  <= addr_q + 64'(chunk_q);
-        left_q  <= left_q - 16'(chunk_q);
+        addr_q  <= addr_q + 62'(length_q);
+        left_q  <= left_q - 15'(length_q);
         tail_q  <= tail_q + 1'b1;
-        state_q <= left_q == 16'(chunk_q) ? Idle : Chunk;
+        state_q <= more_q ? Room : Idle;
       end
       default: state_q <= Idle;
     endcase
+    // Once offered it stays.
+    if (offer_q) offer_q <= !tlp_ready;
+    else offer_q <= state_q == Send && !full_q && bus_master && may_send;
     if (rst) begin
+      offer_q <= 1'b0;
       state_q <= Idle;
       tail_q  <= '0;
     end
@@ -170,9 +191,11 @@ module pcie_us_read
 
   // ---------------------------------------------------------------- completions
 
-  // One register between the block and the memory.
+  // 1: one register between the block and the rest.
   logic c_valid_q, c_last_q, c_bad_q, c_first_q;
   logic [DATA_W-1:0] c_data_q;
+  logic [TagW-1:0] c_tag;
+  assign c_tag = c_data_q[64+:TagW];
 
   always_ff @(posedge clk) begin
     c_valid_q <= rc_tvalid;
@@ -186,208 +209,312 @@ module pcie_us_read
     end
   end
 
-  // Dwords that have come for each tag.
-  logic [TAGS-1:0][SlotW:0] filled_q;
+  // 2: whose it is and how many dwords of the beat count.
+  logic [TAGS-1:0][SlotW:0] filled_q;  // dwords that have come for each tag
+  logic d_valid_q, d_first_q, d_last_q, d_bad_q, d_good_q, d_failed_q, d_ends_q;
+  logic d_follows_q;  // the completion before it was of the same tag, and ended in the beat before
+  logic [TagW-1:0] d_tag_q;
+  logic [SlotW:0] d_filled_q;
+  logic [10:0] d_left_q, c_left;
+  logic [CountW-1:0] d_count_q, c_lanes;
+  logic [DATA_W-1:0] d_data_q;
 
-  logic [TagW-1:0] now_tag, run_tag_q;
-  logic [SlotW:0] now_at, run_at_q, next_at;
-  logic [10:0] now_left, run_left_q;
-  logic [CountW-1:0] count;
-  logic now_good, run_good_q, now_failed, run_failed_q, now_ends, run_ends_q, fits, store;
-  logic [DATA_W-1:0] lanes;
-  logic completion_end;
+  logic e_end_q;
+  logic [TagW-1:0] e_tag_q;
+  logic [SlotW:0] e_next_q;
 
-  always_comb begin
-    if (c_first_q) begin
-      now_tag = c_data_q[64+:TagW];
-      now_good = active_q[now_tag] && !done_q[now_tag] && c_data_q[71:64] < 8'(TAGS)
-                 && c_data_q[15:12] != 4'd6;  // not a tag of ours
-      now_at = filled_q[now_tag];
-      now_left = c_data_q[42:32];
-      now_failed = c_data_q[15:12] != 4'd0 || c_data_q[45:43] != 3'd0 || c_data_q[46];
-      now_ends = c_data_q[30];
-      lanes = {96'd0, c_data_q[DATA_W-1:96]};
-      count = now_left > 11'(N - 3) ? CountW'(N - 3) : CountW'(now_left);
-    end else begin
-      now_tag = run_tag_q;
-      now_good = run_good_q;
-      now_at = run_at_q;
-      now_left = run_left_q;
-      now_failed = run_failed_q;
-      now_ends = run_ends_q;
-      lanes = c_data_q;
-      count = now_left > 11'(N) ? CountW'(N) : CountW'(now_left);
-    end
-    next_at = now_at + (SlotW + 1)'(count);
-    fits = next_at <= (SlotW + 1)'(SlotDwords);
-    store = c_valid_q && now_good && fits;
-    completion_end = c_valid_q && c_last_q && now_good;
-  end
+  assign c_left  = c_first_q ? c_data_q[42:32] : d_left_q;
+  assign c_lanes = c_first_q ? CountW'(N - 3) : CountW'(N);
 
   always_ff @(posedge clk) begin
+    d_valid_q <= c_valid_q;
     if (c_valid_q) begin
-      run_tag_q    <= now_tag;
-      run_good_q   <= now_good;
-      run_at_q     <= fits ? next_at : now_at;
-      run_left_q   <= now_left - 11'(count);
-      run_failed_q <= now_failed || c_bad_q || !fits;
-      run_ends_q   <= now_ends;
+      d_first_q   <= c_first_q;
+      d_last_q    <= c_last_q;
+      d_bad_q     <= c_bad_q;
+      d_data_q    <= c_data_q;
+      d_count_q   <= c_left > 11'(c_lanes) ? c_lanes : CountW'(c_left);
+      d_left_q    <= c_left > 11'(c_lanes) ? c_left - 11'(c_lanes) : '0;
+      d_follows_q <= d_valid_q && d_last_q && d_good_q && d_tag_q == c_tag;
+      if (c_first_q) begin
+        d_tag_q    <= c_tag;
+        d_good_q   <= active_q[c_tag] && !done_q[c_tag] && c_data_q[71:64] < 8'(TAGS)
+                      && c_data_q[15:12] != 4'd6;  // not a tag of ours
+        d_filled_q <= e_end_q && e_tag_q == c_tag ? e_next_q : filled_q[c_tag];
+        d_failed_q <= c_data_q[15:12] != 4'd0 || c_data_q[45:43] != 3'd0 || c_data_q[46];
+        d_ends_q   <= c_data_q[30];
+      end
+    end
+    if (rst) d_valid_q <= 1'b0;
+  end
+
+  // 3: where it goes.
+  logic [SlotW:0] run_at_q, at, next_at, e_at_q;
+  logic run_bad_q, bad, fits, e_store_q, e_bad_q, e_ends_q;
+  logic [CountW-1:0] e_count_q;
+  logic [LaneW-1:0] e_turn_q;  // lanes that the beat is turned by
+  logic [DATA_W-1:0] e_data_q;
+
+  assign at = d_first_q && !d_follows_q ? d_filled_q : run_at_q;
+  assign next_at = at + (SlotW + 1)'(d_count_q);
+  assign fits = next_at <= (SlotW + 1)'(SlotDwords);
+  assign bad = (!d_first_q && run_bad_q) || d_failed_q || d_bad_q || !fits;
+
+  always_ff @(posedge clk) begin
+    if (d_valid_q) begin
+      run_at_q  <= fits ? next_at : at;
+      run_bad_q <= bad;
+    end
+    e_store_q <= d_valid_q && d_good_q && fits;
+    e_end_q   <= d_valid_q && d_last_q && d_good_q;
+    e_ends_q  <= d_ends_q;
+    e_bad_q   <= bad;
+    e_tag_q   <= d_tag_q;
+    e_at_q    <= at;
+    e_next_q  <= fits ? next_at : at;
+    e_count_q <= d_count_q;
+    e_turn_q  <= at[LaneW-1:0] - (d_first_q ? LaneW'(3) : '0);
+    e_data_q  <= d_data_q;
+    if (rst) begin
+      e_store_q <= 1'b0;
+      e_end_q   <= 1'b0;
     end
   end
 
+  // 4: turned.
+  logic f_end_q, f_done_q, f_failed_q;
+  logic [TagW-1:0] f_tag_q;
+
   always_ff @(posedge clk) begin
-    if (issue) filled_q[tail_q[TagW-1:0]] <= '0;
-    if (completion_end) filled_q[now_tag] <= fits ? next_at : now_at;
+    if (issued_q) filled_q[issued_tag_q] <= '0;
+    if (e_end_q) filled_q[e_tag_q] <= e_next_q;
+    f_end_q    <= e_end_q;
+    f_done_q   <= e_end_q && e_ends_q;
+    // Fewer dwords than were asked for are a failure as well.
+    f_failed_q <= e_bad_q || (e_ends_q && e_next_q != slots[e_tag_q].dwords);
+    f_tag_q    <= e_tag_q;
+    if (rst) begin
+      f_end_q  <= 1'b0;
+      f_done_q <= 1'b0;
+    end
   end
 
   // A memory per lane, so that a completion may begin at any dword.
   logic [N-1:0][31:0] word_q;
   logic fetch;
-  logic [TagW-1:0] fetch_slot;
-  logic [WordW-1:0] fetch_word;
+  logic [TagW-1:0] now_slot_q;
+  logic [WordW-1:0] now_word_q;
 
   for (genvar b = 0; b < N; b++) begin : gen_lane
-    logic [31:0] mem[TAGS << WordW];
-    logic [LaneW-1:0] from;
-    logic [WordW-1:0] word;
-    assign from = LaneW'(b) - now_at[LaneW-1:0];
-    // The first dword at or after now_at that lies in this lane.
-    assign word = WordW'((now_at + (SlotW + 1)'(N - 1 - b)) >> LaneW);
+    // Read only once all is written, or it has failed.
+    (* no_rw_check *) logic [31:0] mem[TAGS << WordW];
+    logic [LaneW-1:0] from, lane;
+    logic store_q;
+    logic [WordW-1:0] to_q;
+    logic [31:0] data_q;
+    assign from = LaneW'(b) - e_at_q[LaneW-1:0];
+    assign lane = LaneW'(b) - e_turn_q;
     always_ff @(posedge clk) begin
-      if (store && CountW'(from) < count) mem[{now_tag, word}] <= lanes[{from, 5'd0}+:32];
+      store_q <= e_store_q && CountW'(from) < e_count_q;
+      // The first dword at or after e_at_q that lies in this lane.
+      to_q    <= WordW'((e_at_q + (SlotW + 1)'(N - 1 - b)) >> LaneW);
+      data_q  <= e_data_q[{lane, 5'd0}+:32];
+      if (store_q) mem[{f_tag_q, to_q}] <= data_q;
     end
     always_ff @(posedge clk) begin
-      if (fetch) word_q[b] <= mem[{fetch_slot, fetch_word}];
+      if (fetch) word_q[b] <= mem[{now_slot_q, now_word_q}];
     end
   end
 
   // ---------------------------------------------------------------- which are done
 
-  logic [TimeW-1:0] wait_q;
-  logic expired, freed;
+  // The oldest that has not been seen done; its record goes on to `next` when it is.
+  logic [TagW:0] look_q;
   logic [TagW-1:0] oldest;
+  logic ready_q, waiting_q, load, expired_q;
+  logic [TimeW-1:0] wait_q;
 
-  assign oldest = head_q[TagW-1:0];
-  assign expired = wait_q == TimeW'(TIMEOUT);
+  assign oldest = look_q[TagW-1:0];
 
   always_ff @(posedge clk) begin
-    if (issue) begin
-      active_q[tail_q[TagW-1:0]] <= 1'b1;
-      done_q[tail_q[TagW-1:0]]   <= issue_dead;
-      failed_q[tail_q[TagW-1:0]] <= issue_dead;
+    if (issued_q) begin
+      active_q[issued_tag_q] <= 1'b1;
+      done_q[issued_tag_q]   <= issued_dead_q;
+      failed_q[issued_tag_q] <= issued_dead_q;
     end
-    if (completion_end) begin
-      if (now_ends) begin
-        done_q[now_tag] <= 1'b1;
-        // Fewer dwords than were asked for are a failure as well.
-        if (next_at != slots[now_tag].dwords) failed_q[now_tag] <= 1'b1;
-      end
-      if (now_failed || c_bad_q || !fits) failed_q[now_tag] <= 1'b1;
-    end
-    wait_q <= active_q[oldest] && !done_q[oldest] && !freed ? wait_q + 1'b1 : '0;
-    if (expired && active_q[oldest] && !done_q[oldest]) begin
+    if (f_done_q) done_q[f_tag_q] <= 1'b1;
+    if (f_end_q && f_failed_q) failed_q[f_tag_q] <= 1'b1;
+
+    ready_q   <= active_q[oldest] && done_q[oldest] && !load;
+    waiting_q <= active_q[oldest] && !done_q[oldest];
+    wait_q    <= waiting_q ? wait_q + 1'b1 : '0;
+    expired_q <= wait_q == TimeW'(TIMEOUT);
+    if (expired_q && waiting_q) begin
       done_q[oldest]   <= 1'b1;
       failed_q[oldest] <= 1'b1;
     end
-    if (freed) begin
+    if (load) begin
       active_q[oldest] <= 1'b0;
-      head_q           <= head_q + 1'b1;
+      look_q           <= look_q + 1'b1;
     end
     if (rst) begin
-      active_q <= '0;
-      done_q   <= '0;
-      head_q   <= '0;
-      wait_q   <= '0;
+      active_q  <= '0;
+      done_q    <= '0;
+      look_q    <= '0;
+      wait_q    <= '0;
+      ready_q   <= 1'b0;
+      waiting_q <= 1'b0;
+      expired_q <= 1'b0;
     end
   end
 
-  // ---------------------------------------------------------------- delivery
+  // ---------------------------------------------------------------- delivery: words fetched
 
-  // Fetched word, and how much of it counts.
-  logic word_valid_q, word_ends_q, word_failed_q, move;
-  logic [CountW-1:0] word_count_q;
-  logic [7:0] word_tag_q;
-  logic [WordW-1:0] at_q;
-  logic [SlotW:0] word_dwords;
-  logic slot_end, any_failed_q;
-
-  assign fetch_slot = oldest;
-  assign fetch_word = at_q;
-  assign fetch = active_q[oldest] && done_q[oldest] && (!word_valid_q || move);
-  assign word_dwords = slots[oldest].dwords - {1'b0, at_q, {LaneW{1'b0}}};
-  assign slot_end = word_dwords <= (SlotW + 1)'(N);
-  assign freed = fetch && slot_end;
-
-  // TLPs of one request join without a gap: what does not fill a word waits.
-  logic [DATA_W-1:0] hold_q;
-  logic [CountW-1:0] held_q;
+  // TLPs of one request join without a gap: what does not fill a word waits in `hold_q`, held_q dwords.
+  slot_t next_q;
+  logic next_valid_q, next_failed_q, take;
+  logic [TagW-1:0] next_slot_q;
+  logic [SlotW:0] next_end;
+  logic now_valid_q, now_last_q, now_failed_q, slot_end_q, ends, over, fills, flush_q, flush, seat_q;
+  logic [7:0] now_tag_q;
+  logic [WordW-1:0] now_left_q;  // words to go, less one
+  logic [CountW-1:0] now_tail_q, count_q, next_tail;  // dwords of the last one; of this one
+  logic [LaneW-1:0] held_q;
   logic [CountW:0] have;
-  logic [2*DATA_W-1:0] joined;
-  logic [DATA_W-1:0] masked;
-  logic flush_q, flush_failed_q, emits, can_out;
-  logic [7:0] flush_tag_q;
 
-  assign can_out = !rd_data_valid || rd_data_ready;
-  assign have = (CountW + 1)'(held_q) + (CountW + 1)'(word_count_q);
-  assign joined = {{DATA_W{1'b0}}, hold_q} | ({{DATA_W{1'b0}}, masked} << {held_q, 5'd0});
-  assign emits = have >= (CountW + 1)'(N) || word_ends_q;
-  assign move = word_valid_q && !flush_q && (can_out || !emits);
+  assign load = ready_q && (!next_valid_q || take);
+  assign take = next_valid_q && (!now_valid_q || (fetch && slot_end_q));
+  assign next_end = next_q.dwords - 1'b1;
+  assign next_tail = CountW'(next_end[LaneW-1:0]) + 1'b1;
+
+  assign fetch = now_valid_q && seat_q && !flush_q;
+  assign flush = flush_q && seat_q;
+  assign ends = slot_end_q && now_last_q;
+  assign have = (CountW + 1)'(held_q) + (CountW + 1)'(count_q);
+  assign fills = have[CountW:LaneW] != 0;
+  assign over = ends && fills && have[LaneW-1:0] != 0;  // the rest of the last word needs one more
+
+  typedef struct packed {
+    logic             valid;
+    logic             emits;
+    logic             last;
+    logic             error;
+    logic [7:0]       tag;
+    logic [LaneW-1:0] turn;
+    logic [N-1:0]     from_hold;  // lanes
+    logic [N-1:0]     from_word;
+  } step_t;
+
+  step_t fetched_q, out_q, turned_q;
+
+  always_ff @(posedge clk) begin
+    if (load) begin
+      next_q        <= slots[oldest];
+      next_failed_q <= failed_q[oldest];
+      next_slot_q   <= oldest;
+    end
+    if (load) next_valid_q <= 1'b1;
+    else if (take) next_valid_q <= 1'b0;
+
+    if (fetch) begin
+      now_word_q <= now_word_q + 1'b1;
+      now_left_q <= now_left_q - 1'b1;
+      slot_end_q <= now_left_q == WordW'(1);
+      if (now_left_q == WordW'(1)) count_q <= now_tail_q;
+      held_q     <= ends && !over ? '0 : have[LaneW-1:0];
+      flush_q    <= over;
+      if (slot_end_q) begin
+        now_valid_q <= 1'b0;
+        head_q      <= head_q + 1'b1;
+      end
+    end
+    if (flush) begin
+      flush_q <= 1'b0;
+      held_q  <= '0;
+    end
+    if (take) begin
+      now_valid_q  <= 1'b1;
+      now_word_q   <= '0;
+      now_left_q   <= WordW'(next_end >> LaneW);
+      slot_end_q   <= WordW'(next_end >> LaneW) == 0;
+      now_tail_q   <= next_tail;
+      count_q      <= WordW'(next_end >> LaneW) == 0 ? next_tail : CountW'(N);
+      now_last_q   <= next_q.last;
+      now_tag_q    <= next_q.tag;
+      now_slot_q   <= next_slot_q;
+      now_failed_q <= next_failed_q || (!now_last_q && now_failed_q);
+    end
+
+    fetched_q.valid <= fetch || flush;
+    fetched_q.emits <= flush_q || ends || fills;
+    fetched_q.last  <= flush_q || (ends && !over);
+    if (fetch) begin  // what is flushed is of the same request
+      fetched_q.error <= now_failed_q;
+      fetched_q.tag   <= now_tag_q;
+    end
+    fetched_q.turn  <= held_q;
+    for (int unsigned i = 0; i < N; i++) begin
+      fetched_q.from_hold[i] <= LaneW'(i) < held_q;
+      fetched_q.from_word[i] <= LaneW'(i) >= held_q && (fills || LaneW'(i) < have[LaneW-1:0]) && !flush_q;
+    end
+    if (rst) begin
+      next_valid_q    <= 1'b0;
+      now_valid_q     <= 1'b0;
+      now_last_q      <= 1'b1;
+      head_q          <= '0;
+      held_q          <= '0;
+      flush_q         <= 1'b0;
+      fetched_q.valid <= 1'b0;
+    end
+  end
+
+  // ---------------------------------------------------------------- out of the memory, turned, joined
+
+  logic [N-1:0][31:0] out_word_q, turned_word_q, hold_q, joined;
+
+  always_ff @(posedge clk) begin
+    out_word_q <= word_q;
+    out_q      <= fetched_q;
+    turned_q   <= out_q;
+    for (int unsigned i = 0; i < N; i++) turned_word_q[i] <= out_word_q[LaneW'(i)-out_q.turn];
+    if (turned_q.valid) hold_q <= turned_q.emits ? turned_word_q : joined;
+    if (rst) begin
+      out_q.valid    <= 1'b0;
+      turned_q.valid <= 1'b0;
+    end
+  end
 
   always_comb begin
     for (int unsigned i = 0; i < N; i++) begin
-      masked[32*i+:32] = CountW'(i) < word_count_q ? word_q[i] : 32'd0;
+      joined[i] = (turned_q.from_hold[i] ? hold_q[i] : '0) | (turned_q.from_word[i] ? turned_word_q[i] : '0);
     end
   end
+
+  // Words are fetched only while there are seats for all that are under way.
+  logic [4:0] level;
+  logic unused_ready;
+
+  fifo #(
+      .WIDTH(DATA_W + 10),
+      .DEPTH(16)
+  ) i_out (
+      .clk,
+      .rst,
+      .in_valid (turned_q.valid && turned_q.emits),
+      .in_ready (unused_ready),
+      .in_data  ({turned_q.last && turned_q.error, turned_q.last, turned_q.tag, joined}),
+      .out_valid(rd_data_valid),
+      .out_ready(rd_data_ready),
+      .out_data ({rd_data_error, rd_data_last, rd_data_tag, rd_data}),
+      .level
+  );
 
   always_ff @(posedge clk) begin
-    if (fetch) begin
-      word_valid_q  <= 1'b1;
-      word_count_q  <= slot_end ? CountW'(word_dwords) : CountW'(N);
-      word_ends_q   <= slot_end && slots[oldest].last;
-      word_failed_q <= any_failed_q || failed_q[oldest];
-      word_tag_q    <= slots[oldest].tag;
-      at_q          <= slot_end ? '0 : at_q + 1'b1;
-      any_failed_q  <= slot_end && slots[oldest].last ? 1'b0 : any_failed_q || failed_q[oldest];
-    end else if (move) begin
-      word_valid_q <= 1'b0;
-    end
-
-    if (can_out) rd_data_valid <= 1'b0;
-    if (move) begin
-      hold_q <= emits ? joined[2*DATA_W-1:DATA_W] : joined[DATA_W-1:0];
-      held_q <= word_ends_q ? (have > (CountW + 1)'(N) ? CountW'(have - (CountW + 1)'(N)) : '0)
-                : emits ? CountW'(have - (CountW + 1)'(N)) : CountW'(have);
-      if (emits) begin
-        rd_data_valid <= 1'b1;
-        rd_data       <= joined[DATA_W-1:0];
-        rd_data_tag   <= word_tag_q;
-        rd_data_last  <= word_ends_q && have <= (CountW + 1)'(N);
-        rd_data_error <= word_ends_q && word_failed_q;
-        // The rest of the last word needs one more.
-        flush_q        <= word_ends_q && have > (CountW + 1)'(N);
-        flush_tag_q    <= word_tag_q;
-        flush_failed_q <= word_failed_q;
-      end
-    end else if (flush_q && can_out) begin
-      rd_data_valid <= 1'b1;
-      rd_data       <= hold_q;
-      rd_data_tag   <= flush_tag_q;
-      rd_data_last  <= 1'b1;
-      rd_data_error <= flush_failed_q;
-      flush_q       <= 1'b0;
-      hold_q        <= '0;
-      held_q        <= '0;
-    end
-
-    if (rst) begin
-      word_valid_q  <= 1'b0;
-      any_failed_q  <= 1'b0;
-      at_q          <= '0;
-      rd_data_valid <= 1'b0;
-      flush_q       <= 1'b0;
-      hold_q        <= '0;
-      held_q        <= '0;
-    end
+    seat_q <= level < 5'd8;
+    if (rst) seat_q <= 1'b0;
   end
+
+  logic unused;
+  assign unused = ^{unused_ready, rd_cmd.addr[1:0], turned_q.turn};
 
 endmodule

@@ -113,19 +113,18 @@ module pcie_us_requester
   );
 
   // The block shows credits some cycles after it took a request: reads of the last 16 cycles are taken off.
-  logic [15:0] recent_q;
-  logic [4:0] recent;
+  // They are counted two cycles after they left; a read leaves at the earliest three after the one before it.
+  logic [16:0] recent_q;
+  logic [4:0] recent_count_q;
   logic may_send;
-  always_comb begin
-    recent = '0;
-    for (int unsigned i = 0; i < 16; i++) recent = recent + 5'(recent_q[i]);
-  end
   always_ff @(posedge clk) begin
-    recent_q <= {recent_q[14:0], r_valid && r_ready};
-    may_send <= 5'(pcie_tfc_nph_av) > recent + 5'(r_valid && r_ready);
+    recent_q       <= {recent_q[15:0], r_valid && r_ready};
+    recent_count_q <= recent_count_q + 5'(recent_q[0]) - 5'(recent_q[16]);
+    may_send       <= 5'(pcie_tfc_nph_av) > recent_count_q;
     if (rst) begin
-      recent_q <= '0;
-      may_send <= 1'b0;
+      recent_q       <= '0;
+      recent_count_q <= '0;
+      may_send       <= 1'b0;
     end
   end
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: SHL-2.1
 // DMA writes to memory-write TLPs in the requester format of the UltraScale+ integrated block (AMD PG213,
 // dword-aligned, no straddling). Splits at multiples of the maximum payload size, so never across 4 KB. With
-// bus mastering off a write is swallowed and says so.
+// bus mastering off a write is swallowed and says so. Planned, counted, turned and joined in a step each: the
+// plan of a TLP is made while words of the one before leave.
 module pcie_us_write
   import nanet_dma_pkg::*;
 #(
     // Width of DMA words and of the block's streams in bits: 128 or 256.
-    parameter int unsigned DATA_W = 256
+    parameter int unsigned DATA_W = 256,
+    // Words and beats that may wait, each: a power of two, at least 8.
+    parameter int unsigned WAITING = 16
 ) (
     input logic clk,
     input logic rst,
@@ -42,37 +45,161 @@ module pcie_us_write
 );
 
   localparam int unsigned N = DATA_W / 32;  // dwords of a beat
-  localparam int unsigned CountW = $clog2(N + 1);
+  localparam int unsigned LaneW = $clog2(N);
 
   if (DATA_W != 128 && DATA_W != 256) begin : gen_check_width
     $fatal(1, "pcie_us_write: DATA_W must be 128 or 256");
   end
 
+  // ---------------------------------------------------------------- words in
+
+  // What a word meets first: a queue, so that the next request is seen while words of this one wait.
+  logic inside_q, swallow_q;  // behind the first word of a request; it is swallowed
+  logic swallow, take, words_in_ready, word_valid, pop;
+  logic [DATA_W-1:0] word;
+  logic [$clog2(WAITING):0] unused_level;
+
+  fifo #(
+      .WIDTH(DATA_W),
+      .DEPTH(WAITING)
+  ) i_words (
+      .clk,
+      .rst,
+      .in_valid (take && !swallow),
+      .in_ready (words_in_ready),
+      .in_data  (wr_data),
+      .out_valid(word_valid),
+      .out_ready(pop),
+      .out_data (word),
+      .level    (unused_level)
+  );
+
+  // ---------------------------------------------------------------- plan: a TLP at a time
+
   typedef enum logic [2:0] {
-    Idle,
-    Chunk,
-    Head,
-    Body,
-    Swallow
+    Free,
+    Size,
+    Next,
+    Room,
+    Drop,
+    Mark
   } state_t;
 
-  state_t state_q;
-  logic [63:0] addr_q;
-  logic [15:0] left_q;  // bytes of the request to go
-  logic [7:0] tag_q;
-  logic [10:0] chunk_q;  // bytes of this TLP
-  logic [8:0] dwords_q;  // of it to go
-  logic [8:0] length_q;  // dwords of it
-  logic [3:0] first_be_q, last_be_q;
-  logic more_q;  // further TLPs follow
+  typedef struct packed {
+    logic             error;     // nothing to send: the request was swallowed
+    logic             more;      // further TLPs of the request follow
+    logic [7:0]       tag;
+    logic [63:2]      addr;
+    logic [8:0]       length;    // dwords
+    logic [1:0]       rest;      // bytes of the request's last dword, 0: all
+    logic [LaneW-1:0] offset;    // of its first dword in its first word
+  } plan_t;
 
-  // Splitting
-  logic [10:0] payload, room, chunk;
-  logic [1:0] size;
-  assign size = max_payload > 3'd3 ? 2'd3 : max_payload[1:0];
-  assign payload = 11'd128 << size;
-  assign room = payload - ({1'b0, addr_q[9:0]} & (payload - 11'd1));
-  assign chunk = left_q > 16'(room) ? room : left_q[10:0];
+  state_t state_q;
+  plan_t plan_q;
+  logic plan_valid_q, load;
+  logic [63:2] addr_q;
+  logic [14:0] left_q;  // dwords of the request to go
+  logic [1:0] rest_q;
+  logic [7:0] tag_q;
+  logic [LaneW-1:0] offset_q;
+  logic [7:0] limit_q;  // dwords that the host allows, less one
+  logic [8:0] room_q;  // dwords up to the next multiple of what it allows; then of this TLP
+  logic first_ready, more;
+
+  assign first_ready = state_q == Free;
+  assign swallow = inside_q ? swallow_q : !bus_master;
+  assign wr_ready = inside_q ? swallow_q || words_in_ready : first_ready && words_in_ready;
+  assign take = wr_valid && wr_ready;
+  assign more = left_q > 15'(room_q);
+
+  function automatic logic [8:0] room_at(input logic [7:0] at, input logic [7:0] limit);
+    return {1'b0, ~at & limit} + 9'd1;
+  endfunction
+
+  always_ff @(posedge clk) begin
+    limit_q <= 8'((9'd32 << (max_payload > 3'd3 ? 2'd3 : max_payload[1:0])) - 9'd1);
+    if (take) begin
+      inside_q  <= !wr_last;
+      swallow_q <= swallow;
+    end
+    if (load) plan_valid_q <= 1'b0;
+    case (state_q)
+      Free:
+      if (take && !inside_q) begin
+        addr_q   <= wr_cmd.addr[63:2];
+        left_q   <= 15'((17'(wr_cmd.len) + 17'd3) >> 2);
+        rest_q   <= wr_cmd.len[1:0];
+        tag_q    <= wr_cmd.tag;
+        offset_q <= '0;
+        room_q   <= room_at(wr_cmd.addr[9:2], limit_q);
+        state_q  <= bus_master ? Size : wr_last ? Mark : Drop;
+      end
+      Room: begin
+        room_q  <= room_at(addr_q[9:2], limit_q);
+        state_q <= Size;
+      end
+      Size:
+      if (!plan_valid_q || load) begin
+        plan_valid_q <= 1'b1;
+        plan_q <= '{
+            error: 1'b0,
+            more: more,
+            tag: tag_q,
+            addr: addr_q,
+            length: more ? room_q : left_q[8:0],
+            rest: more ? 2'd0 : rest_q,
+            offset: offset_q
+        };
+        // In Next the plan may already be gone.
+        room_q  <= more ? room_q : left_q[8:0];
+        state_q <= more ? Next : Free;
+      end
+      Next: begin
+        addr_q   <= addr_q + 62'(room_q);
+        left_q   <= left_q - 15'(room_q);
+        offset_q <= offset_q + room_q[LaneW-1:0];
+        state_q  <= Room;
+      end
+      Drop: if (take && wr_last) state_q <= Mark;
+      Mark:
+      if (!plan_valid_q || load) begin
+        plan_valid_q <= 1'b1;
+        plan_q       <= '0;
+        plan_q.error <= 1'b1;
+        plan_q.tag   <= tag_q;
+        state_q      <= Free;
+      end
+      default: state_q <= Free;
+    endcase
+    if (rst) begin
+      inside_q     <= 1'b0;
+      plan_valid_q <= 1'b0;
+      state_q      <= Free;
+    end
+  end
+
+  // ---------------------------------------------------------------- steps: a word in, a beat out
+
+  // In the TLP data follow four dwords of descriptor, in the request those of the TLPs before: all words of a
+  // TLP are turned by the same number of lanes, and a beat is made of one word or of two neighbours. A word
+  // in which a TLP ends in the middle is the next one's first as well.
+  localparam int unsigned StepW = 10 - LaneW;
+
+  logic active_q, seat_q, step, last_step;
+  plan_t run_q;
+  logic [StepW-1:0] steps_q, words_q;  // to go, less one
+  logic needs_q;  // the step takes a word
+  logic stays_q;  // the last word has dwords of the next TLP
+  logic skip_q, head_q;  // the step gives no beat; its beat has the descriptor
+  logic [N-1:0] last_keep_q, before_q;  // lanes of the last beat; lanes that come from the word before
+  logic [LaneW-1:0] turn_q;
+  logic [3:0] first_be_q, last_be_q;
+
+  assign last_step = steps_q == 0;
+  assign step = active_q && seat_q && (!needs_q || word_valid);
+  assign pop = step && needs_q && !(words_q == 0 && stays_q);
+  assign load = plan_valid_q && (!active_q || (step && last_step));
 
   function automatic logic [3:0] bytes_enabled(input logic [1:0] rest);
     case (rest)
@@ -83,22 +210,86 @@ module pcie_us_write
     endcase
   endfunction
 
-  // Words in, dwords out: what is left of the last word waits in hold_q.
-  logic [DATA_W-1:0] hold_q;
-  logic [CountW-1:0] held_q, want, capacity;
-  logic [2*DATA_W-1:0] joined;
-  logic beat, starved, take;
+  logic late, single;  // of the plan: its first beat needs two words; it has one dword
+  logic [9:0] beats_end, words_end;
+  logic [LaneW:0] ahead;  // lanes up to the first data that need no word before
+  assign late = N > 4 && 32'(plan_q.offset) > 32'd4;
+  assign single = plan_q.length == 9'd1;
+  assign beats_end = 10'(plan_q.length) + 10'd3;
+  assign words_end = 10'(plan_q.length) + 10'(plan_q.offset) - 10'd1;
+  assign ahead = N == 4 ? (LaneW + 1)'(4) - (LaneW + 1)'(plan_q.offset)
+                        : {1'b0, LaneW'(4) - plan_q.offset};
 
-  assign capacity = state_q == Head ? CountW'(N - 4) : CountW'(N);
-  assign want = dwords_q > 9'(capacity) ? capacity : CountW'(dwords_q);
-  assign starved = held_q < want;
-  assign joined = {{DATA_W{1'b0}}, hold_q} | ({{DATA_W{1'b0}}, starved ? wr_data : '0} << {held_q, 5'd0});
-  assign tlp_valid = (state_q == Head || state_q == Body) && (!starved || wr_valid);
-  assign beat = tlp_valid && tlp_ready;
-  assign take = beat && starved;
-  assign wr_ready = take || state_q == Swallow;
+  always_ff @(posedge clk) begin
+    if (step) begin
+      steps_q <= steps_q - 1'b1;
+      words_q <= words_q - 1'b1;
+      if (words_q == 0) needs_q <= 1'b0;
+      skip_q <= 1'b0;
+      head_q <= skip_q;
+      if (last_step) active_q <= 1'b0;
+    end
+    if (load) begin
+      active_q   <= 1'b1;
+      run_q      <= plan_q;
+      steps_q    <= plan_q.error ? '0 : StepW'(beats_end >> LaneW) + StepW'(late);
+      words_q    <= StepW'(words_end >> LaneW);
+      needs_q    <= !plan_q.error;
+      stays_q    <= plan_q.more && words_end[LaneW-1:0] != LaneW'(N - 1);
+      skip_q     <= late;
+      head_q     <= !late;
+      turn_q     <= plan_q.offset - LaneW'(4);
+      first_be_q <= single ? bytes_enabled(plan_q.rest) : 4'b1111;
+      last_be_q  <= single ? 4'b0000 : bytes_enabled(plan_q.rest);
+      for (int unsigned i = 0; i < N; i++) begin
+        last_keep_q[i] <= LaneW'(i) <= beats_end[LaneW-1:0];
+        before_q[i]    <= (LaneW + 1)'(i) < ahead;
+      end
+    end
+    if (rst) active_q <= 1'b0;
+  end
 
+  // ---------------------------------------------------------------- turned words, joined to beats
+
+  typedef struct packed {
+    logic              closes;    // the request
+    logic              error;     // only to say so
+    logic [7:0]        tag;
+    logic              last;
+    logic [3:0]        last_be;
+    logic [3:0]        first_be;
+    logic [N-1:0]      keep;
+    logic [DATA_W-1:0] data;
+  } beat_t;
+
+  logic turned_valid_q, turned_skip_q, turned_head_q;
+  logic [N-1:0][31:0] turned_q, before_word_q;
+  logic [N-1:0] turned_before_q;
+  logic [71:0] turned_head_bits_q;  // length, address
+  beat_t turned_beat_q, beat;
   logic [127:0] descriptor;
+
+  always_ff @(posedge clk) begin
+    turned_valid_q <= step;
+    turned_skip_q  <= skip_q;
+    turned_head_q  <= head_q;
+    for (int unsigned i = 0; i < N; i++) turned_q[i] <= word[{LaneW'(i) + turn_q, 5'd0}+:32];
+    turned_before_q    <= before_q;
+    turned_head_bits_q <= {1'b0, run_q.length, run_q.addr};
+    turned_beat_q <= '{
+        closes: last_step && !run_q.more,
+        error: run_q.error,
+        tag: run_q.tag,
+        last: last_step,
+        last_be: last_be_q,
+        first_be: first_be_q,
+        keep: last_step ? last_keep_q : '1,
+        data: '0
+    };
+    if (turned_valid_q) before_word_q <= turned_q;
+    if (rst) turned_valid_q <= 1'b0;
+  end
+
   assign descriptor = {
     8'd0,  // no ECRC, attributes 0 (strict order), traffic class 0, requester ID from the block
     16'd0,  // completer ID: routed by address
@@ -106,78 +297,61 @@ module pcie_us_write
     16'd0,
     1'b0,
     4'b0001,  // memory write
-    2'd0,
-    length_q,
-    addr_q[63:2],
+    1'b0,
+    turned_head_bits_q,
     2'd0
   };
 
-  if (N == 4) begin : gen_head_alone
-    assign tlp_data = state_q == Head ? descriptor : joined[DATA_W-1:0];
-  end else begin : gen_head_and_data
-    assign tlp_data = state_q == Head ? {joined[DATA_W-129:0], descriptor} : joined[DATA_W-1:0];
+  always_comb begin
+    beat = turned_beat_q;
+    for (int unsigned i = 0; i < N; i++) begin
+      beat.data[32*i+:32] = i < 4 && turned_head_q ? descriptor[32*(i%4)+:32]
+                            : turned_before_q[i] ? before_word_q[i] : turned_q[i];
+    end
   end
 
-  logic [CountW-1:0] lanes;
-  assign lanes = state_q == Head ? want + CountW'(4) : want;
-  always_comb begin
-    for (int unsigned i = 0; i < N; i++) tlp_keep[i] = CountW'(i) < lanes;
-  end
-  assign tlp_first_be = first_be_q;
-  assign tlp_last_be = last_be_q;
-  assign tlp_last = dwords_q == 9'(want);
+  // ---------------------------------------------------------------- beats out
+
+  // Steps are taken only while there are seats for all beats under way: four, as `level` is two cycles late.
+  beat_t out;
+  logic out_valid, fire, unused_ready;
+  logic [$clog2(WAITING):0] level;
+
+  fifo #(
+      .WIDTH($bits(beat_t)),
+      .DEPTH(WAITING)
+  ) i_beats (
+      .clk,
+      .rst,
+      .in_valid (turned_valid_q && !turned_skip_q),
+      .in_ready (unused_ready),
+      .in_data  (beat),
+      .out_valid,
+      .out_ready(fire),
+      .out_data (out),
+      .level
+  );
+
+  assign tlp_valid = out_valid && !out.error;
+  assign fire = out_valid && (out.error || tlp_ready);
+  assign tlp_data = out.data;
+  assign tlp_keep = out.keep;
+  assign tlp_first_be = out.first_be;
+  assign tlp_last_be = out.last_be;
+  assign tlp_last = out.last;
 
   always_ff @(posedge clk) begin
-    wr_done_valid <= 1'b0;
-    case (state_q)
-      Idle:
-      if (wr_valid) begin
-        addr_q  <= wr_cmd.addr;
-        left_q  <= wr_cmd.len;
-        tag_q   <= wr_cmd.tag;
-        held_q  <= '0;
-        hold_q  <= '0;
-        state_q <= bus_master ? Chunk : Swallow;
-      end
-      Chunk: begin
-        chunk_q    <= chunk;
-        dwords_q   <= 9'((chunk + 11'd3) >> 2);
-        length_q   <= 9'((chunk + 11'd3) >> 2);
-        more_q     <= left_q != 16'(chunk);
-        first_be_q <= chunk < 11'd4 ? bytes_enabled(chunk[1:0]) : 4'b1111;
-        last_be_q  <= chunk <= 11'd4 ? 4'b0000 : bytes_enabled(chunk[1:0]);
-        state_q    <= Head;
-      end
-      Head, Body:
-      if (beat) begin
-        dwords_q <= dwords_q - 9'(want);
-        hold_q   <= DATA_W'(joined >> {want, 5'd0});
-        held_q   <= held_q + (starved ? CountW'(N) : '0) - want;
-        state_q  <= Body;
-        if (tlp_last) begin
-          addr_q  <= addr_q + 64'(chunk_q);
-          left_q  <= left_q - 16'(chunk_q);
-          state_q <= more_q ? Chunk : Idle;
-          if (!more_q) begin
-            wr_done_valid <= 1'b1;
-            wr_done_tag   <= tag_q;
-            wr_done_error <= 1'b0;
-          end
-        end
-      end
-      Swallow:
-      if (wr_valid && wr_last) begin
-        wr_done_valid <= 1'b1;
-        wr_done_tag   <= tag_q;
-        wr_done_error <= 1'b1;
-        state_q       <= Idle;
-      end
-      default: state_q <= Idle;
-    endcase
+    seat_q        <= 32'(level) < WAITING / 2;
+    wr_done_valid <= fire && out.closes;
+    wr_done_tag   <= out.tag;
+    wr_done_error <= out.error;
     if (rst) begin
-      state_q       <= Idle;
+      seat_q        <= 1'b0;
       wr_done_valid <= 1'b0;
     end
   end
+
+  logic unused;
+  assign unused = ^{unused_level, unused_ready, wr_cmd.addr[1:0], run_q.rest, run_q.offset};
 
 endmodule

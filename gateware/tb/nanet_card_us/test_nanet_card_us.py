@@ -124,9 +124,10 @@ async def two_bursts_and_a_consumer_that_stalls(dut):
         await ClockCycles(dut.clk, 2000)
         host.stalled = False
         await host.consume(lambda n=burst: sum(e.kind == BURST_ENDS for e in host.events) == n - 8)
+        # A buffer is free only when its number has been sent, too.
+        await host.consume(lambda: sum(e.kind == SEND_DONE for e in host.events) == len(host.frames))
     lost = sum(event.bytes for event in host.events if event.kind == ERROR)
     assert lost == 4 and len(host.frames) == len(sent) - lost
-    await host.consume(lambda: sum(e.kind == SEND_DONE for e in host.events) == len(host.frames))
     for n, frame in host.frames.items():
         assert frame.event.flags == 1
         at = 64

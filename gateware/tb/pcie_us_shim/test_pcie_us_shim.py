@@ -286,7 +286,7 @@ async def faster_than_two_10_gbe_channels(dut):
     card_ns = (CARD_PS or BLOCK_PS) / 1000
     rate = (count - 1) * 256 * 8 / ((ended[-1] - ended[0]) * card_ns)
     cocotb.log.info("last word to done: %s cycles; read of 32 B: %d; writes: %.1f Gb/s", alone, read, rate)
-    assert max(alone) <= (20 if CARD_PS else 4)
+    assert max(alone) <= (28 if CARD_PS else 9)
     assert rate > 20
 
 
