@@ -31,6 +31,13 @@ def test_a_replay_that_is_refused_leaves_old_answers(nanet, capture, tmp_path):
     assert (tmp_path / "keep.pcap").read_bytes() == before
 
 
+@pytest.mark.parametrize("options", [["--devices", 3], ["--card", "nonsense"]])
+def test_a_replay_that_is_refused_leaves_no_empty_files(nanet, capture, tmp_path, options):
+    files = {"--mtp": "new.pcap", "--json": "new.json", "--out": "new.parquet"}
+    nanet("replay", "run.pcap", *(word for pair in files.items() for word in pair), *options, status=2)
+    assert not any((tmp_path / name).exists() for name in files.values())
+
+
 def test_two_outputs_of_one_name_are_refused(nanet, capture):
     assert "--mtp" in nanet("replay", "run.pcap", "--out", "a", "--mtp", "a", status=2).stderr
     assert "--truth" in nanet("generate", "--events", 10, "--out", "b", "--truth", "b", status=2).stderr

@@ -247,7 +247,7 @@ class Card(Section):
         0, "Buffers; 0: twice the deadline's frames as a power of two, at least 2048.", low=0, high=1 << 24
     )
     segment_bytes: int = option(
-        8192, "Bytes of a frame's buffer for each board.", low=1024, high=65536, unit="B"
+        8192, "Bytes of a frame's buffer for each board.", low=1024, high=65472, unit="B"
     )
     timeout_us: float = option(
         0.0,

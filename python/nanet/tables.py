@@ -175,8 +175,9 @@ def card_line(figures: Mapping[str, Any]) -> str:
     cycles = [figures[f"event_cycles_{name}"] for name in ("p50", "p99", "max")]
     times = " / ".join(f"{value:.0f}" for value in cycles)
     nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)
+    measured = f"{times} cycles = {nanoseconds} ns" if figures["events"] else "–"
     return (
-        f"card: packet to event {times} cycles = {nanoseconds} ns (p50 / p99 / max of its own counters); "
+        f"card: packet to event {measured} (p50 / p99 / max of its own counters); "
         f"{count(int(figures['firmware_requests']))} requests to the firmware; "
         f"simulated at {figures['cycles_per_s'] / 1e6:.2f} M cycles/s"
     )
