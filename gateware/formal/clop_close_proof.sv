@@ -10,7 +10,7 @@ module clop_close_proof
     input logic            news_valid,
     input clop_news_t      news,
     input serial_t [1:0]   news_ticket,
-    input clop_board_t     board_read,
+    input clop_part_t      board_read,
     input logic [1:0]      packet_done,  // of each channel one more is written, or dropped
     input logic [63:0]     now,
     input logic            tlb_ready,

@@ -45,7 +45,7 @@ module clop_proof
   rare_t rare;
   clop_news_t news;
   serial_t [CHANNELS-1:0] news_ticket;
-  clop_board_t board_read;
+  clop_part_t board_read;
   placed_e counted_as;
   logic [15:0] counted_hits;
   logic [7:0] counted_events;

@@ -85,7 +85,7 @@ module clop
     output clop_news_t                     news,
     output serial_t [CHANNELS-1:0]         news_ticket,  // packets that have to be written before
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
-    output clop_board_t                    board_read,
+    output clop_part_t                     board_read,
 
     /*
      * the event queues

@@ -36,7 +36,7 @@ module clop_close
     input  clop_news_t                     news,
     input  serial_t [CHANNELS-1:0]         news_ticket,
     output logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
-    input  clop_board_t                    board_read,
+    input  clop_part_t                     board_read,
     input  serial_t [CHANNELS-1:0]         done_serial,
 
     /*
@@ -290,6 +290,6 @@ module clop_close
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_level, board_read, board_q, tlb_resp_valid};
+  assign unused = &{1'b0, unused_level, board_q, tlb_resp_valid};
 
 endmodule

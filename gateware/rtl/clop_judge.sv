@@ -69,7 +69,7 @@ module clop_judge
      * clop_close reads a board's part
      */
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
-    output clop_board_t                    board_read
+    output clop_part_t                     board_read
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
@@ -137,7 +137,7 @@ module clop_judge
       .rd_addr(slot_addr),
       .rd_data(return_rd)
   );
-  // The same twice: one copy is read here, the other by clop_close.
+  // Twice: one copy is read here, the other, of what a header says, by clop_close.
   ram_through #(
       .WIDTH($bits(clop_board_t)),
       .DEPTH(4 * MAX_BUFFERS),
@@ -150,16 +150,28 @@ module clop_judge
       .rd_addr(board_addr),
       .rd_data(board_rd)
   );
+  // That is in two, since a memory of 25 bits would be put into banks, and a choice among them behind it.
   ram_through #(
-      .WIDTH($bits(clop_board_t)),
+      .WIDTH($bits(board_wr.units)),
       .DEPTH(4 * MAX_BUFFERS)
-  ) boards_to_close (
+  ) units_to_close (
       .clk,
       .wr_en  (board_we),
       .wr_addr(board_wr_addr),
-      .wr_data(board_wr),
+      .wr_data(board_wr.units),
       .rd_addr(board_read_index),
-      .rd_data(board_read)
+      .rd_data(board_read.units)
+  );
+  ram_through #(
+      .WIDTH($bits(board_wr.packets) + $bits(board_wr.flags)),
+      .DEPTH(4 * MAX_BUFFERS)
+  ) packets_to_close (
+      .clk,
+      .wr_en  (board_we),
+      .wr_addr(board_wr_addr),
+      .wr_data({board_wr.packets, board_wr.flags}),
+      .rd_addr(board_read_index),
+      .rd_data({board_read.packets, board_read.flags})
   );
 
   // ------------------------------------------------------------------ addresses, beside the steps

@@ -15,7 +15,7 @@ package nanet_pkg;
     logic [31:0] ip;
   } host_t;
 
-  // What a stream listens to. The first stream that fits takes the datagram.
+  // What a filter lets in. The number of the first that fits goes with the datagram.
   typedef struct packed {
     logic        enable;
     logic        vlan;        // takes tagged frames of vlan_id, and only these
@@ -191,7 +191,6 @@ package nanet_pkg;
     PlacedWrongBurst = 4'd9,   // bad_packets.wrong_burst
     PlacedAdmit      = 4'd10   // answers only: judge it anew, believing its sequence number and frame
   } placed_e;
-  localparam int unsigned PlacedKinds = 10;
 
   // Why a packet is the firmware's to decide, bits of rare_t.reason. The last three hold for markers, too.
   localparam int unsigned RareMarker = 0;    // SOB or EOB
@@ -245,6 +244,13 @@ package nanet_pkg;
     logic [4:0]  packets;
     logic [7:0]  flags;    // of all packets
   } clop_board_t;
+
+  // What a frame's header says of it.
+  typedef struct packed {
+    logic [11:0] units;
+    logic [4:0]  packets;
+    logic [7:0]  flags;
+  } clop_part_t;
 
   // What clop keeps of a buffer: the frame that had it last.
   typedef struct packed {

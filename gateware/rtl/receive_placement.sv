@@ -7,7 +7,7 @@ module receive_placement
 #(
     // Channels whose packets are placed.
     parameter int unsigned CHANNELS = 2,
-    // Largest number of buffers N; a power of two, at least 2048.
+    // Largest number of buffers of all devices together; a power of two.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Number of the stream, in events.
     parameter int unsigned STREAM = 0,
@@ -186,7 +186,7 @@ module receive_placement
   clop_news_t news;
   serial_t [CHANNELS-1:0] news_ticket;
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
-  clop_board_t board_read;
+  clop_part_t board_read;
 
   // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
   logic clk_placement, f_due;

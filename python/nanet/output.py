@@ -52,8 +52,8 @@ def write_json(result: Mapping[str, Any], target: str | None) -> None:
 def check_writable(**targets: str | None) -> None:
     """Complains now about files that could not be written at the end of a long run.
 
-    targets: option name (underscores for dashes) -> file, None or "-". What is there stays as it is, and where
-    nothing was nothing is left: a run that is refused after this leaves no empty files.
+    targets: option name (underscores for dashes) -> file, None or "-". What is there stays as it is; where
+    nothing was, nothing is left: a run that is refused after this leaves no empty files.
     """
     for name, target in targets.items():
         if not target or target == "-":

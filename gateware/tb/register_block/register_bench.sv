@@ -38,7 +38,8 @@ module register_bench
   always_comb begin
     hwif_in = '{default: '0};
     hwif_in.built.channels.next = 4'(CHANNELS);
-    hwif_in.built.streams.next = 4'(STREAMS);
+    hwif_in.built.filters.next = 4'(FILTERS);
+    hwif_in.built.streams.next = 4'd1;
     hwif_in.built.devices.next = 4'(DEVICES);
     hwif_in.built.destinations.next = 4'(DESTINATIONS);
     hwif_in.now.low.value.next = now[31:0];
