@@ -20,7 +20,6 @@ PORTS = {
     ),
     "PDPW16KD": ((("DO", 36), "CLKR", "REGMODE", "OCER"),),
 }
-ON = ("1", "1 ")
 
 
 @dataclass(frozen=True)

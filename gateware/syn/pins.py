@@ -8,9 +8,8 @@ what goes to very many cells, a reset, comes from its pin.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from pathlib import Path
+from typing import Any
 
 CHAIN = 16  # registers behind a pin
 MANY = 500  # cells
@@ -29,10 +28,9 @@ def _clocks(cells: dict) -> set[int]:
     }
 
 
-def surround(netlist: Path, top: str) -> None:
-    """Change the module `top` of a JSON netlist of yosys in place; one of its ports has to be the clock."""
-    design = json.loads(netlist.read_text())
-    module = design["modules"][top]
+def surround(netlist: dict[str, Any], top: str) -> None:
+    """Change the module `top` of yosys's JSON in place; one of its ports has to be the clock."""
+    module = netlist["modules"][top]
     cells, ports = module["cells"], module["ports"]
     used = _clocks(cells)
     clocks = [
@@ -73,4 +71,3 @@ def surround(netlist: Path, top: str) -> None:
     for place, bit in enumerate(outputs):
         register(f"pin_out_{place}", bit, free)
         free += 1
-    netlist.write_text(json.dumps(design))

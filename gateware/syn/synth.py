@@ -117,9 +117,9 @@ def synthesise(
         subprocess.run([sys.executable, "-c", YOSYS, *commands], stdout=out, stderr=out, check=True)
     read = json.loads(netlist.read_text())
     output_registers.take(read, name)
-    netlist.write_text(json.dumps(read))
     if whole:
-        surround(netlist, name)
+        surround(read, name)
+    netlist.write_text(json.dumps(read))
     options = WHOLE if whole else ["--out-of-context"]
     runs = [route(label, seed, target, options) for seed in range(1, seeds + 1)]
     return sorted(runs, key=lambda run: run.fmax)
