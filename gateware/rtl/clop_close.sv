@@ -11,8 +11,6 @@ module clop_close
     parameter int unsigned MAX_BUFFERS = 2048,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256,
-    // Number of the stream, in events.
-    parameter int unsigned STREAM = 0,
     // Consumer devices; a power of two. Each has its buffers and its event queue.
     parameter int unsigned DEVICES = 1
 ) (
@@ -218,7 +216,7 @@ module clop_close
   always_comb begin
     pending_in          = '0;
     pending_in.ev.kind   = news.kind;
-    pending_in.ev.stream = 8'(STREAM);
+    pending_in.ev.stream = '0;  // event_join's to write
     pending_in.ev.n      = news.n[31:0];
     pending_in.ev.frame  = 32'(news.frame);
     pending_in.promised  = news.kind == KindReceiveDone;

@@ -10,9 +10,7 @@ module clop_packets_close
     // Consumer devices; a power of two. Each has its event queue.
     parameter int unsigned DEVICES = 1,
     // Width of the DMA data in bits.
-    parameter int unsigned DATA_W = 256,
-    // Number of the stream, in events.
-    parameter int unsigned STREAM = 0
+    parameter int unsigned DATA_W = 256
 ) (
     input logic clk,
     input logic rst,
@@ -109,7 +107,7 @@ module clop_packets_close
   assign ev_promised = !news.overrun;
   assign ev_start    = news.start;
   assign ev_channel  = news.channel;
-  assign ev          = '{kind: news.overrun ? KindError : KindReceiveDone, stream: 8'(STREAM),
+  assign ev          = '{kind: news.overrun ? KindError : KindReceiveDone, stream: '0,
                          flags: news.overrun ? FlagOverrun : news.empty == 0 ? FlagComplete : '0,
                          buffer: 32'(news.buffer), bytes: news.bytes, frame: 32'(news.frame),
                          stamp: stamp_q, n: news.n, lap: '0};

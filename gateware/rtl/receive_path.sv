@@ -14,8 +14,6 @@ module receive_path
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB; a power of two.
     parameter int unsigned TLB_SETS = 64,
-    // Number of the stream, in events.
-    parameter int unsigned STREAM = 0,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
@@ -242,7 +240,6 @@ module receive_path
   receive_placement #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
-      .STREAM     (STREAM),
       .DATA_W     (DATA_W),
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)

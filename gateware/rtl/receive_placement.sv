@@ -9,8 +9,6 @@ module receive_placement
     parameter int unsigned CHANNELS = 2,
     // Largest number of buffers of all devices together; a power of two.
     parameter int unsigned MAX_BUFFERS = 2048,
-    // Number of the stream, in events.
-    parameter int unsigned STREAM = 0,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
@@ -267,7 +265,6 @@ module receive_placement
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DATA_W     (DATA_W),
-      .STREAM     (STREAM),
       .DEVICES    (DEVICES)
   ) close (
       .clk           (clk_placement),
@@ -383,8 +380,7 @@ module receive_placement
   clop_packets_close #(
       .CHANNELS(CHANNELS),
       .DEVICES (DEVICES),
-      .DATA_W  (DATA_W),
-      .STREAM  (STREAM)
+      .DATA_W  (DATA_W)
   ) packets_close (
       .clk           (clk_packets),
       .rst           (rst || !enable || !packets_mode),

@@ -115,8 +115,7 @@ module packets_bench
 
   clop_packets_close #(
       .CHANNELS(CHANNELS),
-      .DEVICES (DEVICES),
-      .STREAM  (3)
+      .DEVICES (DEVICES)
   ) close (
       .rst (rst || !enable),
       .idle(close_idle),
