@@ -65,6 +65,9 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
                 continue
             path, _, anchor = target.partition("#")
             there = (page.parent / path).resolve() if path else page
+            if there.parent == root / "docs" / "gateware":  # a page of the site that lies beside the gateware
+                sources = (root / "gateware" / folder / there.name for folder in ("doc", "syn"))
+                there = next(filter(Path.exists, sources), there)
             if "reference" in there.parts and not there.exists():
                 assert (root / "docs" / "hooks" / "reference.py").exists()  # made when the site is built
                 continue
@@ -74,6 +77,27 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
                 assert anchor in anchors(there.read_text(encoding="utf-8")), f"{page}: {target}"
             links += 1
     assert links > 100
+
+
+def test_every_gateware_module_has_its_row(root: Path) -> None:
+    """What it does, its timing, where more is said, and benches, proofs or tests that there are."""
+    gateware = root / "gateware"
+    text = (gateware / "doc" / "modules.md").read_text(encoding="utf-8")
+    proofs = re.findall(r'^    "(\w+)": Proof\(', (gateware / "formal" / "prove.py").read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", text, re.M)
+    modules = [path.stem for path in (gateware / "rtl").glob("*.sv") if not path.stem.endswith("_pkg")]
+    assert sorted(name for name, _ in rows) == sorted(modules)
+    proved: set[str] = set()
+    for name, row in rows:
+        does, timing, more, tried = (cell.strip() for cell in row.split("|"))
+        assert does and timing and "](" in more and tried, name
+        for star, by in re.findall(r"(\*?)`([\w./]+)`", tried):
+            if star:
+                assert by in proofs, f"{name}: {by}"
+                proved.add(by)
+            else:
+                assert (root / by if "/" in by else gateware / "tb" / by).exists(), f"{name}: {by}"
+    assert proved == set(proofs)
 
 
 def test_addresses_are_well_formed_and_of_hosts_that_everybody_reaches(root: Path) -> None:

@@ -90,8 +90,10 @@ module clop_proof
   // The packet that is answered next: its bytes, and where they would lie in the watched buffer.
   logic [15:0] length_q;
   logic in_front, behind;
-  logic [63:0] place_of_buffer;
+  logic [63:0] place_of_buffer, segment;  // and of the board's in a buffer
   assign place_of_buffer = {52'(watched), 12'd0};
+  assign segment         = 64'd64 + (i_clop.work.board[0] ? 64'(segment_bytes) : 64'd0) +
+                           (i_clop.work.board[1] ? 64'({segment_bytes, 1'b0}) : 64'd0);
   assign in_front        = placed_vaddr < place_of_buffer;
   assign behind          = placed_vaddr + 64'(length_q) > place_of_buffer + 64'd4096;
 
@@ -333,14 +335,15 @@ module clop_proof
                   i_clop.decide.expire_q));
 
       // Its address
-      assert (i_clop.judge.device_2_q == '0);
+      assert (i_clop.judge.device_q == '0 && i_clop.judge.units_of_one_q == 18'd64);
       if (here(work.n)) begin
         if (in_wait) assert (i_clop.judge.buffer_q == watched);
         if (in_judge) assert (i_clop.judge.product_q == {28'(watched), 6'd0});
-        if (in_weigh) assert (i_clop.judge.product_2_q == {28'(watched), 6'd0});
+        if (in_judge) assert (i_clop.judge.base_q == segment);
+        if (in_weigh) assert (i_clop.judge.segment_vaddr_q == place_of_buffer + segment);
         if (i_clop.in_decide) begin
           assert (found.vaddr >= place_of_buffer);
-          if (found.fits || (found.fits_alone && !i_clop.judge.here_q))
+          if (found.fits || (found.fits_alone && !found.here))
             assert (found.vaddr + 64'(work.request.header.length) <= place_of_buffer + 64'd4096);
         end
       end
@@ -358,7 +361,7 @@ module clop_proof
         if (i_clop.in_decide) begin
           assert (found.slot == slot && !i_clop.slot_we && (!found.available || back));
           if (found.open_frame || found.due) assert (slot.used && slot.open && slot.n == work.n);
-          if (i_clop.judge.here_q) assert (slot.used && slot.n == work.n);
+          if (found.here) assert (slot.used && slot.n == work.n);
         end
       end
 

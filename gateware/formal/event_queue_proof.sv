@@ -102,6 +102,8 @@ module event_queue_proof
       if (ev_ready && ev_valid) assert (ev_promised ? i_queue.free_q > 0 : i_queue.room_q > 0);
       if (i_queue.free_ok_q && !i_queue.pause_q) assert (i_queue.free_q > 0);
       if (i_queue.room_ok_q && !i_queue.pause_q) assert (i_queue.room_q > 0);
+      if (i_queue.running_q && !i_queue.pause_q)
+        assert (i_queue.wraps_q == ((i_queue.next_q & (Entries - 32'd1)) == Entries - 32'd1));
       if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
 
       // What the induction needs

@@ -103,7 +103,7 @@ PROOFS = {
         ("event_queue",),
         10,
         faults=(
-            ("event_queue", "room_ok_q <= room_q > 0", "room_ok_q <= room_q >= 0"),
+            ("event_queue", "room_ok_q <= room_q != 0 && !room_q", "room_ok_q <= !room_q"),
             ("event_queue", "(promise ? CountW'(2) : '0)", "(promise ? CountW'(1) : '0)"),
         ),
     ),
@@ -187,7 +187,7 @@ PROOFS = {
         3,
         faults=(
             ("clop_judge", "returned_same_q == '1 && ", ""),
-            ("clop_judge", " && !passed_by_q[31]", ""),
+            ("clop_judge", " && !passed_by[31]", ""),
             ("clop_decide", "(found.known ? found.open_frame && ", "(found.known ? "),
         ),
         free=("ram_through", "clop_sequence", "clop_timers", "fifo"),

@@ -16,20 +16,26 @@ READ = """    // What each word of the address space reads as
         for(int i=0; i<WORDS; i++) readback_word[i] = '0;
 FIELDS    end
 
-    // One of eight words, one of eight of these
+    // One of eight words, all others 0; then either of eight of these. Which one, each eight has in registers
+    // of its own: what is read lies all over the chip.
+    logic [3:0] readback_pick[WORDS/8];
     logic [31:0] readback_eight[WORDS/8];
     logic [31:0] readback_data_rt[WORDS/64];
-    logic [15:0] readback_eight_addr, readback_addr_rt;
-    logic readback_eight_done, readback_done_rt, readback_known_rt;
+    logic readback_pick_done, readback_eight_done, readback_done_rt;
     always_ff @(posedge clk) begin
-        for(int i=0; i<WORDS/8; i++) readback_eight[i] <= readback_word[i * 8 + int'(rd_mux_addr[4:2])];
-        for(int i=0; i<WORDS/64; i++) begin
-            readback_data_rt[i] <= readback_eight[i * 8 + int'(readback_eight_addr[7:5])];
+        for(int i=0; i<WORDS/8; i++) begin
+            readback_pick[i] <= int'(rd_mux_addr[15:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
+            readback_eight[i] <= readback_word[i * 8 + int'(readback_pick[i][2:0])];
+            if(!readback_pick[i][3]) readback_eight[i] <= '0;
         end
-        readback_eight_addr <= rd_mux_addr;
-        readback_addr_rt <= readback_eight_addr;
-        readback_known_rt <= readback_eight_addr < WORDS * 4;
-        readback_eight_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        for(int i=0; i<WORDS/64; i++) begin
+            readback_data_rt[i] <= readback_eight[i * 8] | readback_eight[i * 8 + 1] |
+                                   readback_eight[i * 8 + 2] | readback_eight[i * 8 + 3] |
+                                   readback_eight[i * 8 + 4] | readback_eight[i * 8 + 5] |
+                                   readback_eight[i * 8 + 6] | readback_eight[i * 8 + 7];
+        end
+        readback_pick_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        readback_eight_done <= readback_pick_done & ~rst;
         readback_done_rt <= readback_eight_done & ~rst;
     end
 
@@ -64,7 +70,7 @@ def _decoder(text: str) -> str:
 
 
 def _reader(text: str) -> str:
-    """Each word at its place, and three choices in a row; the address stands still until the answer."""
+    """Each word at its place, and four steps in a row; the address stands still until the answer."""
     text = _replace(
         text,
         r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",
@@ -80,7 +86,7 @@ def _reader(text: str) -> str:
     text = _replace(text, r"readback_data_var\[ad_hi\((.*?)\)\]\[", r"readback_word[(\1) / 4][", None)
     highest = max(int(at, 16) for at in re.findall(r"readback_word\[\(16'h([0-9a-f]+)", text))
     bits = highest.bit_length()
-    made = READ.replace("WORDS * 4", f"16'h{2**bits:x}").replace("WORDS/8", str(2 ** (bits - 5)))
+    made = READ.replace("WORDS/8", str(2 ** (bits - 5)))
     made = made.replace("WORDS/64", str(2 ** (bits - 8))).replace("WORDS", str(2 ** (bits - 2)))
     before, fields = made.split("FIELDS")[0], made.split("FIELDS")[1]
     text = _replace(
@@ -92,7 +98,8 @@ def _reader(text: str) -> str:
     return _replace(
         text,
         r"readback_data = readback_data_rt\[readback_addr_rt\[\d+:\d+\]\];",
-        f"readback_data = readback_known_rt ? readback_data_rt[readback_addr_rt[{bits - 1}:8]] : '0;",
+        "readback_data = '0;\n"
+        f"            for(int i=0; i<{2 ** (bits - 8)}; i++) readback_data |= readback_data_rt[i];",
     )
 
 

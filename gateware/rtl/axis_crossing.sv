@@ -111,7 +111,8 @@ module axis_crossing #(
 
       // -------------------------------------------------------------- to the MAC
 
-      logic tx_valid, tx_ready, whole_ready, whole;
+      logic tx_valid, tx_ready, whole_ready, whole, go;
+      logic ended_q;  // the last word left the cycle before: the entry of its frame goes now
 
       // For each frame that is in whole, an entry of the second FIFO; its last word waits for that, too.
       assign tx_tready[c] = tx_ready && (whole_ready || !tx_tlast[c]);
@@ -128,7 +129,7 @@ module axis_crossing #(
           .rd_clk   (mac_tx_clk[c]),
           .rd_rst   (mac_tx_rst[c]),
           .out_valid(tx_valid),
-          .out_ready(whole && m_axis_tx_tready[c]),
+          .out_ready(go && m_axis_tx_tready[c]),
           .out_data ({m_axis_tx_tlast[c], m_axis_tx_tkeep[c], m_axis_tx_tdata[c]})
       );
 
@@ -145,11 +146,18 @@ module axis_crossing #(
           .rd_clk   (mac_tx_clk[c]),
           .rd_rst   (mac_tx_rst[c]),
           .out_valid(whole),
-          .out_ready(m_axis_tx_tvalid[c] && m_axis_tx_tready[c] && m_axis_tx_tlast[c]),
+          .out_ready(ended_q),
           .out_data (unused_data)
       );
 
-      assign m_axis_tx_tvalid[c] = whole && tx_valid;
+      assign go                  = whole && !ended_q;
+      assign m_axis_tx_tvalid[c] = go && tx_valid;
+
+      // A register, since the word comes late in the cycle, from block RAM. MACs pause longer between frames.
+      always_ff @(posedge mac_tx_clk[c]) begin
+        ended_q <= m_axis_tx_tvalid[c] && m_axis_tx_tready[c] && m_axis_tx_tlast[c];
+        if (mac_tx_rst[c]) ended_q <= 1'b0;
+      end
     end
   end else begin : gen_wires
     assign rx_tvalid        = s_axis_rx_tvalid;

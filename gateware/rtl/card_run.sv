@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Starts and stops the card. Frames are taken from the first whole one on after all memories are cleared,
+// Starts and stops a stream. Frames are taken from the first whole one on after all memories are cleared,
 // until `receive` falls. When everything is off, no request and no frame is begun any more; once those under
-// way have ended, all of the card but its registers is reset, so that it begins anew.
+// way have ended, all of the stream but its registers is reset, so that it begins anew.
 module card_run #(
     // MACs.
     parameter int unsigned CHANNELS = 2,

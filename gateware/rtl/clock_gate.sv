@@ -15,7 +15,8 @@ module clock_gate #(
 
 `ifdef NANET_CLOCK_GATES
   logic [$clog2(HOLD):0] left_q;
-  logic enable_q;
+  logic gate_open  /* verilator public_flat_rd */;
+  logic gate_open_q;
   bit always_on;  // as in hardware, for a comparison
 
   initial always_on = $test$plusargs("nanet_no_gates") != 0;
@@ -24,9 +25,10 @@ module clock_gate #(
     if (active) left_q <= ($clog2(HOLD) + 1)'(HOLD);
     else if (left_q != 0) left_q <= left_q - 1'b1;
   end
-  // Changes while the clock is low.
-  always_ff @(negedge clk) enable_q <= active || left_q != 0 || always_on;
-  assign gated = clk && enable_q;
+  assign gate_open = active || left_q != 0 || always_on;
+  // Changes while the clock is low; sim/generate.py does so in C++.
+  always_ff @(negedge clk) gate_open_q <= gate_open;
+  assign gated = clk && gate_open_q;
 `else
   assign gated = clk;
 

@@ -116,8 +116,8 @@ module clop
   localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
-  if (MAX_BUFFERS < 2 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 65536) begin : gen_check_buffers
-    $fatal(1, "MAX_BUFFERS must be a power of two, 2 to 65536 (%m)");
+  if (MAX_BUFFERS < 2 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 32768) begin : gen_check_buffers
+    $fatal(1, "MAX_BUFFERS must be a power of two, 2 to 32768 (%m)");
   end
   if (CHANNELS < 1 || CHANNELS > 8) begin : gen_check_channels
     $fatal(1, "CHANNELS must be 1 to 8 (%m)");

@@ -110,7 +110,8 @@ module clop_decide
   // In a replay a packet whose frame finds no buffer is not told at its look: it may have to wait.
   assign full     = window && !found.known && !usable;
 
-  assign opens = admitted && !shifts && !found.known;
+  // That is `admitted && !shifts && !found.known`, in fewer steps.
+  assign opens = open_q && plain && started_q && found.fresh;
   assign admit = admitted && !shifts;
   assign asked = commit_q && asks && !asking && !work.other;
   assign take  = (dropped && lost && !replayed && !jump) || (admit && !work.believed) ||
@@ -163,7 +164,7 @@ module clop_decide
       act.closes_alone <= found.closes_alone;
       act.done_alone   <= found.done_alone;
       act.retimed      <= found.retimed;
-      act.part         <= found.board;
+      act.part         <= found.here ? found.board : found.first;
       act.slot         <= found.slot;
       if (work.expire) begin
         act.slot.open <= 1'b0;

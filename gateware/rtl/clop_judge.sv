@@ -174,34 +174,11 @@ module clop_judge
       .rd_data({board_read.packets, board_read.flags})
   );
 
-  // ------------------------------------------------------------------ addresses, beside the steps
-
-  logic [IndexW-1:0] buffer_q;
-  logic [DeviceW-1:0] device_q, device_2_q, device_3_q;
-  logic [33:0] product_q, product_2_q;
-  logic [19:0] segment_offset_q;
-  logic [63:0] buffer_vaddr_q;
-
-  always_ff @(posedge clk) begin
-    buffer_q         <= DEVICES > 1 ? (IndexW'(n) & index_mask) >> log2_devices :
-                                      IndexW'(n) & index_mask;
-    device_q         <= DEVICES > 1 ? DeviceW'(n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
-    device_2_q       <= device_q;
-    device_3_q       <= device_2_q;
-    product_q        <= 34'(buffer_q) * 34'(buffer_units);
-    product_2_q      <= product_q;
-    buffer_vaddr_q   <= base_vaddr[device_3_q] + {24'd0, product_2_q, 6'd0};
-    segment_offset_q <= 20'(segment_offset(board)) + 20'd64;
-  end
-
-  function automatic logic [18:0] segment_offset(input logic [1:0] which);
-    return (which[0] ? 19'(segment_bytes) : 19'd0) + (which[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
-  endfunction
-
   // ------------------------------------------------------------------ judge
 
   logic [24:0] frame, next_q, limit_q, passed_q;
   logic [12:0] units_q, segment_units_q;  // of 16 B that the packet takes, and its segment has
+  logic [13:0] units_left_q;              // behind the packet, were it the first there
   logic ending_q, known_q, below_q, forgotten_q, at_next_q, gap_q;
   logic last_q, alone_q, fits_alone_q;  // the last of its board, and the only one
   logic [31:0] time_q;  // of its frame's first packet, if it is that, or the timer's
@@ -209,43 +186,41 @@ module clop_judge
   clop_board_t board_q;
   logic same, first_same, tag_same;
   logic [7:0] same_q, first_same_q;  // four bits of the number, and of the time, in each
-  logic [3:0] tag_same_q, own_done_q, done_q;
-  logic overrun_q, index_there_q, contradicts_q;
-  logic [12:0] units_after_q;
-  logic [15:0] index_bit_q, up_to_q, indices, own_missing, missing_indices;
+  logic [3:0] tag_same_q, own_done_q, done_q, index_in_q;  // four indices in each of the last three
+  logic overrun_q, there_q;
+  logic [15:0] index_bit_q, before_q, own_missing, missing_indices;
 
   assign frame = {1'b0, request.header.frame};
   // Of the packets up to the last one, those that are not in: the last one is this, or came before.
-  assign indices         = board_rd.indices | index_bit_q;
-  assign own_missing     = up_to_q & ~indices;
-  assign missing_indices = up_to(board_rd.last) & ~indices;
+  assign own_missing     = before_q & ~board_rd.indices;
+  assign missing_indices = board_rd.indices & ~index_bit_q;
 
-  function automatic logic [15:0] up_to(input logic [3:0] last);
-    for (int unsigned i = 0; i < 16; i++) up_to[i] = 4'(i) <= last;
+  function automatic logic [15:0] those_before(input logic [3:0] index);
+    for (int unsigned i = 0; i < 16; i++) those_before[i] = 4'(i) < index;
   endfunction
 
   // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
-  logic [31:0] sender_last_q, passed_by_q;
+  logic [31:0] sender_last_q, passed_by;
   logic slot_used_q, slot_open_q;
   logic [7:0] returned_same_q;
   always_ff @(posedge clk) begin
     sender_last_q   <= sender_next - 1'b1;
-    passed_by_q     <= sender_last_q - slot_rd.n;
     returned_same_q <= alike(return_rd, slot_rd.n);
     slot_used_q     <= slot_rd.used;
     slot_open_q     <= slot_rd.open;
   end
+  assign passed_by = sender_last_q - slot_q.n;
   assign held = slot_used_q && slot_open_q;
-  assign back = !slot_used_q || (returned_same_q == '1 && !slot_open_q && !passed_by_q[31]);
+  assign back = !slot_used_q || (returned_same_q == '1 && !slot_open_q && !passed_by[31]);
 
   always_ff @(posedge clk) begin
-    segment_units_q <= segment_bytes[16:4];
+    segment_units_q <= segment_bytes[16] ? 13'd4095 : segment_bytes[16:4];  // `units` has 12 bits
     // read
     next_q      <= next;
     ending_q    <= ending;
     limit_q     <= {1'b0, last_known} + FrameWindow;
     index_bit_q <= 16'd1 << request.header.index;
-    up_to_q     <= up_to(request.header.index);
+    before_q    <= those_before(request.header.index);
     last_q      <= (request.header.flags & MgpLast) != 0;
     alone_q     <= (request.header.flags & MgpLast) != 0 && request.header.index == 0;
     units_q     <= 13'((17'(request.header.length) + 17'd15) >> 4);
@@ -256,7 +231,8 @@ module clop_judge
     at_next_q    <= frame == next_q;
     passed_q     <= next_q + ~frame;  // frames between it and the next
     gap_q        <= frame > limit_q;
-    fits_alone_q <= units_q <= segment_units_q && !units_q[12];
+    fits_alone_q <= units_q <= segment_units_q;
+    units_left_q <= {1'b0, segment_units_q} - {1'b0, units_q};
     // judge: what was read is here
     forgotten_q     <= passed_q[24:StatusW] != '0;
     slot_q          <= slot_rd;
@@ -265,22 +241,47 @@ module clop_judge
     first_same_q    <= alike(slot_rd.first, time_q);
     overrun_q       <= status_rd.overrun;
     tag_same_q      <= 4'(alike(32'(status_rd.tag), 32'(n[StatusW+:15])));
-    index_there_q   <= (board_rd.indices & index_bit_q) != 0;
-    contradicts_q   <= board_rd.has_last && (request.header.index > board_rd.last ||
-                                             (last_q && request.header.index != board_rd.last));
+    there_q         <= slot_rd.there[board];
     for (int i = 0; i < 4; i++) begin
       own_done_q[i] <= own_missing[4*i+:4] == 0;
       done_q[i]     <= missing_indices[4*i+:4] == 0;
+      index_in_q[i] <= (board_rd.indices[4*i+:4] & index_bit_q[4*i+:4]) != 0;
     end
-    units_after_q   <= 13'(board_rd.units) + units_q;
   end
+
+  // ------------------------------------------------------------------ addresses, beside the steps
+
+  // The product, and the factors' registers, are a multiplier's own.
+  logic [IndexW-1:0] buffer_q;
+  logic [17:0] units_of_one_q;
+  logic [33:0] product_q;
+  logic [DeviceW-1:0] device_q;
+  logic [19:0] segment_offset_q;
+  logic [63:0] base_q, segment_vaddr_q, part_vaddr_q;  // of the segment: in buffer 0; itself; behind its part
+
+  always_ff @(posedge clk) begin
+    // read
+    buffer_q         <= DEVICES > 1 ? (IndexW'(n) & index_mask) >> log2_devices :
+                                      IndexW'(n) & index_mask;
+    units_of_one_q   <= buffer_units;
+    device_q         <= DEVICES > 1 ? DeviceW'(n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+    segment_offset_q <= 20'(segment_offset(board)) + 20'd64;
+    // wait, judge, weigh
+    product_q        <= 34'(buffer_q) * 34'(units_of_one_q);
+    base_q           <= base_vaddr[device_q] + 64'(segment_offset_q);
+    segment_vaddr_q  <= base_q + {24'd0, product_q, 6'd0};
+    part_vaddr_q     <= segment_vaddr_q + {48'd0, board_q.units, 4'd0};
+  end
+
+  function automatic logic [18:0] segment_offset(input logic [1:0] which);
+    return (which[0] ? 19'(segment_bytes) : 19'd0) + (which[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
+  endfunction
 
   // ------------------------------------------------------------------ weigh
 
-  logic here_q;
-  logic [19:0] part_offset_q;
   logic [3:0] board_bit;
-  logic here, open_frame, board_is_done, fits_after, overrun_frame;
+  logic here_q;
+  logic here, open_frame, board_is_done, index_there, contradicts, fits_after, overrun_frame;
 
   assign board_bit     = 4'd1 << board;
   assign same          = slot_q.used && same_q == '1;
@@ -288,21 +289,24 @@ module clop_judge
   assign tag_same      = tag_same_q == '1;
   assign overrun_frame = below_q && !forgotten_q && overrun_q && tag_same;
   assign open_frame    = below_q && same && slot_q.open;
-  assign here          = same && slot_q.there[board];
+  assign here          = same && there_q;
   assign board_is_done = !here ? alone_q : last_q ? own_done_q == '1 : board_q.has_last && done_q == '1;
-  assign fits_after    = units_after_q <= segment_units_q && !units_after_q[12];
+  assign index_there   = (index_in_q != 0) != board_q.has_last;
+  assign contradicts   = board_q.has_last && (request.header.index > board_q.last ||
+                                              (last_q && request.header.index != board_q.last));
+  assign fits_after    = !units_left_q[13] && 13'(board_q.units) <= units_left_q[12:0];
 
   always_ff @(posedge clk) begin
     found.known          <= known_q;
     found.at_next        <= at_next_q;
     found.gap            <= gap_q;
+    found.fresh          <= !known_q && !gap_q && !over;
     found.available      <= back;
     found.slot           <= slot_q;
     found.open_frame     <= open_frame;
     here_q               <= here;
-    part_offset_q        <= segment_offset_q + 20'({board_q.units, 4'd0});
     found.late           <= over || (known_q && !overrun_frame && !open_frame);
-    found.duplicate      <= open_frame && here && (index_there_q || contradicts_q);
+    found.duplicate      <= open_frame && here && (index_there || contradicts);
     found.fits           <= here ? fits_after : fits_alone_q;
     found.fits_alone     <= fits_alone_q;
     found.due            <= timer && same && slot_q.open && (first_same || forced);
@@ -312,17 +316,26 @@ module clop_judge
     found.closes         <= board_is_done && (slot_q.complete | board_bit) == expected;
     found.done_alone     <= alone_q;
     found.closes_alone   <= alone_q && board_bit == expected;
-    found.board.has_last <= (here && board_q.has_last) || last_q;
+    found.board.has_last <= board_q.has_last || last_q;
     found.board.last     <= last_q ? request.header.index : board_q.last;
-    found.board.indices  <= (here ? board_q.indices : '0) | index_bit_q;
-    found.board.units    <= here ? units_after_q[11:0] : units_q[11:0];
-    found.board.packets  <= (here ? board_q.packets : '0) + 1'b1;
-    found.board.flags    <= (here ? board_q.flags : '0) | request.header.flags;
+    found.board.indices  <= last_q ? before_q & ~board_q.indices :
+                            board_q.has_last ? board_q.indices & ~index_bit_q :
+                            board_q.indices | index_bit_q;
+    found.board.units    <= board_q.units + units_q[11:0];
+    found.board.packets  <= board_q.packets + 1'b1;
+    found.board.flags    <= board_q.flags | request.header.flags;
+    found.first.has_last <= last_q;
+    found.first.last     <= request.header.index;
+    found.first.indices  <= last_q ? before_q : index_bit_q;
+    found.first.units    <= units_q[11:0];
+    found.first.packets  <= 5'd1;
+    found.first.flags    <= request.header.flags;
   end
 
-  assign found.vaddr = buffer_vaddr_q + 64'(here_q ? part_offset_q : segment_offset_q);
+  assign found.here  = here_q;
+  assign found.vaddr = here_q ? part_vaddr_q : segment_vaddr_q;
 
   logic unused;
-  assign unused = &{1'b0, request, passed_by_q[30:0], passed_q};
+  assign unused = &{1'b0, request, passed_by[30:0], passed_q};
 
 endmodule

@@ -140,7 +140,8 @@ module clop_sequence
 
   // ------------------------------------------------------------------ judge
 
-  logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, match_q, newer_frame_q;
+  logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, newer_frame_q;
+  logic [(EraW+TagW+3)/4-1:0] same_q;  // four bits of era and tag in each
   logic [7:0] eighth_q;  // bits of the number's eighth of the word
   logic [31:0] behind_q, sum_q;
   logic [63:0] bits_q;
@@ -151,28 +152,38 @@ module clop_sequence
     behind_far_q  <= ahead_q <= -Window;
     frame_far_q   <= reference_q && frame_ahead_q > Frames;
     newer_frame_q <= !board_q.has_frame || frame_ahead_q > 0;
-    match_q       <= board_q.started && word_rd.era == board_q.era && word_rd.tag == number[RingW+:TagW];
+    same_q        <= same_by_four({word_rd.era, word_rd.tag}, {board_q.era, number[RingW+:TagW]});
     eighth_q      <= word_rd.bits[{number[5:3], 3'd0}+:8];
     bits_q        <= word_rd.bits;
     behind_q      <= 32'(-ahead_q);
     sum_q         <= board_q.span + ahead_q[31:0];
   end
 
+  function automatic logic [(EraW+TagW+3)/4-1:0] same_by_four(input logic [EraW+TagW-1:0] a,
+                                                              input logic [EraW+TagW-1:0] b);
+    logic [(EraW+TagW+3)/4*4-1:0] differ;
+    differ = '0;
+    differ[EraW+TagW-1:0] = a ^ b;
+    for (int unsigned i = 0; i < (EraW + TagW + 3) / 4; i++) same_by_four[i] = differ[4*i+:4] == '0;
+  endfunction
+
   // ------------------------------------------------------------------ weigh
 
   logic [EraW-1:0] era_q;
-  logic [63:0] bits_next_q;
+  logic match, match_q;
   logic [31:0] span_next_q, gained_q;  // gained: numbers that are missing more than before, or -1
   logic newest_next_q, newer_q;
 
+  assign match = board_q.started && same_q == '1;
+
   always_ff @(posedge clk) begin
-    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match_q && eighth_q[number[2:0]]));
+    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match && eighth_q[number[2:0]]));
     jump          <= board_q.started && ahead_far_q;
     far_ahead     <= frame_far_q;
     watched       <= board_q.watch && one_q;
     ordinary      <= board_q.ordinary;
     newer_q       <= newer_frame_q;
-    bits_next_q   <= (match_q ? bits_q : '0) | 64'd1 << number[5:0];
+    match_q       <= match;
     newest_next_q <= !board_q.started || ahead_some_q;
     if (!board_q.started) begin
       span_next_q <= 32'd1;
@@ -214,16 +225,15 @@ module clop_sequence
       if (!board_q.has_frame) next.frame = '0;
     end
     if (watch_q) next.watch = watch_flag_q;
+  end
 
-    word_we      = take_q;
-    word_wr_addr = {sel_q, number_q[6+:WordW]};
-    word_wr      = '{era: board_q.started ? board_q.era : era_q, tag: number_q[RingW+:TagW],
-                     bits: bits_next_q};
-    if (clear) begin
-      word_we      = 1'b1;
-      word_wr_addr = clear_addr;
-      word_wr      = '0;
-    end
+  // Written in the cycle after the next one's `read`: the memory gives that, too.
+  always_ff @(posedge clk) begin
+    word_we      <= clear || take_q;
+    word_wr_addr <= clear ? clear_addr : {sel_q, number_q[6+:WordW]};
+    word_wr      <= '{era: board_q.started ? board_q.era : era_q, tag: number_q[RingW+:TagW],
+                      bits: (match_q ? bits_q : '0) | 64'd1 << number_q[5:0]};
+    if (clear) word_wr <= '0;
   end
 
   always_ff @(posedge clk) begin

@@ -81,10 +81,9 @@ module clop_timers
   } state_e;
 
   state_e state_q;
-  timer_t head, next_head, in_data, in_data_q;
-  logic head_valid, next_valid, head_ready, in_valid, in_valid_q, rotate;
-  logic [IndexW+1:0] level, count_q, left_q;
-  logic unused_room;
+  timer_t head, in_data, in_data_q;
+  logic head_valid, head_ready, in_valid, in_valid_q, rotate;
+  logic [IndexW+1:0] level_q, count_q, left_q;  // timers in the queue; with the head; to be looked at
   logic [31:0] behind_base_q;
   logic open, open_q, live_q, old_q, due_q;
   logic [7:0] same_q;
@@ -109,21 +108,6 @@ module clop_timers
   assign in_valid = push || rotate;
   assign in_data  = push ? '{n: push_n, first: push_first} : head;
 
-  fifo #(
-      .WIDTH($bits(timer_t)),
-      .DEPTH(2 * MAX_BUFFERS)
-  ) timers (
-      .clk,
-      .rst,
-      .in_valid (in_valid_q),
-      .in_ready (unused_room),
-      .in_data  (in_data_q),
-      .out_valid(next_valid),
-      .out_ready(!head_valid),
-      .out_data (next_head),
-      .level
-  );
-
   assign due_valid  = state_q == TimerOffer;
   assign due_n      = head.n;
   assign due_first  = head.first;
@@ -132,21 +116,44 @@ module clop_timers
   assign head_ready = (state_q == TimerAct && !live_q) || rotate || (due_valid && due_ready);
   assign moved      = head_ready;
 
-  // The queue lies in block RAM all over the chip: registers of its own before and behind.
+  // The queue lies in block RAM all over the chip: it has registers of its own before and behind, and is
+  // always read. A word is in `stored_q` three cycles after it was written, or the one before was taken.
+  (* no_rw_check *) logic [$bits(timer_t)-1:0] mem[2*MAX_BUFFERS];
+  logic [IndexW:0] wr_q, rd_q;
+  logic [$bits(timer_t)-1:0] stored, stored_q;
+  logic [1:0] there_q;
+  logic fetch;
+
+  assign fetch = !head_valid && there_q[1];
+
+  always_ff @(posedge clk) begin
+    if (in_valid_q) mem[wr_q] <= in_data_q;
+    stored <= mem[rd_q];
+  end
+
   always_ff @(posedge clk) begin
     in_valid_q <= in_valid;
     in_data_q  <= in_data;
-    if (!head_valid) head <= next_head;
-    head_valid <= head_valid ? !head_ready : next_valid;
+    stored_q   <= stored;
+    if (!head_valid) head <= stored_q;
+    head_valid <= head_valid ? !head_ready : fetch;
+    there_q    <= fetch ? '0 : {there_q[0], level_q != 0};
+    wr_q       <= wr_q + (IndexW + 1)'(in_valid_q);
+    rd_q       <= rd_q + (IndexW + 1)'(fetch);
+    level_q    <= level_q + (IndexW + 2)'(in_valid_q) - (IndexW + 2)'(fetch);
     if (rst) begin
       in_valid_q <= 1'b0;
       head_valid <= 1'b0;
+      there_q    <= '0;
+      wr_q       <= '0;
+      rd_q       <= '0;
+      level_q    <= '0;
     end
   end
 
   always_ff @(posedge clk) begin
-    room     <= level < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
-    full_q   <= level >= (IndexW + 2)'(2 * MAX_BUFFERS - 8);
+    room     <= level_q < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
+    full_q   <= level_q >= (IndexW + 2)'(2 * MAX_BUFFERS - 8);
     limit_q  <= timeout_cycles + 32'(grace_cycles);
     age_q    <= now - head.first;
     behind_q <= end_n - head.n;
@@ -194,6 +201,6 @@ module clop_timers
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_room, behind_base_q[30:0], head.n};
+  assign unused = &{1'b0, behind_base_q[30:0], head.n};
 
 endmodule

@@ -59,8 +59,10 @@ module crc32_128 (
     valid_q <= in_valid;
     first_q <= in_first;
     for (int i = 0; i < 32; i++) begin
-      low_q[i]  <= ^(in_data[63:0] & DataRows[i][63:0]);
-      high_q[i] <= ^(in_data[127:64] & DataRows[i][127:64]);
+      if (in_valid || !nanet_dma_pkg::Lazy) begin
+        low_q[i]  <= ^(in_data[63:0] & DataRows[i][63:0]);
+        high_q[i] <= ^(in_data[127:64] & DataRows[i][127:64]);
+      end
       if (valid_q) value_q[i] <= ^(start & ValueRows[i]) ^ low_q[i] ^ high_q[i];
     end
   end

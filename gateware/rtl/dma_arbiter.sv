@@ -99,14 +99,19 @@ module dma_arbiter
   logic w_held_q;
   logic [PortW-1:0] w_grant_q, w_from_q, w_sel;
 
-  assign w_sel = w_held_q ? w_grant_q : pick(m_wr_valid, w_from_q);
+  assign w_sel = w_held_q ? w_grant_q : Lazy && m_wr_valid == 0 ? w_from_q : pick(m_wr_valid, w_from_q);
 
   always_comb begin
     wr_valid = m_wr_valid[w_sel];
-    wr_cmd = m_wr_cmd[w_sel];
-    wr_cmd.tag = {w_sel, m_wr_cmd[w_sel].tag[TagW-1:0]};
-    wr_data = m_wr_data[w_sel];
-    wr_last = m_wr_last[w_sel];
+    wr_cmd = '0;
+    wr_data = '0;
+    wr_last = 1'b0;
+    if (!Lazy || wr_valid) begin
+      wr_cmd = m_wr_cmd[w_sel];
+      wr_cmd.tag = {w_sel, m_wr_cmd[w_sel].tag[TagW-1:0]};
+      wr_data = m_wr_data[w_sel];
+      wr_last = m_wr_last[w_sel];
+    end
     m_wr_ready = '0;
     m_wr_ready[w_sel] = wr_ready;
   end
@@ -136,12 +141,15 @@ module dma_arbiter
   logic r_held_q;
   logic [PortW-1:0] r_grant_q, r_from_q, r_sel;
 
-  assign r_sel = r_held_q ? r_grant_q : pick(m_rd_valid, r_from_q);
+  assign r_sel = r_held_q ? r_grant_q : Lazy && m_rd_valid == 0 ? r_from_q : pick(m_rd_valid, r_from_q);
 
   always_comb begin
     rd_valid = m_rd_valid[r_sel];
-    rd_cmd = m_rd_cmd[r_sel];
-    rd_cmd.tag = {r_sel, m_rd_cmd[r_sel].tag[TagW-1:0]};
+    rd_cmd = '0;
+    if (!Lazy || rd_valid) begin
+      rd_cmd = m_rd_cmd[r_sel];
+      rd_cmd.tag = {r_sel, m_rd_cmd[r_sel].tag[TagW-1:0]};
+    end
     m_rd_ready = '0;
     m_rd_ready[r_sel] = rd_ready;
   end

@@ -79,13 +79,15 @@ module event_queue
 
   logic accept, written;
 
-  // Whether there is room is known a cycle late, so no event follows another at once. A promise takes nothing
-  // that this could hide: it is made only where there is room for four.
-  logic pause_q, free_ok_q, room_ok_q;
+  // Whether there is room is known a cycle late, and so is where the queue ends: no event follows another at
+  // once, nor in the cycle in which that is written. A promise takes nothing that this could hide: it is made
+  // only where there is room for four.
+  logic pause_q, free_ok_q, room_ok_q, wraps_q;
   always_ff @(posedge clk) begin
     pause_q   <= accept;
-    free_ok_q <= free_q > 0;
-    room_ok_q <= room_q > 0;
+    wraps_q   <= (next_q & last_index) == last_index;
+    free_ok_q <= free_q != 0 && !free_q[CountW-1];  // more than none
+    room_ok_q <= room_q != 0 && !room_q[CountW-1];
     if (rst || !enable) begin
       free_ok_q <= 1'b0;
       room_ok_q <= 1'b0;
@@ -95,10 +97,10 @@ module event_queue
   assign entries = CountW'(1) << log2_entries;
   assign last_index = (32'd1 << log2_entries) - 32'd1;
   assign written = pending_q && wr_ready && wr_last;
-  assign ev_ready = running_q && (!pending_q || written) && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
+  assign ev_ready = running_q && !pending_q && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
   assign accept = ev_valid && ev_ready;
 
-  assign room = room_q < 0 ? '0 : room_q > CountW'(65535) ? 16'hFFFF : room_q[15:0];
+  assign room = room_q[CountW-1] ? '0 : room_q[CountW-2:16] != '0 ? 16'hFFFF : room_q[15:0];
   assign half_free = free_q >= (entries >>> 1);
 
   assign wr_valid = pending_q;
@@ -169,7 +171,7 @@ module event_queue
 
       if (accept) begin
         next_q <= next_q + 1'b1;
-        if ((next_q & last_index) == last_index) lap_q <= lap_q + 1'b1;
+        if (wraps_q) lap_q <= lap_q + 1'b1;
       end
       free_q <= accept ? free_taken : free_kept;
       room_q <= accept && !ev_promised ? room_taken : room_kept;

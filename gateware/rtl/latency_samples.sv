@@ -145,13 +145,14 @@ module latency_samples
 
   always_ff @(posedge clk) begin
     for (int unsigned c = 0; c < CHANNELS; c++) begin
-      case (stage)
-        3'd1: {to_q[c], from_q[c]} <= {profile[c].controller, profile[c].start};
-        3'd2: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].controller};
-        3'd3: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].placed};
-        3'd4: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].start};
-        default: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].start};
-      endcase
+      if (profile_valid[c] || !nanet_dma_pkg::Lazy)
+        case (stage)
+          3'd1: {to_q[c], from_q[c]} <= {profile[c].controller, profile[c].start};
+          3'd2: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].controller};
+          3'd3: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].placed};
+          3'd4: {to_q[c], from_q[c]} <= {profile[c].written, profile[c].start};
+          default: {to_q[c], from_q[c]} <= {profile[c].placed, profile[c].start};
+        endcase
       passed_q[c] <= profile_valid[c] && stage != 3'd0 && stage != 3'd6;
     end
 

@@ -235,26 +235,29 @@ module mgp_check
           e_event_q[4] <= 1'b1;
       end
 
-    e_broken_q                                <= '0;
-    e_broken_q[bit_of(MgpShortHeader)]        <= d_size_q < 16'd16;
-    e_broken_q[bit_of(MgpBadVersion)]         <= d_header_q.version != 8'd1;
-    e_broken_q[bit_of(MgpBadSource)]          <= d_header_q.source != rules.source;
-    e_broken_q[bit_of(MgpBadBoard)]           <= rules.boards == 0 ? d_header_q.board != 8'hFF :
-                                                 d_header_q.board > 8'd3 ||
-                                                 !rules.boards[d_header_q.board[1:0]];
-    e_broken_q[bit_of(MgpBadEncoding)]        <= d_header_q.encoding != 0;
-    e_broken_q[bit_of(MgpLengthMismatch)]     <= d_header_q.length < 16'd16 || d_size_q < d_header_q.length ||
-                                                 (d_size_q > d_header_q.length &&
-                                                  (d_header_q.flags & MgpPadded) == 0) ||
-                                                 (sob && !eob && d_header_q.length != 16'd16) ||
-                                                 (eob && !sob && d_header_q.length != 16'd40);
-    e_broken_q[bit_of(MgpOversized)]          <= d_size_q > rules.max_payload;
-    e_broken_q[bit_of(MgpSobEobWithEvents)]   <= (sob && eob) ||
-                                                 ((sob || eob) && (d_header_q.events != 0 ||
-                                                                   (d_header_q.flags & MgpLast) != 0));
-    e_broken_q[bit_of(MgpEventPastEnd)]       <= d_past_end_q;
-    e_broken_q[bit_of(MgpTrailingBytes)]      <= !sob && !eob && d_left_q != 0;
-    e_broken_q[bit_of(MgpFrameBeyondSpill)]   <= d_header_q.frame >= rules.max_frames;
+    if (d_q.valid || !nanet_dma_pkg::Lazy) begin
+      e_broken_q                                <= '0;
+      e_broken_q[bit_of(MgpShortHeader)]        <= d_size_q < 16'd16;
+      e_broken_q[bit_of(MgpBadVersion)]         <= d_header_q.version != 8'd1;
+      e_broken_q[bit_of(MgpBadSource)]          <= d_header_q.source != rules.source;
+      e_broken_q[bit_of(MgpBadBoard)]           <= rules.boards == 0 ? d_header_q.board != 8'hFF :
+                                                   d_header_q.board > 8'd3 ||
+                                                   !rules.boards[d_header_q.board[1:0]];
+      e_broken_q[bit_of(MgpBadEncoding)]        <= d_header_q.encoding != 0;
+      e_broken_q[bit_of(MgpLengthMismatch)]     <= d_header_q.length < 16'd16 ||
+                                                   d_size_q < d_header_q.length ||
+                                                   (d_size_q > d_header_q.length &&
+                                                    (d_header_q.flags & MgpPadded) == 0) ||
+                                                   (sob && !eob && d_header_q.length != 16'd16) ||
+                                                   (eob && !sob && d_header_q.length != 16'd40);
+      e_broken_q[bit_of(MgpOversized)]          <= d_size_q > rules.max_payload;
+      e_broken_q[bit_of(MgpSobEobWithEvents)]   <= (sob && eob) ||
+                                                   ((sob || eob) && (d_header_q.events != 0 ||
+                                                                     (d_header_q.flags & MgpLast) != 0));
+      e_broken_q[bit_of(MgpEventPastEnd)]       <= d_past_end_q;
+      e_broken_q[bit_of(MgpTrailingBytes)]      <= !sob && !eob && d_left_q != 0;
+      e_broken_q[bit_of(MgpFrameBeyondSpill)]   <= {1'b0, d_header_q.frame} >= rules.max_frames;
+    end
     if (rst) e_q.valid <= 1'b0;
   end
 
@@ -291,8 +294,10 @@ module mgp_check
     out_verdict <= f_q.verdict;
     out_hits    <= hits_q;
     out_events  <= f_events_q;
-    out_refusal <= MgpNone;
-    for (int i = int'(Refusals) - 1; i >= 0; i--) if (f_broken_q[i]) out_refusal <= refusal_e'(5'(i));
+    if (f_q.valid || !nanet_dma_pkg::Lazy) begin
+      out_refusal <= MgpNone;
+      for (int i = int'(Refusals) - 1; i >= 0; i--) if (f_broken_q[i]) out_refusal <= refusal_e'(5'(i));
+    end
     if (f_q.valid && f_q.first) begin
       out_info   <= info_mem[info_out_q];
       info_out_q <= info_out_q + 1'b1;

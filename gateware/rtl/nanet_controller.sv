@@ -146,7 +146,7 @@ module nanet_controller
   assign info_ready = word_ready && word_valid && word.last;
 
   assign header = '{stamp: info.stamp, src_port: info.src_port, src_ip: info.src_ip, offset: offset_q,
-                    total: info.length, stream: info.stream, version: ApenetVersion};
+                    total: info.length, filter: info.filter, version: ApenetVersion};
   assign footer = '{stamp: now, crc: '0, number: number_q, bytes: bytes_q, last: last_q, reserved: '0,
                     refusal: refusal_q, verdict: verdict_q, hits: hits_q};
 

@@ -9,6 +9,17 @@ package nanet_pkg;
   localparam logic [15:0] EtherTypeArp = 16'h0806;
   localparam logic [15:0] EtherTypeVlan = 16'h8100;
 
+  // What comes first octet first, as a number.
+  function automatic logic [15:0] be16(input logic [15:0] x);
+    return {x[7:0], x[15:8]};
+  endfunction
+  function automatic logic [31:0] be32(input logic [31:0] x);
+    return {x[7:0], x[15:8], x[23:16], x[31:24]};
+  endfunction
+  function automatic logic [47:0] be48(input logic [47:0] x);
+    return {x[7:0], x[15:8], x[23:16], x[31:24], x[39:32], x[47:40]};
+  endfunction
+
   // The card on the network.
   typedef struct packed {
     logic [47:0] mac;  // first octet on the wire in bits 47:40
@@ -30,12 +41,12 @@ package nanet_pkg;
   // What became of a frame. The order is that of the software's reader of captures (docs/formats.md,
   // Refusals); the first that applies is counted. Names that only a card needs stand at the end.
   typedef enum logic [3:0] {
-    FrameUdp         = 4'd0,   // a datagram of a stream
+    FrameUdp         = 4'd0,   // a datagram that a filter lets in
     FrameNotUdp      = 4'd1,
-    FrameOtherPort   = 4'd2,   // no stream listens to this port, or none to this source
+    FrameOtherPort   = 4'd2,   // no filter takes this port, or none this source
     FrameIpFragment  = 4'd3,
     FrameBadChecksum = 4'd4,
-    FrameNotIpv4     = 4'd5,   // VLAN tags that no stream is configured for included
+    FrameNotIpv4     = 4'd5,   // VLAN tags that no filter is set to included
     FrameCutShort    = 4'd6,
     FrameUdpLength   = 4'd7,
     FrameBadFcs      = 4'd8,   // the MAC said so
@@ -46,9 +57,19 @@ package nanet_pkg;
   } frame_verdict_e;
   localparam int unsigned FrameVerdicts = 13;
 
+  // What the Ethernet header says of a frame.
+  typedef struct packed {
+    logic        other_mac;  // unicast to somebody else
+    logic        ipv4;
+    logic        arp;
+    logic        vlan;
+    logic [11:0] vlan_id;
+    logic [31:0] stamp;      // card clock, low word, when the frame's first word came in
+  } ethernet_t;
+
   // Of a datagram, valid with its first word.
   typedef struct packed {
-    logic [7:0]  stream;
+    logic [7:0]  filter;  // number of the first that let it in
     logic [31:0] src_ip;
     logic [15:0] src_port;
     logic [15:0] length;  // of the UDP payload, bytes
@@ -114,7 +135,7 @@ package nanet_pkg;
     logic [7:0]  source;
     logic [3:0]  boards;       // bit b: board b is configured; 0: one merged stream, board 0xFF alone
     logic [15:0] max_payload;
-    logic [23:0] max_frames;
+    logic [24:0] max_frames;   // up to 2^24: all that the header can name
   } mgp_rules_t;
 
   // ---------------------------------------------------------------- APEnet+ packets, words of 128 bits
@@ -129,7 +150,7 @@ package nanet_pkg;
     logic [31:0] src_ip;
     logic [15:0] offset;    // of this packet's payload in the datagram, a multiple of 4096
     logic [15:0] total;     // bytes of the datagram
-    logic [7:0]  stream;
+    logic [7:0]  filter;    // as in datagram_t
     logic [7:0]  version;
   } apenet_header_t;
 
@@ -239,7 +260,7 @@ package nanet_pkg;
   typedef struct packed {
     logic        has_last;
     logic [3:0]  last;     // index of the b5 packet
-    logic [15:0] indices;  // that are in
+    logic [15:0] indices;  // that are in; with `has_last`: that are still missing
     logic [11:0] units;    // of 16 B that are taken
     logic [4:0]  packets;
     logic [7:0]  flags;    // of all packets
@@ -281,6 +302,7 @@ package nanet_pkg;
     logic        known;         // its frame is, or will never be
     logic        at_next;       // it is the first that is not
     logic        gap;           // it lies too far beyond the newest
+    logic        fresh;         // neither known nor too far, and its burst goes on
     logic        open_frame;    // it is open
     logic        late;
     logic        duplicate;
@@ -296,7 +318,9 @@ package nanet_pkg;
     clop_slot_t  slot;          // what is there
     logic [3:0]  there;         // boards, with it
     logic [3:0]  complete;
-    clop_board_t board;         // its board, with it
+    logic        here;          // its board has a part there
+    clop_board_t board;         // then that, with it
+    clop_board_t first;         // else this
   } clop_found_t;
 
   // What clop keeps of a burst.

@@ -5401,20 +5401,26 @@ module nanet_regs (
         end
     end
 
-    // One of eight words, one of eight of these
+    // One of eight words, all others 0; then either of eight of these. Which one, each eight has in registers
+    // of its own: what is read lies all over the chip.
+    logic [3:0] readback_pick[64];
     logic [31:0] readback_eight[64];
     logic [31:0] readback_data_rt[8];
-    logic [15:0] readback_eight_addr, readback_addr_rt;
-    logic readback_eight_done, readback_done_rt, readback_known_rt;
+    logic readback_pick_done, readback_eight_done, readback_done_rt;
     always_ff @(posedge clk) begin
-        for(int i=0; i<64; i++) readback_eight[i] <= readback_word[i * 8 + int'(rd_mux_addr[4:2])];
-        for(int i=0; i<8; i++) begin
-            readback_data_rt[i] <= readback_eight[i * 8 + int'(readback_eight_addr[7:5])];
+        for(int i=0; i<64; i++) begin
+            readback_pick[i] <= int'(rd_mux_addr[15:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
+            readback_eight[i] <= readback_word[i * 8 + int'(readback_pick[i][2:0])];
+            if(!readback_pick[i][3]) readback_eight[i] <= '0;
         end
-        readback_eight_addr <= rd_mux_addr;
-        readback_addr_rt <= readback_eight_addr;
-        readback_known_rt <= readback_eight_addr < 16'h800;
-        readback_eight_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        for(int i=0; i<8; i++) begin
+            readback_data_rt[i] <= readback_eight[i * 8] | readback_eight[i * 8 + 1] |
+                                   readback_eight[i * 8 + 2] | readback_eight[i * 8 + 3] |
+                                   readback_eight[i * 8 + 4] | readback_eight[i * 8 + 5] |
+                                   readback_eight[i * 8 + 6] | readback_eight[i * 8 + 7];
+        end
+        readback_pick_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        readback_eight_done <= readback_pick_done & ~rst;
         readback_done_rt <= readback_eight_done & ~rst;
     end
 
@@ -5455,7 +5461,8 @@ module nanet_regs (
         if(readback_is_ext_block) begin
             readback_data = readback_ext_block_data_rt;
         end else begin
-            readback_data = readback_known_rt ? readback_data_rt[readback_addr_rt[10:8]] : '0;
+            readback_data = '0;
+            for(int i=0; i<8; i++) readback_data |= readback_data_rt[i];
         end
         readback_done = readback_done_rt;
         readback_err = '0;

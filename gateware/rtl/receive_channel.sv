@@ -112,7 +112,7 @@ module receive_channel
   );
 
   udp_receive #(
-      .STREAMS(FILTERS)
+      .FILTERS(FILTERS)
   ) udp (
       .clk             (clk_channel),
       .rst,

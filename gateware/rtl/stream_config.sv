@@ -51,7 +51,7 @@ module stream_config
       };
     end
     rules = '{source: regs.rules.source.value, boards: regs.rules.boards.value,
-              max_payload: regs.rules.max_payload.value, max_frames: regs.max_frames.value.value[23:0]};
+              max_payload: regs.rules.max_payload.value, max_frames: regs.max_frames.value.value[24:0]};
     for (int unsigned d = 0; d < DEVICES; d++) begin
       clop_base[d]     = {regs.device[d].clop.high.value.value, regs.device[d].clop.low.value.value};
       queue_base[d]    = {regs.device[d].queue.high.value.value, regs.device[d].queue.low.value.value};

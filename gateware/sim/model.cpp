@@ -3,6 +3,7 @@
 
 #include <Vnanet_card_sim.h>
 #include <verilated.h>
+#include <edges.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -126,6 +127,8 @@ Model::Model(HostMemory& memory, const ModelOptions& options)
   top.tx_word_cycles = static_cast<CData>(options_.cycles_per_word);
   for (unsigned i = 0; i < 16; ++i) tick();
   top.rst = 0;
+  top.eval();
+  by_hand_ = options_.clock_gates;
   firmware_->bus.context = this;
   firmware_->bus.read32 = [](void* model, std::uint32_t address) {
     return static_cast<Model*>(model)->firmware_access(false, address, 0);
@@ -137,6 +140,8 @@ Model::Model(HostMemory& memory, const ModelOptions& options)
 
 Model::~Model() {
   card_->top.final();
+  // Verilator takes the scopes of what ends out of the context that this thread used last.
+  Verilated::threadContextp(&card_->context);
 }
 
 std::uint64_t Model::random(std::uint64_t below) noexcept {
@@ -297,15 +302,23 @@ void Model::tick() {
   auto& top = card_->top;
   drive_mac();
   drive_dma();
-  top.clk = 1;
-  top.eval();
+  if (by_hand_) {
+    rise(*top.rootp);
+  } else {
+    top.clk = 1;
+    top.eval();
+  }
   ++cycle_;
   sample_dma();
   sample_sent();
   top.reg_start = 0;
   top.fw_start = 0;
-  top.clk = 0;
-  top.eval();
+  if (by_hand_) {
+    fall(*top.rootp);
+  } else {
+    top.clk = 0;
+    top.eval();
+  }
 }
 
 std::uint32_t Model::access(bool write, std::uint32_t address, std::uint32_t value) {

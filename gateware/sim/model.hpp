@@ -34,8 +34,8 @@ struct ModelOptions {
   // Of each MAC: cycles in which it brings 8 bytes. 1: 10 Gb/s; 10: 1 Gb/s.
   unsigned cycles_per_word = 1;
   std::uint64_t seed = 1;
-  // Parts without work stand still, which saves time; false: all clocks run, as in hardware, for a
-  // comparison.
+  // Parts without work stand still, and the clock's edges are taken by hand, which saves time; false: all
+  // clocks run, as in hardware, by Verilator's scheduler, for a comparison.
   bool clock_gates = true;
 };
 
@@ -128,7 +128,7 @@ class Model {
   std::unique_ptr<Card> card_;
   std::unique_ptr<Firmware> firmware_;
   std::uint64_t cycle_ = 0, failed_ = 0, firmware_requests_ = 0, random_;
-  bool held_ = false, mac_busy_ = false, rx_driven_ = false;
+  bool held_ = false, mac_busy_ = false, rx_driven_ = false, by_hand_ = false;
   std::vector<Channel> channel_;
   // DMA: the write that is coming in, those whose wr_done is due, reads that wait, the read that is answered.
   std::vector<std::byte> write_;

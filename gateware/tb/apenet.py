@@ -15,7 +15,7 @@ class Datagram:
     """What goes into the controller: a payload, who sent it, and the verdicts on it."""
 
     payload: bytes
-    stream: int = 0
+    filter: int = 0
     src_ip: int = 0x0A000009
     src_port: int = 40000
     stamp: int = 0
@@ -27,7 +27,7 @@ class Datagram:
     def info(self) -> int:
         """Return datagram_t as a number."""
         length = len(self.payload) if self.length is None else self.length
-        return (((self.stream << 32 | self.src_ip) << 16 | self.src_port) << 16 | length) << 32 | self.stamp
+        return (((self.filter << 32 | self.src_ip) << 16 | self.src_port) << 16 | length) << 32 | self.stamp
 
     def words(self) -> list[dict[str, int]]:
         """Return the words of 64 bits that go into the controller."""
@@ -56,7 +56,7 @@ def packets(datagram: Datagram, number: int) -> list[tuple[int, int]]:
         part = datagram.payload[at : at + MAX_PAYLOAD]
         header = datagram.stamp << 16 | datagram.src_port
         header = (header << 32 | datagram.src_ip) << 16 | at
-        header = ((header << 16 | length) << 8 | datagram.stream) << 8 | 1
+        header = ((header << 16 | length) << 8 | datagram.filter) << 8 | 1
         out.append((HEADER, header))
         padded = part + bytes(-len(part) % 16 if part else 16)
         for word in range(0, len(padded), 16):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The fast path and the firmware's registers in plain Python, with the real firmware behind them.
+"""The fast path in plain Python, with the real firmware behind it.
 
 What is ordinary is decided here as clop decides it, what is rare by the firmware (doc/firmware.md). A cycle
 is whatever unit the times have that are given to it.
@@ -13,14 +13,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import reference_mgp as mgp
-from firmware_host import Firmware, constants
+from firmware_port_model import FW, Port
 
-FW = constants()
 FRAME_WINDOW, SEQUENCE_WINDOW = 1024, 4096
 RECEIVE_DONE, ERROR, BURST_BEGINS, BURST_ENDS = 1, 3, 4, 5
 PLACED = {1: "late", 3: "replayed_sequence", 7: "burst_markers", 8: "unconfirmed_jump", 9: "wrong_burst"}
 AGAIN, ADMIT = 0, 10
-NEVER = 1 << 64
+Counts = (
+    "packets_used",
+    "burst_markers",
+    "late",
+    "duplicate",
+    "replayed_sequence",
+    "unconfirmed_jump",
+    "overrun",
+    "segment_overflow",
+    "wrong_burst",
+    "bursts",
+    "frames_in",
+    "frames_skipped",
+    "frames_overrun",
+)
 
 
 @dataclass
@@ -121,12 +134,10 @@ class Event:
     contents: bytes = b""
 
 
-class Card:
+class Card(Port):
     """Takes packets in order, each with its time; a consumer calls take() now and then."""
 
-    packets = 0  # in a buffer, gather mode packets
     waits = False  # in a replay, for a buffer to come back
-    processor: type = Firmware  # what the firmware runs on
 
     def __init__(
         self,
@@ -140,10 +151,7 @@ class Card:
         clop: int = 0,
         page_shift: int = 12,
     ):
-        self.boards, self.expected, self.buffers, self.segment = boards, boards or 1, buffers, segment
-        self.timeout, self.silence, self.replay = timeout, silence, replay
-        self.pages, self.clop, self.page_shift = dict(pages or {}), clop, page_shift
-        self.now = self.last_packet = 0
+        self.expected, self.buffers, self.segment = boards or 1, buffers, segment
         self.current, self.old = Burst(), Burst()
         self.slots: dict[int, Slot] = {}
         self.overruns: set[int] = set()
@@ -151,91 +159,7 @@ class Card:
         self.missing_before = 0
         self.counts: dict[str, int] = dict.fromkeys(Counts, 0)
         self.events: list[Event] = []
-        # The port.
-        self.start, self.drain_due = True, False
-        self.rare: dict[str, int] | None = None
-        self.rare_header = bytes(16)
-        self.rare_stamp = 0
-        self.misses: deque[int] = deque()
-        self.fills: list[tuple[int, int, bool]] = []
-        self.alarm = NEVER
-        self.answer: int | None = None
-        self.written: dict[int, int] = {}
-        self.fetched = (0, False)
-        self.reports = [0, 0]
-        self.high = 0
-        self.requests = 0
-        self.firmware = self.processor(self.read, self.write)
-        self.firmware.init()
-
-    # ------------------------------------------------------------ the firmware's registers
-
-    def read(self, address: int) -> int:
-        """Read a register as firmware_port has it."""
-        name = NAMES[address]
-        wide = {
-            "SILENCE": self.silence,
-            "FETCHED": self.fetched[0],
-            "CLOP": self.clop,
-            "PAGES": PAGE_LIST,
-            "MISS": self.misses[0] if self.misses else 0,
-        }
-        if name in ("NOW", "NEWEST"):
-            value = self.now if name == "NOW" else self.last_packet
-            self.high = value >> 32
-            return value & 0xFFFFFFFF
-        if name in ("NOW+4", "NEWEST+4"):
-            return self.high
-        if name.removesuffix("+4") in wide:
-            return wide[name.removesuffix("+4")] >> (32 if name.endswith("+4") else 0) & 0xFFFFFFFF
-        if name == "STATUS":
-            return (
-                self.start
-                | (self.rare is not None) << 1
-                | bool(self.misses) << 2
-                | (self.now >= self.alarm) << 3
-                | self.drain_due << 4
-                | self.fetched[1] << 9
-            )
-        if name.startswith("HEADER"):
-            return struct.unpack_from("<I", self.rare_header, address - FW["HEADER"])[0]
-        return {
-            "ID": 0x3157464E,
-            "CONFIG": self.boards | self.replay << 4 | bool(self.packets) << 5 | self.page_shift << 8,
-            "TIMEOUT": self.timeout,
-            "GRACE": 0,
-            "RARE": self.rare_word(),
-            "STAMP": self.rare_stamp & 0xFFFFFFFF,
-            "COUNT": max(self.pages, default=-1) + 1,
-        }[name]
-
-    def rare_word(self) -> int:
-        rare = self.rare or {}
-        return sum(FW[f"RARE_{name}"] for name, set_ in rare.items() if set_ and name != "CHANNEL")
-
-    def write(self, address: int, value: int) -> None:
-        """Write a register as firmware_port has it."""
-        name = NAMES[address]
-        self.written[address] = value
-        if name == "STATUS":
-            self.start &= not value & FW["HAS_START"]
-            self.drain_due &= not value & FW["HAS_DRAIN"]
-            if value & FW["HAS_ALARM"]:
-                self.alarm = NEVER
-        elif name == "ALARM+4":
-            self.alarm = self.written[FW["ALARM"]] | value << 32
-        elif name.startswith("REPORT"):
-            self.reports[name.endswith("+4")] = value
-        elif name == "FETCH+4":
-            index = ((self.written[FW["FETCH"]] | value << 32) - PAGE_LIST) // 8
-            self.fetched = (self.pages.get(index, 0), index not in self.pages)
-        elif name == "FILLED":
-            paddr = self.written.get(FW["FILL"], 0) | self.written.get(FW["FILL"] + 4, 0) << 32
-            self.fills.append((self.misses.popleft(), paddr, bool(value & 1)))
-        elif name == "COMMAND":
-            self.command(value)
-        else:
-            assert name in ("FRAME", "NUMBER", "ALARM", "FETCH", "FILL", "FILL+4"), name
+        super().__init__(boards, timeout, silence, replay, pages, clop, page_shift)
 
     # ------------------------------------------------------------ commands
 
@@ -514,115 +438,3 @@ class Card:
         """Return what lost.missing shows."""
         both = self.current.board + self.old.board
         return self.missing_before + sum(board.missing() for board in both)
-
-
-class PacketCard(Card):
-    """Gather mode packets: payloads in the order in which they come, as many as fit into a buffer."""
-
-    def __init__(self, packets: int, **options):
-        self.packets = packets
-        self.filled: list[bytes] | None = None  # payloads of the open buffer
-        self.n = self.first_frame = self.overrun_count = 0
-        super().__init__(**options)
-
-    def command(self, word: int) -> None:
-        """Carry out a command."""
-        op, flag = word & 15, word >> 5 & 1
-        if op == FW["CLOSE"] and flag:
-            self.old.over = True
-        elif op == FW["CLOSE"]:
-            self.close_buffer()
-        else:
-            super().command(word)
-
-    def begin(self, number: int, sob: bool) -> None:
-        self.missing_before += sum(board.missing() for board in self.old.board)
-        self.old, self.current = self.current, Burst(known=True, number=number)
-        self.counts["bursts"] += 1
-
-    def judge(self, data: bytes, h: dict[str, int], admitted: bool) -> str | None:
-        number, b = h["burst"], 0 if h["board"] == 0xFF else h["board"]
-        for burst in (self.current, self.old):
-            if burst.known and burst.number & 0xFF == number:
-                break
-        else:
-            self.ask(None, b, OTHER=True)
-            return None
-        board = burst.board[b]
-        look = board.look(0 if h["flags"] & mgp.SOB else h["sequence"])
-        why = {"JUMP": look == "jump", "REPLAYED": look == "replayed"}
-        if h["flags"] & (mgp.SOB | mgp.EOB):
-            self.ask(burst, b, MARKER=True, **why)
-            return None
-        if board.watch and h["sequence"] == 1 and not admitted:
-            self.ask(burst, b, WATCHED=True, **why)
-            return None
-        if burst.over:
-            if look == "fresh":
-                board.accept(h["sequence"])
-            return "late"
-        if not admitted:
-            if look == "replayed":
-                return "replayed_sequence"
-            if look == "jump":
-                self.ask(burst, b, **why)
-                return None
-            board.accept(h["sequence"])
-            board.ordinary = True
-        return self.put(h, data)
-
-    def ask(self, burst: Burst | None, b: int, **why: bool) -> None:
-        super().ask(burst, b, **why)
-        self.rare["OLD_ACTIVE"] = False
-
-    def put(self, h: dict[str, int], data: bytes) -> str:
-        if self.filled is None:
-            slot = self.slots.get(self.n % self.buffers)
-            if slot and not slot.back:
-                return "overrun"
-            self.filled, self.first_frame = [], h["frame"]
-            self.slots[self.n % self.buffers] = Slot(self.n, h["frame"], self.stamp)
-            self.counts["frames_in"] += 1
-            self.n += 1
-        if h["length"] > self.segment:
-            return "segment_overflow"
-        self.filled.append(data[: h["length"]])
-        if len(self.filled) == self.packets:
-            self.close_buffer()
-        return "packets_used"
-
-    def close_buffer(self) -> None:
-        if self.filled is None:
-            return
-        n, full = self.n - 1, len(self.filled) == self.packets
-        size = sum(map(len, self.filled))
-        contents = b"".join(payload.ljust(self.segment, b"\0") for payload in self.filled)
-        event = (int(full), n % self.buffers, size, self.first_frame, n & 0xFFFFFFFF)
-        self.events.append(Event(RECEIVE_DONE, *event, contents))
-        self.filled = None
-
-
-Counts = (
-    "packets_used",
-    "burst_markers",
-    "late",
-    "duplicate",
-    "replayed_sequence",
-    "unconfirmed_jump",
-    "overrun",
-    "segment_overflow",
-    "wrong_burst",
-    "bursts",
-    "frames_in",
-    "frames_skipped",
-    "frames_overrun",
-)
-PAGE_LIST = 0x1234_5678_9000
-_WIDE = ("SILENCE", "NOW", "NEWEST", "ALARM", "REPORT", "MISS", "FILL", "FETCH", "FETCHED", "CLOP", "PAGES")
-_REGISTERS = (
-    *("ID", "STATUS", "CONFIG", "TIMEOUT", "GRACE", "RARE", "STAMP", "FILLED", "COUNT", "FRAME", "NUMBER"),
-    *("COMMAND", *_WIDE),
-)
-NAMES = {FW[name]: name for name in _REGISTERS}
-NAMES |= {FW[name] + 4: f"{name}+4" for name in _WIDE}
-NAMES |= {FW["HEADER"] + 4 * i: f"HEADER{i}" for i in range(4)}

@@ -59,7 +59,7 @@ FILTER_BITS = 142
 
 @dataclass
 class Host:
-    """host_t of nanet_pkg, and the streams."""
+    """host_t of nanet_pkg, and the filters."""
 
     mac: int = 0x02_00_0A_00_00_01
     ip: int = 0x0A000001
@@ -155,7 +155,7 @@ class Judged:
 
     verdict: str
     payload: bytes = b""
-    stream: int = 0
+    filter: int = 0
     src_ip: int = 0
     src_port: int = 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets and clop_packets_close with the real firmware, against firmware_model.PacketCard.
+"""clop_packets and clop_packets_close with the real firmware, against firmware_packets_model.PacketCard.
 
 That model is held against the socket card's receiver in tb/firmware.
 """
@@ -12,7 +12,8 @@ import cocotb
 import pytest
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
 from dma_model import Memory, MemorySlave
-from firmware_model import RECEIVE_DONE, Event, PacketCard
+from firmware_model import RECEIVE_DONE, Event
+from firmware_packets_model import PacketCard
 from firmware_traffic import Traffic
 from handshake import reset, start_clock
 from mgp import marker, packet

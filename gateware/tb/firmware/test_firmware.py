@@ -18,13 +18,15 @@ import pytest
 import reference_mgp as mgp
 from firmware_emulated import TARGETS, EmulatedFirmware, cross_compiler
 from firmware_host import FIRMWARE, STRICT, compile_shared, compiler, constants
-from firmware_model import RECEIVE_DONE, Card, Counts, Event, PacketCard
+from firmware_model import RECEIVE_DONE, Card, Counts, Event
+from firmware_packets_model import PacketCard
 from firmware_traffic import Traffic
 from mgp import marker, packet
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = [
     "card/receiver.cpp",
+    "card/receiver_close.cpp",
     "card/packet_receiver.cpp",
     "wire/mgp.cpp",
     "contract/memory.cpp",

@@ -46,7 +46,7 @@ class Bench:
         start_clock(dut)
         count = -(-BUFFERS * UNITS * 64 >> LOG2_PAGE)
         config = {"enable": 0, "host": (HOST.mac << 32 | HOST.ip) * (1 | 1 << 80), "filter": Filter().pack()}
-        config |= {"rules": ((0x1C << 4 | boards) << 16 | 1472) << 24 | 751_500, "base_vaddr": BASE}
+        config |= {"rules": ((0x1C << 4 | boards) << 16 | 1472) << 25 | 751_500, "base_vaddr": BASE}
         config |= {"buffer_units": UNITS, "segment_bytes": SEGMENT, "timeout_cycles": timeout}
         config |= {"grace_cycles": GRACE, "window_frames": window, "silence_cycles": silence}
         config |= {"tlb_enable": tlb, "pages_base": PAGES, "pages_count": count, "drain": 0}

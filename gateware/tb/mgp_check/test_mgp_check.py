@@ -14,8 +14,8 @@ from simulate import simulate
 MAX_FRAMES = 751_500
 
 
-def rules(boards=0xF, max_payload=1472, source=0x1C):
-    return ((source << 4 | boards) << 16 | max_payload) << 24 | MAX_FRAMES
+def rules(boards=0xF, max_payload=1472, source=0x1C, max_frames=MAX_FRAMES):
+    return ((source << 4 | boards) << 16 | max_payload) << 25 | max_frames
 
 
 def words(data):
@@ -128,6 +128,19 @@ async def other_rules(dut):
     packets = [broken(rng, board=rng.randrange(4)) for _ in range(200)]
     packets = [bytes([rng.choice([0x1C, 0x1D])]) + data[1:] for data in packets]
     await run(dut, got, packets, 1.0, rng, boards=0b0101, source=0x1D)
+
+
+@cocotb.test()
+async def frames_up_to_the_last_that_a_header_can_name(dut):
+    got = await start(dut)
+    rng = random.Random(cocotb.RANDOM_SEED)
+    packets = [packet(rng, events=0, frame=frame) for frame in (0, 0x7FFFFF, 0x800000, 0xFFFFFE, 0xFFFFFF)]
+    for most in (1 << 24, (1 << 24) - 1, 1):
+        dut.rules.value = rules(max_frames=most)
+        seen = await run(dut, got, packets, 1.0, rng, max_frames=most)
+        assert seen["frame_beyond_spill"] == sum(
+            frame >= most for frame in (0, 0x7FFFFF, 0x800000, 0xFFFFFE, 0xFFFFFF)
+        )
 
 
 def test_mgp_check():

@@ -8,7 +8,7 @@ import cocotb
 import mgp
 import reference_mgp
 from card_host import RECEIVE_DONE, SEND_DONE, CardHost, Frame, Setup, account
-from firmware_model import PacketCard
+from firmware_packets_model import PacketCard
 from simulate import simulate
 from test_nanet_card import Bench, burst
 from transmit_model import frame_of

@@ -50,7 +50,7 @@ class Bench:
     async def start(self, memory_rate=1.0, tlb=1, sob=True):
         dut = self.dut
         start_clock(dut)
-        rules = ((0x1C << 4 | 0xF) << 16 | self.max_payload) << 24 | 751_500
+        rules = ((0x1C << 4 | 0xF) << 16 | self.max_payload) << 25 | 751_500
         for name, value in {
             "enable": 0,
             "host": (HOST.mac << 32 | HOST.ip) * (1 | 1 << 80),

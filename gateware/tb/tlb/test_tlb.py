@@ -41,7 +41,9 @@ class Bench:
     async def firmware(self):
         sink = Sink(self.dut, "miss", ["vaddr"], rate=0.3, rng=self.rng)
         while True:
+            sink.rate = 0.3
             word = (await sink.take(1, 10**7))[0]
+            sink.rate = 0.0  # no question is taken before the last one is answered
             self.misses += 1
             await ClockCycles(self.dut.clk, self.rng.randrange(1, self.delay))
             physical = self.physical(word["vaddr"])
@@ -153,6 +155,25 @@ async def off_asks_the_firmware_every_time(dut):
         for page in bench.pages:
             assert (await bench.ask(2, page << 12))[0] == bench.physical(page << 12)
     assert bench.misses == 12
+
+
+@cocotb.test(timeout_time=2, timeout_unit="ms")
+async def whoever_was_answered_with_another_asks_no_more(dut):
+    """A slow firmware; most ask for one page again and again, another asks for others in between."""
+    rng = random.Random(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, table(rng, 40, 12), 12, delay=100)
+    await bench.start(enable=0)
+    first, *others = bench.pages
+
+    async def client(number, pages):
+        for page in pages:
+            answer, _ = await bench.ask(number, page << 12)
+            assert answer == bench.physical(page << 12)
+
+    crowd = [cocotb.start_soon(client(number, [first] * 60)) for number in range(CLIENTS - 1)]
+    await client(CLIENTS - 1, others)
+    for task in crowd:
+        await task
 
 
 @pytest.mark.parametrize("sets", [16])

@@ -80,9 +80,7 @@ class Rig {
   void settle() {
     for (std::uint64_t done = 0; done < patience; done += 500) {
       work(500);
-      if (simulation_.model().wire_idle() && !simulation_.undecided() && simulation_.out() == 0 &&
-          simulation_.waiting() == 0)
-        return;
+      if (simulation_.idle() && simulation_.out() == 0 && simulation_.waiting() == 0) return;
     }
     throw std::runtime_error("the simulated card does not come to rest");
   }
@@ -107,7 +105,7 @@ class Rig {
   static card::ClopOptions clop(const CardBenchOptions& options) {
     card::ClopOptions c;
     c.rules.boards = static_cast<std::uint8_t>(options.channels == 1 ? 0 : (1u << options.channels) - 1);
-    c.rules.max_payload = 9000;
+    c.rules.max_payload = 8972;  // of the longest frame
     c.segment_bytes = segment_bytes;
     c.buffers = buffers;
     c.timeout = c.burst_silence = 1'000'000'000;

@@ -22,6 +22,8 @@ constexpr unsigned patience = 1'000'000;  // looks at the status until the card 
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 // Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
 constexpr std::uint64_t clop_address = std::uint64_t{1} << 40;
+// Of a datagram, in jumbo frames.
+constexpr unsigned most_payload = 8972;
 // A device's part of the driver's own page.
 constexpr std::size_t own_line = 64;
 
@@ -100,10 +102,14 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
                                                             std::to_string(built_.destinations));
   require(!d.ports.empty() && d.ports.size() <= built_.filters,
           "listen: the gateware card listens to " + std::to_string(built_.filters) + " ports at most");
+  require(o.rules.max_payload <= most_payload, "max_payload = " + std::to_string(o.rules.max_payload) +
+                                                   ": the gateware card takes " +
+                                                   std::to_string(most_payload) + " bytes at most");
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
   const std::uint64_t timeout = cycles_of(o.timeout);
-  require(timeout <= std::numeric_limits<std::uint32_t>::max(),
-          "timeout_us is too long for the card: at most 27 s");
+  // The card compares times in 32 bits, so half of their range is what can be told apart.
+  require(timeout + d.grace_cycles <= std::numeric_limits<std::int32_t>::max(),
+          "timeout_us is too long for the card: at most 13 s");
 
   wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
 

@@ -236,8 +236,10 @@ bool Follower::read_counters() {
   NANET_MIRROR(hits_in);
   NANET_MIRROR(bursts);
 #undef NANET_MIRROR
-  for (std::size_t i = 0; i < counters_.bad.size(); ++i)
-    counters_.bad[i].set(bank.at(NANET_AT(bad_packets) + 4 * i));
+  for (std::size_t i = 0; i < counters_.bad.size(); ++i) {
+    counters_.bad[i].set(bank.at(NANET_AT(bad_packets) + 4 * i) + refused_before[i]);
+    counters_.packets_in += refused_before[i];
+  }
   const auto lost = [&](card::Lost reason, std::size_t at) {
     counters_.lost[static_cast<std::size_t>(reason)].set(bank.at(NANET_AT(lost) + at));
   };

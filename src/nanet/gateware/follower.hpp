@@ -33,6 +33,8 @@ class Follower final : public card::Reception {
   bool in_burst() const noexcept { return open_bursts_ > 0; }
   // Packets that were lost before they came to the card; counted with its own from the next look on.
   std::uint64_t lost_before = 0;
+  // Likewise packets that were refused.
+  std::array<std::uint64_t, wire::mgp::refusal_count> refused_before{};
 
   std::int64_t missing() const noexcept override { return driver_.missing(); }
 

@@ -76,7 +76,16 @@ void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, s
     store16(udp + 6, checksum ? checksum : 0xFFFF);
   }
   // Cut short behind the IP packet only: on the wire nothing shows that, so a little more is cut.
-  if (frame.size() < original && captured >= total) out.resize(ethernet + std::max(header, total - 1));
+  if (frame.size() >= original || captured < total) return;
+  if (datagram && total == header + udp_bytes) {
+    // That would be the UDP header, by which it is named: one byte more is promised in its place.
+    store16(ip + 10, adjusted(load16(ip + 10), static_cast<std::uint32_t>(total),
+                              static_cast<std::uint32_t>(total) + 1));
+    store16(ip + 2, static_cast<std::uint32_t>(total) + 1);
+    out.resize(ethernet + total);
+  } else {
+    out.resize(ethernet + std::max(header, total - 1));
+  }
 }
 
 std::optional<Sent> sent_datagram(std::span<const std::byte> frame) noexcept {

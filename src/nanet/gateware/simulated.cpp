@@ -177,8 +177,8 @@ class SimulatedCard final : public card::Card {
 
 class SimulatedPlayback final : public card::Playback {
  public:
-  SimulatedPlayback(ClopOptions clop, std::uint16_t port, card::Transmit& transmit,
-                    SimulationOptions options) {
+  SimulatedPlayback(ClopOptions clop, std::uint16_t port, card::Transmit& transmit, SimulationOptions options)
+      : port_(port) {
     refuse_unfit(clop);
     options.driver.ports = {port};
     options.driver.window_frames = 1024;
@@ -192,10 +192,22 @@ class SimulatedPlayback final : public card::Playback {
     const std::size_t buffers = stream().table().slots();
     // Never more in the card than its channel holds, nor more out with the consumer than leaves room for a
     // window of open frames and a gap of as many.
-    if (since_ > most_unread && simulation_->undecided()) return false;
-    if (since_ > most_unread) since_ = 0;
+    const bool giant = frame.size() > Simulation::largest_frame;
+    const std::size_t bytes = std::min(frame.size(), Simulation::largest_frame) + 24;
+    if (since_ && since_ + bytes > most_unread) {
+      if (!simulation_->idle()) return false;
+      since_ = 0;
+    }
     if (simulation_->out() > buffers / 4) return false;
-    since_ += frame.size() + 24;
+    since_ += bytes;
+    if (giant) {
+      const wire::UdpFrame parsed = wire::parse_udp_frame(frame, original, port_);
+      if (parsed.reason == wire::NotMgp::none)
+        simulation_->datagram(0, parsed.payload);
+      else
+        ++giants_[static_cast<std::size_t>(parsed.reason)];
+      return true;
+    }
     constexpr std::size_t ethernet_header = 14;
     if (frame.size() < ethernet_header)
       ++runts_;  // no MAC brings those
@@ -204,14 +216,15 @@ class SimulatedPlayback final : public card::Playback {
     return true;
   }
   void work() noexcept override { simulation_->run(most_unread / 8); }
+  bool decided() noexcept override { return simulation_->idle(); }
   void drain() noexcept override { simulation_->drain(); }
   bool passed_all() const noexcept override { return simulation_->passed_all(); }
   void settle() noexcept override { simulation_->read_counters(); }
   std::vector<std::pair<std::string, double>> figures() const override { return simulation_->figures(); }
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept override {
     const CounterBank& bank = simulation_->driver().counters();
-    std::array<std::uint64_t, wire::not_mgp_count> out{};
-    out[static_cast<std::size_t>(wire::NotMgp::cut_short)] = runts_;
+    auto out = giants_;
+    out[static_cast<std::size_t>(wire::NotMgp::cut_short)] += runts_;
     for (unsigned c = 0; c < sim::Model::channels(); ++c) {
       const auto at = [&](std::size_t field) {
         return bank.at(offsetof(nanet_regs_t, verdicts) + c * sizeof(verdicts_t__stride40_t) + field);
@@ -236,6 +249,8 @@ class SimulatedPlayback final : public card::Playback {
   std::unique_ptr<Simulation> simulation_;
   std::size_t since_ = 0;
   std::uint64_t runts_ = 0;
+  std::array<std::uint64_t, wire::not_mgp_count> giants_{};
+  std::uint16_t port_;
 };
 
 }  // namespace

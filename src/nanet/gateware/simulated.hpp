@@ -35,7 +35,10 @@ class Simulation {
   sim::Model& model() noexcept;
   Driver& driver() noexcept;
 
-  // A datagram to the card, or a captured frame, onto the wire of a channel.
+  // No wire brings a longer frame. Kernels do, which join what came in pieces, and captures taken there.
+  static constexpr std::size_t largest_frame = 9600;
+  // A datagram to the card, or a captured frame of at most that size, onto the wire of a channel. A datagram
+  // that is too long for it is counted as the card would refuse it.
   void datagram(unsigned channel, std::span<const std::byte> payload);
   void frame(unsigned channel, std::span<const std::byte> frame, std::size_t original);
   // Simulates so many cycles, then sees what came of them. True if anything did.
@@ -54,8 +57,6 @@ class Simulation {
   // Lets everything that is on the wire in, then tells the card that no packet will follow.
   void drain();
   bool passed_all();
-  // Packets that came to the card's port and are not decided on yet.
-  std::uint64_t undecided();
   // Frames that were received and not passed yet; buffers that are out with the consumer.
   std::uint64_t waiting() const noexcept;
   std::size_t out() const noexcept;

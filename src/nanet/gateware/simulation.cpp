@@ -96,8 +96,6 @@ struct Simulation::Parts {
   card::Stream stream;
   std::deque<Leaving> leaving;
   std::vector<std::byte> scratch;
-  std::uint64_t fed = 0;      // packets to the card's port that were put on the wire
-  std::uint64_t decided = 0;  // of them, when last looked at
   bool draining = false, settled = false;
   bool decided_all = true;  // no packet is between the wire and the host
   // Wall time in which cycles were simulated.
@@ -124,12 +122,17 @@ Driver& Simulation::driver() noexcept {
 
 void Simulation::datagram(unsigned channel, std::span<const std::byte> payload) {
   Parts& p = *parts_;
+  if (wire::udp_frame_overhead + payload.size() > largest_frame) {
+    const auto reason = wire::mgp::validate(payload, p.stream.options().rules).refusal;
+    ++p.follower->refused_before[static_cast<std::size_t>(reason)];
+    p.stream.counters().bytes_in += payload.size();
+    return;
+  }
   p.scratch.resize(wire::udp_frame_overhead + payload.size());
   const wire::Endpoint card{p.simulation.driver.address.ip, p.simulation.driver.ports[0]};
   wire::build_udp_frame(p.scratch.data(), {0x0A000002, card.port}, card, payload);
   p.model.receive(channel, p.scratch);
   p.stream.counters().bytes_in += payload.size();
-  ++p.fed;
   p.settled = p.decided_all = false;
 }
 
@@ -137,10 +140,7 @@ void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::
   Parts& p = *parts_;
   const auto& driver = p.simulation.driver;
   const wire::UdpFrame parsed = wire::parse_udp_frame(frame, original, driver.ports[0]);
-  if (parsed.reason == wire::NotMgp::none) {
-    p.stream.counters().bytes_in += parsed.payload.size();
-    ++p.fed;
-  }
+  if (parsed.reason == wire::NotMgp::none) p.stream.counters().bytes_in += parsed.payload.size();
   address_to(p.scratch, frame, original, driver.address);
   p.model.receive(channel, p.scratch);
   p.settled = p.decided_all = false;
@@ -165,14 +165,6 @@ bool Simulation::run(std::uint64_t cycles) {
 bool Simulation::idle() {
   Parts& p = *parts_;
   return p.model.wire_idle() && (p.driver.read(offsetof(nanet_regs_t, status)) & NANET_REGS__STATUS__IDLE_bm);
-}
-
-std::uint64_t Simulation::undecided() {
-  Parts& p = *parts_;
-  // The register wraps at 2^32, and so does the difference.
-  const std::uint32_t now = p.driver.read(offsetof(nanet_regs_t, frames.packets_in));
-  p.decided += static_cast<std::uint32_t>(now - static_cast<std::uint32_t>(p.decided));
-  return p.fed - p.decided;
 }
 
 bool Simulation::at_rest() const noexcept {
@@ -209,9 +201,9 @@ void Simulation::read_counters() {
   std::vector<std::pair<std::string, double>> now = {
       {"cycles", static_cast<double>(p.model.cycle())},
       {"cycles_per_s", p.worked_s > 0 ? static_cast<double>(p.worked) / p.worked_s : 0},
-      {"event_cycles_p50", percentile(counts, 0.5)},
-      {"event_cycles_p99", percentile(counts, 0.99)},
-      {"event_cycles_max", percentile(counts, 1)},
+      {"closing_cycles_p50", percentile(counts, 0.5)},
+      {"closing_cycles_p99", percentile(counts, 0.99)},
+      {"closing_cycles_max", percentile(counts, 1)},
       {"events", static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}))},
       {"tlb_hits", counter(offsetof(nanet_regs_t, frames.tlb_hits))},
       {"tlb_misses", counter(offsetof(nanet_regs_t, frames.tlb_misses))},

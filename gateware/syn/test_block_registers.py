@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Registers go into block RAM where, and only where, nothing else can tell."""
+"""Registers go into block RAM and multipliers where, and only where, nothing else can tell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import output_registers
+import block_registers
 import pytest
 
 Netlist = dict[str, Any]
@@ -45,6 +45,11 @@ def memory() -> Netlist:
     return {"modules": {"top": {"ports": {"out": {"direction": "output", "bits": [30]}}, "cells": cells}}}
 
 
+def take(netlist: Netlist) -> int:
+    """Return how many registers went into blocks of the module."""
+    return block_registers.take(netlist["modules"]["top"])
+
+
 def cells(netlist: Netlist) -> dict[str, Any]:
     """Return the cells of the module."""
     return netlist["modules"]["top"]["cells"]
@@ -53,7 +58,7 @@ def cells(netlist: Netlist) -> dict[str, Any]:
 def test_registers_are_taken() -> None:
     """The RAM then gives what the registers gave, and an output that nobody reads stays as it is."""
     netlist = memory()
-    assert output_registers.take(netlist, "top") == 2
+    assert take(netlist) == 2
     assert set(cells(netlist)) == {"ram", "gate"}
     ram = cells(netlist)["ram"]
     assert ram["parameters"] == {"REGMODE_A": "NOREG", "REGMODE_B": "OUTREG"}
@@ -66,7 +71,7 @@ def test_an_enable_of_all_is_the_output_registers() -> None:
     for name in ("one", "two"):
         cells(netlist)[name]["parameters"]["CEMUX"] = "CE"
         cells(netlist)[name]["connections"]["CE"] = [ENABLE]
-    assert output_registers.take(netlist, "top") == 2
+    assert take(netlist) == 2
     assert cells(netlist)["ram"]["connections"]["OCEB"] == [ENABLE]
 
 
@@ -122,5 +127,103 @@ def test_what_would_behave_otherwise_stays(change: Callable[[Netlist], None]) ->
     netlist = memory()
     change(netlist)
     before = copy.deepcopy(netlist)
-    assert output_registers.take(netlist, "top") == 0
+    assert take(netlist) == 0
+    assert netlist == before
+
+
+def multiplier() -> Netlist:
+    """Return two bits times one, in registers, and a gate behind the product's registers."""
+    product = cell(
+        "MULT18X18D",
+        {},
+        {"P0", "P1", "P2"},
+        {"A0": [20], "A1": [21], "A2": ["0"], "B0": [22], "P0": [30], "P1": [31], "P2": [32]},
+    )
+    inputs = {f"in{i}": register(10 + i, 20 + i) for i in range(3)}
+    outputs = {f"out{i}": register(30 + i, 40 + i) for i in range(2)}
+    gate = cell("LUT4", {}, {"Z"}, {"A": [40], "B": [41], "Z": [50]})
+    ports = {"out": {"direction": "output", "bits": [50]}}
+    return {
+        "modules": {"top": {"ports": ports, "cells": {"product": product, **inputs, **outputs, "gate": gate}}}
+    }
+
+
+def test_a_multiplier_takes_the_registers_around_it() -> None:
+    """Factors come straight in then, the registered product out; an output that nobody reads stays."""
+    netlist = multiplier()
+    assert take(netlist) == 5
+    assert set(cells(netlist)) == {"product", "gate"}
+    product = cells(netlist)["product"]
+    pins = product["connections"]
+    assert [pins[pin] for pin in ("A0", "A1", "A2", "B0")] == [[10], [11], ["0"], [12]]
+    assert [pins[pin] for pin in ("P0", "P1", "P2", "CLK0", "CE0")] == [[40], [41], [32], [CLOCK], ["1"]]
+    assert {product["parameters"][f"REG_{rank}_CLK"] for rank in ("INPUTA", "INPUTB", "OUTPUT")} == {"CLK0"}
+
+
+def test_a_factor_that_others_read_too_keeps_its_register() -> None:
+    """The multiplier has a copy of it."""
+    netlist = multiplier()
+    cells(netlist)["gate"]["connections"]["A1"] = [21]
+    cells(netlist)["gate"]["port_directions"]["A1"] = "input"
+    assert take(netlist) == 5
+    assert set(cells(netlist)) == {"product", "gate", "in1"}
+    assert cells(netlist)["product"]["connections"]["A1"] == [11]
+
+
+def factor_without_register(netlist: Netlist) -> None:
+    """A gate gives one bit of a factor."""
+    cells(netlist)["in1"] = cell("LUT4", {}, {"Z"}, {"A": [11], "Z": [21]})
+
+
+def factor_from_a_pin(netlist: Netlist) -> None:
+    """A pin of the module gives one bit of a factor."""
+    del cells(netlist)["in2"]
+    netlist["modules"]["top"]["ports"]["in"] = {"direction": "input", "bits": [22]}
+
+
+def factor_reset(netlist: Netlist) -> None:
+    """One factor's register is reset."""
+    cells(netlist)["in0"]["connections"]["LSR"] = [OTHER]
+
+
+def factor_of_another_clock(netlist: Netlist) -> None:
+    """One factor's register has another clock."""
+    cells(netlist)["in0"]["connections"]["CLK"] = [OTHER]
+
+
+def product_enabled(netlist: Netlist) -> None:
+    """One register of the product has an enable."""
+    cells(netlist)["out1"]["parameters"]["CEMUX"] = "CE"
+    cells(netlist)["out1"]["connections"]["CE"] = [ENABLE]
+
+
+def product_read_before(netlist: Netlist) -> None:
+    """A gate reads the product before its register."""
+    cells(netlist)["gate"]["connections"]["C"] = [31]
+    cells(netlist)["gate"]["port_directions"]["C"] = "input"
+
+
+def product_shown(netlist: Netlist) -> None:
+    """A pin of the module shows a bit of the product."""
+    netlist["modules"]["top"]["ports"]["out"]["bits"].append(30)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        factor_without_register,
+        factor_from_a_pin,
+        factor_reset,
+        factor_of_another_clock,
+        product_enabled,
+        product_read_before,
+        product_shown,
+    ],
+)
+def test_a_multiplier_that_would_behave_otherwise_stays(change: Callable[[Netlist], None]) -> None:
+    """Nothing at all is changed."""
+    netlist = multiplier()
+    change(netlist)
+    before = copy.deepcopy(netlist)
+    assert take(netlist) == 0
     assert netlist == before

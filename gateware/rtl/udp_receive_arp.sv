@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: SHL-2.1
+// ARP requests for the card's address among the frames of udp_receive: the asker's addresses, if they can be
+// answered.
+module udp_receive_arp
+  import nanet_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while frames come in
+     */
+    input host_t host,
+
+    /*
+     * what frames carry, as udp_receive_ethernet gives it
+     */
+    input logic        in_valid,
+    input logic        in_last,
+    input logic        in_bad,
+    input logic [63:0] in_data,
+    input logic [3:0]  in_bytes,
+    input logic [12:0] in_number,
+    input logic        in_ours,    // of an ARP frame to the card or to a group
+
+    /*
+     * one pulse for each request, three cycles after the frame's last word
+     */
+    output logic         arp_valid,
+    output arp_request_t arp
+);
+
+  // ------------------------------------------------------------------ 0: fields
+
+  arp_request_t asker_q;
+  logic request_q, ours_q, end_q;
+
+  always_ff @(posedge clk) begin
+    if (in_valid) begin
+      if (in_number == 13'd0) request_q <= in_data == 64'h0100_0406_0008_0100;
+      if (in_number == 13'd1) begin
+        asker_q.mac       <= be48(in_data[47:0]);
+        asker_q.ip[31:16] <= be16(in_data[63:48]);
+      end
+      if (in_number == 13'd2) asker_q.ip[15:0] <= be16(in_data[15:0]);
+      if (in_number == 13'd3) ours_q <= be32(in_data[31:0]) == host.ip;
+    end
+    end_q <= in_valid && in_last && !in_bad && in_ours &&
+             (in_number > 13'd3 || (in_number == 13'd3 && in_bytes >= 4'd4));
+    if (rst) end_q <= 1'b0;
+  end
+
+  // ------------------------------------------------------------------ 1: to be answered?
+
+  logic asks_q;
+
+  always_ff @(posedge clk) begin
+    // A group's address, and the card's own, are nobody to answer.
+    asks_q <= end_q && request_q && ours_q && !asker_q.mac[40] && asker_q.mac != 0 &&
+              asker_q.mac != host.mac && asker_q.ip != host.ip;
+    if (rst) asks_q <= 1'b0;
+  end
+
+  // ------------------------------------------------------------------ 2: out, before the next one's fields
+
+  always_ff @(posedge clk) begin
+    arp_valid <= asks_q;
+    arp       <= asker_q;
+    if (rst) arp_valid <= 1'b0;
+  end
+
+endmodule

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: SHL-2.1
+// The payloads of udp_receive: cut out of the words of IP and sent on as they come, the last word of each
+// held back until the verdict on its frame is there.
+module udp_receive_payload
+  import nanet_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    /*
+     * words of IP, one more (tail) after the last
+     */
+    input logic        in_valid,
+    input logic        in_tail,
+    input logic        in_first,
+    input logic [63:0] in_data,
+    input logic        in_odd,    // the payload begins in the middle of a word
+
+    /*
+     * of the payload's word that this word completes: it is the first, and (valid with that) the datagram is
+     * to be taken; it is the last; its bytes
+     */
+    input logic       in_begin,
+    input logic       in_take,
+    input logic       in_end,
+    input logic [3:0] in_bytes,
+    input datagram_t  in_info,
+
+    /*
+     * what became of the frame, before another one's payload ends
+     */
+    input logic           verdict_valid,
+    input frame_verdict_e verdict,
+
+    /*
+     * payloads, as in udp_receive
+     */
+    output logic           out_valid,
+    output logic [63:0]    out_data,
+    output logic [3:0]     out_bytes,
+    output logic           out_first,
+    output logic           out_last,
+    output datagram_t      out_info,
+    output frame_verdict_e out_verdict
+);
+
+  logic [31:0] upper_q;
+  logic flowing_q, held_q, held_first_q;
+  logic [63:0] held_data_q;
+  logic [3:0] held_bytes_q;
+  logic emit;
+  logic [63:0] payload;
+  datagram_t info_q, info;
+
+  // From its first word on a payload flows until its last; before, the headers may still say no.
+  assign emit    = (in_valid || in_tail) && (in_begin ? in_take : flowing_q);
+  assign payload = in_odd ? {in_data[31:0], upper_q} : in_data;
+  assign info    = in_begin ? in_info : info_q;
+
+  always_ff @(posedge clk) begin
+    out_valid <= 1'b0;
+    out_last  <= 1'b0;
+    out_first <= 1'b0;
+    if (in_valid) upper_q <= in_data[63:32];
+    if (emit) begin
+      info_q    <= info;
+      flowing_q <= !in_end;
+      if (in_end) begin
+        held_q       <= 1'b1;
+        held_first_q <= in_begin;
+        held_data_q  <= payload;
+        held_bytes_q <= in_bytes;
+      end else begin
+        out_valid <= 1'b1;
+        out_first <= in_begin;
+        out_data  <= payload;
+        out_bytes <= 4'd8;
+        out_info  <= info;
+      end
+    end else if (in_valid && in_first) begin
+      flowing_q <= 1'b0;
+    end
+    if (verdict_valid && held_q) begin
+      out_valid   <= 1'b1;
+      out_last    <= 1'b1;
+      out_first   <= held_first_q;
+      out_data    <= held_data_q;
+      out_bytes   <= held_bytes_q;
+      out_info    <= info_q;
+      out_verdict <= verdict;
+      held_q      <= 1'b0;
+    end
+    if (rst) begin
+      out_valid <= 1'b0;
+      flowing_q <= 1'b0;
+      held_q    <= 1'b0;
+    end
+  end
+
+endmodule
