@@ -313,6 +313,7 @@ def test_replay_is_the_same_with_any_number_of_threads(nanet, recorded: Path, tm
 
 def test_replayed_primitives_are_one_packet_per_frame(nanet, recorded: Path, tmp_path: Path) -> None:
     result = json.loads(nanet("replay", recorded / "run.pcap", "--mtp", "mtp.pcap", "--json", "-").stdout)
+    assert result["card"] == "socket"
     frames, primitives = [], 0
     for payload in payloads(tmp_path / "mtp.pcap"):
         word = int.from_bytes(payload[0:4], "little")

@@ -153,7 +153,7 @@ class View:
             table.add_row(stage, *cells, style=style)
         if figures := self.trigger.get("card_figures"):
             p50, p99, most = (
-                microseconds(figures[f"event_cycles_{name}"] * CARD_CYCLE_NS / 1e3)
+                microseconds(figures[f"closing_cycles_{name}"] * CARD_CYCLE_NS / 1e3)
                 for name in ("p50", "p99", "max")
             )
             table.add_row("card: event", p50, p99, "", most, style="cyan")

@@ -172,7 +172,7 @@ CARD_CYCLE_NS = 6.4  # of the gateware card's clock, 156.25 MHz
 
 def card_line(figures: Mapping[str, Any]) -> str:
     """What a card's own instruments say, in a line."""
-    cycles = [figures[f"event_cycles_{name}"] for name in ("p50", "p99", "max")]
+    cycles = [figures[f"closing_cycles_{name}"] for name in ("p50", "p99", "max")]
     times = " / ".join(f"{value:.0f}" for value in cycles)
     nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)
     measured = f"{times} cycles = {nanoseconds} ns" if figures["events"] else "–"

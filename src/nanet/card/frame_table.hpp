@@ -3,6 +3,7 @@
 // Both run in the card's thread.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <utility>
@@ -64,7 +65,8 @@ class FrameTable {
 
   FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames)
       : slots_(std::size_t{buffers} * devices),
-        status_(std::bit_ceil(std::size_t{max_frames} + max_frames / 4 + 1)),
+        // Beside a burst: numbers before it that the sender has yet to pass, also where bursts are short.
+        status_(std::bit_ceil(max_frames + std::max<std::size_t>(max_frames / 4, slots_.size()) + 1)),
         mask_(slots_.size() - 1),
         status_mask_(status_.size() - 1) {}
 

@@ -29,7 +29,11 @@ class Playback {
   virtual bool frame(std::span<const std::byte> frame, std::size_t original) noexcept = 0;
   // Lets the card work for a while.
   virtual void work() noexcept = 0;
-  // No frame will follow: closes what is open. passed_all() is true once every owed number has been passed.
+  // Whether the card is done with all frames it has taken. One may wait for a buffer that a consumer has:
+  // work() goes on with it.
+  virtual bool decided() noexcept = 0;
+  // No frame will follow, and all are decided on: closes what is open. passed_all() is true once every owed
+  // number has been passed.
   virtual void drain() noexcept = 0;
   virtual bool passed_all() const noexcept = 0;
   // Reads all counters, when the card is at rest.

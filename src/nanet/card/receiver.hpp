@@ -166,6 +166,7 @@ class FrameReceiver final : public Receiver {
   void close_overtaken(Nanoseconds now) noexcept;
   void publish_missing() noexcept;
   bool all_done(const Burst& old) const noexcept;
+  contract::Event new_event(contract::EventType type, Nanoseconds now) const noexcept;
   void broadcast(const contract::Event& event) noexcept;
   bool live(const Timer& timer) const noexcept;
   void push_timer(std::uint64_t n, Nanoseconds first) noexcept;

@@ -295,6 +295,7 @@ void Replay::run_card() {
     read_.fetch_add(record.frame.size() + 16, std::memory_order_relaxed);
     while (!playback_->frame(record.frame, record.original)) work();
   }
+  while (!playback_->decided()) work();
   playback_->drain();
   while (!playback_->passed_all()) work();
   executor_->stop();

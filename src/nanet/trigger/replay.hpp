@@ -78,8 +78,8 @@ class Replay {
   bool truncated() const noexcept { return reader_.truncated(); }
   // Which captures end within a record: 0 is `pcap`, the others `more` in order.
   std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
-  // "replay", or the card that was run.
-  std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "replay"; }
+  // As ReplayOptions::card names it.
+  std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "socket"; }
   std::vector<std::pair<std::string, double>> card_figures() const {
     return playback_ ? playback_->figures() : std::vector<std::pair<std::string, double>>{};
   }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of nanet._core.Trigger and Replay, from a dictionary into the structures of C++.
+#include "nanet/python/trigger_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "nanet/card/udp.hpp"
+
+namespace nanet::python {
+
+namespace {
+
+Nanoseconds microseconds(const nb::dict& options, const char* key, double fallback_us) {
+  return static_cast<Nanoseconds>(get<double>(options, key, fallback_us) * 1e3);
+}
+
+}  // namespace
+
+card::ClopOptions clop_options(const nb::dict& o) {
+  card::ClopOptions c;
+  if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty())
+    c.listen = card::parse_endpoints(listen);
+  if (const auto send = get<std::string>(o, "send", ""); !send.empty())
+    c.destinations = card::parse_endpoints(send);
+  const auto gather = get<std::string>(o, "gather", "frame");
+  if (gather != "frame" && gather != "packets")
+    throw std::invalid_argument("gather = " + gather + " must be frame or packets");
+  c.gather = gather == "frame" ? contract::Gather::frame : contract::Gather::packets;
+  c.packets = get<std::uint32_t>(o, "packets", 1);
+  c.buffers = get<std::uint32_t>(o, "buffers", 0);
+  c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", 8192);
+  c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", 0xF));
+  c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
+  c.rules.max_payload =
+      static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", wire::mgp::default_max_payload));
+  c.rules.max_frames = get<std::uint32_t>(o, "max_frames", default_max_frames);
+  c.timeout = microseconds(o, "timeout_us", 20e3);
+  c.deadline = microseconds(o, "deadline_us", 50e3);
+  c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
+  c.devices = get<std::uint32_t>(o, "devices", 1);
+  c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 10u);
+  if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
+    c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
+  return c;
+}
+
+trigger::ProcessOptions process_options(const nb::dict& o) {
+  trigger::ProcessOptions p;
+  p.window_lsb = get<std::int32_t>(o, "window_lsb", trigger::default_window_lsb);
+  p.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
+  p.decision.min_hits = get<std::uint32_t>(o, "min_hits", 1);
+  p.decision.multiplicity = get<std::uint32_t>(o, "multiplicity", 24);
+  p.decision.saturated_mm = static_cast<float>(get<double>(o, "saturated_mm", 185.0));
+  p.decision.small_mm = static_cast<float>(get<double>(o, "small_mm", 180.0));
+  p.decision.chi2_cut = static_cast<float>(get<double>(o, "chi2_cut", 3.0));
+  const auto factors = get<std::vector<std::uint32_t>>(o, "downscale_factors", {});
+  if (factors.size() > p.downscale.factor.size())
+    throw std::invalid_argument("downscale: there are four kinds of primitives");
+  std::copy(factors.begin(), factors.end(), p.downscale.factor.begin());
+  return p;
+}
+
+std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o) {
+  auto c = std::make_shared<trigger::Conditions>();
+  for (const unsigned pm : get<std::vector<unsigned>>(o, "masked", {})) {
+    if (pm >= pm_count)
+      throw std::invalid_argument("mask = " + std::to_string(pm) + " is no photomultiplier");
+    c->masked[pm] = 1;
+  }
+  const auto t0 = get<std::vector<int>>(o, "t0_lsb", {});
+  if (!t0.empty() && t0.size() != pm_count)
+    throw std::invalid_argument("t0_lsb has " + std::to_string(t0.size()) + " values; give 1952");
+  for (std::size_t pm = 0; pm < t0.size(); ++pm) {
+    if (std::abs(t0[pm]) > trigger::max_t0_lsb)
+      throw std::invalid_argument("t0_lsb of " + std::to_string(pm) + " = " + std::to_string(t0[pm]) +
+                                  " must be within 1024 LSB");
+    c->t0[pm] = static_cast<std::int16_t>(t0[pm]);
+  }
+  c->name = get<std::string>(o, "name", "");
+  return c;
+}
+
+std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o) {
+  if (!o.contains("conditions") || !nb::isinstance<nb::dict>(o["conditions"])) return nullptr;
+  return conditions(nb::cast<nb::dict>(o["conditions"]));
+}
+
+rich::Parameters parameters(const nb::dict& o) {
+  rich::Parameters out;
+  if (!o.contains("parameters")) return out;
+  for (const auto& [key, value] : nb::cast<nb::dict>(o["parameters"]))
+    out[nb::cast<std::string>(key)] = nb::cast<double>(value);
+  return out;
+}
+
+int cuda_number(const std::string& device) {
+  if (device == "cuda") return 0;
+  int number = 0;
+  const char *from = device.data() + 5, *end = device.data() + device.size();
+  if (!device.starts_with("cuda:") || std::from_chars(from, end, number).ptr != end || from == end)
+    throw std::invalid_argument("device: '" + device + "' must be cpu, cuda or cuda:N");
+  return number;
+}
+
+loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device) {
+  loop::CudaOptions c;
+  c.device = cuda_number(device);
+  c.mode = loop::mode_of(get<std::string>(o, "executor", "persistent"));
+  c.blocks = get<unsigned>(o, "blocks", 0);
+  c.takeover = get<bool>(o, "takeover", true);
+  c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", 50e3) / 2, 500'000, 20'000'000);
+  c.helper.command = get<std::vector<std::string>>(o, "helper", {});
+  c.helper.algorithm = get<std::string>(o, "algorithm", "multiring");
+  c.helper.parameters = parameters(o);
+  using Kind = loop::Injection::Kind;
+  if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};
+  if (o.contains("inject_hang")) c.injection = {Kind::hang, get<std::uint64_t>(o, "inject_hang", 0)};
+  return c;
+}
+
+trigger::ExecutorMaker in_the_loop(const loop::CudaOptions& c) {
+  return [c](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
+             const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
+    return loop::make_cuda_executor(c, execute, std::move(views), reconstructor, traces);
+  };
+}
+
+}  // namespace nanet::python

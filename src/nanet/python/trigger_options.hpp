@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of nanet._core.Trigger and Replay: a flat dictionary, whose values keep the defaults of the C++
+// structures where a key is missing. All throw std::invalid_argument naming key and value.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "nanet/loop/executor_cuda.hpp"
+#include "nanet/trigger/replay.hpp"
+#include "nanet/trigger/trigger.hpp"
+
+namespace nanet::python {
+
+namespace nb = nanobind;
+
+template <class T>
+T get(const nb::dict& options, const char* key, T fallback) {
+  if (!options.contains(key)) return fallback;
+  try {
+    return nb::cast<T>(options[key]);
+  } catch (const nb::cast_error&) {
+    throw std::invalid_argument(std::string(key) + " = " + nb::cast<std::string>(nb::str(options[key])) +
+                                " is of the wrong type");
+  }
+}
+
+card::ClopOptions clop_options(const nb::dict& o);
+trigger::ProcessOptions process_options(const nb::dict& o);
+rich::Parameters parameters(const nb::dict& o);
+// Masked PMs and time offsets of all channels (LSB), as `masked`, `t0_lsb` and `name` say them.
+std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o);
+// The same of the key `conditions`; nullptr where there is none.
+std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o);
+// N of cuda:N; cuda is cuda:0.
+int cuda_number(const std::string& device);
+// A GPU in the loop: options device, executor, blocks, takeover, helper (the program that brings a lost GPU
+// back: program and arguments); inject_fault, inject_hang: the number from which on the GPU fails, for tests.
+loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device);
+trigger::ExecutorMaker in_the_loop(const loop::CudaOptions& c);
+
+}  // namespace nanet::python

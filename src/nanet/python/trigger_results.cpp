@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nanet._core.Trigger and Replay tell, as dictionaries.
+#include "nanet/python/trigger_results.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <array>
+
+namespace nanet::python {
+
+namespace {
+
+template <std::size_t N, class Names>
+nb::dict by_name(const std::array<std::uint64_t, N>& counts, Names name) {
+  nb::dict d;
+  for (std::size_t i = 0; i < N; ++i) d[nb::str(std::string(name(i)).c_str())] = counts[i];
+  return d;
+}
+
+nb::dict latency(const trigger::Book& book) {
+  nb::dict out;
+  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    nb::dict d;
+    const auto us = [&](double p) { return h.percentile(p) * 1e-3; };
+    d["p50"] = us(0.5);
+    d["p90"] = us(0.9);
+    d["p99"] = us(0.99);
+    d["p99_9"] = us(0.999);
+    d["p99_99"] = us(0.9999);
+    d["max"] = static_cast<double>(h.max()) * 1e-3;
+    d["n"] = h.count();
+    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] = d;
+  }
+  return out;
+}
+
+nb::dict counts(const trigger::Account& a) {
+  nb::dict d;
+#define NANET_COUNT(name) d[#name] = a.name
+  NANET_COUNT(packets_in);
+  NANET_COUNT(packets_used);
+  NANET_COUNT(burst_markers);
+  NANET_COUNT(bytes_in);
+  NANET_COUNT(events_in);
+  NANET_COUNT(events_built);
+  NANET_COUNT(hits_in);
+  NANET_COUNT(rings);
+  NANET_COUNT(primitives_out);
+  NANET_COUNT(below_min_hits);
+  NANET_COUNT(mtp_overflow);
+  NANET_COUNT(in_late_frames);
+  NANET_COUNT(frames_in);
+  NANET_COUNT(frames_out);
+  NANET_COUNT(frames_answered);
+  NANET_COUNT(frames_late);
+  NANET_COUNT(frames_skipped);
+  NANET_COUNT(frames_incomplete);
+  NANET_COUNT(frames_overrun);
+  NANET_COUNT(duplicate_hits);
+  NANET_COUNT(split_at_frame_edge);
+  NANET_COUNT(masked_hits);
+  NANET_COUNT(bursts);
+  NANET_COUNT(answers_after_deadline);
+  NANET_COUNT(send_errors);
+  NANET_COUNT(bad_descriptors);
+  NANET_COUNT(events_dropped);
+  NANET_COUNT(account_checks);
+  NANET_COUNT(account_violations);
+#undef NANET_COUNT
+  d["bad_packets"] =
+      by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
+  nb::dict lost = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
+  // A running balance: between two bursts it may fall.
+  constexpr auto missing = static_cast<std::size_t>(card::Lost::missing);
+  lost["missing"] = static_cast<std::int64_t>(a.lost[missing]);
+  d["lost"] = lost;
+  d["downscaled"] = by_name(a.downscaled, [](std::size_t i) { return trigger::kind_names[i]; });
+  d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
+  d["account_closes"] = a.closes();
+  return d;
+}
+
+template <class Array>
+std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physics,
+                               Array trigger::Physics::* member) {
+  std::vector<std::uint64_t> total((physics.front()->*member).size());
+  for (const auto* p : physics)
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += (p->*member)[i];
+  return total;
+}
+
+// PM IDs that the conditions in effect mask.
+nb::list masked(const trigger::ConditionsStore* store) {
+  nb::list out;
+  if (!store) return out;
+  const auto conditions = store->current();
+  for (std::size_t pm = 0; pm < pm_count; ++pm)
+    if (conditions->masked[pm]) out.append(pm);
+  return out;
+}
+
+}  // namespace
+
+nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed) {
+  nb::dict d = counts(a);
+  d["elapsed_s"] = elapsed;
+  d["events_per_s"] = elapsed > 0 ? static_cast<double>(a.events_built) / elapsed : 0.0;
+  d["latency_us"] = latency(book);
+  return d;
+}
+
+nb::dict burst_dict(const trigger::BurstReport& r) {
+  nb::dict d;
+  d["burst"] = r.rest ? nb::object(nb::none()) : nb::cast(r.burst.number);
+  d["ended_by"] = r.rest
+                      ? nb::object(nb::none())
+                      : nb::cast(std::string(card::burst_end_names[static_cast<std::size_t>(r.burst.how)]));
+  const auto boards = [](std::uint8_t mask) {
+    nb::list list;
+    for (unsigned b = 0; b < max_boards; ++b)
+      if (mask >> b & 1) list.append(b);
+    return list;
+  };
+  d["sob_boards"] = boards(r.burst.sob);
+  d["eob_boards"] = boards(r.burst.eob);
+  d["duration_s"] = r.ended > r.began && !r.rest ? static_cast<double>(r.ended - r.began) * 1e-9 : 0.0;
+  for (const auto& [key, value] : counts(r.counts)) d[key] = value;
+  for (const char* key : {"bursts", "account_checks", "not_mgp"}) nb::del(d[key]);
+  nb::dict latency;
+  static constexpr std::array names = {"p50", "p90", "p99", "p99_9", "p99_99", "max"};
+  for (std::size_t i = 0; i < names.size(); ++i) latency[names[i]] = r.latency[i] * 1e-3;
+  latency["n"] = r.latency_n;
+  nb::dict stages;
+  stages["total"] = latency;
+  d["latency_us"] = stages;
+  d["choke_raised"] = r.choke_raised;
+  d["choke_s"] = static_cast<double>(r.choke_time) * 1e-9;
+  if (!r.conditions.empty()) d["conditions"] = r.conditions;
+  return d;
+}
+
+void add_run_state(nb::dict& d, const trigger::Trigger& core) {
+  d["state"] = std::string(trigger::state_names[static_cast<std::size_t>(core.state())]);
+  d["burst"] = core.account().bursts ? nb::cast(core.bursts().number()) : nb::object(nb::none());
+  d["burst_reports_kept_back"] = static_cast<std::uint64_t>(core.bursts().kept_back);
+  nb::dict choke;
+  choke["on"] = core.choke().on();
+  choke["raised"] = static_cast<std::uint64_t>(core.choke().raised);
+  choke["seconds"] = static_cast<double>(core.choke().time()) * 1e-9;
+  choke["fill"] = core.choke().fill();
+  choke["fill_max"] = core.choke().most();
+  d["choke"] = choke;
+  if (const auto* store = core.conditions()) {
+    const auto current = store->current();
+    nb::dict c;
+    c["name"] = current->name;
+    c["masked"] = std::count(current->masked.begin(), current->masked.end(), std::uint8_t{1});
+    c["changes"] = store->changes();
+    d["conditions"] = c;
+  }
+  if (const auto* recorder = core.recorder()) {
+    nb::dict r;
+#define NANET_COUNT(name) r[#name] = static_cast<std::uint64_t>(recorder->name)
+    NANET_COUNT(packets);
+    NANET_COUNT(bad_packets);
+    NANET_COUNT(bytes);
+    NANET_COUNT(files);
+    NANET_COUNT(files_removed);
+    NANET_COUNT(ring_full);
+    NANET_COUNT(write_failed);
+#undef NANET_COUNT
+    if (const auto trouble = recorder->trouble(); !trouble.empty()) r["trouble"] = trouble;
+    d["recorded"] = r;
+  }
+}
+
+void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, double>>& figures) {
+  if (figures.empty()) return;
+  nb::dict out;
+  for (const auto& [name, value] : figures) out[nb::str(name.c_str())] = value;
+  d["card_figures"] = out;
+}
+
+nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
+                 const trigger::ConditionsStore* conditions) {
+  using trigger::Physics;
+  nb::dict d;
+  d["masked"] = masked(conditions);
+  d["hits_per_event"] = column(sum(physics, &Physics::hits_per_event));
+  d["rings_per_event"] = column(sum(physics, &Physics::rings_per_event));
+  d["radius"] = column(sum(physics, &Physics::radius));
+  d["centre"] = column(sum(physics, &Physics::centre), {Physics::centre_bins, Physics::centre_bins});
+  d["pm_occupancy"] = column(sum(physics, &Physics::occupancy));
+  std::uint64_t sampled = 0;
+  nb::list events;
+  for (const auto* p : physics) {
+    sampled += p->sampled_events;
+    for (const auto& e : p->events()) {
+      nb::dict event;
+      event["frame"] = e.frame;
+      event["time_lsb"] = e.time;
+      event["primitive"] = e.primitive;
+      event["pm"] = column(std::vector<std::uint16_t>(
+          e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
+      nb::list late;
+      for (unsigned i = 0; i < e.hits && i < e.late.size(); ++i) {
+        if (e.late[i] == trigger::ShownEvent::unknown)
+          late.append(nb::none());
+        else
+          late.append(e.late[i] * lsb_ns);
+      }
+      event["late_ns"] = late;
+      std::vector<float> rings;
+      for (unsigned i = 0; i < e.rings.count; ++i) {
+        const auto& r = e.rings.ring[i];
+        for (float v : {r.x, r.y, r.r, r.chi2_ndf, static_cast<float>(r.hits)}) rings.push_back(v);
+      }
+      event["rings"] = column(std::move(rings), {e.rings.count, 5});
+      events.append(event);
+    }
+  }
+  d["sampled_events"] = sampled;
+  d["events"] = events;
+  return d;
+}
+
+nb::dict histograms(const trigger::Book& book) {
+  nb::dict out;
+  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    std::vector<double> edges;
+    std::vector<std::uint64_t> counts;
+    for (std::size_t i = 0; i < trigger::Histogram::bins; ++i)
+      if (const auto n = h.in_bin(i)) {
+        edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) * 1e-3);
+        counts.push_back(n);
+      }
+    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] =
+        nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
+  }
+  return out;
+}
+
+}  // namespace nanet::python
