@@ -179,6 +179,7 @@ void Model::drive_mac() noexcept {
     put(top.rx_valid, i, 1, there);
     if (there) {
       const Frame& frame = c.frames.front();
+      if (c.next < cycle_) c.phase = 0;  // the wire was idle, or held
       const std::size_t left = frame.bytes - c.position;
       const bool last = left <= mac_bytes;
       std::uint64_t word;
@@ -192,7 +193,10 @@ void Model::drive_mac() noexcept {
       c.next = cycle_ + options_.cycles_per_word;
       if (last) {
         const std::size_t filled = std::max<std::size_t>(frame.bytes, 60) - frame.bytes + left;
-        c.next = cycle_ + ((filled + wire_bytes) * options_.cycles_per_word + mac_bytes - 1) / mac_bytes;
+        // With the gaps of IEEE 802.3's deficit idle count: shorter and longer ones, 12 bytes on average.
+        c.phase += static_cast<unsigned>(filled + wire_bytes) * options_.cycles_per_word;
+        c.next = cycle_ + c.phase / mac_bytes;
+        c.phase %= mac_bytes;
         c.bytes -= frame.bytes;
         c.position = 0;
         c.frames.pop_front();

@@ -110,6 +110,7 @@ class Model {
     std::size_t bytes = 0;
     std::uint32_t position = 0;  // in the first frame
     std::uint64_t next = 0;      // cycle of the next word
+    unsigned phase = 0;          // eighths of a cycle that the wire comes after it
     std::vector<std::byte> sent;
   };
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -57,41 +58,44 @@ def simulate(
     if len(label) > 60:
         label = hashlib.sha256(label.encode()).hexdigest()[:16]
     place = BUILD / (f"{module}-{label}" if label else module)
-    runner = get_runner("verilator")
-    runner.build(
-        sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [RTL / f"{module}.sv"])],
-        hdl_toplevel=module,
-        parameters=parameters,
-        build_dir=place,
-        build_args=[
-            "-Wall",
-            "-y",
-            str(RTL),
-            "--assert",
-            "--x-initial",
-            "unique",
-            # In one piece: the wheel's makefile does not get its precompiled headers right.
-            "--output-split",
-            "0",
-            "--build-jobs",
-            "2",
-            "-CFLAGS",
-            optimise,
-            "-MAKEFLAGS",
-            "OPT_FAST= OPT_SLOW=-O0 OPT_GLOBAL=-O1",
-        ],
-        timescale=("1ns", "1ps"),
-    )
-    runner.test(
-        hdl_toplevel=module,
-        test_module=test,
-        testcase=testcase or os.environ.get("NANET_CASE") or None,
-        build_dir=place,
-        test_dir=place,
-        seed=SEED,
-        extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
-        results_xml=str(place / "results.xml"),
-    )
+    place.mkdir(parents=True, exist_ok=True)
+    with place.with_name(f"{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may be at it at once
+        runner = get_runner("verilator")
+        runner.build(
+            sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [RTL / f"{module}.sv"])],
+            hdl_toplevel=module,
+            parameters=parameters,
+            build_dir=place,
+            build_args=[
+                "-Wall",
+                "-y",
+                str(RTL),
+                "--assert",
+                "--x-initial",
+                "unique",
+                # In one piece: the wheel's makefile does not get its precompiled headers right.
+                "--output-split",
+                "0",
+                "--build-jobs",
+                "2",
+                "-CFLAGS",
+                optimise,
+                "-MAKEFLAGS",
+                "OPT_FAST= OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+            ],
+            timescale=("1ns", "1ps"),
+        )
+        runner.test(
+            hdl_toplevel=module,
+            test_module=test,
+            testcase=testcase or os.environ.get("NANET_CASE") or None,
+            build_dir=place,
+            test_dir=place,
+            seed=SEED,
+            extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
+            results_xml=str(place / "results.xml"),
+        )
 
 
 def _python_path() -> list[str]:

@@ -189,7 +189,7 @@ LineRate line_rate(const CardBenchOptions& options) {
   rig.settle();
   out.cpu_s = cpu_now() - cpu;
   out.simulated = model.cycle() - first;
-  out.cycles = last - first;
+  out.cycles = last - first + 3 * model.options().cycles_per_word;  // FCS, and the gap behind the last frame
   rig.simulation().read_counters();
   const card::Counters& counters = rig.simulation().stream().counters();
   out.packets = std::uint64_t{sent} * options.channels;

@@ -28,7 +28,7 @@ PacketTimes packet_times(const CardBenchOptions& options);
 // Of packets without a gap between them.
 struct LineRate {
   std::uint64_t packets = 0, used = 0, lost = 0, bytes = 0;  // lost: for want of room; bytes: of UDP payload
-  std::uint64_t cycles = 0;                                  // from the first word to the last
+  std::uint64_t cycles = 0;                                  // from the first word to where another frame would begin
   std::uint64_t simulated = 0;                               // cycles in all,
   double cpu_s = 0;                                          // and the CPU time that they took
 };
