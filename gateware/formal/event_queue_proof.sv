@@ -50,6 +50,9 @@ module event_queue_proof
   dma_cmd_t cmd_q;
   logic [255:0] data_q;
 
+  logic late;  // an event taken is not in all counts yet
+  assign late = i_queue.taken_q || i_queue.pause_q;
+
   logic [3:0] answer_at;  // how far the consumer's answer has come
   assign answer_at = {asked_q, i_queue.answer_valid_q, i_queue.judge_q, i_queue.apply_q};
 
@@ -97,12 +100,14 @@ module event_queue_proof
         assert (wr_cmd.addr == Base + {27'd0, written_q & (Entries - 32'd1), 5'd0} && wr_cmd.len == 16'd32);
         assert (written_q - done_q < Entries);
       end
-      if (room != 0) assert (32'(room) + 32'(owed_q) + (taken_q - done_q) <= Entries);
-      if (ev_valid && ev_promised) assert (i_queue.free_q > 0);
+      // What was taken in the cycle before is not off it yet.
+      if (room != 0)
+        assert (32'(room) + 32'(owed_q) + (taken_q - done_q) <= Entries + 32'(i_queue.taken_q));
+      if (ev_valid && ev_promised && !i_queue.taken_q) assert (i_queue.free_q > 0);
       if (ev_ready && ev_valid) assert (ev_promised ? i_queue.free_q > 0 : i_queue.room_q > 0);
-      if (i_queue.free_ok_q && !i_queue.pause_q) assert (i_queue.free_q > 0);
-      if (i_queue.room_ok_q && !i_queue.pause_q) assert (i_queue.room_q > 0);
-      if (i_queue.running_q && !i_queue.pause_q)
+      if (i_queue.free_ok_q && !late) assert (i_queue.free_q > 0);
+      if (i_queue.room_ok_q && !late) assert (i_queue.room_q > 0);
+      if (i_queue.running_q && !late)
         assert (i_queue.wraps_q == ((i_queue.next_q & (Entries - 32'd1)) == Entries - 32'd1));
       if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
 
@@ -114,9 +119,10 @@ module event_queue_proof
       assert (done_q - i_queue.finished_q <= taken_q - i_queue.finished_q);
       assert (taken_q - i_queue.finished_q <= Entries);
       assert (written_q - done_q <= Entries);
-      assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q));
-      assert (i_queue.room_q == i_queue.free_q - 22'(owed_q));
-      assert (22'(owed_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
+      assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q) + 22'(i_queue.taken_q));
+      assert (i_queue.room_q == i_queue.free_q - 22'(owed_q) - 22'(i_queue.taken_q && !i_queue.taken_room_q));
+      assert (22'(owed_q) + 22'(i_queue.taken_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
+      assert (!(i_queue.taken_q && i_queue.pause_q));
       assert (i_queue.answer_due_q == (answer_at != 4'd0) && (answer_at & (answer_at - 4'd1)) == 4'd0);
       if (i_queue.answer_valid_q && i_queue.answer_good_q) begin
         assert (i_queue.answer_q - i_queue.finished_q <= done_q - i_queue.finished_q);

@@ -79,25 +79,28 @@ module event_queue
 
   logic accept, written;
 
-  // Whether there is room is known a cycle late, and so is where the queue ends: no event follows another at
-  // once, nor in the cycle in which that is written. A promise takes nothing that this could hide: it is made
-  // only where there is room for four.
-  logic pause_q, free_ok_q, room_ok_q, wraps_q;
+  // What an event takes is counted a cycle late, whether there is room known another one, and where the queue
+  // ends: of three cycles one at most takes an event, and none the one in which an entry is written. A promise
+  // takes nothing that this could hide: it is made only where there is room for four.
+  logic taken_q, taken_room_q, pause_q, free_ok_q, room_ok_q, wraps_q;
   always_ff @(posedge clk) begin
-    pause_q   <= accept;
+    taken_q   <= accept;
+    pause_q   <= taken_q;
     wraps_q   <= (next_q & last_index) == last_index;
     free_ok_q <= free_q != 0 && !free_q[CountW-1];  // more than none
     room_ok_q <= room_q != 0 && !room_q[CountW-1];
     if (rst || !enable) begin
+      taken_q   <= 1'b0;
       free_ok_q <= 1'b0;
       room_ok_q <= 1'b0;
     end
+    taken_room_q <= !ev_promised;
   end
 
   assign entries = CountW'(1) << log2_entries;
   assign last_index = (32'd1 << log2_entries) - 32'd1;
   assign written = pending_q && wr_ready && wr_last;
-  assign ev_ready = running_q && !pending_q && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
+  assign ev_ready = running_q && !pending_q && !taken_q && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
   assign accept = ev_valid && ev_ready;
 
   assign room = room_q[CountW-1] ? '0 : room_q[CountW-2:16] != '0 ? 16'hFFFF : room_q[15:0];
@@ -121,7 +124,7 @@ module event_queue
   logic [31:0] answer_q, step_q, span_q;
   logic signed [CountW-1:0] gain_q;
 
-  // What the counts become without an event and with one: whether there is one is known late in the cycle.
+  // What the counts become without an event and with one.
   logic signed [CountW-1:0] free_kept, free_taken, room_kept, room_taken;
   assign free_kept  = free_q + gain_q;
   assign free_taken = free_q + gain_q - CountW'(1);
@@ -173,8 +176,8 @@ module event_queue
         next_q <= next_q + 1'b1;
         if (wraps_q) lap_q <= lap_q + 1'b1;
       end
-      free_q <= accept ? free_taken : free_kept;
-      room_q <= accept && !ev_promised ? room_taken : room_kept;
+      free_q <= taken_q ? free_taken : free_kept;
+      room_q <= taken_q && taken_room_q ? room_taken : room_kept;
 
       if (wait_q != 0) wait_q <= wait_q - 1'b1;
       if (running_q && !asking_q && !answer_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin
