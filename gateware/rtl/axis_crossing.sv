@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // The MACs' streams to and from the card's clock. Received frames pass word by word; where the card is too
-// slow a frame is cut and its end says that it is bad. Frames to a MAC wait until they are here whole, so
-// that they leave without a gap whatever the clocks are.
+// slow a frame is cut, or lost whole, and an end says for each of them that it is bad. Frames to a MAC wait
+// until they are here whole, so that they leave without a gap whatever the clocks are.
 module axis_crossing #(
     // 1: every MAC has clocks of its own. 0: all are the card's, and all of this is wires.
     parameter bit CLOCKS = 1'b1,
@@ -63,34 +63,48 @@ module axis_crossing #(
 );
 
   localparam int unsigned KeepW = MAC_W / 8;
+  // It is full only where frames go on coming faster than the card takes a word and pauses.
+  localparam int unsigned OwedW = 8;
 
   if (CLOCKS) begin : gen_clocks
     for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
       // -------------------------------------------------------------- received
 
-      logic rx_valid, rx_ready, rx_last, rx_bad;
+      logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
       logic [KeepW-1:0] rx_keep;
-      logic cut_q;      // a word was lost: the frame's end is owed
-      logic dropped_q;  // the rest of the frame that the MAC brings is not wanted
+      logic [OwedW-1:0] owed_q, owed_next;  // ends that are owed, one for each frame that lost a word
+      logic cut_q;                          // there are some
+      logic dropped_q;                      // the rest of the frame that the MAC brings is not wanted
       logic lost;
 
-      // The frame's end goes in by itself, as soon as there is room: a word that says bad.
-      assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
-      assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
-      assign rx_last  = cut_q || s_axis_rx_tlast[c];
-      assign rx_bad   = cut_q || s_axis_rx_tuser[c];
-      // A frame that begins while the end of the one before is owed is lost with it.
-      assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
+      // Ends go in by themselves, as soon as there is room: words that say bad. One ends the frame that is in
+      // in part; the others stand for frames of which nothing is, so that these are counted as well.
+      assign rx_valid  = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
+      assign rx_keep   = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
+      assign rx_last   = cut_q || s_axis_rx_tlast[c];
+      assign rx_bad    = cut_q || s_axis_rx_tuser[c];
+      assign lost      = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
+      assign owed_next = owed_q + OwedW'(lost && !dropped_q && owed_q != '1) - OwedW'(cut_q && rx_ready);
 
       always_ff @(posedge mac_rx_clk[c]) begin
-        if (cut_q && rx_ready) cut_q <= 1'b0;
-        else if (lost && !dropped_q) cut_q <= 1'b1;
+        owed_q <= owed_next;
+        cut_q  <= owed_next != 0;
         if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
         else if (lost) dropped_q <= 1'b1;
         if (mac_rx_rst[c]) begin
+          owed_q    <= '0;
           cut_q     <= 1'b0;
           dropped_q <= 1'b0;
         end
+      end
+
+      // A pause behind each bad frame: ends in a row would come faster than the card counts frames so short.
+      logic pause_q;
+      assign rx_tvalid[c] = rx_got && !pause_q;
+
+      always_ff @(posedge clk) begin
+        pause_q <= rx_tvalid[c] && rx_tlast[c] && rx_tuser[c];
+        if (rst) pause_q <= 1'b0;
       end
 
       async_fifo #(
@@ -104,8 +118,8 @@ module axis_crossing #(
           .in_data  ({rx_bad, rx_last, rx_keep, s_axis_rx_tdata[c]}),
           .rd_clk   (clk),
           .rd_rst   (rst),
-          .out_valid(rx_tvalid[c]),
-          .out_ready(1'b1),
+          .out_valid(rx_got),
+          .out_ready(!pause_q),
           .out_data ({rx_tuser[c], rx_tlast[c], rx_tkeep[c], rx_tdata[c]})
       );
 
@@ -173,7 +187,7 @@ module axis_crossing #(
 
     logic unused;
     assign unused = &{1'b0, clk, rst, mac_rx_clk, mac_rx_rst, mac_tx_clk, mac_tx_rst, 1'(RX_DEPTH),
-                      1'(TX_DEPTH), 1'(KeepW)};
+                      1'(TX_DEPTH), 1'(KeepW), 1'(OwedW)};
   end
 
 endmodule

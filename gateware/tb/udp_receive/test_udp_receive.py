@@ -128,6 +128,30 @@ async def minimum_size_back_to_back(dut):
 
 
 @cocotb.test()
+async def frames_of_a_word_are_counted_a_cycle_apart(dut):
+    """As `axis_crossing` tells of frames that were lost: a byte that is bad, a pause, the next."""
+    bench = Bench(dut)
+    await bench.start()
+    rng = random.Random(cocotb.RANDOM_SEED)
+    frames = []
+    for _ in range(300):
+        frames += [(b"\0", True)] * rng.randint(0, 12)
+        frames.append((udp_frame(rng.randbytes(rng.randint(0, 60)), HOST), rng.random() < 0.5))
+    for frame, bad in frames:
+        for at in range(0, len(frame), 8):
+            part = frame[at : at + 8]
+            dut.s_axis_rx_tdata.value = int.from_bytes(part, "little")
+            dut.s_axis_rx_tkeep.value = (1 << len(part)) - 1
+            dut.s_axis_rx_tlast.value = int(at + 8 >= len(frame))
+            dut.s_axis_rx_tuser.value = int(at + 8 >= len(frame) and bad)
+            dut.s_axis_rx_tvalid.value = 1
+            await ClockCycles(dut.clk, 1)
+        dut.s_axis_rx_tvalid.value = 0
+        await ClockCycles(dut.clk, 1 if bad else rng.randint(1, 3))
+    await bench.check(frames)
+
+
+@cocotb.test()
 async def every_length_and_checksum_carry(dut):
     bench = Bench(dut)
     await bench.start()
