@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
 // Register accesses by the completer streams of the UltraScale+ integrated block (AMD PG213, dword-aligned,
-// no straddling): one dword at a time to a register bus. Writes of any length; reads of up to 16 dwords,
-// longer ones are aborted; other non-posted requests are answered as unsupported, messages dropped.
+// no straddling): one dword at a time to a register bus. Writes of any length, carried out once they are in
+// whole; reads of up to 16 dwords, longer ones are aborted; other non-posted requests are answered as
+// unsupported, messages dropped. What the block breaks off is dropped whole.
 module pcie_us_completer #(
     // Width of the block's streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
+    // Bytes of the longest write, a power of two from 64 on: the block takes none above 1024.
+    parameter int unsigned MAX_WRITE = 1024,
     // Bits of a register's byte address.
     parameter int unsigned ADDR_W = 16
 ) (
@@ -52,10 +55,16 @@ module pcie_us_completer #(
   localparam int unsigned N = DATA_W / 32;
   localparam int unsigned LaneW = $clog2(N);
   localparam int unsigned MaxRead = 16;
+  localparam int unsigned MaxWrite = MAX_WRITE / 4;
+  localparam int unsigned Beats = MaxWrite / N;  // of a write, behind the first, at most
+  localparam int unsigned BeatW = $clog2(Beats);
   localparam int unsigned Cells = 3 + MaxRead;
 
   if (DATA_W != 128 && DATA_W != 256) begin : gen_check_width
     $fatal(1, "pcie_us_completer: DATA_W must be 128 or 256");
+  end
+  if (MAX_WRITE < 64 || 2 ** $clog2(MAX_WRITE) != MAX_WRITE) begin : gen_check_write
+    $fatal(1, "pcie_us_completer: MAX_WRITE must be a power of two, at least 64");
   end
 
   localparam logic [3:0] MemoryRead = 4'd0;
@@ -69,6 +78,7 @@ module pcie_us_completer #(
   typedef enum logic [2:0] {
     Idle,
     Judge,
+    Hold,
     Write,
     Read,
     Drain,
@@ -79,10 +89,10 @@ module pcie_us_completer #(
   state_t state_q;
   logic [127:0] head_q;
   logic [3:0] first_be_q, last_be_q;
-  logic discontinue_q;
+  logic broken, broken_q;  // the block breaks the request off: with the beat that comes, with one before
   logic [DATA_W-1:0] beat_q;
   logic have_q;  // beat_q holds data from lane_q on
-  logic beat_last_q;  // it is the request's last
+  logic beat_last_q;  // the first beat is the request's last
   logic [LaneW-1:0] lane_q;
   logic [3:0] index_q;  // of the dword at hand, in a read
   logic [ADDR_W-1:2] addr_q;  // of it
@@ -109,7 +119,40 @@ module pcie_us_completer #(
   assign reg_wdata = beat_q[{lane_q, 5'd0}+:32];
   assign reg_enable = enable_q;
 
-  assign cq_tready = state_q == Idle || (state_q == Write && !have_q) || state_q == Drain;
+  assign cq_tready = state_q == Idle || state_q == Hold || state_q == Drain;
+
+  // That is said with the last beat, hence all beats of a write are here before its first dword goes to a
+  // register.
+  assign broken = cq_tuser[41];
+
+  logic hold, settled_q, none_q;
+  logic [BeatW:0] in_q, out_q;  // beats that are here, that were taken up
+  logic [DATA_W-1:0] held;
+
+  assign hold = state_q == Hold && cq_tvalid;
+
+  ram_1r1w #(
+      .WIDTH(DATA_W),
+      .DEPTH(Beats)
+  ) beats (
+      .clk,
+      .wr_en  (hold),
+      .wr_addr(in_q[BeatW-1:0]),
+      .wr_data(cq_tdata),
+      .rd_addr(out_q[BeatW-1:0]),
+      .rd_data(held)
+  );
+
+  always_ff @(posedge clk) begin
+    settled_q <= state_q == Write && !have_q;  // the memory has been read
+    none_q    <= out_q == in_q;                // a beat is at hand for some cycles
+    if (hold) in_q <= in_q + 1'b1;
+    if (state_q == Write && !have_q && settled_q) out_q <= out_q + 1'b1;
+    if (state_q == Idle) begin
+      in_q  <= '0;
+      out_q <= '0;
+    end
+  end
 
   // Bytes from the first enabled to the last enabled one (PCIe base specification, table on byte count).
   function automatic logic [2:0] lowest(input logic [3:0] be);
@@ -146,25 +189,32 @@ module pcie_us_completer #(
     for (int unsigned i = 0; i < N; i++) cc_tkeep[i] = 5'(i) < cells_left_q;
   end
 
-  assign count_unsupported = state_q == Judge && !(kind == MemoryWrite || kind == MemoryRead
-                             && length <= 11'(MaxRead));
+  logic serves;
+  assign serves = length != 0 && (kind == MemoryWrite ? length <= 11'(MaxWrite) :
+                                  kind == MemoryRead && length <= 11'(MaxRead));
+
+  always_ff @(posedge clk) begin
+    count_unsupported <= (state_q == Judge && (!serves || broken_q)) ||
+                         (hold && cq_tlast && (broken || broken_q));
+    if (rst) count_unsupported <= 1'b0;
+  end
 
   always_ff @(posedge clk) begin
     case (state_q)
       Idle:
       if (cq_tvalid) begin
-        head_q        <= cq_tdata[127:0];
-        first_be_q    <= cq_tuser[3:0];
-        last_be_q     <= cq_tuser[7:4];
-        discontinue_q <= cq_tuser[41];
-        beat_q        <= cq_tdata;
-        beat_last_q   <= cq_tlast;
+        head_q      <= cq_tdata[127:0];
+        first_be_q  <= cq_tuser[3:0];
+        last_be_q   <= cq_tuser[7:4];
+        broken_q    <= broken;
+        beat_q      <= cq_tdata;
+        beat_last_q <= cq_tlast;
         // Data begin behind the descriptor: in the next beat where the stream is 128 bits wide.
-        lane_q        <= LaneW'(4);
-        have_q        <= N > 4;
-        status_q      <= Successful;
-        answers_q     <= 1'b0;
-        state_q       <= Judge;
+        lane_q      <= LaneW'(4);
+        have_q      <= N > 4;
+        status_q    <= Successful;
+        answers_q   <= 1'b0;
+        state_q     <= Judge;
       end
       Judge: begin
         index_q      <= '0;
@@ -175,9 +225,11 @@ module pcie_us_completer #(
         byte_count_q <= byte_count;
         lower_addr_q <= lower_addr;
         read_q       <= '0;
-        if (kind == MemoryWrite && !discontinue_q && length != 0) begin
-          state_q <= Write;
-        end else if (kind == MemoryRead && length <= 11'(MaxRead) && length != 0) begin
+        if (broken_q) begin
+          state_q <= beat_last_q ? Idle : Drain;
+        end else if (kind == MemoryWrite && serves) begin
+          state_q <= !beat_last_q ? Hold : have_q ? Write : Idle;
+        end else if (kind == MemoryRead && serves) begin
           answers_q <= 1'b1;
           state_q   <= Read;
         end else begin
@@ -186,17 +238,21 @@ module pcie_us_completer #(
           state_q   <= !beat_last_q ? Drain : kind != MemoryWrite && kind < FirstMessage ? Complete : Idle;
         end
       end
+      Hold:
+      if (cq_tvalid) begin
+        broken_q <= broken_q || broken;
+        if (cq_tlast) state_q <= broken_q || broken ? Idle : Write;
+      end
       Write:
       if (!have_q) begin
-        beat_q      <= cq_tdata;
-        beat_last_q <= cq_tlast;
-        lane_q      <= '0;
-        have_q      <= cq_tvalid;
+        beat_q <= held;
+        lane_q <= '0;
+        have_q <= settled_q;
       end else if (step) begin
         lane_q <= lane_q + 1'b1;
         if (lane_q == LaneW'(N - 1)) have_q <= 1'b0;
-        if (last_q) state_q <= beat_last_q ? Idle : Drain;
-        else if (lane_q == LaneW'(N - 1) && beat_last_q) state_q <= Idle;  // shorter than it says
+        // Or it is shorter than it says.
+        if (last_q || (lane_q == LaneW'(N - 1) && none_q)) state_q <= Idle;
       end
       Read:
       if (step) begin
@@ -204,7 +260,7 @@ module pcie_us_completer #(
         read_q[{index_q, 5'd0}+:32] <= enable_q == 0 ? '0 : reg_rdata;
         if (last_q) state_q <= Complete;
       end
-      Drain: if (cq_tvalid && cq_tlast) state_q <= answers_q ? Complete : Idle;
+      Drain: if (cq_tvalid && cq_tlast) state_q <= answers_q && !broken ? Complete : Idle;
       Complete: begin
         cells_q      <= {read_q, head_out};
         cells_left_q <= 5'd3 + (status_q == Successful ? 5'(length) : 5'd0);
