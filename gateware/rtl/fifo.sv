@@ -39,7 +39,7 @@ module fifo #(
 
   // A word is never read in the cycle in which it is written: it is not counted yet.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
-  logic [AddrW:0] wr_q, rd_q, level_q;
+  logic [AddrW:0] wr_q, rd_q, level_q, level_more, level_less;
   logic valid_q, write, read, take;
   logic [WIDTH-1:0] data_q;
 
@@ -48,12 +48,17 @@ module fifo #(
   assign read     = (level_q != 0) && (!valid_q || take);
   assign level    = level_q;
 
+  // Whether a word comes or goes is known late, so both sums are made beforehand.
+  assign level_more = level_q + 1'b1;
+  assign level_less = level_q - 1'b1;
+
   always_ff @(posedge clk) begin
     if (write) mem[wr_q[AddrW-1:0]] <= in_data;
     if (read) data_q <= mem[rd_q[AddrW-1:0]];
     if (write) wr_q <= wr_q + 1'b1;
     if (read) rd_q <= rd_q + 1'b1;
-    level_q <= level_q + (AddrW + 1)'(write) - (AddrW + 1)'(read);
+    if (write && !read) level_q <= level_more;
+    if (read && !write) level_q <= level_less;
     if (read) valid_q <= 1'b1;
     else if (take) valid_q <= 1'b0;
     if (rst) begin

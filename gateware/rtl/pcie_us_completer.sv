@@ -105,14 +105,16 @@ module pcie_us_completer #(
   logic [10:0] length;
   logic [3:0] kind;
   logic at_dword, step;
+  logic acknowledged_q;  // in the cycle before, with what was read
+  logic [31:0] rdata_q;
 
   assign length = head_q[74:64];
   assign kind = head_q[78:75];
 
   // A dword without enabled bytes is nothing to write, and reads as 0.
   assign at_dword = (state_q == Write && have_q) || state_q == Read;
-  assign step = at_dword && (enable_q == 0 || reg_acknowledge);
-  assign reg_request = at_dword && enable_q != 0;
+  assign step = at_dword && (enable_q == 0 || acknowledged_q);
+  assign reg_request = at_dword && enable_q != 0 && !acknowledged_q;
   assign reg_write = state_q == Write;
   assign reg_bar = head_q[114:112];
   assign reg_addr = {addr_q, 2'd0};
@@ -120,6 +122,12 @@ module pcie_us_completer #(
   assign reg_enable = enable_q;
 
   assign cq_tready = state_q == Idle || state_q == Hold || state_q == Drain;
+
+  always_ff @(posedge clk) begin
+    acknowledged_q <= reg_request && reg_acknowledge;
+    rdata_q        <= reg_rdata;
+    if (rst) acknowledged_q <= 1'b0;
+  end
 
   // That is said with the last beat, hence all beats of a write are here before its first dword goes to a
   // register.
@@ -257,7 +265,7 @@ module pcie_us_completer #(
       Read:
       if (step) begin
         index_q                     <= index_q + 4'd1;
-        read_q[{index_q, 5'd0}+:32] <= enable_q == 0 ? '0 : reg_rdata;
+        read_q[{index_q, 5'd0}+:32] <= enable_q == 0 ? '0 : rdata_q;
         if (last_q) state_q <= Complete;
       end
       Drain: if (cq_tvalid && cq_tlast) state_q <= answers_q && !broken ? Complete : Idle;

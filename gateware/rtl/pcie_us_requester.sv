@@ -161,14 +161,14 @@ module pcie_us_requester
 
   assign rc_tready = 1'b1;
 
-  // A read goes between two writes, never into one.
-  logic inside_q, read_now;
-  assign read_now = r_valid && !inside_q;
-  assign in_valid = read_now || w_valid;
-  assign r_ready = in_ready && read_now;
-  assign w_ready = in_ready && !read_now;
+  // A read goes between two writes, never into one; that it is its turn is known a cycle before.
+  logic inside_next, inside_q, read_now_q;
+  assign inside_next = w_valid && w_ready ? !w_last : inside_q;
+  assign in_valid    = read_now_q || w_valid;
+  assign r_ready     = in_ready && read_now_q;
+  assign w_ready     = in_ready && !read_now_q;
   always_comb begin
-    if (read_now) begin
+    if (read_now_q) begin
       in_beat.data = DATA_W'(r_descriptor);
       in_beat.keep = Lanes'(4'b1111);
       in_beat.first_be = r_first_be;
@@ -209,11 +209,13 @@ module pcie_us_requester
   assign rq_tuser = {54'd0, out_beat.last_be, out_beat.first_be};
 
   always_ff @(posedge clk) begin
-    if (w_valid && w_ready) inside_q <= !w_last;
+    inside_q   <= inside_next;
+    read_now_q <= r_valid && !r_ready && !inside_next;
     whole_q <= whole_q + 8'(in_valid && in_ready && in_beat.last) - 8'(rq_tvalid && rq_tready && rq_tlast);
     if (rst) begin
-      inside_q <= 1'b0;
-      whole_q  <= '0;
+      inside_q   <= 1'b0;
+      read_now_q <= 1'b0;
+      whole_q    <= '0;
     end
   end
 
