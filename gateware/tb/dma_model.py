@@ -56,6 +56,7 @@ class MemorySlave:
     """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with pauses, latency and errors as asked.
 
     `writes` lists every finished write as (addr, bytes) in order; `error` says of a read whether it fails.
+    That a write is done is said with probability `done_rate` in each cycle after it.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class MemorySlave:
         rng: random.Random | None = None,
         write: bool = True,
         read: bool = True,
+        done_rate: float = 1.0,
     ) -> None:
         self.dut, self.memory = dut, memory or Memory()
-        self.rate, self.latency = rate, latency
+        self.rate, self.latency, self.done_rate = rate, latency, done_rate
         self.rng = rng or random.Random(0)
         self.writes: list[tuple[int, bytes]] = []
         self.reads: list[Command] = []
@@ -92,13 +94,13 @@ class MemorySlave:
         s = self._signal
         width = len(s("wr_data")) // 8
         collected, first = bytearray(), None
+        finished: deque[Command] = deque()
         done = [s(name) for name in self._done_names()]
         while True:
             willing = self.rng.random() < self.rate
             s("wr_ready").value = int(willing)
             await FallingEdge(self.dut.clk)
             await ReadOnly()
-            finished = None
             if willing and int(s("wr_valid").value):
                 command = Command.unpack(int(s("wr_cmd").value))
                 first = first or command
@@ -110,20 +112,24 @@ class MemorySlave:
                     data = bytes(collected[: command.length])
                     self.memory.write(command.addr, data)
                     self.writes.append((command.addr, data))
-                    finished, first = command, None
+                    finished.append(command)
+                    first = None
                     collected.clear()
             await RisingEdge(self.dut.clk)
-            if done:
-                done[0].value = int(finished is not None)
-                done[1].value = finished.tag if finished else 0
-                done[2].value = 0
+            says = bool(finished) and (self.done_rate >= 1 or self.rng.random() < self.done_rate)
+            command = finished.popleft() if says else Command(0, 0)
+            for signal, value in zip(done, (int(says), command.tag, 0), strict=False):
+                signal.value = value
 
     def _done_names(self) -> list[str]:
-        names = ["wr_done_valid", "wr_done_tag", "wr_done_error"]
-        try:
-            self._signal(names[0])
-        except AttributeError:
-            return []
+        """Return what there is of wr_done_*: some masters take only the first."""
+        names = []
+        for name in ("wr_done_valid", "wr_done_tag", "wr_done_error"):
+            try:
+                self._signal(name)
+            except AttributeError:
+                break
+            names.append(name)
         return names
 
     async def _run_ask(self) -> None:
