@@ -346,7 +346,7 @@ async def a_piece_takes_ten_cycles_and_its_translation(dut, translation):
 
 @cocotb.test()
 async def a_piece_leaves_before_its_packet_ends(dut):
-    """What was asked for early is written while the rest comes in: but a piece, and its translation, later."""
+    """What was asked for early is written while the rest comes in: all but the last piece or two."""
     bench = Bench(dut, Pace(words=0.5))
     bench.place, bench.defers, bench.accepts = lambda: 0x1000, lambda: False, lambda: True
     await bench.start()

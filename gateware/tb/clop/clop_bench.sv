@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: SHL-2.1
+// clop with one clock for all of it, and the frames it closes, which order its neighbours cannot see.
+module clop_bench
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+#(
+    // As in clop.
+    parameter int unsigned CHANNELS = 2,
+    parameter int unsigned MAX_BUFFERS = 32,
+    parameter int unsigned DEVICES = 1,
+    parameter logic [63:0] FIRST_N = 0
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, steady while enabled; enabling forgets everything
+     */
+    input logic                     enable,
+    input logic [4:0]               log2_buffers,
+    input logic [4:0]               log2_devices,
+    input logic [DEVICES-1:0][63:0] base_vaddr,
+    input logic [17:0]              buffer_units,    // bytes of a buffer / 64
+    input logic [16:0]              segment_bytes,   // a multiple of 16
+    input logic [3:0]               expected,        // boards; 1 for a merged stream
+    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
+    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input logic [63:0]              now,
+    output logic                    ready,           // has forgotten everything
+
+    /*
+     * requests of the channels
+     */
+    input  logic           [CHANNELS-1:0] place_valid,
+    output logic           [CHANNELS-1:0] place_ready,
+    input  place_request_t [CHANNELS-1:0] place,         // steady until it is answered
+    output logic           [CHANNELS-1:0] placed_valid,
+    output logic                          placed_accept,
+    output logic                          placed_defer,
+    output logic           [63:0]         placed_vaddr,
+
+    /*
+     * return slots: the consumers' writes of n + 1; index = {buffer, device}
+     */
+    input logic                           return_valid,
+    input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
+    input logic [31:0]                    return_value,
+
+    /*
+     * the sender
+     */
+    output logic        owed_valid,
+    input  logic        owed_ready,
+    output owed_t       owed,
+    input  logic [63:0] sender_next,
+
+    /*
+     * the firmware
+     */
+    output logic        rare_valid,
+    input  logic        rare_ready,
+    output rare_t       rare,
+    input  logic        command_valid,
+    output logic        command_ready,
+    input  command_t    command,
+    output logic [63:0] last_packet,  // card clock, newest packet of the current burst
+
+    /*
+     * closed frames and other news, in order, to clop_close
+     */
+    output logic                           news_valid,
+    input  logic                           news_ready,
+    output clop_news_t                     news,
+    output serial_t [CHANNELS-1:0]         news_ticket,  // packets that have to be written before
+    input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
+    output clop_part_t                     board_read,
+
+    /*
+     * the event queues
+     */
+    output logic [DEVICES-1:0]       promise,
+    input  logic [DEVICES-1:0][15:0] room,
+    input  logic [DEVICES-1:0]       half_free,
+
+    /*
+     * counters: pulses, and sequence numbers that are missing by board
+     */
+    output logic             counted,
+    output placed_e          counted_as,
+    output logic [15:0]      counted_hits,
+    output logic [7:0]       counted_events,
+    output logic             frame_owed,
+    output logic             frame_overrun,
+    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic [24:0]      skipped,
+    output logic [3:0][31:0] missing,
+
+    output logic due,  // a timer has run out
+    // nothing is under way, and nothing waits
+    output logic idle,
+
+    // A frame is closed, in the order in which packets are decided on.
+    output logic        closed,
+    output logic        closed_timed_out,
+    output logic [31:0] closed_n,
+    output logic        closing        // the firmware has those of a burst closed
+);
+
+  clop #(
+      .CHANNELS   (CHANNELS),
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .DEVICES    (DEVICES),
+      .FIRST_N    (FIRST_N)
+  ) placement (
+      .clk_timers(clk),
+      .*
+  );
+
+  assign closed           = placement.closed.valid;
+  assign closed_timed_out = placement.closed.timed_out;
+  assign closed_n         = placement.slot.n;
+  assign closing          = placement.closing;
+
+endmodule
