@@ -41,8 +41,8 @@ module clop
     output logic                    ready,           // has forgotten everything
 
     /*
-     * requests of the channels; `placed_defer`: to be asked again when the packet is here whole. A channel asks
-     * again two cycles after its answer at the earliest: not before is its board free, or kept, in clop_front
+     * requests of the channels; `placed_defer`: to be asked again when the packet is here whole. A channel
+     * asks again two cycles after its answer at the earliest: clop_front frees its board in between
      */
     input  logic           [CHANNELS-1:0] place_valid,
     output logic           [CHANNELS-1:0] place_ready,

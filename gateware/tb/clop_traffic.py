@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""MGP packets of whole bursts, in order and with everything that goes wrong, for clop and what is around it."""
+"""MGP packets of whole bursts, in order and with everything that goes wrong, for clop and what is near it."""
 
 import mgp
 import reference_mgp
