@@ -21,6 +21,7 @@ class Frame:
     n: int
     first: int
     open: bool = True
+    written_at: int = 0
 
 
 class Bench:
@@ -68,7 +69,7 @@ class Bench:
         return [frame for frame in self.frames.values() if frame.open]
 
     def write(self, frame):
-        dut = self.dut
+        dut, frame.written_at = self.dut, self.now
         dut.slot_we.value, dut.slot_addr.value = 1, frame.n % BUFFERS
         dut.slot_open.value, dut.slot_first.value = int(frame.open), frame.first & 0xFFFFFFFF
 
@@ -139,6 +140,8 @@ class Bench:
                 assert aged or behind, f"{n:x} is not due"
             # Where a burst is closed, what an earlier frame of the slot left behind is offered, too.
             frame = self.frames[n % BUFFERS]
+            own = frame.open and (frame.n & 0xFFFFFFFF, frame.first & 0xFFFFFFFF) == (n, first)
+            assert own or forced or self.now - frame.written_at < 8, "a timer that is none any more"
             if frame.open and frame.n & 0xFFFFFFFF == n:
                 self.due.append((self.now, n, bool(forced)))
         self.offered = (n, first, old)
