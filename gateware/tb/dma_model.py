@@ -304,3 +304,28 @@ class Event:
             word(24, 4),
             word(28, 4),
         )
+
+
+class EventReader:
+    """A consumer: reads entry k when its lap says so, as nanet::contract::poll_event does."""
+
+    def __init__(self, memory: Memory, base: int, finished: int, log2_entries: int):
+        self.memory, self.base, self.finished = memory, base, finished
+        self.log2, self.k = log2_entries, 0
+        self.events: list[Event] = []
+
+    def poll(self) -> bool:
+        """Take the next event if it is there."""
+        at = self.base + 32 * (self.k & ((1 << self.log2) - 1))
+        event = Event.unpack(self.memory.read(at, 32))
+        ahead = event.lap - ((self.k >> self.log2) + 1)
+        assert ahead <= 0, "an unfinished entry was overwritten"
+        if ahead < 0:
+            return False
+        self.events.append(event)
+        self.k += 1
+        return True
+
+    def publish(self) -> None:
+        """Say how many entries are finished."""
+        self.memory.write(self.finished, self.k.to_bytes(8, "little"))

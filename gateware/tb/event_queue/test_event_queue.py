@@ -7,7 +7,7 @@ import cocotb
 import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
-from dma_model import Event, Memory, MemorySlave, pack_event
+from dma_model import EventReader, Memory, MemorySlave, pack_event
 from handshake import reset
 from simulate import simulate
 
@@ -30,28 +30,6 @@ async def start(dut, log2_entries: int, poll: int = 5):
         await RisingEdge(dut.clk)
 
 
-class Consumer:
-    """Reads entry k when its lap says so, as nanet::contract::poll_event does."""
-
-    def __init__(self, memory: Memory, log2_entries: int):
-        self.memory, self.log2, self.k = memory, log2_entries, 0
-        self.events: list[Event] = []
-
-    def poll(self) -> bool:
-        at = BASE + 32 * (self.k & ((1 << self.log2) - 1))
-        event = Event.unpack(self.memory.read(at, 32))
-        ahead = event.lap - ((self.k >> self.log2) + 1)
-        assert ahead <= 0, "an unfinished entry was overwritten"
-        if ahead < 0:
-            return False
-        self.events.append(event)
-        self.k += 1
-        return True
-
-    def publish(self) -> None:
-        self.memory.write(FINISHED, self.k.to_bytes(8, "little"))
-
-
 @cocotb.test()
 async def laps_and_room(dut):
     """400 unpromised events through 16 entries and a consumer that stalls: none lost, none overwritten."""
@@ -60,7 +38,7 @@ async def laps_and_room(dut):
         memory = Memory()
         slave = MemorySlave(dut, memory, rate=slave_rate, latency=(1, 9), rng=rng)
         await start(dut, 4)
-        consumer = Consumer(memory, 4)
+        consumer = EventReader(memory, BASE, FINISHED, 4)
         events = [
             {
                 "kind": rng.choice([3, 4, 5]),
