@@ -36,6 +36,12 @@ def _signals(dut, prefix: str, fields: Iterable[str]) -> dict[str, object]:
     return {field: getattr(dut, f"{prefix}_{field}" if prefix else field) for field in fields}
 
 
+def _handshake(dut, prefix: str, name: str) -> object:
+    """<prefix>_valid, or _tvalid of an AXI stream; the same for ready."""
+    plain = f"{prefix}_{name}"
+    return getattr(dut, plain if hasattr(dut, plain) else f"{prefix}_t{name}")
+
+
 class Source:
     """Drives <prefix>_valid and fields; a word waits with probability 1 - rate in every cycle."""
 
@@ -51,8 +57,8 @@ class Source:
         self.clk, self.rate = dut.clk, rate
         self.rng = rng or random.Random(0)
         self.fields = _signals(dut, prefix, fields)
-        self.valid = getattr(dut, f"{prefix}_valid")
-        self.ready = getattr(dut, f"{prefix}_ready") if ready else None
+        self.valid = _handshake(dut, prefix, "valid")
+        self.ready = _handshake(dut, prefix, "ready") if ready else None
         self.valid.value = 0
         self.queue: list[Mapping[str, int]] = []
         self.wake, self.idle = Event(), Event()
@@ -117,8 +123,8 @@ class Sink:
         self.clk, self.rate = dut.clk, rate
         self.rng = rng or random.Random(0)
         self.fields = _signals(dut, prefix, fields)
-        self.valid = getattr(dut, f"{prefix}_valid")
-        self.ready = getattr(dut, f"{prefix}_ready") if ready else None
+        self.valid = _handshake(dut, prefix, "valid")
+        self.ready = _handshake(dut, prefix, "ready") if ready else None
         self.words: list[dict[str, int]] = []
         self.news = Event()
         self.task = cocotb.start_soon(self._run())
