@@ -162,4 +162,4 @@ async def writes_longer_than_all_others_are_refused(dut):
 
 @pytest.mark.parametrize("width", [128, 256])
 def test_pcie_us_completer(width):
-    simulate("pcie_us_completer", "test_pcie_us_completer", {"DATA_W": width, "MAX_WRITE": 4 * MAX_WRITE})
+    simulate("pcie_us_completer", "test_pcie_us_completer", {"DATA_W": width})
