@@ -90,6 +90,26 @@ def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> N
     )
 
 
+def test_numbers_that_jump_by_more_than_half_of_all(tmp_path: Path) -> None:
+    """What is missing goes beyond 32 bits for each board; one has the first number and the last there is."""
+    packets = Scenario(21, bursts=3, frames=40, mean=1).datagrams(PLANE)
+    numbers = [(data[15], data[1], int.from_bytes(data[8:12], "little")) for data in packets]
+    last = {
+        burst: max(number for b, board, number in numbers if (b, board) == (burst, 1)) for burst in range(3)
+    }
+    for at, (burst, board, number) in enumerate(numbers):
+        by = (1 << 32) - 1 - last[burst] if board == 1 else 0x9000_0000 + (burst << 28)
+        if board < 3 and number > 15:
+            packets[at] = packets[at][:8] + (number + by).to_bytes(4, "little") + packets[at][12:]
+    rng = random.Random(21)
+    packets = Faults(drop=0.05, dup=0.02, reorder=0.2, delay=0.02).apply(packets, rng)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(capture(packets, rng, foreign=0))
+    result = check(path)
+    assert result["lost"]["missing"] > 5 << 32
+    assert result["lost"]["unconfirmed_jump"] and result["bursts"] == 3
+
+
 def behind(packets: list[bytes], board: int, burst: int, places: int) -> list[bytes]:
     """The packets, those of one board in one burst so many places later."""
     slots = [

@@ -41,7 +41,7 @@ module clop_packets_proof
   placed_e counted_as;
   logic [15:0] counted_hits;
   logic [7:0] counted_events;
-  logic [3:0][31:0] missing;
+  logic [3:0][63:0] missing;
 
   clop_packets #(
       .CHANNELS   (1),

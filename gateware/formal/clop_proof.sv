@@ -50,7 +50,7 @@ module clop_proof
   logic [15:0] counted_hits;
   logic [7:0] counted_events;
   logic [24:0] skipped;
-  logic [3:0][31:0] missing;
+  logic [3:0][63:0] missing;
 
   clop #(
       .CHANNELS   (CHANNELS),

@@ -25,6 +25,6 @@ module clop_sequence (
     input  logic             at_frame,
     input  logic             watch,
     input  logic             watch_flag,
-    output logic [3:0][31:0] missing
+    output logic [3:0][63:0] missing
 );
 endmodule

@@ -22,7 +22,7 @@ extern "C" {
 #define NANET_REGS__BUILT__VERSION_bm 0xff
 #define NANET_REGS__BUILT__VERSION_bp 0
 #define NANET_REGS__BUILT__VERSION_bw 8
-#define NANET_REGS__BUILT__VERSION_reset 0x4
+#define NANET_REGS__BUILT__VERSION_reset 0x5
 #define NANET_REGS__BUILT__CHANNELS_bm 0xf00
 #define NANET_REGS__BUILT__CHANNELS_bp 8
 #define NANET_REGS__BUILT__CHANNELS_bw 4
@@ -443,6 +443,7 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t socket_overflow;
     uint8_t RESERVED_1c_1f[0x4];
     uint32_t missing[4];
+    uint32_t missing_high[4];
 } lost_t_t;
 
 // reg - sum_r
@@ -545,7 +546,6 @@ typedef struct __attribute__ ((__packed__)) {
     bad_packets_t_t bad_packets;
     uint8_t RESERVED_644_65f[0x1c];
     lost_t_t lost;
-    uint8_t RESERVED_690_69f[0x10];
     frames_t_t frames;
     uint8_t RESERVED_6fc_6ff[0x4];
     profile_t_t profile[2];

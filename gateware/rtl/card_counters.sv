@@ -38,7 +38,7 @@ module card_counters
     input logic                          tlb_hit,
     input logic                          tlb_miss,
     input logic           [CHANNELS:0]   untranslated,
-    input logic           [3:0][31:0]    missing,
+    input logic           [3:0][63:0]    missing,
 
     /*
      * send path, memory
@@ -141,7 +141,7 @@ module card_counters
     logic [63:0] sender_next;
     profile_t [CHANNELS-1:0] profile;
     logic [1:0][31:0] burst_report;
-    logic [3:0][31:0] missing;
+    logic [3:0][63:0] missing;
     logic frame_owed;
     logic frame_overrun;
     logic frame_incomplete;
@@ -281,7 +281,10 @@ module card_counters
     hwif_in.lost.segment_overflow.value.incr     = placed_q[PlacedOverflow];
     hwif_in.lost.socket_overflow.value.incr      = overflows_q != 0;
     hwif_in.lost.socket_overflow.value.incrvalue = overflows_q;
-    for (int unsigned b = 0; b < 4; b++) hwif_in.lost.missing[b].value.next = seen_q.missing[b];
+    for (int unsigned b = 0; b < 4; b++) begin
+      hwif_in.lost.missing[b].value.next      = seen_q.missing[b][31:0];
+      hwif_in.lost.missing_high[b].value.next = seen_q.missing[b][63:32];
+    end
 
     hwif_in.frames.packets_in.value.incr             = packets_q != 0;
     hwif_in.frames.packets_in.value.incrvalue        = packets_q;

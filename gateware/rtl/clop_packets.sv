@@ -97,7 +97,7 @@ module clop_packets
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
     output logic             buffer_owed,
-    output logic [3:0][31:0] missing,
+    output logic [3:0][63:0] missing,
 
     // nothing is under way, and nothing waits
     output logic idle

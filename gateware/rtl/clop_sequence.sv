@@ -55,8 +55,8 @@ module clop_sequence
     input logic watch,
     input logic watch_flag,
 
-    // sequence numbers that never came in, by board, over all bursts
-    output logic [3:0][31:0] missing
+    // sequence numbers that never came in, by board, over all bursts; the high word a cycle after the low one
+    output logic [3:0][63:0] missing
 );
 
   localparam int unsigned WindowW = $clog2(WINDOW);
@@ -81,7 +81,7 @@ module clop_sequence
   typedef struct packed {
     logic            started;
     logic [31:0]     newest;
-    logic [31:0]     span;     // numbers from the first one that came in to the newest
+    logic [31:0]     reach;    // from the first number that came in to the newest
     logic [EraW-1:0] era;
     logic            has_frame;
     logic [23:0]     frame;    // newest
@@ -156,7 +156,7 @@ module clop_sequence
     eighth_q      <= word_rd.bits[{number[5:3], 3'd0}+:8];
     bits_q        <= word_rd.bits;
     behind_q      <= 32'(-ahead_q);
-    sum_q         <= board_q.span + ahead_q[31:0];
+    sum_q         <= board_q.reach + ahead_q[31:0];
   end
 
   function automatic logic [(EraW+TagW+3)/4-1:0] same_by_four(input logic [EraW+TagW-1:0] a,
@@ -171,7 +171,8 @@ module clop_sequence
 
   logic [EraW-1:0] era_q;
   logic match, match_q;
-  logic [31:0] span_next_q, gained_q;  // gained: numbers that are missing more than before, or -1
+  logic [31:0] reach_next_q, gained_q;  // gained: numbers that are missing more than before, or -1
+  logic fell_q;  // it is -1
   logic newest_next_q, newer_q;
 
   assign match = board_q.started && same_q == '1;
@@ -185,31 +186,38 @@ module clop_sequence
     newer_q       <= newer_frame_q;
     match_q       <= match;
     newest_next_q <= !board_q.started || ahead_some_q;
+    fell_q        <= 1'b0;
     if (!board_q.started) begin
-      span_next_q <= 32'd1;
-      gained_q    <= '0;
+      reach_next_q <= '0;
+      gained_q     <= '0;
     end else if (ahead_some_q) begin
-      span_next_q <= sum_q;
-      gained_q    <= ahead_q[31:0] - 32'd1;
-    end else if (behind_q >= board_q.span) begin
-      span_next_q <= behind_q + 32'd1;
-      gained_q    <= behind_q - board_q.span;
+      reach_next_q <= sum_q;
+      gained_q     <= ahead_q[31:0] - 32'd1;
+    end else if (behind_q > board_q.reach) begin  // from before the first one
+      reach_next_q <= behind_q;
+      gained_q     <= behind_q + ~board_q.reach;
     end else begin
-      span_next_q <= board_q.span;
-      gained_q    <= '1;
+      reach_next_q <= board_q.reach;
+      gained_q     <= '1;
+      fell_q       <= 1'b1;
     end
   end
 
   // ------------------------------------------------------------------ decide, and the cycle after
 
   logic take_q, admit_q, asked_q, restart_q, at_frame_q, watch_q, watch_flag_q;
+  logic over_q, under_q;  // of the low word of what is missing
+  logic [1:0] moved_q;
+  logic [32:0] total;
+
+  assign total = {1'b0, missing[sel_q[1:0]][31:0]} + {1'b0, gained_q};
 
   always_comb begin
     next = board_q;
     if (take_q) begin
       next.started = 1'b1;
       if (newest_next_q) next.newest = number_q;
-      next.span = span_next_q;
+      next.reach = reach_next_q;
       if (!board_q.started) next.era = era_q;
     end
     if (admit_q) begin
@@ -246,12 +254,19 @@ module clop_sequence
     watch_q      <= watch;
     watch_flag_q <= watch_flag;
     if (take_q && !board_q.started) era_q <= era_q + 1'b1;
-    if (take_q) missing[sel_q[1:0]] <= missing[sel_q[1:0]] + gained_q;
+    if (take_q) missing[sel_q[1:0]][31:0] <= total[31:0];
+    over_q  <= take_q && !fell_q && total[32];
+    under_q <= take_q && fell_q && !total[32];
+    moved_q <= sel_q[1:0];
+    if (over_q) missing[moved_q][63:32] <= missing[moved_q][63:32] + 32'd1;
+    else if (under_q) missing[moved_q][63:32] <= missing[moved_q][63:32] - 32'd1;
     if (update_q) valid_q[sel_q] <= 1'b1;
     if (forget) valid_q[{forget_half, 2'd0}+:4] <= '0;
     if (rst) begin
       update_q <= 1'b0;
       take_q   <= 1'b0;
+      over_q   <= 1'b0;
+      under_q  <= 1'b0;
       valid_q  <= '0;
       era_q    <= EraW'(1);
       missing  <= '0;

@@ -215,6 +215,7 @@ module nanet_regs (
             logic segment_overflow;
             logic socket_overflow;
             logic missing[4];
+            logic missing_high[4];
         } lost;
         struct {
             logic packets_in;
@@ -377,6 +378,9 @@ module nanet_regs (
         strobe.lost.socket_overflow = cpuif_req_masked & (cpuif_addr == 16'h678) & !cpuif_req_is_wr;
         for(int i0=0; i0<4; i0++) begin
             strobe.lost.missing[i0] = cpuif_req_masked & (cpuif_addr == 16'h680 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<4; i0++) begin
+            strobe.lost.missing_high[i0] = cpuif_req_masked & (cpuif_addr == 16'h690 + (16)'(i0) * 16'h4) & !cpuif_req_is_wr;
         end
         strobe.frames.packets_in = cpuif_req_masked & (cpuif_addr == 16'h6a0) & !cpuif_req_is_wr;
         strobe.frames.packets_used = cpuif_req_masked & (cpuif_addr == 16'h6a4) & !cpuif_req_is_wr;
@@ -5232,7 +5236,7 @@ module nanet_regs (
     always_comb begin
         for(int i=0; i<512; i++) readback_word[i] = '0;
             readback_word[(16'h0) / 4][31:0] = 32'h54454e4e;
-            readback_word[(16'h4) / 4][7:0] = 8'h4;
+            readback_word[(16'h4) / 4][7:0] = 8'h5;
             readback_word[(16'h4) / 4][11:8] = hwif_in.built.channels.next;
             readback_word[(16'h4) / 4][15:12] = hwif_in.built.filters.next;
             readback_word[(16'h4) / 4][19:16] = hwif_in.built.devices.next;
@@ -5371,6 +5375,9 @@ module nanet_regs (
             readback_word[(16'h678) / 4][31:0] = field_storage.lost.socket_overflow.value.value;
         for(int i0=0; i0<4; i0++) begin
                 readback_word[(16'h680 + (16)'(i0) * 16'h4) / 4][31:0] = hwif_in.lost.missing[i0].value.next;
+        end
+        for(int i0=0; i0<4; i0++) begin
+                readback_word[(16'h690 + (16)'(i0) * 16'h4) / 4][31:0] = hwif_in.lost.missing_high[i0].value.next;
         end
             readback_word[(16'h6a0) / 4][31:0] = field_storage.frames.packets_in.value.value;
             readback_word[(16'h6a4) / 4][31:0] = field_storage.frames.packets_used.value.value;

@@ -172,6 +172,7 @@ package nanet_regs_pkg;
         count_r__in_t segment_overflow;
         many_r__in_t socket_overflow;
         word_r__in_t missing[4];
+        word_r__in_t missing_high[4];
     } lost_t__in_t;
 
     typedef struct {

@@ -262,7 +262,7 @@ module nanet_stream
   placed_e counted_as;
   logic [15:0] counted_hits;
   logic [7:0] counted_events;
-  logic [3:0][31:0] missing;
+  logic [3:0][63:0] missing;
 
   receive_path #(
       .CHANNELS    (CHANNELS),

@@ -149,7 +149,7 @@ module receive_path
     output logic                          tlb_hit,
     output logic                          tlb_miss,
     output logic           [CHANNELS:0]   untranslated,
-    output logic           [3:0][31:0]    missing
+    output logic           [3:0][63:0]    missing
 );
 
   localparam int unsigned Clients = CHANNELS + 1;  // channels, then clop_close

@@ -119,7 +119,7 @@ module receive_placement
     output logic             frame_overrun,
     output logic             frame_incomplete,
     output logic             untranslated,
-    output logic [3:0][31:0] missing
+    output logic [3:0][63:0] missing
 );
 
   // ------------------------------------------------------------------ which of the two decides
@@ -134,7 +134,7 @@ module receive_placement
   logic [DEVICES-1:0] f_promise, p_promise, f_ev_valid, p_ev_valid;
   logic [15:0] f_counted_hits, p_counted_hits;
   logic [7:0] f_counted_events, p_counted_events;
-  logic [3:0][31:0] f_missing, p_missing;
+  logic [3:0][63:0] f_missing, p_missing;
   logic [DATA_W-1:0] f_wr_data, p_wr_data;
   logic [31:0] f_ev_start, p_ev_start;
   logic [2:0] f_ev_channel, p_ev_channel;

@@ -8,6 +8,8 @@ import random
 import reference_mgp as mgp
 from mgp import marker, packet
 
+LAST_NUMBER = 0xFFFF_FFFF  # numbers never wrap
+
 
 class Traffic:
     """Boards that send frames, lose packets, jump, begin anew; bursts that follow one another untidily."""
@@ -40,6 +42,7 @@ class Traffic:
         last = rng.random() < 0.95
         number = self.number if burst is None else burst
         hits = rng.choice([3, 3, 32])
+        sequence = min(sequence, LAST_NUMBER)
         return packet(rng, board, min(frame, 751_499), sequence, index, last, None, flags, number, hits)
 
     def step(self) -> list[bytes]:
@@ -61,7 +64,9 @@ class Traffic:
             self.frame += rng.choice([1, 1, 1, 1, 2, 5])
         elif what < 0.76:  # a jump of the board, of one packet or for good
             by = rng.choice([1023, 1024, 1025, 2000, 100_000])
-            on = rng.choice([0, 0, 4095, 4096, 4097, 8192, 50_000])
+            now = self.sequence[board]  # more than half of all numbers, or almost to the last one
+            far = 0x9000_0000 if now % 2 else max(50_000, LAST_NUMBER - 100 - now)
+            on = rng.choice([0, 0, 4095, 4096, 4097, 8192, far])
             frame = self.frame + by
             sequence = self.sequence[board] + on
             out.append(self.data(board, frame, sequence))
@@ -83,7 +88,8 @@ class Traffic:
             for b in self.boards:
                 if rng.random() < 0.8:
                     said = last if rng.random() < 0.9 else max(0, last + rng.randrange(-3, 4))
-                    out.append(marker(b, mgp.EOB, min(said, 751_499), self.sequence[b], self.number))
+                    number = min(self.sequence[b], LAST_NUMBER)
+                    out.append(marker(b, mgp.EOB, min(said, 751_499), number, self.number))
                     self.sequence[b] += 1
             rng.shuffle(out)
             if rng.random() < 0.9:

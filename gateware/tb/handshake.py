@@ -32,6 +32,12 @@ async def reset(dut, cycles: int = 4) -> None:
     await RisingEdge(dut.clk)
 
 
+def signed_words(signal, bits: int = 64) -> list[int]:
+    """Return what a packed array of signed words holds, element 0 first."""
+    value, half = int(signal.value), 1 << bits - 1
+    return [(value >> at & 2 * half - 1 ^ half) - half for at in range(0, len(signal), bits)]
+
+
 def _signals(dut, prefix: str, fields: Iterable[str]) -> dict[str, object]:
     return {field: getattr(dut, f"{prefix}_{field}" if prefix else field) for field in fields}
 

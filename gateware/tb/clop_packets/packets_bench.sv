@@ -81,7 +81,7 @@ module packets_bench
     output logic             buffer_owed,
     output logic             incomplete,
     output logic             untranslated,
-    output logic [3:0][31:0] missing,
+    output logic [3:0][63:0] missing,
     output logic             idle,
 
     input  logic        fw_request,

@@ -15,7 +15,7 @@ from dma_model import Memory, MemorySlave
 from firmware_model import RECEIVE_DONE, Event
 from firmware_packets_model import PacketCard
 from firmware_traffic import Traffic
-from handshake import reset, start_clock
+from handshake import reset, signed_words, start_clock
 from mgp import marker, packet
 from microcontroller import Microcontroller
 from reference_mgp import EOB
@@ -285,7 +285,7 @@ class Bench:
         assert not self.model.events
         assert self.overruns == self.model.counts["overrun"]
         assert self.promises == 1 * self.opened == self.model.counts["frames_in"]
-        assert sum(int(dut.missing.value) >> 32 * b & 0xFFFFFFFF for b in range(4)) == self.model.missing()
+        assert sum(signed_words(dut.missing)) == self.model.missing()
         assert [word >> 64 & (1 << 64) - 1 for word in self.owed] == [
             FIRST_N + i for i in range(len(self.owed))
         ]

@@ -86,7 +86,7 @@ module firmware_path_bench
     output logic [31:0]       skips,
     output logic [31:0]       overruns,
     output logic [31:0]       overflows,
-    output logic [3:0][31:0]  missing,
+    output logic [3:0][63:0]  missing,
     output logic [1:0][31:0]  burst_report
 );
 

@@ -17,7 +17,7 @@ from dma_model import Event as RawEvent
 from firmware_model import ERROR, RECEIVE_DONE, Card, Event
 from firmware_traffic import Traffic
 from frames import Filter, Host, udp_frame
-from handshake import reset, start_clock
+from handshake import reset, signed_words, start_clock
 from mgp import marker, packet
 from microcontroller import Microcontroller
 from simulate import RTL, simulate
@@ -227,9 +227,8 @@ def compare(bench, card, data=b"", ordered=True):
     bench.events.clear()
     got, want = bench.counts(), {name: count for name, count in card.counts.items() if name != "bursts"}
     assert got == want, f"{got} for {want} {said}"
-    missing = int(bench.dut.missing.value)
-    got = [missing >> 32 * board & 0xFFFFFFFF for board in range(4)]
-    assert sum(got) & 0xFFFFFFFF == card.missing(), f"{got} for {card.missing()} {said}"
+    got = signed_words(bench.dut.missing)
+    assert sum(got) == card.missing(), f"{got} for {card.missing()} {said}"
 
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")

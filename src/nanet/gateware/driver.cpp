@@ -17,7 +17,7 @@ namespace {
 
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
-constexpr unsigned map_version = 4;
+constexpr unsigned map_version = 5;
 constexpr unsigned patience = 1'000'000;  // looks at the status until the card counts as hung
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 // Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
@@ -260,16 +260,20 @@ bool Driver::read_counters() {
       {NANET_AT(bad_packets), NANET_AT(bad_packets) + sizeof(bad_packets_t_t)},
       {NANET_AT(lost), NANET_AT(frames) + sizeof(frames_t_t)},
   }};
+  constexpr std::size_t low = NANET_AT(lost.missing), high = NANET_AT(lost.missing_high),
+                        words = sizeof(lost_t_t::missing);
   for (unsigned i = 0; i < tries; ++i) {
     std::array<std::uint32_t, marks.size()> mark;
     for (std::size_t m = 0; m < marks.size(); ++m) mark[m] = read(marks[m]);
     CounterBank next = counters_;
-    std::int64_t missing = 0;
+    std::uint64_t missing = 0;  // the sum of the boards' balances
     for (const auto& [from, to] : ranges)
       for (std::size_t a = from; a < to; a += 4) {
         const std::uint32_t value = read(a);
-        if (a >= NANET_AT(lost.missing) && a < NANET_AT(lost.missing) + sizeof(lost_t_t::missing))
-          missing += static_cast<std::int32_t>(value);
+        if (a >= low && a < low + words)
+          missing += value;
+        else if (a >= high && a < high + words)
+          missing += std::uint64_t{value} << 32;
         else
           next.take(static_cast<std::uint32_t>(a), value);
       }
@@ -277,7 +281,7 @@ bool Driver::read_counters() {
     for (std::size_t m = 0; m < marks.size(); ++m) same &= mark[m] == read(marks[m]);
     if (!same) continue;
     counters_ = next;
-    missing_ = missing;
+    missing_ = static_cast<std::int64_t>(missing);
     return true;
   }
   return false;
