@@ -3,6 +3,7 @@
 // straddling): splits requests at multiples of the maximum read request size, puts completions back together
 // whatever the order of tags, and hands the words out in the order of the requests. Nothing here is done in
 // one cycle that has a shift, a sum and a memory in it: a completion takes four steps, a word out takes four.
+// A tag that was given up is passed over until its completion has come.
 module pcie_us_read
   import nanet_dma_pkg::*;
 #(
@@ -81,12 +82,15 @@ module pcie_us_read
   typedef struct packed {
     logic [7:0]     tag;     // of the DMA request
     logic           last;    // its last TLP
+    logic           skip;    // no TLP: this tag was passed over
     logic [SlotW:0] dwords;
   } slot_t;
 
   slot_t slots[TAGS];
   logic [TagW:0] tail_q, head_q;  // next to be given out; oldest whose memory is in use
   logic [TAGS-1:0] active_q, done_q, failed_q;
+  logic [TAGS-1:0] lost_q;  // given up, and a completion may still come
+  logic lost_at_q, none_left_q;  // the next one to be given out is; all are
 
   typedef enum logic [1:0] {
     Idle,
@@ -103,7 +107,7 @@ module pcie_us_read
   logic [7:0] tag_q;
   logic [9:0] limit_q;  // a TLP may ask for, less one
   logic [10:0] room_q, length_q;  // up to the next multiple of that; of this TLP
-  logic more_q, full_q, offer_q, more, issue, issue_dead;
+  logic more_q, full_q, offer_q, more, issue, issue_dead, issue_skip;
   logic single;
 
   function automatic logic [10:0] room_at(input logic [9:0] at, input logic [9:0] limit);
@@ -113,7 +117,8 @@ module pcie_us_read
   assign more = left_q > 15'(room_q);
   assign rd_ready = state_q == Idle;
   assign tlp_valid = offer_q;
-  assign issue_dead = state_q == Send && !offer_q && !full_q && !bus_master;
+  assign issue_dead = state_q == Send && !offer_q && !full_q && (!bus_master || none_left_q);
+  assign issue_skip = state_q == Send && !offer_q && !full_q && bus_master && lost_at_q && !none_left_q;
   assign issue = (tlp_valid && tlp_ready) || issue_dead;
 
   function automatic logic [3:0] bytes_enabled(input logic [1:0] rest);
@@ -138,10 +143,10 @@ module pcie_us_read
   slot_t issued_slot_q;
 
   always_ff @(posedge clk) begin
-    issued_q      <= issue;
-    issued_dead_q <= issue_dead;
+    issued_q      <= issue || issue_skip;
+    issued_dead_q <= issue_dead || issue_skip;
     issued_tag_q  <= tail_q[TagW-1:0];
-    issued_slot_q <= '{tag: tag_q, last: !more_q, dwords: (SlotW + 1)'(length_q)};
+    issued_slot_q <= '{tag: tag_q, last: !more_q, skip: issue_skip, dwords: (SlotW + 1)'(length_q)};
     if (issued_q) slots[issued_tag_q] <= issued_slot_q;
     if (rst) issued_q <= 1'b0;
   end
@@ -150,7 +155,10 @@ module pcie_us_read
     if (max_read > 3'd4 || 32'd128 << max_read >= MAX_READ) limit_q <= 10'(MAX_READ / 4 - 1);
     else limit_q <= 10'((11'd32 << max_read) - 11'd1);
     // Two TLPs are more than two cycles apart.
-    full_q <= (tail_q - head_q) == (TagW + 1)'(TAGS);
+    full_q      <= (tail_q - head_q) == (TagW + 1)'(TAGS);
+    // No tag is given up while it is the next one and there is room.
+    lost_at_q   <= lost_q[tail_q[TagW-1:0]];
+    none_left_q <= lost_q == '1;
     case (state_q)
       Idle:
       if (rd_valid) begin
@@ -176,12 +184,15 @@ module pcie_us_read
         left_q  <= left_q - 15'(length_q);
         tail_q  <= tail_q + 1'b1;
         state_q <= more_q ? Room : Idle;
+      end else if (issue_skip) begin  // the same once more with the next tag
+        tail_q  <= tail_q + 1'b1;
+        state_q <= Room;
       end
       default: state_q <= Idle;
     endcase
     // Once offered it stays.
     if (offer_q) offer_q <= !tlp_ready;
-    else offer_q <= state_q == Send && !full_q && bus_master && may_send;
+    else offer_q <= state_q == Send && !full_q && bus_master && may_send && !lost_at_q;
     if (rst) begin
       offer_q <= 1'b0;
       state_q <= Idle;
@@ -211,7 +222,7 @@ module pcie_us_read
 
   // 2: whose it is and how many dwords of the beat count.
   logic [TAGS-1:0][SlotW:0] filled_q;  // dwords that have come for each tag
-  logic d_valid_q, d_first_q, d_last_q, d_bad_q, d_good_q, d_failed_q, d_ends_q;
+  logic d_valid_q, d_first_q, d_last_q, d_bad_q, d_ours_q, d_good_q, d_failed_q, d_ends_q;
   logic d_follows_q;  // the completion before it was of the same tag, and ended in the beat before
   logic [TagW-1:0] d_tag_q;
   logic [SlotW:0] d_filled_q;
@@ -223,6 +234,8 @@ module pcie_us_read
   logic [TagW-1:0] e_tag_q;
   logic [SlotW:0] e_next_q;
 
+  logic ours;
+  assign ours    = c_data_q[71:64] < 8'(TAGS) && c_data_q[15:12] != 4'd6;  // else not a tag of ours
   assign c_left  = c_first_q ? c_data_q[42:32] : d_left_q;
   assign c_lanes = c_first_q ? CountW'(N - 3) : CountW'(N);
 
@@ -238,8 +251,8 @@ module pcie_us_read
       d_follows_q <= d_valid_q && d_last_q && d_good_q && d_tag_q == c_tag;
       if (c_first_q) begin
         d_tag_q    <= c_tag;
-        d_good_q   <= active_q[c_tag] && !done_q[c_tag] && c_data_q[71:64] < 8'(TAGS)
-                      && c_data_q[15:12] != 4'd6;  // not a tag of ours
+        d_ours_q   <= ours;
+        d_good_q   <= active_q[c_tag] && !done_q[c_tag] && ours;
         d_filled_q <= e_end_q && e_tag_q == c_tag ? e_next_q : filled_q[c_tag];
         d_failed_q <= c_data_q[15:12] != 4'd0 || c_data_q[45:43] != 3'd0 || c_data_q[46];
         d_ends_q   <= c_data_q[30];
@@ -250,7 +263,7 @@ module pcie_us_read
 
   // 3: where it goes.
   logic [SlotW:0] run_at_q, at, next_at, e_at_q;
-  logic run_bad_q, bad, fits, e_store_q, e_bad_q, e_ends_q;
+  logic run_bad_q, bad, fits, e_store_q, e_bad_q, e_ends_q, e_free_q;
   logic [CountW-1:0] e_count_q;
   logic [LaneW-1:0] e_turn_q;  // lanes that the beat is turned by
   logic [DATA_W-1:0] e_data_q;
@@ -268,6 +281,7 @@ module pcie_us_read
     e_store_q <= d_valid_q && d_good_q && fits;
     e_end_q   <= d_valid_q && d_last_q && d_good_q;
     e_ends_q  <= d_ends_q;
+    e_free_q  <= d_valid_q && d_last_q && d_ours_q && d_ends_q;
     e_bad_q   <= bad;
     e_tag_q   <= d_tag_q;
     e_at_q    <= at;
@@ -278,11 +292,13 @@ module pcie_us_read
     if (rst) begin
       e_store_q <= 1'b0;
       e_end_q   <= 1'b0;
+      e_free_q  <= 1'b0;
     end
   end
 
   // 4: turned.
   logic f_end_q, f_done_q, f_failed_q;
+  logic f_free_q;  // nothing more comes for this tag
   logic [TagW-1:0] f_tag_q;
 
   always_ff @(posedge clk) begin
@@ -290,12 +306,14 @@ module pcie_us_read
     if (e_end_q) filled_q[e_tag_q] <= e_next_q;
     f_end_q    <= e_end_q;
     f_done_q   <= e_end_q && e_ends_q;
+    f_free_q   <= e_free_q;
     // Fewer dwords than were asked for are a failure as well.
     f_failed_q <= e_bad_q || (e_ends_q && e_next_q != slots[e_tag_q].dwords);
     f_tag_q    <= e_tag_q;
     if (rst) begin
       f_end_q  <= 1'b0;
       f_done_q <= 1'b0;
+      f_free_q <= 1'b0;
     end
   end
 
@@ -334,7 +352,10 @@ module pcie_us_read
   logic ready_q, waiting_q, load, expired_q;
   logic [TimeW-1:0] wait_q;
 
-  assign oldest = look_q[TagW-1:0];
+  logic give_up;
+
+  assign oldest  = look_q[TagW-1:0];
+  assign give_up = expired_q && waiting_q && !done_q[oldest];
 
   always_ff @(posedge clk) begin
     if (issued_q) begin
@@ -349,10 +370,12 @@ module pcie_us_read
     waiting_q <= active_q[oldest] && !done_q[oldest];
     wait_q    <= waiting_q ? wait_q + 1'b1 : '0;
     expired_q <= wait_q == TimeW'(TIMEOUT);
-    if (expired_q && waiting_q) begin
+    if (give_up) begin
       done_q[oldest]   <= 1'b1;
       failed_q[oldest] <= 1'b1;
+      lost_q[oldest]   <= 1'b1;
     end
+    if (f_free_q) lost_q[f_tag_q] <= 1'b0;
     if (load) begin
       active_q[oldest] <= 1'b0;
       look_q           <= look_q + 1'b1;
@@ -360,6 +383,7 @@ module pcie_us_read
     if (rst) begin
       active_q  <= '0;
       done_q    <= '0;
+      lost_q    <= '0;
       look_q    <= '0;
       wait_q    <= '0;
       ready_q   <= 1'b0;
@@ -423,16 +447,14 @@ module pcie_us_read
       if (now_left_q == WordW'(1)) count_q <= now_tail_q;
       held_q     <= ends && !over ? '0 : have[LaneW-1:0];
       flush_q    <= over;
-      if (slot_end_q) begin
-        now_valid_q <= 1'b0;
-        head_q      <= head_q + 1'b1;
-      end
+      if (slot_end_q) now_valid_q <= 1'b0;
     end
     if (flush) begin
       flush_q <= 1'b0;
       held_q  <= '0;
     end
-    if (take) begin
+    head_q <= head_q + (TagW + 1)'(fetch && slot_end_q) + (TagW + 1)'(take && next_q.skip);
+    if (take && !next_q.skip) begin
       now_valid_q  <= 1'b1;
       now_word_q   <= '0;
       now_left_q   <= WordW'(next_end >> LaneW);

@@ -22,8 +22,10 @@ class Block:
         self.lanes = len(dut.rq_tdata) // 32
         self.order: list[tuple[str, int, int]] = []
         self.waiting: list[dict] = []
+        self.tags: set[int] = set()  # that reads had
         self.held = False  # no completions while set
         self.lost: set[int] = set()  # reads of these addresses are never answered
+        self.late: set[int] = set()  # nor are these, as long as they are here
         self.bad: dict[int, int] = {}  # address of a read -> error code of its completion
         self.credit = None  # None: plenty; else read TLPs that may still come
         cocotb.start_soon(self._take())
@@ -70,6 +72,7 @@ class Block:
             assert self.credit > 0, "a read without credit"
             self.credit -= 1
         self.order.append(("read", address, length))
+        self.tags.add(tag)
         if address not in self.lost:
             self.waiting.append({"tag": tag, "at": address, "end": address + 4 * length, "start": address})
 
@@ -78,9 +81,10 @@ class Block:
         dut.rc_tvalid.value = 0
         while True:
             await RisingEdge(dut.clk)
-            if not self.waiting or self.held or self.rng.random() > 0.3:
+            now = [request for request in self.waiting if request["start"] not in self.late]
+            if not now or self.held or self.rng.random() > 0.3:
                 continue
-            request = self.rng.choice(self.waiting)
+            request = self.rng.choice(now)
             code = self.bad.get(request["start"], 0)
             edge = request["at"] // 64 * 64 + 64 * self.rng.randint(1, 4)
             stop = request["end"] if self.rng.random() < 0.4 else min(edge, request["end"])
@@ -171,6 +175,56 @@ async def failures_stay_where_they_are(dut):
         assert error == (at in (0x1000, 0x2000, 0x2800, 0x3000))
         if not error:
             assert data[:700] == image[at : at + 700]
+
+
+@cocotb.test()
+async def a_late_completion_is_nobody_elses(dut):
+    """A tag that was given up rests until its completion has come; reads go on with the others, or fail."""
+    rng, memory, block, master = await begin(dut, 27)
+    size, tags = 100, 1 << len(dut.i_read.tail_q) - 1
+    base, asked = 0x1_0000, 0
+    memory.write(base, image := rng.randbytes(0x4_0000))
+
+    async def ask(count, late=0):
+        nonlocal asked
+        starts = [0x200 * (asked + i) for i in range(count)]
+        asked += count
+        late = {base + at for at in rng.sample(starts, late)}
+        block.late |= late
+        master.answers.clear()
+        block.tags.clear()
+        master.asks += [Command(base + at, size, i) for i, at in enumerate(starts)]
+        await wait(dut, lambda: len(master.answers) == count, (4 + tags) * TIMEOUT)
+        for i, (at, (tag, data, error)) in enumerate(zip(starts, master.answers, strict=True)):
+            assert (tag, error) == (i, base + at in late)
+            if not error:
+                assert data[:size] == image[at : at + size]
+
+    async def come_late():
+        block.late.clear()
+        await wait(dut, lambda: not block.waiting)
+
+    # Some are given up: the others' tags go round (the block says where one is used twice).
+    lost = tags // 2 + 1
+    await ask(tags + 3, late=lost)
+    await ask(2 * tags)
+    assert len(block.tags) == tags - lost
+    # The completions come, whole, while others are under way; then all tags are used again.
+    block.late.clear()
+    await ask(tags)
+    await wait(dut, lambda: not block.waiting)
+    await ask(tags)
+    assert len(block.tags) == tags
+    # All are given up: reads fail at once, and go on when completions have come.
+    await ask(tags, late=tags)
+    master.answers.clear()
+    block.tags.clear()
+    master.asks += [Command(base, size, 1), Command(base, 700, 2)]
+    await wait(dut, lambda: len(master.answers) == 2, 500)
+    assert [(tag, error) for tag, _, error in master.answers] == [(1, 1), (2, 1)] and not block.tags
+    await come_late()
+    await ask(2 * tags)
+    assert len(block.tags) == tags
 
 
 @cocotb.test()
