@@ -79,8 +79,8 @@ module event_queue
 
   logic accept, written;
 
-  // What an event takes is counted a cycle late, whether there is room known another one, and where the queue
-  // ends: of three cycles one at most takes an event, and none the one in which an entry is written. A promise
+  // What an event takes is counted a cycle late, whether there is room, or the queue ends, is known a cycle
+  // later still: of three cycles one at most takes an event, and none in which an entry is written. A promise
   // takes nothing that this could hide: it is made only where there is room for four.
   logic taken_q, taken_room_q, pause_q, free_ok_q, room_ok_q, wraps_q;
   always_ff @(posedge clk) begin

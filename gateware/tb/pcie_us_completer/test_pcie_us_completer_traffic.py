@@ -240,7 +240,7 @@ async def every_request_as_it_should_be(dut, rate, wait):
 
 @cocotb.test()
 async def takes_the_cycles_it_says(dut):
-    """The first dword's access 2 after a request's last beat, each next one 2 later, a completion 3 behind."""
+    """A first dword's access 2 after a request's last beat, each next one 2 later; a completion 3 later."""
     bench = Bench(dut, random.Random(cocotb.RANDOM_SEED))
     await bench.start()
     bench.registers = {4 * i: 0x100 + i for i in range(64)}
