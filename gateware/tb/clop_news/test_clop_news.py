@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: SHL-2.1
+"""clop_news: closed frames at once, overruns joined while there is no room, ends of bursts behind all that."""
+
+import os
+import random
+from dataclasses import dataclass
+
+import cocotb
+import pytest
+from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
+from handshake import reset, start_clock
+from simulate import simulate
+
+BUFFERS = 64
+DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
+DONE, ERROR, BEGINS, ENDS = 1, 3, 4, 5
+NEWS = (("channel", 3), ("start", 32), ("there", 4), ("complete", 4), ("timed_out", 1), ("count", 32))
+NEWS += (("frame", 24), ("n", 64), ("index", 16), ("kind", 8))
+
+
+def unpack(value):
+    out = {}
+    for name, width in NEWS:
+        out[name] = value & (1 << width) - 1
+        value >>= width
+    return out
+
+
+@dataclass
+class Burst:
+    """What clop keeps of a burst, as far as it is of account here."""
+
+    over: bool = False
+    ended: bool = False
+    last_known: int = 0
+    last_n: int = 0
+
+    def pack(self):
+        """Return a clop_burst_t: number, base and next do not matter."""
+        value = 1 << 8 + 64 + 25  # known
+        value = value << 3 | self.ended  # started, ending, ended
+        return ((value << 1 | self.over) << 24 | self.last_known) << 32 | self.last_n
+
+
+class Bench:
+    """The module with clop's steps, event queues and clop_close around it."""
+
+    def __init__(self, dut, rate=1.0):
+        self.dut, self.rate, self.rng = dut, rate, random.Random(cocotb.RANDOM_SEED)
+        self.now = 0
+        self.news, self.seen_at, self.told = [], [], 0
+        self.room, self.half = True, True
+        self.bursts = [Burst(ended=True), Burst()]  # older, current
+        self.ticket = 5
+
+    async def start(self):
+        dut = self.dut
+        start_clock(dut)
+        dut.log2_devices.value = DEVICES.bit_length() - 1
+        dut.closed.value = dut.opened.value = dut.begins.value = dut.waiting_burst.value = 0
+        self.drive()
+        await reset(dut)
+        cocotb.start_soon(self.run())
+        await ClockCycles(dut.clk, 4)
+
+    async def run(self):
+        seen = False
+        while True:
+            await FallingEdge(self.dut.clk)
+            await ReadOnly()
+            dut = self.dut
+            if int(dut.news_valid.value):
+                if not seen:
+                    self.seen_at.append(self.now)
+                seen = True
+                if self.willing:
+                    one = unpack(int(dut.news.value))
+                    one["ticket"] = int(dut.news_ticket.value) & 0xFFFFFF
+                    self.news.append(one)
+                    seen = False
+            told = int(dut.told.value)
+            self.spare, self.spare_little = int(dut.spare.value), int(dut.spare_little.value)
+            await RisingEdge(dut.clk)
+            self.now += 1
+            for at, burst in ((1, self.bursts[0]), (0, self.bursts[1])):
+                if told >> at & 1:
+                    burst.ended = True
+            self.drive()
+
+    def drive(self):
+        dut = self.dut
+        self.willing = self.rng.random() < self.rate
+        dut.news_ready.value = int(self.willing)
+        dut.room.value = sum(int(self.room) * 9 << 16 * d for d in range(DEVICES))
+        dut.half_free.value = ((1 << DEVICES) - 1) * self.half
+        dut.old.value, dut.current.value = (burst.pack() for burst in self.bursts)
+        dut.ticket.value = self.ticket | self.ticket << 24
+
+    async def closed(self, n, timed_out=0, there=0xF, complete=0xF):
+        """A frame is closed: one cycle."""
+        dut, start, channel = self.dut, self.rng.getrandbits(32), self.rng.getrandbits(1)
+        slot = 1 << 2 + 4 + 4 + 32 + 24 + 32  # used
+        slot |= there << 4 + 32 + 24 + 32 | complete << 32 + 24 + 32
+        slot |= (n & 0xFFFFFFFF) << 24 + 32 | (n & 0xFFFFFF) << 32
+        dut.closed_slot.value, dut.closed_index.value = slot, n % BUFFERS
+        dut.closed.value = 1 << 36 | timed_out << 35 | start << 3 | channel
+        await RisingEdge(dut.clk)
+        dut.closed.value = 0
+        return {
+            "kind": DONE,
+            "index": n % BUFFERS,
+            "n": n & 0xFFFFFFFF,
+            "frame": n & 0xFFFFFF,
+            "count": 0,
+            "timed_out": timed_out,
+            "complete": complete,
+            "there": there,
+            "start": start,
+            "channel": channel,
+            "ticket": self.ticket,
+        }
+
+    async def missed(self, n, gap=5):
+        """A frame without a buffer is opened; the next one five cycles later at the earliest."""
+        opened = 1 << 5 | 0  # valid; ok, last, packet, uses, closes
+        opened = (opened << 64 | n) << 25 | n & 0xFFFFFF
+        self.dut.opened.value = opened << 25 + 64
+        await RisingEdge(self.dut.clk)
+        self.dut.opened.value = 0
+        await ClockCycles(self.dut.clk, gap - 1)
+
+    async def quiet(self):
+        await ClockCycles(self.dut.clk, 60)
+        while int(self.dut.news_valid.value):
+            await ClockCycles(self.dut.clk, 20)
+
+    def overruns(self):
+        return [(one["n"], one["frame"], one["count"]) for one in self.news if one["kind"] == ERROR]
+
+
+@cocotb.test()
+async def a_closed_frame_is_news_after_three_cycles(dut):
+    bench = Bench(dut)
+    await bench.start()
+    for n in (0x1_0000_0005, 17):
+        at = bench.now
+        want = await bench.closed(n, timed_out=1, there=3, complete=1)
+        await ClockCycles(dut.clk, 10)
+        assert bench.seen_at[-1] - at - 1 == 3, bench.seen_at[-1] - at
+        assert bench.news[-1] == want
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def closed_frames_stay_in_order_at_every_pace(dut):
+    bench, want = Bench(dut), []
+    await bench.start()
+    for bench.rate in (1.0, 0.1, 0.02, 0.4):
+        for n in range(50):
+            while not bench.spare:  # nothing begins
+                await RisingEdge(dut.clk)
+            bench.ticket = bench.rng.getrandbits(24)
+            want.append(await bench.closed(n, there=bench.rng.getrandbits(4)))
+            await ClockCycles(dut.clk, bench.rng.choice([4, 4, 9]))
+    await bench.quiet()
+    assert bench.news == want
+
+
+@cocotb.test()
+async def overruns_are_told_at_once_or_joined(dut):
+    bench = Bench(dut)
+    await bench.start()
+    for n in range(100, 100 + 3 * DEVICES):
+        await bench.missed(n, 12)
+    await bench.quiet()
+    assert bench.overruns() == [(n, n, 1) for n in range(100, 100 + 3 * DEVICES)]
+    bench.news.clear()
+    bench.half = False  # short of room: they wait for more of their kind
+    await ClockCycles(dut.clk, 4)
+    for n in range(200, 200 + 20 * DEVICES):
+        await bench.missed(n)
+    await bench.quiet()
+    assert bench.news == [] and not int(dut.idle.value)
+    await bench.missed(300 + 20 * DEVICES)  # does not continue them: what waited goes
+    await bench.quiet()
+    device = (300 + 20 * DEVICES) % DEVICES
+    assert bench.overruns() == [(200 + device, 200 + device, 20)]
+    bench.half = True
+    await bench.quiet()
+    rest = [(200 + d, 200 + d, 20) for d in range(DEVICES) if d != device]
+    assert sorted(bench.overruns()[1:]) == sorted([*rest, (300 + 20 * DEVICES, 300 + 20 * DEVICES, 1)])
+    assert int(dut.idle.value)
+
+
+@cocotb.test()
+async def a_burst_ends_behind_its_overruns(dut):
+    """Its overruns go first, though the queue is short of room; then the older burst, then the newer."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.half = False
+    for n in range(40, 40 + 2 * DEVICES):
+        await bench.missed(n)
+    await bench.quiet()
+    assert bench.news == []
+    bench.bursts[0] = Burst(True, False, 33, 1033)
+    bench.bursts[1] = Burst(True, False, 77, 2077)
+    await bench.quiet()
+    kinds = [one["kind"] for one in bench.news]
+    assert kinds == [ERROR] * DEVICES + [ENDS, ENDS]
+    assert [(one["n"], one["frame"]) for one in bench.news[-2:]] == [(1033, 33), (2077, 77)]
+    assert all(burst.ended for burst in bench.bursts)
+    dut.begins.value, dut.next_base.value, dut.begins_number.value = 1, (1 << 40) + 3, 258
+    await RisingEdge(dut.clk)
+    dut.begins.value = 0
+    await bench.quiet()
+    last = bench.news[-1]
+    assert (last["kind"], last["n"], last["frame"]) == (BEGINS, (1 << 40) + 3, 258)
+
+
+@cocotb.test()
+async def without_room_nothing_but_closed_frames_is_told(dut):
+    bench = Bench(dut)
+    await bench.start()
+    bench.room = False
+    await ClockCycles(dut.clk, 4)
+    await bench.missed(9)
+    await bench.closed(10)
+    await bench.quiet()
+    assert [one["kind"] for one in bench.news] == [DONE]
+    bench.room = True
+    await bench.quiet()
+    assert bench.overruns() == [(9, 9, 1)]
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_clop_news(devices):
+    parameters = {"MAX_BUFFERS": BUFFERS, "DEVICES": devices}
+    simulate("clop_news", "test_clop_news", parameters, env={"NANET_DEVICES": str(devices)})
