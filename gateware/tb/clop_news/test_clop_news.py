@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_news: closed frames at once, overruns joined while there is no room, ends of bursts behind all that."""
+"""clop_news: closed frames at once, overruns joined while there is no room, bursts' ends behind all that."""
 
 import os
 import random
