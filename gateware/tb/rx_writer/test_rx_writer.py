@@ -96,6 +96,14 @@ def packet(rng, size=None, wrong=0.25):
     )
 
 
+def whole(rng, size):
+    """Return a sound packet that nothing fills up."""
+    while True:
+        one = packet(rng, size, 0)
+        if one.written_length == size:
+            return one
+
+
 def known(vaddr):
     return (vaddr >> 12) % 9 != 0
 
@@ -338,7 +346,7 @@ async def a_piece_takes_ten_cycles_and_its_translation(dut, translation):
     bench = Bench(dut, Pace(answer=(300, 300), translation=(translation, translation)))
     bench.place, bench.defers, bench.accepts = lambda: 0x1000, lambda: False, lambda: True
     await bench.start()
-    bench.put([packet(bench.rng, 4096 - 256, 0)])
+    bench.put([whole(bench.rng, 4096 - 256)])
     await bench.finish()
     gaps = [b - a for a, b in zip(bench.last_words, bench.last_words[1:], strict=False)]
     assert len(gaps) >= 8 and set(gaps[2:-1]) == {max(10 + translation, 16)}, gaps
@@ -350,10 +358,7 @@ async def a_piece_leaves_before_its_packet_ends(dut):
     bench = Bench(dut, Pace(words=0.5))
     bench.place, bench.defers, bench.accepts = lambda: 0x1000, lambda: False, lambda: True
     await bench.start()
-    while True:
-        one = packet(bench.rng, 1472, 0)
-        if one.written_length == len(one.datagram.payload) == 1472:
-            break
+    one = whole(bench.rng, 1472)
     bench.put([one])
     await bench.finish()
     assert one.asked == [LOOK, COMMIT]
