@@ -186,14 +186,16 @@ class MemorySlave:
 class Master:
     """A DMA master that keeps several requests under way."""
 
-    def __init__(self, dut, rate: float, rng: random.Random):
+    def __init__(self, dut, rate: float, rng: random.Random, write: bool = True, read: bool = True):
         self.dut, self.rate, self.rng = dut, rate, rng
-        self.width = len(dut.wr_data) // 8
+        self.writing, self.reading = write, read
+        self.width = len(dut.wr_data if write else dut.rd_data) // 8
         self.writes: list[tuple[Command, bytes]] = []
         self.asks: list[Command] = []
         self.done: list[tuple[int, int]] = []
         self.answers: list[tuple[int, bytes, int]] = []
-        self.tasks = [cocotb.start_soon(run()) for run in (self._write, self._ask, self._take)]
+        runs = [self._write] * write + [self._ask] * read + [self._take]
+        self.tasks = [cocotb.start_soon(run()) for run in runs]
 
     async def _idle(self) -> None:
         while self.rng.random() >= self.rate:
@@ -246,12 +248,13 @@ class Master:
         dut, part = self.dut, bytearray()
         while True:
             willing = self.rng.random() < self.rate
-            dut.rd_data_ready.value = int(willing)
+            if self.reading:
+                dut.rd_data_ready.value = int(willing)
             await FallingEdge(dut.clk)
             await ReadOnly()
-            if int(dut.wr_done_valid.value):
+            if self.writing and int(dut.wr_done_valid.value):
                 self.done.append((int(dut.wr_done_tag.value), int(dut.wr_done_error.value)))
-            if willing and int(dut.rd_data_valid.value):
+            if self.reading and willing and int(dut.rd_data_valid.value):
                 part += int(dut.rd_data.value).to_bytes(self.width, "little")
                 if int(dut.rd_data_last.value):
                     tag, error = int(dut.rd_data_tag.value), int(dut.rd_data_error.value)
