@@ -23,6 +23,7 @@ class Block:
         self.lost: set[int] = set()  # reads of these addresses are never answered
         self.late: set[int] = set()  # nor are these, as long as they are here
         self.bad: dict[int, int] = {}  # address of a read -> error code of its completion
+        self.short: set[int] = set()  # reads of these addresses end a dword early, as if all were well
         self.credit = None  # None: plenty; else read TLPs that may still come
         self.tasks = [cocotb.start_soon(run()) for run in (self._take, self._answer)]
 
@@ -92,6 +93,8 @@ class Block:
             ends = stop == request["end"]
             if code in (2, 9):  # bad status, timeout in the block: no data
                 data, ends = b"", True
+            if ends and request["start"] in self.short:
+                data = data[:-4]
             words = [data[i : i + 4] for i in range(0, len(data), 4)]
             head = (
                 (request["at"] & 0xFFF)
