@@ -72,27 +72,28 @@ module axis_crossing #(
 
       logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
       logic [KeepW-1:0] rx_keep;
-      logic [OwedW-1:0] owed_q, owed_next;  // ends that are owed, one for each frame that lost a word
-      logic cut_q;                          // there are some
-      logic dropped_q;                      // the rest of the frame that the MAC brings is not wanted
-      logic lost;
+      logic cut_q;               // an end is owed, one for each frame that lost a word
+      logic [OwedW-1:0] more_q;  // and so many behind it
+      logic dropped_q;           // the rest of the frame that the MAC brings is not wanted
+      logic lost, owes;
 
       // Ends go in by themselves, as soon as there is room: words that say bad. One ends the frame that is in
       // in part; the others stand for frames of which nothing is, so that these are counted as well.
-      assign rx_valid  = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
-      assign rx_keep   = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
-      assign rx_last   = cut_q || s_axis_rx_tlast[c];
-      assign rx_bad    = cut_q || s_axis_rx_tuser[c];
-      assign lost      = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
-      assign owed_next = owed_q + OwedW'(lost && !dropped_q && owed_q != '1) - OwedW'(cut_q && rx_ready);
+      assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
+      assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
+      assign rx_last  = cut_q || s_axis_rx_tlast[c];
+      assign rx_bad   = cut_q || s_axis_rx_tuser[c];
+      assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
+      assign owes     = lost && !dropped_q;
 
       always_ff @(posedge mac_rx_clk[c]) begin
-        owed_q <= owed_next;
-        cut_q  <= owed_next != 0;
+        cut_q <= owes || (cut_q && (!rx_ready || more_q != 0));
+        if (cut_q && owes && !rx_ready) more_q <= more_q + OwedW'(more_q != '1);
+        else if (cut_q && !owes && rx_ready) more_q <= more_q - OwedW'(more_q != 0);
         if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
         else if (lost) dropped_q <= 1'b1;
         if (mac_rx_rst[c]) begin
-          owed_q    <= '0;
+          more_q    <= '0;
           cut_q     <= 1'b0;
           dropped_q <= 1'b0;
         end
