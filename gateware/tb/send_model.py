@@ -38,7 +38,7 @@ class SendBench:
         self.dut, self.rng = dut, rng
         self.devices = len(dut.ev_valid)
         self.memory = Memory()
-        self.slave = MemorySlave(dut, self.memory, rate=rate, latency=latency, rng=rng, write=False)
+        self.rate, self.latency = rate, latency
         self.now = 1000
         self.events: list[tuple[int, Event]] = []
         self.counts = dict.fromkeys(
@@ -73,7 +73,12 @@ class SendBench:
         dut.owed_valid.value = dut.bell_valid.value = dut.rd_data_valid.value = 0
         dut.now.value = self.now
         cocotb.start_soon(self._run())
+        dut.rd_ready.value = 0
         await reset(dut)
+        # Not earlier: it would answer after the reset what was asked before.
+        self.slave = MemorySlave(
+            dut, self.memory, rate=self.rate, latency=self.latency, rng=self.rng, write=False
+        )
         dut.enable.value = 1
         for _ in range(140):  # the table of late numbers is cleared
             await RisingEdge(dut.clk)

@@ -94,7 +94,7 @@ module clop_bench
     output logic             frame_overrun,
     output logic             skipped_valid,  // frames that are owed by nobody: a jump's
     output logic [24:0]      skipped,
-    output logic [3:0][31:0] missing,
+    output logic [3:0][63:0] missing,
 
     output logic due,  // a timer has run out
     // nothing is under way, and nothing waits

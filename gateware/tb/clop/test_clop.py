@@ -19,7 +19,7 @@ import reference_mgp
 from clop_model import ClopModel
 from clop_traffic import hostile, traffic
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from handshake import reset, start_clock
+from handshake import reset, signed_words, start_clock
 from simulate import simulate
 
 CHANNELS, BUFFERS, SEGMENT = 2, 32, 2048
@@ -469,8 +469,7 @@ class Bench:
         assert bursts == [(what, n & 0xFFFFFFFF) for what, n in model.bursts]
         for device in range(DEVICES):
             assert self.promises[device] == sum(not o and n % DEVICES == device for n, o in model.owed)
-        missing = int(dut.missing.value)
-        assert [missing >> 32 * b & 0xFFFFFFFF for b in range(4)] == [model.missing(b) for b in range(4)]
+        assert signed_words(dut.missing) == [model.missing(b) for b in range(4)]
         assert self.skipped == model.skipped
         assert int(dut.idle.value)
         assert not all_closed or not any(frame.open and frame.buffer for frame in model.frames.values())

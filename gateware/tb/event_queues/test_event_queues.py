@@ -178,7 +178,7 @@ async def every_event_once_in_its_queue(dut, rate, memory_rate, reading):
 
 
 @cocotb.test()
-async def in_turn_and_an_event_every_two_cycles(dut):
+async def in_turn_and_an_event_every_three_cycles(dut):
     """Both givers and all devices at once: strictly in turn, each queue at its full pace."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
@@ -191,7 +191,7 @@ async def in_turn_and_an_event_every_two_cycles(dut):
     givers = [giver for giver, _, _ in bench.taken]
     assert givers in (["receive", "send"] * 6, ["send", "receive"] * 6)
     gaps = [after - one for one, after in zip(bench.written, bench.written[1:], strict=False)]
-    assert gaps == [2] * 11
+    assert gaps == [3] * 11
     bench.check()
     await bench.stop()
 
