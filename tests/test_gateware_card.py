@@ -297,12 +297,13 @@ def test_live_from_boards_to_the_l0_trigger_processor(
         assert told["primitives"] == seen["primitives_out"]
 
 
-def test_what_the_card_cannot_do_is_said(nanet: Any) -> None:
+def test_what_the_card_cannot_do_is_said(nanet: Any, free_udp_port: Any) -> None:
     for arguments, says in (
         (("--devices", "8"), "devices = 8"),
         (("--keep-bad", "bad.pcap"), "--card socket"),
         (("--card-threads", "2"), "card_threads"),
         (("--deadline-us", "50000"), "8192"),
     ):
-        done = nanet("trigger", "--card", "gateware", "--duration", "0.1", *arguments, status=2)
+        here = ("--listen", f"127.0.0.1:{free_udp_port()}")
+        done = nanet("trigger", "--card", "gateware", "--duration", "0.1", *here, *arguments, status=2)
         assert says in done.stderr, done.stderr

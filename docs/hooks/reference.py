@@ -43,6 +43,17 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Lets links to the pages beside the gateware, right in a checkout, lead to their copies in the site."""
+    for there, copy in (
+        ("../gateware/doc/", "gateware/"),
+        ("../gateware/syn/", "gateware/"),
+        ("../syn/", ""),
+    ):
+        markdown = markdown.replace(f"]({there}", f"]({copy}")
+    return markdown
+
+
 # ----------------------------------------------------------------------------------------------- commands
 
 

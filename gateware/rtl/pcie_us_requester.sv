@@ -79,6 +79,7 @@ module pcie_us_requester
     logic [3:0]        last_be;
     logic [3:0]        first_be;
     logic              last;
+    logic              read;  // a read request, in one beat
   } beat_t;
 
   logic w_valid, w_ready, w_last, r_valid, r_ready, in_valid, in_ready, out_valid, out_ready;
@@ -112,19 +113,20 @@ module pcie_us_requester
       .tlp_last    (w_last)
   );
 
-  // The block shows credits some cycles after it took a request: reads of the last 16 cycles are taken off.
-  // They are counted two cycles after they left; a read leaves at the earliest three after the one before it.
+  // The block shows credits some cycles after it took a request: reads that wait in the queue, and those that
+  // left it in the last 16 cycles, are taken off. A read is counted in the cycle after it came, and the next
+  // one comes three after it at the earliest.
   logic [16:0] recent_q;
-  logic [4:0] recent_count_q;
+  logic [4:0] reads_q;
   logic may_send;
   always_ff @(posedge clk) begin
-    recent_q       <= {recent_q[15:0], r_valid && r_ready};
-    recent_count_q <= recent_count_q + 5'(recent_q[0]) - 5'(recent_q[16]);
-    may_send       <= 5'(pcie_tfc_nph_av) > recent_count_q;
+    recent_q <= {recent_q[15:0], rq_tvalid && rq_tready && out_beat.read};
+    reads_q  <= reads_q + 5'(r_valid && r_ready) - 5'(recent_q[16]);
+    may_send <= 5'(pcie_tfc_nph_av) > reads_q;
     if (rst) begin
-      recent_q       <= '0;
-      recent_count_q <= '0;
-      may_send       <= 1'b0;
+      recent_q <= '0;
+      reads_q  <= '0;
+      may_send <= 1'b0;
     end
   end
 
@@ -174,12 +176,14 @@ module pcie_us_requester
       in_beat.first_be = r_first_be;
       in_beat.last_be = r_last_be;
       in_beat.last = 1'b1;
+      in_beat.read = 1'b1;
     end else begin
       in_beat.data = w_data;
       in_beat.keep = w_keep;
       in_beat.first_be = w_first_be;
       in_beat.last_be = w_last_be;
       in_beat.last = w_last;
+      in_beat.read = 1'b0;
     end
   end
 

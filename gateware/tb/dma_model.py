@@ -52,6 +52,16 @@ class Memory:
         return int.from_bytes(self.read(addr, bytes_), "little")
 
 
+def known(vaddr: int) -> bool:
+    """Say whether a test's page has a translation: one in seven has none."""
+    return (vaddr >> 12) % 7 != 0
+
+
+def physical(vaddr: int) -> int:
+    """Return the translation of it."""
+    return (vaddr >> 12 ^ 0x5A5A5) << 12 | vaddr & 0xFFF
+
+
 class MemorySlave:
     """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with pauses, latency and errors as asked.
 

@@ -32,6 +32,29 @@ async def reset(dut, cycles: int = 4) -> None:
     await RisingEdge(dut.clk)
 
 
+async def wait(dut, what, cycles: int = 60_000) -> None:
+    """Let cycles pass until `what()` is true; AssertionError where it never is."""
+    for _ in range(cycles):
+        if what():
+            return
+        await RisingEdge(dut.clk)
+    assert what()
+
+
+class Stepped:
+    """A bench that drives its signals behind each edge and looks at all of them before the next one."""
+
+    async def run(self) -> None:
+        """Go on for ever; `now` counts cycles."""
+        while True:
+            await FallingEdge(self.dut.clk)
+            await ReadOnly()
+            self.look()
+            await RisingEdge(self.dut.clk)
+            self.now += 1
+            self.drive()
+
+
 def signed_words(signal, bits: int = 64) -> list[int]:
     """Return what a packed array of signed words holds, element 0 first."""
     value, half = int(signal.value), 1 << bits - 1

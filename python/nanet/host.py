@@ -300,7 +300,7 @@ def fit_for_real_time() -> tuple[bool, list[Reason]]:
         Reason(
             "CPUs",
             usable >= MIN_CPUS,
-            f"{usable:g} usable" + (f" ({count} allowed, quota {quota:g})" if quota is not None else ""),
+            f"{usable:g} CPUs usable" + (f" ({count} allowed, quota {quota:g})" if quota is not None else ""),
             f"needs {MIN_CPUS}: card, worker, sender and the rest of the system each want one",
         )
     )

@@ -14,7 +14,18 @@ import attrs
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.output import account, account_closes, plain
-from nanet.tables import PERCENTILES, STAGES, count, duration, losses, microseconds, rate, term_name
+from nanet.tables import (
+    CARD_CYCLE_NS,
+    PERCENTILES,
+    STAGES,
+    card_line,
+    count,
+    duration,
+    losses,
+    microseconds,
+    rate,
+    term_name,
+)
 
 
 @attrs.define
@@ -89,7 +100,8 @@ def verdicts(run: Run) -> list[tuple[bool, str]]:
     if l0tp.get("primitives_expected"):
         share = l0tp["primitives_paired"] / l0tp["primitives_expected"]
         found.append((share >= 0.999, f"{100 * share:.2f} % of the true events answered in time"))
-    if not total.get("n"):
+    figures = result.get("card_figures")
+    if not (figures["events"] if figures else total.get("n")):
         found.append((False, "nothing was measured"))
     return found
 
@@ -108,11 +120,22 @@ def _head(run: Run) -> str:
         f'<span class="badge {"good" if good else "bad"}">{html.escape(text)}</span>'
         for good, text in verdicts(run)
     )
+    if figures := result.get("card_figures"):
+        # The card has a clock of its own: what lies between a packet and an answer mixes two.
+        of_cycles = [figures[f"closing_cycles_{name}"] * CARD_CYCLE_NS / 1e3 for name in ("p50", "max")]
+        times = [
+            (microseconds(of_cycles[0]), "median, packet → event, by the card's clock"),
+            (microseconds(of_cycles[1]), "the longest of these"),
+        ]
+    else:
+        times = [
+            (microseconds(total.get("p50")), "median, first packet → answer"),
+            (microseconds(total.get("p99_99")), "99.99 % of frames within"),
+        ]
     tiles = [
         (rate(steady_rate(run)), "events, wall-clock"),
         (f"{run.speed:.3g} ×", "speed of detector time"),
-        (microseconds(total.get("p50")), "median, first packet → answer"),
-        (microseconds(total.get("p99_99")), "99.99 % of frames within"),
+        *times,
         (count(result["events_built"]), "events"),
         (count(result["rings"]), "rings"),
     ]
@@ -146,7 +169,14 @@ def _latency(run: Run) -> str:
     events = [point["events"] for point in run.series]
     lost = [point["lost"] for point in run.series]
     parts = ["<h2>Latency and rate</h2>"]
-    if "total" in run.histograms:
+    rates = _figure(
+        "Rate",
+        lambda: plots.rate_over_time(times, events, lost),
+        "Marked where packets were lost or frames late.",
+    )
+    if figures := result.get("card_figures"):
+        parts.append(f"<p>{html.escape(card_line(figures))}</p>{_grid(rates)}")
+    elif "total" in run.histograms:
         parts.append(
             _figure(
                 "Where the time goes",
@@ -158,11 +188,7 @@ def _latency(run: Run) -> str:
         parts.append(
             _grid(
                 _figure("How often it takes longer", lambda: plots.tail(run.histograms, deadline)),
-                _figure(
-                    "Rate",
-                    lambda: plots.rate_over_time(times, events, lost),
-                    "Marked where packets were lost or frames late.",
-                ),
+                rates,
             )
         )
     parts.append(_latency_rows(result.get("latency_us", {}), STAGES))
@@ -316,10 +342,13 @@ def _neighbours(run: Run) -> str:
 def _about(run: Run) -> str:
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in run.notes)
     listed = f'<ul class="muted">{notes}</ul>' if notes else ""
+    simulated = (
+        " The card is simulated: its times are by its own clock." if run.trigger.get("card_figures") else ""
+    )
     fit = "called fit for real time" if run.trigger.get("real_time") else "not called fit for real time"
     return (
         f"<h2>Host</h2><p>This host is {fit}: a frame closes {duration(run.trigger['timeout_us'])} after its "
-        f"first packet and is due after {duration(run.trigger['deadline_us'])}.</p>{listed}"
+        f"first packet and is due after {duration(run.trigger['deadline_us'])}.{simulated}</p>{listed}"
         f"{_rows(_flat(run.host))}"
         f'<h2>Configuration</h2><div class="box"><pre>$ {html.escape(run.command)}</pre>'
         f"<pre>{html.escape(run.config)}</pre></div>"

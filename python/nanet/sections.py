@@ -145,7 +145,9 @@ class Trigger(Section):
 
     name: ClassVar[str] = "trigger"
 
-    send: str = option("127.0.0.1:58914", "Where the primitives go, HOST:PORT.", check=_endpoint)
+    send: str = option(
+        "127.0.0.1:58914", "Where the primitives go, HOST:PORT, several by commas.", check=_endpoints
+    )
     device: str = option(
         "auto",
         "Where events are reconstructed: auto, cpu, cuda or cuda:N.",
@@ -188,7 +190,8 @@ class Trigger(Section):
     strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")
     deadline_us: float = option(
         0.0,
-        "Answer due so long after a frame's first packet; 0: 1 ms on a real-time host, else 50 ms.",
+        "Answer due so long after a frame's first packet; 0: 1 ms on a real-time host or the gateware card, "
+        "else 50 ms.",
         low=0.0,
         high=10e6,
         unit="µs",
@@ -227,7 +230,12 @@ class Card(Section):
 
     name: ClassVar[str] = "card"
 
-    card: str = option("socket", "Implementation of the card.", choices=("socket", "gateware"), key="type")
+    card: str = option(
+        "socket",
+        "Implementation of the card: on sockets, or the gateware, simulated.",
+        choices=("socket", "gateware"),
+        key="type",
+    )
     listen: str = option(
         "127.0.0.1:58913", "Where packets arrive, HOST:PORT, several by commas.", check=_endpoints, words=True
     )
@@ -251,7 +259,8 @@ class Card(Section):
     )
     timeout_us: float = option(
         0.0,
-        "A frame closes so long after its first packet; 0: 200 µs on a real-time host, else 20 ms.",
+        "A frame closes so long after its first packet; 0: 200 µs on a real-time host or the gateware card, "
+        "else 20 ms.",
         low=0.0,
         high=10e6,
         unit="µs",

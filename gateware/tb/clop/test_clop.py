@@ -18,8 +18,8 @@ import pytest
 import reference_mgp
 from clop_model import ClopModel
 from clop_traffic import hostile, traffic
-from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from handshake import reset, signed_words, start_clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from handshake import Stepped, reset, signed_words, start_clock
 from simulate import simulate
 
 CHANNELS, BUFFERS, SEGMENT = 2, 32, 2048
@@ -141,7 +141,7 @@ class News:
         return News(*reversed(out), tickets)
 
 
-class Bench:
+class Bench(Stepped):
     """The module with channels, event queue, clop_close, consumer, sender and firmware around it."""
 
     def __init__(self, dut, pace):
@@ -224,15 +224,6 @@ class Bench:
         raise AssertionError("it does not come to rest")
 
     # ------------------------------------------------------------ once a cycle
-
-    async def run(self):
-        while True:
-            await FallingEdge(self.dut.clk)
-            await ReadOnly()
-            self.look()
-            await RisingEdge(self.dut.clk)
-            self.now += 1
-            self.drive()
 
     def chance(self, rate):
         return self.rng.random() < rate

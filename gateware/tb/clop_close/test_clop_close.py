@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
-from dma_model import MemorySlave
-from handshake import reset, start_clock
+from closing import Pace
+from cocotb.triggers import RisingEdge
+from dma_model import MemorySlave, known, physical
+from handshake import Stepped, reset, start_clock
 from simulate import simulate
 
 CHANNELS, BUFFERS = 2, 64
@@ -20,19 +21,6 @@ BASE = [0x7F00_1234_0000 + (device << 32) for device in range(DEVICES)]
 UNITS = 129
 DONE, ERROR, BEGINS, ENDS = 1, 3, 4, 5
 TRUNCATED = 4  # in a board's flags, as in MGP
-
-
-@dataclass
-class Pace:
-    """How much of the time its neighbours take part."""
-
-    news: float = 1.0
-    tlb: float = 1.0
-    translation: tuple[int, int] = (6, 6)
-    memory: float = 1.0
-    done: float = 1.0
-    payloads: float = 1.0  # channels write
-    events: float = 1.0
 
 
 PACES = {
@@ -93,15 +81,7 @@ class News:
         return out + bytes(64 - len(out)), 16 * sum(units for units, _, _ in parts)
 
 
-def known(vaddr):
-    return (vaddr >> 12) % 5 != 0
-
-
-def physical(vaddr):
-    return (vaddr >> 12 ^ 0x5A5A5) << 12 | vaddr & 0xFFF
-
-
-class Bench:
+class Bench(Stepped):
     """The module with clop, its boards' memory, channels, translation, memory and event queues around it."""
 
     def __init__(self, dut, pace, expected=0xF):
@@ -182,15 +162,6 @@ class Bench:
         assert not any(self.waiting), "an event did not come"
         assert self.slave.writes == self.headers
         assert (self.untranslated, self.incomplete) == (self.skipped, self.absent)
-
-    async def run(self):
-        while True:
-            await FallingEdge(self.dut.clk)
-            await ReadOnly()
-            self.look()
-            await RisingEdge(self.dut.clk)
-            self.now += 1
-            self.drive()
 
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace

@@ -3,32 +3,19 @@
 
 import random
 from collections import deque
-from dataclasses import dataclass
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
-from dma_model import MemorySlave
-from handshake import reset, start_clock
+from closing import Pace
+from cocotb.triggers import RisingEdge
+from dma_model import MemorySlave, known, physical
+from handshake import Stepped, reset, start_clock
 from simulate import simulate
 
 CHANNELS, SLOT, MARK = 2, 480, 16
 DONE, ERROR, COMPLETE, OVERRUN = 1, 3, 1, 8
 FIELDS = (("overrun", 1), ("n", 32), ("buffer", 16), ("device", 8), ("frame", 24), ("bytes", 32))
 FIELDS += (("empty", 13), ("vaddr", 64), ("start", 32), ("channel", 3))
-
-
-@dataclass
-class Pace:
-    """How much of the time its neighbours take part."""
-
-    news: float = 1.0
-    tlb: float = 1.0
-    translation: tuple[int, int] = (6, 6)
-    memory: float = 1.0
-    done: float = 1.0
-    payloads: float = 1.0  # channels write
-    events: float = 1.0
 
 
 PACES = {
@@ -40,15 +27,7 @@ PACES = {
 }
 
 
-def known(vaddr):
-    return (vaddr >> 12) % 7 != 0
-
-
-def physical(vaddr):
-    return (vaddr >> 12 ^ 0x5A5A5) << 12 | vaddr & 0xFFF
-
-
-class Bench:
+class Bench(Stepped):
     """The module with news, channels, translation, memory and event queues around it."""
 
     def __init__(self, dut, pace):
@@ -96,15 +75,6 @@ class Bench:
         assert self.slave.writes == self.marks
         assert (self.untranslated, self.incomplete) == (self.skipped, self.partly)
         assert self.told == self.overruns
-
-    async def run(self):
-        while True:
-            await FallingEdge(self.dut.clk)
-            await ReadOnly()
-            self.look()
-            await RisingEdge(self.dut.clk)
-            self.now += 1
-            self.drive()
 
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace

@@ -8,7 +8,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
 from dma_model import Command, Master, Memory
-from handshake import reset
+from handshake import reset, wait
 from pcie_block import Block
 from simulate import simulate
 
@@ -66,14 +66,6 @@ async def begin(dut, rng: random.Random, rate: float = 1.0, host_rate: float = 1
     master = Master(dut, rate, rng, write=False)
     await reset(dut)
     return memory, host, master
-
-
-async def wait(dut, what, cycles: int = 20_000) -> None:
-    for _ in range(cycles):
-        if what():
-            return
-        await RisingEdge(dut.clk)
-    assert what()
 
 
 @cocotb.test()

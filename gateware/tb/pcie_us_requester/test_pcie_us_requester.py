@@ -6,9 +6,9 @@ import random
 import cocotb
 import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 from dma_model import Command, Master, Memory
-from handshake import reset
+from handshake import reset, wait
 from pcie_block import Block
 from simulate import simulate
 
@@ -28,14 +28,6 @@ async def begin(dut, seed: int, rate: float = 1.0):
     master = Master(dut, rate, rng)
     await reset(dut)
     return rng, memory, block, master
-
-
-async def wait(dut, what, cycles: int = 60_000) -> None:
-    for _ in range(cycles):
-        if what():
-            break
-        await RisingEdge(dut.clk)
-    assert what()
 
 
 @cocotb.test()
@@ -142,6 +134,20 @@ async def reads_follow_writes(dut):
             for kind in ("write", "read")
         }
         assert places["write"] < places["read"]
+
+
+@cocotb.test()
+async def reads_that_wait_for_the_block_have_their_credit(dut):
+    """The block takes nothing for a while: no more reads are in the queue then than it has credit for."""
+    _, _, block, master = await begin(dut, 29)
+    block.credit, block.rate = 2, 0.0
+    master.asks += [Command(0x1000 + 0x100 * i, 64, i) for i in range(6)]
+    await ClockCycles(dut.clk, 200)
+    block.rate = 1.0
+    await ClockCycles(dut.clk, 60)
+    assert len(block.order) == 2 and block.credit == 0
+    block.credit = 15
+    await wait(dut, lambda: len(master.answers) == 6)
 
 
 @cocotb.test()

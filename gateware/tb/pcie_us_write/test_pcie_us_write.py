@@ -8,7 +8,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
 from dma_model import Command, Master, Memory
-from handshake import reset
+from handshake import reset, wait
 from pcie_block import Block
 from simulate import simulate
 
@@ -56,14 +56,6 @@ async def begin(dut, rng: random.Random, rate: float, queue_rate: float):
     master = Master(dut, rate, rng, read=False)
     await reset(dut)
     return memory, queue, master
-
-
-async def wait(dut, what, cycles: int = 20_000) -> None:
-    for _ in range(cycles):
-        if what():
-            return
-        await RisingEdge(dut.clk)
-    assert what()
 
 
 def end(memory, queue, master) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import apenet
 import cocotb
-from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
-from dma_model import MemorySlave
-from handshake import reset, start_clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from dma_model import MemorySlave, known, physical
+from handshake import Stepped, reset, start_clock
 from simulate import simulate
 
 WORDS = 1024
@@ -104,15 +104,7 @@ def whole(rng, size):
             return one
 
 
-def known(vaddr):
-    return (vaddr >> 12) % 9 != 0
-
-
-def physical(vaddr):
-    return (vaddr >> 12 ^ 0x5A5A5) << 12 | vaddr & 0xFFF
-
-
-class Bench:
+class Bench(Stepped):
     """The module with NaNet controller, placement, translation and memory around it."""
 
     def __init__(self, dut, pace):
@@ -175,15 +167,6 @@ class Bench:
             assert ready < written
             if prompt:
                 assert written <= ready + 12, f"{written} for {ready}"
-
-    async def run(self):
-        while True:
-            await FallingEdge(self.dut.clk)
-            await ReadOnly()
-            self.look()
-            await RisingEdge(self.dut.clk)
-            self.now += 1
-            self.drive()
 
     # ------------------------------------------------------------ once a cycle
 

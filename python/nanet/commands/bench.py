@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +99,9 @@ def bench(
         if name not in PROGRAMS:  # those start programs, which load a plug-in's file themselves
             algorithm = load_algorithm(algorithm).name
     check_writable(json=json_file)
+    if plots is not None:
+        with _plots_folder():
+            Path(plots).mkdir(parents=True, exist_ok=True)
     out = console(json_file)
     module = importlib.import_module(f"nanet.bench.{name}")
     before = _load()
@@ -143,18 +148,13 @@ def bench(
     if plots is not None:
         from nanet.bench import loop_plots, rings_plots
 
-        try:
+        with _plots_folder():
             if name == "rings":
                 rings_plots.write(sheet.rows, sheet.figures, Path(plots))
             elif name == "card":
-                Path(plots).mkdir(parents=True, exist_ok=True)
                 module.plots(sheet.rows, Path(plots))
             else:
                 loop_plots.write(name, sheet.rows, Path(plots))
-        except OSError as error:
-            raise UsageError(
-                f"--plots {describe_os_error(error)}: give a folder that can be written"
-            ) from None
         out.print(f"figures in {plots}", markup=False)
     write_json(result, json_file)
 
@@ -165,6 +165,15 @@ def _known(algorithm: str) -> None:
     names = _core.algorithm_names()
     if algorithm not in names and not names_a_plugin(algorithm):
         raise UsageError(f"--algorithm {algorithm}: no such algorithm{near(algorithm, names)}")
+
+
+@contextmanager
+def _plots_folder() -> Iterator[None]:
+    """Say of what goes wrong in it that it is the folder of --plots."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"--plots {describe_os_error(error)}: give a folder that can be written") from None
 
 
 def _load() -> list[float]:

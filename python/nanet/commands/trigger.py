@@ -68,6 +68,8 @@ def start_line(settings: dict[str, Any]) -> str:
     fit, reasons = host.fit_for_real_time()
     unfit = [reason.found for reason in reasons if not reason.fit]
     why = "real time" if fit else f"not real time: {'; '.join(unfit)}"
+    if settings["card"] == "gateware":
+        why = "by the simulated card's clock"
     return (
         f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {settings['device']} -> "
         f"{settings['send']}; frames close after {settings['timeout_us'] / 1000:g} ms, due after "

@@ -28,9 +28,9 @@ PacketTimes packet_times(const CardBenchOptions& options);
 // Of packets without a gap between them.
 struct LineRate {
   std::uint64_t packets = 0, used = 0, lost = 0, bytes = 0;  // lost: for want of room; bytes: of UDP payload
-  std::uint64_t cycles = 0;                                  // from the first word to where another frame would begin
-  std::uint64_t simulated = 0;                               // cycles in all,
-  double cpu_s = 0;                                          // and the CPU time that they took
+  std::uint64_t cycles = 0;     // from the first word to where a next frame begins
+  std::uint64_t simulated = 0;  // cycles in all,
+  double cpu_s = 0;             // and the CPU time that they took
 };
 LineRate line_rate(const CardBenchOptions& options);
 

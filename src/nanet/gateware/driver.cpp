@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "nanet/units.hpp"
+
 namespace nanet::gateware {
 namespace {
 
@@ -91,15 +93,21 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   const bool by_packets = shape.gather == contract::Gather::packets;
   require(shape.devices <= built_.devices, "devices = " + std::to_string(shape.devices) +
                                                ": the gateware card has queues for " +
-                                               std::to_string(built_.devices));
-  require(shape.buffers <= most_buffers / shape.devices,
-          "buffers = " + std::to_string(shape.buffers) +
-              (shape.devices > 1 ? " of " + std::to_string(shape.devices) + " devices" : "") +
-              ": the gateware card has return slots for " + std::to_string(most_buffers) +
-              "; take fewer with --buffers and --deadline-us");
-  require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
-                                                            " endpoints: the gateware card knows " +
-                                                            std::to_string(built_.destinations));
+                                               std::to_string(built_.devices) + "; take no more");
+  const std::uint32_t most = most_buffers / shape.devices;
+  const std::string of_devices =
+      shape.devices > 1 ? " for each of " + std::to_string(shape.devices) + " devices" : "";
+  const std::string slots = ": the gateware card has return slots for " + std::to_string(most) + of_devices;
+  // Those nobody gave follow from the deadline, two for each of its frames.
+  const auto longest_us = static_cast<std::uint64_t>(most_buffers / 2 * frame_ns / 1000);
+  require(shape.buffers <= most,
+          o.buffers ? "buffers = " + std::to_string(shape.buffers) + slots + "; take " + std::to_string(most)
+                    : "deadline_us = " + std::to_string(o.deadline / 1000) + " needs " +
+                          std::to_string(shape.buffers) + " buffers" + slots + "; take at most " +
+                          std::to_string(longest_us));
+  require(o.destinations.size() <= built_.destinations,
+          "send = " + std::to_string(o.destinations.size()) + " endpoints: the gateware card knows " +
+              std::to_string(built_.destinations) + "; name no more");
   require(!d.ports.empty() && d.ports.size() <= built_.filters,
           "listen: the gateware card listens to " + std::to_string(built_.filters) + " ports at most");
   require(o.rules.max_payload <= most_payload, "max_payload = " + std::to_string(o.rules.max_payload) +
