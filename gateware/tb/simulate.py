@@ -28,7 +28,9 @@ def use_verilator() -> Path:
     if str(home / "bin") not in path.split(os.pathsep):
         os.environ["PATH"] = f"{home / 'bin'}{os.pathsep}{path}"
     if shutil.which("ccache"):
+        # Verilator's library is the same in all builds.
         os.environ.setdefault("OBJCACHE", "ccache")
+        os.environ.setdefault("CCACHE_DIR", str(BUILD / "ccache"))
     return home
 
 

@@ -31,7 +31,7 @@ module counters_bench
     input logic                          tlb_hit,
     input logic                          tlb_miss,
     input logic           [CHANNELS:0]   untranslated,
-    input logic           [3:0][31:0]    missing,
+    input logic           [3:0][63:0]    missing,
 
     /*
      * send path, memory

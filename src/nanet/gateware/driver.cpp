@@ -93,7 +93,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   const bool by_packets = shape.gather == contract::Gather::packets;
   require(shape.devices <= built_.devices, "devices = " + std::to_string(shape.devices) +
                                                ": the gateware card has queues for " +
-                                               std::to_string(built_.devices) + "; take no more");
+                                               std::to_string(built_.devices) + " at most");
   const std::uint32_t most = most_buffers / shape.devices;
   const std::string of_devices =
       shape.devices > 1 ? " for each of " + std::to_string(shape.devices) + " devices" : "";
@@ -105,9 +105,9 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
                     : "deadline_us = " + std::to_string(o.deadline / 1000) + " needs " +
                           std::to_string(shape.buffers) + " buffers" + slots + "; take at most " +
                           std::to_string(longest_us));
-  require(o.destinations.size() <= built_.destinations,
-          "send = " + std::to_string(o.destinations.size()) + " endpoints: the gateware card knows " +
-              std::to_string(built_.destinations) + "; name no more");
+  require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
+                                                            " endpoints: the gateware card knows " +
+                                                            std::to_string(built_.destinations) + " at most");
   require(!d.ports.empty() && d.ports.size() <= built_.filters,
           "listen: the gateware card listens to " + std::to_string(built_.filters) + " ports at most");
   require(o.rules.max_payload <= most_payload, "max_payload = " + std::to_string(o.rules.max_payload) +
