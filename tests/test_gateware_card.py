@@ -297,6 +297,16 @@ def test_live_from_boards_to_the_l0_trigger_processor(
         assert told["primitives"] == seen["primitives_out"]
 
 
+def test_the_report_of_a_demo_shows_the_cards_own_times(nanet: Any, tmp_path: Path) -> None:
+    done = nanet("demo", "--card", "gateware", "--duration", "1.5", "--report", str(tmp_path), timeout=120)
+    page = (tmp_path / "index.html").read_text()
+    assert "nothing was measured" not in page and "first packet → answer" not in page
+    figures = json.loads((tmp_path / "run.json").read_text())["trigger"]["card_figures"]
+    nanoseconds = figures["closing_cycles_p50"] * 6.4
+    assert f"<b>{nanoseconds / 1000:.1f} µs</b><span>median, packet → event" in page
+    assert "card: packet to event" in page and "card: packet to event" in done.stdout
+
+
 def test_what_the_card_cannot_do_is_said(nanet: Any, free_udp_port: Any) -> None:
     for arguments, says in (
         (("--devices", "8"), "devices = 8"),

@@ -438,7 +438,9 @@ def load_name(text: str, folder: Path) -> str:
     return load(str(path)).name
 
 
-def test_wrong_usage_is_refused(nanet: Callable[..., Any], tmp_path: Path) -> None:
+def test_wrong_usage_is_refused(
+    nanet: Callable[..., Any], free_udp_port: Callable[[], int], tmp_path: Path
+) -> None:
     (tmp_path / "c.toml").write_text("mask = [9999]")
     for arguments, said in (
         (("--conditions", "c.toml"), "9999"),
@@ -447,6 +449,6 @@ def test_wrong_usage_is_refused(nanet: Callable[..., Any], tmp_path: Path) -> No
         (("--choke-low", "0.9"), "trigger.choke_low"),
         (("--record", "/proc/no"), "/proc/no"),
     ):
-        done = nanet("trigger", "--listen", "127.0.0.1:58913", *arguments, status=2)
-        assert said in done.stderr
+        done = nanet("trigger", "--listen", f"127.0.0.1:{free_udp_port()}", *arguments, status=2)
+        assert said in done.stderr, done.stderr
         assert done.stderr.count("\n") <= 2, done.stderr

@@ -99,7 +99,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
       shape.devices > 1 ? " for each of " + std::to_string(shape.devices) + " devices" : "";
   const std::string slots = ": the gateware card has return slots for " + std::to_string(most) + of_devices;
   // Those nobody gave follow from the deadline, two for each of its frames.
-  const auto longest_us = static_cast<std::uint64_t>(most_buffers / 2 * frame_ns / 1000);
+  const auto longest_us = static_cast<std::uint64_t>(most_buffers * frame_ns / 2 / 1000);
   require(shape.buffers <= most,
           o.buffers ? "buffers = " + std::to_string(shape.buffers) + slots + "; take " + std::to_string(most)
                     : "deadline_us = " + std::to_string(o.deadline / 1000) + " needs " +
