@@ -6,7 +6,10 @@ module fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
     // Words it holds; a power of two, at least 2. One more waits in the output register, two if deep.
-    parameter int unsigned DEPTH = 16
+    parameter int unsigned DEPTH = 16,
+    // 1: whether a word comes or goes is known late, so both sums of the level are made before and one is
+    // chosen. That takes more wires, and is slower where it is known early.
+    parameter bit CHOOSE = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -48,7 +51,6 @@ module fifo #(
   assign read     = (level_q != 0) && (!valid_q || take);
   assign level    = level_q;
 
-  // Whether a word comes or goes is known late, so both sums are made beforehand.
   assign level_more = level_q + 1'b1;
   assign level_less = level_q - 1'b1;
 
@@ -57,8 +59,9 @@ module fifo #(
     if (read) data_q <= mem[rd_q[AddrW-1:0]];
     if (write) wr_q <= wr_q + 1'b1;
     if (read) rd_q <= rd_q + 1'b1;
-    if (write && !read) level_q <= level_more;
-    if (read && !write) level_q <= level_less;
+    if (!CHOOSE) level_q <= level_q + (AddrW + 1)'(write) - (AddrW + 1)'(read);
+    else if (write && !read) level_q <= level_more;
+    else if (read && !write) level_q <= level_less;
     if (read) valid_q <= 1'b1;
     else if (take) valid_q <= 1'b0;
     if (rst) begin

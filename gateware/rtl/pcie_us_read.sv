@@ -518,7 +518,8 @@ module pcie_us_read
 
   fifo #(
       .WIDTH(DATA_W + 10),
-      .DEPTH(16)
+      .DEPTH(16),
+      .CHOOSE(1'b1)
   ) i_out (
       .clk,
       .rst,

@@ -192,7 +192,8 @@ module pcie_us_requester
   logic [7:0] unused_level;
   fifo #(
       .WIDTH($bits(beat_t)),
-      .DEPTH(128)
+      .DEPTH(128),
+      .CHOOSE(1'b1)
   ) i_queue (
       .clk,
       .rst,

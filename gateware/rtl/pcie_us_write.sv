@@ -61,7 +61,8 @@ module pcie_us_write
 
   fifo #(
       .WIDTH(DATA_W),
-      .DEPTH(WAITING)
+      .DEPTH(WAITING),
+      .CHOOSE(1'b1)
   ) i_words (
       .clk,
       .rst,
@@ -319,7 +320,8 @@ module pcie_us_write
 
   fifo #(
       .WIDTH($bits(beat_t)),
-      .DEPTH(WAITING)
+      .DEPTH(WAITING),
+      .CHOOSE(1'b1)
   ) i_beats (
       .clk,
       .rst,

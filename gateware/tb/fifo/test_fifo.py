@@ -44,6 +44,6 @@ async def fills_and_says_so(dut):
     dut.in_valid.value = 0
 
 
-@pytest.mark.parametrize("depth", [2, 16, 64])
-def test_fifo(depth):
-    simulate("fifo", "test_fifo", {"WIDTH": 16, "DEPTH": depth})
+@pytest.mark.parametrize(("depth", "choose"), [(2, 0), (16, 0), (16, 1), (64, 0), (64, 1)])
+def test_fifo(depth, choose):
+    simulate("fifo", "test_fifo", {"WIDTH": 16, "DEPTH": depth, "CHOOSE": choose})
