@@ -259,7 +259,7 @@ module clop
       .clear_addr (10'(clear_q)),
       .forget     (begins),
       .forget_half(!half),
-      .half       (half ^ work.old),
+      .half       (work.half),
       .board      (work.board),
       .number     (work.number),
       .frame      (work.request.header.frame),

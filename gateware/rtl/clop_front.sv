@@ -33,6 +33,7 @@ module clop_front
 
     input clop_burst_t current,
     input clop_burst_t old,
+    input logic        half,  // of the current one; steady while anything is chosen
 
     /*
      * what may begin
@@ -188,6 +189,7 @@ module clop_front
                        request.header.board[1:0];
       work.number   <= tracked_q ? command_q.sequence_number : sob ? '0 : request.header.sequence_number;
       work.old      <= old_q;
+      work.half     <= half ^ old_q;
       work.other    <= !current_q && !old_q;
       work.believed <= believed_q;
       work.flag     <= command_q.flag;

@@ -76,7 +76,7 @@ module clop_news
   clop_news_t [DEVICES-1:0] overrun_news_q;
   logic [DEVICES-1:0][31:0] overrun_next_q;  // the number that would continue it
   logic [DeviceW-1:0] device, due_device;
-  logic missed_q, looked_q, continues_q, ends_wait, joins, displaces;
+  logic missed_q, looked_q, continues_q, ends_wait, joins, displaces, held_up;
   logic [63:0] missed_n_q;
   logic [31:0] missed_next_q;
   logic [23:0] missed_frame_q;
@@ -86,6 +86,7 @@ module clop_news
   assign device    = DEVICES > 1 ? DeviceW'(missed_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
   assign joins     = looked_q && continues_q && overrun_q[device];
   assign displaces = looked_q && !joins && overrun_q[device] && some_q[device];
+  assign held_up   = displaces && side_valid_q;  // no burst begins before it is through (`burst_waits`)
 
   logic [1:0] ended;
   assign ended     = {old.over && !old.ended, current.over && !current.ended};
@@ -121,10 +122,10 @@ module clop_news
       missed_frame_q <= 24'(opened.frame);
     end
     missed_next_q <= missed_n_q[31:0] + (32'd1 << (DEVICES > 1 ? log2_devices : 5'd0));
-    missed_q      <= missed_q ? !looked_q || (displaces && !free) : opened.valid && !opened.ok;
-    looked_q      <= missed_q && (!looked_q || (displaces && !free));
+    missed_q      <= missed_q ? !looked_q || held_up : opened.valid && !opened.ok;
+    looked_q      <= missed_q && (!looked_q || held_up);
     continues_q   <= overrun_next_q[device] == missed_n_q[31:0];
-    if (looked_q && !(displaces && !free)) begin
+    if (looked_q && !held_up) begin
       overrun_q[device]      <= 1'b1;
       overrun_next_q[device] <= missed_next_q;
       if (joins) overrun_news_q[device].count <= overrun_news_q[device].count + 1'b1;

@@ -142,7 +142,6 @@ module clop_sequence
 
   logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, newer_frame_q;
   logic [(EraW+TagW+3)/4-1:0] same_q;  // four bits of era and tag in each
-  logic [7:0] eighth_q;  // bits of the number's eighth of the word
   logic [31:0] behind_q, sum_q;
   logic [63:0] bits_q;
 
@@ -153,7 +152,6 @@ module clop_sequence
     frame_far_q   <= reference_q && frame_ahead_q > Frames;
     newer_frame_q <= !board_q.has_frame || frame_ahead_q > 0;
     same_q        <= same_by_four({word_rd.era, word_rd.tag}, {board_q.era, number[RingW+:TagW]});
-    eighth_q      <= word_rd.bits[{number[5:3], 3'd0}+:8];
     bits_q        <= word_rd.bits;
     behind_q      <= 32'(-ahead_q);
     sum_q         <= board_q.reach + ahead_q[31:0];
@@ -178,7 +176,7 @@ module clop_sequence
   assign match = board_q.started && same_q == '1;
 
   always_ff @(posedge clk) begin
-    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match && eighth_q[number[2:0]]));
+    replayed      <= board_q.started && (behind_far_q || (!ahead_some_q && match && bits_q[number[5:0]]));
     jump          <= board_q.started && ahead_far_q;
     far_ahead     <= frame_far_q;
     watched       <= board_q.watch && one_q;
@@ -258,8 +256,7 @@ module clop_sequence
     over_q  <= take_q && !fell_q && total[32];
     under_q <= take_q && fell_q && !total[32];
     moved_q <= sel_q[1:0];
-    if (over_q) missing[moved_q][63:32] <= missing[moved_q][63:32] + 32'd1;
-    else if (under_q) missing[moved_q][63:32] <= missing[moved_q][63:32] - 32'd1;
+    if (over_q || under_q) missing[moved_q][63:32] <= missing[moved_q][63:32] + {{31{under_q}}, 1'b1};
     if (update_q) valid_q[sel_q] <= 1'b1;
     if (forget) valid_q[{forget_half, 2'd0}+:4] <= '0;
     if (rst) begin

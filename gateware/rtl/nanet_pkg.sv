@@ -350,6 +350,7 @@ package nanet_pkg;
     logic [1:0]     board;     // 0xFF, one merged stream, lies in segment 0
     logic [31:0]    number;    // sequence number that is looked at
     logic           old;       // of the older burst
+    logic           half;      // where clop_sequence keeps that burst's boards
     logic           other;     // of neither
     logic           believed;
     logic           flag;      // the command's
