@@ -33,7 +33,7 @@ module clop_packets_buffer #(
     input logic        taken,
 
     /*
-     * from four cycles after the number on
+     * from three cycles after the number on
      */
     output logic [$clog2(MAX_BUFFERS)-1:0]               buffer,  // of its device
     output logic [(DEVICES > 1 ? $clog2(DEVICES) : 1)-1:0] device,

@@ -133,7 +133,7 @@ module clop_packets_news
   );
 
   assign full    = level >= ($clog2(News) + 1)'(News - 3);
-  assign waiting = missed_q || push_q || news_valid;
+  assign waiting = missed_q || push_q || level != 0 || news_valid;
 
   logic unused;
   assign unused = &{1'b0, unused_ready};

@@ -62,7 +62,7 @@ module udp_receive
   logic [3:0] s2_bytes;
   logic [12:0] s2_j;
   ethernet_t s2_eth;
-  logic runt, runt_taken;
+  logic runt;
   frame_verdict_e runt_verdict;
 
   udp_receive_ethernet ethernet (
@@ -84,8 +84,7 @@ module udp_receive
       .out_number  (s2_j),
       .out_ethernet(s2_eth),
       .runt,
-      .runt_verdict,
-      .runt_taken
+      .runt_verdict
   );
 
   // ------------------------------------------------------------------ 3: fields of IP and UDP
@@ -331,12 +330,17 @@ module udp_receive
     logic middle_hit;
     logic late_hit;
     logic no_checksum;
+    logic runt;
   } judged_t;
 
   logic [4:0] end_q;  // end_q[i]: the frame's end is in stage i + 6
   judged_t judged_q[5];
   logic ip_right, udp_right;
-  logic pipeline_verdict;
+  logic judged;
+  // Frames that carry nothing wait until they are as late as the latest of the others, and join them: so all
+  // verdicts come in order, each in a cycle of its own.
+  logic [4:0] runt_q;
+  frame_verdict_e runt_verdict_q[5];
 
   udp_receive_sums sums (
       .clk,
@@ -352,16 +356,22 @@ module udp_receive
   );
 
   always_ff @(posedge clk) begin
-    end_q[0]    <= s5_end_q;
-    judged_q[0] <= '{early: s5_early_q, middle: s5_middle_q, late: s5_late_q, early_hit: s5_early_hit_q,
-                     middle_hit: s5_middle_hit_q, late_hit: s5_late_hit_q, no_checksum: s5_no_checksum_q};
+    runt_q            <= {runt_q[3:0], runt};
+    runt_verdict_q[0] <= runt_verdict;
+    for (int i = 1; i < 5; i++) runt_verdict_q[i] <= runt_verdict_q[i-1];
+
+    end_q       <= {end_q[3:0], s5_end_q || runt_q[4]};
+    judged_q[0] <= '{early: runt_q[4] ? runt_verdict_q[4] : s5_early_q, middle: s5_middle_q, late: s5_late_q,
+                     early_hit: s5_early_hit_q || runt_q[4], middle_hit: s5_middle_hit_q,
+                     late_hit: s5_late_hit_q, no_checksum: s5_no_checksum_q, runt: runt_q[4]};
     for (int i = 1; i < 5; i++) judged_q[i] <= judged_q[i-1];
-    end_q[4:1] <= end_q[3:0];
-    if (rst) end_q <= '0;
+    if (rst) begin
+      end_q  <= '0;
+      runt_q <= '0;
+    end
   end
 
-  assign pipeline_verdict = end_q[4];
-  assign runt_taken       = runt && !pipeline_verdict;
+  assign judged = end_q[4];
 
   frame_verdict_e verdict_d;
   always_comb begin
@@ -374,8 +384,8 @@ module udp_receive
   end
 
   always_ff @(posedge clk) begin
-    verdict_valid <= pipeline_verdict || runt;
-    verdict       <= pipeline_verdict ? verdict_d : runt_verdict;
+    verdict_valid <= judged;
+    verdict       <= verdict_d;
     if (rst) verdict_valid <= 1'b0;
   end
 
@@ -394,7 +404,7 @@ module udp_receive
       .in_end       (s5_payload_last_q),
       .in_bytes     (s5_payload_q),
       .in_info      (s5_info_q),
-      .verdict_valid(pipeline_verdict),
+      .verdict_valid(judged && !judged_q[4].runt),
       .verdict      (verdict_d),
       .out_valid,
       .out_data,

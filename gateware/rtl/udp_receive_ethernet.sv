@@ -35,11 +35,10 @@ module udp_receive_ethernet
     output ethernet_t   out_ethernet,
 
     /*
-     * a frame that carries nothing; waits until it is taken
+     * pulse: a frame that carries nothing
      */
     output logic           runt,
-    output frame_verdict_e runt_verdict,
-    input  logic           runt_taken
+    output frame_verdict_e runt_verdict
 );
 
   // ------------------------------------------------------------------ 0: words of the frame, numbered
@@ -79,7 +78,7 @@ module udp_receive_ethernet
   logic [3:0] s1_bytes_q;
   ethernet_t s1_eth_q;
   logic in_l3_q;
-  logic runt_q, runt_bad_q, runt_other_mac_q, runt_other_type_q;
+  logic runt_q, runt_bad_q, runt_other_mac_q, runt_other_type_q, runt_arp_q;
   logic word1_vlan;
   logic [1:0] start;  // number of the first word that completes one of IP
   logic ready;
@@ -108,7 +107,7 @@ module udp_receive_ethernet
       eth.vlan_id = {s0_data_q[51:48], s0_data_q[63:56]};
     end
     if (s0_k_q == 2'd2 && eth_q.vlan) begin
-      eth.ipv4 = be16(s0_data_q[15:0]) == EtherTypeIpv4;
+      eth.ipv4 = be16(s0_data_q[15:0]) == EtherTypeIpv4 && s0_bytes_q >= 4'd2;
       eth.arp  = 1'b0;
     end
   end
@@ -118,7 +117,7 @@ module udp_receive_ethernet
     s1_last_q  <= 1'b0;
     s1_first_q <= 1'b0;
     flush_q    <= 1'b0;
-    if (runt_taken) runt_q <= 1'b0;
+    runt_q     <= 1'b0;
 
     if (s0_valid_q) begin
       eth_q  <= eth;
@@ -146,6 +145,7 @@ module udp_receive_ethernet
         runt_bad_q        <= s0_bad_q;
         runt_other_mac_q  <= s0_k_q == 2'd1 && eth.other_mac;
         runt_other_type_q <= s0_k_q == 2'd1 && s0_bytes_q >= 4'd6 && !eth.ipv4;
+        runt_arp_q        <= eth.arp;
       end
     end
     if (flush_q) begin  // the words of a next frame complete none of IP yet
@@ -191,7 +191,7 @@ module udp_receive_ethernet
   always_comb begin
     if (runt_bad_q) runt_verdict = FrameBadFcs;
     else if (runt_other_mac_q) runt_verdict = FrameOtherMac;
-    else runt_verdict = runt_other_type_q ? FrameNotIpv4 : FrameCutShort;
+    else runt_verdict = !runt_other_type_q ? FrameCutShort : runt_arp_q ? FrameArp : FrameNotIpv4;
   end
 
 endmodule

@@ -27,7 +27,7 @@ module udp_receive_payload
     input datagram_t  in_info,
 
     /*
-     * what became of the frame, before another one's payload ends
+     * what became of the frame, before another one's payload begins
      */
     input logic           verdict_valid,
     input frame_verdict_e verdict,

@@ -227,7 +227,7 @@ def malformed(rng: random.Random, host: Host, size: int | None = None) -> bytes:
         name, values = rng.choice(
             [
                 ("dst_mac", [0x02_00_0A_00_00_02, 0xFFFFFFFFFFFF, 0x01005E000001]),
-                ("ethertype", [0x86DD, 0x0800, 0x88F7]),
+                ("ethertype", [0x86DD, 0x0800, 0x88F7, 0x0806]),
                 ("version", [6, 4, 0]),
                 ("options", [bytes(4), bytes(8), rng.randbytes(12), rng.randbytes(40)]),
                 ("ihl", [0, 4, 6, 15]),
