@@ -62,9 +62,16 @@ module late_table #(
   logic [AddrW-1:0] sweep_q, index_q, write_index;
   logic read_q, bit_q, known_q, asked_q, write, write_bit;
 
-  logic bell_out_valid, bell_out_ready, unused_ready;
-  logic [31:0] bell_out_n, behind_q;
+  logic bell_q, bell_out_valid, bell_out_ready, unused_ready;
+  logic [31:0] bell_n_q, bell_out_n, behind_q;
   logic [4:0] unused_level;
+
+  // Who rings decides it late in the cycle.
+  always_ff @(posedge clk) begin
+    bell_q   <= bell_valid;
+    bell_n_q <= bell_n;
+    if (rst) bell_q <= 1'b0;
+  end
 
   fifo #(
       .WIDTH(32),
@@ -72,9 +79,9 @@ module late_table #(
   ) i_bells (
       .clk,
       .rst,
-      .in_valid (bell_valid),
+      .in_valid (bell_q),
       .in_ready (unused_ready),
-      .in_data  (bell_n),
+      .in_data  (bell_n_q),
       .out_valid(bell_out_valid),
       .out_ready(bell_out_ready),
       .out_data (bell_out_n),

@@ -239,6 +239,7 @@ module sender
   typedef enum logic [2:0] {
     Behind,  // how far behind the sender this is
     Compare,
+    Decide,
     Ask,
     Place,
     Read,
@@ -249,7 +250,7 @@ module sender
   again_t again_q;
   logic [63:0] again_n_q, again_addr_q, gap_q, oldest_q;
   logic [31:0] again_lap_q, again_turn_q, again_index_q;
-  logic again_end;
+  logic again_end, caught_up_q, forgotten_q;
   logic ask_ready, reply_valid, reply_waiting, counted_after;
   logic set_valid, set_ready;
 
@@ -288,9 +289,14 @@ module sender
         again_q  <= Compare;
       end
       Compare: begin
+        caught_up_q <= gap_q == 0;
+        forgotten_q <= gap_q > 64'(REMEMBERED);
+        again_q     <= Decide;
+      end
+      Decide: begin
         // Numbers that are not remembered any more are skipped; so are those before the first.
-        if (gap_q > 64'(REMEMBERED)) again_n_q <= oldest_q;
-        again_q <= gap_q == 0 || gap_q > 64'(REMEMBERED) ? Behind : Ask;
+        if (forgotten_q) again_n_q <= oldest_q;
+        again_q <= caught_up_q || forgotten_q ? Behind : Ask;
       end
       Ask: if (ask_ready) again_q <= Place;
       Place: begin
