@@ -40,7 +40,7 @@ def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.Comple
     """
 
     def run(
-        *arguments: object, status: int | None = 0, timeout: float = 120
+        *arguments: object, status: int | None = 0, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [nanet_program, *map(str, arguments)],

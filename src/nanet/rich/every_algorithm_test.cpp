@@ -58,7 +58,8 @@ TEST_P(EveryAlgorithm, GivesTheSameBitsInAnyBatch) {
 }
 
 TEST_P(EveryAlgorithm, IsFiniteAndWithinItsLimits) {
-  const TestEvents noise = nonsense(1500, 1), mix = TestEvents::generate(ring_mix, 3, 1500, 4);
+  const int many = test_events(1500);
+  const TestEvents noise = nonsense(many, 1), mix = TestEvents::generate(ring_mix, 3, many, 4);
   const Parameters wide{{"min_hits", 3}, {"r_min", 5}, {"r_max", 1000}};
   const Parameters tight{{"min_hits", 6}, {"r_min", 120}, {"r_max", 170}};
   for (const Parameters& limits : {wide, Parameters{{"min_hits", 4}, {"r_min", 50}, {"r_max", 201}}, tight}) {
@@ -84,7 +85,7 @@ TEST_P(EveryAlgorithm, IsFiniteAndWithinItsLimits) {
         }
       }
     }
-    EXPECT_GT(found, 200);
+    EXPECT_GT(found, test_events(200));
   }
 }
 
@@ -130,7 +131,7 @@ TEST_P(EveryAlgorithm, IdealCircle) {
 TEST_P(EveryAlgorithm, NoFavouritePlace) {
   if (GetParam() == "multiring")
     GTEST_SKIP() << "knows where rings are; multiring_test.cpp has its symmetries";
-  const TestEvents events = TestEvents::generate(1, 1, 1500, 33);
+  const TestEvents events = TestEvents::generate(1, 1, test_events(1500), 33);
   Geometry moved = geometry;
   for (Point& p : moved.common) p = {-p.y + 140.0f, p.x - 60.0f};
   const std::vector<Rings> here = events.reconstruct(*make());
@@ -143,7 +144,7 @@ TEST_P(EveryAlgorithm, NoFavouritePlace) {
     same += there[i].count && std::fabs(-a.y + 140 - b.x) < 0.3 && std::fabs(a.x - 60 - b.y) < 0.3 &&
             std::fabs(a.r - b.r) < 0.3 && a.hits == b.hits;
   }
-  EXPECT_GT(with_ring, 1000);
+  EXPECT_GT(with_ring, test_events(1000));
   EXPECT_GE(same, 0.97 * with_ring);
 }
 
