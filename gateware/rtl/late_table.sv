@@ -90,7 +90,7 @@ module late_table #(
 
   assign set_ready = state_q == Idle;
   assign ask_ready = state_q == Idle && !set_valid;
-  assign bell_out_ready = state_q == Idle && !set_valid && !ask_valid;
+  assign bell_out_ready = state_q == Read && !asked_q;
   assign counted = state_q == Check && known_q && bit_q;
   assign reply_valid = state_q == Check && asked_q;
   assign reply_waiting = bit_q;

@@ -161,7 +161,8 @@ module sender
     Next
   } state_t;
 
-  state_t state_q;
+  // Most of what the sender does hangs on one state each: with a bit of its own it is known without decoding.
+  (* fsm_encoding = "one-hot" *) state_t state_q;
   owed_t owed_q;
   logic late_q, posted_q, look_q;
   logic [63:0] due_at_q, ring_addr_q, base_q;
@@ -178,8 +179,8 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
-  logic sound_q, empty_q;
-  logic sound;  // the descriptor lies within the send buffers and names an endpoint
+  // The descriptor lies within the send buffers and names an endpoint.
+  logic starts_soundly, starts_soundly_q, sound_q, empty_q;
   logic give_up;  // the deadline has come
   assign give_up = due_q;
 
@@ -196,12 +197,13 @@ module sender
   logic ask_valid_q;
   dma_cmd_t ask_q;
   logic [3:0] reads_q;
-  logic may_ask, ask_descriptor, ask_payload, ask_again;
+  logic may_ask, wants_descriptor, ask_descriptor, ask_payload, ask_again;
 
   assign rd_valid = ask_valid_q;
   assign rd_cmd = ask_q;
   assign may_ask = !ask_valid_q && reads_q < MaxReads;
-  assign ask_descriptor = state_q == Look && look_q && !give_up && enable && may_ask;
+  assign wants_descriptor = state_q == Look && look_q;
+  assign ask_descriptor = wants_descriptor && !give_up && enable && may_ask;
   assign ask_payload = state_q == Judge && sound_q && !empty_q && !give_up && may_ask;
 
   logic [1:0] answer_kind;
@@ -254,7 +256,7 @@ module sender
   logic ask_ready, reply_valid, reply_waiting, counted_after;
   logic set_valid, set_ready;
 
-  assign ask_again = again_q == Read && !ask_descriptor && state_q != Judge && may_ask;
+  assign ask_again = again_q == Read && !wants_descriptor && state_q != Judge && may_ask;
   assign again_end = answer_end && answer_kind == ReadAgain;
 
   late_table #(
@@ -345,10 +347,11 @@ module sender
 
   assign head_ready = state_q == Idle;
 
-  assign sound = descriptor_q.bytes <= 32'(MaxPayload) && offset_q <= 64'(send_bytes)
-                 && end_q <= 64'(send_bytes) && descriptor_q.addr[1:0] == 2'd0
-                 && descriptor_q.destination < 32'(DESTINATIONS)
-                 && destinations[descriptor_q.destination[DestW-1:0]].valid;
+  // What is known before its end is weighed before.
+  assign starts_soundly = descriptor_q.bytes <= 32'(MaxPayload) && offset_q <= 64'(send_bytes)
+                          && descriptor_q.addr[1:0] == 2'd0
+                          && descriptor_q.destination < 32'(DESTINATIONS)
+                          && destinations[descriptor_q.destination[DestW-1:0]].valid;
 
   assign data_valid = payload_word || state_q == Header;
   assign data = state_q == Header ? DATA_W'({late_template[63:24], owed_q.frame[23:0]}) : rd_data;
@@ -376,15 +379,14 @@ module sender
     poll_q <= ask_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
 
     if (rd_valid && rd_ready) ask_valid_q <= 1'b0;
-    if (ask_descriptor) begin
-      ask_valid_q <= 1'b1;
-      ask_q       <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
-    end else if (ask_payload) begin
-      ask_valid_q <= 1'b1;
-      ask_q       <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
-    end else if (ask_again) begin
-      ask_valid_q <= 1'b1;
-      ask_q       <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
+    if (ask_descriptor || ask_payload || ask_again) ask_valid_q <= 1'b1;
+    // Which of the three it would be is known before whether one is asked.
+    if (!ask_valid_q) begin
+      if (wants_descriptor)
+        ask_q <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
+      else if (state_q == Judge)
+        ask_q <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
+      else ask_q <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
     end
     reads_q <= reads_q + 4'(rd_valid && rd_ready) - 4'(answer_end);
 
@@ -445,12 +447,13 @@ module sender
         state_q       <= End;
       end
       End: begin
-        end_q          <= offset_q + 64'(descriptor_q.bytes);
-        payload_addr_q <= send_bus[device_q] + offset_q;
-        state_q        <= Weigh;
+        end_q            <= offset_q + 64'(descriptor_q.bytes);
+        starts_soundly_q <= starts_soundly;
+        payload_addr_q   <= send_bus[device_q] + offset_q;
+        state_q          <= Weigh;
       end
       Weigh: begin
-        sound_q <= sound;
+        sound_q <= starts_soundly_q && end_q <= 64'(send_bytes);
         empty_q <= bytes_q == 0;
         state_q <= Judge;
       end
