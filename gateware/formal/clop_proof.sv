@@ -20,6 +20,7 @@ module clop_proof
     input logic [63:0]                           now,
     input logic           [CHANNELS-1:0]         place_valid,
     input place_request_t [CHANNELS-1:0]         place,
+    input serial_t        [CHANNELS-1:0]         done_serial,
     input logic                                  return_valid,
     input logic [$clog2(MAX_BUFFERS)-1:0]        return_index,
     input logic [31:0]                           return_value,

@@ -21,6 +21,7 @@ module sender_proof
     input logic         rd_data_last,
     input logic         rd_data_error,
     input logic         data_ready,
+    input logic         data_room,
     input logic         cmd_ready,
     input logic         ev_ready
 );

@@ -51,6 +51,7 @@ module clop
     output logic                          placed_accept,
     output logic                          placed_defer,
     output logic           [63:0]         placed_vaddr,
+    input  serial_t        [CHANNELS-1:0] done_serial,  // packets that are done with
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}

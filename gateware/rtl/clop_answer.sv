@@ -18,6 +18,9 @@ module clop_answer
     input clop_answer_t  firmware,
     input clop_act_t     act,       // of the packet
 
+    // packets of each channel that are done with, whatever became of them
+    input serial_t [CHANNELS-1:0] done_serial,
+
     output clop_answer_t answer,
 
     /*
@@ -28,7 +31,7 @@ module clop_answer
     output logic                placed_defer,
 
     /*
-     * pulses, and packets of each channel: number of the next one to be decided on
+     * pulses, and packets of each channel: number of the next one to be decided on, or that is not done with
      */
     output logic                     counted,
     output placed_e                  counted_as,
@@ -41,7 +44,13 @@ module clop_answer
 
   clop_answer_t next;
   logic opens, accept_q;
-  logic [CHANNELS-1:0] told_q, decided;
+  logic [CHANNELS-1:0] told_q, decided, behind_q;
+
+  logic [CHANNELS-1:0] ends;
+  always_comb begin
+    ends = '0;
+    ends[ChannelW'(next.channel)] = next.valid && next.ended;
+  end
 
   assign opens = opened.valid && opened.last && opened.packet;
 
@@ -80,12 +89,19 @@ module clop_answer
     counted_hits   <= act.hits;
     counted_events <= act.events;
     if (opens || firmware.valid) told_q[ChannelW'(next.channel)] <= 1'b1;
-    if (next.valid && next.ended) ticket[ChannelW'(next.channel)] <= next.serial + 1'b1;
+    // A channel whose packets are refused before they are decided on would else leave its ticket half the
+    // range behind, which is ahead.
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      behind_q[c] <= reached(done_serial[c], ticket[c]) && !ends[c];
+      if (ends[c]) ticket[c] <= next.serial + 1'b1;
+      else if (behind_q[c]) ticket[c] <= done_serial[c];
+    end
     if (rst) begin
-      answer  <= '0;
-      told_q  <= '0;
-      counted <= 1'b0;
-      ticket  <= '0;
+      answer   <= '0;
+      told_q   <= '0;
+      counted  <= 1'b0;
+      ticket   <= done_serial;
+      behind_q <= '0;
     end
   end
 

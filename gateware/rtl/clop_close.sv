@@ -118,7 +118,7 @@ module clop_close
   logic [7:0] headers_q, headers_done_q;
   logic pending_in_valid, pending_in_ready, pending_valid, pending_ready;
   pending_t pending_in, pending;
-  logic [4:0] unused_level;
+  logic [4:0] level;
   logic [15:0] bytes, buffer;
   logic [DeviceW-1:0] device;
   logic [DEVICES-1:0] all_devices_q, told_q;
@@ -256,7 +256,7 @@ module clop_close
       .out_valid(pending_valid),
       .out_ready(pending_ready),
       .out_data (pending),
-      .level    (unused_level)
+      .level
   );
 
   logic written_q, written;
@@ -279,7 +279,7 @@ module clop_close
   assign ev_promised   = pending.promised;
   assign ev_start      = pending.start;
   assign ev_channel    = pending.channel;
-  assign idle          = state_q == CloseIdle && !pending_valid;
+  assign idle          = state_q == CloseIdle && !pending_valid && level == 0;
   logic [63:0] stamp_q;  // steady while the event is offered
   always_ff @(posedge clk) if (!(pending_valid && written_q)) stamp_q <= now;
   always_comb begin
@@ -288,6 +288,6 @@ module clop_close
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_level, board_q, tlb_resp_valid};
+  assign unused = &{1'b0, board_q, tlb_resp_valid};
 
 endmodule

@@ -63,8 +63,8 @@ module clop_decide
   logic marker;
   logic started_q, over_q, ask_q, busy_board_q, room_q, borrow_q;
   logic commit_q, open_q, look_q, unsound_q, seen_q, expire_q, bears_q;
-  logic [31:0] now_high_q, stamp_high_q, newer_q;  // newer: in bit 31: it is not
-  logic latest_q;  // the newest packet of the current burst was this
+  logic [31:0] now_high_q, stamp_high_q;
+  logic latest_q, newest_q;  // a packet of the current burst was this; and the newest
 
   assign marker = (work.request.header.flags & (MgpSob | MgpEob)) != 0;
   assign stamp  = {stamp_high_q, work.request.stamp};
@@ -78,7 +78,6 @@ module clop_decide
     now_high_q   <= now[63:32];
     borrow_q     <= now[31:0] < work.request.stamp;
     stamp_high_q <= now_high_q - 32'(borrow_q);
-    newer_q      <= work.request.stamp - last_packet[31:0];
     bears_q      <= !(work.request.kind == PlaceCommit && !work.request.placed);
     // What is in the step `decide`.
     look_q    <= in_weigh && work.place && work.request.kind == PlaceLook;
@@ -130,10 +129,12 @@ module clop_decide
     verdict.uses    <= uses;
     verdict.expires <= expires;
     verdict.closes  <= {2{(uses && found.closes) || expires}} & {work.old, !work.old};
-    latest_q        <= commit_q && !work.old && !work.other && !over_q && !newer_q[31];
+    latest_q        <= commit_q && !work.old && !work.other && !over_q;
+    newest_q        <= latest_q && act.stamp >= last_packet && !begins;
     if (rst) begin
       verdict  <= '0;
       latest_q <= 1'b0;
+      newest_q <= 1'b0;
     end
   end
 
@@ -186,12 +187,12 @@ module clop_decide
   end
 
   always_ff @(posedge clk) begin
-    if (latest_q) last_packet <= act.stamp;
+    if (newest_q) last_packet <= act.stamp;
     if (begins) last_packet <= now;
     if (rst) last_packet <= '0;
   end
 
   logic unused;
-  assign unused = &{1'b0, work, found, current, old, newer_q[30:0]};
+  assign unused = &{1'b0, work, found, current, old};
 
 endmodule

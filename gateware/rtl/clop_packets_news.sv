@@ -63,15 +63,26 @@ module clop_packets_news
 
   serial_t [CHANNELS-1:0] serial_q, done_q, ticket_q, push_ticket_q;
   serial_t ticket_now_q;
+  logic [CHANNELS-1:0] uses, behind_q;
+  always_comb begin
+    uses = '0;
+    uses[channel] = used;
+  end
   assign done = done_q;
   always_ff @(posedge clk) begin
     serial_q     <= done_serial;
     done_q       <= serial_q;
     ticket_now_q <= serial + 1'b1;
-    if (used) ticket_q[channel] <= ticket_now_q;
+    // A channel whose packets find no place would else leave its ticket half the range behind, which is ahead
+    for (int unsigned c = 0; c < CHANNELS; c++) begin
+      behind_q[c] <= reached(done_q[c], ticket_q[c]) && !uses[c];
+      if (uses[c]) ticket_q[c] <= ticket_now_q;
+      else if (behind_q[c]) ticket_q[c] <= done_q[c];
+    end
     if (rst) begin
       done_q   <= '0;
       ticket_q <= '0;
+      behind_q <= '0;
     end
   end
 

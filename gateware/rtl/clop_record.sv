@@ -62,7 +62,7 @@ module clop_record
   always_comb begin
     slot_next = act.slot;
     if (now_open) begin
-      slot_next = '{used: 1'b1, open: !opened.closes, seen: opened.uses,
+      slot_next = '{used: 1'b1, open: !opened.closes, seen: opened.packet && opened.last,
                     there: opened.uses ? board_bit : 4'd0,
                     complete: opened.uses && act.done_alone ? board_bit : 4'd0, n: opened.n[31:0],
                     frame: 24'(opened.frame), first: opened.stamp[31:0]};

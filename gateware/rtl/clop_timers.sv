@@ -45,6 +45,7 @@ module clop_timers
     /*
      * pulse: all frames of a burst are due; busy until each timer was looked at
      */
+    input  logic begins,
     input  logic close,
     input  logic close_old,
     output logic closing,
@@ -186,10 +187,11 @@ module clop_timers
     endcase
     if (closing && head_ready) left_q <= left_q - 1'b1;
     if (closing && left_q == 0) closing <= 1'b0;
+    if (begins) state_q <= TimerRead;
     if (close) begin
       closing     <= 1'b1;
       close_old_q <= close_old;
-      left_q      <= count_q;
+      left_q      <= count_q + (IndexW + 2)'(in_valid) - (IndexW + 2)'(head_ready);
       state_q     <= TimerRead;
     end
     if (rst) begin

@@ -17,7 +17,8 @@ module late_table #(
     input  logic        set_late,
 
     /*
-     * A question: is this number waiting for its answer? Or, with `found`: its answer is there
+     * A question: is this number waiting for its answer? Or, with `found`: its answer is there. One that is
+     * not passed, or not remembered any more, is not waiting
      */
     input  logic        ask_valid,
     output logic        ask_ready,
@@ -59,11 +60,11 @@ module late_table #(
 
   logic mem[ENTRIES];
   state_t state_q;
-  logic [AddrW-1:0] sweep_q, index_q, write_index;
-  logic read_q, bit_q, known_q, asked_q, write, write_bit;
+  logic [AddrW-1:0] sweep_q, index, write_index;
+  logic read_q, bit_q, known_q, asked_q, found_q, waiting, write, write_bit;
 
   logic bell_q, bell_out_valid, bell_out_ready, unused_ready;
-  logic [31:0] bell_n_q, bell_out_n, behind_q;
+  logic [31:0] bell_n_q, bell_out_n, n_q, behind_q;
   logic [4:0] unused_level;
 
   // Who rings decides it late in the cycle.
@@ -91,9 +92,11 @@ module late_table #(
   assign set_ready = state_q == Idle;
   assign ask_ready = state_q == Idle && !set_valid;
   assign bell_out_ready = state_q == Read && !asked_q;
-  assign counted = state_q == Check && known_q && bit_q;
+  assign waiting = known_q && bit_q;
+  assign counted = state_q == Check && found_q && waiting;
   assign reply_valid = state_q == Check && asked_q;
-  assign reply_waiting = bit_q;
+  assign reply_waiting = waiting;
+  assign index = n_q[AddrW-1:0];
 
   always_comb begin
     write = 1'b0;
@@ -108,7 +111,7 @@ module late_table #(
       end
       Check: begin
         write = counted;
-        write_index = index_q;
+        write_index = index;
       end
       default: ;
     endcase
@@ -117,7 +120,7 @@ module late_table #(
   always_ff @(posedge clk) begin
     if (write) mem[write_index] <= write_bit;
     // Twice: block RAM is slow to answer.
-    read_q <= mem[index_q];
+    read_q <= mem[index];
     bit_q  <= read_q;
   end
 
@@ -129,22 +132,26 @@ module late_table #(
       end
       Idle:
       if (!set_valid && ask_valid) begin
-        index_q <= ask_n[AddrW-1:0];
-        known_q <= ask_found;
+        n_q     <= ask_n;
+        found_q <= ask_found;
         asked_q <= 1'b1;
         state_q <= Read;
       end else if (!set_valid && bell_out_valid) begin
-        index_q <= bell_out_n[AddrW-1:0];
-        behind_q <= next_n - bell_out_n;
+        n_q     <= bell_out_n;
+        found_q <= 1'b1;
         asked_q <= 1'b0;
         state_q <= Read;
       end
       Read: begin
-        // Passed, and not so long ago that its place is another's.
-        if (!asked_q) known_q <= behind_q != 0 && behind_q <= 32'(ENTRIES);
-        state_q <= Keep;
+        // Nothing is passed before this is looked up.
+        behind_q <= next_n - n_q;
+        state_q  <= Keep;
       end
-      Keep: state_q <= Check;
+      Keep: begin
+        // Passed, and not so long ago that its place is another's.
+        known_q <= behind_q != 0 && behind_q <= 32'(ENTRIES);
+        state_q <= Check;
+      end
       Check: state_q <= Idle;
       default: state_q <= Clear;
     endcase
@@ -155,6 +162,6 @@ module late_table #(
   end
 
   logic unused_bits;
-  assign unused_bits = ^{set_n[31:AddrW], ask_n[31:AddrW]};
+  assign unused_bits = ^set_n[31:AddrW];
 
 endmodule

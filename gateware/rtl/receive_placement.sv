@@ -187,13 +187,17 @@ module receive_placement
   clop_part_t board_read;
 
   // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
+  // Packets that are refused unasked are followed once in a while (clop_answer).
   logic clk_placement, f_due;
+  logic [CHANNELS-1:0][3:0] far_q, far;
+  always_comb for (int c = 0; c < int'(CHANNELS); c++) far[c] = done_serial[c][23:20];
+  always_ff @(posedge clk) far_q <= far;
   clock_gate #(
       .HOLD(16)
   ) placement_clock (
       .clk,
       .active(rst || !enable || window_frames != 0 || place_valid != 0 || command_valid || return_valid ||
-              f_due || news_valid || !f_idle || !f_close_idle),
+              f_due || news_valid || !f_idle || !f_close_idle || far != far_q),
       .gated (clk_placement)
   );
 
@@ -225,6 +229,7 @@ module receive_placement
       .placed_accept (f_placed_accept),
       .placed_defer  (f_placed_defer),
       .placed_vaddr  (f_placed_vaddr),
+      .done_serial,
       .return_valid,
       .return_index,
       .return_value,

@@ -312,7 +312,7 @@ module rx_writer
   logic can_store;
   assign can_store = store_room_q && piece_in_ready;
   assign data_ready = cut_q == CutRest ? 1'b1 :
-                      cut_q == CutWords && (data_kind != ApenetPayload || can_store);
+                      cut_q == CutWords && (data_kind == ApenetPayload ? can_store : piece_in_ready);
 
   // A piece's words: whenever two halves are there, or the piece ends.
   assign store_valid = cut_q == CutWords &&

@@ -95,7 +95,7 @@ module send_path
     output logic count_read_error
 );
 
-  logic data_valid, data_ready, cmd_valid, cmd_ready, cmd_send;
+  logic data_valid, data_ready, data_room, cmd_valid, cmd_ready, cmd_send;
   logic [DATA_W-1:0] data;
   logic [$clog2(DATA_W/8):0] data_bytes;
   logic [15:0] cmd_bytes;

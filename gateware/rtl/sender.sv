@@ -70,6 +70,8 @@ module sender
      */
     output logic                      data_valid,
     input  logic                      data_ready,
+    // The longest payload would be taken whole.
+    input  logic                      data_room,
     output logic [DATA_W-1:0]         data,
     output logic [$clog2(DATA_W/8):0] data_bytes,
     output logic                      cmd_valid,
@@ -169,7 +171,8 @@ module sender
   logic [31:0] index_q;
   logic [6:0] lap_shift_q;
   logic due_q;
-  logic [31:0] lap_q;
+  logic [31:0] turn_q, lap_q;
+  logic [38:0] lap_part_q;
   logic [DevW-1:0] device_q;
   descriptor_t descriptor_q;
   logic [63:0] offset_q, end_q, payload_addr_q;
@@ -179,14 +182,19 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
-  // The descriptor lies within the send buffers and names an endpoint.
-  logic starts_soundly, starts_soundly_q, sound_q, empty_q;
+  // The descriptor lies within the send buffers and names an endpoint: each is weighed when it is known.
+  logic names_endpoint, fits_q, named_q, starts_inside_q, sound_q, empty_q;
   logic give_up;  // the deadline has come
   assign give_up = due_q;
 
   function automatic logic [31:0] ring_index(input logic [63:0] n, input logic [4:0] devices,
                                              input logic [4:0] descriptors);
     return 32'(n >> devices) & ((32'd1 << descriptors) - 32'd1);
+  endfunction
+
+  // The first half of a shift, by whole eights: what the second half needs of it.
+  function automatic logic [38:0] by_eights(input logic [63:0] n, input logic [3:0] eights);
+    return 39'(n >> {eights, 3'd0});
   endfunction
 
   logic [DevW-1:0] device;
@@ -204,7 +212,8 @@ module sender
   assign may_ask = !ask_valid_q && reads_q < MaxReads;
   assign wants_descriptor = state_q == Look && look_q;
   assign ask_descriptor = wants_descriptor && !give_up && enable && may_ask;
-  assign ask_payload = state_q == Judge && sound_q && !empty_q && !give_up && may_ask;
+  // An answer that could not be taken would stand before everybody else's.
+  assign ask_payload = state_q == Judge && sound_q && !empty_q && !give_up && may_ask && data_room;
 
   logic [1:0] answer_kind;
   logic answer_current, answer_end;
@@ -252,6 +261,7 @@ module sender
   again_t again_q;
   logic [63:0] again_n_q, again_addr_q, gap_q, oldest_q;
   logic [31:0] again_lap_q, again_turn_q, again_index_q;
+  logic [38:0] again_part_q;
   logic again_end, caught_up_q, forgotten_q;
   logic ask_ready, reply_valid, reply_waiting, counted_after;
   logic set_valid, set_ready;
@@ -302,9 +312,10 @@ module sender
       end
       Ask: if (ask_ready) again_q <= Place;
       Place: begin
-        // The table takes long enough to answer for both steps.
+        // The table takes long enough to answer for the three steps.
         again_index_q <= ring_index(again_n_q, log2_devices, log2_descriptors);
-        again_turn_q  <= 32'(again_n_q >> lap_shift_q);
+        again_part_q  <= by_eights(again_n_q, lap_shift_q[6:3]);
+        again_turn_q  <= 32'(again_part_q >> lap_shift_q[2:0]);
         again_addr_q  <= ring_base[again_device] + {27'd0, again_index_q, 5'd0};
         again_lap_q   <= again_turn_q + 32'd1;
         if (reply_valid) begin
@@ -347,10 +358,7 @@ module sender
 
   assign head_ready = state_q == Idle;
 
-  // What is known before its end is weighed before.
-  assign starts_soundly = descriptor_q.bytes <= 32'(MaxPayload) && offset_q <= 64'(send_bytes)
-                          && descriptor_q.addr[1:0] == 2'd0
-                          && descriptor_q.destination < 32'(DESTINATIONS)
+  assign names_endpoint = descriptor_q.destination < 32'(DESTINATIONS)
                           && destinations[descriptor_q.destination[DestW-1:0]].valid;
 
   assign data_valid = payload_word || state_q == Header;
@@ -371,6 +379,7 @@ module sender
 
   always_ff @(posedge clk) begin
     lap_shift_q <= 7'(log2_devices) + 7'(log2_descriptors);
+    lap_q       <= turn_q + 32'd1;  // before a descriptor can have come
     due_q       <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
 
     // A doorbell during a read means another look after it: the read may have been too early.
@@ -405,14 +414,14 @@ module sender
         token_q     <= '0;
         device_q    <= device;
         due_at_q    <= owed_q.stamp + 64'(deadline);
-        lap_q       <= 32'(owed_q.n >> lap_shift_q);
+        lap_part_q  <= by_eights(owed_q.n, lap_shift_q[6:3]);
         index_q     <= ring_index(owed_q.n, log2_devices, log2_descriptors);
         base_q      <= ring_base[device];
         state_q     <= owed_q.overrun ? Header : Address;
         if (owed_q.overrun) late_q <= 1'b1;
       end
       Address: begin
-        lap_q       <= lap_q + 32'd1;
+        turn_q      <= 32'(lap_part_q >> lap_shift_q[2:0]);
         ring_addr_q <= base_q + {27'd0, index_q, 5'd0};
         state_q     <= Look;
       end
@@ -444,16 +453,18 @@ module sender
         bytes_q       <= descriptor_q.bytes[15:0];
         left_q        <= descriptor_q.bytes[15:0];
         destination_q <= descriptor_q.destination[DestW-1:0];
+        fits_q        <= descriptor_q.bytes <= 32'(MaxPayload) && descriptor_q.addr[1:0] == 2'd0;
+        named_q       <= names_endpoint;
         state_q       <= End;
       end
       End: begin
-        end_q            <= offset_q + 64'(descriptor_q.bytes);
-        starts_soundly_q <= starts_soundly;
-        payload_addr_q   <= send_bus[device_q] + offset_q;
-        state_q          <= Weigh;
+        end_q           <= offset_q + 64'(descriptor_q.bytes);
+        starts_inside_q <= offset_q <= 64'(send_bytes);
+        payload_addr_q  <= send_bus[device_q] + offset_q;
+        state_q         <= Weigh;
       end
       Weigh: begin
-        sound_q <= starts_soundly_q && end_q <= 64'(send_bytes);
+        sound_q <= fits_q && named_q && starts_inside_q && end_q <= 64'(send_bytes);
         empty_q <= bytes_q == 0;
         state_q <= Judge;
       end

@@ -32,6 +32,8 @@ module udp_transmit
     input  logic [DATA_W-1:0]         data,
     // Bytes in this word.
     input  logic [$clog2(DATA_W/8):0] data_bytes,
+    // The longest payload would be taken whole, whatever the MAC does.
+    output logic                      data_room,
 
     /*
      * Command, after the last word of its payload
@@ -74,6 +76,10 @@ module udp_transmit
   (* no_rw_check *)
   logic [DATA_W-1:0] mem[Words];
   logic [AddrW:0] write_q, kept_q, read_q;
+  localparam int unsigned LongestWords = (1472 + DataB - 1) / DataB;
+  if (LongestWords + 2 > Words) begin : gen_check_buffer
+    $fatal(1, "udp_transmit: BUFFER_BYTES must hold a payload of 1472 bytes and two words");
+  end
   logic push, room_q;
 
   assign push = data_valid && data_ready;
@@ -168,6 +174,8 @@ module udp_transmit
     pairs_valid_q <= push;
     fours_valid_q <= pairs_valid_q;
     room_q        <= (write_q - read_q) < (AddrW + 1)'(Words - 2);
+    data_room     <= state_q == Collect && !cmd_valid &&
+                     (write_q - read_q) <= (AddrW + 1)'(Words - 2 - LongestWords);
     if (push) write_q <= write_q + 1'b1;
     if (fours_valid_q) sum_q <= sum_q + lane_sum;
 
@@ -231,6 +239,7 @@ module udp_transmit
       kept_q        <= '0;
       sum_q         <= '0;
       room_q        <= 1'b0;
+      data_room     <= 1'b0;
     end
   end
 

@@ -19,7 +19,7 @@ import reference_mgp
 from clop_model import ClopModel
 from clop_traffic import hostile, traffic
 from cocotb.triggers import ClockCycles, RisingEdge
-from handshake import Stepped, reset, signed_words, start_clock
+from handshake import Stepped, reset, signed_words, start_clock, wait
 from simulate import simulate
 
 CHANNELS, BUFFERS, SEGMENT = 2, 32, 2048
@@ -180,6 +180,7 @@ class Bench(Stepped):
             "grace_cycles": 50,
             "window_frames": 0,
             "board_read_index": 0,
+            "done_serial": 0,
             "sender_next": FIRST_N,
             "room": sum(1000 << 16 * device for device in range(DEVICES)),
             "half_free": (1 << DEVICES) - 1,
@@ -560,6 +561,47 @@ async def answers_are_as_fast_as_they_are_said_to_be(dut):
     gaps = [b - a for a, b in zip(bench.answered_at[4:], bench.answered_at[5:], strict=False)]
     dut._log.info("from answer to answer: %s", gaps)
     assert sum(gaps) <= 5.25 * len(gaps) + 4
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(phase=[45, 51, 52, 53])
+async def a_frame_is_due_as_the_next_burst_begins(dut, phase):
+    """It is judged by the bursts as they are when it is closed: each gets its end, a third can begin."""
+    bench = Bench(dut, Pace(timeout=600, firmware=(10, 10)))
+    await bench.start()
+    bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0)], 0)
+    await bench.quiet()
+    opened = next(iter(bench.opened_by.values())) & 0xFFFFFFFF
+    bench.put([mgp.marker(0, reference_mgp.SOB, burst=1)], 0)
+    await wait(dut, lambda: (bench.now - opened) % (1 << 32) >= 570 + phase, 2000)
+    bench.put([mgp.marker(1, reference_mgp.SOB, burst=1)], 0)
+    await ClockCycles(dut.clk, 1500)
+    bench.put([mgp.marker(board, reference_mgp.SOB, burst=1) for board in range(4)], 0)
+    bench.put([mgp.marker(board, reference_mgp.EOB, 0, 1, 1) for board in range(4)], 0)
+    await ClockCycles(dut.clk, 2500)
+    bench.put([mgp.marker(board, reference_mgp.SOB, burst=2) for board in range(4)], 0)
+    await ClockCycles(dut.clk, 2500)
+    assert ENDS in [news.kind for news in bench.news]
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(phase=range(4))
+async def a_burst_is_closed_while_timers_of_closed_frames_go(dut, phase):
+    """Frame 0 lacks boards, those behind it do not: their timers go as the next burst's last SOB comes."""
+    bench = Bench(dut, Pace(timeout=900, firmware=(10, 10)))
+    await bench.start()
+    bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0)], 0)
+    for frame in range(1, 16):
+        bench.put([mgp.packet(bench.rng, b, frame, frame + (b == 0), 0, True, 0) for b in range(4)], 0)
+    await bench.quiet()
+    opened = next(iter(bench.opened_by.values())) & 0xFFFFFFFF
+    bench.put([mgp.marker(board, reference_mgp.SOB, burst=1) for board in range(3)], 0)
+    await wait(dut, lambda: (bench.now - opened) % (1 << 32) >= 925 + phase, 2000)
+    bench.put([mgp.marker(3, reference_mgp.SOB, burst=1)], 0)
+    await ClockCycles(dut.clk, 600)
+    bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0, burst=1)], 0)
+    await ClockCycles(dut.clk, 1500)
+    assert not int(dut.closing.value) and not any(bench.packets), "it looks for timers that are gone"
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -59,7 +59,9 @@ class Bench(Stepped):
         self.dut, self.rate, self.resets = dut, rate, resets
         self.rng = random.Random(f"{cocotb.RANDOM_SEED} {seed}")
         self.now, self.at, self.seen = 0, 0, Counter()
-        self.tickets = [0] * CHANNELS
+        self.tickets, self.ended = [0] * CHANNELS, set()
+        # Packets that are done with, near the ticket and anywhere; whose ticket is not before them.
+        self.done, self.behind, self.wanders = [0] * CHANNELS, set(range(CHANNELS)), True
         self.now_told = self.next_told = None  # to the channels: channel, accept, defer
         self.due = self.next_due = ({}, None)  # of the answer, and what is counted
         self.shown = list(self.tickets)
@@ -68,6 +70,7 @@ class Bench(Stepped):
 
     async def start(self):
         start_clock(self.dut)
+        self.dut.done_serial.value = 0
         self.put(self.some(ACT))
         await reset(self.dut)
         cocotb.start_soon(self.run())
@@ -101,6 +104,7 @@ class Bench(Stepped):
         self.next_due = due, (counted, act["hits"], act["events"]) if counted is not None else None
         if ended:
             self.tickets[act["channel"]] = (act["serial"] + 1) % SERIALS
+            self.ended.add(act["channel"])
         self.seen[name] += 1
 
     def judged_anew(self, act, name, first, admit):
@@ -191,11 +195,16 @@ class Bench(Stepped):
         rng = self.rng
         self.due, self.now_told, self.shown = self.next_due, self.next_told, list(self.tickets)
         self.next_due, self.next_told = ({}, None), None
+        self.ended = set()
+        if self.wanders:
+            near = [(ticket + rng.randint(-4, 4)) % SERIALS for ticket in self.tickets]
+            self.done = [rng.choice([one, rng.randrange(SERIALS)]) for one in near]
+        self.dut.done_serial.value = sum(done << 24 * c for c, done in enumerate(self.done))
         if rng.random() < self.resets:
             # Of what is answered in this cycle nothing is left.
             self.opened()
             self.dut.rst.value, self.next_due, self.next_told = 1, ({}, None), None
-            self.tickets = [0] * CHANNELS
+            self.tickets, self.behind, self.ended = list(self.done), set(), set(range(CHANNELS))
             self.seen["reset"] += 1
         elif self.now - self.at > 1 and rng.random() < self.rate:
             what = [self.looked, self.unsound, self.lost, self.known, self.waits, self.shifts, self.silent]
@@ -203,6 +212,15 @@ class Bench(Stepped):
             self.at = self.now
         else:
             self.put()
+        # What is done with is nothing to wait for: a ticket behind it follows, if nothing is decided on.
+        for c in self.behind - self.ended:
+            self.tickets[c] = self.done[c]
+            self.seen["followed"] += 1
+        self.behind = {c for c in range(CHANNELS) if self.reached(c)} - self.ended
+
+    def reached(self, c):
+        """What is done with is not before the ticket that is shown."""
+        return (self.done[c] - self.shown[c]) % SERIALS < SERIALS // 2
 
     def look(self):
         dut, (answer, counted) = self.dut, self.due
@@ -249,6 +267,19 @@ async def everybody_is_answered_and_counted(dut, seed, rate):
         f"opened False {OVERRUN}",
     ]
     await wait(dut, lambda: all(bench.seen[name] for name in mixture), 20_000)
+
+
+@cocotb.test()
+async def packets_refused_unasked_leave_no_ticket_behind(dut):
+    """Twice round the serials without a decision: what was decided on before stays done."""
+    bench = Bench(dut, rate=0.0)
+    bench.wanders = False
+    await bench.start()
+    for step in range(128):
+        bench.done = [(step + c << 18) % SERIALS for c in range(CHANNELS)]
+        await ClockCycles(dut.clk, 3)
+        assert bench.shown == bench.done
+    assert bench.seen["followed"] >= 120 * CHANNELS
 
 
 @cocotb.test()

@@ -142,7 +142,7 @@ class Bench(Stepped):
         if ok:
             bit = uses << board
             complete = bit if act["done_alone"] else 0
-            slot = {"used": 1, "open": not alone, "seen": uses, "there": bit, "complete": complete}
+            slot = {"used": 1, "open": not alone, "seen": own, "there": bit, "complete": complete}
             after |= self.slot_of(n, slot | {"n": n & LOW, "frame": frame, "first": stamp & LOW})
             after["timer_push"] = (n & LOW, stamp & LOW)
         if uses:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import cocotb
 from cocotb.triggers import RisingEdge
-from handshake import Stepped, reset, start_clock
+from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 BUFFERS = 32
@@ -45,6 +45,7 @@ class Bench(Stepped):
         dut.timeout_cycles.value, dut.grace_cycles.value = self.timeout, self.grace
         dut.window_frames.value, dut.index_mask.value = self.window, BUFFERS - 1
         dut.push.value = dut.slot_we.value = dut.close.value = dut.close_old.value = 0
+        dut.begins.value = 0
         dut.now.value = self.now
         dut.base_n.value = dut.end_n.value = self.end
         await reset(dut)
@@ -262,6 +263,46 @@ async def a_timer_is_offered_within_five_cycles_of_its_time(dut):
         late = bench.due[-1][0] - frame.first - 160
         assert 0 < late <= 8, late
         await bench.wait(bench.rng.randrange(10))
+
+
+@cocotb.test()
+@cocotb.parametrize(phase=range(16))
+async def a_burst_is_closed_while_dead_timers_are_dropped(dut, phase):
+    """In whichever cycle it comes: each timer that is there is looked at, none that has just gone."""
+    bench = Bench(dut, timeout=100_000)
+    bench.takes, bench.opens = 1.0, 1.0
+    await bench.start()
+    await wait(dut, lambda: len(bench.open) >= 12)
+    bench.opens = 0
+    await bench.wait(10)
+    bench.base = bench.end
+    await bench.wait(10)
+    bench.closing = sorted(bench.open, key=lambda frame: -frame.n)
+    await bench.wait(30 + phase)
+    bench.close = bench.forced_old = True
+    await bench.wait(3)
+    await wait(dut, lambda: not int(dut.closing.value), 3000)
+
+
+@cocotb.test()
+@cocotb.parametrize(phase=range(16))
+async def a_frame_that_comes_due_as_a_burst_begins_is_the_older_ones(dut, phase):
+    """A burst begins where nothing is offered; its base is seen two cycles later, as from clop_bursts."""
+    bench = Bench(dut, timeout=300)
+    bench.takes, bench.opens = 0.0, 1.0
+    await bench.start()
+    await wait(dut, lambda: bench.open)
+    bench.opens = 0
+    frame = bench.open[0]
+    await wait(dut, lambda: bench.now - frame.first >= 292 + phase)
+    if int(dut.due_valid.value):
+        return
+    dut.begins.value = 1
+    await bench.wait(1)
+    dut.begins.value = 0
+    bench.base = bench.end
+    await bench.wait(40)
+    assert int(dut.due_valid.value) and int(dut.due_old.value)
 
 
 def test_clop_timers():

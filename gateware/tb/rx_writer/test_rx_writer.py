@@ -361,5 +361,26 @@ async def what_is_put_off_is_asked_for_once_more_at_its_end(dut):
     assert any(len(one.asked) == 2 for one in bench.packets)
 
 
+@cocotb.test(timeout_time=4, timeout_unit="ms")
+@cocotb.parametrize(before=range(5, 12))
+async def a_packet_cut_where_a_piece_ends_while_no_piece_can_go(dut, before):
+    """A page misses, small ones wait, one of 400 B ends on the wire after 192: the next keep their places."""
+    bench = Bench(dut, Pace(answer=(3, 3), translation=(700, 700), words=1.0))
+    bench.defers, bench.accepts = lambda: False, lambda: True
+    bench.place = lambda: 0x1000 if len(bench.packets) <= before else 0x1040
+    await bench.start()
+    bench.put([whole(bench.rng, 48) for _ in range(before)])
+    await ClockCycles(dut.clk, 300)
+    header = bytearray(bench.rng.randbytes(16))
+    header[4:6] = (400).to_bytes(2, "little")
+    payload = bytes(header) + bench.rng.randbytes(192 - 16)
+    bench.pace.words = 0.3
+    bench.put([Packet(apenet.Datagram(payload, stamp=5, verdict=0, refusal=5), 400)])
+    await ClockCycles(dut.clk, 100)
+    bench.put([whole(bench.rng, 64) for _ in range(6)])
+    bench.pace.translation = (6, 6)
+    await bench.finish(20000)
+
+
 def test_rx_writer():
     simulate("rx_writer", "test_rx_writer", {"BUFFER_WORDS": WORDS})

@@ -11,6 +11,7 @@ from simulate import simulate
 from transmit_model import TO_IP, TO_PORT
 
 MAX_READS = 8
+PAYLOAD = 1  # kind of a read, in its tag
 
 
 class Transmitter:
@@ -29,10 +30,13 @@ class Transmitter:
 
     async def _run(self) -> None:
         dut, rng, part, shown = self.bench.dut, self.bench.rng, bytearray(), False
+        room = had_room = 0
         width = len(dut.data) // 8
         while True:
             takes_data, takes_command = rng.random() < self.rate, rng.random() < self.rate
             dut.data_ready.value, dut.cmd_ready.value = int(takes_data), int(takes_command)
+            had_room, room = room, int(rng.random() < self.rate)
+            dut.data_room.value = room
             await FallingEdge(dut.clk)
             await ReadOnly()
             now = self.bench.now
@@ -58,6 +62,7 @@ class Transmitter:
             if int(dut.rd_valid.value):
                 if not shown:
                     self.asks.append((now, int(dut.rd_cmd.value) >> 8 & 0xFFFF))
+                    assert had_room or int(dut.rd_cmd.value) & 3 != PAYLOAD, "nobody can take it"
                 assert not int(dut.rd_cmd.value) & 0xC0, "tags have six bits"
                 shown = not int(dut.rd_ready.value)
                 self.reads += not shown

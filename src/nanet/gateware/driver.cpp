@@ -26,6 +26,8 @@ constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 constexpr std::uint64_t clop_address = std::uint64_t{1} << 40;
 // Of a datagram, in jumbo frames.
 constexpr unsigned most_payload = 8972;
+// Of a buffer: bits 23:6 of the register are used.
+constexpr std::size_t most_buffer_bytes = (std::size_t{1} << 24) - 64;
 // A device's part of the driver's own page.
 constexpr std::size_t own_line = 64;
 
@@ -58,7 +60,6 @@ Driver::Driver(Bus& bus) : bus_(bus) {
   if (built_.version != map_version)
     throw std::runtime_error("the card's registers are of version " + std::to_string(built_.version) +
                              ", this driver knows version " + std::to_string(map_version));
-  for (std::uint32_t a = CounterBank::first; a < CounterBank::last; a += 4) counters_.begin(a, bus_.read(a));
 }
 
 Driver::~Driver() {
@@ -113,13 +114,24 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   require(o.rules.max_payload <= most_payload, "max_payload = " + std::to_string(o.rules.max_payload) +
                                                    ": the gateware card takes " +
                                                    std::to_string(most_payload) + " bytes at most");
+  // The segments of a frame's buffer never come to as much.
+  require(shape.buffer_bytes() <= most_buffer_bytes,
+          "packets = " + std::to_string(shape.packets) +
+              " with max_payload = " + std::to_string(o.rules.max_payload) + " needs buffers of " +
+              std::to_string(shape.buffer_bytes()) +
+              " bytes: one of the gateware card has less than 16 MiB; take at most " +
+              std::to_string(most_buffer_bytes / shape.slot_bytes));
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
   const std::uint64_t timeout = cycles_of(o.timeout);
   // The card compares times in 32 bits, so half of their range is what can be told apart.
   require(timeout + d.grace_cycles <= std::numeric_limits<std::int32_t>::max(),
           "timeout_us is too long for the card: at most 13 s");
 
+  // A process that was killed has left it running, and counting.
+  write(NANET_AT(control), control_ = 0);
   wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
+  counters_ = {};
+  for (std::uint32_t a = CounterBank::first; a < CounterBank::last; a += 4) counters_.begin(a, bus_.read(a));
 
   // Memory: the receive buffers page by page, those of the devices one after the other; what is beside them
   // in one piece for each; and a page of the driver's own.

@@ -41,8 +41,8 @@ struct DriverOptions {
   std::uint32_t grace_cycles = 4096;           // longest way of a packet from the MAC to the decision
 };
 
-// All counters of the card, 64 bits wide: what the registers, which wrap, have counted since the driver was
-// made.
+// All counters of the card, 64 bits wide: what the registers, which wrap, have counted since the card was
+// opened.
 class CounterBank {
  public:
   static constexpr std::uint32_t first = 0x400, last = 0x700;  // addresses of registers
@@ -74,8 +74,8 @@ class Driver {
   static constexpr std::uint32_t most_buffers = 8192;  // of all devices
 
   // Sets the card up for a CLOP and its devices' memory, a view for each, which outlives the driver or a
-  // close(). Throws std::invalid_argument for what this card cannot do, each with a sentence that names the
-  // remedy.
+  // close(). A card that another process left running is stopped first. Throws std::invalid_argument for what
+  // this card cannot do, each with a sentence that names the remedy.
   void open(const card::ClopOptions& options, const std::vector<contract::View>& views, std::uint8_t stream,
             const DriverOptions& driver);
   // Lets packets in.

@@ -38,6 +38,20 @@ void Follower::known(std::uint64_t n) {
   table_.end = std::max(table_.end, n + 1);
 }
 
+// The first that is heard of a number with a buffer. Whoever had the buffer before has been passed and has
+// given it back, so nothing waits for what the slot said of it.
+void Follower::received(std::uint64_t n, Frame frame) {
+  known(n);
+  near_ = std::max(near_, n);
+  FrameTable::Slot& slot = table_.slot(n);
+  slot = FrameTable::Slot{};
+  slot.n = n;
+  slot.used = true;
+  slot.frame = frame;
+  table_.set(n, FrameTable::Status::closed);
+  ++received_;
+}
+
 void Follower::pass(std::uint64_t n, Outcome outcome) {
   ++passed_;
   if (observer_) observer_->passed(n, outcome, 0, 0, 0);
@@ -71,21 +85,17 @@ void Follower::advance() {
 void Follower::take(Queue& queue, const Event& e) {
   const std::uint64_t n = contract::widen(e.n, near_);
   switch (static_cast<EventType>(e.type)) {
-    case EventType::receive_done: {
-      known(n);
-      near_ = std::max(near_, n);
-      FrameTable::Slot& slot = table_.slot(n);
-      slot = FrameTable::Slot{};
-      slot.n = n;
-      slot.used = true;
-      slot.frame = e.frame;
-      sent(n) = Sent::no;
-      table_.set(n, FrameTable::Status::closed);
-      ++received_;
+    case EventType::receive_done:
+      // Where its deadline came first, its own send-done event has told of it: those come in order.
+      if (n >= queue.sent_to) {
+        received(n, e.frame);
+        sent(n) = Sent::no;
+      }
       queue.out.push_back(n);
       break;
-    }
     case EventType::send_done:
+      // Only numbers with a buffer have one, so if nothing is known of this one, it is received later.
+      if (n >= table_.end || table_.status(n) == FrameTable::Status::skipped) received(n, e.frame);
       sent(n) = e.flags & contract::event_flag::late ? Sent::late : Sent::answered;
       sent_to_ = std::max(sent_to_, n + 1);
       queue.sent_to = std::max(queue.sent_to, n + 1);

@@ -55,6 +55,7 @@ class Follower final : public card::Reception {
   void burst_began(std::uint64_t base, std::uint32_t number);
   void burst_ended(Queue& queue, std::uint64_t n, std::uint32_t last);
   void known(std::uint64_t n);
+  void received(std::uint64_t n, Frame frame);
   void advance();
   void pass(std::uint64_t n, card::Outcome outcome);
   bool forward(Queue& queue);
