@@ -311,13 +311,13 @@ module rx_writer
 
   logic can_store;
   assign can_store = store_room_q && piece_in_ready;
-  assign data_ready = cut_q == CutRest ? 1'b1 :
-                      cut_q == CutWords && (data_kind == ApenetPayload ? can_store : piece_in_ready);
+  // A footer may end a piece, too.
+  assign data_ready = cut_q == CutRest || (cut_q == CutWords && can_store);
 
   // A piece's words: whenever two halves are there, or the piece ends.
   assign store_valid = cut_q == CutWords &&
                        (payload_word && can_store && (high_q || ends_piece) ||
-                        last_footer && high_q && piece_in_ready);
+                        last_footer && can_store && high_q);
   assign store_data  = high_q ? {data, low_q} : {128'd0, data};
 
   always_comb begin
@@ -326,7 +326,7 @@ module rx_writer
                  vaddr: vaddr_q - 64'(piece_q)};
     if (cut_q == CutWords && payload_word && can_store && ends_piece) piece_in_valid = 1'b1;
     // Cut short on the wire: what was stored of the piece goes out with it, to a place that nobody commits.
-    if (cut_q == CutWords && last_footer && piece_in_ready) begin
+    if (cut_q == CutWords && last_footer && can_store) begin
       piece_in_valid = 1'b1;
       piece_in.empty = piece_q == 0;
       piece_in.last  = 1'b1;
@@ -363,7 +363,7 @@ module rx_writer
           piece_q <= ends_piece ? '0 : piece_q + 9'd16;
           if (ends_datagram) cut_q <= CutRest;
         end
-        if (last_footer && piece_in_ready) cut_q <= CutIdle;
+        if (last_footer && can_store) cut_q <= CutIdle;
       end
       CutRest: if (last_footer) cut_q <= CutIdle;
       default: cut_q <= CutIdle;

@@ -585,6 +585,20 @@ async def a_frame_is_due_as_the_next_burst_begins(dut, phase):
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
+async def the_newest_packet_is_told_after_any_silence(dut):
+    """Of a burst in which nothing comes for 8, 16 and 28 s: the low word of the clock alone goes round."""
+    bench = Bench(dut, Pace(timeout=900, firmware=(10, 10)))
+    await bench.start()
+    for frame, silence in enumerate((0, 5 << 28, 10 << 28, 17 << 28)):
+        bench.now += silence
+        await ClockCycles(dut.clk, 20)
+        began = bench.now
+        bench.put([mgp.packet(bench.rng, board, frame, frame, 0, True, 0) for board in range(4)], 0)
+        await bench.quiet()
+        assert began <= int(dut.last_packet.value) <= bench.now
+
+
+@cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(phase=range(4))
 async def a_burst_is_closed_while_timers_of_closed_frames_go(dut, phase):
     """Frame 0 lacks boards, those behind it do not: their timers go as the next burst's last SOB comes."""

@@ -194,6 +194,9 @@ class Bench(Stepped):
     def look(self):
         dut = self.dut
         self.index = int(dut.board_read_index.value)
+        if DEVICES == 1 and int(dut.idle.value):
+            coming = len(self.queue) + (self.offered is not None)
+            assert len(self.waiting[0]) <= coming, "idle, with an event that is still to be told"
         if self.offered and int(dut.news_ready.value):
             self.offered = None
             self.taken_at.append(self.now)
