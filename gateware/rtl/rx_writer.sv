@@ -186,6 +186,7 @@ module rx_writer
     AskLook,
     AskLooking,
     AskEnd,
+    AskDrop,  // what it was comes out of block RAM late in the cycle
     AskCommit,
     AskCommitting
   } ask_e;
@@ -210,8 +211,7 @@ module rx_writer
                           sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
                           stamp: begun.stamp, header: begun.header};
   // The datagram is done with: in the very cycle, as the next one may be here already.
-  assign ended_ready  = (ask_q == AskCommitting && placed_valid) ||
-                        (ask_q == AskEnd && ended_valid && !ended.sound && !looked_q);
+  assign ended_ready  = (ask_q == AskCommitting && placed_valid) || ask_q == AskDrop;
   assign begun_ready  = ended_ready;
 
   always_ff @(posedge clk) begin
@@ -241,15 +241,14 @@ module rx_writer
         if (ended_valid) begin
           refused <= !ended.sound && ended.refusal != MgpNone;
           refusal <= ended.refusal;
-          if (ended.sound || looked_q) begin
-            ask_q <= AskCommit;
-          end else begin
-            order_valid_q  <= 1'b1;
-            order_q.accept <= 1'b0;
-            serial_q       <= serial_q + 1'b1;
-            ask_q          <= AskIdle;
-          end
+          ask_q   <= ended.sound || looked_q ? AskCommit : AskDrop;
         end
+      end
+      AskDrop: begin
+        order_valid_q  <= 1'b1;
+        order_q.accept <= 1'b0;
+        serial_q       <= serial_q + 1'b1;
+        ask_q          <= AskIdle;
       end
       AskCommit: if (place_ready) ask_q <= AskCommitting;
       AskCommitting: begin
