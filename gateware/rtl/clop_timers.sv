@@ -42,10 +42,12 @@ module clop_timers
     input logic [31:0] base_n,
     input logic [31:0] end_n,
 
+    // pulse: a burst begins, so the timer in hand is judged anew
+    input logic begins,
+
     /*
      * pulse: all frames of a burst are due; busy until each timer was looked at
      */
-    input  logic begins,
     input  logic close,
     input  logic close_old,
     output logic closing,
