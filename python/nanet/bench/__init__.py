@@ -6,7 +6,12 @@ It fills the sheet as it goes, so that a measurement that is stopped leaves what
 
 from __future__ import annotations
 
+import datetime
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -67,3 +72,18 @@ def median(values: list[float]) -> float:
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def provenance() -> dict[str, str]:
+    """`command`, `date` (UTC) and `commit` of a measurement; `commit` is empty outside a source tree."""
+    here = Path(__file__).resolve().parent
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty", "--exclude=*"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        commit = found.stdout.strip()
+    except OSError:  # no git
+        commit = ""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"command": shlex.join(["nanet", *sys.argv[1:]]), "date": date, "commit": commit}

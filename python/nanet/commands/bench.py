@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from nanet import __version__, host
-from nanet.bench import NAMES, Row, Settings, Sheet
+from nanet.bench import NAMES, Row, Settings, Sheet, provenance
 from nanet.config import JsonFile
 from nanet.core_options import executor, load_algorithm
 from nanet.errors import UsageError, describe_os_error, near
@@ -135,6 +135,7 @@ def bench(
     result: dict[str, Any] = {
         "bench": name,
         "version": __version__,
+        **provenance(),
         "host": described,
         "partial": bool(trouble),
         "rows": sheet.rows,

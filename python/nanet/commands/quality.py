@@ -11,6 +11,7 @@ import attrs
 import typer
 
 from nanet import __version__
+from nanet.bench import provenance
 from nanet.config import Config, JsonFile, options
 from nanet.core_options import core_options
 from nanet.errors import UsageError, describe_os_error, near
@@ -74,7 +75,7 @@ def quality(
     except RuntimeError as error:
         out.print(f"[red]quality: {error}[/]")
         raise typer.Exit(1) from None
-    result["version"] = __version__
+    result |= {"bench": "quality", "version": __version__, **provenance()}
     result["parameters"] = {name: config.algorithms[name] for name in names if name in config.algorithms}
     result["elapsed_s"] = time.monotonic() - started
     command = f"nanet quality --events {events} --seed {seed}"

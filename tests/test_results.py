@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generated results: pages match results/*.json, and no page holds a hand-typed performance figure."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+UNITS = r"µs|ns|(?:events|packets|cycles)/s|[MG]/s|[kMG]?B/s|Gb/s|MHz|GHz|%"
+NUMBER = r"(?<![\w.])\d+(?:[.,]\d+)?(?:[ –-]+\d+(?:\.\d+)?)?"
+FIGURE = re.compile(rf"{NUMBER} ?(?:[kMG] )?(?:{UNITS})(?![\w])")
+GENERATED = re.compile(r"<!-- (results|nanet quality): begin -->.*?<!-- \1: end -->", re.S)
+# Pages whose numbers are definitions: formats, physics, schemas, generated pages, decisions with their reasons.
+PAGES_OF_CONSTANTS = {
+    "docs/formats.md",
+    "docs/detector.md",
+    "docs/results.md",
+    "gateware/syn/results.md",
+    "gateware/doc/registers.md",
+}
+# Pages that are still to be rewritten.
+PENDING = {"docs/algorithms.md", "docs/commands.md", "docs/configuration.md", "docs/gateware.md"}
+PENDING |= {
+    "docs/monitor.md",
+    "docs/neighbours.md",
+    "docs/packet.md",
+    "docs/tutorial.md",
+    "docs/benchmarks.md",
+}
+PENDING |= {f"gateware/doc/{page}.md" for page in ("architecture", "firmware", "pcie", "receive")}
+PENDING |= {
+    "docs/notes/01-chain.md", "docs/notes/02-measurements.md", "docs/notes/03-rings.md",
+    "docs/notes/04-gpu-loop.md", "docs/notes/05-gateware.md",
+}  # fmt: skip
+PAGES_OF_CONSTANTS |= PENDING
+# Constants that may appear anywhere: format, physics, defaults, target clocks, published figures.
+CONSTANTS = {
+    "6.4 µs": "length of a frame",
+    "4 ns": "merging window",
+    "5 ns": "pairing of events in nanet evaluate",
+    "25 ns": "clock of the experiment; isolation of events",
+    "10 MHz": "event rate of the experiment",
+    "156.25 MHz": "clock of 10 GbE",
+    "125 MHz": "clock of 1 GbE",
+    "250 MHz": "clock of the PCIe block",
+    "1 Gb/s": "link",
+    "10 Gb/s": "link",
+    "40 Gb/s": "link",
+    "24.95 ns": "clock of the experiment, exact",
+    "0.0975 ns": "LSB of fine time",
+    "99.8 ns": "timestamp of MTP",
+    "200 µs": "default timeout on a real-time host",
+    "800 µs": "timeout of bench trigger with threads of boards",
+    "99.9 %": "definition of lossless; percentile",
+    "99.99 %": "percentile",
+}
+
+
+@pytest.fixture(scope="module")
+def results(root: Path) -> ModuleType:
+    """tools/results.py."""
+    spec = importlib.util.spec_from_file_location("results", root / "tools" / "results.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["results"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pages_are_up_to_date(results: ModuleType) -> None:
+    for path, text in results.generated().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run ./dev results"
+
+
+def test_every_target_names_a_measurement(results: ModuleType) -> None:
+    measurements = {m["name"]: m for m in results.load()}
+    for goal in json.loads((results.RESULTS / "targets.json").read_text(encoding="utf-8")):
+        assert goal["file"] in measurements, goal
+        assert measurements[goal["file"]]["bench"] == goal["bench"], goal
+
+
+def test_a_bench_output_is_copied_under_its_name(
+    results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    made = {"bench": "latency", "rows": [{"mode": "cpu", "p50_us": 1.0, "distribution_us": {"0.5": 1.0}}]}
+    (tmp_path / "out.json").write_text(json.dumps(made))
+    target = results.add(tmp_path / "out.json", "H200", "again")
+    assert target.name == "latency-H200-again.json"
+    assert "distribution_us" not in json.loads(target.read_text())["rows"][0]
+
+
+def test_a_wrong_file_is_refused(results: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "machines.json").write_text('{"A": "a machine"}')
+    described = {"bench": "latency", "command": "nanet bench latency", "date": "2026-11-22", "commit": "abc"}
+    for name, change, reason in (
+        ("latency-A", {"command": ""}, "'command' is missing"),
+        ("replay-A", {}, "rename it"),
+        ("latency-B", {}, "machines.json"),
+    ):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(described | change))
+        with pytest.raises(ValueError, match=reason):
+            results.load(tmp_path)
+        path.unlink()
+
+
+def figures(text: str) -> list[str]:
+    """Performance figures of a page, without generated blocks, code blocks and constants."""
+    text = GENERATED.sub("", text)
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    text = re.sub(r"^ {4}.*$", "", text, flags=re.M)
+    return [found for found in FIGURE.findall(text) if found.strip() not in CONSTANTS]
+
+
+def test_no_page_has_a_figure_typed_by_hand(root: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    strays = {
+        page: found
+        for page in listed.stdout.split()
+        if page not in PAGES_OF_CONSTANTS and (found := figures((root / page).read_text(encoding="utf-8")))
+    }
+    assert not strays, "\n".join(f"{page}: {', '.join(found)}" for page, found in strays.items())
+
+
+def test_a_stray_figure_is_found() -> None:
+    assert figures("It takes 9.2 µs.") == ["9.2 µs"]
+    assert figures("up to 3.9–4.2 M events/s") == ["3.9–4.2 M events/s"]
+    assert figures("a frame of 6.4 µs; 5 mm; 32 B; n mod 4") == []
+    assert figures("<!-- results: begin -->\n|9 µs|\n<!-- results: end -->\n") == []
