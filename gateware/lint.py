@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "tb"))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "tb" / "support"))
 
-from simulate import GATEWARE, RTL, packages, use_verilator
+from simulate import use_verilator
+from sources import GATEWARE, RTL, modules, packages, search_path
 
 GENERATED = "// Made of regs/nanet_regs.rdl"
 LICENCE = "SPDX-License-Identifier: SHL-2.1"
@@ -37,15 +38,16 @@ def conventions(path: Path) -> list[str]:
 def main() -> int:
     """Lint the modules named as arguments, or all; return 1 where one has warnings."""
     use_verilator()
-    names = sys.argv[1:] or [path.stem for path in sorted(RTL.glob("*.sv")) if not path.stem.endswith("_pkg")]
+    files = modules()
+    names = sys.argv[1:] or list(files)
     failed = 0
-    for path in sorted(RTL.glob("*.sv")):
+    for path in sorted(RTL.glob("*/*.sv")):
         for trouble in conventions(path):
             print(trouble)
             failed += 1
     for name in names:
-        command = ["verilator", "--lint-only", "-Wall", "-y", str(RTL), "--top-module", name]
-        command += map(str, [GATEWARE / "lint.vlt", *packages(), RTL / f"{name}.sv"])
+        command = ["verilator", "--lint-only", "-Wall", *search_path(), "--top-module", name]
+        command += map(str, [GATEWARE / "lint.vlt", *packages(), files[name]])
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or done.stderr.strip():
             print(f"{name}:\n{done.stderr}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card's firmware: decides what is rare (burst markers, other bursts, jumps) and translates pages, behind
-// gateware/rtl/firmware_port.sv. Portable C11 without a library: two function pointers are all it knows of
+// gateware/rtl/control/firmware_port.sv. Portable C11 without a library: two function pointers are all it knows of
 // the machine it runs on. docs: gateware/doc/firmware.md.
 #ifndef NANET_FW_H
 #define NANET_FW_H

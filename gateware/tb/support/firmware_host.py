@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-FIRMWARE = Path(__file__).resolve().parent.parent / "firmware"
+FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 BUILD = FIRMWARE.parent.parent / "build" / "gateware" / "firmware"
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """receive_path with firmware_port and the real firmware: bursts, jumps and boards that come back.
 
-Against firmware_model.py, which is held against the socket card's receiver in tb/firmware.
+Against firmware_model.py, which is held against the socket card's receiver in tb/control/firmware.
 """
 
 import random
@@ -20,7 +20,8 @@ from frames import Filter, Host, udp_frame
 from handshake import reset, signed_words, start_clock
 from mgp import marker, packet
 from microcontroller import Microcontroller
-from simulate import RTL, simulate
+from simulate import simulate
+from sources import modules
 
 CHANNELS, BUFFERS, SEGMENT, LOG2_PAGE = 2, 2048, 960, 16
 UNITS = (64 + 4 * SEGMENT) // 64
@@ -323,5 +324,5 @@ def test_firmware_path():
     simulate(
         "firmware_path_bench",
         "test_firmware_path",
-        extra=[bench, RTL / "receive_path.sv", RTL / "firmware_port.sv"],
+        extra=[bench, modules()["receive_path"], modules()["firmware_port"]],
     )

@@ -9,7 +9,8 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from handshake import reset
-from simulate import RTL, simulate
+from simulate import simulate
+from sources import modules
 
 VERDICTS, REFUSALS, OVERFLOW, WRONG_BURST = 13, 17, 12, 16
 # placed_e of nanet_pkg: how a packet is counted.
@@ -121,5 +122,5 @@ def test_card_counters(channels):
         "counters_bench",
         "test_card_counters",
         {"CHANNELS": channels},
-        extra=[RTL / "card_counters.sv", bench],
+        extra=[modules()["card_counters"], bench],
     )

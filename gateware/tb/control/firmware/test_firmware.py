@@ -23,7 +23,7 @@ from firmware_packets_model import PacketCard
 from firmware_traffic import Traffic
 from mgp import marker, packet
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 SOURCES = [
     "card/receiver.cpp",
     "card/receiver_close.cpp",
@@ -268,14 +268,14 @@ def test_registers_are_those_of_the_port():
     """Addresses in firmware_port.sv, and the enumerations that nanet_pkg shares with the firmware."""
     fw = constants()
     rtl = FIRMWARE.parent / "rtl"
-    port = dict(re.findall(r"Addr(\w+?)\s*= 8'h(\w+)", (rtl / "firmware_port.sv").read_text()))
+    port = dict(re.findall(r"Addr(\w+?)\s*= 8'h(\w+)", (rtl / "control" / "firmware_port.sv").read_text()))
     assert len(port) > 30
     for name, address in port.items():
         base, high = re.fullmatch(r"(\w+?)(High|Old|\d)?", name).groups()
         offset = 4 * int(high) if (high or "").isdigit() else 4 if high else 0
         base = {"Last": "NEWEST", "Filled": "FILLED"}.get(base, base.upper())
         assert fw[base] + offset == int(address, 16), name
-    package = (rtl / "nanet_pkg.sv").read_text()
+    package = (rtl / "common" / "nanet_pkg.sv").read_text()
     shared = {f"Command{op.title()}": fw[op] for op in _between("BURST", "ANSWER")}
     shared |= {"PlacedUsed": fw["AGAIN"], "PlacedWrongBurst": fw["WRONG_BURST"]}
     shared |= {f"Placed{name.title()}": fw[name] for name in ("LATE", "REPLAYED", "MARKER", "JUMP", "ADMIT")}

@@ -12,7 +12,7 @@ from typing import Protocol
 from cocotb.triggers import Lock, RisingEdge
 from dma_model import Event
 from frames import Host
-from simulate import GATEWARE
+from sources import GATEWARE
 from systemrdl import RDLCompiler
 from systemrdl.node import MemNode, RegNode
 from transmit_model import IP, MAC, PORT, TO_IP, TO_MAC, TO_PORT

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """clop_packets and clop_packets_close with the real firmware, against firmware_packets_model.PacketCard.
 
-That model is held against the socket card's receiver in tb/firmware.
+That model is held against the socket card's receiver in tb/control/firmware.
 """
 
 import random

