@@ -17,10 +17,12 @@ import pytest
 import reference_trigger as ref
 from nanet._core import wire
 from nanet.errors import DataWarning, UsageError
+from nanet.files import captures
+from nanet.files import truth as truth_files
+from nanet.quality import evaluate
 from reference_traffic import Faults, Scenario, capture
 
-from nanet import _core, analysis, evaluate
-from nanet import truth as truth_files
+from nanet import _core, analysis
 
 PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
 LSB_NS = 0.097464731802
@@ -48,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def replay(path: Path, out: Path | None = None, boards: tuple[int, ...] = (0, 1, 2, 3)) -> pa.Table:
     """The rings of the trigger, by math."""
-    from nanet.rings import RingWriter, table
+    from nanet.files.rings import RingWriter, table
 
     options = ref.Options(boards=boards).core()
     core = _core.Replay(options | {"pcap": str(path), "algorithm": "math", "rings": True})
@@ -112,7 +114,7 @@ def test_slots_padding_and_merged_streams(tmp_path: Path, how: dict[str, bool]) 
 def test_pieces_make_the_same(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = analysis.read_capture(str(run / "run.pcap"))
     for size in (1, 50, 1000):
-        monkeypatch.setattr(analysis.captures, "CHUNK", size)
+        monkeypatch.setattr(captures, "CHUNK", size)
         pieces = analysis.read_capture(str(run / "run.pcap"))
         assert pieces.events.equals(whole.events)
         assert pieces.fragments.equals(whole.fragments)

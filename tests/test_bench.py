@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nanet.run import host
 
-from nanet import _core, host
+from nanet import _core
 from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, trigger
 
 

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from nanet.cli import COMMANDS, command_function
+from nanet.cli.app import COMMANDS, command_function
+from nanet.report import output
 
 import nanet as package
-from nanet import output
 
 
 def strict(text: str) -> dict:

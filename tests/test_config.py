@@ -6,10 +6,10 @@ from pathlib import Path
 
 import attrs
 import pytest
-from nanet.config import flag_of, key_of, load
+from nanet.config import sections
+from nanet.config.file import load
+from nanet.config.options import flag_of, key_of
 from nanet.errors import UsageError
-
-from nanet import sections
 
 WRONG = {
     "unknown key": ("[trigger]\nthread = 2", ["trigger.thread", "2", "threads"]),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nanet.report import output, plots, run_report, tables
+from nanet.run import demo, live
 from rich.console import Console
-
-from nanet import demo, live, output, plots, report, tables
 
 
 def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
@@ -149,12 +149,12 @@ def test_events_for_the_report_show_each_ring_count_once_there() -> None:
         return {"pm": list(range(12)), "rings": [[0, 0, 180, chi2, 8]] * rings}
 
     events = [event(0, 0)] + [event(1, c) for c in (9, 1, 5, 2)] + [event(2, 1), event(3, 1), event(4, 1)]
-    chosen = report.pick_events(events)
+    chosen = run_report.pick_events(events)
     assert [len(e["rings"]) for e in chosen[:5]] == [1, 1, 2, 3, 4]
     assert [e["rings"][0][3] for e in chosen[:2]] == [1, 2]  # the clearest
     assert len(chosen) == 6
     assert len({id(e) for e in chosen}) == 6
-    assert report.pick_events([]) == []
+    assert run_report.pick_events([]) == []
 
 
 def test_bars_and_sparklines_keep_their_width() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import reference_trigger as ref
 from nanet._core import wire
-from nanet.commands.dissector import SOURCE
+from nanet.cli.dissector import SOURCE
 from reference_traffic import (
     EOB,
     LAST,

@@ -12,9 +12,8 @@ from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
-from nanet.cli import COMMANDS
-
-from nanet import rings, truth
+from nanet.cli.app import COMMANDS
+from nanet.files import rings, truth
 
 
 def hook(root: Path, name: str) -> ModuleType:

@@ -9,9 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nanet.files import rings, truth
+from nanet.quality import evaluate
 from scipy.optimize import linear_sum_assignment
 
-from nanet import _core, evaluate, rings, truth
+from nanet import _core
 
 LSB_NS = 0.097464731802
 

@@ -16,9 +16,10 @@ import pytest
 import reference_trigger as ref
 import uproot
 from nanet._core import wire
+from nanet.files import export
 from reference_traffic import Faults, Scenario, capture
 
-from nanet import analysis, export
+from nanet import analysis
 
 PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
 TABLES = "events,fragments,packets"
@@ -34,7 +35,7 @@ def run(nanet: Callable[..., Any], tmp_path: Path) -> Path:
 
 
 def check(tree: Any, table: pa.Table) -> None:
-    """A tree's columns are the table's, by the rules of nanet/export.py."""
+    """A tree's columns are the table's, by the rules of nanet/files/export.py."""
     assert tree.num_entries == table.num_rows
     for field in table.schema:
         want, got = table[field.name], tree[field.name].array(library="np")

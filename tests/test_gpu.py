@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from nanet.run import host
 
-from nanet import _core, host
+from nanet import _core
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]

@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from nanet import gpu_helper
+from nanet.run import gpu_helper
 
 
 def test_it_loads_the_core_alone_and_refuses_what_is_no_block():

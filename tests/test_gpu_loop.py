@@ -3,8 +3,7 @@
 
 import pytest
 from nanet.bench.chain import run_chain
-
-from nanet import host
+from nanet.run import host
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
@@ -122,7 +121,8 @@ def test_a_lost_gpu_comes_back(tmp_path, free_udp_port):
     script.write_text(
         f"""
 import json
-from nanet import _core, gpu_helper
+from nanet import _core
+from nanet.run import gpu_helper
 ping = _core.Ping()
 options = {{"listen": "127.0.0.1:{free_udp_port()}", "send": f"127.0.0.1:{{ping.reply_port}}", "boards": 0,
            "device": "cuda:0", "algorithm": "math", "inject_fault": 2200, "timeout_us": 1000.0,

@@ -8,9 +8,8 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from nanet.bench.chain import run_chain
-from nanet.commands.build_algorithm import find_nvcc
-
-from nanet import host
+from nanet.cli.build_algorithm import find_nvcc
+from nanet.run import host
 
 TROUBLE = host.cuda()["trouble"]
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]

@@ -9,8 +9,8 @@ import shlex
 import subprocess
 
 import pytest
-from nanet.cli import COMMANDS
-from nanet.examples import EXAMPLES
+from nanet.cli.app import COMMANDS
+from nanet.cli.examples import EXAMPLES
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from nanet.bench.chain import run_chain
-from nanet.commands.build_algorithm import kernels_of
+from nanet.cli.build_algorithm import kernels_of
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.optimize
 from nanet.errors import UsageError
-from nanet.quality import curves, figures, oracle, own_hits, page, samples
+from nanet.quality import curves, evaluate, figures, oracle, own_hits, page, samples
 
-from nanet import _core, evaluate
+from nanet import _core
 
 
 def test_bins_have_their_low_edge_and_what_is_outside_counts_nowhere():

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import reference_trigger as ref
-from nanet.conditions import LSB_NS, Watch, load
+from nanet.config.conditions import LSB_NS, Watch, load
 from nanet.errors import UsageError
 from reference_traffic import Sender, write_pcap
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nanet._core import wire
 from nanet.errors import UsageError
-
-from nanet import pcapng
+from nanet.files import pcapng
 
 HOST, PORT = 0x7F000001, 58913
 FRAME = wire.build_udp_frame((HOST, 4000), (HOST, PORT), bytes(range(60)))

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from nanet.config import flag_of, key_of, right_values, toml_value
-
-from nanet import sections
+from nanet.config import sections
+from nanet.config.options import flag_of, key_of, right_values, toml_value
 
 PAGE = Path(__file__).resolve().parent.parent / "configuration.md"
 HEAD = "| key | option | default | range | meaning |\n|---|---|---|---|---|\n"

@@ -60,10 +60,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def help_of(name: str) -> str:
     """What `nanet NAME --help` prints, without boxes."""
     sys.path.insert(0, str(ROOT / "python"))
-    from nanet import cli
+    from nanet.cli.app import make_app
 
     out = io.StringIO()
-    app = cli.make_app([name])
+    app = make_app([name])
     app.rich_markup_mode = None
     with redirect_stdout(out):
         app(args=[name, "--help"], prog_name="nanet", standalone_mode=False)
@@ -73,10 +73,10 @@ def help_of(name: str) -> str:
 def command_page() -> str:
     """Every command's help."""
     sys.path.insert(0, str(ROOT / "python"))
-    from nanet import cli
+    from nanet.cli.app import COMMANDS
 
     parts = ["# Commands: every option\n\nWhat `nanet COMMAND --help` says."]
-    for name in cli.COMMANDS:
+    for name in COMMANDS:
         parts.append(f"## {name}\n\n```text\n{help_of(name)}\n```")
     return "\n\n".join(parts) + "\n"
 

@@ -14,11 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nanet.commands import demo
+from nanet.cli import app, demo
+from nanet.run import live
 from PIL import Image, ImageChops
 from rich.console import Console
-
-from nanet import cli, live
 
 HERE = Path(__file__).parent
 WIDTH, TOP, TALL = 1150, 1540, 2400  # pixels
@@ -74,7 +73,7 @@ def main() -> None:
         folder = Path(name)
         sys.argv = ["nanet", "demo"]
         try:
-            cli.main(["demo", "--report", str(folder)])
+            app.main(["demo", "--report", str(folder)])
         except SystemExit as end:
             if end.code:
                 raise

@@ -3,6 +3,6 @@
 
 import sys
 
-from nanet.cli import main
+from nanet.cli.app import main
 
 sys.exit(main())

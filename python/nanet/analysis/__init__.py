@@ -16,27 +16,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nanet.analysis.captures import read_capture, read_events, read_fragments, read_packets
     from nanet.analysis.drawing import draw_event
-    from nanet.analysis.files import read_rings, read_truth, read_truth_hits
     from nanet.analysis.fits import evaluate, reconstruct, reconstruct_hits
     from nanet.analysis.selection import Event, event, pm_positions
+    from nanet.files.captures import read_capture, read_events, read_fragments, read_packets
+    from nanet.files.tables import read_rings, read_truth, read_truth_hits
 
 _HOMES = {
-    "read_capture": "captures",
-    "read_events": "captures",
-    "read_fragments": "captures",
-    "read_packets": "captures",
-    "draw_event": "drawing",
-    "read_rings": "files",
-    "read_truth": "files",
-    "read_truth_hits": "files",
-    "evaluate": "fits",
-    "reconstruct": "fits",
-    "reconstruct_hits": "fits",
-    "Event": "selection",
-    "event": "selection",
-    "pm_positions": "selection",
+    "read_capture": "nanet.files.captures",
+    "read_events": "nanet.files.captures",
+    "read_fragments": "nanet.files.captures",
+    "read_packets": "nanet.files.captures",
+    "draw_event": "nanet.analysis.drawing",
+    "read_rings": "nanet.files.tables",
+    "read_truth": "nanet.files.tables",
+    "read_truth_hits": "nanet.files.tables",
+    "evaluate": "nanet.analysis.fits",
+    "reconstruct": "nanet.analysis.fits",
+    "reconstruct_hits": "nanet.analysis.fits",
+    "Event": "nanet.analysis.selection",
+    "event": "nanet.analysis.selection",
+    "pm_positions": "nanet.analysis.selection",
 }
 __all__ = [
     "Event",
@@ -59,4 +59,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)

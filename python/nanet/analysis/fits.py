@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nanet import rings as ring_files
-from nanet import truth as truth_files
-from nanet.analysis.files import need
 from nanet.errors import UsageError, near
+from nanet.files import rings as ring_files
+from nanet.files import truth as truth_files
+from nanet.files.tables import need
 
 ALGORITHM = "multiring"
 
@@ -36,10 +36,10 @@ def reconstruct_hits(
     [algorithm.NAME] of the configuration. UsageError.
     """
     from nanet import _core
-    from nanet.core_options import load_algorithm
+    from nanet.run.core_options import load_algorithm
 
     first, pm = _numbers("first", first, np.uint32), _numbers("pm", pm, np.uint16)
-    from nanet.sections import names_a_plugin
+    from nanet.config.sections import names_a_plugin
 
     if names_a_plugin(algorithm):
         algorithm = load_algorithm(algorithm).name
@@ -99,7 +99,7 @@ def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: floa
 
 
 def _events(table: pa.Table, no_ring: int) -> Any:
-    from nanet import evaluate as comparison
+    from nanet.quality import evaluate as comparison
 
     names = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n_hits", "event_hits")
     columns = {name: table[name].to_numpy() for name in names}
@@ -111,7 +111,7 @@ def evaluate(truth: pa.Table, rings: pa.Table) -> Any:
 
     UsageError where a table is not what read_truth, and read_rings or reconstruct give.
     """
-    from nanet import evaluate as comparison
+    from nanet.quality import evaluate as comparison
 
     need(truth, "truth", truth_files.RING_SCHEMA.names, "what read_truth gives")
     need(rings, "rings", ring_files.SCHEMA.names, "what read_rings or reconstruct gives")

@@ -7,14 +7,14 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from nanet import rings as ring_files
-from nanet import truth as truth_files
-from nanet.analysis.captures import EVENT_SCHEMA
-from nanet.analysis.files import need
 from nanet.errors import UsageError
+from nanet.files import rings as ring_files
+from nanet.files import truth as truth_files
+from nanet.files.captures import EVENT_SCHEMA
+from nanet.files.tables import need
 
 LSB_NS = 0.097464731802
-PAIR_NS = 5.0  # an event and its truth are this close, as in nanet.evaluate
+PAIR_NS = 5.0  # an event and its truth are this close, as in nanet.quality.evaluate
 NO_RING = 255
 
 

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from nanet import host
 from nanet.bench import Row, Settings, Sheet
 from nanet.bench.replay import generate_capture
+from nanet.run import host
 
 EVENTS = 10_000_000
 ALGORITHMS = ("math", "multiring")

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from nanet.running import free_ports
+from nanet.run.process import free_ports
 
 
 @attrs.frozen

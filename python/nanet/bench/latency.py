@@ -9,10 +9,10 @@ import subprocess
 import time
 from typing import Any
 
-from nanet import host
 from nanet.bench import Row, Settings, Sheet
-from nanet.running import free_ports
-from nanet.sections import MAX_FRAMES
+from nanet.config.sections import MAX_FRAMES
+from nanet.run import host
+from nanet.run.process import free_ports
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nanet import host
 from nanet.bench import Row, Settings, Sheet, median
+from nanet.run import host
 
 MOST_EVENTS = 1 << 20  # of the largest batch
 POINT_S, FIGURE_S = 0.2, 1.0  # of a point of the curve, and of a run that gives a figure

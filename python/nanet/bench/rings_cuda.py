@@ -19,7 +19,8 @@ LIMITS = ("memory_bytes_per_s", "operations_per_s", "copy_bytes_per_s")
 
 def why_not() -> str:
     """Why nothing can be measured on a GPU here; empty where it can."""
-    from nanet import _core, host
+    from nanet import _core
+    from nanet.run import host
 
     found = host.cuda()
     if not found["devices"]:

@@ -28,7 +28,7 @@ from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.monitor import apart, boards_here
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
-from nanet.running import free_ports, free_tcp_port
+from nanet.run.process import free_ports, free_tcp_port
 
 SECONDS = 600.0
 SPEED = 0.002  # where cores are few: a rate that any machine carries beside the crowd

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from nanet import host
 from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
+from nanet.run import host
 
 SECONDS = 20.0
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")

@@ -18,7 +18,7 @@ from typing import Any
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.monitor.histograms import coarse
-from nanet.output import plain
+from nanet.report.output import plain
 
 WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two snapshots
 PHYSICS_S = 1.0  # between two copies of the histograms and the occupancy

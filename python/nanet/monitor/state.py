@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nanet.monitor.channels import judge
-from nanet.output import account_closes
+from nanet.report.output import account_closes
 
 SILENT_S = 5.0  # no word for so long: lost
 HISTORY, HISTORY_S = 1200, 0.25  # points of the rates, and their spacing: five minutes

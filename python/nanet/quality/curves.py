@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nanet.evaluate import CENTRE_MM, RADIUS_MM, Evaluation, cut_variance
+from nanet.quality.evaluate import CENTRE_MM, RADIUS_MM, Evaluation, cut_variance
 
 EDGES: dict[str, np.ndarray] = {
     "rings": np.arange(0.5, 5.0, 1.0),

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from nanet.evaluate import MOST_RINGS
+from nanet.quality.evaluate import MOST_RINGS
 from nanet.quality.results import ORACLES
 
 # The production algorithm stands out; the historic ones keep their colour from figure to figure.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanet.evaluate import HIT_SIGMA_MM, MIN_HITS, Bounds, Evaluation, Events, Rings, compare
+from nanet.quality.evaluate import HIT_SIGMA_MM, MIN_HITS, Bounds, Evaluation, Events, Rings, compare
 
 LARGEST_MM = 190.7  # beta = 1
 CENTRE_MM, CENTRE_SIGMA_MM = (-152.0, 0.0), 60.0  # of the generator, per axis
@@ -128,7 +128,7 @@ def oracle(
 ) -> Evaluation:
     """The evaluation of fits to each counting ring's own hits, events as the truth has them.
 
-    ring, pm: hits by their owners, as nanet.evaluate.ring_of_hits gives them; positions: of the PMs, mm.
+    ring, pm: hits by their owners, as evaluate.ring_of_hits gives them; positions: of the PMs, mm.
     """
     wanted = np.flatnonzero(true.rings.hits >= MIN_HITS)
     group_of = np.full(len(true.rings.event), -1)

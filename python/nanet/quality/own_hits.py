@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanet.evaluate import MOST_RINGS, Evaluation
+from nanet.quality.evaluate import MOST_RINGS, Evaluation
 
 REACH_MM = 12.0  # a hit this close to a circle may be one of its own
 ENOUGH = (2, 3, 4)
@@ -14,7 +14,7 @@ ENOUGH = (2, 3, 4)
 def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Per true ring: how many of its hits are out of reach of every other ring that counts in its event.
 
-    ring, pm: hits by their owners, as nanet.evaluate.ring_of_hits gives them; positions: of the PMs, mm.
+    ring, pm: hits by their owners, as evaluate.ring_of_hits gives them; positions: of the PMs, mm.
     """
     rings, counts = evaluation.true.rings, evaluation.counts
     x, y = positions[pm].T

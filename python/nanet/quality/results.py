@@ -10,8 +10,8 @@ from typing import Any
 
 import attrs
 
-from nanet.evaluate import Evaluation, compare
 from nanet.quality import curves, own_hits
+from nanet.quality.evaluate import Evaluation, compare
 from nanet.quality.oracle import oracle
 from nanet.quality.samples import EMPTY_NOISES, MIX, NOISES, Generated, generate, plan, replay
 

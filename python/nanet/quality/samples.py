@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from nanet import rings as found_rings
-from nanet import truth
 from nanet.errors import starting
-from nanet.evaluate import Bounds, Events, bounds_from_hits, events_of, ring_of_hits
+from nanet.files import rings as found_rings
+from nanet.files import truth
+from nanet.quality.evaluate import Bounds, Events, bounds_from_hits, events_of, ring_of_hits
 
 CHUNK_FRAMES = 2048
 MIX = "mix"
@@ -104,7 +104,7 @@ def replay(generated: Generated, settings: Mapping[str, Any], run: Callable[[Any
     close or a packet was refused: the figures would be those of another sample.
     """
     from nanet import _core
-    from nanet.output import account_closes
+    from nanet.report.output import account_closes
 
     with starting():
         core = _core.Replay({**settings, "pcap": generated.capture, "mtp": "", "rings": True})

@@ -70,7 +70,7 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   const std::uint32_t straight = swapped_ ? __builtin_bswap32(magic) : magic;
   nanoseconds_ = straight == magic_nanoseconds;
   if (magic == magic_pcapng)
-    fail("a pcapng file, not a classic pcap: convert it (editcap -F pcap, or nanet.pcapng)");
+    fail("a pcapng file, not a classic pcap: convert it (editcap -F pcap, or nanet.files.pcapng)");
   if (!nanoseconds_ && straight != magic_microseconds) fail("not a pcap file (unknown magic number)");
   const std::uint32_t link_type = load32(data_ + 20, swapped_) & link_type_mask;
   if (link_type != link_type_ethernet) {

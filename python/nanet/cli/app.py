@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `nanet` command line: finds the command, imports that one only, and turns errors into exit statuses.
+
+Exit status 0: done; 1: the run failed its own checks; 2: bad usage, configuration or environment, said in one
+sentence on standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from nanet import __version__
+from nanet.cli.examples import epilog
+from nanet.errors import DataWarning, UsageError, describe_os_error
+
+# name -> one line of help. The function `name` of nanet.cli.<name> is the command ("-" is "_" there).
+COMMANDS: dict[str, str] = {
+    "demo": "The whole chain on this machine: boards, trigger, L0TP; a live view and a report.",
+    "trigger": "The trigger processor: MGP packets in, primitives out, until stopped.",
+    "readout": "Emulated readout boards: generated or recorded events, sent as MGP packets.",
+    "l0tp": "Emulated L0 trigger processor: receives primitives, checks them, measures the latency.",
+    "generate": "Toy Monte Carlo of the RICH: MGP packets in a pcap, and the truth.",
+    "replay": "Recorded traffic through the trigger, as fast as it goes.",
+    "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
+    "quality": "All ring algorithms on the same generated events: tables and figures.",
+    "export": "Captures, rings and truth as ROOT trees or Parquet tables.",
+    "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
+    "build-algorithm": "A header with an algorithm of your own into a plug-in for --algorithm.",
+    "dissector": "Wireshark dissectors for MGP and MTP: where they are, and their installation.",
+    "bench": "Measurements of this machine, each beside a peer or a limit.",
+    "doctor": "What this host is fit for, and what would make it fitter.",
+}
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"nanet {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Network -> trigger -> network in microseconds: the NA62 RICH level-0 trigger as open software."""
+
+
+def _stub() -> None:
+    """Stands for a command in the help; never runs, since main() registers the real one."""
+
+
+def command_function(name: str) -> Callable[..., None]:
+    """The function of a command; imports its module."""
+    module = name.replace("-", "_")
+    return getattr(importlib.import_module(f"nanet.cli.{module}"), module)
+
+
+def make_app(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the one command that the arguments name, or with the names of all for the help."""
+    app = typer.Typer(
+        name="nanet",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        if name == wanted:
+            app.command(name, short_help=summary, epilog=epilog(name))(command_function(name))
+        else:
+            app.command(name, help=summary)(_stub)
+    return app
+
+
+def _complain(message: str) -> int:
+    print(f"nanet: {message}", file=sys.stderr)
+    return 2
+
+
+def _warn_as(usual: Callable[..., None]) -> Callable[..., None]:
+    """What shows a warning: one about the user's data without the line of code that said it."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, DataWarning):
+            print(f"nanet: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    return show
+
+
+def _being_completed() -> list[str]:
+    """The words of a command line whose completion the shell asks for; none in any other call."""
+    if "_NANET_COMPLETE" not in os.environ:
+        return []
+    words = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return words.split()[1:]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit status (the entry point of the `nanet` script)."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DataWarning)
+        warnings.showwarning = _warn_as(warnings.showwarning)
+        return _main(arguments)
+
+
+def _main(arguments: list[str]) -> int:
+    try:
+        status = make_app(arguments or _being_completed())(
+            args=arguments, prog_name="nanet", standalone_mode=False
+        )
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except UsageError as error:
+        return _complain(str(error))
+    except BrokenPipeError:  # the reader of our standard output has gone: not worth a word
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _complain(describe_os_error(error))
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except Exception as error:
+        # Usage errors of typer: their class lives in click or in typer's own copy of it, by version.
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            message = error.format_message().strip()
+            if not message:  # `nanet` alone: the help has been printed
+                return 2
+            context = getattr(error, "ctx", None)
+            hint = f" Try '{context.command_path} --help'." if context is not None else ""
+            return _complain(f"{message}{'' if message.endswith(('.', '?', ')')) else '.'}{hint}")
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet demo`: the whole chain on this machine, with a live view and a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, options
+from nanet.config.file import Config
+from nanet.config.sections import Card, Demo, Trigger
+from nanet.errors import UsageError, describe_os_error
+from nanet.report.output import account_closes, check_writable, console, write_json
+from nanet.run import host
+from nanet.run.core_options import core_options
+from nanet.run.demo import Chain, Outcome
+from nanet.run.process import StopFlag, stop_signals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REFRESH_S = 0.25
+LINE_S = 2.0  # between lines where there is no terminal
+
+
+@options(Demo)
+def demo(
+    config: Config,
+    device: Annotated[str | None, typer.Option("--device", help="As of `nanet trigger`.")] = None,
+    algorithm: Annotated[str | None, typer.Option("--algorithm", help="As of `nanet trigger`.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="As of `nanet trigger`.")] = None,
+    card: Annotated[str | None, typer.Option("--card", help="As of `nanet trigger`.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """The whole chain on this machine: boards, trigger, L0 trigger processor; a live view and a report."""
+    given = {"device": device, "algorithm": algorithm, "threads": threads}
+    config.set(Trigger, **{name: value for name, value in given.items() if value is not None})
+    if card is not None:
+        config.set(Card, card=card)
+    if config[Trigger].duration:
+        config.set(Trigger, duration=0.0)  # the demo says when
+    settings = core_options(config)
+    section = config[Demo]
+    check_writable(json=json_file)
+    folder = report_folder(section.report)
+    out = console(json_file)
+    when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+    with stop_signals() as stop, Chain(config) as chain:
+        speed, why = choose_speed(chain, section, settings["device"], out)
+        early = bool(stop.signals)
+        chain.start(speed)
+        if chain.page:
+            out.print(f"monitor: http://{chain.page}/", highlight=False, markup=False, soft_wrap=True)
+        if not early:
+            watch(chain, section, speed, stop, out)
+        out.print("draining …" if stop.signals else "", end="\r" if out.is_terminal else "\n")
+        outcome = chain.finish()
+
+    result = {
+        **outcome.trigger,
+        "rate": section.rate,
+        "speed": speed,
+        "speed_from": why,
+        "readout": outcome.readout,
+        "l0tp": outcome.l0tp,
+        "host": host.describe(),
+    }
+    closes = account_closes(outcome.trigger)
+    if folder is not None:
+        out.print("writing the report …", end="\r" if out.is_terminal else "\n")
+        result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
+    conclude(out, result, outcome)
+    write_json(result, json_file)
+    if not closes:
+        raise typer.Exit(1)
+
+
+def report_folder(name: str) -> Path | None:
+    """The folder for the report, made now so that a wrong one is found before the run; None: no report."""
+    if not name:
+        return None
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "index.html", "ab"):
+            pass
+    except OSError as error:
+        text = f"--report {describe_os_error(error)}; give a folder that can be written"
+        raise UsageError(text) from None
+    return folder
+
+
+def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tuple[float, str]:
+    """The speed given, or what two short trials find this host to carry."""
+    if section.speed:
+        chain.make_truth()
+        return section.speed, "given"
+    if chain.config[Card].card == "gateware":
+        chain.make_truth()
+        return chain.card_speed(device), "what the simulated card carries, calculated"
+    out.print("finding out what this host carries …", end="\r" if out.is_terminal else "\n")
+    return chain.find_speed(device), "what this host carried without loss in a short trial"
+
+
+def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Console) -> None:
+    """Shows the chain until the boards have sent everything or someone says stop."""
+    from nanet.run.live import View, plain_line
+
+    title = (
+        f"nanet demo: {section.rate / 1e6:g} MHz of events at {speed:g} × detector time = "
+        f"{section.rate * speed / 1e3:.0f} thousand events/s"
+    )
+    view = View(title, section.duration)
+    began = time.monotonic()
+
+    def update() -> View:
+        assert chain.trigger and chain.readout and chain.l0tp
+        view.update(time.monotonic() - began, chain.trigger.last, chain.readout.last, chain.l0tp.last)
+        return view
+
+    if out.is_terminal:
+        from rich.live import Live
+
+        with Live(view, console=out, auto_refresh=False, transient=True) as live:
+            _until(chain, stop, REFRESH_S, lambda: live.update(update(), refresh=True))
+    else:
+        out.print(title)
+        _until(chain, stop, LINE_S, lambda: out.print(plain_line(update()), soft_wrap=True))
+
+
+def _until(chain: Chain, stop: StopFlag, every: float, show: Callable[[], None]) -> None:
+    following = time.monotonic() + every
+    while chain.sending() and not stop.signals:
+        time.sleep(0.05)
+        if time.monotonic() >= following:
+            show()
+            following = time.monotonic() + every
+
+
+def write_report(
+    folder: Path,
+    config: Config,
+    outcome: Outcome,
+    section: Demo,
+    speed: float,
+    why: str,
+    when: str,
+    settings: dict[str, Any],
+) -> Path:
+    """Writes the report of an outcome."""
+    from nanet.report import run_report
+
+    _, reasons = host.fit_for_real_time()
+    run = run_report.Run(
+        trigger=outcome.trigger,
+        histograms=outcome.histograms,
+        monitor=outcome.monitor,
+        readout=outcome.readout,
+        l0tp=outcome.l0tp,
+        host=host.describe(),
+        config=config.toml(Demo, Trigger, Card),
+        command=shlex.join(["nanet", *sys.argv[1:]]),
+        when=when,
+        rate=section.rate,
+        speed=speed,
+        speed_why=why,
+        series=outcome.series,
+        notes=[f"{reason.name}: {reason.found}; {reason.remedy}" for reason in reasons if not reason.fit],
+    )
+    return run_report.write(run, folder)
+
+
+def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
+    """The account, what the L0 trigger processor made of it, and where the report is."""
+    from nanet.report.tables import count, duration, print_result
+
+    print_result(out, outcome.trigger)
+    l0tp = outcome.l0tp
+    expected, paired = l0tp.get("primitives_expected") or 0, l0tp.get("primitives_paired") or 0
+    if expected:
+        out.print(
+            f"L0TP: {count(paired)} of {count(expected)} true events answered ({paired / expected:.3%}), "
+            f"{count(l0tp['frames'])} frames, {count(l0tp['frames_missing'])} missing, "
+            f"{count(l0tp['frames_late'])} late"
+        )
+    late = outcome.trigger["frames_late"]
+    fit = "a real-time host" if outcome.trigger["real_time"] else "not a real-time host, see nanet doctor"
+    out.print(
+        f"deadline {duration(outcome.trigger['deadline_us'])} "
+        f"{'held' if not late else f'missed by {count(late)} frames'} ({fit}); "
+        f"speed {result['speed']:g} × detector time ({result['speed_from']})"
+    )
+    if "report" in result:
+        out.print(f"report: {result['report']}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet doctor`: what this host is fit for, and what would make it fitter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nanet.cli.options import JsonFile
+from nanet.report.output import check_writable, console, write_json
+from nanet.run import host
+
+
+def examine() -> dict[str, Any]:
+    """Everything doctor knows, as its JSON."""
+    fit, reasons = host.fit_for_real_time()
+    return {
+        "real_time": fit,
+        "timeout_us": host.FIT_TIMEOUT_US if fit else host.ELSE_TIMEOUT_US,
+        "deadline_us": host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US,
+        "reasons": [
+            {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
+            for r in reasons
+        ],
+        # Worth mending, but no reason for longer times.
+        "advice": [
+            {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
+            for r in (host.memory_reason(), *host.gpu_reasons())
+        ],
+        "gpus": host.gpu_states(),
+        "host": host.describe(),
+        "cpu_quota": host.cpu_quota(),
+        "huge_pages": host.huge_pages(),
+        "udp_offload": host.udp_offload(),
+        "gpu_driver": host.gpu_driver(),
+        "libcuda": host.has_libcuda(),
+        "cuda": host.cuda(),
+        "capabilities": {
+            "net_admin": host.has_capability(host._CAP_NET_ADMIN),
+            "sys_nice": host.has_capability(host._CAP_SYS_NICE),
+        },
+        "core": _core_version(),
+    }
+
+
+def _core_version() -> str:
+    try:
+        from nanet import _core
+    except ImportError as error:
+        return f"missing ({error})"
+    return getattr(_core, "__version__", "present")
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    about, pages, offload = found["host"], found["huge_pages"], found["udp_offload"]
+    yes = {True: "yes", False: "no"}
+    gpu = ", ".join(about["gpu"]) or "none"
+    if about["gpu"]:
+        library = "there" if found["libcuda"] else "missing"
+        gpu += f" (driver {found['gpu_driver'] or 'unknown'}, libcuda {library})"
+    return [
+        ("processor", f"{about['cpu']}, {about['cores']} CPUs"),
+        ("kernel", about["kernel"]),
+        ("load", " ".join(f"{value:g}" for value in about["load"])),
+        ("GPU", gpu),
+        ("CUDA", _cuda(found["cuda"])),
+        ("UDP segmentation / coalescing", f"{yes[offload['gso']]} / {yes[offload['gro']]} (loopback)"),
+        ("huge pages", f"{pages['reserved']} reserved, transparent: {pages['transparent'] or 'unknown'}"),
+        (
+            "may set priorities / buffers",
+            " / ".join(yes[v] for v in reversed(found["capabilities"].values())),
+        ),
+        ("compiled core", found["core"]),
+    ]
+
+
+def _cuda(cuda: dict[str, Any]) -> str:
+    """What --device cuda would find."""
+    if cuda["trouble"]:
+        return f"not usable: {cuda['trouble']}"
+    return ", ".join(
+        f"cuda:{d['number']} {d['name']} ({d['compute_capability'][0]}.{d['compute_capability'][1]}, "
+        f"{d['multiprocessors']} multiprocessors, {d['memory_bytes'] / 2**30:.0f} GiB)"
+        for d in cuda["devices"]
+    )
+
+
+def doctor(json_file: JsonFile = None) -> None:
+    """What this host is fit for: real time or not, why, and what would mend it."""
+    from rich.table import Table
+
+    check_writable(json=json_file)
+    found = examine()
+    out = console(json_file)
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in _facts(found):
+        facts.add_row(name, value)
+    out.print(facts)
+    out.print()
+    checks = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for reason in (*found["reasons"], *found["advice"]):
+        mark = "[green]fit[/]" if reason["fit"] else "[yellow]not fit[/]"
+        checks.add_row(mark, reason["name"], reason["found"])
+        if reason["remedy"]:
+            checks.add_row("", "", f"[dim]→ {reason['remedy']}[/]")
+    out.print(checks)
+    out.print()
+    verdict = (
+        "[bold green]fit for real time[/]" if found["real_time"] else "[bold yellow]not fit for real time[/]"
+    )
+    out.print(
+        f"This host is {verdict}: a frame closes after {found['timeout_us'] / 1000:g} ms and is due after "
+        f"{found['deadline_us'] / 1000:g} ms, unless --timeout-us and --deadline-us say otherwise."
+    )
+    write_json(found, json_file)

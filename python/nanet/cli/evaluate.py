@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet evaluate`: found rings against the truth."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile
+from nanet.report.output import check_writable, console, write_json
+
+
+def evaluate(
+    truth_file: Annotated[
+        str, typer.Option("--truth", metavar="FILE", help="What generate --truth wrote.", show_default=False)
+    ],
+    rings_file: Annotated[
+        str, typer.Option("--rings", metavar="FILE", help="What replay --out wrote.", show_default=False)
+    ],
+    hits_file: Annotated[
+        str | None,
+        typer.Option(
+            "--truth-hits", metavar="FILE", help="What generate --truth-hits wrote: for the exact bound."
+        ),
+    ] = None,
+    plots: Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Write figures there.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Found rings against the truth: efficiency, fakes, ring count, resolutions (docs/quality.md)."""
+    from nanet.quality.evaluate import evaluate_files
+
+    check_writable(json=json_file)
+    evaluation = evaluate_files(truth_file, rings_file, hits_file)
+    result = evaluation.result()
+    out = console(json_file)
+    print_result(out, result)
+    seen = result["events"] - result["events_without_hits"]
+    if result["events_paired"] < 0.5 * min(seen, result["events_found"]):
+        share = result["events_paired"] / max(seen, 1)
+        text = f"only {share:.1%} of the true events were found: is this the truth of this run?"
+        out.print(f"[yellow]{text}[/]", highlight=False)
+    if plots is not None:
+        from nanet.quality.evaluate_plots import write_plots
+
+        write_plots(evaluation, plots)
+        out.print(f"figures in {plots}", markup=False)
+    write_json(result, json_file)
+
+
+def print_result(out: Any, result: dict[str, Any]) -> None:
+    """The figures side by side, all events and isolated ones, for people."""
+    from rich.table import Table
+
+    from nanet.report.tables import count
+
+    both = (result, result["isolated"])
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("")
+    table.add_column("all events", justify="right")
+    table.add_column("isolated", justify="right")
+
+    def row(name: str, *values: str) -> None:
+        table.add_row(name, *values)
+
+    row("events", *(count(part["events"]) for part in both))
+    row("  paired with a found one", *(count(part["events_paired"]) for part in both))
+    row("true rings of 4 hits or more", *(count(part["true_rings"]) for part in both))
+    for rings in result["efficiency"]:
+        row(f"efficiency, {rings} true rings", *(_number(part["efficiency"][rings], 3) for part in both))
+    row("fakes per event", *(_number(part["fakes_per_event"], 4) for part in both))
+    row("  in events without rings", *(_number(part["fakes_per_event_noise_only"], 4) for part in both))
+    for rings in result["ring_count_accuracy"]:
+        row(
+            f"count right, {rings} true rings",
+            *(_number(part["ring_count_accuracy"][rings], 3) for part in both),
+        )
+    row("sigma of the radius, mm", *(_number(part["sigma_r_mm"], 2) for part in both))
+    row("  from the median deviation", *(_number(part["sigma_r_mad_mm"], 2) for part in both))
+    row("  Cramér-Rao bound", *(_number(part["crlb_sigma_r_mm"], 2) for part in both))
+    row("sigma of the centre per axis, mm", *(_number(part["sigma_xy_mm"], 2) for part in both))
+    out.print(table)
+    out.print(f"bound from: {result['crlb_from']}", style="dim", highlight=False)
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if value != value else f"{value:.{digits}f}"

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet l0tp`: the emulated L0 trigger processor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, StatusFile, options
+from nanet.config.file import Config
+from nanet.config.sections import L0tp
+from nanet.errors import UsageError, describe_os_error, starting
+from nanet.report.output import check_writable, console, write_json
+from nanet.run import host
+from nanet.run.process import status_writer, stop_signals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+POLL_S = 0.1
+
+
+@options(L0tp)
+def l0tp(
+    config: Config,
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            "--truth", metavar="FILE", help="Compare with this truth (Parquet of readout or generate)."
+        ),
+    ] = None,
+    times: Annotated[
+        str | None,
+        typer.Option("--times", metavar="FILE", help="Send times that readout shares there: the latency."),
+    ] = None,
+    idle: Annotated[
+        float, typer.Option("--idle", min=0.0, help="End so many seconds after the last packet; 0: do not.")
+    ] = 0.0,
+    burst_frames: Annotated[
+        int,
+        typer.Option(
+            "--burst-frames", min=0, help="Frames of each burst but the last; 0: its last one tells."
+        ),
+    ] = 0,
+    buffer_bytes: Annotated[
+        int, typer.Option("--buffer-bytes", min=0, help="Socket receive buffer to ask for.")
+    ] = 32 << 20,
+    busy: Annotated[
+        bool, typer.Option("--busy", help="Poll without ever sleeping: a core of its own.")
+    ] = False,
+    kernel_stamps: Annotated[
+        bool,
+        typer.Option(
+            "--kernel-stamps/--user-clock",
+            help="Arrival as the kernel stamps it, or the clock read after each batch is received.",
+        ),
+    ] = True,
+    json_file: JsonFile = None,
+    status_file: StatusFile = None,
+) -> None:
+    """Emulated L0 trigger processor: counts, aligns and checks primitive packets, and measures the latency.
+
+    Runs until Ctrl-C or SIGTERM, --duration, or --idle.
+    """
+    from nanet import _core
+
+    check_writable(json=json_file)
+    section = config[L0tp]
+    settings: dict[str, Any] = {
+        "listen": section.listen,
+        "duration": section.duration,
+        "idle": idle,
+        "times": times or "",
+        "burst_frames": burst_frames,
+        "buffer_bytes": buffer_bytes,
+        "busy": busy,
+        "kernel_stamps": kernel_stamps,
+    }
+    if truth:
+        settings["truth"] = read_truth(truth)
+    out = console(json_file)
+    with status_writer(status_file) as status, stop_signals() as stop:
+        with starting():
+            core = _core.L0tp(settings)
+            core.start()
+        out.print(f"nanet l0tp: listening on {core.endpoint}", highlight=False, markup=False)
+        told = False
+        while not core.join(POLL_S):
+            if stop.signals and not told:
+                core.request_stop()
+                told = True
+            if status and status.due():
+                status.write({"snapshot": core.snapshot()})
+        result = core.result()
+        if status:
+            status.write({"result": result, "histograms": histograms(core)})
+    result["host"] = host.describe()
+    print_result(out, result)
+    write_json(result, json_file)
+
+
+def histograms(core: Any) -> dict[str, dict[str, Any]]:
+    """The latency histograms, as JSON takes them."""
+    return {
+        name: {"edges_us": edges, "counts": counts} for name, (edges, counts) in core.histograms().items()
+    }
+
+
+def read_truth(path: str) -> dict[str, Any]:
+    """One entry per event with at least one hit, as the core takes it: burst, timestamp, fine_time, period.
+
+    period: frames after which a readout's events repeat (metadata nanet.period_frames); 0: they do not.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from nanet.files.truth import PERIOD_KEY
+
+    columns = ["burst", "timestamp", "fine_time", "event", "event_hits"]
+    try:
+        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+            pass
+        table = pq.read_table(path, columns=columns)
+    except OSError as error:
+        raise UsageError(f"--truth {describe_os_error(error)}: give a truth file that can be read") from None
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise UsageError(
+            f"--truth {path}: is no truth file ({str(error).splitlines()[0]}): "
+            "give what generate or readout wrote"
+        ) from None
+    missing = [name for name in columns if name not in table.column_names]
+    if missing:
+        raise UsageError(
+            f"--truth {path}: has no column {missing[0]}: give what generate or readout wrote with --truth"
+        )
+    period = int((table.schema.metadata or {}).get(PERIOD_KEY, b"0"))
+    arrays = {name: table[name].to_numpy() for name in columns}
+    with_hits = arrays["event_hits"] > 0
+    _, first = np.unique(arrays["event"][with_hits], return_index=True)  # one row per ring: one of each event
+
+    def column(name: str, dtype: type) -> np.ndarray:
+        return np.ascontiguousarray(arrays[name][with_hits][first], dtype=dtype)
+
+    return {
+        "burst": column("burst", np.uint16),
+        "timestamp": column("timestamp", np.uint32),
+        "fine_time": column("fine_time", np.uint8),
+        "period": period,
+    }
+
+
+def print_result(out: Console, result: dict[str, Any]) -> None:
+    """What came, what did not, and how late, for people."""
+    from nanet.report.tables import count, latency_table
+
+    out.print(
+        f"{count(result['primitives'])} primitives in {count(result['frames'])} frames of "
+        f"{result['bursts']} burst(s); {count(result['frames_missing'])} frames missing, "
+        f"{count(result['frames_late'])} late"
+    )
+    expected, paired = result["primitives_expected"], result["primitives_paired"]
+    if expected:
+        out.print(
+            f"{count(paired)} of {count(expected)} expected primitives paired ({paired / expected:.4%})"
+        )
+    for title, key in (
+        ("not paired", "unpaired"),
+        ("not expected", "unexpected"),
+        ("refused", "bad_packets"),
+    ):
+        named = {name: n for name, n in result[key].items() if n}
+        if named:
+            out.print(
+                f"{title}: " + ", ".join(f"{count(n)} {name.replace('_', ' ')}" for name, n in named.items())
+            )
+    for key in ("socket_overflow", "out_of_order", "duplicates"):
+        if result[key]:
+            out.print(f"[yellow]{key.replace('_', ' ')}: {count(result[key])}[/]")
+    if any(values["n"] for values in result["latency_us"].values()):
+        out.print()
+        out.print(latency_table(result["latency_us"], ("from_first", "from_last")))

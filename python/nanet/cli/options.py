@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration sections as command-line options of a typer command.
+
+    @options(sections.Readout)
+    def readout(config: Config, json: JsonFile = None) -> None: ...
+
+`config` holds the values of the file and of the command line together.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, get_type_hints
+
+import attrs
+import typer
+
+from nanet.config.file import load
+from nanet.config.options import Section, flag_of, right_values
+
+# Options that many commands have.
+JsonFile = Annotated[
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", help="Write the results as JSON; -: to standard output, alone there."
+    ),
+]
+StatusFile = Annotated[
+    str | None,
+    typer.Option("--status", metavar="FILE", help="Write a line of JSON there a few times a second."),
+]
+
+
+def options(
+    *wanted: type[Section], omit: Iterable[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command each option of the sections, --config and --print-config; it receives them as `config`.
+
+    The command's other parameters stay options of its own. omit: fields that have no meaning for it.
+    """
+
+    def wrap(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[name])
+            for name, parameter in inspect.signature(function).parameters.items()
+            if name != "config"
+        ]
+        mine = [(section, f) for section in wanted for f in attrs.fields(section) if f.name not in omit]
+        extra = [_parameter(field) for _, field in mine]
+        fields = {field.name: section for section, field in mine}
+        extra += [
+            _keyword(
+                "config", str | None, None, ["--config"], "TOML file; options win over it.", metavar="FILE"
+            ),
+            _keyword("print_config", bool, False, ["--print-config"], "Print the TOML in effect and exit."),
+        ]
+
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            config = load(given.pop("config", None))
+            show = given.pop("print_config", False)
+            for name, section in fields.items():
+                value = given.pop(name)
+                if value is not None:
+                    config.set(section, **{name: _parsed(value, getattr(attrs.fields(section), name))})
+            for section in wanted:
+                config[section]  # complains about the command line too, before anything is opened
+            if show:
+                typer.echo(config.toml(*wanted), nl=False)
+                return
+            function(config=config, **given)
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *extra]]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        del run.__wrapped__  # typer would look through it at the function's own signature
+        return run
+
+    return wrap
+
+
+def _keyword(
+    name: str, kind: Any, default: Any, flags: list[str], help: str, **more: Any
+) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(*flags, help=help, **more)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _parsed(value: bool | str, field: attrs.Attribute) -> Any:
+    """The value as the field's type; what is no number stays a string, for the check to refuse."""
+    kind = field.metadata["type"]
+    if kind not in (int, float):
+        return value
+    for parse in (int, float):
+        try:
+            number = parse(value)
+        except ValueError:
+            continue
+        # 1e6 is a whole number too; not so NaN, infinity and 1.5
+        return int(number) if kind is int and abs(number) < 1e18 and number == int(number) else number
+    return value
+
+
+def _parameter(field: attrs.Attribute) -> inspect.Parameter:
+    meta = field.metadata
+    flag = flag_of(field)
+    default = field.default
+    if meta["type"] is bool:
+        return _keyword(
+            field.name, bool | None, None, [f"{flag}/--no-{flag[2:]}"], meta["help"], show_default=False
+        )
+    shown = "none" if default == "" else f"{default:g}" if meta["type"] is float else default
+    text = meta["help"].replace("[", "\\[")  # typer's help is in rich's markup
+    help = f"{text} ({right_values(field) + '; ' if _worth_saying(meta) else ''}default {shown})"
+    metavar = {int: "N", float: "X", str: "TEXT"}[meta["type"]]
+    # Text for all: the checks of option() name the key, the value and what would be right, typer's do not.
+    more: dict[str, Any] = {"metavar": metavar, "show_default": False}
+    if meta["offer"]:
+        more["autocompletion"] = lambda: [str(value) for value in meta["offer"]]
+    return _keyword(field.name, str | None, None, [flag], help, **more)
+
+
+def _worth_saying(meta: Mapping[str, Any]) -> bool:
+    return bool(meta["choices"]) or meta["low"] is not None

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet quality`: all ring algorithms on the same generated events, as tables and figures."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from nanet import __version__
+from nanet.bench import provenance
+from nanet.cli.options import JsonFile, options
+from nanet.config.file import Config
+from nanet.config.sections import Trigger
+from nanet.errors import UsageError, describe_os_error, near
+from nanet.report.output import check_writable, console, write_json
+from nanet.run.core_options import core_options
+
+EVENTS, SEED = 200_000, 20261121
+
+# Of the trigger's options those that say where it runs; what it runs is this command's business.
+_ELSEWHERE = tuple(field.name for field in attrs.fields(Trigger) if field.name not in ("device", "threads"))
+
+
+@options(Trigger, omit=_ELSEWHERE)
+def quality(
+    config: Config,
+    events: Annotated[
+        int, typer.Option("--events", min=100, help="Events of the standard mix; other samples follow it.")
+    ] = EVENTS,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=1 << 62, help="Seed; 1-99 are for tuning.")
+    ] = SEED,
+    algorithms: Annotated[
+        str | None,
+        typer.Option("--algorithms", metavar="NAMES", help="Algorithms by commas; all if not given."),
+    ] = None,
+    out_folder: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="Report, figures and JSON go there.")
+    ] = "nanet-quality",
+    docs: Annotated[
+        str | None,
+        typer.Option(
+            "--docs", metavar="DIR", help="Rewrite quality.md and images/ of this folder instead of --out."
+        ),
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """All ring algorithms and an oracle on the same events: tables and figures (docs/quality.md)."""
+    from nanet import _core
+    from nanet.cli.replay import run
+
+    names = _chosen(algorithms, _core.algorithm_names())
+    folder = Path(docs if docs is not None else out_folder)
+    check_writable(json=json_file)
+    out = console(json_file)
+    _prepare(folder, docs)
+    from nanet.quality import figures, page, results
+
+    started = time.monotonic()
+    basic = core_options(config)
+
+    def settings(name: str) -> dict[str, Any]:
+        return {**basic, "algorithm": name, "parameters": config.algorithms.get(name, {})}
+
+    def say(text: str) -> None:
+        out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}")
+
+    try:
+        result = results.collect(
+            events, seed, names, settings, lambda core, writer, label: run(core, writer, out, label), say
+        )
+    except RuntimeError as error:
+        out.print(f"[red]quality: {error}[/]")
+        raise typer.Exit(1) from None
+    result |= {"bench": "quality", "version": __version__, **provenance()}
+    result["parameters"] = {name: config.algorithms[name] for name in names if name in config.algorithms}
+    result["elapsed_s"] = time.monotonic() - started
+    command = f"nanet quality --events {events} --seed {seed}"
+    if algorithms:
+        command += f" --algorithms {','.join(names)}"
+    if docs is not None:
+        text = page.markdown(result, f"{command} --docs docs", "images/")
+        try:
+            figures.write(result, folder / "images")
+        except OSError as error:
+            raise UsageError(
+                f"--docs {describe_os_error(error)}: give a folder that can be written"
+            ) from None
+        page.rewrite(folder / "quality.md", text)
+        written = folder / "quality.md"
+    else:
+        written = folder / "report.md"
+        try:
+            figures.write(result, folder)
+            written.write_text(f"# Quality of the rings\n\n{page.markdown(result, command, '')}", "utf-8")
+        except OSError as error:
+            raise UsageError(f"--out {describe_os_error(error)}: give a folder that can be written") from None
+        write_json(result, str(folder / "quality.json"))
+    _print(out, result)
+    out.print(f"report in {written}", markup=False, soft_wrap=True)
+    write_json(result, json_file)
+
+
+def _chosen(wanted: str | None, known: list[str]) -> list[str]:
+    if wanted is None:
+        return known
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--algorithms {wanted}: no algorithm {name!r}{near(name, known)}")
+    if not names or len(set(names)) != len(names):
+        raise UsageError(
+            f"--algorithms {wanted!r}: must be names by commas, each once, of {', '.join(known)}"
+        )
+    return names
+
+
+def _prepare(folder: Path, docs: str | None) -> None:
+    """Makes the folders, and complains now about a page that could not be rewritten at the end."""
+    option = "--docs" if docs is not None else "--out"
+    try:
+        if docs is not None:
+            from nanet.quality import page
+
+            path = folder / "quality.md"
+            page.rewrite(path, page.between(path))
+            (folder / "images").mkdir(exist_ok=True)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{option} {describe_os_error(error)}: give a folder that can be written") from None
+
+
+def _print(out: Any, result: dict[str, Any]) -> None:
+    """The main figures of isolated events, a line per algorithm."""
+    from rich.table import Table
+
+    from nanet.report.tables import count
+
+    isolated = next(iter(result["algorithms"].values()))["mix"]["isolated"]["events"]
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), header_style="dim", title=f"{count(isolated)} isolated events",
+        title_justify="left",
+    )  # fmt: skip
+    table.add_column("")
+    for head in ("eff 1", "2", "3", "4", "fakes", "count 1", "2", "3", "σ(R) mm", "bound"):
+        table.add_column(head, justify="right")
+    for name, row in result["algorithms"].items():
+        part = row["mix"]["isolated"]
+        right = [part["ring_count_accuracy"][k] for k in "123"]
+        if name.startswith("oracle"):
+            right = [float("nan")] * 3
+        values = [*(part["efficiency"][k] for k in "1234"), part["fakes_per_event"], *right]
+        cells = [f"{value:.3f}" for value in values]
+        cells += [f"{part[key]:.2f}" for key in ("sigma_r_mm", "crlb_sigma_r_mm")]
+        table.add_row(name, *("-" if cell == "nan" else cell for cell in cells))
+    out.print(table)

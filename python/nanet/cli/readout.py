@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet readout`: the emulated boards, sending generated or recorded events."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, StatusFile, options
+from nanet.config.file import Config
+from nanet.config.sections import Readout
+from nanet.errors import UsageError, starting
+from nanet.report.output import check_writable, console, write_json
+from nanet.run import host
+from nanet.run.core_options import usable_cpus
+from nanet.run.process import status_writer, stop_signals
+
+POLL_S = 0.1
+
+
+@options(Readout)
+def readout(
+    config: Config,
+    pcap: Annotated[
+        str | None,
+        typer.Option("--pcap", metavar="FILE", help="Send this capture (pcap, pcapng) instead, as recorded."),
+    ] = None,
+    pcap_port: Annotated[
+        int, typer.Option("--pcap-port", min=1, max=65535, help="Port that the capture's packets went to.")
+    ] = 58913,
+    times: Annotated[
+        str | None,
+        typer.Option("--times", metavar="FILE", help="Share the send times there, for l0tp's latency."),
+    ] = None,
+    truth: Annotated[
+        str | None,
+        typer.Option("--truth", metavar="FILE", help="Write the truth of the events sent there, as Parquet."),
+    ] = None,
+    pool_frames: Annotated[
+        int,
+        typer.Option(
+            "--pool-frames", min=1, max=1 << 20, help="Frames that are generated, then sent again and again."
+        ),
+    ] = 4096,
+    bursts: Annotated[
+        int, typer.Option("--bursts", min=0, help="Bursts to send; 0: by duration or events, else one.")
+    ] = 0,
+    fault_seed: Annotated[
+        int | None, typer.Option("--fault-seed", min=0, help="Seed of the faults alone. [default: the seed]")
+    ] = None,
+    fault_markers: Annotated[
+        bool, typer.Option("--fault-markers", help="Faults befall SOB and EOB too.")
+    ] = False,
+    delay_frames: Annotated[
+        int,
+        typer.Option("--delay-frames", min=1, max=1 << 20, help="How much later delayed packets are sent."),
+    ] = 50,
+    max_payload: Annotated[
+        int,
+        typer.Option(
+            "--max-payload",
+            min=88,
+            max=65507,
+            help="Largest datagram in bytes; more than 1472 needs jumbo frames.",
+        ),
+    ] = 1472,
+    batch_us: Annotated[
+        float, typer.Option("--batch-us", min=0.0, help="Wall clock over which frames leave together, in µs.")
+    ] = 100.0,
+    batch_frames: Annotated[
+        int,
+        typer.Option(
+            "--batch-frames", min=1, max=44, help="Frames that leave together at most, even when behind."
+        ),
+    ] = 44,
+    segmentation: Annotated[
+        bool,
+        typer.Option("--segmentation/--no-segmentation", help="Trains of datagrams, cut up by the kernel."),
+    ] = True,
+    spin: Annotated[
+        bool, typer.Option("--spin", help="Never sleep between frames: a core of its own.")
+    ] = False,
+    json_file: JsonFile = None,
+    status_file: StatusFile = None,
+) -> None:
+    """Emulated readout boards: generated or recorded events, sent on time as MGP packets.
+
+    Ends after --duration (wall clock), --events or --bursts, whichever comes first, else after one burst; a
+    capture ends with its last packet. Ctrl-C and SIGTERM end it with an EOB.
+    """
+    from nanet import _core
+
+    check_writable(json=json_file, truth=truth)
+    if pcap and truth:
+        raise UsageError(f"--truth {truth}: a capture's truth is what `nanet generate --truth` wrote with it")
+    section = config[Readout]
+    limited = section.duration > 0 or section.events > 0 or bursts > 0
+    settings: dict[str, Any] = {
+        "to": section.to.replace(" ", ""),
+        "rate": section.rate,
+        "noise": section.noise,
+        "rings": -1 if section.rings == "mix" else int(section.rings),
+        "seed": section.seed,
+        "merged": section.boards == "merged",
+        "fixed": section.slots == "fixed",
+        "pad": section.pad,
+        "speed": section.speed,
+        "duration": section.duration,
+        "events": section.events,
+        "bursts": bursts if limited or pcap else 1,
+        "burst_gap": section.burst_gap,
+        "burst_frames": section.max_frames,
+        "fault": section.fault.replace(" ", ""),
+        "fault_seed": section.seed if fault_seed is None else fault_seed,
+        "fault_markers": fault_markers,
+        "delay_frames": delay_frames,
+        "max_payload": max_payload,
+        "pool_frames": pool_frames,
+        "keep_truth": truth is not None,
+        "pcap_port": pcap_port,
+        "times": times or "",
+        "batch_us": batch_us,
+        "batch_frames": batch_frames,
+        "segmentation": segmentation,
+        "spin": spin,
+        "threads": section.threads,
+        "pin": usable_cpus("readout.pin", section.pin),
+    }
+    out = console(json_file)
+    with contextlib.ExitStack() as stack:
+        status = stack.enter_context(status_writer(status_file))
+        stop = stack.enter_context(stop_signals())
+        settings["pcap"] = ""
+        if pcap:
+            from nanet.files.pcapng import as_classic_pcap
+
+            settings["pcap"] = stack.enter_context(as_classic_pcap(pcap))
+        with starting():
+            core = _core.Readout(settings)
+        if truth:
+            _write_truth(truth, core, settings)
+        core.start()
+        out.print(start_line(settings, pcap), highlight=False, markup=False, soft_wrap=True)
+        told = False
+        while not core.join(POLL_S):
+            if stop.signals and not told:
+                core.request_stop()
+                told = True
+            if status and status.due():
+                status.write({"snapshot": core.snapshot()})
+        result = core.result()
+        if status:
+            status.write({"result": result})
+    result["host"] = host.describe()
+    print_result(out, result, settings)
+    write_json(result, json_file)
+
+
+def start_line(settings: dict[str, Any], pcap: str | None) -> str:
+    """What is sent where, and how fast, in one line."""
+    what = pcap or f"{settings['rate'] / 1e6:g} MHz of events"
+    speed = f"at {settings['speed']:g} × detector time" if settings["speed"] else "as fast as it goes"
+    faults = f", faults {settings['fault']}" if settings["fault"] else ""
+    return f"nanet readout: {what} -> {settings['to']}, {speed}{faults}"
+
+
+def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> None:
+    """What was sent, and anything that did not go as it should, for people."""
+    from nanet.report.tables import count, microseconds, rate
+
+    out.print(
+        f"{count(result['events_sent'])} events in {count(result['packets_sent'])} packets and "
+        f"{count(result['frames_sent'])} frames, {result['bursts']} burst(s), in "
+        f"{result['elapsed_s']:.2f} s: {rate(result['events_per_s'])} events, "
+        f"{rate(result['packets_per_s'])} packets"
+    )
+    if settings["pad"] and settings["segmentation"] and not result["segmentation"]:
+        out.print("[yellow]no segmentation offload here (UDP_SEGMENT): datagrams were sent one by one[/]")
+    behind = result["behind_max_us"]
+    if settings["speed"] and behind > 1000.0:
+        out.print(f"[yellow]was behind by up to {microseconds(behind)}: lower --speed, or use --pad[/]")
+    faults = {name: n for name, n in result["faults"].items() if n}
+    if faults:
+        out.print("faults: " + ", ".join(f"{count(n)} {name}" for name, n in faults.items()))
+    for name, n in result["send_errors"].items():
+        out.print(f"[yellow]send errors: {count(n)} {name.replace('_', ' ')}[/]")
+
+
+def _write_truth(path: str, core: Any, settings: dict[str, Any]) -> None:
+    """The pool's truth; frame f of every burst holds the events of pool frame f mod nanet.period_frames."""
+    from nanet.files.truth import write_truth
+
+    write_truth(path, core.truth(), period_frames=settings["pool_frames"])

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet replay`: recorded traffic through the trigger, as fast as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, options
+from nanet.config.file import Config
+from nanet.config.sections import Card, Trigger
+from nanet.errors import UsageError, describe_os_error, starting
+from nanet.report.output import account_closes, check_distinct, check_writable, console, write_json
+from nanet.run import host
+from nanet.run.core_options import core_options
+
+POLL_S = 0.1
+# Of no meaning without a network and a clock.
+LIVE_ONLY = (
+    "listen",
+    "send",
+    "executor",
+    "blocks",
+    "takeover",
+    "comeback",
+    "duration",
+    "strict",
+    "deadline_us",
+    "timeout_us",
+    "busy",
+    "pin",
+    "buffer_bytes",
+    "burst_report",
+    "choke_high",
+    "choke_low",
+    "record",
+    "record_limit_mb",
+    "record_file_mb",
+)
+
+
+@options(Trigger, Card, omit=LIVE_ONLY)
+def replay(
+    config: Config,
+    captures: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="pcap or pcapng; several, or a folder of them, are one run in the order given.",
+            show_default=False,
+        ),
+    ],
+    out_file: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Write the rings there, as Parquet.")
+    ] = None,
+    mtp_file: Annotated[
+        str | None,
+        typer.Option("--mtp", metavar="FILE", help="Write the primitives' packets there, as pcap."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="UDP port that the boards' packets went to.")
+    ] = 58913,
+    json_file: JsonFile = None,
+) -> None:
+    """Recorded traffic through the trigger, as fast as it goes."""
+    from nanet import _core
+    from nanet.files.pcapng import as_classic_pcap
+
+    files = captures_of(captures)
+    keep_bad = config[Card].keep_bad or None
+    check_distinct(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    for file in files:
+        check_distinct(input=file, out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    check_writable(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
+    out = console(json_file)
+    with contextlib.ExitStack() as stack:
+        pcap, *more = (stack.enter_context(as_classic_pcap(file)) for file in files)
+        settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
+        if more:
+            settings["more"] = more
+        settings["rings"] = out_file is not None
+        settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
+        with starting():
+            core = _core.Replay(settings)
+        writer = None
+        if out_file is not None:
+            from nanet.files.rings import RingWriter
+
+            writer = stack.enter_context(RingWriter(out_file))
+        label = files[0] if not more else f"{len(files)} captures"
+        run(core, writer, out, label)
+        result = core.result()
+    result["captures"] = files
+    result["truncated_files"] = [files[number] for number in result.get("truncated_files", ())]
+    result["host"] = host.describe()
+    from nanet.report.tables import print_result
+
+    print_result(out, result)
+    for cut in result["truncated_files"]:
+        out.print(
+            f"{cut} ends within a record: what came before it was replayed", style="yellow", markup=False
+        )
+    if "device_failed" in result:
+        text = "the CPU went on in its place, with the same answers"
+        out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
+    if result["packets_in"] == 0:
+        there = "there is no packet in it"
+        if any(result["not_mgp"].values()):
+            there = f"no packet went to port {port}: give --port"
+        out.print(f"{label}: {there}", style="yellow", markup=False)
+    write_json(result, json_file)
+    if not account_closes(result):
+        raise typer.Exit(1)
+
+
+def captures_of(given: list[str]) -> list[str]:
+    """The captures that files and folders stand for, in order; UsageError where one cannot be read.
+
+    A folder stands for what `--record` left in it (raw-*.pcap; the refused packets, bad-*.pcap, are another
+    matter), else for all its captures, by name.
+    """
+    files: list[str] = []
+    for name in given:
+        try:
+            files += _of_folder(name) if os.path.isdir(name) else [name]
+            with open(files[-1], "rb"):
+                pass
+        except OSError as error:
+            remedy = "give a pcap or pcapng file that can be read, or a folder of them"
+            raise UsageError(f"{describe_os_error(error)}: {remedy}") from None
+    return files
+
+
+def _of_folder(folder: str) -> list[str]:
+    names = sorted(name for name in os.listdir(folder) if name.endswith((".pcap", ".pcapng")))
+    recorded = [name for name in names if name.startswith("raw-")]
+    if not names:
+        raise UsageError(f"{folder}: there is no .pcap or .pcapng file in this folder")
+    return [os.path.join(folder, name) for name in recorded or names]
+
+
+def run(core: Any, writer: Any, out: Any, label: str) -> None:
+    """Runs the core in a thread; meanwhile writes its rings and shows how far it is, on a terminal."""
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            core.run()
+        except BaseException as error:  # carried to the main thread
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="replay")
+    with progress(out, label) as advance:
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(POLL_S)
+                if writer:
+                    writer.write(core.take_rings())
+                advance(core.snapshot())
+        finally:
+            thread.join()
+    if failure:
+        if isinstance(failure[0], OSError):
+            raise UsageError(describe_os_error(failure[0]))
+        if isinstance(failure[0], ValueError | RuntimeError):
+            raise UsageError(str(failure[0]))
+        raise failure[0]
+    if writer:
+        writer.write(core.take_rings())
+
+
+@contextlib.contextmanager
+def progress(out: Any, label: str) -> Iterator[Any]:
+    """A line that moves while the replay runs, on a terminal only."""
+    if not out.is_terminal:
+        yield lambda snapshot: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from nanet.report.tables import count, rate
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as bar:
+        task = bar.add_task(f"replaying {label}")
+
+        def advance(snapshot: dict[str, Any]) -> None:
+            events, speed = snapshot.get("events_built", 0), snapshot.get("events_per_s") or 0.0
+            bar.update(task, description=f"replaying {label}: {count(events)} events, {rate(speed)}")
+
+        yield advance

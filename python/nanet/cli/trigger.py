@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet trigger`: runs the trigger until stopped, then hands out its account."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, StatusFile, options
+from nanet.config.file import Config
+from nanet.config.sections import Card, Monitor, Trigger
+from nanet.errors import starting
+from nanet.report.output import account_closes, check_writable, console, write_json
+from nanet.run import host
+from nanet.run.control import RunControl
+from nanet.run.core_options import core_options
+from nanet.run.process import StatusWriter, StopFlag, status_writer, stop_signals
+from nanet.run.watching import Watching
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+POLL_S = 0.1
+LIVE_S = 0.5
+PMS_PER_BOARD = 512
+
+
+@options(Trigger, Card, Monitor)
+def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
+    """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
+    from nanet import _core
+
+    check_writable(json=json_file)
+    settings = core_options(config)
+    out = console(json_file)
+    with (
+        status_writer(status_file) as status,
+        stop_signals() as stop,
+        Watching(config, settings, out) as watching,
+    ):
+        with starting():
+            core = _core.Trigger(settings)
+            control = RunControl(core, settings, out, watching.hash)
+            core.start()
+        out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
+        with live_line(out) as show:
+            run(core, stop, status, settings["duration"], control, watching, show)
+        control.close()
+        result = control.result(core.result())
+        watching.finish(core, result)
+        if status:
+            status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
+    result["host"] = host.describe()
+    result["real_time"] = settings["real_time"]
+    from nanet.report.tables import print_result
+
+    print_result(out, result)
+    write_json(result, json_file)
+    if not account_closes(result) or (settings["strict"] and not lossless(result)):
+        raise typer.Exit(1)
+
+
+def start_line(settings: dict[str, Any]) -> str:
+    """What runs where, and how patient it is, in one line."""
+    fit, reasons = host.fit_for_real_time()
+    unfit = [reason.found for reason in reasons if not reason.fit]
+    why = "real time" if fit else f"not real time: {'; '.join(unfit)}"
+    if settings["card"] == "gateware":
+        why = "by the simulated card's clock"
+    return (
+        f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {settings['device']} -> "
+        f"{settings['send']}; frames close after {settings['timeout_us'] / 1000:g} ms, due after "
+        f"{settings['deadline_us'] / 1000:g} ms ({why})"
+    )
+
+
+def lossless(result: dict[str, Any]) -> bool:
+    """Whether every frame was answered in time and no packet was lost."""
+    return not result["frames_late"] and not any(result["lost"].values())
+
+
+def histograms(core: Any) -> dict[str, dict[str, Any]]:
+    """The latency histograms by stage, as JSON takes them."""
+    return {
+        stage: {"edges_us": edges, "counts": counts} for stage, (edges, counts) in core.histograms().items()
+    }
+
+
+def run(
+    core: Any,
+    stop: StopFlag,
+    status: StatusWriter | None,
+    duration: float,
+    control: RunControl,
+    watching: Watching,
+    show: Callable[[Callable[[], dict[str, Any]]], None],
+) -> None:
+    """Waits until the core is done; passes a stop on to it, and its state to the status file.
+
+    duration: seconds after which it is told to stop; 0: only by a signal. show: is offered a way to a
+    snapshot each time.
+    """
+    end = time.monotonic() + duration if duration else float("inf")
+    told = False
+    while not core.join(min(POLL_S, max(end - time.monotonic(), 0.001))):
+        if not told and (stop.signals or time.monotonic() >= end):
+            core.request_stop()
+            told = True
+            end = float("inf")
+        control.look()
+        if status and status.due():
+            status.write({"snapshot": control.result(core.snapshot()), "monitor": light(core.monitor())})
+        watching.update(core, control.result)
+        show(lambda: control.result(core.snapshot()))
+
+
+@contextlib.contextmanager
+def live_line(out: Console) -> Iterator[Callable[[Callable[[], dict[str, Any]]], None]]:
+    """On a terminal: two lines that say how the trigger does, now and then; elsewhere nothing."""
+    if not out.is_terminal:
+        yield lambda snapshot: None
+        return
+    from rich.live import Live
+
+    from nanet.run.live import TriggerLine
+
+    line = TriggerLine()
+    due = time.monotonic() + LIVE_S
+
+    with Live(line, console=out, auto_refresh=False, transient=True) as live:
+
+        def show(snapshot: Callable[[], dict[str, Any]]) -> None:
+            nonlocal due
+            now = time.monotonic()
+            if now >= due:
+                due = now + LIVE_S
+                line.update(now, snapshot())
+                live.refresh()
+
+        yield show
+
+
+def light(monitor: dict[str, Any]) -> dict[str, Any]:
+    """What a live view needs of the monitor: no events, and hits by board instead of by photomultiplier."""
+    occupancy = monitor["pm_occupancy"]
+    boards = [int(occupancy[first : first + PMS_PER_BOARD].sum()) for first in range(0, 1952, PMS_PER_BOARD)]
+    return {
+        "rings_per_event": monitor["rings_per_event"],
+        "hits_per_event": monitor["hits_per_event"],
+        "board_hits": boards,
+    }

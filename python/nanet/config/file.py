@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: one TOML file, overridden by the command line, checked and printed as TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from nanet.config import sections
+from nanet.config.options import Section, key_of, toml_value
+from nanet.errors import UsageError, describe_os_error, near
+
+S = TypeVar("S", bound=Section)
+
+
+@attrs.define
+class Config:
+    """What the file says, with what the command line says on top of it."""
+
+    path: str | None = None
+    tables: dict[str, dict[str, Any]] = attrs.field(factory=dict)  # of the file, by section
+    overrides: dict[type[Section], dict[str, Any]] = attrs.field(factory=dict)  # of the command line
+    algorithms: dict[str, dict[str, float]] = attrs.field(factory=dict)  # [algorithm.NAME]
+
+    def __getitem__(self, section: type[S]) -> S:
+        """The section's values; UsageError names the key, the value and what would be right."""
+        values = {}
+        names = {key_of(field): field.name for field in attrs.fields(section)}
+        for key, value in self.tables.get(section.name, {}).items():
+            if key not in names:
+                hint = _elsewhere(section, key) or near(key, names)
+                raise UsageError(f"{self._where()}{section.name}.{key} = {value!r}: no such key{hint}")
+            values[names[key]] = value
+        try:
+            from_file = section(**values)
+        except UsageError as error:
+            raise UsageError(f"{self._where()}{error}") from None
+        given = self.overrides.get(section, {})
+        try:
+            return attrs.evolve(from_file, **given) if given else from_file
+        except UsageError as error:
+            raise UsageError(f"command line: {error}") from None
+
+    def set(self, section: type[Section], **values: Any) -> None:
+        """Sets values on top of the file, as if given on the command line."""
+        self.overrides.setdefault(section, {}).update(values)
+
+    def _where(self) -> str:
+        return f"{self.path}: " if self.path else ""
+
+    def toml(self, *wanted: type[Section]) -> str:
+        """The sections as TOML, every key with its value in effect."""
+        parts = []
+        for section in wanted:
+            values = self[section]
+            lines = [f"[{section.name}]"]
+            for field in attrs.fields(section):
+                lines.append(f"{key_of(field)} = {toml_value(getattr(values, field.name))}")
+            parts.append("\n".join(lines))
+        for name, parameters in self.algorithms.items():
+            parts.append("\n".join([f"[algorithm.{name}]", *(f"{k} = {v!r}" for k, v in parameters.items())]))
+        return "\n\n".join(parts) + "\n"
+
+
+def _elsewhere(section: type[Section], key: str) -> str:
+    """Where a key belongs that stands in the wrong section."""
+    homes = [other.name for other in sections.ALL if key in map(key_of, attrs.fields(other))]
+    return f" here, it belongs in [{homes[0]}]" if homes and section.name not in homes else ""
+
+
+def load(path: str | None) -> Config:
+    """Reads a TOML file and checks all of it, whichever command asks; None: the defaults.
+
+    UsageError where the file cannot be read, is no TOML, or has an unknown section or key, a wrong type
+    or a value out of range.
+    """
+    if path is None:
+        return Config()
+    try:
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--config {describe_os_error(error)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config {path}: is not TOML: {error}") from None
+    known = {section.name: section for section in sections.ALL}
+    config = Config(path)
+    for name, table in tables.items():
+        if name == "algorithm":
+            config.algorithms = _algorithms(path, table)
+            continue
+        if name not in known:
+            raise UsageError(f"{path}: [{name}]: no such section{near(name, [*known, 'algorithm'])}")
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: {name} = {table!r}: must be a section, [{name}]")
+        config.tables[name] = table
+    for section in known.values():
+        config[section]
+    return config
+
+
+def _algorithms(path: str, table: Any) -> dict[str, dict[str, float]]:
+    """[algorithm.NAME] tables: numbers by name. Whether NAME has such a parameter is for it to say."""
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: algorithm = {table!r}: must be sections, [algorithm.NAME]")
+    for name, parameters in table.items():
+        if not isinstance(parameters, dict):
+            remedy = "parameters stand under [algorithm.NAME]"
+            raise UsageError(f"{path}: algorithm.{name} = {parameters!r}: {remedy}")
+        for key, value in parameters.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise UsageError(f"{path}: algorithm.{name}.{key} = {value!r}: must be a number")
+    return {name: {key: float(value) for key, value in ps.items()} for name, ps in table.items()}

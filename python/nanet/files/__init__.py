@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File formats: captures, rings, truth, ROOT and Parquet export."""

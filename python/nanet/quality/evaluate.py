@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Found rings against the truth: the quality figures, by the definitions of docs/quality.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise, permutations
+from typing import Any
+
+import attrs
+import numpy as np
+
+from nanet.errors import UsageError
+from nanet.files import rings as found_rings
+from nanet.files import truth
+from nanet.files.parquet import read_columns
+
+LSB_NS = 0.097464731802
+PAIR_NS = 5.0  # events of truth and trigger belong together within this
+ISOLATED_NS = 25.0  # an event is isolated when both neighbours are farther than this
+CENTRE_MM, RADIUS_MM = 15.0, 10.0  # a found ring matches a true one within these
+MIN_HITS = 4  # a true ring counts from here on
+HIT_SIGMA_MM = 4.85  # one hit about its ring: PM 4.74 and optics 1.0 in quadrature
+MOST_RINGS = 4
+BURST_LSB = 1 << 41  # more than a burst is long: bursts side by side on one axis of time
+MAX_REPEATED_ROWS = 50_000_000
+
+
+@attrs.define
+class Rings:
+    """Rings of events, sorted by event. event: index into the events."""
+
+    event: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    r: np.ndarray
+    hits: np.ndarray
+    number: np.ndarray  # as the file numbers them
+
+
+@attrs.define
+class Events:
+    """Events in order of time with their rings. time: LSB, bursts BURST_LSB apart. key: the file's number."""
+
+    time: np.ndarray
+    hits: np.ndarray
+    key: np.ndarray
+    rings: Rings
+
+    def ring_counts(self, wanted: np.ndarray | None = None) -> np.ndarray:
+        """Rings per event, of those wanted."""
+        event = self.rings.event if wanted is None else self.rings.event[wanted]
+        return np.bincount(event, minlength=len(self.time))
+
+
+def events_of(columns: Mapping[str, np.ndarray], no_ring: int) -> Events:
+    """Rows of either file (ring = no_ring: the event has none) as events in order of time."""
+    burst, number = columns["burst"].astype(np.int64), columns["event"].astype(np.int64)
+    time = burst * BURST_LSB + columns["timestamp"].astype(np.int64) * 256 + columns["fine_time"]
+    order = np.lexsort((columns["ring"], number, time))
+    time, number, ring = time[order], number[order], columns["ring"][order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(time) != 0) | (np.diff(number) != 0)
+    index = np.cumsum(new) - 1
+    has = ring != no_ring
+    rows = order[has]
+    rings = Rings(
+        index[has], *(columns[name][rows].astype(np.float64) for name in ("x", "y", "r")),
+        columns["n_hits"][rows].astype(np.int64), ring[has],
+    )  # fmt: skip
+    return Events(time[new], columns["event_hits"][order][new].astype(np.int64), number[new], rings)
+
+
+_COMMON = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n_hits", "event_hits")
+
+
+def read_found(path: str) -> Events:
+    """Events and rings of rings.parquet. UsageError."""
+    remedy = "give what `nanet replay --out` wrote"
+    columns, _ = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
+    _check_rings("--rings", path, columns, found_rings.NO_RING)
+    return events_of(columns, found_rings.NO_RING)
+
+
+def read_true(path: str, found: Events) -> Events:
+    """Events and rings of run.parquet, repeated as far as `found` goes where a readout did so. UsageError."""
+    remedy = "give what `nanet generate --truth` or `nanet readout --truth` wrote"
+    columns, metadata = read_columns("--truth", path, truth.RING_SCHEMA, (*_COMMON, "momentum"), remedy)
+    _check_rings("--truth", path, columns, truth.NO_RING)
+    period = metadata.get(truth.PERIOD_KEY, b"0")
+    if not period.isdigit():
+        raise UsageError(f"--truth {path}: metadata {truth.PERIOD_KEY.decode()} is no number: {remedy}")
+    if int(period):
+        columns = _repeat(path, columns, int(period), found)
+    return events_of(columns, truth.NO_RING)
+
+
+def _check_rings(option: str, path: str, columns: dict[str, np.ndarray], no_ring: int) -> None:
+    for name in ("x", "y", "r"):
+        if not np.isfinite(columns[name][columns["ring"] != no_ring]).all():
+            raise UsageError(f"{option} {path}: column {name} has empty places in rows that are rings")
+
+
+def _repeat(path: str, columns: dict[str, np.ndarray], period: int, found: Events) -> dict[str, np.ndarray]:
+    """The truth of a pool of `period` frames, as often as the found events' bursts hold it."""
+    burst, frame = found.time // BURST_LSB, (found.time % BURST_LSB) >> 16
+    pool_frame = columns["timestamp"] >> 8
+    events = int(columns["event"].max(initial=0)) + 1
+    parts, rows, times = [], 0, 0
+    for number in np.unique(burst):
+        last = int(frame[burst == number].max())
+        for start in range(0, last + 1, period):
+            keep = pool_frame + np.int64(start) <= last
+            part = {name: values[keep] for name, values in columns.items()}
+            part["burst"] = np.full(len(part["burst"]), number, dtype=np.uint16)
+            part["timestamp"] = part["timestamp"] + np.uint32(start << 8)
+            part["event"] = part["event"] + np.uint64(events * times)
+            parts.append(part)
+            times += 1
+            rows += int(keep.sum())
+            if rows > MAX_REPEATED_ROWS:
+                raise UsageError(
+                    f"--truth {path}: repeated as often as --rings goes it has more than "
+                    f"{MAX_REPEATED_ROWS} rings: give the rings of a shorter run"
+                )
+    return {name: np.concatenate([part[name] for part in parts]) if parts else values[:0]
+            for name, values in columns.items()}  # fmt: skip
+
+
+def pair(true: np.ndarray, found: np.ndarray, window: float) -> np.ndarray:
+    """Pairs two ascending arrays of times one to one, the nearest first, up to `window` apart.
+
+    Returns for each of `true` the index into `found`, or -1. Two that are each other's nearest among those
+    left are a pair; repeated until there are none.
+    """
+    partner = np.full(len(true), -1, dtype=np.int64)
+    left_true, left_found = np.arange(len(true)), np.arange(len(found))
+    while len(left_true) and len(left_found):
+        a, b = true[left_true], found[left_found]
+        to_b, distance = _nearest(a, b)
+        to_a, _ = _nearest(b, a)
+        mutual = (to_a[to_b] == np.arange(len(a))) & (distance <= window)
+        if not mutual.any():
+            break
+        partner[left_true[mutual]] = left_found[to_b[mutual]]
+        keep = np.ones(len(b), dtype=bool)
+        keep[to_b[mutual]] = False
+        left_true, left_found = left_true[~mutual & (distance <= window)], left_found[keep]
+    return partner
+
+
+def _nearest(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each of a the index of the nearest in b (ties: the earlier), and how far it is."""
+    after = np.clip(np.searchsorted(b, a), 0, len(b) - 1)
+    before = np.maximum(after - 1, 0)
+    index = np.where(np.abs(a - b[before]) <= np.abs(a - b[after]), before, after)
+    return index, np.abs(a - b[index])
+
+
+def isolated(time: np.ndarray) -> np.ndarray:
+    """Which events (times in LSB, ascending) are farther than ISOLATED_NS from both neighbours."""
+    far = np.diff(time) > ISOLATED_NS / LSB_NS
+    return (
+        np.concatenate(([True], far)) & np.concatenate((far, [True]))
+        if len(time)
+        else np.zeros(0, dtype=bool)
+    )
+
+
+def match_rings(true: Rings, found: Rings, true_ok: np.ndarray, found_ok: np.ndarray) -> np.ndarray:
+    """Matches rings of the same event one to one: as many as can be, and of those ways the nearest.
+
+    The rings' `event` must mean the same events. true_ok, found_ok: which rings take part. Returns for each
+    true ring the index of the found one, or -1. The distance is (dcentre / 15 mm)^2 + (dR / 10 mm)^2.
+    """
+    result = np.full(len(true.event), -1, dtype=np.int64)
+    a, b = np.flatnonzero(true_ok), np.flatnonzero(found_ok)
+    # Every pair of rings of one event that is near enough. Where no ring has two candidates, that is all.
+    low, high = (
+        np.searchsorted(found.event[b], true.event[a]),
+        np.searchsorted(found.event[b], true.event[a], "right"),
+    )
+    number = high - low
+    i = np.repeat(a, number)
+    j = b[np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number) + np.repeat(low, number)]
+    centre = np.hypot(true.x[i] - found.x[j], true.y[i] - found.y[j])
+    radius = np.abs(true.r[i] - found.r[j])
+    near = (centre < CENTRE_MM) & (radius < RADIUS_MM)
+    i, j = i[near], j[near]
+    cost = (centre[near] / CENTRE_MM) ** 2 + (radius[near] / RADIUS_MM) ** 2
+    contested = (np.bincount(i, minlength=len(true.event))[i] > 1) | (
+        np.bincount(j, minlength=len(found.event))[j] > 1
+    )
+    tangled = np.isin(true.event[i], true.event[i[contested]])
+    result[i[~tangled]] = j[~tangled]
+    i, j, cost = i[tangled], j[tangled], cost[tangled]
+    edges = np.flatnonzero(np.diff(true.event[i], prepend=-1, append=-2))
+    for first, last in pairwise(edges):
+        for t, f in _assign(i[first:last], j[first:last], cost[first:last]):
+            result[t] = f
+    return result
+
+
+def _assign(i: np.ndarray, j: np.ndarray, cost: np.ndarray) -> list[tuple[int, int]]:
+    """The optimal assignment within one event: most pairs, then least cost."""
+    rows, columns = np.unique(i), np.unique(j)
+    table = np.full((len(rows), len(columns)), 1e3)  # a pair that is not allowed costs more than all that are
+    table[np.searchsorted(rows, i), np.searchsorted(columns, j)] = cost
+    if max(table.shape) <= MOST_RINGS:
+        flip = table.shape[0] > table.shape[1]
+        small = table.T if flip else table
+        picks = min(
+            permutations(range(small.shape[1]), small.shape[0]),
+            key=lambda pick: sum(small[k, pick[k]] for k in range(small.shape[0])),
+        )
+        chosen = [(pick, k) if flip else (k, pick) for k, pick in enumerate(picks)]
+    else:
+        from scipy.optimize import linear_sum_assignment
+
+        chosen = list(zip(*linear_sum_assignment(table), strict=True))
+    return [(int(rows[r]), int(columns[c])) for r, c in chosen if table[r, c] < 1e3]
+
+
+@attrs.define
+class Bounds:
+    """Cramér-Rao bounds of the true rings, mm; NaN where the hits are too few. source: what they are from."""
+
+    r: np.ndarray  # of the radius
+    xy: np.ndarray  # of the centre per axis, quadratic mean of the two
+    source: str
+
+
+def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Hits by their owners as (ring, PM): index into true.rings; noise and unknown owners are left out."""
+    rings = true.rings
+    key = true.key[rings.event] * 256 + rings.number
+    order = np.argsort(key, kind="stable")
+    wanted = hits["event"].astype(np.int64) * 256 + hits["ring"]
+    at = np.searchsorted(key[order], wanted)
+    if not len(order):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    ring = order[np.minimum(at, len(order) - 1)]
+    own = key[ring] == wanted
+    return ring[own], hits["pm"][own].astype(np.int64)
+
+
+def bounds_from_hits(true: Events, hits: Mapping[str, np.ndarray], positions: np.ndarray) -> Bounds:
+    """The bounds of each true ring from its own hits. positions: of the PMs in the common plane, mm."""
+    rings = true.rings
+    ring, pm = ring_of_hits(true, hits)
+    dx, dy = positions[pm, 0] - rings.x[ring], positions[pm, 1] - rings.y[ring]
+    distance = np.maximum(np.hypot(dx, dy), 1e-9)
+    return Bounds(*_bound(ring, dx / distance, dy / distance, len(rings.event)), "true hits")
+
+
+def bounds_from_counts(hits: np.ndarray, draws: int = 400) -> Bounds:
+    """The same from the number of hits alone: each ring takes one of `draws` with angles drawn uniformly."""
+    random = np.random.default_rng(1)
+    r, xy = np.full(len(hits), np.nan), np.full(len(hits), np.nan)
+    for n in np.unique(hits[hits >= MIN_HITS]):
+        angle = random.uniform(0, 2 * np.pi, (draws, int(n)))
+        index = np.repeat(np.arange(draws), int(n))
+        for result, bound in zip((r, xy), _bound(index, np.cos(angle).ravel(), np.sin(angle).ravel(), draws),
+                                 strict=True):  # fmt: skip
+            result[hits == n] = np.resize(bound, int((hits == n).sum()))
+    return Bounds(r, xy, "number of hits, angles uniform")
+
+
+def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> tuple[np.ndarray, np.ndarray]:
+    """sigma of R, and of x and y, of circles whose hits lie in directions (c, s): inverse Fisher matrix."""
+
+    def total(weights: np.ndarray | None = None) -> np.ndarray:
+        return np.bincount(ring, weights=weights, minlength=rings)[:rings]
+
+    n, sc, ss, cc, cs, s2 = total(), total(c), total(s), total(c * c), total(c * s), total(s * s)
+    minor = cc * s2 - cs * cs
+    det = n * minor - sc * (sc * s2 - ss * cs) + ss * (sc * cs - ss * cc)
+    both = (n * s2 - ss * ss + n * cc - sc * sc) / 2
+    flat = det <= 1e-9 * np.maximum(n, 1) ** 3  # hits in one or two directions: no radius from them
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r, xy = (np.sqrt(np.where(flat, np.inf, HIT_SIGMA_MM**2 * part / det)) for part in (minor, both))
+    return np.where(n < 3, np.nan, r), np.where(n < 3, np.nan, xy)
+
+
+def cut_variance(sigma: np.ndarray, cut: float = RADIUS_MM) -> np.ndarray:
+    """Variance of a Gaussian of width sigma, looked at within +-cut only."""
+    from scipy.special import ndtr
+
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        a = cut / sigma
+        inside = 2 * ndtr(a) - 1
+        variance = sigma**2 * (1 - 2 * a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi) / inside)
+    return np.where(sigma > 50 * cut, cut**2 / 3, variance)  # nothing left of the Gaussian but its flat top
+
+
+def cut_variance_disc(sigma: np.ndarray, cut: float = CENTRE_MM) -> np.ndarray:
+    """Variance per axis of a round Gaussian of width sigma per axis, looked at within a disc only."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        q = (cut / sigma) ** 2 / 2
+        variance = sigma**2 * (1 - q / np.expm1(q))
+    return np.where(sigma > 50 * cut, cut**2 / 4, variance)
+
+
+def mad(values: np.ndarray) -> float:
+    """1.4826 x the median absolute deviation; NaN without values."""
+    return float(1.4826 * np.median(np.abs(values - np.median(values)))) if len(values) else float("nan")
+
+
+@attrs.define
+class Evaluation:
+    """Everything compared, event by event and ring by ring."""
+
+    true: Events
+    found: Events
+    partner: np.ndarray  # per true event: the found event, or -1
+    isolated: np.ndarray  # per true event
+    counts: np.ndarray  # per true ring: has at least MIN_HITS
+    match: np.ndarray  # per true ring: the found ring, or -1
+    fake: np.ndarray  # per found ring: matches no true ring, large or small
+    home: np.ndarray  # per found event: its true event; nearest in time where it is paired with none
+    bounds: Bounds  # per true ring
+
+    def figures(self, chosen: np.ndarray) -> dict[str, Any]:
+        """The figures over the chosen true events."""
+        true, found = self.true, self.found
+        n_true, n_found = true.ring_counts(self.counts), found.ring_counts()
+        rings = self.counts & chosen[true.rings.event]
+        matched = rings & (self.match >= 0)
+        fakes = np.zeros(len(true.time), dtype=np.int64)
+        if len(true.time):
+            np.add.at(fakes, self.home[found.rings.event[self.fake]], 1)
+        ringless = chosen & (true.ring_counts() == 0)
+        both = chosen & (self.partner >= 0)
+        right = both.copy()
+        right[both] = n_found[self.partner[both]] == n_true[both]
+        f = self.match[matched]
+        dx, dy, dr = (getattr(found.rings, k)[f] - getattr(true.rings, k)[matched] for k in ("x", "y", "r"))
+        bound = cut_variance(self.bounds.r[matched & ~np.isnan(self.bounds.r)])
+        bound_xy = cut_variance_disc(self.bounds.xy[matched & ~np.isnan(self.bounds.xy)])
+        per_ring = n_true[true.rings.event]
+        keys = range(1, MOST_RINGS + 1)
+        return {
+            "events": int(chosen.sum()),
+            "events_paired": int(both.sum()),
+            "true_rings": int(rings.sum()),
+            "matched_rings": int(matched.sum()),
+            "fakes": int(fakes[chosen].sum()),
+            "efficiency": {str(k): _share(matched, rings & (per_ring == k)) for k in keys},
+            "fakes_per_event": _mean(fakes[chosen]),
+            "fakes_per_event_noise_only": _mean(fakes[ringless]),
+            "ring_count_accuracy": {str(k): _share(right, both & (n_true == k)) for k in (0, *keys)},
+            "ring_count_matrix": self.ring_count_matrix(chosen).tolist(),
+            "sigma_r_mm": _std(dr),
+            "sigma_r_mad_mm": mad(dr),
+            "sigma_xy_mm": _std(np.concatenate((dx, dy))),
+            "bias_r_mm": _mean(dr),
+            "crlb_sigma_r_mm": float(np.sqrt(_mean(bound))),
+            "crlb_sigma_xy_mm": float(np.sqrt(_mean(bound_xy))),
+        }
+
+    def ring_count_matrix(self, chosen: np.ndarray) -> np.ndarray:
+        """Paired events of those chosen, by true rings that count and found rings; 4: four or more."""
+        both = chosen & (self.partner >= 0)
+        size = MOST_RINGS + 1
+        true = np.minimum(self.true.ring_counts(self.counts)[both], MOST_RINGS)
+        found = np.minimum(self.found.ring_counts()[self.partner[both]], MOST_RINGS)
+        return np.bincount(true * size + found, minlength=size * size).reshape(size, size)
+
+    def result(self) -> dict[str, Any]:
+        """All figures, as --json gives them."""
+        every = np.ones(len(self.true.time), dtype=bool)
+        return {
+            **self.figures(every),
+            "isolated": self.figures(self.isolated),
+            "events_found": len(self.found.time),
+            "events_without_hits": int((self.true.hits == 0).sum()),
+            "crlb_from": self.bounds.source,
+        }
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> float:
+    return float((part & whole).sum() / whole.sum()) if whole.any() else float("nan")
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _std(values: np.ndarray) -> float:
+    return float(values.std()) if len(values) else float("nan")
+
+
+def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:
+    """Pairs events, matches rings, finds the fakes."""
+    seen = np.flatnonzero(true.hits > 0)  # the others left no trace in the detector
+    partner = np.full(len(true.time), -1, dtype=np.int64)
+    paired = pair(true.time[seen], found.time, PAIR_NS / LSB_NS)
+    partner[seen] = paired
+    alone = np.zeros(len(true.time), dtype=bool)
+    alone[seen] = isolated(true.time[seen])
+    alone[true.hits == 0] = _hitless_isolated(true.time[seen], true.time[true.hits == 0])
+
+    home = np.zeros(len(found.time), dtype=np.int64)
+    if len(seen) and len(found.time):
+        home = seen[_nearest(found.time, true.time[seen])[0]]
+    with_partner = np.zeros(len(found.time), dtype=bool)
+    has = partner >= 0
+    home[partner[has]] = np.flatnonzero(has)
+    with_partner[partner[has]] = True
+
+    # Found rings under the number of their true event, in its order.
+    f = found.rings
+    order = np.argsort(home[f.event], kind="stable")
+    named = Rings(home[f.event][order], f.x[order], f.y[order], f.r[order], f.hits[order], f.number[order])
+    usable = with_partner[f.event[order]]
+    counts = true.rings.hits >= MIN_HITS
+    match = match_rings(true.rings, named, counts, usable)
+    taken = np.zeros(len(order), dtype=bool)
+    taken[match[match >= 0]] = True
+    small = match_rings(true.rings, named, ~counts, usable & ~taken)
+    taken[small[small >= 0]] = True
+    fake = np.zeros(len(order), dtype=bool)
+    fake[order] = ~taken
+    match[match >= 0] = order[match[match >= 0]]
+    return Evaluation(true, found, partner, alone, counts, match, fake, home, bounds)
+
+
+def _hitless_isolated(seen: np.ndarray, hitless: np.ndarray) -> np.ndarray:
+    """Which events without hits have no event with hits within ISOLATED_NS."""
+    if not len(seen) or not len(hitless):
+        return np.ones(len(hitless), dtype=bool)
+    return _nearest(hitless, seen)[1] > ISOLATED_NS / LSB_NS
+
+
+def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = None) -> Evaluation:
+    """Compares rings.parquet with run.parquet. UsageError.
+
+    hits_file: what --truth-hits wrote, for the bound from the true hits.
+    """
+    found = read_found(rings_file)
+    true = read_true(truth_file, found)
+    if hits_file is None:
+        bounds = bounds_from_counts(true.rings.hits)
+    else:
+        from nanet import _core
+
+        remedy = "give what `nanet generate --truth-hits` wrote"
+        hits, _ = read_columns("--truth-hits", hits_file, truth.HIT_SCHEMA, ("event", "ring", "pm"), remedy)
+        positions = _core.pm_positions_common().astype(np.float64)
+        if len(hits["pm"]) and hits["pm"].max() >= len(positions):
+            raise UsageError(
+                f"--truth-hits {hits_file}: column pm has {hits['pm'].max()}, must be below 1952: {remedy}"
+            )
+        bounds = bounds_from_hits(true, hits, positions)
+        lacking = np.isnan(bounds.r) & (true.rings.hits >= MIN_HITS)
+        if lacking.any():
+            event = true.key[true.rings.event[lacking][0]]
+            raise UsageError(
+                f"--truth-hits {hits_file}: has no hits of event {event} of --truth: give both of one run"
+            )
+    return compare(true, found, bounds)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a running trigger is told and tells between bursts: new conditions in, reports of bursts out."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import IO, Any
+
+from nanet.config.conditions import Watch
+from nanet.errors import UsageError, describe_os_error
+from nanet.report.output import plain
+
+WATCH_S = 0.5
+
+
+class RunControl:
+    """Looked in on by the loop that waits for the core; never in the path of a packet."""
+
+    def __init__(self, core: Any, settings: dict[str, Any], err: Any, config_hash: str) -> None:
+        """err: console for what goes wrong meanwhile.
+
+        UsageError where the file for the reports cannot be written.
+        """
+        self._core = core
+        self._err = err
+        self._config_hash = config_hash
+        self._watch = Watch(settings["conditions_file"]) if settings["conditions_file"] else None
+        self._next = 0.0
+        self._file: IO[str] | None = None
+        self.conditions_refused = 0
+        path = settings["burst_report"]
+        if path:
+            try:
+                self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115
+            except OSError as error:
+                text = f"--burst-report {describe_os_error(error)}; give a file that can be written"
+                raise UsageError(text) from None
+
+    def look(self) -> list[dict[str, Any]]:
+        """Hands new conditions to the core; writes, and returns, the reports of bursts that have ended."""
+        if self._watch and time.monotonic() >= self._next:
+            self._next = time.monotonic() + WATCH_S
+            self._reload(self._watch)
+        reports = [{"time": time.time(), **self._told(report)} for report in self._core.take_bursts()]
+        for report in reports:
+            self._write(report)
+        return reports
+
+    def _told(self, report: dict[str, Any]) -> dict[str, Any]:
+        return {**report, "config_hash": self._config_hash}
+
+    def _reload(self, watch: Watch) -> None:
+        try:
+            changed = watch.changed()
+        except UsageError as error:
+            self.conditions_refused += 1
+            self._err.print(f"conditions stay as they are: {error}", style="yellow", markup=False)
+            return
+        if changed is not None:
+            self._core.offer_conditions(changed.core())
+
+    def _write(self, report: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(plain(report), allow_nan=False) + "\n")
+        except OSError as error:
+            self._err.print(f"--burst-report: {describe_os_error(error)}: no further lines", style="yellow")
+            self._file = None
+
+    def result(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The core's result or snapshot with what is known here."""
+        out = {**result, "config_hash": self._config_hash}
+        if self._watch:
+            out["conditions"] = {**out["conditions"], "refused": self.conditions_refused}
+        return out
+
+    def close(self) -> None:
+        """The last reports, and the end of the file."""
+        self.look()
+        if self._file:
+            self._file.close()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For programs that run until told to stop: signals as a flag, lines of state for whoever watches."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO, Any
+
+from nanet.errors import UsageError, describe_os_error
+from nanet.report.output import plain
+
+STATUS_S = 0.25
+
+
+def free_ports(number: int) -> list[int]:
+    """UDP ports of 127.0.0.1 that nobody has."""
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def free_tcp_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class StopFlag:
+    """Signals that have come in and ask to stop."""
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """As a signal handler."""
+        self.signals.append(number)
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopFlag]:
+    """SIGINT and SIGTERM set a flag; a second SIGINT kills as usual."""
+    flag = StopFlag()
+
+    def first(number: int, frame: FrameType | None) -> None:
+        flag(number, frame)
+        signal.signal(number, before[number])
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, first)
+    try:
+        yield flag
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGINT and SIGTERM alike raise KeyboardInterrupt, once; a second one kills as usual."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        raise KeyboardInterrupt
+
+    for number in before:
+        signal.signal(number, first)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class StatusWriter:
+    """Lines of JSON for whoever watches, a few times a second; goes quiet when the reader has gone."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._next = 0.0
+        self._open = True
+
+    def due(self) -> bool:
+        """Whether it is time for another line."""
+        return self._open and time.monotonic() >= self._next
+
+    def write(self, what: dict[str, Any]) -> None:
+        """Writes one line, with the time (CLOCK_MONOTONIC) as `t`."""
+        self._next = time.monotonic() + STATUS_S
+        if not self._open:
+            return
+        try:
+            self._file.write(json.dumps(plain({"t": time.monotonic(), **what}), allow_nan=False) + "\n")
+            self._file.flush()
+        except OSError:
+            self._open = False
+
+
+@contextmanager
+def status_writer(path: str | None) -> Iterator[StatusWriter | None]:
+    """The status file, if one is asked for; it may be a pipe (/dev/fd/N)."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(
+            f"--status {describe_os_error(error)}; give a file or pipe that can be written"
+        ) from None
+    try:
+        yield StatusWriter(file)
+    finally:
+        with suppress(OSError):
+            file.close()

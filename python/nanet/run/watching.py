@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who watches a running trigger: the monitor's page, where it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from nanet.config.file import Config
+from nanet.config.sections import Card, Monitor, Trigger
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nanet.monitor.link import Monitor as Page
+
+
+def config_hash(config: Config) -> str:
+    """SHA-256 of what the trigger's configuration says: the TOML of its sections and algorithms."""
+    return hashlib.sha256(config.toml(Trigger, Card).encode()).hexdigest()
+
+
+class Watching:
+    """A context manager around the trigger; opens what is asked for, and puts `tap` into the settings."""
+
+    def __init__(self, config: Config, settings: dict[str, Any], out: Console) -> None:
+        self.hash = config_hash(config)
+        self.page: Page | None = None
+        self._config = config
+        self._settings = settings
+        self._out = out
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> Watching:
+        asked = self._config[Monitor]
+        with contextlib.ExitStack() as stack:
+            if asked.monitor:
+                from nanet.monitor.link import Monitor as Page
+
+                self.page = stack.enter_context(Page(asked.monitor, self._about(), self._settings["pin"]))
+                self._settings["tap"] = self.page.tap
+                self._out.print(f"monitor: {self.page.url}", highlight=False, markup=False, soft_wrap=True)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Passes on what the counters say; for the thread that waits for the trigger.
+
+        told: makes of the core's snapshot what a result says (RunControl.result).
+        """
+        if self.page:
+            self.page.update(core, told)
+
+    def finish(self, core: Any, result: dict[str, Any]) -> None:
+        """The trigger has ended, with this result."""
+        if self.page:
+            self.page.finish(core, result)
+
+    def _about(self) -> dict[str, Any]:
+        from nanet import __version__
+        from nanet.run import host
+
+        return {
+            "config": self._config.toml(Trigger, Card),
+            "config_hash": self.hash,
+            "command": shlex.join(["nanet", *sys.argv[1:]]),
+            "version": __version__,
+            "started": time.time(),
+            "host": host.describe(),
+            "listen": self._settings["listen"],
+            "send": self._settings["send"],
+        }
