@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   chain.drain();
 
   const trigger::Account account = chain.account();
-  require(account.closes());
+  require(account.balances());
   require(account.packets_in == datagrams);
   require(account.frames_answered == account.frames_in);  // a replay has no deadline and waits for buffers
   require(chain.sent().size() == account.frames_out);

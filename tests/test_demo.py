@@ -146,12 +146,12 @@ def test_axis_holds_every_bin_and_the_deadline() -> None:
 
 def test_events_for_the_report_show_each_ring_count_once_there() -> None:
     def event(rings: int, chi2: float) -> dict:
-        return {"pm": list(range(12)), "rings": [[0, 0, 180, chi2, 8]] * rings}
+        return {"pm": list(range(12)), "rings": [{"x": 0, "y": 0, "r": 180, "chi2_ndf": chi2, "hits": 8}] * rings}
 
     events = [event(0, 0)] + [event(1, c) for c in (9, 1, 5, 2)] + [event(2, 1), event(3, 1), event(4, 1)]
     chosen = run_report.pick_events(events)
     assert [len(e["rings"]) for e in chosen[:5]] == [1, 1, 2, 3, 4]
-    assert [e["rings"][0][3] for e in chosen[:2]] == [1, 2]  # the clearest
+    assert [e["rings"][0]["chi2_ndf"] for e in chosen[:2]] == [1, 2]  # the clearest
     assert len(chosen) == 6
     assert len({id(e) for e in chosen}) == 6
     assert run_report.pick_events([]) == []

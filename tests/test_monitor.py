@@ -502,4 +502,4 @@ def test_the_page_says_when_it_lost_the_trigger(running: Running, tmp_path: Path
 
 
 def test_events_are_given_only_when_asked_for() -> None:
-    assert _core.EventTap.bytes % 8 == 0 and _core.EventTap.bytes < 1 << 17
+    assert _core.SharedEventRing.bytes % 8 == 0 and _core.SharedEventRing.bytes < 1 << 17

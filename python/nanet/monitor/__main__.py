@@ -23,13 +23,13 @@ def worth_saying(record: logging.LogRecord) -> bool:
 
 def main() -> None:
     """Serves until the trigger closes its end."""
-    listening, link, tap = map(int, sys.argv[1:4])
+    listening, link, event_ring = map(int, sys.argv[1:4])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trigger ends first, and says so here
     logging.getLogger("aiohttp.server").addFilter(worth_saying)
     os.nice(10)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
-    asyncio.run(serve(socket.socket(fileno=listening), socket.socket(fileno=link), tap))
+    asyncio.run(serve(socket.socket(fileno=listening), socket.socket(fileno=link), event_ring))
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ class Monitor:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         self._keep_off = set(keep_off)
         self._about = {**about, "loopback": is_loopback(host), "url": self.url}
-        self.tap = os.memfd_create("nanet-events", os.MFD_CLOEXEC)
-        os.ftruncate(self.tap, _core.EventTap.bytes)
+        self.event_ring = os.memfd_create("nanet-events", os.MFD_CLOEXEC)
+        os.ftruncate(self.event_ring, _core.SharedEventRing.bytes)
         self._link, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self._link, self._theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
@@ -92,7 +92,7 @@ class Monitor:
         self.dropped = 0  # messages that the monitor was too slow to take
 
     def __enter__(self) -> Monitor:
-        kept = [self._server.fileno(), self._theirs.fileno(), self.tap]
+        kept = [self._server.fileno(), self._theirs.fileno(), self.event_ring]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "nanet.monitor", *map(str, kept)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=kept,
@@ -110,7 +110,7 @@ class Monitor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._link.close()
-        os.close(self.tap)
+        os.close(self.event_ring)
         if self._process is not None:
             try:
                 self._process.wait(END_S)
@@ -144,7 +144,7 @@ class Monitor:
         physics = core.monitor()
         events = physics.pop("events")
         # A GPU keeps events of its own.
-        kept = [_event(event) for event in events[-16:]] if self._watchers and self._gpu(core) else []
+        kept = events[-16:] if self._watchers and self._gpu(core) else []
         stages = coarse(core.histograms())
         self._send({"kind": "physics", "t": now, "physics": physics, "events": kept, "stages": stages})
 
@@ -164,18 +164,3 @@ class Monitor:
             self._link.send(data, 0 if self._link.gettimeout() else socket.MSG_DONTWAIT)
         except OSError:
             self.dropped += 1
-
-
-def _event(event: dict[str, Any]) -> dict[str, Any]:
-    """An event of the core's monitor() in the form of EventTap.take()."""
-    rings = [dict(zip(("x", "y", "r", "chi2_ndf", "hits"), ring, strict=True)) for ring in event["rings"]]
-    return {
-        "serial": event["time_lsb"],
-        "n": event["frame"],
-        "frame": event["frame"],
-        "time_ns": event["time_lsb"] * 0.097464731802,
-        "primitive": event["primitive"],
-        "pm": event["pm"],
-        "late_ns": event["late_ns"],
-        "rings": rings,
-    }

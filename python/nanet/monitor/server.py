@@ -71,10 +71,10 @@ class Watcher:
 class Server:
     """Everything between the trigger's end and the browsers."""
 
-    def __init__(self, tap: Any, tell: Callable[[int], None] = lambda watchers: None) -> None:
-        """tap: the events' end; tell: is told how many pages are open whenever that changes."""
+    def __init__(self, event_ring: Any, tell: Callable[[int], None] = lambda watchers: None) -> None:
+        """event_ring: event samples; tell: is told how many pages are open whenever that changes."""
         self.state = State()
-        self.tap = tap
+        self.event_ring = event_ring
         self.tell = tell
         self.watchers: set[Watcher] = set()
         self.over = asyncio.Event()
@@ -91,8 +91,8 @@ class Server:
             return
         if kind in ("snapshot", "result"):
             self._offer("state", self.state.feed())
-            events = self.tap.take()
-            self.tap.ask(EVENTS_PER_UPDATE)
+            events = self.event_ring.take()
+            self.event_ring.request(EVENTS_PER_UPDATE)
             if events:
                 self._offer("events", {"type": "events", "events": events[-EVENTS_PER_UPDATE:]})
         elif kind == "physics":
@@ -221,18 +221,18 @@ def _geometry() -> str:
     return json.dumps({"disk": disk.round(3).tolist(), "common": common.round(3).tolist()})
 
 
-async def serve(listening: socket.socket, link: socket.socket, tap_fd: int) -> None:
+async def serve(listening: socket.socket, link: socket.socket, ring_fd: int) -> None:
     """Serves on a listening socket what comes through the link, until its other end is closed."""
     from nanet import _core
 
-    tap = _core.EventTap(tap_fd)
-    os.close(tap_fd)
+    event_ring = _core.SharedEventRing(ring_fd)
+    os.close(ring_fd)
 
     def tell(watchers: int) -> None:
         with contextlib.suppress(OSError):
             link.send(str(watchers).encode())
 
-    server = Server(tap, tell)
+    server = Server(event_ring, tell)
     runner = web.AppRunner(
         server.application(),
         access_log=None,

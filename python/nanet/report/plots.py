@@ -329,11 +329,11 @@ def events(chosen: Sequence[Mapping[str, Any]], common: np.ndarray) -> str:
         for disk, colour in ((0, SERIES[0]), (1, SERIES[3])):
             mine = pms[(pms >= half) == bool(disk)]
             _photomultipliers(axes, common[mine], facecolors=colour, edgecolors="none")
-        rings = np.asarray(event["rings"], dtype=float).reshape(-1, 5)
-        for x, y, r in rings[:, :3]:
+        rings = [(ring["x"], ring["y"], ring["r"]) for ring in event["rings"]]
+        for x, y, r in rings:
             axes.add_patch(plt.Circle((x, y), r, fill=False, color=FG, linewidth=1.6, zorder=3))
             axes.plot([x], [y], "+", color=FG, markersize=6, zorder=3)
-        radii = ", ".join(f"{r:.0f}" for r in rings[:, 2])
+        radii = ", ".join(f"{r:.0f}" for *_, r in rings)
         axes.set_title(f"{len(pms)} hits, " + (f"R = {radii} mm" if radii else "no ring"), fontsize=9.5)
         _square(axes, 345.0, -152.0, 0.0)
         axes.set_xticks([])

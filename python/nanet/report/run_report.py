@@ -243,7 +243,7 @@ def pick_events(events: Sequence[Mapping[str, Any]], number: int = 6) -> list[Ma
 
     def clarity(event: Mapping[str, Any]) -> float:
         rings = event["rings"]
-        return max((ring[3] for ring in rings), default=0.0) if len(event["pm"]) >= 8 else 1e9
+        return max((ring["chi2_ndf"] for ring in rings), default=0.0) if len(event["pm"]) >= 8 else 1e9
 
     found = [event for event in events if len(event["rings"])]
     clear = sorted(found, key=clarity)

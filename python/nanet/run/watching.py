@@ -27,7 +27,7 @@ def config_hash(config: Config) -> str:
 
 
 class Watching:
-    """A context manager around the trigger; opens what is asked for, and puts `tap` into the settings."""
+    """A context manager around the trigger; opens what is asked for, and puts `event_ring` into the settings."""
 
     def __init__(self, config: Config, settings: dict[str, Any], out: Console) -> None:
         self.hash = config_hash(config)
@@ -44,7 +44,7 @@ class Watching:
                 from nanet.monitor.link import Monitor as Page
 
                 self.page = stack.enter_context(Page(asked.monitor, self._about(), self._settings["pin"]))
-                self._settings["tap"] = self.page.tap
+                self._settings["event_ring"] = self.page.event_ring
                 self._out.print(f"monitor: {self.page.url}", highlight=False, markup=False, soft_wrap=True)
             self._open = stack.pop_all()
         return self

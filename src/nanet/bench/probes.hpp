@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nanet/card/udp.hpp"
-#include "nanet/trigger/histogram.hpp"
+#include "nanet/stats/histogram.hpp"
 #include "nanet/wire/ethernet.hpp"
 
 namespace nanet::bench {
@@ -29,7 +29,7 @@ struct PingResult {
   std::uint64_t samples = 0;
   std::uint64_t lost = 0;   // no answer within a second
   std::uint64_t wrong = 0;  // an answer, but not of the frame that was sent
-  trigger::Histogram round_trip;
+  stats::Histogram round_trip;
 };
 // One frame of a merged stream in flight: sends its packets, spins until the MTP packet of that frame comes
 // back.
@@ -95,7 +95,7 @@ std::uint64_t blast(const BlastOptions& options);  // packets sent
 struct BandwidthResult {
   double bytes_per_s = 0, packets_per_s = 0;       // two buffers in flight
   std::uint64_t buffers = 0, wrong = 0, lost = 0;  // wrong: buffers whose bytes were not those sent
-  trigger::Histogram latency;  // before the first send -> event seen, one buffer in flight
+  stats::Histogram latency;  // before the first send -> event seen, one buffer in flight
 };
 void bandwidth(unsigned payload, unsigned packets_per_buffer, double seconds, BandwidthResult& result);
 

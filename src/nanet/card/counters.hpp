@@ -3,27 +3,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
+#include "nanet/stats/counter.hpp"
 #include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
 
-// A counter with one writer: a plain add for the writer, a clean read for everybody else.
-class Counter {
- public:
-  void operator+=(std::uint64_t n) noexcept {
-    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
-  void operator++() noexcept { *this += 1; }
-  void set(std::uint64_t n) noexcept { value_.store(n, std::memory_order_relaxed); }
-  operator std::uint64_t() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<std::uint64_t> value_{0};
-};
+using stats::Counter;
 
 // Sound packets that cannot be used, and packets that never came in; the first that applies (docs/formats.md,
 // Refusals).

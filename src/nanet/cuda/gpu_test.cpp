@@ -12,7 +12,7 @@
 #include "nanet/cuda/reconstructor.hpp"
 #include "nanet/cuda/slots_test.hpp"
 #include "nanet/rich/generator.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::cuda {
 namespace {

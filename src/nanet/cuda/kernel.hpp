@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "nanet/rich/ring.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "nanet/rich/math.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::cuda {
 

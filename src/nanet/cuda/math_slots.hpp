@@ -10,7 +10,7 @@
 
 #include "nanet/rich/geometry.hpp"
 #include "nanet/rich/math.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::cuda {
 

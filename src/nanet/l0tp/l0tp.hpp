@@ -19,19 +19,19 @@
 #include "nanet/l0tp/pairing.hpp"
 #include "nanet/l0tp/truth_table.hpp"
 #include "nanet/readout/times_file.hpp"
-#include "nanet/trigger/histogram.hpp"
+#include "nanet/stats/histogram.hpp"
 #include "nanet/wire/mtp.hpp"
 
 namespace nanet::l0tp {
 
 struct L0tpCounters {
-  card::Counter packets, bytes, frames, frames_missing, frames_late, bursts, duplicates, out_of_order;
-  card::Counter primitives, calibration, expected, paired, socket_overflow, latency_unknown;
-  std::array<card::Counter, wire::mtp::refusal_count> bad;
-  std::array<card::Counter, static_cast<std::size_t>(Unpaired::count)> unpaired;
-  std::array<card::Counter, static_cast<std::size_t>(Unexpected::count)> unexpected;
-  std::array<card::Counter, 4> rings;             // primitives by number of rings; the last: three or more
-  card::Counter first_packet_ns, last_packet_ns;  // CLOCK_MONOTONIC
+  stats::Counter packets, bytes, frames, frames_missing, frames_late, bursts, duplicates, out_of_order;
+  stats::Counter primitives, calibration, expected, paired, socket_overflow, latency_unknown;
+  std::array<stats::Counter, wire::mtp::refusal_count> bad;
+  std::array<stats::Counter, static_cast<std::size_t>(Unpaired::count)> unpaired;
+  std::array<stats::Counter, static_cast<std::size_t>(Unexpected::count)> unexpected;
+  std::array<stats::Counter, 4> rings;             // primitives by number of rings; the last: three or more
+  stats::Counter first_packet_ns, last_packet_ns;  // CLOCK_MONOTONIC
 };
 
 // What is done with each packet, apart from where it comes from.
@@ -50,8 +50,8 @@ class PacketCheck {
 
   L0tpCounters& counters() noexcept { return counters_; }
   const L0tpCounters& counters() const noexcept { return counters_; }
-  const trigger::Histogram& from_first() const noexcept { return from_first_; }
-  const trigger::Histogram& from_last() const noexcept { return from_last_; }
+  const stats::Histogram& from_first() const noexcept { return from_first_; }
+  const stats::Histogram& from_last() const noexcept { return from_last_; }
 
  private:
   void measure(Frame frame, Nanoseconds arrival) noexcept;
@@ -62,7 +62,7 @@ class PacketCheck {
   Aligner aligner_;
   Pairing pairing_;
   L0tpCounters counters_;
-  trigger::Histogram from_first_, from_last_;
+  stats::Histogram from_first_, from_last_;
   std::array<wire::mtp::TimedPrimitive, wire::mtp::max_primitives> primitives_;
 };
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "nanet/trigger/histogram.hpp"
+#include "nanet/stats/histogram.hpp"
 
 namespace nanet::loop {
 
@@ -18,7 +18,7 @@ struct BuffersOptions {
 struct BuffersResult {
   double events_per_s = 0, bytes_per_s = 0;  // bytes: copied to the GPU
   std::uint64_t buffers = 0;
-  trigger::Histogram latency;  // from before the copy in until the primitives are there
+  stats::Histogram latency;  // from before the copy in until the primitives are there
 };
 // Throws std::invalid_argument (no events, no such GPU) or std::runtime_error (no CUDA, no memory).
 void buffers_cuda(const BuffersOptions& options, BuffersResult& result);

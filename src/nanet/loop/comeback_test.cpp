@@ -144,7 +144,7 @@ TEST(Comeback, ADeviceInAnotherProcessAnswersAsACpuAlone) {
     });
     ASSERT_EQ(back.sent.size(), 600u);
     EXPECT_EQ(back.sent, alone.sent);
-    EXPECT_TRUE(back.account.closes());
+    EXPECT_TRUE(back.account.balances());
     EXPECT_EQ(back.figures.at("gpu_faults"), 1.0);
     EXPECT_EQ(back.figures.at("gpu_returns"), 1.0);
     EXPECT_EQ(back.figures.at("gpu_lost"), 0.0);
@@ -170,7 +170,7 @@ TEST(Comeback, AHelperThatIsKilledLosesNothingAndComesBack) {
   });
   ASSERT_EQ(killed.sent.size(), 3000u);
   EXPECT_EQ(killed.sent, alone.sent);
-  EXPECT_TRUE(killed.account.closes());
+  EXPECT_TRUE(killed.account.balances());
   EXPECT_EQ(killed.account.frames_answered, 3000u);
   EXPECT_EQ(killed.figures.at("gpu_returns"), returns);
   EXPECT_EQ(killed.figures.at("gpu_faults"), returns + 1);
@@ -205,7 +205,7 @@ TEST(Comeback, AHelperThatStandsStillIsGivenUp) {
     }
   });
   EXPECT_EQ(stood.sent, alone.sent);
-  EXPECT_TRUE(stood.account.closes());
+  EXPECT_TRUE(stood.account.balances());
   EXPECT_TRUE(children().empty());
 }
 

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "nanet/contract/queue.hpp"
-#include "nanet/trigger/conditions.hpp"
+#include "nanet/trigger/build/conditions.hpp"
 
 namespace nanet::loop {
 

@@ -9,7 +9,7 @@
 
 #include "nanet/loop/helper.hpp"
 #include "nanet/loop/injection.hpp"
-#include "nanet/trigger/executor.hpp"
+#include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::loop {
 

@@ -25,7 +25,7 @@ class ResidentExecutor final : public trigger::Executor {
                    std::vector<contract::View> views, const rich::Reconstructor& algorithm,
                    trigger::TraceTable& traces, int gpus)
       : options_(options),
-        near_(execute.near),
+        near_(execute.reference),
         successor_(options.takeover, execute, views, algorithm, traces),
         comeback_(helper_of(options), execute, views, traces, successor_) {
     for (std::size_t d = 0; d < views.size(); ++d) {

@@ -6,9 +6,9 @@
 
 #include "nanet/loop/jobs.hpp"
 #include "nanet/loop/merge.hpp"
-#include "nanet/trigger/decide.hpp"
-#include "nanet/trigger/downscale.hpp"
-#include "nanet/trigger/trace.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
+#include "nanet/trigger/account/trace.hpp"
 #include "nanet/wire/mtp.hpp"
 
 namespace nanet::loop {

@@ -16,8 +16,8 @@
 #include "nanet/rich/multiring.hpp"
 #include "nanet/rich/tripl.hpp"
 #include "nanet/rich/wide.hpp"
-#include "nanet/trigger/process.hpp"
-#include "nanet/trigger/tap.hpp"
+#include "nanet/trigger/executors/frame_processor.hpp"
+#include "nanet/trigger/build/hit_times.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
 namespace nanet::loop {
@@ -173,20 +173,19 @@ class Both {
     const auto sample = std::make_unique<Sample>();
     for (std::uint32_t e = 0; e < work.events(); ++e) {
       const Row& row = work.row(e);
-      trigger::ShownEvent event;
-      sample->time = event.time = row.time;
-      sample->hits = event.hits = row.hits;
+      stats::EventSample event;
+      sample->event.time = event.time = row.time;
+      sample->event.hits = event.hits = row.hits;
       sample->opened = row.opened;
-      std::copy_n(work.view(row).pm, row.hits, event.pm.begin());
-      std::copy_n(work.view(row).pm, row.hits, sample->pm);
-      event.set_times(payloads, row.opened, window);
+      std::copy_n(work.view(row).pm, row.hits, event.pm);
+      std::copy_n(work.view(row).pm, row.hits, sample->event.pm);
+      trigger::set_hit_times(event, payloads, row.opened, window);
       copy_payloads<Block>(work.shared(), *sample);
-      const trigger::SampledEvent sampled = sampled_event(*sample, static_cast<std::uint32_t>(window));
+      const stats::EventSample sampled = sampled_event(*sample, static_cast<std::uint32_t>(window));
       if (large)
-        EXPECT_EQ(sampled.late, trigger::SampledEvent::no_times());
-      else
-        EXPECT_EQ(sampled.late, event.late);
-      for (unsigned i = 0; i < row.hits; ++i) timed += sampled.late[i] != trigger::ShownEvent::unknown;
+        event.clear_times();
+      EXPECT_TRUE(std::ranges::equal(sampled.late, event.late));
+      for (unsigned i = 0; i < row.hits; ++i) timed += sampled.late[i] != stats::EventSample::no_time;
       hits += row.hits;
     }
   }

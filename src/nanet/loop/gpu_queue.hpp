@@ -11,7 +11,7 @@
 
 #include "nanet/loop/executor_cuda.hpp"
 #include "nanet/loop/resident.hpp"
-#include "nanet/trigger/physics.hpp"
+#include "nanet/trigger/account/physics.hpp"
 
 namespace nanet::loop {
 

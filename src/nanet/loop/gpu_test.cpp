@@ -101,7 +101,7 @@ Result run(const std::vector<Bytes>& packets, const char* algorithm, const trigg
 }
 
 void expect_same(const Result& gpu, const Result& cpu) {
-  EXPECT_TRUE(gpu.account.closes());
+  EXPECT_TRUE(gpu.account.balances());
   ASSERT_EQ(gpu.sent.size(), cpu.sent.size());
   for (std::size_t i = 0; i < cpu.sent.size(); ++i) ASSERT_EQ(gpu.sent[i], cpu.sent[i]) << "packet " << i;
   EXPECT_EQ(gpu.account.events_built, cpu.account.events_built);
@@ -128,11 +128,11 @@ TEST_F(Loop, SampledEventsHaveTheTimesOfTheirHits) {
     chain.drain();
     std::size_t events = 0;
     for (const trigger::Physics* p : chain.executor().physics())
-      for (const trigger::SampledEvent& event : p->events()) {
+      for (const stats::EventSample& event : p->events()) {
         ++events;
         int sum = 0;
         for (unsigned i = 0; i < event.hits; ++i) {
-          ASSERT_NE(event.late[i], INT16_MIN);
+          ASSERT_NE(event.late[i], stats::EventSample::no_time);
           sum += event.late[i];
         }
         EXPECT_LE(2 * std::abs(sum), static_cast<int>(event.hits));
@@ -311,7 +311,7 @@ TEST_F(Loop, AKernelThatFaultsIsTakenOver) {
     CudaOptions options;
     options.injection = {Injection::Kind::fault, 300};
     const Result over = run(packets, "math", maker(options));
-    const bool right = over.sent == cpu.sent && over.account.closes() && over.figures.at("gpu_faults") == 1;
+    const bool right = over.sent == cpu.sent && over.account.balances() && over.figures.at("gpu_faults") == 1;
     std::fprintf(stderr, right ? "taken over\n" : "wrong\n");
     std::_Exit(right ? 0 : 1);
   };
@@ -359,7 +359,7 @@ Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, c
 
 bool right(const Result& back, const Result& cpu) {
   for (const auto& [name, value] : back.figures) std::fprintf(stderr, "%s %g\n", name.c_str(), value);
-  return back.sent == cpu.sent && back.account.closes() && cpu.account.masked_hits > 1000 &&
+  return back.sent == cpu.sent && back.account.balances() && cpu.account.masked_hits > 1000 &&
          back.account.masked_hits == cpu.account.masked_hits && back.figures.at("gpu_faults") == 1 &&
          back.figures.at("gpu_returns") == 1 && back.figures.at("gpu_lost") == 0;
 }

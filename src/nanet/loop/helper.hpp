@@ -10,7 +10,7 @@
 
 #include "nanet/loop/helper_block.hpp"
 #include "nanet/rich/algorithm.hpp"
-#include "nanet/trigger/executor.hpp"
+#include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::loop {
 

@@ -10,9 +10,9 @@
 
 #include "nanet/contract/layout.hpp"
 #include "nanet/loop/conditions.hpp"
-#include "nanet/trigger/decide.hpp"
-#include "nanet/trigger/downscale.hpp"
-#include "nanet/trigger/physics.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
+#include "nanet/trigger/account/physics.hpp"
 
 namespace nanet::loop {
 

@@ -51,7 +51,7 @@ class Mirror {
     const auto all = executor.physics();
     std::size_t at = 0;  // in before_: what a helper process before this one has counted
     const bool first = before_.empty();
-    const auto counter = [&](card::Counter& to, std::uint64_t counted) {
+    const auto counter = [&](stats::Counter& to, std::uint64_t counted) {
       if (first) before_.push_back(to);
       to.set(before_[at++] + counted);
     };
@@ -69,15 +69,15 @@ class Mirror {
     add(&trigger::Physics::centre);
     add(&trigger::Physics::occupancy);
     std::uint64_t sampled = 0;
-    std::vector<trigger::SampledEvent> now;
+    std::vector<stats::EventSample> now;
     for (const trigger::Physics* p : all) {
       sampled += p->sampled_events;
-      for (const trigger::SampledEvent& e : p->events()) now.push_back(e);
+      for (const stats::EventSample& e : p->events()) now.push_back(e);
     }
     counter(to_.sampled_events, sampled);
-    for (const trigger::SampledEvent& e : now)
+    for (const stats::EventSample& e : now)
       if (std::none_of(given_.begin(), given_.end(), [&](const auto& old) {
-            return old.burst_base_low == e.burst_base_low && old.time == e.time && old.frame == e.frame;
+            return old.n == e.n && old.time == e.time;
           }))
         to_.keep(e);
     given_ = std::move(now);
@@ -85,7 +85,7 @@ class Mirror {
 
  private:
   trigger::Physics& to_;
-  std::vector<trigger::SampledEvent> given_;
+  std::vector<stats::EventSample> given_;
   std::vector<std::uint64_t> before_;
 };
 
@@ -108,7 +108,7 @@ class Service {
     execute.process.downscale = block.downscale;
     execute.process.window_lsb = block.window_lsb;
     execute.process.source = static_cast<std::uint8_t>(block.source);
-    execute.near = block.near;
+    execute.reference = block.near;
     execute.threads = std::max(2u, block.threads);
     if (block.device < 0) {
       if (block.has_conditions) throw std::invalid_argument("a CPU as a device knows no conditions");

@@ -13,7 +13,7 @@
 #include "nanet/loop/hand_out.cuh"
 #include "nanet/loop/sampled.hpp"
 #include "nanet/rich/geometry.hpp"
-#include "nanet/trigger/physics.hpp"
+#include "nanet/trigger/account/physics.hpp"
 
 namespace nanet::loop {
 
@@ -195,16 +195,16 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   if (threadIdx.x == 0) {
     store_relaxed_system(&s.version, 2 * version + 1);
     __threadfence_system();
-    s.burst_base_low = static_cast<std::uint32_t>(n - frame);
-    s.time = static_cast<std::int64_t>(frame) * lsb_per_frame + row.time;
-    s.frame = frame;
-    s.primitive = row.primitive;
-    s.hits = row.hits;
+    s.event.n = n;
+    s.event.time = static_cast<std::int64_t>(frame) * lsb_per_frame + row.time;
+    s.event.frame = frame;
+    s.event.primitive = row.primitive;
+    s.event.hits = row.hits;
     s.opened = row.opened;
-    s.rings = rings[e];
+    s.event.rings = rings[e];
   }
   __syncthreads();
-  for (std::uint32_t i = threadIdx.x; i < view.hits; i += blockDim.x) s.pm[i] = view.pm[i];
+  for (std::uint32_t i = threadIdx.x; i < view.hits; i += blockDim.x) s.event.pm[i] = view.pm[i];
   copy_payloads<Block>(work.shared(), s);
   if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
 }

@@ -9,6 +9,7 @@
 
 #include "nanet/loop/buffer.hpp"
 #include "nanet/loop/injection.hpp"
+#include "nanet/stats/event_sample.hpp"
 
 namespace nanet::loop {
 
@@ -64,12 +65,8 @@ struct Counts {
 // payloads one after the other, each on a 16 B boundary, for the times of the hits; none of a large frame.
 struct Sample {
   std::uint32_t version;
-  std::uint32_t burst_base_low;
-  std::int64_t time;
-  std::uint32_t frame;
-  std::uint16_t primitive, hits, opened;
-  rich::Rings rings;
-  PmId pm[max_event_hits];
+  std::uint16_t opened;  // time of the first fragment
+  stats::EventSample event;
   std::uint32_t length[max_boards];
   alignas(16) std::byte bytes[shared_raw_bytes];
 };

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "nanet/loop/resident.hpp"
-#include "nanet/trigger/physics.hpp"
+#include "nanet/stats/event_sample.hpp"
 
 namespace nanet::loop {
 
@@ -27,6 +27,6 @@ NANET_DEVICE void copy_payloads(const FrameShared& shared, Sample& s) {
 }
 
 // sample: a copy that nobody else writes, of any bytes. window: of merging, LSB.
-trigger::SampledEvent sampled_event(const Sample& sample, std::uint32_t window) noexcept;
+stats::EventSample sampled_event(const Sample& sample, std::uint32_t window) noexcept;
 
 }  // namespace nanet::loop

@@ -67,7 +67,7 @@ std::unique_ptr<trigger::Executor> take_over(const trigger::ExecutorOptions& opt
   for (const View& view : views) catch_up(view, process, traces, near);
   trigger::ExecutorOptions workers = options;
   workers.threads = std::max(2u, options.threads);  // beside the card's thread, which goes on as it was
-  workers.near = near;
+  workers.reference = near;
   auto executor = trigger::make_cpu_executor(workers, views, algorithm, traces);
   executor->start();
   return executor;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nanet/trigger/executor.hpp"
+#include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::loop {
 

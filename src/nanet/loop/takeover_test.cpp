@@ -117,7 +117,7 @@ TEST(TakeOver, EveryFrameIsAnsweredAsByACpuAlone) {
                                               traces);
             });
         EXPECT_EQ(died.sent, alone.sent) << "after " << after << " left " << static_cast<int>(left);
-        EXPECT_TRUE(died.account.closes());
+        EXPECT_TRUE(died.account.balances());
         EXPECT_EQ(died.account.frames_answered, 200u);
         EXPECT_EQ(died.figures.at("gpu_lost"), 1.0);
         EXPECT_EQ(died.figures.at("gpu_faults"), 2.0);

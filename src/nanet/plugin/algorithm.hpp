@@ -22,7 +22,7 @@
 
 #include "nanet/rich/parameters.hpp"
 #include "nanet/rich/ring.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::plugin {
 

@@ -60,7 +60,7 @@ Result run(const std::vector<Bytes>& packets, const rich::Reconstructor& algorit
 TEST_P(PluginOnGpu, EveryExecutorAnswersAsTheCpu) {
   const auto packets = traffic(1000);
   const Result cpu = run(packets, *algorithm_, {});
-  EXPECT_TRUE(cpu.account.closes());
+  EXPECT_TRUE(cpu.account.balances());
   EXPECT_GT(cpu.account.primitives_out, 20'000u);
   for (const auto mode : {loop::Mode::persistent, loop::Mode::launch, loop::Mode::graph}) {
     SCOPED_TRACE(loop::name_of(mode));
@@ -72,7 +72,7 @@ TEST_P(PluginOnGpu, EveryExecutorAnswersAsTheCpu) {
                 const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
               return loop::make_cuda_executor(options, execute, std::move(views), algorithm, traces);
             });
-    EXPECT_TRUE(gpu.account.closes());
+    EXPECT_TRUE(gpu.account.balances());
     EXPECT_EQ(gpu.faults, 0);
     EXPECT_EQ(gpu.account.rings, cpu.account.rings);
     ASSERT_EQ(gpu.sent.size(), cpu.sent.size());

@@ -8,7 +8,7 @@
 
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/plugins.hpp"
-#include "nanet/trigger/decide.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::plugin {
 namespace {

@@ -20,7 +20,7 @@ using namespace nanet;
 
 namespace {
 
-nb::dict percentiles(const trigger::Histogram& h) {
+nb::dict percentiles(const stats::Histogram& h) {
   nb::dict d;
   const auto us = [&](double p) { return h.percentile(p) * 1e-3; };
   d["p50_us"] = us(0.5);

@@ -76,7 +76,7 @@ auto guarded(Make&& make) {
   }
 }
 
-nb::dict histogram_dict(const trigger::Histogram& h) {
+nb::dict histogram_dict(const stats::Histogram& h) {
   nb::dict d;
   const auto us = [&](double p) { return h.percentile(p) / 1e3; };
   d["p50"] = us(0.5);
@@ -261,12 +261,12 @@ nb::dict l0tp_snapshot(const l0tp::L0tp& l0tp) {
 }
 
 // (upper edges in us, counts) of the bins that hold something: for plots.
-nb::tuple histogram_bins(const trigger::Histogram& h) {
+nb::tuple histogram_bins(const stats::Histogram& h) {
   std::vector<double> edges;
   std::vector<std::uint64_t> counts;
-  for (std::size_t i = 0; i < trigger::Histogram::bins; ++i) {
+  for (std::size_t i = 0; i < stats::Histogram::bins; ++i) {
     if (const std::uint64_t count = h.in_bin(i)) {
-      edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) / 1e3);
+      edges.push_back(static_cast<double>(stats::Histogram::upper(i)) / 1e3);
       counts.push_back(count);
     }
   }

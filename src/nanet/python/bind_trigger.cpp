@@ -17,7 +17,7 @@
 #include "nanet/loop/helper_serve.hpp"
 #include "nanet/python/trigger_options.hpp"
 #include "nanet/python/trigger_results.hpp"
-#include "nanet/trigger/tap.hpp"
+#include "nanet/stats/event_sample.hpp"
 
 namespace nb = nanobind;
 using namespace nanet;
@@ -39,9 +39,9 @@ struct PyTrigger {
           t.algorithm = get<std::string>(o, "algorithm", "multiring");
           t.parameters = parameters(o);
           t.process = process_options(o);
-          if (const int fd = get<int>(o, "tap", -1); fd >= 0) {
-            tap = std::make_unique<trigger::EventTap>(fd);
-            t.process.tap = tap.get();
+          if (const int fd = get<int>(o, "event_ring", -1); fd >= 0) {
+            event_ring = std::make_unique<stats::SharedEventRing>(fd);
+            t.process.event_ring = event_ring.get();
           }
           t.threads = get<unsigned>(o, "threads", 1);
           t.pin = get<std::vector<int>>(o, "pin", {});
@@ -67,7 +67,7 @@ struct PyTrigger {
         }()) {}
 
   nb::dict snapshot() const {
-    nb::dict d = account_dict(core.account(), core.book(), core.elapsed_s());
+    nb::dict d = account_dict(core.account(), core.accounting(), core.elapsed_s());
     d["real_time"] = real_time;
     d["timeout_us"] = timeout_us;
     d["deadline_us"] = deadline_us;
@@ -93,7 +93,7 @@ struct PyTrigger {
   double timeout_us, deadline_us;
   std::string algorithm, gather, device;
   unsigned threads = 1;
-  std::unique_ptr<trigger::EventTap> tap;  // of a monitor
+  std::unique_ptr<stats::SharedEventRing> event_ring;  // shared with a monitor
   trigger::Trigger core;
 };
 
@@ -135,7 +135,7 @@ struct PyReplay {
         }()) {}
 
   nb::dict snapshot() const {
-    nb::dict d = account_dict(core.account(), core.book(), core.elapsed_s());
+    nb::dict d = account_dict(core.account(), core.accounting(), core.elapsed_s());
     d["real_time"] = false;
     d["timeout_us"] = nb::none();  // a replay has no clock
     d["deadline_us"] = nb::none();
@@ -220,7 +220,7 @@ void bind_trigger(nb::module_& m) {
              t.core.conditions()->offer(conditions(o));
            })
       .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions()); })
-      .def("histograms", [](const PyTrigger& t) { return histograms(t.core.book()); })
+      .def("histograms", [](const PyTrigger& t) { return histograms(t.core.accounting()); })
       .def_prop_ro("listening", [](const PyTrigger& t) {
         std::vector<std::string> out;
         for (const auto& e : t.core.listening()) out.push_back(card::to_string(e));
@@ -237,5 +237,5 @@ void bind_trigger(nb::module_& m) {
       .def("result", &PyReplay::snapshot)
       .def("take_rings", &PyReplay::take_rings)
       .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics(), nullptr); })
-      .def("histograms", [](const PyReplay& r) { return histograms(r.core.book()); });
+      .def("histograms", [](const PyReplay& r) { return histograms(r.core.accounting()); });
 }

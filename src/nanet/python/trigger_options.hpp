@@ -12,8 +12,8 @@
 #include <string>
 
 #include "nanet/loop/executor_cuda.hpp"
-#include "nanet/trigger/replay.hpp"
-#include "nanet/trigger/trigger.hpp"
+#include "nanet/trigger/replay/replay.hpp"
+#include "nanet/trigger/live/trigger.hpp"
 
 namespace nanet::python {
 

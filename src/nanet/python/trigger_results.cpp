@@ -18,10 +18,10 @@ nb::dict by_name(const std::array<std::uint64_t, N>& counts, Names name) {
   return d;
 }
 
-nb::dict latency(const trigger::Book& book) {
+nb::dict latency(const trigger::Accounting& accounting) {
   nb::dict out;
   for (std::size_t s = 0; s < trigger::stage_count; ++s) {
-    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    const stats::Histogram& h = accounting.stage(static_cast<trigger::Stage>(s));
     nb::dict d;
     const auto us = [&](double p) { return h.percentile(p) * 1e-3; };
     d["p50"] = us(0.5);
@@ -78,7 +78,7 @@ nb::dict counts(const trigger::Account& a) {
   d["lost"] = lost;
   d["downscaled"] = by_name(a.downscaled, [](std::size_t i) { return trigger::kind_names[i]; });
   d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
-  d["account_closes"] = a.closes();
+  d["account_closes"] = a.balances();
   return d;
 }
 
@@ -103,11 +103,11 @@ nb::list masked(const trigger::ConditionsStore* store) {
 
 }  // namespace
 
-nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed) {
+nb::dict account_dict(const trigger::Account& a, const trigger::Accounting& accounting, double elapsed) {
   nb::dict d = counts(a);
   d["elapsed_s"] = elapsed;
   d["events_per_s"] = elapsed > 0 ? static_cast<double>(a.events_built) / elapsed : 0.0;
-  d["latency_us"] = latency(book);
+  d["latency_us"] = latency(accounting);
   return d;
 }
 
@@ -183,6 +183,37 @@ void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, doub
   d["card_figures"] = out;
 }
 
+nb::dict event_dict(const stats::EventSample& e) {
+  nb::list pm, late, rings;
+  for (unsigned i = 0; i < e.hits && i < max_event_hits; ++i) {
+    pm.append(e.pm[i]);
+    if (e.late[i] == stats::EventSample::no_time)
+      late.append(nb::none());
+    else
+      late.append(e.late[i] * lsb_ns);
+  }
+  for (unsigned i = 0; i < e.rings.count && i < rich::max_rings; ++i) {
+    const rich::Ring& r = e.rings.ring[i];
+    nb::dict ring;
+    ring["x"] = r.x;
+    ring["y"] = r.y;
+    ring["r"] = r.r;
+    ring["chi2_ndf"] = r.chi2_ndf;
+    ring["hits"] = r.hits;
+    rings.append(ring);
+  }
+  nb::dict d;
+  d["serial"] = e.serial;
+  d["n"] = e.n;
+  d["frame"] = e.frame;
+  d["time_ns"] = static_cast<double>(e.time) * lsb_ns;
+  d["primitive"] = e.primitive;
+  d["pm"] = pm;
+  d["late_ns"] = late;
+  d["rings"] = rings;
+  return d;
+}
+
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
                  const trigger::ConditionsStore* conditions) {
   using trigger::Physics;
@@ -197,44 +228,22 @@ nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
   nb::list events;
   for (const auto* p : physics) {
     sampled += p->sampled_events;
-    for (const auto& e : p->events()) {
-      nb::dict event;
-      event["frame"] = e.frame;
-      event["time_lsb"] = e.time;
-      event["primitive"] = e.primitive;
-      event["pm"] = column(std::vector<std::uint16_t>(
-          e.pm.begin(), e.pm.begin() + std::min<std::size_t>(e.hits, e.pm.size())));
-      nb::list late;
-      for (unsigned i = 0; i < e.hits && i < e.late.size(); ++i) {
-        if (e.late[i] == trigger::ShownEvent::unknown)
-          late.append(nb::none());
-        else
-          late.append(e.late[i] * lsb_ns);
-      }
-      event["late_ns"] = late;
-      std::vector<float> rings;
-      for (unsigned i = 0; i < e.rings.count; ++i) {
-        const auto& r = e.rings.ring[i];
-        for (float v : {r.x, r.y, r.r, r.chi2_ndf, static_cast<float>(r.hits)}) rings.push_back(v);
-      }
-      event["rings"] = column(std::move(rings), {e.rings.count, 5});
-      events.append(event);
-    }
+    for (const auto& e : p->events()) events.append(event_dict(e));
   }
   d["sampled_events"] = sampled;
   d["events"] = events;
   return d;
 }
 
-nb::dict histograms(const trigger::Book& book) {
+nb::dict histograms(const trigger::Accounting& accounting) {
   nb::dict out;
   for (std::size_t s = 0; s < trigger::stage_count; ++s) {
-    const trigger::Histogram& h = book.stage(static_cast<trigger::Stage>(s));
+    const stats::Histogram& h = accounting.stage(static_cast<trigger::Stage>(s));
     std::vector<double> edges;
     std::vector<std::uint64_t> counts;
-    for (std::size_t i = 0; i < trigger::Histogram::bins; ++i)
+    for (std::size_t i = 0; i < stats::Histogram::bins; ++i)
       if (const auto n = h.in_bin(i)) {
-        edges.push_back(static_cast<double>(trigger::Histogram::upper(i)) * 1e-3);
+        edges.push_back(static_cast<double>(stats::Histogram::upper(i)) * 1e-3);
         counts.push_back(n);
       }
     out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] =

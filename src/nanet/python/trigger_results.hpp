@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "nanet/trigger/trigger.hpp"
+#include "nanet/trigger/live/trigger.hpp"
 
 namespace nanet::python {
 
@@ -28,17 +28,19 @@ nb::object column(std::vector<T> values, std::initializer_list<std::size_t> shap
 }
 
 // Counts, whether they close, events per second and latencies by stage; elapsed in seconds.
-nb::dict account_dict(const trigger::Account& a, const trigger::Book& book, double elapsed);
+nb::dict account_dict(const trigger::Account& a, const trigger::Accounting& accounting, double elapsed);
 // One burst of a run, or (burst None) what was counted after the last one.
 nb::dict burst_dict(const trigger::BurstReport& r);
 // Where the run is and what holds for it: the same words and numbers in every view.
 void add_run_state(nb::dict& d, const trigger::Trigger& core);
 // What the card's own instruments show, under `card_figures`.
 void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, double>>& figures);
+// One event sample: times in ns, lengths in mm.
+nb::dict event_dict(const stats::EventSample& e);
 // Histograms of hits and rings, and events to look at; conditions: those in effect, nullptr: none.
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
                  const trigger::ConditionsStore* conditions);
 // Of each stage: upper edges (us) of the bins that are not empty, and their counts.
-nb::dict histograms(const trigger::Book& book);
+nb::dict histograms(const trigger::Accounting& accounting);
 
 }  // namespace nanet::python

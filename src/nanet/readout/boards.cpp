@@ -19,20 +19,20 @@ Boards::Boards(const Run& run, std::size_t thread)
     : run_(run),
       thread_(thread),
       step_(run.options.threads),
-      outlet_(run.senders, thread, run.options.threads, run.options.faults, run.times),
+      tx_path_(run.senders, thread, run.options.threads, run.options.faults, run.times),
       boards_(run.pool.streams()) {}
 
 void Boards::publish(Nanoseconds now) {
   tally_.elapsed_ns.set(static_cast<std::uint64_t>(now - start_));
-  for (std::size_t i = 0; i < fault_count; ++i) tally_.faults[i].set(outlet_.count(static_cast<Fault>(i)));
+  for (std::size_t i = 0; i < fault_count; ++i) tally_.faults[i].set(tx_path_.count(static_cast<Fault>(i)));
 }
 
 // Of `frames` from `index` on, as many as keep this thread near the slowest one, at least one: waits for it
 // where it must. It comes: what a thread has begun, all threads send.
 unsigned Boards::within_reach(std::uint64_t index, unsigned frames) {
   if (step_ == 1) return frames;
-  if (reach_ < index + frames) reach_ = run_.front.reach();
-  for (Nanoseconds began = 0; reach_ <= index; reach_ = run_.front.reach()) {
+  if (reach_ < index + frames) reach_ = run_.lockstep.reach();
+  for (Nanoseconds began = 0; reach_ <= index; reach_ = run_.lockstep.reach()) {
     const Nanoseconds now = card::monotonic_now();
     if (began == 0) began = now;
     if (run_.options.spin || now - began < patience_ns) {
@@ -62,7 +62,7 @@ void Boards::send(Nanoseconds start) {
     Nanoseconds now = pacer.wait(due(index), run_.stop);
     // A burst that has begun has a frame: what one thread has begun, all send.
     const bool none = run_.stop.load(std::memory_order_relaxed) || (index > 0 && now >= stop_at);
-    if ((none ? run_.front.end() : run_.front.claim(index + 1)) <= index) break;
+    if ((none ? run_.lockstep.end() : run_.lockstep.claim(index + 1)) <= index) break;
     send_sob(index);
     ++tally_.bursts;
     std::uint64_t end = std::min(limit, schedule.burst_end(index));
@@ -79,8 +79,8 @@ void Boards::send(Nanoseconds start) {
         tally_.behind_max_ns.set(static_cast<std::uint64_t>(now - planned));
       }
       while (frames < run_.most && index + frames < end && due(index + frames) <= now) ++frames;
-      std::uint64_t to = run_.front.claim(index + frames);
-      if (last) to = run_.front.end();
+      std::uint64_t to = run_.lockstep.claim(index + frames);
+      if (last) to = run_.lockstep.end();
       if (last || to < index + frames) {
         limit = std::min(limit, to);
         end = std::min(end, to);
@@ -93,7 +93,7 @@ void Boards::send(Nanoseconds start) {
       else
         send_frames(index, frames);
       index += frames;
-      run_.front.sent(thread_, index);
+      run_.lockstep.sent(thread_, index);
       publish(now);
     }
     pacer.wait(start + schedule.end(index - 1), run_.stop);
@@ -148,20 +148,20 @@ void Boards::send_frames(std::uint64_t index, unsigned frames) {
 void Boards::send_frames_with_faults(std::uint64_t index, unsigned frames) {
   for (std::uint64_t i = index; i < index + frames; ++i) {
     const std::uint32_t f = run_.schedule.frame(i) % run_.pool.frames();
-    outlet_.release(i);
+    tx_path_.release(i);
     each_stream([&](unsigned s) {
       for (const FramePool::Slot& slot : run_.pool.packets(s, f))
-        outlet_.take({i, stamp_packet(s, slot, i), slot.size, static_cast<std::uint8_t>(s), false});
+        tx_path_.take({i, stamp_packet(s, slot, i), slot.size, static_cast<std::uint8_t>(s), false});
     });
     count_frame(f);
   }
-  outlet_.deliver();
+  tx_path_.deliver();
 }
 
 void Boards::send_marker(unsigned stream, std::uint64_t index, std::size_t size) {
   ++boards_[stream].sequence;
   ++boards_[stream].counts.packets;
-  outlet_.take({index, boards_[stream].marker, static_cast<std::uint32_t>(size),
+  tx_path_.take({index, boards_[stream].marker, static_cast<std::uint32_t>(size),
                 static_cast<std::uint8_t>(stream), true});
 }
 
@@ -171,11 +171,11 @@ void Boards::send_sob(std::uint64_t index) {
     boards_[s].counts = {};
     send_marker(s, index, make_sob(boards_[s].marker, run_.pool.board(s), burst_number(index)));
   });
-  outlet_.deliver();
+  tx_path_.deliver();
 }
 
 void Boards::send_eob(std::uint64_t index) {
-  outlet_.flush();
+  tx_path_.flush();
   each_stream([&](unsigned s) {
     wire::mgp::EobCounts counts = boards_[s].counts;
     ++counts.packets;  // the EOB itself
@@ -183,8 +183,8 @@ void Boards::send_eob(std::uint64_t index) {
                 make_eob(boards_[s].marker, run_.pool.board(s), burst_number(index),
                          run_.schedule.frame(index), boards_[s].sequence, counts));
   });
-  outlet_.flush();  // an EOB is not held back beyond its burst
-  outlet_.deliver();
+  tx_path_.flush();  // an EOB is not held back beyond its burst
+  tx_path_.deliver();
 }
 
 }  // namespace nanet::readout

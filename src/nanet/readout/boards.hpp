@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "nanet/readout/frame_pool.hpp"
-#include "nanet/readout/front.hpp"
+#include "nanet/readout/lockstep.hpp"
 #include "nanet/readout/options.hpp"
-#include "nanet/readout/outlet.hpp"
+#include "nanet/readout/tx_path.hpp"
 #include "nanet/readout/pacer.hpp"
 #include "nanet/readout/schedule.hpp"
 #include "nanet/readout/times_file.hpp"
@@ -24,7 +24,7 @@ struct Run {
   FramePool& pool;  // each board's bytes are its thread's alone
   Senders senders;
   TimesWriter* times;  // or null
-  Front& front;
+  Lockstep& lockstep;
   const std::atomic<bool>& stop;
   std::uint64_t limit;  // frames of the run
   unsigned batch;       // frames to gather
@@ -67,7 +67,7 @@ class Boards {
   Run run_;
   std::size_t thread_;
   unsigned step_;
-  Outlet outlet_;
+  TxPath tx_path_;
   std::vector<Board> boards_;  // by stream; those of other threads lie idle
   Tally tally_;
   Nanoseconds start_ = 0;

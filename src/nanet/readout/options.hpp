@@ -46,8 +46,8 @@ struct ReadoutOptions {
 
 // Counted by one thread, read by anybody.
 struct alignas(64) Tally {
-  card::Counter frames, bursts, events, fragments, behind_max_ns, elapsed_ns;
-  std::array<card::Counter, fault_count> faults;
+  stats::Counter frames, bursts, events, fragments, behind_max_ns, elapsed_ns;
+  std::array<stats::Counter, fault_count> faults;
 };
 
 }  // namespace nanet::readout

@@ -112,7 +112,7 @@ void PacketSender::count(const Train& train) noexcept {
 bool PacketSender::retry(int error, unsigned datagrams, unsigned attempt) noexcept {
   if (error == EINTR) return true;
   const SendError kind = classify(error);
-  card::Counter& counter = errors_[static_cast<std::size_t>(kind)];
+  stats::Counter& counter = errors_[static_cast<std::size_t>(kind)];
   if (kind == SendError::refused) {  // about an earlier datagram; asking cleared it
     ++counter;
     return attempt < max_attempts;

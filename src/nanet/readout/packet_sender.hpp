@@ -68,8 +68,8 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   std::vector<Control> control_;
   std::vector<Train> trains_;
   unsigned used_trains_ = 0, used_vectors_ = 0, gathered_ = 0;
-  card::Counter packets_, bytes_, messages_sent_;
-  std::array<card::Counter, send_error_count> errors_;
+  stats::Counter packets_, bytes_, messages_sent_;
+  std::array<stats::Counter, send_error_count> errors_;
 };
 
 }  // namespace nanet::readout

@@ -8,7 +8,7 @@
 
 #include "nanet/card/card.hpp"
 #include "nanet/readout/capture.hpp"
-#include "nanet/readout/outlet.hpp"
+#include "nanet/readout/tx_path.hpp"
 #include "nanet/readout/pacer.hpp"
 
 namespace nanet::readout {
@@ -91,8 +91,8 @@ Readout::Readout(const ReadoutOptions& options)
   // A pool frame is once in a batch.
   const unsigned most = std::min<unsigned>(options_.batch_frames, pool_->frames());
   const unsigned batch = schedule_.batch(to_ns(options_.batch_us * 1e-6), most);
-  front_ = std::make_unique<Front>(options_.threads, batch + leash);
-  const Run run{options_, schedule_, *pool_, senders_, times_.get(), *front_, stop_, limit_, batch, most};
+  lockstep_ = std::make_unique<Lockstep>(options_.threads, batch + leash);
+  const Run run{options_, schedule_, *pool_, senders_, times_.get(), *lockstep_, stop_, limit_, batch, most};
   for (std::size_t t = 0; t < options_.threads; ++t) boards_.push_back(std::make_unique<Boards>(run, t));
 }
 
@@ -152,7 +152,7 @@ void Readout::run(std::size_t thread) {
     else
       boards_[thread]->send(start);
   });
-  if (front_) front_->left(thread);
+  if (lockstep_) lockstep_->left(thread);
   at_work_.fetch_sub(1, std::memory_order_release);
 }
 
@@ -217,11 +217,11 @@ std::uint64_t Readout::frames_for_events() const {
 
 void Readout::run_recording(Nanoseconds start) {
   const Pacer pacer(options_.spin);
-  Outlet outlet(senders_, 0, 1, options_.faults, times_.get());
+  TxPath tx_path(senders_, 0, 1, options_.faults, times_.get());
   const auto publish = [&](Nanoseconds now) {
     recorded_.elapsed_ns.set(static_cast<std::uint64_t>(now - start));
     for (std::size_t f = 0; f < fault_count; ++f)
-      recorded_.faults[f].set(outlet.count(static_cast<Fault>(f)));
+      recorded_.faults[f].set(tx_path.count(static_cast<Fault>(f)));
   };
   const Nanoseconds stop_at =
       options_.duration_s > 0 ? start + to_ns(options_.duration_s) : std::numeric_limits<Nanoseconds>::max();
@@ -249,20 +249,20 @@ void Readout::run_recording(Nanoseconds start) {
       const RecordedPacket& p = packets[i];
       const auto stream = static_cast<std::uint8_t>(p.board == merged_board ? 0 : p.board % senders_.size());
       if (!p.marker) {
-        outlet.release(p.frame);
+        tx_path.release(p.frame);
         recorded_.fragments += p.fragments;
         for (; frames_seen <= p.frame; ++frames_seen) events += recording_->events()[frames_seen];
       }
-      outlet.take({p.frame, p.data, p.size, stream, p.marker});
+      tx_path.take({p.frame, p.data, p.size, stream, p.marker});
     }
-    outlet.deliver();
+    tx_path.deliver();
     recorded_.frames.set(frames_seen);
     recorded_.events.set(events);
     publish(now);
     if (options_.events > 0 && events >= options_.events) break;
   }
-  outlet.flush();
-  outlet.deliver();
+  tx_path.flush();
+  tx_path.deliver();
   publish(card::monotonic_now());
 }
 

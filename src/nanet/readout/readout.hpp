@@ -14,7 +14,7 @@
 
 #include "nanet/readout/boards.hpp"
 #include "nanet/readout/frame_pool.hpp"
-#include "nanet/readout/front.hpp"
+#include "nanet/readout/lockstep.hpp"
 #include "nanet/readout/options.hpp"
 #include "nanet/readout/packet_sender.hpp"
 #include "nanet/readout/recording.hpp"
@@ -68,7 +68,7 @@ class Readout {
   std::unique_ptr<TimesWriter> times_;
   std::vector<std::unique_ptr<PacketSender>> senders_;  // one per stream; of a capture, one per destination
   std::uint64_t limit_ = 0;                             // frames of the run
-  std::unique_ptr<Front> front_;
+  std::unique_ptr<Lockstep> lockstep_;
   std::vector<std::unique_ptr<Boards>> boards_;  // one per thread; none of a capture
   Tally recorded_;                               // of a capture
 

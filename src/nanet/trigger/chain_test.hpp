@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "nanet/card/stream.hpp"
-#include "nanet/trigger/account.hpp"
-#include "nanet/trigger/bursts.hpp"
-#include "nanet/trigger/executor.hpp"
+#include "nanet/trigger/account/accounting.hpp"
+#include "nanet/trigger/account/burst_reports.hpp"
+#include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::trigger {
 
@@ -27,8 +27,8 @@ class Chain {
                  ConditionsStore* conditions = nullptr)
       : stream_(clop, 0, outlet_, true),
         traces_(stream_.table().slots(), clop.place ? *clop.place : contract::host_place()),
-        book_(stream_.counters(), traces_, process.window_lsb) {
-    bursts_ = std::make_unique<BurstBook>(stream_.counters(), book_, choke_, conditions);
+        accounting_(stream_.counters(), traces_, process.window_lsb) {
+    bursts_ = std::make_unique<BurstReports>(stream_.counters(), accounting_, choke_, conditions);
     stream_.observe(bursts_.get());
     stream_.receiver().follow(bursts_.get());
     ExecutorOptions options;
@@ -87,11 +87,11 @@ class Chain {
     bursts_->finish();
   }
 
-  Account account() const { return Account::of(stream_.counters(), book_); }
+  Account account() const { return Account::of(stream_.counters(), accounting_); }
   const Packets& sent() const { return outlet_.sent; }
   const Executor& executor() const { return *executor_; }
   card::Stream& stream() { return stream_; }
-  BurstBook& bursts() { return *bursts_; }
+  BurstReports& bursts() { return *bursts_; }
 
  private:
   struct Outlet final : card::Transmit {
@@ -106,9 +106,9 @@ class Chain {
   Outlet outlet_;
   card::Stream stream_;
   TraceTable traces_;
-  Book book_;
+  Accounting accounting_;
   Choke choke_{ChokeOptions{}};
-  std::unique_ptr<BurstBook> bursts_;
+  std::unique_ptr<BurstReports> bursts_;
   std::unique_ptr<Executor> executor_;
   Nanoseconds now_ = 0;
   unsigned since_ = 0;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the threads of the boards have got together: they end with the same frame, whichever is told first
+// to stop, and none runs away from another that the host holds up. Lock-free; a load per batch for most.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace nanet::readout {
+
+class Lockstep {
+ public:
+  // leash: frames that a thread may be ahead of the slowest, at least 1.
+  Lockstep(std::size_t threads, std::uint64_t leash) : leash_(leash), sent_(threads) {}
+
+  // A thread is about to send the frames before `to`: gives how far it may, `to` or, once the run has been
+  // ended, its end.
+  std::uint64_t claim(std::uint64_t to) noexcept {
+    std::uint64_t now = claimed_.load(std::memory_order_acquire);
+    while ((now & ended) == 0) {
+      if (now >= to || claimed_.compare_exchange_weak(now, to, std::memory_order_acq_rel)) return to;
+    }
+    return to < (now & ~ended) ? to : now & ~ended;
+  }
+  // Nothing more is begun: every thread sends what any has claimed. Gives the frames of the run; called
+  // again, the same.
+  std::uint64_t end() noexcept { return claimed_.fetch_or(ended, std::memory_order_acq_rel) & ~ended; }
+
+  // What thread `t` has sent.
+  void sent(std::size_t t, std::uint64_t frames) noexcept {
+    sent_[t].frames.store(frames, std::memory_order_release);
+  }
+  // Thread `t` has ended and holds nobody up.
+  void left(std::size_t t) noexcept { sent(t, std::numeric_limits<std::uint64_t>::max() - leash_); }
+  // Frames that the slowest lets a thread go to.
+  std::uint64_t reach() const noexcept {
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max() - leash_;
+    for (const Sent& s : sent_) {
+      const std::uint64_t frames = s.frames.load(std::memory_order_acquire);
+      if (frames < least) least = frames;
+    }
+    return least + leash_;
+  }
+
+ private:
+  static constexpr std::uint64_t ended = std::uint64_t{1} << 63;
+  struct alignas(64) Sent {
+    std::atomic<std::uint64_t> frames{0};
+  };
+  alignas(64) std::atomic<std::uint64_t> claimed_{0};
+  alignas(64) std::uint64_t leash_;
+  std::vector<Sent> sent_;
+};
+
+}  // namespace nanet::readout

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// See tx_path.hpp.
+#include "nanet/readout/tx_path.hpp"
+
+namespace nanet::readout {
+
+void TxPath::deliver() {
+  for (std::size_t s = first_; s < senders_.size(); s += step_) {
+    const Nanoseconds now = card::monotonic_now();
+    for (const OutPacket& packet : out_) {
+      if (packet.stream != s) continue;
+      if (times_ && !packet.marker) times_->packet(packet.frame, now);
+      senders_[s]->push(packet.data, packet.size);
+    }
+    senders_[s]->flush();
+  }
+  out_.clear();
+  faults_.recycle();
+}
+
+}  // namespace nanet::readout

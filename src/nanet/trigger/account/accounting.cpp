@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/account/accounting.hpp"
+
+#include <numeric>
+
+namespace nanet::trigger {
+namespace {
+
+// The terms of `lost` that are packets which came in; missing and socket_overflow never did.
+constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::segment_overflow) + 1;
+
+}  // namespace
+
+void Accounting::add(const Trace& trace, bool late) noexcept {
+  events_built += trace.events;
+  below_min_hits += trace.below_min_hits;
+  mtp_overflow += trace.mtp_overflow;
+  rings += trace.rings;
+  duplicate_hits += trace.duplicate_hits;
+  masked_hits += trace.masked_hits;
+  for (std::size_t k = 0; k < primitive_kinds; ++k)
+    if (trace.downscaled[k]) downscaled[k] += trace.downscaled[k];
+  if (late)
+    in_late_frames += trace.primitives;
+  else
+    primitives_out += trace.primitives;
+}
+
+void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
+                  Nanoseconds sent) noexcept {
+  if (outcome != card::Outcome::answered) {
+    if (first) at(Stage::total).add(sent - first);
+    before_.n = ~std::uint64_t{0};
+    return;  // what was built of it, if anything, is added when its buffer is back
+  }
+  const Trace& t = traces_[n];
+  if (t.n != n) return;  // posted by an application of its own
+  add(t, false);
+  if (before_.n + 1 == n &&
+      before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
+    for (unsigned i = 0; i < t.lows; ++i)
+      for (unsigned j = before_.highs; j-- > 0;)  // the earliest event, as in merging
+        if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ &&
+            !(t.low[i].boards & before_.high[j].boards)) {
+          before_.high[j].boards |= t.low[i].boards;
+          ++split_at_frame_edge;
+          break;
+        }
+  }
+  before_ = t;
+  at(Stage::build).add(t.built - t.seen);
+  at(Stage::reconstruct).add(t.reconstructed - t.built);
+  at(Stage::post).add(t.posted - t.reconstructed);
+  if (first == 0) return;  // a replay: recorded stamps and today's clock have nothing to say to each other
+  at(Stage::gather).add(closed - first);
+  at(Stage::queue).add(t.seen - closed);
+  at(Stage::send).add(sent - t.posted);
+  at(Stage::total).add(sent - first);
+}
+
+void Accounting::reaped(std::uint64_t n) noexcept {
+  const Trace& t = traces_[n];
+  if (t.n == n) add(t, true);
+}
+
+bool Accounting::check() noexcept {
+  ++checks;
+  std::uint64_t accounted = card_.packets_used + card_.burst_markers;
+  for (const auto& c : card_.bad) accounted += c;
+  for (std::size_t i = 0; i < lost_packets; ++i) accounted += card_.lost[i];
+  const bool packets = card_.packets_in == accounted;
+  const bool frames =
+      card_.frames_out == card_.frames_answered + card_.frames_late && card_.frames_out <= card_.frames_in;
+  std::uint64_t not_sent = below_min_hits + mtp_overflow + in_late_frames;
+  for (const auto& kind : downscaled) not_sent += kind;
+  const bool events = events_built == primitives_out + not_sent;
+  if (packets && frames && events) return true;
+  ++violations;
+  return false;
+}
+
+Account Account::of(const card::Counters& card, const Accounting& accounting) {
+  Account a;
+  a.packets_in = card.packets_in;
+  a.packets_used = card.packets_used;
+  a.burst_markers = card.burst_markers;
+  a.bytes_in = card.bytes_in;
+  a.events_in = card.events_in;
+  a.hits_in = card.hits_in;
+  a.events_built = accounting.events_built;
+  a.rings = accounting.rings;
+  a.primitives_out = accounting.primitives_out;
+  a.below_min_hits = accounting.below_min_hits;
+  a.mtp_overflow = accounting.mtp_overflow;
+  a.in_late_frames = accounting.in_late_frames;
+  a.frames_in = card.frames_in;
+  a.frames_out = card.frames_out;
+  a.frames_answered = card.frames_answered;
+  a.frames_late = card.frames_late;
+  a.frames_skipped = card.frames_skipped;
+  a.frames_incomplete = card.frames_incomplete;
+  a.frames_overrun = card.frames_overrun;
+  a.duplicate_hits = accounting.duplicate_hits;
+  a.split_at_frame_edge = accounting.split_at_frame_edge;
+  a.masked_hits = accounting.masked_hits;
+  for (std::size_t k = 0; k < primitive_kinds; ++k) a.downscaled[k] = accounting.downscaled[k];
+  a.bursts = card.bursts;
+  a.answers_after_deadline = card.answers_after_deadline;
+  a.send_errors = card.send_errors;
+  a.bad_descriptors = card.bad_descriptors;
+  a.events_dropped = card.events_dropped;
+  a.account_checks = accounting.checks;
+  a.account_violations = accounting.violations;
+  for (std::size_t i = 0; i < a.bad.size(); ++i) a.bad[i] = card.bad[i];
+  for (std::size_t i = 0; i < a.lost.size(); ++i) a.lost[i] = card.lost[i];
+  return a;
+}
+
+Account Account::since(const Account& before) const noexcept {
+  static constexpr std::uint64_t Account::* counts[] = {&Account::packets_in,
+                                                        &Account::packets_used,
+                                                        &Account::burst_markers,
+                                                        &Account::bytes_in,
+                                                        &Account::events_in,
+                                                        &Account::events_built,
+                                                        &Account::hits_in,
+                                                        &Account::rings,
+                                                        &Account::primitives_out,
+                                                        &Account::below_min_hits,
+                                                        &Account::mtp_overflow,
+                                                        &Account::in_late_frames,
+                                                        &Account::frames_in,
+                                                        &Account::frames_out,
+                                                        &Account::frames_answered,
+                                                        &Account::frames_late,
+                                                        &Account::frames_skipped,
+                                                        &Account::frames_incomplete,
+                                                        &Account::frames_overrun,
+                                                        &Account::duplicate_hits,
+                                                        &Account::split_at_frame_edge,
+                                                        &Account::masked_hits,
+                                                        &Account::bursts,
+                                                        &Account::answers_after_deadline,
+                                                        &Account::send_errors,
+                                                        &Account::bad_descriptors,
+                                                        &Account::events_dropped,
+                                                        &Account::account_checks,
+                                                        &Account::account_violations};
+  Account out = *this;
+  for (const auto count : counts) out.*count -= before.*count;
+  const auto less = [](auto& from, const auto& by) {
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] -= by[i];
+  };
+  less(out.downscaled, before.downscaled);
+  less(out.bad, before.bad);
+  less(out.lost, before.lost);
+  less(out.not_mgp, before.not_mgp);
+  return out;
+}
+
+bool Account::balances() const noexcept {
+  const std::uint64_t refused = std::accumulate(bad.begin(), bad.end(), std::uint64_t{0});
+  const std::uint64_t unused = std::accumulate(lost.begin(), lost.begin() + lost_packets, std::uint64_t{0});
+  const std::uint64_t scaled = std::accumulate(downscaled.begin(), downscaled.end(), std::uint64_t{0});
+  return packets_in == packets_used + burst_markers + refused + unused && frames_in == frames_out &&
+         frames_out == frames_answered + frames_late &&
+         events_built == primitives_out + below_min_hits + mtp_overflow + in_late_frames + scaled &&
+         account_violations == 0;
+}
+
+}  // namespace nanet::trigger

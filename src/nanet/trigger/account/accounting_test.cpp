@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/account/accounting.hpp"
+
+#include <gtest/gtest.h>
+
+namespace nanet::trigger {
+namespace {
+
+using card::Outcome;
+
+class BookTest : public ::testing::Test {
+ protected:
+  Trace& trace(std::uint64_t n, Frame frame) {
+    Trace& t = traces[n];
+    t = Trace{};
+    t.n = n;
+    t.frame = frame;
+    return t;
+  }
+  card::Counters card;
+  TraceTable traces{16};
+  Accounting accounting{card, traces, 41};
+};
+
+TEST_F(BookTest, EventsGoWhereTheirFrameWent) {
+  for (std::uint64_t n : {0, 1}) {
+    Trace& t = trace(n, static_cast<Frame>(n));
+    t.events = 10;
+    t.primitives = 7;
+    t.below_min_hits = 2;
+    t.mtp_overflow = 1;
+  }
+  accounting.passed(0, Outcome::answered, 100, 200, 900);
+  accounting.passed(1, Outcome::late, 100, 200, 900);
+  EXPECT_EQ(accounting.events_built, 10u);  // the late one may still be in the making
+  accounting.reaped(1);
+  EXPECT_EQ(accounting.events_built, 20u);
+  EXPECT_EQ(accounting.primitives_out, 7u);
+  EXPECT_EQ(accounting.in_late_frames, 7u);
+  EXPECT_EQ(accounting.stage(Stage::total).count(), 2u);
+  EXPECT_EQ(accounting.stage(Stage::gather).count(), 1u);
+  EXPECT_TRUE(accounting.check());
+}
+
+TEST_F(BookTest, EdgesOfFrames) {
+  const auto pass = [&](std::uint64_t n, Frame frame, const std::vector<Trace::Edge>& low,
+                        const std::vector<Trace::Edge>& high) {
+    Trace& t = trace(n, frame);
+    for (const auto& e : low) t.low[t.lows++] = e;
+    for (const auto& e : high) t.high[t.highs++] = e;  // the last event first
+    accounting.passed(n, Outcome::answered, 0, 0, 0);
+    return static_cast<std::uint64_t>(accounting.split_at_frame_edge);
+  };
+  pass(0, 0, {}, {{65530, 1}});
+  EXPECT_EQ(pass(1, 1, {{35, 2}}, {{65535, 1}}), 1u);
+  EXPECT_EQ(pass(2, 2, {{41, 2}}, {{65535, 1}}), 1u);             // one LSB beyond the window
+  EXPECT_EQ(pass(3, 3, {{0, 3}}, {{65535, 1}}), 1u);              // a board cannot have given it twice
+  EXPECT_EQ(pass(5, 5, {{0, 2}}, {{65535, 1}}), 1u);              // another frame lies between
+  EXPECT_EQ(pass(6, 0, {{0, 2}}, {{65535, 4}, {65530, 1}}), 1u);  // another burst
+  EXPECT_EQ(pass(7, 1, {{0, 2}, {1, 2}, {2, 2}}, {}), 3u);        // each half has one partner
+}
+
+TEST_F(BookTest, AViolationIsRemembered) {
+  ++card.packets_in;
+  EXPECT_FALSE(accounting.check());
+  ++card.packets_used;
+  EXPECT_TRUE(accounting.check());
+  EXPECT_EQ(accounting.checks, 2u);
+  EXPECT_EQ(accounting.violations, 1u);
+  EXPECT_FALSE(Account::of(card, accounting).balances());
+}
+
+TEST(Account, EveryTermCounts) {
+  const auto closes = [](auto change) {
+    Account a;
+    change(a);
+    return a.balances();
+  };
+  EXPECT_TRUE(closes([](Account&) {}));
+  for (std::size_t i = 0; i < card::lost_count; ++i) {
+    const bool came_in = i != static_cast<std::size_t>(card::Lost::missing) &&
+                         i != static_cast<std::size_t>(card::Lost::socket_overflow);
+    EXPECT_EQ(closes([&](Account& a) { a.lost[i] = 1; }), !came_in) << card::lost_names[i];
+    EXPECT_EQ(closes([&](Account& a) { a.lost[i] = a.packets_in = 1; }), came_in) << card::lost_names[i];
+  }
+  EXPECT_TRUE(closes([](Account& a) { a.bad[3] = a.packets_in = 1; }));
+  EXPECT_TRUE(closes([](Account& a) { a.burst_markers = a.packets_in = 1; }));
+  EXPECT_FALSE(closes([](Account& a) { a.frames_in = 1; }));
+  EXPECT_TRUE(closes([](Account& a) { a.frames_in = a.frames_out = a.frames_late = 1; }));
+  EXPECT_FALSE(closes([](Account& a) { a.events_built = 1; }));
+  EXPECT_TRUE(closes([](Account& a) { a.events_built = a.in_late_frames = 1; }));
+}
+
+}  // namespace
+}  // namespace nanet::trigger

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bursts as units: when the last frame of a burst has been passed, what was counted since the one before is
+// its report. The sum of all reports is the account of the run.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nanet/card/followers.hpp"
+#include "nanet/card/frame_table.hpp"
+#include "nanet/trigger/account/accounting.hpp"
+#include "nanet/trigger/live/choke.hpp"
+#include "nanet/trigger/build/conditions.hpp"
+
+namespace nanet::trigger {
+
+struct BurstReport {
+  bool rest = false;  // of no burst: what was counted after the last one
+  card::BurstEnded burst;
+  Nanoseconds began = 0, ended = 0;  // its begin in the receiver, its last answer
+  Account counts;                    // since the report before
+  std::uint64_t choke_raised = 0;
+  Nanoseconds choke_time = 0;
+  std::string conditions;  // name of those in effect
+  // Of stage total: p50, p90, p99, p99.9, p99.99, max in ns, and how many; n 0: none or not kept.
+  std::array<double, 6> latency{};
+  std::uint64_t latency_n = 0;
+};
+
+// Follows receiver and sender in the card's thread, in front of the accounting.
+class BurstReports final : public card::Observer, public card::BurstFollower {
+ public:
+  // conditions: may be nullptr. All outlive it.
+  BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke, ConditionsStore* conditions);
+
+  void burst_began(std::uint32_t number, std::uint64_t base) noexcept override;
+  void burst_ended(const card::BurstEnded& burst) noexcept override;
+  void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
+              Nanoseconds sent) noexcept override;
+  void reaped(std::uint64_t n) noexcept override { accounting_.reaped(n); }
+  // Between two rounds of the card; next: numbers below are passed.
+  void settle(std::uint64_t next) noexcept {
+    if (open_.load(std::memory_order_relaxed) && pending_[0].known && next >= pending_[0].burst.end) close();
+  }
+  // The run is over: everything is passed and reaped.
+  void finish() noexcept;
+
+  // Reports since the last call, oldest first. One reader, any thread.
+  std::vector<BurstReport> take();
+  stats::Counter kept_back;  // bursts that found no room for a report: they are in that of the next one
+
+  // For whoever looks: a burst is under way, and its number.
+  bool in_burst() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
+  std::uint32_t number() const noexcept { return number_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Pending {
+    card::BurstEnded burst;
+    Nanoseconds began = 0;
+    bool known = false;  // its last frame is
+    std::shared_ptr<const Conditions> conditions;
+  };
+  struct Entry {
+    BurstReport report;
+    std::shared_ptr<const Conditions> conditions;
+    std::unique_ptr<stats::Histogram> total;
+  };
+  static constexpr std::size_t most_pending = 8, entries = 16;
+
+  void close() noexcept;
+  void hand_over(const Pending& pending, bool rest) noexcept;
+  Account now() const noexcept;
+
+  const card::Counters& card_;
+  Accounting& accounting_;
+  const Choke& choke_;
+  ConditionsStore* conditions_;
+  std::array<Pending, most_pending> pending_;  // the oldest first; open_ of them
+  std::atomic<std::uint32_t> open_{0}, number_{0};
+  std::uint64_t frames_ = 0, answered_ = 0, late_ = 0;  // passed since the report before
+  std::uint64_t next_ = 0;                              // numbers below are passed
+  Account before_;
+  std::uint64_t before_raised_ = 0;
+  Nanoseconds before_choked_ = 0, last_sent_ = 0;
+  std::unique_ptr<stats::Histogram> total_;
+  std::vector<Entry> ring_;
+  std::atomic<std::uint64_t> written_{0}, taken_{0};
+};
+
+}  // namespace nanet::trigger

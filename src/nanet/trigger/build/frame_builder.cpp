@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/build/frame_builder.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::trigger {
+namespace {
+
+namespace mgp = wire::mgp;
+
+constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond the last event
+constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
+
+// Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
+constexpr unsigned lists_for(unsigned boards) {
+  return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
+}
+
+// 1 / (2 hits)
+constexpr auto reciprocal = [] {
+  std::array<double, max_event_hits + 1> table{};
+  for (unsigned i = 1; i <= max_event_hits; ++i) table[i] = 0.5 / i;
+  return table;
+}();
+
+#ifdef __AVX2__
+alignas(64) constexpr auto lane_mask = [] {
+  std::array<std::uint16_t, 33> mask{};
+  for (unsigned i = 0; i < 16; ++i) mask[i] = 0xFFFF;
+  return mask;
+}();
+// The first n of 16 lanes, n 0 - 16.
+inline __m256i first_lanes(std::uint32_t n) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - n));
+}
+
+inline std::int32_t sum_lanes(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+  return _mm_cvtsi128_si32(s);
+}
+#endif
+
+// The hits of one fragment, written to `pm`; their time differences, in units of 4 LSB, are added up. Reads
+// and writes whole vectors: up to 15 words beyond the last hit. False when the PM IDs do not ascend strictly
+// or leave the lattice.
+struct HitUnpacker {
+#ifdef __AVX2__
+  __m256i differences = _mm256_setzero_si256();
+  __m256i wrong = _mm256_setzero_si256();
+
+  void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    sixteen(hits, std::min<std::uint32_t>(n, 16), pm);
+    if (n > 16) {
+      seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >=
+              mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
+      sixteen(hits + 32, n - 16, pm + 16);
+    }
+  }
+  void sixteen(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits));
+    const __m256i lanes = first_lanes(n);
+    const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm), ids);
+    differences = _mm256_add_epi32(
+        differences,
+        _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
+    // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would
+    // stall. The last hit has no neighbour: its lane is left out, as first_lanes(n - 1) would, n = 0
+    // included.
+    const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
+    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
+    const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
+    const __m256i outside = _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), lanes);
+    wrong = _mm256_or_si256(wrong, _mm256_or_si256(descends, outside));
+  }
+  std::int32_t sum() const { return sum_lanes(differences); }
+  bool ascending() const { return !seam && _mm256_testz_si256(wrong, wrong); }
+  bool seam = false;
+#else
+  std::int32_t differences = 0;
+  bool wrong = false;
+
+  void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto word = mgp::load<std::uint16_t>(hits + 2 * i);
+      pm[i] = mgp::hit_pm(word);
+      differences += mgp::hit_lsb(word) / 4;
+      wrong |= pm[i] >= pm_count || (i > 0 && pm[i] <= pm[i - 1]);
+    }
+  }
+  std::int32_t sum() const { return differences; }
+  bool ascending() const { return !wrong; }
+#endif
+};
+
+}  // namespace
+
+FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb)
+    : window_(window_lsb) {
+  // An event takes at least 8 B on the wire, a hit 2 B. A fragment's number has 16 bits.
+  const unsigned lists = lists_for(boards);
+  capacity_ = static_cast<std::uint32_t>(
+      std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
+  const std::size_t fragments = std::size_t{capacity_} * lists + 1;
+  fragments_.resize(fragments);
+  members_.resize(fragments);
+  for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
+  for (auto* v : {&mask_, &truncated_}) v->resize(fragments);
+  first_.resize(fragments + 1);
+  keys_.resize(fragments);
+  times_.resize(fragments + max_boards);
+  pm_.resize(segment_bytes / 2 * boards + vector_room);
+}
+
+// The payloads of one board's segment, in order of sequence number.
+void FrameBuilder::list(const Segment& segment) noexcept {
+  payloads_ = 0;
+  bool in_order = true;
+  for (std::size_t at = 0; at + mgp::header_bytes <= segment.bytes && payloads_ < payload_.size();) {
+    const auto length = mgp::load<std::uint16_t>(segment.at + at + 4);
+    if (length < mgp::header_bytes || at + length > segment.bytes) break;
+    payload_[payloads_] = {segment.at + at, mgp::load<std::uint32_t>(segment.at + at + 8)};
+    if (payloads_ && payload_[payloads_].sequence < payload_[payloads_ - 1].sequence) in_order = false;
+    ++payloads_;
+    at += (length + contract::payload_alignment - 1) / contract::payload_alignment *
+          contract::payload_alignment;
+  }
+  if (!in_order)
+    std::stable_sort(payload_.begin(), payload_.begin() + payloads_,
+                     [](const Payload& a, const Payload& b) { return a.sequence < b.sequence; });
+}
+
+// Collects the fragments of one board in order of time.
+void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
+  list(segment);
+  const std::uint32_t first = begin(board), limit = first + capacity_;
+  std::uint32_t count = first;
+  Fragment* const fragments = fragments_.data();
+  std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
+  const std::byte* const base = base_;
+  std::uint16_t newest = 0;
+  bool by_time = true;
+  for (std::uint32_t k = 0; k < payloads_; ++k) {
+    const std::byte* const at = payload_[k].at;
+    mgp::FragmentReader reader(at, static_cast<std::size_t>(segment.at + segment.bytes - at),
+                               mgp::decode_header(at));
+    mgp::Fragment f;
+    while (count < limit && reader.next(f)) {
+      const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
+      by_time &= time >= newest;
+      newest = time;
+      times[count] = time;
+      fragments[count++] = {static_cast<std::uint32_t>(f.hits - base), time, f.stored,
+                            static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
+    }
+  }
+  if (!by_time) {
+    std::stable_sort(fragments + first, fragments + count,
+                     [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
+    for (std::uint32_t i = first; i < count; ++i) times[i] = fragments[i].time;
+  }
+  times[count] = end_of_list;
+  built_.fragments += count - first;
+}
+
+// A fragment joins the earliest event within the window that has none of its board; if there is none it opens
+// one. Taken event by event: the earliest fragment left opens an event, and of every board the next fragment,
+// if it lies in the window, is the first that this event can have and has no earlier event to go to. So no
+// search and no branch that could go wrong, whatever the boards send. Ends of lists are times beyond any
+// window.
+template <unsigned boards>
+void FrameBuilder::join() noexcept {
+  const std::uint32_t* const times = times_.data();
+  std::array<std::uint32_t, boards> at, head;
+  for (unsigned b = 0; b < boards; ++b) {
+    at[b] = begin(b) + b;
+    head[b] = times[at[b]];
+  }
+  const auto window = static_cast<std::uint32_t>(window_);
+  auto* const members = members_.data();
+  const auto none = static_cast<std::uint32_t>(fragments_.size() - 1);
+  std::uint16_t* const opened = opened_.data();
+  std::uint8_t* const masks = mask_.data();
+  std::uint32_t event = 0;
+  for (;; ++event) {
+    std::uint32_t first = head[0];
+    for (unsigned b = 1; b < boards; ++b) first = std::min(first, head[b]);
+    if (first == end_of_list) break;
+    std::uint32_t mask = 0;
+    for (unsigned b = 0; b < boards; ++b) {
+      const std::uint32_t take = head[b] - first <= window;
+      members[event][b] = static_cast<std::uint16_t>(take ? at[b] - b : none);
+      mask |= take << b;
+      at[b] += take;
+      head[b] = times[at[b]];
+    }
+    opened[event] = static_cast<std::uint16_t>(first);
+    masks[event] = static_cast<std::uint8_t>(mask);
+  }
+  built_.events = event;
+}
+
+// hits: at most 128.
+inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept {
+  if (hits == 0) {
+    time_[event] = opened_[event];
+    return;
+  }
+  // The mean rounded half up, kept inside the frame. By a reciprocal: the numerator is whole and the half
+  // added to it keeps the quotient at least 1/4 hit away from any whole number, so rounding cannot carry it
+  // over one.
+  const auto twice = static_cast<std::int32_t>(2 * sum + hits);
+  const auto mean = twice < 0 ? 0 : static_cast<std::int32_t>((twice + 0.5) * reciprocal[hits]);
+  time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
+}
+
+// Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so
+// that nothing is to be sorted or dropped; where memory holds something else, the careful way. A board that
+// is missing gives the empty fragment, so that every event takes the same steps.
+template <unsigned boards>
+inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
+  const Fragment* const fragments = fragments_.data();
+  const auto& members = members_[event];
+  PmId* const pm = pm_.data();
+  std::uint32_t out = at;
+  std::uint32_t sum = 0, truncated = 0;
+  std::uint32_t last = 0;  // one more than the last PM ID so far
+  std::uint32_t disorder = 0;
+  HitUnpacker unpack;
+  for (unsigned b = 0; b < boards; ++b) {
+    const Fragment f = fragments[members[b]];
+    const std::byte* const hits = base_ + f.hits;
+    const std::uint32_t n = f.stored;
+    truncated |= f.truncated;
+    sum += n * f.time;
+    const std::uint32_t lowest = mgp::hit_pm(mgp::load<std::uint16_t>(hits));
+    const std::uint32_t highest = mgp::hit_pm(mgp::load<std::uint16_t>(hits + 2 * (n ? n - 1 : 0))) + 1u;
+    disorder |= static_cast<std::uint32_t>(lowest < last) & static_cast<std::uint32_t>(n != 0);
+    last = n ? highest : last;
+    unpack(hits, n, pm + out);
+    out += n;
+  }
+  truncated_[event] = static_cast<std::uint8_t>(truncated);
+  const std::uint32_t hits = out - at;
+  if (disorder || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
+  std::int32_t times = static_cast<std::int32_t>(sum) + 4 * unpack.sum();
+  if (conditions_ && !correct(at, hits, times)) return assemble_unordered(event, at);
+  set_time(event, times, hits);
+  at = out;
+}
+
+// Takes the time offsets of the hits, all on the lattice, off the sum of their times. False: one of them is
+// masked.
+bool FrameBuilder::correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept {
+  const Conditions& conditions = *conditions_;
+  std::int32_t offsets = 0;
+  std::uint32_t masked = 0;
+  for (std::uint32_t i = at; i < at + hits; ++i) {
+    offsets += conditions.t0[pm_[i]];
+    masked |= conditions.masked[pm_[i]];
+  }
+  sum -= offsets;
+  return masked == 0;
+}
+
+template <unsigned boards>
+void FrameBuilder::run() noexcept {
+  join<boards>();
+  std::uint32_t at = 0;
+  for (std::uint32_t e = 0; e < built_.events; ++e) {
+    first_[e] = at;
+    assemble<boards>(e, at);
+  }
+  first_[built_.events] = at;
+}
+
+void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept {
+  std::array<bool, 2048> in_event{};
+  std::uint32_t kept = 0;
+  std::int64_t sum = 0;
+  for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
+    const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
+    for (std::uint32_t i = 0; i < f.stored; ++i) {
+      const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
+      const PmId pm = mgp::hit_pm(word);
+      if (conditions_ && pm < pm_count && conditions_->masked[pm]) {
+        ++built_.masked_hits;
+        continue;
+      }
+      // A PM belongs to one board, so within the event is within the fragment.
+      if (in_event[pm]) {
+        ++built_.duplicate_hits;
+        continue;
+      }
+      if (pm >= pm_count || kept == max_event_hits)
+        continue;  // the card refuses such packets; memory may hold anything
+      in_event[pm] = true;
+      pm_[at + kept++] = pm;
+      sum += f.time + mgp::hit_lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
+    }
+  }
+  std::sort(pm_.begin() + at, pm_.begin() + at + kept);
+  set_time(event, static_cast<std::int32_t>(sum), kept);
+  at += kept;
+}
+
+void FrameBuilder::sort_by_time() noexcept {
+  if (built_.events > 512) {  // far beyond any real frame: nothing a board sends may cost a square
+    for (std::uint32_t i = 0; i < built_.events; ++i)
+      keys_[i] = static_cast<std::uint32_t>(time_[i]) << 16 | i;
+    std::sort(keys_.begin(), keys_.begin() + built_.events);
+    for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
+    return;
+  }
+  // Events come nearly in order: insertion sort on (time, opening order).
+  for (std::uint32_t i = 0; i < built_.events; ++i) {
+    const std::uint32_t key = static_cast<std::uint32_t>(time_[i]) << 16 | i;
+    std::uint32_t j = i;
+    for (; j > 0 && keys_[j - 1] > key; --j) keys_[j] = keys_[j - 1];
+    keys_[j] = key;
+  }
+  for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
+}
+
+const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
+                                      const Conditions* conditions) noexcept {
+  built_ = {};
+  conditions_ = conditions;
+  boards_ = static_cast<unsigned>(std::min<std::size_t>(segments.size(), max_boards));
+  if (boards_ == 0) return built_;
+  base_ = segments[0].at;
+  const unsigned lists = lists_for(boards_);
+  for (unsigned b = 0; b < lists; ++b) collect(b, b < boards_ ? segments[b] : Segment{base_, 0});
+  fragments_.back() = {0, 0, 0, 0};
+  if (lists == 1)
+    run<1>();
+  else if (lists == 4)
+    run<4>();
+  else
+    run<max_boards>();
+  sort_by_time();
+  built_.time = time_.data();
+  built_.opened = opened_.data();
+  built_.boards = mask_.data();
+  built_.truncated = truncated_.data();
+  built_.order = order_.data();
+  built_.first = first_.data();
+  built_.pm = pm_.data();
+  return built_;
+}
+
+}  // namespace nanet::trigger

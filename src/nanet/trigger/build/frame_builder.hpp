@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame builder: merges the fragments of the boards into events by time (docs/formats.md, Merging).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nanet/contract/layout.hpp"
+#include "nanet/rich/ring.hpp"
+#include "nanet/trigger/build/conditions.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::trigger {
+
+inline constexpr std::int32_t default_window_lsb = 41;  // 4 ns
+
+// The events of one frame, in order of opening; valid until the next build. Times are within the frame, in
+// LSB.
+struct BuiltFrame {
+  std::uint32_t events = 0;
+  std::uint32_t fragments = 0;
+  std::uint32_t duplicate_hits = 0;         // the same PM twice in a fragment: the first is kept
+  std::uint32_t masked_hits = 0;            // of masked PMs: dropped before anything is made of them
+  const std::uint16_t* time = nullptr;      // mean of the hits' times
+  const std::uint16_t* opened = nullptr;    // time of the first fragment
+  const std::uint8_t* boards = nullptr;     // mask of the boards that gave a fragment
+  const std::uint8_t* truncated = nullptr;  // 1: a fragment was truncated by its board
+  const std::uint16_t* order = nullptr;     // indices in order of time, ties in order of opening
+  const std::uint32_t* first =
+      nullptr;               // events + 1: hits of event i are pm[first[i]] .. pm[first[i + 1] - 1]
+  const PmId* pm = nullptr;  // ascending and distinct within an event
+
+  rich::EventBatch batch() const { return {events, first, pm}; }
+};
+
+// Where the payloads of one board lie: packets at 16-byte boundaries from `at`, `bytes` in all.
+struct Segment {
+  const std::byte* at = nullptr;
+  std::size_t bytes = 0;
+};
+
+class FrameBuilder {
+ public:
+  // segment_bytes: the largest segment that will be given, which bounds every table; window in LSB. Readable
+  // memory must extend contract::tail_bytes beyond each segment.
+  FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
+
+  // segments[b]: board b (merged stream: [0], where every fragment is an event of its own board). Safe on any
+  // bytes; allocates nothing. conditions: masks and time offsets, or nullptr; merging itself goes by the
+  // fragments' own times.
+  const BuiltFrame& build(std::span<const Segment> segments, const Conditions* conditions = nullptr) noexcept;
+
+ private:
+  struct Fragment {
+    std::uint32_t hits;  // offset of the hit words from base_
+    std::uint16_t time;
+    std::uint8_t stored;
+    std::uint8_t truncated;
+  };
+  struct Payload {
+    const std::byte* at;
+    Sequence sequence;
+  };
+  std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // of its fragments
+  void list(const Segment& segment) noexcept;
+  void collect(unsigned board, const Segment& segment) noexcept;
+  template <unsigned boards>
+  void run() noexcept;
+  template <unsigned boards>
+  void join() noexcept;
+  template <unsigned boards>
+  void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
+  void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
+  bool correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept;
+  void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
+  void sort_by_time() noexcept;
+
+  std::int32_t window_;
+  const std::byte* base_ = nullptr;
+  const Conditions* conditions_ = nullptr;
+  std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
+  std::array<Payload, 64> payload_;  // more than a board's frame can have, whatever bytes lie in the segment
+  std::uint32_t payloads_ = 0;
+  std::uint32_t capacity_ = 0;  // fragments of one board
+  unsigned boards_ = 0;
+  std::vector<std::uint32_t> times_;                            // of the fragments, a list for each board
+  std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board
+  std::vector<std::uint16_t> time_, opened_, order_;
+  std::vector<std::uint8_t> mask_, truncated_;
+  std::vector<std::uint32_t> first_, keys_;
+  std::vector<PmId> pm_;
+  BuiltFrame built_;
+};
+
+}  // namespace nanet::trigger

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/build/frame_builder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::trigger {
+namespace {
+
+constexpr std::size_t segment_bytes = 8192;
+
+// Four segments one after the other as in a buffer; the end of readable memory is where the contract says.
+struct Segments {
+  explicit Segments(unsigned count = 4) : boards(count), memory(std::make_unique<std::byte[]>(bytes())) {}
+  std::size_t bytes() const { return boards * segment_bytes + contract::tail_bytes; }
+  bool place(unsigned board, const Bytes& packet) {
+    const std::size_t end = used[board] + (packet.size() + 15) / 16 * 16;
+    if (end > segment_bytes) return false;
+    std::copy(packet.begin(), packet.end(), memory.get() + board * segment_bytes + used[board]);
+    used[board] = end;
+    return true;
+  }
+  std::array<Segment, 4> view() const {
+    std::array<Segment, 4> out;
+    for (unsigned b = 0; b < boards; ++b) out[b] = {memory.get() + b * segment_bytes, used[b]};
+    return out;
+  }
+  unsigned boards;
+  std::unique_ptr<std::byte[]> memory;
+  std::array<std::size_t, 4> used{};
+};
+
+struct PlainEvent {
+  int opened = 0;
+  std::set<unsigned> boards;
+  std::set<unsigned> pms;
+  long sum = 0;
+  bool truncated = false;
+  int time() const {
+    if (pms.empty()) return opened;
+    const long n = static_cast<long>(pms.size()), twice = 2 * sum + n;
+    return static_cast<int>(std::clamp(twice < 0 ? -1L : twice / (2 * n), 0L, 65535L));
+  }
+};
+
+// docs/formats.md, Merging, by the letter. fragments: in order of board, sequence, position.
+std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragments, int window,
+                              unsigned& duplicates, unsigned& masked,
+                              const Conditions* conditions = nullptr) {
+  std::stable_sort(fragments.begin(), fragments.end(),
+                   [](const auto& a, const auto& b) { return a.second.time < b.second.time; });
+  std::vector<PlainEvent> events;
+  for (const auto& [board, f] : fragments) {
+    auto at = std::find_if(events.begin(), events.end(), [&, b = board](const PlainEvent& e) {
+      return f.time - e.opened <= window && !e.boards.contains(b);
+    });
+    if (at == events.end()) {
+      events.push_back({f.time, {}, {}, 0, false});
+      at = events.end() - 1;
+    }
+    at->boards.insert(board);
+    at->truncated |= f.flags & 1;
+    for (const TestHit& hit : f.hits) {
+      if (conditions && conditions->masked[hit.pm])
+        ++masked;
+      else if (at->pms.insert(hit.pm).second)
+        at->sum += f.time + hit.lsb - (conditions ? conditions->t0[hit.pm] : 0);
+      else
+        ++duplicates;
+    }
+  }
+  return events;
+}
+
+// conditions: a random choice of masked PMs and offsets, of every size.
+void check_merging(unsigned seeds, bool with_conditions) {
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::mt19937 random(seed);
+    Conditions drawn;
+    if (with_conditions) {
+      const unsigned one_in = 1 + static_cast<unsigned>(random() % 200);
+      const int spread = static_cast<int>(random() % (max_t0_lsb + 1));
+      for (unsigned pm = 0; pm < pm_count; ++pm) {
+        drawn.masked[pm] = random() % one_in == 0;
+        drawn.t0[pm] = static_cast<std::int16_t>(static_cast<int>(random() % (2 * spread + 1)) - spread);
+      }
+    }
+    const Conditions* const conditions = with_conditions ? &drawn : nullptr;
+    const int window = seed % 3 ? default_window_lsb : static_cast<int>(random() % 300);
+    FrameBuilder builder(segment_bytes, 4, window);
+    for (unsigned round = 0; round < 2; ++round) {  // nothing of one frame is left for the next
+      Segments segments;
+      std::vector<std::pair<unsigned, TestEvent>> fragments;
+      for (unsigned board = 0; board < 4; ++board) {
+        std::vector<std::vector<TestEvent>> packets(1 + random() % 3);
+        std::vector<unsigned> arrival(packets.size());
+        for (unsigned i = 0; i < packets.size(); ++i) {
+          packets[i] = random_events(random, board, 25);
+          arrival[i] = i;
+        }
+        std::shuffle(arrival.begin(), arrival.end(), random);
+        for (const unsigned i : arrival)
+          if (!segments.place(board, mgp_packet(board, 77, 100 + i, packets[i]))) packets[i].clear();
+        for (const auto& packet : packets)
+          for (const TestEvent& e : packet) fragments.emplace_back(board, e);
+      }
+      unsigned duplicates = 0, masked = 0;
+      const auto want = merge(fragments, window, duplicates, masked, conditions);
+      const auto view = segments.view();
+      const BuiltFrame& got = builder.build(view, conditions);
+      EXPECT_EQ(got.masked_hits, masked);
+      ASSERT_EQ(got.events, want.size()) << "seed " << seed;
+      EXPECT_EQ(got.fragments, fragments.size());
+      EXPECT_EQ(got.duplicate_hits, duplicates);
+      for (std::uint32_t e = 0; e < got.events; ++e) {
+        ASSERT_EQ(got.opened[e], want[e].opened) << "seed " << seed << " event " << e;
+        ASSERT_EQ(got.time[e], want[e].time()) << "seed " << seed << " event " << e;
+        ASSERT_EQ(got.truncated[e] != 0, want[e].truncated);
+        unsigned mask = 0;
+        for (const unsigned b : want[e].boards) mask |= 1u << b;
+        ASSERT_EQ(got.boards[e], mask);
+        const std::vector<unsigned> pms(got.pm + got.first[e], got.pm + got.first[e + 1]);
+        ASSERT_EQ(pms, std::vector<unsigned>(want[e].pms.begin(), want[e].pms.end()));
+      }
+      for (std::uint32_t i = 1; i < got.events; ++i)
+        ASSERT_LT(std::make_tuple(got.time[got.order[i - 1]], got.order[i - 1]),
+                  std::make_tuple(got.time[got.order[i]], got.order[i]));
+    }
+  }
+}
+
+TEST(FrameBuilder, MergesByTheLetter) {
+  check_merging(400, false);
+}
+
+TEST(FrameBuilder, MasksAndTimeOffsetsByTheLetter) {
+  check_merging(200, true);
+}
+
+TEST(FrameBuilder, MergedStreamHasWholeEvents) {
+  Segments segments(1);
+  segments.place(
+      0, mgp_packet(0xFF, 3, 1, {{1000, {{5}, {700}, {1900}}, 0}, {1010, {{6, 4}}, 0}, {1010, {}, 1}}));
+  FrameBuilder builder(segment_bytes, 1);
+  const auto view = segments.view();
+  const BuiltFrame& got = builder.build({view.data(), 1});
+  ASSERT_EQ(got.events, 3u);
+  EXPECT_EQ(got.first[1], 3u);
+  EXPECT_EQ(got.time[1], 1014);
+  EXPECT_EQ(got.time[2], 1010);
+  EXPECT_TRUE(got.truncated[2]);
+}
+
+TEST(FrameBuilder, TimeStaysInsideTheFrameAndRoundsHalfUp) {
+  Segments segments(1);
+  segments.place(0, mgp_packet(0, 3, 1,
+                               {{1, {{1, -64}}, 0},
+                                {65535, {{1, 60}}, 0},
+                                {500, {{1, 0}, {2, 4}, {3, 4}, {4, 0}}, 0},
+                                {600, {{1, 0}, {2, 0}, {3, 4}}, 0}}));
+  FrameBuilder builder(segment_bytes, 1);
+  const auto view = segments.view();
+  const BuiltFrame& got = builder.build({view.data(), 1});
+  ASSERT_EQ(got.events, 4u);
+  EXPECT_EQ(std::vector<int>(got.time, got.time + 4), (std::vector<int>{0, 502, 601, 65535}));
+}
+
+// Whatever lies in the buffer: events are whole, hits are PMs in order, nothing beyond the tail is touched
+// (sanitizers).
+TEST(FrameBuilder, IsSafeOnAnyBytes) {
+  FrameBuilder builder(segment_bytes, 4);
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    Segments segments;
+    std::generate(segments.memory.get(), segments.memory.get() + segments.bytes(),
+                  [&] { return std::byte(random()); });
+    for (unsigned board = 0; board < 4; ++board) {
+      if (random() % 4) {  // sound packets, some bytes turned, so that the walk goes on for a while
+        while (segments.place(board, mgp_packet(board, 1, static_cast<Sequence>(random()),
+                                                random_events(random, board, 60), random() % 2 ? 16 : 0)))
+          if (random() % 8 == 0) break;
+        for (unsigned i = static_cast<unsigned>(random() % 50); i > 0; --i)
+          segments.memory[board * segment_bytes + random() % segment_bytes] = std::byte(random());
+      }
+      if (random() % 2) segments.used[board] = random() % (segment_bytes + 1);
+    }
+    const auto view = segments.view();
+    const BuiltFrame& got = builder.build(view);
+    ASSERT_LE(got.events, got.fragments);
+    for (std::uint32_t e = 0; e < got.events; ++e) {
+      const std::uint32_t hits = got.first[e + 1] - got.first[e];
+      ASSERT_LE(hits, max_event_hits);
+      const PmId* pm = got.pm + got.first[e];
+      for (std::uint32_t i = 0; i < hits; ++i) {
+        ASSERT_LT(pm[i], pm_count);
+        ASSERT_TRUE(i == 0 || pm[i - 1] < pm[i]);
+      }
+    }
+    std::vector<std::uint16_t> order(got.order, got.order + got.events);
+    std::sort(order.begin(), order.end());
+    for (std::uint32_t i = 0; i < got.events; ++i) ASSERT_EQ(order[i], i);
+  }
+}
+
+}  // namespace
+}  // namespace nanet::trigger

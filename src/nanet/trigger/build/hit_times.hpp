@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hit times of an event sample, decoded from the payloads that its frame was built from.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "nanet/stats/event_sample.hpp"
+#include "nanet/trigger/build/frame_builder.hpp"
+
+namespace nanet::trigger {
+
+// Fills event.late. opened: time of the event's first fragment, LSB within the frame. If two fragments in the
+// window name the same PM, the first one counts. Safe on any bytes.
+void set_hit_times(stats::EventSample& event, std::span<const Segment> payloads, std::uint16_t opened,
+                   std::int32_t window_lsb) noexcept;
+
+}  // namespace nanet::trigger

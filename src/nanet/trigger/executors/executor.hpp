@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// An executor consumes the event queues of a CLOP: it builds, reconstructs, posts answers and returns
+// buffers. CPU executors are here; a GPU's stands behind the same interface. It sees nothing but contract
+// memory and its own trace table.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nanet/contract/layout.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/executors/frame_processor.hpp"
+#include "nanet/trigger/account/trace.hpp"
+
+namespace nanet::trigger {
+
+struct ExecutorOptions {
+  ProcessOptions process;
+  unsigned threads = 1;  // 1: run to completion in the card's thread; more: that many workers beside it
+  std::vector<int> pin;  // cores of the workers, in turn; empty: not pinned
+  bool busy = false;     // workers never sleep
+  RingSink* sink = nullptr;
+  std::uint64_t reference = 0;  // an n within 2^31 of the first event's
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual std::string_view name() const noexcept = 0;
+  // Threads (kernels) are resident when this returns.
+  virtual void start() = 0;
+  // Run-to-completion executors work here, in the card's thread. True if anything was done.
+  virtual bool poll() noexcept { return false; }
+  // True: poll() does the work, and the card's thread may block when there is none.
+  virtual bool in_card_thread() const noexcept { return false; }
+  // Finishes every event written so far and ends the threads.
+  virtual void stop() noexcept = 0;
+  // Physics counts of each thread.
+  virtual std::vector<const Physics*> physics() const = 0;
+  // The queue lapped this reader: it has stopped.
+  virtual bool event_overrun() const noexcept = 0;
+  // Where it reads frames: host; pinned (mapped, read by the GPU); device (filled by its copy engine).
+  virtual std::string_view memory() const noexcept { return "host"; }
+  // What else there is to say of it, by name; added to results. Any thread.
+  virtual std::map<std::string, double> figures() const { return {}; }
+  // Why it does not work as it was told to; empty: it does.
+  virtual std::string trouble() const { return {}; }
+};
+
+// Makes an executor of another kind; as make_cpu_executor.
+using ExecutorMaker =
+    std::function<std::unique_ptr<Executor>(const ExecutorOptions& options, std::vector<contract::View> views,
+                                            const rich::Reconstructor& algorithm, TraceTable& traces)>;
+
+// algorithm: cloned for every thread. views: of each consumer device.
+std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<contract::View> views,
+                                            const rich::Reconstructor& algorithm, TraceTable& traces);
+
+// For a replay: builds frames in the card's thread, as the run-to-completion executor does, and reconstructs
+// those of many frames, thousands of events, in one call, which a GPU needs; the answers are the same. Gather
+// mode `frame`, one device.
+std::unique_ptr<Executor> make_batch_executor(const ExecutorOptions& options, contract::View view,
+                                              std::unique_ptr<rich::Reconstructor> algorithm,
+                                              TraceTable& traces);
+
+}  // namespace nanet::trigger

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choke (XOFF): raised when buffers fill, withdrawn with hysteresis when they have emptied. A state for
+// whoever holds the boards back; it stops nothing by itself.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/stream.hpp"
+
+namespace nanet::trigger {
+
+struct ChokeOptions {
+  double high = 0.75;  // raised at this share of the buffers
+  double low = 0.5;    // withdrawn below this one
+};
+
+// One writer, any reader.
+class Choke {
+ public:
+  explicit Choke(const ChokeOptions& options) noexcept : options_(options) {}
+
+  // fill: 0 - 1, at time `now`.
+  void update(double fill, Nanoseconds now) noexcept {
+    fill_.store(fill, std::memory_order_relaxed);
+    if (fill > most()) most_.store(fill, std::memory_order_relaxed);
+    const bool was = on();
+    if (was) time_.store(time() + (now - last_), std::memory_order_relaxed);
+    last_ = now;
+    const bool is = was ? fill >= options_.low : fill >= options_.high;
+    if (is && !was) ++raised;
+    if (is != was) on_.store(is, std::memory_order_relaxed);
+  }
+  bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
+  // Share of the buffers in use when last looked at, and at most.
+  double fill() const noexcept { return fill_.load(std::memory_order_relaxed); }
+  double most() const noexcept { return most_.load(std::memory_order_relaxed); }
+  // How long it has been raised, in all, ns.
+  Nanoseconds time() const noexcept { return time_.load(std::memory_order_relaxed); }
+
+  stats::Counter raised;
+
+ private:
+  ChokeOptions options_;
+  std::atomic<bool> on_{false};
+  std::atomic<double> fill_{0}, most_{0};
+  std::atomic<Nanoseconds> time_{0};
+  Nanoseconds last_ = 0;
+};
+
+// Share of a stream's buffers between the oldest that is out and the newest: at 1 the next frame finds none.
+// Looked at in the card's thread.
+class BufferFill {
+ public:
+  double operator()(card::Stream& stream) noexcept {
+    card::FrameTable& table = stream.table();
+    const std::uint64_t slots = table.slots();
+    // A buffer that a consumer kept for more than a lap concerns its own frames only.
+    if (table.end > oldest_ + slots) oldest_ = table.end - slots;
+    while (oldest_ < table.end && !out(stream, table, oldest_)) ++oldest_;
+    return static_cast<double>(table.end - oldest_) / static_cast<double>(slots);
+  }
+
+ private:
+  static bool out(const card::Stream& stream, card::FrameTable& table, std::uint64_t n) noexcept {
+    const card::FrameTable::Slot& slot = table.slot(n);
+    if (!slot.used || slot.n != n) return false;
+    const contract::View& view = stream.view(static_cast<std::size_t>(n & (stream.options().devices - 1)));
+    return contract::acquire(view.returned[view.buffer_of(n)]) != static_cast<std::uint32_t>(n + 1);
+  }
+  std::uint64_t oldest_ = 0;
+};
+
+}  // namespace nanet::trigger

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/live/choke.hpp"
+
+#include <gtest/gtest.h>
+
+#include "nanet/card/rig_test.hpp"
+
+namespace nanet::trigger {
+namespace {
+
+TEST(Choke, HasHysteresis) {
+  Choke choke({0.8, 0.4});
+  auto at = [&, now = Nanoseconds{0}](double fill) mutable {
+    choke.update(fill, now += 10);
+    return choke.on();
+  };
+  EXPECT_FALSE(at(0.79));
+  EXPECT_TRUE(at(0.8));
+  EXPECT_TRUE(at(0.4));  // withdrawn below, not at
+  EXPECT_FALSE(at(0.39));
+  EXPECT_FALSE(at(0.79));
+  EXPECT_TRUE(at(1.0));
+  EXPECT_EQ(choke.raised, 2u);
+  EXPECT_EQ(choke.time(), 20);  // the one that goes on counts from its next look
+  EXPECT_FALSE(at(0.0));
+  EXPECT_EQ(choke.time(), 30);
+  EXPECT_EQ(choke.most(), 1.0);
+  EXPECT_EQ(choke.fill(), 0.0);
+}
+
+TEST(BufferFill, FollowsWhatIsOut) {
+  card::Rig rig(card::rig_options(2048));
+  BufferFill fill;
+  const auto give_back = [&](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t n = from; n < to; ++n) contract::return_buffer(rig.views[0], n);
+  };
+  EXPECT_EQ(fill(rig.stream), 0);
+  rig.sobs();
+  Frame f = 0;
+  while (f < 512) rig.frame(f++);
+  EXPECT_EQ(fill(rig.stream), 0.25);
+  give_back(0, 256);
+  EXPECT_EQ(fill(rig.stream), 0.125);
+  give_back(300, 400);  // behind one that is out, which the next lap meets first
+  EXPECT_EQ(fill(rig.stream), 0.125);
+  give_back(256, 300);
+  EXPECT_EQ(fill(rig.stream), 112.0 / 2048);
+  while (f < 2560) rig.frame(f++);  // a lap on
+  EXPECT_EQ(fill(rig.stream), 1);
+  EXPECT_EQ(rig.stream.counters().frames_overrun, 512u);
+  give_back(512, 2048);
+  EXPECT_EQ(fill(rig.stream), 0);  // those kept for more than a lap concern their own frames only
+}
+
+}  // namespace
+}  // namespace nanet::trigger

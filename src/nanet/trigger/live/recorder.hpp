@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the raw packets of a running trigger in a folder of captures. The receiving thread copies each packet
+// into a bounded ring; a thread of its own writes them, and what it cannot keep up with is counted.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/followers.hpp"
+#include "nanet/wire/ethernet.hpp"
+
+namespace nanet::trigger {
+
+struct RecordOptions {
+  std::string folder;                              // made where it is not there
+  std::uint64_t file_bytes = 256ull << 20;         // a file is closed at this size, and at the end of a burst
+  std::uint64_t limit_bytes = 4096ull << 20;       // of all files together, those of earlier runs included
+  std::size_t ring_bytes = std::size_t{64} << 20;  // a power of two
+  wire::Endpoint to;                               // where the packets went, for their headers
+};
+
+class Recorder final : public card::Tap {
+ public:
+  // Throws std::system_error where the folder or its first file cannot be made.
+  explicit Recorder(const RecordOptions& options);
+  ~Recorder() override;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // The receiving thread.
+  void packet(std::span<const std::byte> datagram, bool refused, Nanoseconds stamp) noexcept override;
+  void burst_began(std::uint32_t number) noexcept;
+
+  // Writes what is in the ring and ends the thread; no packet may follow.
+  void stop() noexcept;
+  // Why files cannot be written, when last tried; empty: they can. Any thread.
+  std::string trouble() const;
+
+  // packets and bad_packets are on disk; ring_full and write_failed are not. Every packet is in one of them
+  // once stopped.
+  stats::Counter packets, bad_packets, bytes, files, files_removed, ring_full, write_failed;
+
+ private:
+  class Ring;
+  class Series;
+  void run() noexcept;
+  bool write_some() noexcept;
+
+  RecordOptions options_;
+  std::unique_ptr<Ring> ring_;
+  std::unique_ptr<Series> good_, bad_;
+  std::atomic<bool> ending_{false};
+  std::jthread thread_;
+};
+
+}  // namespace nanet::trigger

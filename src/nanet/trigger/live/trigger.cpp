@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/trigger/live/trigger.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "nanet/card/udp.hpp"
+
+namespace nanet::trigger {
+
+void BadPackets::add(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+  if (ring_.empty()) return;
+  Packet& p = ring_[count_++ % ring_.size()];
+  p.stamp = stamp;
+  p.size = static_cast<std::uint32_t>(std::min(datagram.size(), p.bytes.size()));
+  std::memcpy(p.bytes.data(), datagram.data(), p.size);
+}
+
+void BadPackets::write(const std::string& path, std::uint16_t port) const {
+  wire::PcapWriter file(path);
+  const card::ClockOffset clock;
+  const std::int64_t realtime = -clock.to_monotonic(0);
+  for (std::size_t i = count_ > ring_.size() ? count_ - ring_.size() : 0; i < count_; ++i) {
+    const Packet& p = ring_[i % ring_.size()];
+    file.write_udp(p.stamp + realtime, {0x7F000001, port}, {0x7F000001, port}, {p.bytes.data(), p.size});
+  }
+  file.close();
+}
+
+Trigger::Trigger(const TriggerOptions& options)
+    : options_(options), card_(card::open_card(options.card)), choke_(options.choke) {
+  const auto algorithm =
+      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+  // Cores in the order in which threads are named: the card's, those beside it, workers.
+  const std::size_t beside = options.clop.threads - 1;
+  card::ClopOptions clop = options.clop;
+  for (std::size_t i = 1; i <= beside && i < options.pin.size(); ++i)
+    clop.thread_cpus.push_back(options.pin[i]);
+  clop_ = &card_->register_clop(clop);
+  card::Stream& stream = card_->stream(*clop_);
+  contract::Place* const place = clop.place && clop.place->reachable() ? clop.place : &contract::host_place();
+  traces_ = std::make_unique<TraceTable>(stream.table().slots(), *place);
+  accounting_ = std::make_unique<Accounting>(stream.counters(), *traces_, options.process.window_lsb);
+  if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
+  bursts_ = std::make_unique<BurstReports>(stream.counters(), *accounting_, choke_, conditions_.get());
+  stream.observe(bursts_.get());
+  stream.reception().follow(&followers_);
+  if (!stream.has_receiver() && (!options.record.folder.empty() || !options.keep_bad.empty()))
+    throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
+                                " card hands out no copies of packets: use --card socket");
+  ExecutorOptions execute;
+  execute.process = options.process;
+  execute.process.conditions = conditions_.get();
+  execute.threads = options.threads;
+  if (options.pin.size() > 1 + beside)
+    execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
+  execute.busy = options.busy;
+  executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
+                               : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);
+  if (!options.record.folder.empty()) {
+    RecordOptions record = options.record;
+    if (!options.clop.listen.empty()) record.to = clop_->local(0);
+    recorder_ = std::make_unique<Recorder>(record);
+    stream.receiver().tap(recorder_.get());
+  }
+  if (!options.keep_bad.empty()) {
+    bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
+    wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
+    stream.receiver().on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal,
+                                        Nanoseconds stamp) { bad_->add(datagram, stamp); });
+  }
+}
+
+Trigger::~Trigger() {
+  request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Trigger::start() {
+  if (running_) return;
+  executor_->start();  // or throws: then nothing runs
+  stopping_ = false;
+  running_ = true;
+  started_ = card::monotonic_now();
+  thread_ = std::jthread([this] { run(); });
+}
+
+void Trigger::run() noexcept {
+  try {
+    if (!options_.pin.empty()) card::pin_this_thread(options_.pin[0]);
+  } catch (const std::system_error& error) {
+    trouble_ = error.what();  // runs on, unpinned
+  }
+  const bool inline_work = executor_->in_card_thread();
+  card::Stream& stream = card_->stream(*clop_);
+  Nanoseconds checked = 0, looked = 0;
+  const auto round = [&] {
+    const bool received = card_->receive();
+    const bool worked = executor_->poll();
+    const bool sent = card_->send();
+    return received | worked | sent;
+  };
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const bool any = round();
+    if (!any && !options_.busy) {
+      // Workers post without waking this thread: while answers are owed, look again soon.
+      const bool owed = !card_->passed_all();
+      card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
+    }
+    bursts_->settle(stream.table().next);
+    const Nanoseconds now = card::monotonic_now();
+    if (now - looked > 1'000'000) {
+      looked = now;
+      look(stream, now);
+    }
+    if (now - checked > 100'000'000) {
+      checked = now;
+      accounting_->check();
+    }
+  }
+  card_->drain();
+  while (!card_->passed_all()) {
+    const bool worked = executor_->poll();
+    if (!card_->send() && !worked) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  executor_->stop();
+  stream.sender().reap_all();
+  accounting_->check();
+  look(stream, card::monotonic_now());
+  bursts_->finish();
+  if (recorder_) recorder_->stop();
+  ended_ = card::monotonic_now();
+  if (bad_) {
+    try {
+      bad_->write(options_.keep_bad,
+                  options_.clop.listen.empty() ? wire::mgp::default_port : options_.clop.listen[0].port);
+    } catch (const std::exception& error) {
+      trouble_ = error.what();
+    }
+  }
+  running_.store(false, std::memory_order_release);
+}
+
+void Trigger::look(card::Stream& stream, Nanoseconds now) noexcept {
+  choke_.update(std::max(fill_(stream), card_->backlog()), now);
+}
+
+State Trigger::state() const noexcept {
+  if (started_ == 0) return State::ready;
+  if (!running_.load(std::memory_order_acquire)) return State::stopped;
+  if (stopping_.load(std::memory_order_relaxed)) return State::draining;
+  return bursts_->in_burst() ? State::burst : State::waiting;
+}
+
+bool Trigger::join(double timeout_s) {
+  const Nanoseconds until = card::monotonic_now() + static_cast<Nanoseconds>(timeout_s * 1e9);
+  while (running_.load(std::memory_order_acquire)) {
+    if (card::monotonic_now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if (thread_.joinable()) thread_.join();
+  return true;
+}
+
+Account Trigger::account() const {
+  return Account::of(clop_->counters(), *accounting_);
+}
+
+double Trigger::elapsed_s() const noexcept {
+  const Nanoseconds started = started_, ended = ended_;
+  if (started == 0) return 0;
+  return static_cast<double>((ended > started ? ended : card::monotonic_now()) - started) * 1e-9;
+}
+
+std::vector<wire::Endpoint> Trigger::listening() const {
+  std::vector<wire::Endpoint> out;
+  for (std::size_t i = 0; i < options_.clop.listen.size(); ++i) out.push_back(clop_->local(i));
+  return out;
+}
+
+}  // namespace nanet::trigger

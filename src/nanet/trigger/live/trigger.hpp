@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trigger processor: a card, one CLOP, an executor, and the account of what they do.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/card.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/account/accounting.hpp"
+#include "nanet/trigger/account/burst_reports.hpp"
+#include "nanet/trigger/live/choke.hpp"
+#include "nanet/trigger/build/conditions.hpp"
+#include "nanet/trigger/executors/executor.hpp"
+#include "nanet/trigger/live/recorder.hpp"
+#include "nanet/wire/pcap.hpp"
+
+namespace nanet::trigger {
+
+struct TriggerOptions {
+  std::string card = "socket";
+  card::ClopOptions clop;
+  std::string algorithm = "multiring";
+  rich::Parameters parameters;
+  ProcessOptions process;
+  ExecutorMaker executor;  // none: the CPU's
+  unsigned threads = 1;
+  std::vector<int> pin;  // cores of the card's thread, of those beside it, of the workers in turn
+  bool busy = false;     // never block, even when idle
+  std::string keep_bad;  // pcap of the refused packets; empty: none
+  std::size_t keep_bad_count = 1000;  // the last so many
+  ChokeOptions choke;
+  std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: there will be none
+  RecordOptions record;                          // folder empty: nothing is recorded
+};
+
+// Where a run is, in the words of every view of it.
+enum class State : std::uint8_t { ready, waiting, burst, draining, stopped };
+inline constexpr std::array<std::string_view, 5> state_names = {"ready", "waiting", "burst", "draining",
+                                                                "stopped"};
+
+// Keeps the last refused packets in memory and writes them at the end.
+class BadPackets {
+ public:
+  explicit BadPackets(std::size_t keep) : ring_(keep) {}
+  void add(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  // Throws std::system_error when the file cannot be written.
+  void write(const std::string& path, std::uint16_t port) const;
+
+ private:
+  struct Packet {
+    Nanoseconds stamp = 0;
+    std::uint32_t size = 0;
+    std::array<std::byte, 9000> bytes;
+  };
+  std::vector<Packet> ring_;
+  std::size_t count_ = 0;
+};
+
+class Trigger {
+ public:
+  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with a sentence that names
+  // the remedy.
+  explicit Trigger(const TriggerOptions& options);
+  ~Trigger();
+
+  void start();
+  void request_stop() noexcept { stopping_ = true; }
+  // True once drained and stopped.
+  bool join(double timeout_s);
+  bool running() const noexcept { return running_; }
+
+  Account account() const;
+  const Accounting& accounting() const noexcept { return *accounting_; }
+  std::vector<const Physics*> physics() const { return executor_->physics(); }
+  double elapsed_s() const noexcept;
+  std::vector<wire::Endpoint> listening() const;
+  std::uint32_t buffers() const noexcept { return clop_->view().shape.buffers; }
+  bool event_overrun() const noexcept { return executor_->event_overrun(); }
+  std::string_view card_name() const noexcept { return card_->name(); }
+  std::vector<std::pair<std::string, double>> card_figures() const { return card_->figures(); }
+  // What went wrong at the very end (writing --keep-bad); empty: nothing.
+  std::string trouble() const { return trouble_; }
+  const Executor& executor() const noexcept { return *executor_; }
+
+  State state() const noexcept;
+  const Choke& choke() const noexcept { return choke_; }
+  // Reports of bursts since the last call come out of its take(); one caller.
+  BurstReports& bursts() noexcept { return *bursts_; }
+  const BurstReports& bursts() const noexcept { return *bursts_; }
+  // nullptr: the trigger was made without conditions, or does not record.
+  ConditionsStore* conditions() const noexcept { return conditions_.get(); }
+  const Recorder* recorder() const noexcept { return recorder_.get(); }
+
+ private:
+  // Bursts go to the book of them, and to the recorder.
+  class Followers final : public card::BurstFollower {
+   public:
+    explicit Followers(Trigger& trigger) : trigger_(trigger) {}
+    void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {
+      trigger_.bursts_->burst_began(number, base);
+      if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
+    }
+    void burst_ended(const card::BurstEnded& burst) noexcept override {
+      trigger_.bursts_->burst_ended(burst);
+    }
+
+   private:
+    Trigger& trigger_;
+  };
+
+  void run() noexcept;
+  void look(card::Stream& stream, Nanoseconds now) noexcept;
+
+  TriggerOptions options_;
+  std::unique_ptr<card::Card> card_;
+  card::Clop* clop_ = nullptr;
+  std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<Accounting> accounting_;
+  Choke choke_;
+  BufferFill fill_;
+  std::unique_ptr<ConditionsStore> conditions_;
+  std::unique_ptr<BurstReports> bursts_;
+  std::unique_ptr<Recorder> recorder_;
+  Followers followers_{*this};
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BadPackets> bad_;
+  std::atomic<bool> stopping_{false}, running_{false};
+  std::atomic<Nanoseconds> started_{0}, ended_{0};
+  std::string trouble_;
+  std::jthread thread_;
+};
+
+}  // namespace nanet::trigger

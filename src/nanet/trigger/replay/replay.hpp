@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded traffic through the trigger, as fast as it goes: the same receiver, builder, executors, sender and
+// account as live, without sockets, clocks and deadlines.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nanet/card/playback.hpp"
+#include "nanet/card/stream.hpp"
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/trigger/account/accounting.hpp"
+#include "nanet/trigger/executors/executor.hpp"
+#include "nanet/wire/pcap.hpp"
+
+namespace nanet::trigger {
+
+struct ReplayOptions {
+  std::string pcap;
+  std::vector<std::string> more;  // captures that go on where that one ends, as one run
+  std::string mtp;                // pcap of the answers; empty: none
+  bool rings = false;
+  std::uint16_t port = wire::mgp::default_port;
+  // socket: the socket card's receiver and sender, without sockets; else a card that was added
+  // (open_playback).
+  std::string card = "socket";
+  card::ClopOptions clop;  // sockets and times of it are not used
+  // Takes the captures for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
+  bool detect_merged = false;
+  std::string algorithm = "multiring";
+  rich::Parameters parameters;
+  ProcessOptions process;
+  // Runs the algorithm instead of the CPU, many frames at a time: a device's (cuda::make_reconstructor), made
+  // of the same algorithm and parameters. Then threads is 1.
+  std::function<std::unique_ptr<rich::Reconstructor>(const rich::Reconstructor& cpu,
+                                                     const rich::Geometry& geometry)>
+      device;
+  // Makes the executor, which then is none of the above: one that a live trigger has (a GPU in the loop).
+  ExecutorMaker executor;
+  unsigned threads = 1;
+  std::vector<int> pin;
+  std::string keep_bad;
+  std::shared_ptr<const Conditions> conditions;  // of all bursts; nullptr: none
+};
+
+// Columns of rings.parquet; x, y, r and chi2_ndf are NaN where the file says null.
+struct RingColumns {
+  std::vector<std::uint16_t> burst, event_hits, primitive;
+  std::vector<std::uint64_t> event;
+  std::vector<std::uint32_t> timestamp;
+  std::vector<std::uint8_t> fine_time, ring, n_rings, n_hits;
+  std::vector<float> x, y, r, chi2_ndf;
+};
+
+class Replay {
+ public:
+  // Opens the files. Throws std::system_error or std::runtime_error naming the file, std::invalid_argument
+  // for options.
+  explicit Replay(const ReplayOptions& options);
+  ~Replay();
+
+  // Runs to the end of the captures in the calling thread (or until request_stop). Throws std::system_error
+  // when the MTP capture cannot be written.
+  void run();
+  void request_stop() noexcept { stopping_ = true; }
+  Account account() const;
+  const Accounting& accounting() const noexcept { return *accounting_; }
+  std::vector<const Physics*> physics() const { return executor_->physics(); }
+  double elapsed_s() const noexcept { return elapsed_s_; }
+  double progress() const noexcept;  // share of the captures read
+  bool truncated() const noexcept { return reader_.truncated(); }
+  // Which captures end within a record: 0 is `pcap`, the others `more` in order.
+  std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
+  // As ReplayOptions::card names it.
+  std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "socket"; }
+  std::vector<std::pair<std::string, double>> card_figures() const {
+    return playback_ ? playback_->figures() : std::vector<std::pair<std::string, double>>{};
+  }
+  // Rows of rings.parquet since the last call, in order of burst, frame and time.
+  RingColumns take_rings();
+
+ private:
+  bool looks_merged() noexcept;
+  void run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble);
+  void run_card();
+
+  class Rows;
+  class Answers;
+  class Follower;
+
+  ReplayOptions options_;
+  wire::PcapSeries reader_;
+  std::unique_ptr<Answers> answers_;
+  std::unique_ptr<card::Playback> playback_;
+  std::unique_ptr<card::Stream> own_stream_;
+  card::Stream* stream_ = nullptr;  // of the playback, or the own one
+  std::unique_ptr<TraceTable> traces_;
+  std::unique_ptr<Accounting> accounting_;
+  std::unique_ptr<Rows> rows_;
+  std::unique_ptr<Follower> follower_;
+  std::unique_ptr<ConditionsStore> conditions_;
+  std::unique_ptr<Executor> executor_;
+  std::array<stats::Counter, wire::not_mgp_count> not_mgp_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> read_{0};
+  std::atomic<double> elapsed_s_{0};
+};
+
+}  // namespace nanet::trigger
