@@ -50,7 +50,7 @@ struct QueueState {
   std::uint32_t closed;  // blocks that hand out jobs and have ended
 };
 
-// Physics (trigger/physics.hpp) counted by the device. Of a sample of frames, but for rings_per_event.
+// Physics (trigger/account/physics.hpp) counted by the device. Of a sample of frames, but for rings_per_event.
 struct Counts {
   static constexpr unsigned centre_bins = 64;
   std::uint64_t hits_per_event[max_event_hits + 1];

@@ -127,7 +127,7 @@ export function drawLatency(element, trigger, stages) {
   c.fillText(`deadline ${microseconds(trigger.deadline_us)}`, Math.max(x(trigger.deadline_us) + 4, left + 110), 11);
 }
 
-// Bins of 12.5 mm from (-552, -400): trigger/physics.hpp.
+// Bins of 12.5 mm from (-552, -400): trigger/account/physics.hpp.
 export function drawCentres(element, centre) {
   const [c, width, height] = canvas(element);
   const most = Math.max(1, ...centre.map((line) => Math.max(...line)));
