@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vocabulary check: reports words that tools/vocabulary.toml forbids in comments, docstrings, strings and docs.
+"""Vocabulary check: reports words forbidden by tools/vocabulary.toml in comments, strings and documentation.
 
     python tools/vocabulary.py [--all] [FILE...]
 
-Without files it reads all tracked files, and fails for offences in the folders listed as `enforced`. `--all` fails for
-offences anywhere, and prints the number of offences of each folder.
+Without files it reads all tracked files, and fails for offences in the folders listed as `enforced`. `--all`
+fails for offences anywhere, and prints the number of offences of each folder.
 """
 
 from __future__ import annotations

