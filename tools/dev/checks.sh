@@ -156,7 +156,7 @@ run_test_gateware() (
   lane=()
   [ -n "$all" ] || lane=(-m 'not complete')
   cd "$root/gateware" || exit
-  python -m pytest -q --durations=25 -c "$root/pyproject.toml" --rootdir="$root" -n "$jobs" "${lane[@]}" "$@"
+  python -m pytest -q --durations=25 -c "$root/pyproject.toml" --rootdir="$root" -n "$jobs" --dist worksteal "${lane[@]}" "$@"
 )
 
 # The complete run starts without results, objects and test programs of earlier ones.

