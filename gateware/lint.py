@@ -13,7 +13,9 @@ from simulate import use_verilator
 from sources import GATEWARE, RTL, modules, packages, search_path
 
 GENERATED = "// Made of regs/nanet_regs.rdl"
+# REUSE-IgnoreStart
 LICENCE = "SPDX-License-Identifier: SHL-2.1"
+# REUSE-IgnoreEnd
 
 
 def conventions(path: Path) -> list[str]:

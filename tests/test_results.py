@@ -17,7 +17,7 @@ UNITS = r"µs|ns|(?:events|packets|cycles)/s|[MG]/s|[kMG]?B/s|Gb/s|MHz|GHz|%"
 NUMBER = r"(?<![\w.])\d+(?:[.,]\d+)?(?:[ –-]+\d+(?:\.\d+)?)?"
 FIGURE = re.compile(rf"{NUMBER} ?(?:[kMG] )?(?:{UNITS})(?![\w])")
 GENERATED = re.compile(r"<!-- (results|nanet quality): begin -->.*?<!-- \1: end -->", re.S)
-# Pages whose numbers are definitions: formats, physics, schemas, generated pages, decisions with their reasons.
+# Pages whose numbers are definitions: formats, physics, schemas, generated pages, decisions with reasons.
 PAGES_OF_CONSTANTS = {
     "docs/formats.md",
     "docs/detector.md",

@@ -18,7 +18,9 @@ from systemrdl.node import MemNode, Node
 HERE = Path(__file__).resolve().parent
 GATEWARE = HERE.parent
 SOURCE = HERE / "nanet_regs.rdl"
+# REUSE-IgnoreStart: the tag is text of the files made here
 MADE = "SPDX-License-Identifier: SHL-2.1\nMade of regs/nanet_regs.rdl by regs/generate.py. Not to be edited."
+# REUSE-IgnoreEnd
 
 
 def _comment(mark: str) -> str:
@@ -72,7 +74,8 @@ class _Table(RDLWalker):
 def _document(top: AddrmapNode) -> str:
     table = _Table()
     table.run(top)
-    head = f"""<!-- {" ".join(MADE.splitlines())} -->
+    made = "\n".join(f"<!-- {line} -->" for line in MADE.splitlines())
+    head = f"""{made}
 # {top.get_property("name")}
 
 {top.get_property("desc")} Counters wrap at 2^32; 64-bit values lie in two registers, low word first.
