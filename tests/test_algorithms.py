@@ -18,8 +18,9 @@ from skimage.measure import CircleModel, ransac
 from nanet import _core
 
 NAMES = _core.algorithm_names()
-SEVERAL = [name for name in NAMES if name in ("almagest", "multiring")]  # find more than one ring
-ROBUST = [name for name in NAMES if name != "math"]  # leave hits out that do not belong to the ring
+TRAITS = {name: _core.algorithm_traits(name) for name in NAMES}
+SEVERAL = [name for name in NAMES if TRAITS[name]["most_rings"] > 1]
+ROBUST = [name for name in NAMES if TRAITS[name]["rejects_noise"]]
 COMMON = _core.pm_positions_common().astype(np.float64)
 DISK = _core.pm_positions_disk().astype(np.float64)
 CENTRE = np.array([-152.0, 0.0])

@@ -10,8 +10,14 @@ import attrs
 
 from nanet.config.options import Section, option
 
+try:
+    from nanet._core import algorithm_names
+except ImportError:  # `nanet doctor` reports the missing core
+    ALGORITHMS: tuple[str, ...] = ()
+else:
+    ALGORITHMS = tuple(algorithm_names())
+
 MAX_FRAMES = 751_500  # 4.8 s of detector time
-ALGORITHMS = ("math", "tripl", "hough", "pomh", "domh", "almagest", "multiring")  # those of the core
 
 
 def _endpoint(text: str) -> str | None:

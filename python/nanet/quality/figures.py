@@ -15,19 +15,12 @@ from matplotlib.figure import Figure
 
 from nanet.quality.evaluate import MOST_RINGS
 from nanet.quality.results import ORACLES
+from nanet.sections import ALGORITHMS
 
-# The production algorithm stands out; the historic ones keep their colour from figure to figure.
-COLOURS = {
-    "multiring": "#d9731a",
-    "almagest": "#1f6fb2",
-    "math": "#2a9d5c",
-    "hough": "#8e5bb5",
-    "tripl": "#c2407e",
-    "pomh": "#7a6a4f",
-    "domh": "#3aa6b9",
-    "oracle": "#222222",
-    "oracle_prior": "#8a8a8a",
-}
+# One colour per algorithm, the same in all figures, in the order of the list of algorithms.
+PALETTE = ("#2a9d5c", "#c2407e", "#8e5bb5", "#7a6a4f", "#3aa6b9", "#1f6fb2", "#d9731a", "#b8a03a", "#5b6abf")
+COLOURS = {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(ALGORITHMS)}
+COLOURS |= {"oracle": "#222222", "oracle_prior": "#8a8a8a"}
 MARKERS = "os^Dv<>P"
 _STYLE = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9, "axes.titlesize": 10}
 

@@ -263,9 +263,10 @@ def _events(run: Run) -> str:
     if not chosen:
         return ""
     alone = (
-        " The algorithm math takes all hits of an event for one ring."
-        if run.trigger["algorithm"] == "math"
-        else ""
+        ""
+        if run.trigger["algorithm"] not in _core.algorithm_names()
+        or _core.algorithm_traits(run.trigger["algorithm"])["rejects_noise"]
+        else f" The algorithm {run.trigger['algorithm']} takes all hits of an event for one ring."
     )
     return "<h2>Events</h2>" + _figure(
         "Hits and fitted rings",

@@ -10,15 +10,9 @@
 #include <thread>
 
 #include "nanet/bench/counting_lanes.hpp"
-#include "nanet/rich/almagest.hpp"
-#include "nanet/rich/domh.hpp"
+#include "nanet/generated/algorithms.hpp"
 #include "nanet/rich/generator.hpp"
-#include "nanet/rich/hough.hpp"
-#include "nanet/rich/math.hpp"
-#include "nanet/rich/multiring.hpp"
-#include "nanet/rich/pomh.hpp"
-#include "nanet/rich/tripl.hpp"
-#include "nanet/rich/wide.hpp"
+#include "nanet/rich/reconstructor.hpp"
 
 namespace nanet::bench {
 namespace {
@@ -81,6 +75,7 @@ class Runner {
 };
 
 template <class A>
+  requires requires { typename A::Scratch; }
 double count(const A& algorithm, const rich::EventBatch& events) {
   std::vector<rich::Point> plane(rich::plane_table_size);
   const rich::Geometry geometry = rich::Geometry::make();
@@ -114,10 +109,18 @@ double count(const rich::Math& math, const rich::EventBatch& events) {
   return sum / events.events;
 }
 
+// Nothing for an algorithm that is neither over lanes nor MATH.
+template <class A>
+std::optional<double> count_if_possible(const rich::EventBatch& events) {
+  if constexpr (requires { count(A{}, events); }) return count(A{}, events);
+  return std::nullopt;
+}
+
 template <class... A>
-std::optional<double> count_of(std::string_view name, const rich::EventBatch& events) {
+std::optional<double> count_of(rich::AlgorithmList<A...>, std::string_view name,
+                               const rich::EventBatch& events) {
   std::optional<double> result;
-  ((name == A::name ? void(result = count(A{}, events)) : void()), ...);
+  ((name == A::name ? void(result = count_if_possible<A>(events)) : void()), ...);
   return result;
 }
 
@@ -180,8 +183,7 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events) {
   if (events.events == 0) return std::nullopt;
-  return count_of<rich::Math, rich::Hough, rich::Tripl, rich::Pomh, rich::Domh, rich::Almagest,
-                  rich::Multiring>(algorithm, events);
+  return count_of(rich::RingAlgorithms{}, algorithm, events);
 }
 
 double most_operations_per_s(double seconds) {

@@ -39,7 +39,7 @@ struct Primitive {
   std::uint16_t bits = 0;
 };
 
-// An algorithm that works with a warp for each event (rich/wide.hpp) has a type Scratch.
+// An algorithm that works with a warp for each event (rich/reconstructor.hpp) has a type Scratch.
 template <class A>
 concept Wide = requires { typename A::Scratch; };
 

@@ -164,7 +164,20 @@ void bind_rich(nb::module_& m) {
   m.def(
       "pm_positions_common", [] { return positions(rich::Geometry::make().common); },
       "Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2).");
-  m.def("algorithm_names", &rich::algorithm_names, "The ring algorithms of this build.");
+  m.def("algorithm_names", &rich::algorithm_names, "Names of the ring algorithms of this build.");
+  m.def(
+      "algorithm_traits",
+      [](const std::string& name) {
+        const rich::AlgorithmTraits traits = rich::algorithm_traits(name);
+        nb::dict d;
+        d["most_rings"] = traits.most_rings;
+        d["rejects_noise"] = traits.rejects_noise;
+        d["assumes_centre"] = traits.assumes_centre;
+        return d;
+      },
+      "name"_a,
+      "Traits of an algorithm: most_rings (per event), rejects_noise, assumes_centre (has a prior on the "
+      "ring centre). ValueError.");
   m.def(
       "load_algorithm",
       [](const std::string& path) {

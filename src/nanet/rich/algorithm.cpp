@@ -1,122 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of algorithms: name, parameters, maker.
+// Registry of ring algorithms: names, traits, parameters and makers, for library algorithms and plug-ins.
 #include "nanet/rich/algorithm.hpp"
 
+#include <array>
 #include <cmath>
 #include <sstream>
 #include <stdexcept>
 
-#include "nanet/rich/almagest.hpp"
-#include "nanet/rich/domh.hpp"
-#include "nanet/rich/hough.hpp"
-#include "nanet/rich/math_batch.hpp"
-#include "nanet/rich/multiring.hpp"
+#include "nanet/generated/algorithms.hpp"
 #include "nanet/rich/parameters.hpp"
 #include "nanet/rich/plugins.hpp"
-#include "nanet/rich/pomh.hpp"
-#include "nanet/rich/tripl.hpp"
-#include "nanet/rich/wide.hpp"
+#include "nanet/rich/reconstructor.hpp"
 
 namespace nanet::rich {
 namespace {
 
-// ---- The algorithms: an overload of keys_of for each, and a line in `entries` below.
-
-template <class P>
-Keys<P> ring_keys() {  // of every algorithm
-  return {
-      {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
-      {"r_min", &P::r_min, 0, 1000, "smallest radius of a ring in mm"},
-      {"r_max", &P::r_max, 0, 1000, "largest radius of a ring in mm"},
-  };
-}
-
-template <class P>
-Keys<P> robust_keys(const Keys<P>& more = {}) {  // of those that tell a ring's hits from others
-  Keys<P> keys = ring_keys<P>();
-  keys.push_back({"cut", &P::cut, 1, 100, "half the band about a ring that its hits lie in, in mm"});
-  keys.push_back({"ambiguity_margin", &P::ambiguity_margin, 0, max_event_hits,
-                  "a ring with fewer than min_hits + this many hits makes the event ambiguous"});
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
-
-Keys<Math::Parameters> keys_of(const Math&) {
-  return ring_keys<Math::Parameters>();
-}
-
-Keys<Tripl::Parameters> keys_of(const Tripl&) {
-  using P = Tripl::Parameters;
-  return robust_keys<P>({
-      {"triplets", &P::triplets, 1, Tripl::max_triplets, "triplets of hits looked at, 32 at a time"},
-      {"separation", &P::separation, 0, 1000, "least distance between two hits of a triplet in mm"},
-  });
-}
-
-Keys<Hough::Parameters> keys_of(const Hough&) {
-  using P = Hough::Parameters;
-  return robust_keys<P>({{"cell", &P::cell, 1, 100, "step of the coarse trial centres in mm"}});
-}
-
-Keys<Pomh::Parameters> keys_of(const Pomh&) {
-  return robust_keys<Pomh::Parameters>();
-}
-
-Keys<Domh::Parameters> keys_of(const Domh&) {
-  return robust_keys<Domh::Parameters>();
-}
-
-Keys<Almagest::Parameters> keys_of(const Almagest&) {
-  using P = Almagest::Parameters;
-  return robust_keys<P>({
-      {"triplets", &P::triplets, 1, Almagest::max_triplets, "seed triplets for each ring, 32 at a time"},
-      {"separation", &P::separation, 0, 1000, "least distance between two hits of a seed in mm"},
-      {"ptolemy", &P::ptolemy, 1, 10000,
-       "how far from Ptolemy's equation a hit of the seed's ring may be, in mm^2"},
-      {"max_rings", &P::max_rings, 1, max_rings, "rings looked for"},
-  });
-}
-
-Keys<Multiring::Parameters> keys_of(const Multiring&) {
-  using P = Multiring::Parameters;
-  return {
-      {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
-      {"r_min", &P::r_min, 5, 1000, "smallest radius of a ring in mm"},
-      {"r_max", &P::r_max, 5, 1000, "radius at beta = 1 in mm: no ring is larger"},
-      {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
-      {"noise", &P::noise, 0.05, 50, "noise hits per event, on average"},
-      {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},
-      {"centre_sigma", &P::centre_sigma, 5, 10000, "spread of the rings' centres per axis in mm"},
-      {"radius_prior", &P::radius_prior, 0, 5,
-       "rings are spread in radius as (1.06 - (r / r_max)^2)^-this; 0: evenly"},
-      {"first_cost", &P::first_cost, 0, 50, "ln of the odds against an event's first ring"},
-      {"ring_cost", &P::ring_cost, 0, 50, "ln of the odds against each further ring"},
-      {"noise_adaption", &P::noise_adaption, 0, 5,
-       "how much an event's stray hits count against its only ring; 0: not at all"},
-      {"ambiguity_margin", &P::ambiguity_margin, 0, 50,
-       "an event is ambiguous when another number of rings comes this near in ln of the odds"},
-      {"breadth", &P::breadth, 1, Multiring::max_breadth,
-       "ways of taking rings followed side by side: more is better and slower"},
-  };
-}
-
-std::unique_ptr<Reconstructor> reconstructor_of(const Math& algorithm, const Geometry& geometry) {
-  return make_math(algorithm, geometry);
+template <class A>
+std::unique_ptr<Reconstructor> reconstructor_of(const A& algorithm, const Geometry& geometry) {
+  if constexpr (requires { A::batch_reconstructor(algorithm, geometry); })
+    return A::batch_reconstructor(algorithm, geometry);
+  else if constexpr (requires { typename A::Scratch; })
+    return std::make_unique<WideReconstructor<A>>(algorithm, geometry);
+  else
+    return std::make_unique<EventReconstructor<A>>(algorithm, geometry);
 }
 
 template <class A>
-std::unique_ptr<Reconstructor> reconstructor_of(const A& algorithm, const Geometry& geometry) {
-  return std::make_unique<WideReconstructor<A>>(algorithm, geometry);
+constexpr AlgorithmTraits traits_of() {
+  AlgorithmTraits traits;
+  if constexpr (requires { A::most_rings; }) traits.most_rings = A::most_rings;
+  if constexpr (requires { A::rejects_noise; }) traits.rejects_noise = A::rejects_noise;
+  if constexpr (requires { A::assumes_centre; }) traits.assumes_centre = A::assumes_centre;
+  return traits;
 }
-
-// ---- The same for all.
 
 template <class A>
 std::vector<ParameterInfo> parameters_of() {
-  const typename A::Parameters defaults;
   std::vector<ParameterInfo> list;
-  for (const auto& key : keys_of(A{})) {
-    list.push_back({key.name, parameter(defaults, key), key.low, key.high, key.meaning});
+  if constexpr (requires { A::keys(); }) {
+    const typename A::Parameters defaults;
+    for (const auto& key : A::keys())
+      list.push_back({key.name, parameter(defaults, key), key.low, key.high, key.meaning});
   }
   return list;
 }
@@ -131,13 +55,17 @@ std::vector<ParameterInfo> parameters_of() {
 template <class A>
 std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& geometry) {
   A algorithm;
-  for (const auto& key : keys_of(algorithm)) {
-    const double value = complete.at(key.name);
-    if (whole(key) && value != std::floor(value)) refuse(A::name, key.name, value, "must be a whole number");
-    set_parameter(algorithm.parameters, key, value);
+  if constexpr (requires { A::keys(); }) {
+    for (const auto& key : A::keys()) {
+      const double value = complete.at(key.name);
+      if (whole(key) && value != std::floor(value))
+        refuse(A::name, key.name, value, "must be a whole number");
+      set_parameter(algorithm.parameters, key, value);
+    }
   }
-  if (!(complete.at("r_min") < complete.at("r_max")))
-    refuse(A::name, "r_min", complete.at("r_min"), "must be less than r_max");
+  const auto low = complete.find("r_min"), high = complete.find("r_max");
+  if (low != complete.end() && high != complete.end() && !(low->second < high->second))
+    refuse(A::name, "r_min", low->second, "must be less than r_max");
   return reconstructor_of(algorithm, geometry);
 }
 
@@ -156,17 +84,22 @@ std::unique_ptr<Reconstructor> make_from(const Plugin& plugin, const Parameters&
 
 struct Entry {
   std::string_view name;
+  AlgorithmTraits traits;
   std::vector<ParameterInfo> (*parameters)();
   std::unique_ptr<Reconstructor> (*make)(const Parameters& complete, const Geometry& geometry);
 };
 
 template <class A>
-constexpr Entry entry{A::name, parameters_of<A>, make<A>};
+constexpr Entry entry{A::name, traits_of<A>(), parameters_of<A>, make<A>};
 
-constexpr Entry entries[] = {entry<Math>, entry<Tripl>,    entry<Hough>,    entry<Pomh>,
-                             entry<Domh>, entry<Almagest>, entry<Multiring>};
+template <class... A>
+constexpr std::array<Entry, sizeof...(A)> entries_of(AlgorithmList<A...>) {
+  return {entry<A>...};
+}
 
-// An algorithm of this list, or one of a plug-in: the other is null.
+constexpr auto entries = entries_of(RingAlgorithms{});
+
+// A library algorithm or the algorithm of a plug-in; the other pointer is null.
 struct Found {
   const Entry* entry = nullptr;
   const Plugin* plugin = nullptr;
@@ -194,6 +127,11 @@ std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;
   for (const Entry& entry : entries) names.emplace_back(entry.name);
   return names;
+}
+
+AlgorithmTraits algorithm_traits(std::string_view name) {
+  const Found found = find(name);
+  return found.entry ? found.entry->traits : AlgorithmTraits{};
 }
 
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name) {

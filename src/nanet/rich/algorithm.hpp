@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface every ring algorithm stands behind. An algorithm is a value with a call operator, a pure
-// function of one event's hits, written once for CPU and GPU:
+// Interface of the ring algorithms: struct on the inside, Reconstructor on the outside. An algorithm is a
+// value with a call operator, a pure function of one event's hits, written once for CPU and GPU:
 //
-//     struct Math {
-//       static constexpr std::string_view name = "math";
-//       struct Parameters { ... };
-//       NANET_HD Rings operator()(const EventView& event, const Point* plane) const;   // plane[pm]:
-//       common-plane position
+//     struct Mine {                                      // rich/mine.hpp, and `mine Mine` in algorithms.list
+//       static constexpr std::string_view name = "mine";
+//       struct Parameters { ... };                       // optional, with keys() and parameters
+//       static Keys<Parameters> keys();                  // parameters.hpp
+//       Parameters parameters;
+//       // plane[pm]: position in the common plane, mm
+//       NANET_HD Rings operator()(const EventView& event, const Point* plane) const;
 //     };
 //
-// The trigger calls it through Reconstructor, once per batch and never per event, so an implementation may
-// vectorise over the events of the batch; it must give the very bits that the per-event operator gives.
+// or over 32 lanes (reconstructor.hpp). Optional static members: the traits below, and batch_reconstructor()
+// for a CPU implementation over whole batches, which must give the bits of the per-event operator.
 #pragma once
 
 #include <map>
@@ -24,17 +26,27 @@
 
 namespace nanet::rich {
 
+// Called once per batch, never per event.
 class Reconstructor {
  public:
   virtual ~Reconstructor() = default;
   virtual std::string_view name() const noexcept = 0;
-  // rings: batch.events entries, each written. Allocates nothing, never throws. Not shared between threads:
-  // clone() for each.
+  // rings: batch.events entries, each written. Allocates nothing, never throws. For one thread; use clone()
+  // for others.
   virtual void operator()(const EventBatch& batch, Rings* rings) noexcept = 0;
   virtual std::unique_ptr<Reconstructor> clone() const = 0;
-  // The algorithm itself, a value of the type whose `name` this is: what a device copies to run it there.
+  // The algorithm struct whose `name` this is. A GPU gets a copy of it.
   virtual const void* value() const noexcept = 0;
 };
+
+// Static members of an algorithm, with the defaults for those it leaves out. Tests and reports use them.
+struct AlgorithmTraits {
+  unsigned most_rings = 1;      // rings found per event
+  bool rejects_noise = false;   // leaves out hits that are far from the ring
+  bool assumes_centre = false;  // has a prior on the ring centre: not invariant under translation
+};
+// Same names as algorithm_parameters(); defaults for a plug-in. Throws std::invalid_argument.
+AlgorithmTraits algorithm_traits(std::string_view name);
 
 using Parameters = std::map<std::string, double>;  // of TOML [algorithm.NAME]
 
@@ -42,14 +54,14 @@ struct ParameterInfo {
   std::string name;
   double value;  // default
   double low, high;
-  std::string meaning;  // one sentence with the unit
+  std::string meaning;  // a clause, with the unit
 };
-std::vector<std::string> algorithm_names();  // of this library; plug-ins are not among them
-// name: here and below also the file of a plug-in (plugins.hpp), or the name of one that is loaded.
+std::vector<std::string> algorithm_names();  // of algorithms.list, in its order; without plug-ins
+// name: also the file of a plug-in (plugins.hpp), or the name of a loaded one. Throws std::invalid_argument.
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);
 
-// Throws std::invalid_argument whose text names the key, the value and what would be right (unknown algorithm
-// or parameter, value out of range).
+// Throws std::invalid_argument with key, value and remedy (unknown algorithm or parameter, value out of
+// range). name: as in algorithm_parameters().
 std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters,
                                                   const Geometry& geometry);
 

@@ -16,6 +16,8 @@ namespace nanet::rich {
 // rings are fitted once more.
 struct Almagest {
   static constexpr std::string_view name = "almagest";
+  static constexpr unsigned most_rings = rich::max_rings;
+  static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
     std::uint32_t triplets = 256;  // seeds for each ring, 32 at a time
     float separation = 90.0f;      // mm: least distance between two hits of a seed, as in the experiment
@@ -25,6 +27,16 @@ struct Almagest {
     std::uint32_t max_rings = rich::max_rings;
   };
   static constexpr std::uint32_t max_triplets = 1024;
+  static Keys<Parameters> keys() {
+    using P = Parameters;
+    return robust_keys<P>({
+        {"triplets", &P::triplets, 1, max_triplets, "seed triplets for each ring, 32 at a time"},
+        {"separation", &P::separation, 0, 1000, "least distance between two hits of a seed in mm"},
+        {"ptolemy", &P::ptolemy, 1, 10000,
+         "how far from Ptolemy's equation a hit of the seed's ring may be, in mm^2"},
+        {"max_rings", &P::max_rings, 1, rich::max_rings, "rings looked for"},
+    });
+  }
   // Seeds fitted for a ring, the best of as many lanes: the fit with the most hits is the ring.
   static constexpr std::int32_t tries = 4;
   struct Scratch {

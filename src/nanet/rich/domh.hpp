@@ -15,7 +15,9 @@ namespace nanet::rich {
 // One ring per event; the same bits as POMH, which shares the work out the other way.
 struct Domh {
   static constexpr std::string_view name = "domh";
+  static constexpr bool rejects_noise = true;
   using Parameters = RingLimits;
+  static Keys<Parameters> keys() { return robust_keys<Parameters>(); }
   static constexpr std::int32_t row = radius_bins + 4;  // two bins more at either end
   struct Scratch {
     Hits hits;

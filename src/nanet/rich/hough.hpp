@@ -13,10 +13,15 @@ namespace nanet::rich {
 // One ring per event. Lanes are trial centres: a lane holds the radius axis of the accumulator at its centre.
 struct Hough {
   static constexpr std::string_view name = "hough";
+  static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
     float cell = 20.0f;  // mm: step of the coarse centres, 16 x 16 of them about the middle of the hits
   };
   static constexpr std::int32_t coarse_side = 16, fine_side = 8, candidates = 4;
+  static Keys<Parameters> keys() {
+    using P = Parameters;
+    return robust_keys<P>({{"cell", &P::cell, 1, 100, "step of the coarse trial centres in mm"}});
+  }
   struct Scratch {
     Hits hits;
   };

@@ -4,13 +4,17 @@
 #pragma once
 
 #include <cmath>
+#include <memory>
 #include <string_view>
 
 #include "nanet/rich/geometry.hpp"
 #include "nanet/rich/lanes.hpp"
+#include "nanet/rich/parameters.hpp"
 #include "nanet/rich/ring.hpp"
 
 namespace nanet::rich {
+
+class Reconstructor;
 
 // A single lane: the types of the per-event function on the host. Lanes types are those of lanes.hpp.
 struct OneLane {
@@ -30,6 +34,9 @@ struct Math {
     float r_min = 50.0f;   // mm: a ring this small makes one photoelectron on average
     float r_max = 201.0f;  // mm: 190.7 mm at beta = 1, and 10 mm for the error of a fit
   };
+  static Keys<Parameters> keys() { return ring_keys<Parameters>(); }
+  // Sixteen events at a time (math_batch.cpp), with the same bits.
+  static std::unique_ptr<Reconstructor> batch_reconstructor(const Math& math, const Geometry& geometry);
   // Coordinates are taken about this point of the common plane, midway between the mirror rotations, x in mm
   // and y in rows of PMs: there both are small whole numbers, and most sums over hits are exact in float32.
   static constexpr float origin_x = -152.0f, origin_y = 0.0f;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One event per vector lane, so that each lane adds up its hits in the order of the per-event function and
-// rounds as it does. Events are grouped by hit count, so that the lanes of a group end nearly together.
-#include "nanet/rich/math_batch.hpp"
-
+// MATH on a CPU: one event per vector lane, with the bits of the per-event function. Each lane adds its hits
+// in the same order. Events are grouped by hit count, so that the lanes of a group end at nearly the same
+// time.
 #include <algorithm>
 #include <array>
 #include <cstring>
+
+#include "nanet/rich/algorithm.hpp"
+#include "nanet/rich/math.hpp"
 
 namespace nanet::rich {
 namespace {
@@ -140,7 +142,7 @@ class MathBatch final : public Reconstructor {
 
 }  // namespace
 
-std::unique_ptr<Reconstructor> make_math(const Math& math, const Geometry& geometry) {
+std::unique_ptr<Reconstructor> Math::batch_reconstructor(const Math& math, const Geometry& geometry) {
   return std::make_unique<MathBatch>(math, geometry);
 }
 

@@ -7,11 +7,15 @@
 #include <string_view>
 
 #include "nanet/rich/multiring_search.hpp"
+#include "nanet/rich/parameters.hpp"
 
 namespace nanet::rich {
 
 struct Multiring {
   static constexpr std::string_view name = "multiring";
+  static constexpr unsigned most_rings = rich::max_rings;
+  static constexpr bool rejects_noise = true;
+  static constexpr bool assumes_centre = true;  // prior on the ring centres
   using Parameters = MultiringParameters;
 
   // Rings taken together, and the ln of how much likelier the hits are with them than without, costs paid.
@@ -53,6 +57,28 @@ struct Multiring {
   };
 
   Parameters parameters;
+  static Keys<Parameters> keys() {
+    using P = Parameters;
+    return {
+        {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
+        {"r_min", &P::r_min, 5, 1000, "smallest radius of a ring in mm"},
+        {"r_max", &P::r_max, 5, 1000, "radius at beta = 1 in mm: no ring is larger"},
+        {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
+        {"noise", &P::noise, 0.05, 50, "noise hits per event, on average"},
+        {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},
+        {"centre_sigma", &P::centre_sigma, 5, 10000, "spread of the rings' centres per axis in mm"},
+        {"radius_prior", &P::radius_prior, 0, 5,
+         "rings are spread in radius as (1.06 - (r / r_max)^2)^-this; 0: evenly"},
+        {"first_cost", &P::first_cost, 0, 50, "ln of the odds against an event's first ring"},
+        {"ring_cost", &P::ring_cost, 0, 50, "ln of the odds against each further ring"},
+        {"noise_adaption", &P::noise_adaption, 0, 5,
+         "how much an event's stray hits count against its only ring; 0: not at all"},
+        {"ambiguity_margin", &P::ambiguity_margin, 0, 50,
+         "an event is ambiguous when another number of rings comes this near in ln of the odds"},
+        {"breadth", &P::breadth, 1, max_breadth,
+         "ways of taking rings followed side by side: more is better and slower"},
+    };
+  }
 
   template <class L>
   NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an algorithm describes its parameters: a list of keys, each with the member that it sets. For the
-// algorithms of this library and for those of plug-ins.
+// Parameter keys of an algorithm: name, member, range and meaning. For library algorithms and plug-ins.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "nanet/units.hpp"
+
 namespace nanet::rich {
 
-// A parameter of an algorithm whose Parameters are P: its key in the configuration and the member it sets.
+// One key of the section [algorithm.NAME]. P: the algorithm's Parameters.
 template <class P>
 struct Key {
   const char* name;
-  std::variant<std::uint32_t P::*, float P::*> member;  // a whole number, or any
+  std::variant<std::uint32_t P::*, float P::*> member;  // uint32_t: whole numbers only
   double low, high;                                     // inclusive
   const char* meaning;                                  // a clause, with the unit
 };
@@ -25,7 +26,7 @@ template <class P>
 double parameter(const P& parameters, const Key<P>& key) {
   return std::visit([&](auto member) { return static_cast<double>(parameters.*member); }, key.member);
 }
-// The value is one that the key takes: within its range, and whole where whole() says so.
+// value: within the key's range, and a whole number if whole(key).
 template <class P>
 void set_parameter(P& parameters, const Key<P>& key, double value) {
   std::visit(
@@ -38,6 +39,27 @@ void set_parameter(P& parameters, const Key<P>& key, double value) {
 template <class P>
 bool whole(const Key<P>& key) {
   return std::holds_alternative<std::uint32_t P::*>(key.member);
+}
+
+// Keys of every ring algorithm.
+template <class P>
+Keys<P> ring_keys() {
+  return {
+      {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
+      {"r_min", &P::r_min, 0, 1000, "smallest radius of a ring in mm"},
+      {"r_max", &P::r_max, 0, 1000, "largest radius of a ring in mm"},
+  };
+}
+
+// Keys of the algorithms that reject noise hits (RingLimits), followed by `more`.
+template <class P>
+Keys<P> robust_keys(const Keys<P>& more = {}) {
+  Keys<P> keys = ring_keys<P>();
+  keys.push_back({"cut", &P::cut, 1, 100, "half the band about a ring that its hits lie in, in mm"});
+  keys.push_back({"ambiguity_margin", &P::ambiguity_margin, 0, max_event_hits,
+                  "a ring with fewer than min_hits + this many hits makes the event ambiguous"});
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
 }
 
 }  // namespace nanet::rich

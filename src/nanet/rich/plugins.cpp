@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "nanet/rich/wide.hpp"
+#include "nanet/rich/reconstructor.hpp"
 #include "nanet/version.hpp"
 
 namespace nanet::rich {

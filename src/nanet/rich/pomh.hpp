@@ -14,7 +14,9 @@ namespace nanet::rich {
 // One ring per event; the same bits as DOMH, which shares the work out the other way.
 struct Pomh {
   static constexpr std::string_view name = "pomh";
+  static constexpr bool rejects_noise = true;
   using Parameters = RingLimits;
+  static Keys<Parameters> keys() { return robust_keys<Parameters>(); }
   struct Scratch {
     Hits hits;
   };

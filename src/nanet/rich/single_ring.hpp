@@ -2,6 +2,7 @@
 // What every single-ring algorithm over lanes ends with: the refined circle is a ring, or there is none.
 #pragma once
 
+#include "nanet/rich/parameters.hpp"
 #include "nanet/rich/refine.hpp"
 
 namespace nanet::rich {

@@ -14,11 +14,19 @@ namespace nanet::rich {
 // about the circle that most hits support, so that triplets with a noise hit do not pull.
 struct Tripl {
   static constexpr std::string_view name = "tripl";
+  static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
     std::uint32_t triplets = 96;  // looked at, 32 by 32: a last 32 that is begun is done
     float separation = 40.0f;     // mm: least distance between two hits of a triplet
   };
   static constexpr std::uint32_t max_triplets = 192;
+  static Keys<Parameters> keys() {
+    using P = Parameters;
+    return robust_keys<P>({
+        {"triplets", &P::triplets, 1, max_triplets, "triplets of hits looked at, 32 at a time"},
+        {"separation", &P::separation, 0, 1000, "least distance between two hits of a triplet in mm"},
+    });
+  }
   struct Scratch {
     Hits hits;
     alignas(64) float x[max_triplets];
