@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from nanet.config.sections import ALGORITHMS
 from nanet.quality.evaluate import MOST_RINGS
 from nanet.quality.results import ORACLES
-from nanet.sections import ALGORITHMS
 
 # One colour per algorithm, the same in all figures, in the order of the list of algorithms.
 PALETTE = ("#2a9d5c", "#c2407e", "#8e5bb5", "#7a6a4f", "#3aa6b9", "#1f6fb2", "#d9731a", "#b8a03a", "#5b6abf")

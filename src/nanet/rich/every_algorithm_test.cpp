@@ -84,7 +84,7 @@ TEST_P(EveryAlgorithm, IsFiniteAndWithinItsLimits) {
         }
       }
     }
-    EXPECT_GT(found, test_events(200));
+    EXPECT_GT(found, test_events(algorithm_traits(GetParam()).rejects_noise ? 200 : 100));
   }
 }
 
