@@ -11,9 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
 
+import attrs
 import pytest
 from nanet.cli.app import COMMANDS
+from nanet.config import sections
+from nanet.config.options import flag_of, key_of
 from nanet.files import rings, truth
+
+from nanet import _core
 
 
 def hook(root: Path, name: str) -> ModuleType:
@@ -25,11 +30,18 @@ def hook(root: Path, name: str) -> ModuleType:
     return module
 
 
-def test_the_configuration_page_is_the_schema(root: Path) -> None:
-    page = hook(root, "configuration")
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert page.rewritten(text) == text, "run ./dev shell python docs/hooks/configuration.py"
-    assert page.rewritten(text.replace("| `min_hits` |", "| `min_hats` |")) == text
+def test_the_configuration_reference_has_every_key(root: Path) -> None:
+    text = hook(root, "configuration").page()
+    for section in sections.ALL:
+        table = text.split(f"## [{section.name}]")[1].split("\n## ")[0]
+        for field in attrs.fields(section):
+            row = next((line for line in table.splitlines() if line.startswith(f"| `{key_of(field)}` |")), "")
+            assert f"`{flag_of(field)}`" in row or f"`{flag_of(field)}/" in row, key_of(field)
+    for name in sections.ALGORITHMS:
+        table = text.split(f"## [algorithm.{name}]")[1].split("\n## ")[0]
+        for known in _core.algorithm_parameters(name):
+            low, high = f"{known['low']:g}", f"{known['high']:g}"
+            assert f"| `{known['name']}` | `{known['value']:g}` | {low} to {high} |" in table
 
 
 def tracked(root: Path, *patterns: str) -> list[Path]:

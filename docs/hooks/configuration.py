@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/configuration.md from the schema: `./dev shell python docs/hooks/configuration.py`.
-
-What stands around the tables is written by hand. The tests hold the page against what this would write.
-"""
+"""Configuration reference of the site, from the schema (docs/hooks/reference.py adds it)."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import attrs
 from nanet.config import sections
 from nanet.config.options import flag_of, key_of, right_values, toml_value
 
-PAGE = Path(__file__).resolve().parent.parent / "configuration.md"
 HEAD = "| key | option | default | range | meaning |\n|---|---|---|---|---|\n"
 PARAMETER_HEAD = "| key | default | range | meaning |\n|---|---|---|---|\n"
 
@@ -50,29 +44,15 @@ def parameter_table(algorithm: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """As a sentence of its own."""
+    """A sentence: capital letter, full stop."""
     return text[:1].upper() + text[1:] + "."
 
 
-def rewritten(text: str) -> str:
-    """The page with its tables made anew; all else as it is."""
-    for section in sections.ALL:
-        before, heading, rest = text.partition(f"## [{section.name}]\n")
-        if not heading:
-            raise SystemExit(f"{PAGE}: has no section '## [{section.name}]': write it, with '{HEAD}' in it")
-        text = before + heading + replaced(rest, HEAD, section_table(section))
-    for name in sections.ALGORITHMS:
-        before, heading, rest = text.partition(f"\n`{name}`:\n")
-        if not heading:
-            raise SystemExit(f"{PAGE}: has no line '`{name}`:' above a table of its parameters")
-        text = before + heading + replaced(rest, PARAMETER_HEAD, parameter_table(name))
-    return text
-
-
-def replaced(text: str, head: str, table: str) -> str:
-    """The first table with that head, replaced."""
-    return re.sub(re.escape(head) + r"(\|.*\n)*", lambda _: table, text, count=1)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+def page() -> str:
+    """Reference of all keys and algorithm parameters, in Markdown."""
+    parts = [
+    parts = ["# Configuration: every key\n\nLists: TOML lists, or strings with commas.\n"]
+    ]
+    parts += [f"## [{section.name}]\n\n{section_table(section)}" for section in sections.ALL]
+    parts += [f"## [algorithm.{name}]\n\n{parameter_table(name)}" for name in sections.ALGORITHMS]
+    return "\n".join(parts)

@@ -36,6 +36,7 @@ def on_files(files: Files, config: Any) -> Files:
     from mkdocs.structure.files import File
 
     pages = {"reference/commands.md": command_page(), "reference/cpp.md": cpp_index()}
+    pages["reference/configuration.md"] = configuration_page()
     pages |= {f"reference/cpp-{layer}.md": layer_page(layer) for layer in LAYERS}
     pages |= {f"gateware/{page.stem}.md": page.read_text() for page in CARD}
     for name, text in pages.items():
@@ -55,6 +56,15 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 # ----------------------------------------------------------------------------------------------- commands
+
+
+def configuration_page() -> str:
+    """Keys and algorithm parameters (configuration.py)."""
+    sys.path.insert(0, str(ROOT / "python"))
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import configuration
+
+    return configuration.page()
 
 
 def help_of(name: str) -> str:
