@@ -26,19 +26,8 @@ PAGES_OF_CONSTANTS = {
     "gateware/doc/registers.md",
 }
 # Pages that are still to be rewritten.
-PENDING = {"docs/algorithms.md", "docs/commands.md", "docs/configuration.md", "docs/gateware.md"}
-PENDING |= {
-    "docs/monitor.md",
-    "docs/neighbours.md",
-    "docs/packet.md",
-    "docs/tutorial.md",
-    "docs/benchmarks.md",
-}
+PENDING = {"docs/algorithms.md"}
 PENDING |= {f"gateware/doc/{page}.md" for page in ("architecture", "firmware", "pcie", "receive")}
-PENDING |= {
-    "docs/notes/01-chain.md", "docs/notes/02-measurements.md", "docs/notes/03-rings.md",
-    "docs/notes/04-gpu-loop.md", "docs/notes/05-gateware.md",
-}  # fmt: skip
 PAGES_OF_CONSTANTS |= PENDING
 # Constants that may appear anywhere: format, physics, defaults, target clocks, published figures.
 CONSTANTS = {

@@ -50,9 +50,7 @@ def sentence(text: str) -> str:
 
 def page() -> str:
     """Reference of all keys and algorithm parameters, in Markdown."""
-    parts = [
     parts = ["# Configuration: every key\n\nLists: TOML lists, or strings with commas.\n"]
-    ]
     parts += [f"## [{section.name}]\n\n{section_table(section)}" for section in sections.ALL]
     parts += [f"## [algorithm.{name}]\n\n{parameter_table(name)}" for name in sections.ALGORITHMS]
     return "\n".join(parts)

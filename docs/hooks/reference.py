@@ -107,7 +107,7 @@ def cpp_index() -> str:
 def layer_page(layer: str) -> str:
     """All headers of a layer."""
     parts = [f"# C++: {layer}\n\n{LAYERS[layer]}"]
-    for path in sorted((SOURCES / layer).glob("*.hpp")):
+    for path in sorted((SOURCES / layer).rglob("*.hpp")):
         if WORTH_A_PAGE.search(path.name):
             parts.append(header_section(path))
     return "\n\n".join(parts) + "\n"
@@ -116,7 +116,7 @@ def layer_page(layer: str) -> str:
 def header_section(path: Path) -> str:
     """One header: its opening comment, then its declarations with theirs."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    parts = [f'## {path.name}\n\n`#include "nanet/{path.parent.name}/{path.name}"`']
+    parts = [f'## {path.name}\n\n`#include "nanet/{path.relative_to(SOURCES)}"`']
     opening = comment_text(
         lines[1 : next(i for i, line in enumerate(lines) if i and not line.startswith("//"))]
     )

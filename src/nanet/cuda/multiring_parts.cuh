@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MULTIRING over a large batch: events in the order of their hits, and three kernels one after the other, so
-// that each one's code stays in the multiprocessors' instruction caches. docs/notes/03-rings.md has what that
+// that each one's code stays in the multiprocessors' instruction caches. docs/design/rings.md has what that
 // is worth.
 #pragma once
 
