@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tb" / "support"))
@@ -47,13 +49,17 @@ def main() -> int:
         for trouble in conventions(path):
             print(trouble)
             failed += 1
-    for name in names:
+
+    def lint(name: str) -> subprocess.CompletedProcess[str]:
         command = ["verilator", "--lint-only", "-Wall", *search_path(), "--top-module", name]
         command += map(str, [GATEWARE / "lint.vlt", *packages(), files[name]])
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode or done.stderr.strip():
-            print(f"{name}:\n{done.stderr}")
-            failed += 1
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, done in zip(names, pool.map(lint, names), strict=True):
+            if done.returncode or done.stderr.strip():
+                print(f"{name}:\n{done.stderr}")
+                failed += 1
     print(f"{len(names)} modules, {failed} with troubles")
     return 1 if failed else 0
 

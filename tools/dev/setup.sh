@@ -159,7 +159,7 @@ print("\n".join(pin for name in sys.argv[2:] for pin in groups[name]))
 END
   : >"$venv/.installing" # stays after a kill: the environment is then made again
   local rc=0
-  "$venv/bin/python" -m pip install --progress-bar off -r "$state/requirements.txt" || rc=$?
+  "$venv/bin/python" -m pip install --progress-bar off --no-compile -r "$state/requirements.txt" || rc=$?
   rm -f "$venv/.installing" # pip ended normally: the environment is complete, even after an error
   return $rc
 }
