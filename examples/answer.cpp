@@ -44,7 +44,7 @@ int main() {
   mgp::store(clop.send_buffer(event).data(), hits);
   clop.post(event, sizeof hits);  // the answer first,
   clop.give_back(event);          // then the buffer
-  nic->stop();                    // drains: what is owed has left
+  nic->stop();                    // drains: pending packets leave
   nic->deregister_clop(clop);
 
   std::uint32_t answer = 0;

@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       reader.rewind();
     }
     if (bytes[0] != bytes[1] || sum[0] != sum[1]) std::abort();
-  } catch (const std::runtime_error&) {  // not a pcap: said so
+  } catch (const std::runtime_error&) {  // not a pcap: refused with a message
   }
   close(file);
   return 0;

@@ -49,7 +49,7 @@ int main() {
   statistic<<<8, 128>>>(gpu.begin());  // eight blocks: as many packets at a time
   nic->start();
   const unsigned right = network.exchange(clop, 1000, expected);
-  nic->stop();  // drains: what is owed has left
+  nic->stop();  // drains: pending packets leave
   gpu.stop();
   device::GpuClop::check(cudaDeviceSynchronize(), "the kernel");
   std::printf("%u of 1000 packets answered right\n", right);
