@@ -189,14 +189,14 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
         assert f"`{name}`" in text
     math = result["algorithms"]["math"]["mix"]["isolated"]
     table = text[text.index("### Isolated events") :].splitlines()
-    line = next(line for line in table if line.startswith("| efficiency, 1 true ring |"))
+    line = next(line for line in table if line.startswith("|efficiency, 1 true ring|"))
     assert line.split("|")[2].strip() == f"{math['efficiency']['1']:.3f}"
     # The tables by hits and by number of rings: single rings by hand from the JSON.
     curve = result["algorithms"]["multiring"]["curves"]["single_ring_hits"]
     at = curve["low"].index(7.5)
-    line = next(line for line in text.splitlines() if line.startswith("| `multiring` |"))
+    line = next(line for line in text.splitlines() if line.startswith("|`multiring`|"))
     assert line.split("|")[6].strip() == f"{curve['value'][at]:.3f}"  # 8 hits
-    share = next(line for line in text.splitlines() if line.startswith("| share |")).split("|")[2:-1]
+    share = next(line for line in text.splitlines() if line.startswith("|share|")).split("|")[2:-1]
     assert sum(map(float, share)) == pytest.approx(1, abs=0.004)
     for link in re.findall(r"\]\(([^)]+\.svg)\)", text):
         assert (folder / link).read_text().startswith("<?xml")

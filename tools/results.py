@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results page generator: results/*.json to docs/results.md and the table of README.md.
+"""Page generator: results/*.json to docs/results.md and the table of README.md; gateware/doc/modules.md.
 
-    ./dev results                       # regenerates both
+    ./dev results                       # regenerates all
     ./dev results --check               # exit status 1 if they are out of date
     ./dev results --add FILE MACHINE    # copies a bench output into results/ first
                   [--label LABEL]
@@ -27,6 +27,9 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import module_table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -740,6 +743,7 @@ def generated() -> dict[Path, str]:
     return {
         PAGE: page(measurements),
         README: with_summary(README.read_text(encoding="utf-8"), summary(measurements)),
+        module_table.PAGE: module_table.page(),
     }
 
 

@@ -35,7 +35,7 @@ class _Table(RDLWalker):
 
     def _row(self, node: Node, name: str, access: str, reset: str, at: str = "") -> None:
         text = " ".join((node.get_property("desc") or "").split())
-        self.rows.append(f"| {at} | `{name}` | {access} | {reset} | {text} |")
+        self.rows.append(f"|{at}|`{name}`|{access}|{reset}|{text}|")
 
     def run(self, node: Node, prefix: str = "", base: int = 0) -> None:
         """Walk in the order of addresses; an array shows its first element and its step."""
@@ -82,7 +82,7 @@ def _document(top: AddrmapNode) -> str:
 Everything but `control`, `doorbell`, `tlb.flush`, `latency` and `returned` is written while the card is
 stopped (`status`). An array shows the address of element 0 and its step.
 
-| address | register, field | access | reset | |
+|address|register, field|access|reset|meaning|
 |---|---|---|---|---|
 """
     return head + "\n".join(table.rows) + "\n"

@@ -23,8 +23,8 @@ CAPTIONS = {
 }
 Get = Callable[[Mapping[str, Any]], float]
 
-ISOLATED_EVENTS = 100_000  # that the figures are asked of
-# What is asked of multiring, isolated events: (figure, sign, limit, where it is).
+ISOLATED_EVENTS = 100_000  # least number for a verdict
+# Targets of multiring, isolated events: (figure, sign, limit, getter).
 GOALS: tuple[tuple[str, str, float, Get], ...] = (
     *(
         (f"efficiency, {k} true ring{'s' * (k > 1)}", "≥", limit,
@@ -59,17 +59,17 @@ def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
         f"{_events(result, 'noise0')} each. Seed {result['seed']} and following ones{_tuning(result)}. "
         f"{_changed(result)}",
         "",
-        "**oracle** is no algorithm but a geometric least-squares circle through exactly the hits that each "
-        "true ring made. **oracle with priors** also knows that R ≤ 190.7 mm and how centres are "
-        "distributed. What they miss are rings of few hits on a short arc; no finder gets them but by luck.",
+        "**oracle**: geometric least-squares circle through exactly the hits of each true ring. "
+        "**oracle with priors** also uses R ≤ 190.7 mm and the distribution of the centres. "
+        "They miss rings of few hits on a short arc.",
         "",
     ]
     if "multiring" in rows:
-        parts += ["### multiring and what was asked of it", "", *_goal_table(rows), ""]
+        parts += ["### multiring against its targets", "", *_goal_table(rows), ""]
         parts += [*_few_hits_table(rows), "", *_spread_table(rows), ""]
     parts += ["### Isolated events", "", *_figure_table(rows, lambda row: row["isolated"]), ""]
     parts += ["### All events", "", *_figure_table(rows, lambda row: row), ""]
-    parts += ["### What there is to count", "", *_separable_table(result["separable"]), ""]
+    parts += ["### Separable rings", "", *_separable_table(result["separable"]), ""]
     parts += ["### Curves", "", "Isolated events of the standard mix, where nothing else is said.", ""]
     for name, caption in CAPTIONS.items():
         parts += [f"![{caption}]({images}{name})", "", caption, ""]
@@ -104,11 +104,11 @@ def _number(value: float | None, digits: int) -> str:
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
     ruler = ["---", *["---:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, ruler, *lines)]
+    return [f"|{'|'.join(cells)}|" for cells in (head, ruler, *lines)]
 
 
 def _goal_table(rows: Mapping[str, Any]) -> list[str]:
-    """No verdict on fewer isolated events than the figures are asked of."""
+    """Targets; no verdict on fewer isolated events than ISOLATED_EVENTS."""
     lines = []
     too_few = rows["multiring"]["mix"]["isolated"]["events"] < ISOLATED_EVENTS
     for name, sign, limit, get in GOALS:
@@ -118,11 +118,11 @@ def _goal_table(rows: Mapping[str, Any]) -> list[str]:
         ideal = "–" if "count" in name else _number(bound, digits)
         verdict = "–" if found != found or too_few else "yes" if met else "**no**"
         lines.append((name, f"{sign} {limit:g}", _number(found, digits), verdict, ideal))
-    return _table(("isolated events", "asked", "multiring", "met", "oracle"), lines)
+    return _table(("isolated events", "target", "multiring", "met", "oracle"), lines)
 
 
 BESIDE = ("multiring", *ORACLES)  # what the two tables below hold
-FEW = 9  # hits: told apart up to here, all others together
+FEW = 9  # hits: separate columns up to here, one for all others
 
 
 def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
@@ -146,7 +146,7 @@ def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
 
 def _spread_table(rows: Mapping[str, Any]) -> list[str]:
     """The resolution of the radius over its bound by the number of rings in the event."""
-    text = "σ(R) over its Cramér–Rao bound, which knows of no other ring, by the number of true rings:"
+    text = "σ(R) over its Cramér–Rao bound for a single ring, by the number of true rings:"
     lines = []
     for name in BESIDE:
         curve = rows[name]["curves"]["sigma_r_rings"]
@@ -161,12 +161,12 @@ def _spread_table(rows: Mapping[str, Any]) -> list[str]:
 def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
     """How many events have a ring that shares nearly all its hits."""
     text = (
-        "The oracle is told how many rings there are; a finder has to see it in hits that no other ring of "
-        "the event explains (within 12 mm). Share of the isolated events in which each ring has that many:"
+        "A finder can count only rings with hits that no other ring of the event explains (within 12 mm). "
+        "Share of the isolated events in which each ring has that many such hits:"
     )
     keys = list(next(iter(separable.values())))
     lines = [(f"at least {m}", *(_number(row[k], 3) for k in keys)) for m, row in separable.items()]
-    head = ("hits of its own", *(f"{k} true ring{'s' * (k != '1')}" for k in keys))
+    head = ("separate hits", *(f"{k} true ring{'s' * (k != '1')}" for k in keys))
     return [text, "", *_table(head, lines)]
 
 
