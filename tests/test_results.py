@@ -27,7 +27,6 @@ PAGES_OF_CONSTANTS = {
 }
 # Pages that are still to be rewritten.
 PENDING = {"docs/algorithms.md"}
-PENDING |= {f"gateware/doc/{page}.md" for page in ("architecture", "firmware", "pcie", "receive")}
 PAGES_OF_CONSTANTS |= PENDING
 # Constants that may appear anywhere: format, physics, defaults, target clocks, published figures.
 CONSTANTS = {

@@ -623,12 +623,9 @@ def reached(m: Measurement, goal: dict[str, Any]) -> float | None:
 
 
 def history(measurements: Sequence[Measurement]) -> str:
-    """Tables of the development."""
-    out = []
-    for m in Bench(measurements, "history").all:
-        rows = [[number(cell) for cell in row] for row in m["table"]]
-        out.append(f"{m['title']}:\n\n{table(m['columns'], rows)}{sources([m])}")
-    return "\n".join(out)
+    """Files with the figures of successive versions."""
+    rows = [[m["title"], f"`{m['name']}`", m["date"]] for m in Bench(measurements, "history").all]
+    return "Figures of successive versions, and single studies:\n\n" + table(["title", "file", "date"], rows)
 
 
 def other(measurements: Sequence[Measurement]) -> str:
