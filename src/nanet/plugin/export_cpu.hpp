@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of a plug-in, with its functions for CPUs. Included once, by the generated source file.
+// Plug-in table with the CPU functions. Included once, by the generated source file.
 #pragma once
 
 #include <new>
@@ -9,7 +9,7 @@
 #include "nanet/rich/lanes.hpp"
 #include "nanet/rich/plugin_table.hpp"
 
-// What -march lets the compiler use (plugins.cpp knows the words), a space behind each.
+// Instruction sets enabled by -march, as plugins.cpp names them, each followed by a space.
 #ifdef __SSE4_2__
 #define NANET_NEEDS_SSE4_2 "sse4.2 popcnt "
 #else
@@ -45,7 +45,7 @@
 #else
 #define NANET_NEEDS_AVX512VBMI
 #endif
-#ifndef NANET_PLUGIN_NEEDS  // a test may say something else
+#ifndef NANET_PLUGIN_NEEDS  // tests override it
 #define NANET_PLUGIN_NEEDS                                                                 \
   NANET_NEEDS_SSE4_2 NANET_NEEDS_AVX2 NANET_NEEDS_FMA NANET_NEEDS_BMI2 NANET_NEEDS_AVX512F \
       NANET_NEEDS_AVX512VL NANET_NEEDS_AVX512VBMI ""

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plug-ins built as a user builds them: what they compute, their parameters, and what is refused.
+// Tests of plug-ins built as by a user: results, parameters, refusals.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -10,10 +10,9 @@
 
 namespace nanet::rich {
 
-// Up to four rings per event, one after the other. Lanes are seed triplets: each asks of every hit left
-// whether it is on the circle of the triplet, without a circle being computed. The triplet that most hits
-// side with is fitted, its hits are taken away, and so on. Last, every hit goes to the nearest ring and the
-// rings are fitted once more.
+// Up to four rings per event, found one after the other. Lanes are seed triplets: each tests all remaining
+// hits against the circle of its triplet, without computing the circle. The triplet with most hits is fitted
+// and its hits are removed. At the end every hit goes to the nearest ring and the rings are fitted again.
 struct Almagest {
   static constexpr std::string_view name = "almagest";
   static constexpr unsigned most_rings = rich::max_rings;
@@ -90,7 +89,7 @@ struct Almagest {
     return most.hits > 0;
   }
 
-  // Seeds first .. first + 31: each lane keeps the better of its own and what it has.
+  // Seeds first .. first + 31: each lane keeps its best seed.
   template <class L>
   NANET_HD void try_seeds(const Hits& hits, std::int32_t n, std::int32_t first, Seed<L>& seed) const {
     using F = typename L::F;

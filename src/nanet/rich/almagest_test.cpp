@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ALMAGEST: rings that cross, touch or share a centre are told apart, every hit belongs to one ring at most,
-// and how many of the generator's rings are found.
+// Tests of ALMAGEST: separation of rings that cross, touch or share a centre, at most one ring per hit,
+// efficiency on generated events.
 #include "nanet/rich/almagest.hpp"
 
 #include <gtest/gtest.h>

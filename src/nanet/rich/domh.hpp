@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DOMH: every PM position a trial centre with a histogram of hit distances, in parallel over the data: lanes
-// are the hits of one centre and then its bins (of the first GPU study: G. Collazuol et al., NIM A 662 (2012)
-// 49).
+// DOMH: every PM position a trial centre with a histogram of hit distances, parallel over data: lanes are
+// the hits of one centre, then its bins (from the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49).
 #pragma once
 
 #include <string_view>

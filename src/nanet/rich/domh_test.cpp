@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DOMH: the trial centres are the PMs', and the peak found is the one that plain counting over all of them
-// finds.
+// Tests of DOMH: trial centres at the PM positions, peak equal to plain counting.
 #include "nanet/rich/domh.hpp"
 
 #include <gtest/gtest.h>

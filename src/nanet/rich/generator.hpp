@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Toy Monte Carlo of the RICH: events with rings, hits and times, and who made which hit (docs/detector.md).
+// Toy Monte Carlo of the RICH: events with rings, hits, times and the owner of each hit (docs/detector.md).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The toy Monte Carlo: the physics' check values, the published means, and the same events from the same
-// seed.
+// Tests of the toy Monte Carlo: check values of the physics, published means, reproducibility by seed.
 #include "nanet/rich/generator.hpp"
 
 #include <gtest/gtest.h>

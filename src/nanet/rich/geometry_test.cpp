@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins the numbers of the lattice.
+// Tests of the lattice: its numbers are pinned.
 #include "nanet/rich/geometry.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of every 32-lane algorithm: hits of an event laid out for the lanes, and rings written by one
+// Input and output of the 32-lane algorithms: hits of an event laid out for the lanes, rings written by one
 // lane.
 #pragma once
 
@@ -19,7 +19,7 @@ struct alignas(64) Hits {
 
 inline constexpr std::int32_t lanes_step = static_cast<std::int32_t>(lane_count);
 
-// A lane is a thread of its own (a GPU's warp), not an element of a vector.
+// A lane is a thread (GPU warp), not an element of a vector.
 template <class L>
 inline constexpr bool lane_is_thread = sizeof(typename L::F) == sizeof(float);
 

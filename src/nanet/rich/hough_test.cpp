@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HOUGH: the histogram of a lane against counting, the peak's rule, and rings that are only partly in view.
+// Tests of HOUGH: histogram against counting, peak rule, rings partly outside the plane.
 #include "nanet/rich/hough.hpp"
 
 #include <gtest/gtest.h>

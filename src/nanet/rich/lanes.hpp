@@ -43,7 +43,7 @@ NANET_HD inline float fused(float a, float b, float c) {
 #endif
 }
 
-#ifdef __CUDACC__  // the device's compiler knows no host vectors, and needs none
+#ifdef __CUDACC__  // nvcc has no host vectors and needs none
 
 struct DeviceLanes {
   using F = float;
@@ -80,7 +80,7 @@ struct DeviceLanes {
   }
 
   __device__ static I lane() { return static_cast<I>(threadIdx.x & 31u); }
-  // Lane i reads p[i] (writes p[i] where told to). What one lane writes, others see after sync().
+  // Lane i reads p[i] (or writes p[i] if enabled). Writes are visible to other lanes after sync().
   __device__ static F load(const float* p) { return get(address(p) + 4u * lane(), 0.0f); }
   __device__ static I load(const std::int32_t* p) { return get(address(p) + 4u * lane(), 0); }
   __device__ static void store(float* p, F v) { set(address(p) + 4u * lane(), v); }
@@ -118,7 +118,7 @@ struct DeviceLanes {
   __device__ static F fma(F a, F b, F c) { return __fmaf_rn(a, b, c); }
   __device__ static F sqrt(F a) { return __fsqrt_rn(a); }
   // 1 / a where a and the result are normal numbers, and the square root of a from 2^-86 to 2^92, correctly
-  // rounded as IEEE 754 asks: neither needs the compiler's branches for the rest.
+  // rounded as IEEE 754 requires: neither needs the compiler's branches for the rest.
   __device__ static F reciprocal(F a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));

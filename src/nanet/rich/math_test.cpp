@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATH: exact on ideal circles, no ring where there is none, and the same bits from the batch as from one
-// event.
+// Tests of MATH: exact on ideal circles, no ring without one, same bits from a batch as from one event.
 #include "nanet/rich/math.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING, the production algorithm: finds rings one after the other by what they make likelier, keeps the
-// best few ways of doing so, and chooses the number of rings by the odds. docs/algorithms.md tells the whole.
+// MULTIRING, the production algorithm: adds rings one by one by likelihood, carries the best few sets, and
+// chooses the number of rings by the odds. Description: docs/algorithms.md.
 #pragma once
 
 #include "nanet/rich/multiring_hand.hpp"
@@ -15,7 +15,7 @@ struct Alone {
   NANET_HD static void sync() {}
 };
 
-// One event in hand.
+// Reconstruction of one event.
 template <class L, class Team = Alone>
 class MultiringEvent : private MultiringHand<L> {
   using Hand = MultiringHand<L>;
@@ -118,7 +118,7 @@ class MultiringEvent : private MultiringHand<L> {
     L::sync();
   }
 
-  // So many rings or more were given up: they are worth no more than this, whatever the search made of them.
+  // Caps the values of this many rings and more, which were given up.
   NANET_HD void no_better(int count, float v) {
     NANET_ROLLED
     for (; count <= static_cast<int>(max_rings); ++count) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING: what it works with, and the rings in hand: their intensities on the hits, steps that polish
-// them, the odds.
+// MULTIRING: its structures, and the current set of rings: intensities on the hits, polishing steps, odds.
 #pragma once
 
 #include <cstring>
@@ -18,13 +17,13 @@ struct Multiring {
   static constexpr bool assumes_centre = true;  // prior on the ring centres
   using Parameters = MultiringParameters;
 
-  // Rings taken together, and the ln of how much likelier the hits are with them than without, costs paid.
+  // A set of rings, and the ln of the likelihood ratio of the hits with and without them, costs included.
   struct State {
     float x[max_rings], y[max_rings], r[max_rings];
     float value;
     std::int32_t count;
   };
-  // One more ring for a state; promise: the value that the two would have, nothing polished.
+  // One more ring for a state; promise: value of both before polishing.
   struct Candidate {
     Circle3 circle;
     float promise;
@@ -33,13 +32,13 @@ struct Multiring {
   static constexpr int max_breadth = 4;
   static constexpr int ways = 2;    // candidates looked at for each state
   static constexpr int rounds = 3;  // of seeds, 32 each
-  // What one part of the work hands to the next.
+  // Result of one part of the work for the next.
   struct Kept {
     State best;
     float best_of[max_rings + 1];  // the best value of each number of rings
     std::int32_t settled;          // nothing to be searched for, nothing to be split
   };
-  // What the search writes down; the warps of a team have one between them.
+  // State of the search, shared by the warps of a team.
   struct Board {
     State now[max_breadth], next[max_breadth * ways];
     Candidate candidate[max_breadth * ways];
@@ -160,7 +159,7 @@ class MultiringHand {
     L::sync();
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
-  // Their intensities anew, whatever was there.
+  // Recomputes their intensities.
   NANET_HD void sum_rings() {
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {

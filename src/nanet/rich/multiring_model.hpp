@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MULTIRING knows about rings: how many hits a ring makes and where, how likely rings are, how likely
-// noise. docs/algorithms.md derives it.
+// Likelihood model of MULTIRING: expected hits of a ring and of noise, priors of rings. Derivation:
+// docs/algorithms.md.
 #pragma once
 
 #include "nanet/rich/lanes.hpp"
@@ -55,7 +55,7 @@ struct MultiringModel {
   // The hits' density on either side of a ring ends here: a PM's corner is 10.4 mm from its middle, and the
   // photons are smeared by 1 mm.
   static constexpr float reach = 12.0f;          // mm
-  static constexpr float seen = 0.957f;          // photoelectrons that make a hit of their own
+  static constexpr float seen = 0.957f;          // photoelectrons that make a separate hit
   static constexpr float edge = 272.0f;          // mm: a ring that reaches this far from the middle ...
   static constexpr float loss_per_mm = 0.0045f;  // ... loses this much of it per mm beyond
   static constexpr float smear = 0.06f;

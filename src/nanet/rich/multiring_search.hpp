@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING's search for one more ring: 32 candidates side by side, one per lane, each looking at all hits.
+// MULTIRING: search for one more ring, with 32 candidates in parallel, one per lane, over all hits.
 #pragma once
 
 #include "nanet/rich/hits.hpp"

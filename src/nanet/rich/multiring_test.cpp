@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING beyond what every algorithm holds to: several rings, noise, what it knows about rings, symmetry.
+// Tests of MULTIRING beyond those of every algorithm: several rings, noise, priors, symmetry.
 #include "nanet/rich/multiring.hpp"
 
 #include <gtest/gtest.h>
@@ -148,12 +148,12 @@ TEST(Multiring, AmbiguousWhereTheNumberOfRingsIsACloseCall) {
   EXPECT_GT(flagged, 0);
   EXPECT_LT(flagged, 500);
   EXPECT_GT(many, flagged);
-  // The flag tells: events with it are wrong far more often than those without.
+  // Events with the flag are wrong far more often than events without.
   EXPECT_GT(wrong_flagged * (5000 - flagged), 3 * (wrong - wrong_flagged) * flagged);
   EXPECT_LT(std::count_if(never.begin(), never.end(), [](const Rings& r) { return r.ambiguous; }), flagged);
 }
 
-// What it knows is even in y and moves with centre_x.
+// The priors are even in y and move with centre_x.
 TEST(Multiring, MirroredAndMoved) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 3000, 7);
   const std::vector<Rings> here = reconstruct(events);

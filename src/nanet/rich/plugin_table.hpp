@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shared object of a user's algorithm exports: one C function that gives one table of plain data and
-// C functions. The first four members never change, so that any nanet can tell that a table is not its own.
+// Binary interface of plug-ins: one C function that returns a table of plain data and C functions. The first
+// four members never change, so that any version of nanet can recognise a table of another version.
 // Written by plugin/export_*.hpp, read by plugins.cpp.
 #pragma once
 
@@ -18,7 +18,7 @@ inline constexpr const char* plugin_symbol = "nanet_algorithm";
 // A string beside it: the instruction sets of the processor it was built for, a space behind each.
 inline constexpr const char* plugin_needs_symbol = "nanet_algorithm_needs";
 
-// Mixes the sizes and offsets of structures into one number: two builds whose structures differ tell by it.
+// Hash of sizes and offsets of structures; differs between builds with different structures.
 template <class... Numbers>
 constexpr std::uint64_t layout_hash(Numbers... numbers) {
   std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
@@ -39,7 +39,7 @@ struct PluginParameter {
   std::uint32_t whole;  // 1: only whole numbers
 };
 
-// The part for GPUs: functions that fill structures which this layer does not know. What they hold runs in
+// GPU part: functions that fill structures defined above this layer. What they hold runs in
 // the plug-in's own CUDA runtime, or is a cudaKernel_t, which any runtime of the process can launch.
 struct PluginCuda {
   std::uint64_t batch_layout, loop_layout;  // cuda/plugin_kernel.hpp, loop/plugin_kernel.hpp

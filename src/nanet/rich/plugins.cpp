@@ -30,7 +30,7 @@ Loaded& loaded() {
   return l;
 }
 
-// Memory of a struct whose type is the plug-in's.
+// Memory for a struct of a type defined in the plug-in.
 class Room {
  public:
   Room(std::size_t bytes, std::size_t align)
@@ -109,7 +109,8 @@ void check(std::string_view path, const PluginTable* table) {
                      "', as of one of nanet's own: give it another `name`");
 }
 
-// A plug-in is built for the processor at hand, and may be used elsewhere: before any of its instructions.
+// A plug-in may be loaded on another processor than it was built for. Checked before any of its instructions
+// run.
 void check_processor(std::string_view path, std::string_view needs) {
 #if defined(__x86_64__)
   const std::pair<std::string_view, bool> sets[] = {

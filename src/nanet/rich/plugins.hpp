@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Algorithms from shared objects of the user's (docs/writing-algorithms.md): loads them, checks that they fit
-// this build, and puts them behind the interface of all algorithms.
+// Plug-in loader: opens shared objects with user algorithms (docs/writing-algorithms.md), checks them against
+// this build, and provides them as reconstructors.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,10 @@ struct Plugin {
 bool names_a_plugin(std::string_view algorithm) noexcept;
 
 // Loads a plug-in, or gives the one that was loaded from there before; it stays for the life of the process.
-// Throws std::invalid_argument that names the file, what is wrong with it and the remedy. From any thread.
+// Throws std::invalid_argument with file, fault and remedy. From any thread.
 const Plugin& load_plugin(std::string_view path);
 
-// The plug-in whose algorithm has that name, if one is loaded. From any thread.
+// The loaded plug-in whose algorithm has this name, or nullptr. From any thread.
 const Plugin* find_plugin(std::string_view name);
 
 std::vector<ParameterInfo> plugin_parameters(const Plugin& plugin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trial centres of POMH and DOMH: every PM position, seen midway between the two disks' mirror rotations.
+// Trial centres of POMH and DOMH: PM positions, midway between the mirror rotations of the two disks.
 #pragma once
 
 #include "nanet/rich/radius_histogram.hpp"

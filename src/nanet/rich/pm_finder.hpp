@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which photomultiplier of a disk a photon lands on. The lattice is hexagonal, rows 15.588 mm apart and PMs
-// 18 mm apart in a row, so the place nearest to a point is arithmetic.
+// Photomultiplier hit by a photon, by arithmetic on the hexagonal lattice: rows 15.588 mm apart, PMs 18 mm
+// apart in a row.
 #pragma once
 
 #include <array>

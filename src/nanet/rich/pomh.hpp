@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// POMH: every PM position a trial centre with a histogram of hit distances, in parallel over the problems:
-// each lane has a centre of its own (of the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49).
+// POMH: every PM position a trial centre with a histogram of hit distances, parallel over problems: one
+// centre per lane (from the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49).
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace nanet::rich {
 
-// One ring per event; the same bits as DOMH, which shares the work out the other way.
+// One ring per event; same bits as DOMH, which distributes the work the other way.
 struct Pomh {
   static constexpr std::string_view name = "pomh";
   static constexpr bool rejects_noise = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POMH and DOMH are the same histogram, shared out in two ways: the same bits for any hits.
+// Tests of POMH: same bits as DOMH for any hits.
 #include "nanet/rich/pomh.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histogram of the hits' distances to trial centres, and the peak that votes for a ring: for HOUGH, POMH,
-// DOMH.
+// Histogram of hit distances to trial centres, with peak search; for HOUGH, POMH and DOMH.
 #pragma once
 
 #include "nanet/rich/refine.hpp"
@@ -30,7 +29,7 @@ NANET_HD inline typename L::F bin_place(const RadiusBins& bins, typename L::F dx
   return (L::sqrt(L::fma(dx, dx, dy * dy)) - typename L::F(bins.low)) * typename L::F(bins.per_width);
 }
 
-// Each lane's best so far; `code` grows with the order of trial, so that the first of equals can be told.
+// Each lane's best so far; `code` grows with the order of trial and resolves ties to the first.
 template <class L>
 struct Peak {
   typename L::I score{0}, code{0};
@@ -53,7 +52,7 @@ NANET_HD inline BestPeak best_peak(const Peak<L>& p) {
   return {static_cast<std::int32_t>(score), (1 << 20) - static_cast<std::int32_t>(most)};
 }
 
-// A histogram per lane: each lane has a trial centre of its own. Four bins to an integer, all in registers.
+// One histogram and trial centre per lane. Four bins per integer, all in registers.
 template <class L>
 struct RadiusHistogram {
   using F = typename L::F;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers that are the same on every machine: xoshiro256++ (Blackman and Vigna) seeded by splitmix64,
+// Portable random numbers: xoshiro256++ (Blackman and Vigna) seeded by splitmix64,
 // and distributions made of IEEE additions, multiplications, divisions and square roots only, since the
 // libraries' logarithms and std:: distributions differ between machines.
 #pragma once
@@ -98,7 +98,7 @@ class Random {
   }
   // Mean `mean` from 0 to 500, by inversion.
   unsigned poisson(double mean) { return poisson(mean, portable::exp(-mean)); }
-  // The same with exp(-mean) at hand.
+  // The same, with exp(-mean) precomputed.
   unsigned poisson(double mean, double p) {
     double u = uniform();
     unsigned n = 0;

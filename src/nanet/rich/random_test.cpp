@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random numbers: pinned, so that a seed gives the same data everywhere, and distributed as they say.
+// Tests of the random numbers: pinned sequences and distributions.
 #include "nanet/rich/random.hpp"
 
 #include <gtest/gtest.h>

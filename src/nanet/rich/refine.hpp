@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step of every 32-lane algorithm: from a circle that is roughly right to the least-squares circle
-// of the hits near it (Gauss-Newton on the distances, with a cut that shrinks).
+// Circle refinement, the last step of the 32-lane algorithms: Gauss-Newton least squares over the hits near a
+// rough circle, with a shrinking cut.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an algorithm takes and gives: hits in, rings out. Plain data, the same on CPU and GPU.
+// Input and output of ring algorithms: hits and rings. Plain data, the same on CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,7 @@ struct Ring {
 struct Rings {
   std::uint8_t count = 0;
   bool ambiguous = false;  // margin between the best two ring counts is below the configured one
-  // Not 0: the algorithm has decided the event itself, and these are the bits of its primitive
-  // (trigger/decide.hpp).
+  // Non-zero: bits of the primitive, decided by the algorithm (trigger/decide/decide.hpp).
   std::uint16_t primitive = 0;
   Ring ring[max_rings];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every single-ring algorithm over lanes ends with: the refined circle is a ring, or there is none.
+// Final step of the single-ring algorithms over lanes: a refined circle becomes a ring or is rejected.
 #pragma once
 
 #include "nanet/rich/parameters.hpp"
@@ -7,7 +7,7 @@
 
 namespace nanet::rich {
 
-// What counts as a ring.
+// Limits of a ring.
 struct RingLimits {
   std::uint32_t min_hits = 4;
   float r_min = 50.0f;                 // mm: a ring this small makes one photoelectron on average

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of the ring algorithms: events with their truth, and how much of it was found.
+// Test events for ring algorithms: generated or given hits with truth, and efficiency against it.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TRIPL: its triplets are different hits and treat all hits alike; the circle through three points is exact.
+// Tests of TRIPL: triplets are distinct hits and cover all hits evenly; circle through three points.
 #include "nanet/rich/tripl.hpp"
 
 #include <gtest/gtest.h>

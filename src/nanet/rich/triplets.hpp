@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which triplets of hits to look at, and the circle through three points: for TRIPL and Almagest.
+// Choice of hit triplets, and the circle through three points; for TRIPL and ALMAGEST.
 #pragma once
 
 #include "nanet/rich/hits.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm whose parameter is out of its own range.
+// Plug-in with a default value outside its declared range.
 #include "nanet/plugin/algorithm.hpp"
 
 struct BadDefault {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in whose table says something else than it should: CHANGE is done to it.
+// Plug-in with an invalid table: applies CHANGE to it.
 #include "nanet/plugin/algorithm.hpp"
 
 #define nanet_algorithm nanet_algorithm_unchanged

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As if built for a processor that nobody has.
+// Plug-in built for a processor that does not exist.
 #define NANET_PLUGIN_NEEDS "sse4.2 avx1024f "
 #include "nanet/plugin/algorithm.hpp"
 
