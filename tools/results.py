@@ -78,6 +78,8 @@ def load(folder: Path = RESULTS) -> list[Measurement]:
 def add(path: Path, machine: str, label: str) -> Path:
     """Copies a bench output into results/, without curves and distributions, which the page does not show."""
     measurement = json.loads(path.read_text(encoding="utf-8"))
+    if measurement.get("partial"):
+        raise SystemExit(f"{path}: incomplete ({measurement.get('trouble', 'stopped')}): measure again")
     for row in measurement.get("rows", []):
         row.pop("distribution_us", None)
     for row in measurement.get("algorithms", {}).values():
@@ -166,8 +168,9 @@ def isolated(quality: Measurement, name: str) -> dict[str, Any]:
 
 
 def newest_quality(measurements: Sequence[Measurement]) -> Measurement:
-    """The newest `nanet quality`."""
-    return max(Bench(measurements, "quality").all, key=lambda m: m["date"])
+    """The newest `nanet quality` of all algorithms."""
+    whole = [m for m in Bench(measurements, "quality").all if set(ALGORITHMS) <= set(m["algorithms"])]
+    return max(whole, key=lambda m: m["date"])
 
 
 def rings(measurements: Sequence[Measurement]) -> str:
@@ -486,7 +489,7 @@ def watching(measurements: Sequence[Measurement]) -> str:
         ("garbage_requests", "garbage requests"),
         ("slow_clients", "slow clients"),
     )
-    crowd = [[title, *(number(m["figures"].get(key)) for m in soak.all)] for key, title in memory]
+    crowd = [[title, *(number(figure_or_last(m, key)) for m in soak.all)] for key, title in memory]
     kept = [
         [
             row["recorded_to"],
@@ -512,6 +515,11 @@ def watching(measurements: Sequence[Measurement]) -> str:
         )
         + sources([*monitor.all, *soak.all, *record.all])
     )
+
+
+def figure_or_last(m: Measurement, key: str) -> Any:
+    """A figure, or the value of the last row, for sums that grow during a run."""
+    return m["figures"].get(key, m["rows"][-1].get(key) if m["rows"] else None)
 
 
 GATEWARE = (
@@ -633,7 +641,7 @@ def other(measurements: Sequence[Measurement]) -> str:
     bench = Bench(measurements, "bandwidth")
     chosen = [m for m in bench.all if "bytes_per_s_max" in m["figures"]]
     rows = [
-        [m["machine"], rate(m["figures"]["bytes_per_s_max"]), number(m["figures"].get("one_payload_p50_us"))]
+        [m["machine"], rate(m["figures"]["bytes_per_s_max"]), number(m["figures"].get("p1_1472_p50_us"))]
         for m in chosen
     ]
     return (
