@@ -78,10 +78,16 @@ def test_a_bench_output_is_copied_under_its_name(
     results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "RESULTS", tmp_path)
-    made = {"bench": "latency", "rows": [{"mode": "cpu", "p50_us": 1.0, "distribution_us": {"0.5": 1.0}}]}
+    command = "nanet bench latency --device cuda --json out.json"
+    made = {
+        "bench": "latency",
+        "command": command,
+        "rows": [{"mode": "cpu", "p50_us": 1.0, "distribution_us": {"0.5": 1.0}}],
+    }
     (tmp_path / "out.json").write_text(json.dumps(made))
     target = results.add(tmp_path / "out.json", "H200", "again")
     assert target.name == "latency-H200-again.json"
+    assert json.loads(target.read_text())["command"] == "nanet bench latency --device cuda"
     assert "distribution_us" not in json.loads(target.read_text())["rows"][0]
 
 

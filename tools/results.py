@@ -80,6 +80,7 @@ def add(path: Path, machine: str, label: str) -> Path:
     measurement = json.loads(path.read_text(encoding="utf-8"))
     if measurement.get("partial"):
         raise SystemExit(f"{path}: incomplete ({measurement.get('trouble', 'stopped')}): measure again")
+    measurement["command"] = re.sub(r" --(json|plots|out)[ =]\S+", "", measurement.get("command", ""))
     for row in measurement.get("rows", []):
         row.pop("distribution_us", None)
     for row in measurement.get("algorithms", {}).values():
