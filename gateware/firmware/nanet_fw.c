@@ -187,7 +187,7 @@ static int renew(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* boar
 
 // The packet came in, even if it is of no use.
 static void remember(nanet_fw* fw, const nanet_fw_burst* burst, const request* r) {
-  if (!(r->reason & (NANET_FW_RARE_REPLAYED | NANET_FW_RARE_JUMP)))
+  if (!(r->reason & (NANET_FW_SLOWPATH_REPLAYED | NANET_FW_SLOWPATH_JUMP)))
     seen(fw, burst, r->board, r->flags & flag_sob ? 0 : r->sequence);
 }
 
@@ -219,7 +219,7 @@ static int confirmed(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* 
 static void sob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
   board->sob = 1;
   command(fw, NANET_FW_BOARD, burst, r->board, 0);
-  if (r->reason & NANET_FW_RARE_REPLAYED) {
+  if (r->reason & NANET_FW_SLOWPATH_REPLAYED) {
     board->sob_pending = 1;
     command(fw, NANET_FW_WATCH, burst, r->board, 1);
   } else {
@@ -230,8 +230,8 @@ static void sob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
 }
 
 static void eob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
-  if (r->reason & NANET_FW_RARE_REPLAYED) return answer(fw, r, NANET_FW_REPLAYED);
-  if (r->reason & (NANET_FW_RARE_JUMP | NANET_FW_RARE_FAR)) {
+  if (r->reason & NANET_FW_SLOWPATH_REPLAYED) return answer(fw, r, NANET_FW_REPLAYED);
+  if (r->reason & (NANET_FW_SLOWPATH_JUMP | NANET_FW_SLOWPATH_FAR)) {
     if (!confirmed(fw, burst, board, r)) return answer(fw, r, NANET_FW_JUMP);
   } else {
     seen(fw, burst, r->board, r->sequence);
@@ -253,13 +253,13 @@ static void eob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
 // A packet of a burst that is known.
 static void of_a_burst(nanet_fw* fw, nanet_fw_burst* burst, const request* r) {
   nanet_fw_board* const board = &burst->board[r->board];
-  if (r->reason & NANET_FW_RARE_ORDINARY) board->jumping = board->sob_pending = 0;
+  if (r->reason & NANET_FW_SLOWPATH_ORDINARY) board->jumping = board->sob_pending = 0;
   // All frames of the older one may be closed, but the other boards' EOBs are as good as the first one's.
   const int marker = (r->flags & (flag_sob | flag_eob)) != 0;
-  const int late = !(r->reason & NANET_FW_RARE_ACTIVE) && !(burst == &fw->old && marker && !burst->over);
+  const int late = !(r->reason & NANET_FW_SLOWPATH_ACTIVE) && !(burst == &fw->old && marker && !burst->over);
   if (!(r->flags & flag_sob) && !(late && fw->packets) && renew(fw, burst, board, r))
     return answer(fw, r, NANET_FW_AGAIN);
-  if (r->reason & NANET_FW_RARE_WATCHED) {
+  if (r->reason & NANET_FW_SLOWPATH_WATCHED) {
     command(fw, NANET_FW_WATCH, burst, r->board, 0);
     return answer(fw, r, NANET_FW_AGAIN);
   }
@@ -269,7 +269,7 @@ static void of_a_burst(nanet_fw* fw, nanet_fw_burst* burst, const request* r) {
   }
   if (r->flags & flag_sob) return sob(fw, burst, board, r);
   if (r->flags & flag_eob) return eob(fw, burst, board, r);
-  if (!(r->reason & (NANET_FW_RARE_JUMP | NANET_FW_RARE_FAR))) return answer(fw, r, NANET_FW_AGAIN);
+  if (!(r->reason & (NANET_FW_SLOWPATH_JUMP | NANET_FW_SLOWPATH_FAR))) return answer(fw, r, NANET_FW_AGAIN);
   answer(fw, r, confirmed(fw, burst, board, r) ? NANET_FW_ADMIT : NANET_FW_JUMP);
 }
 
@@ -280,7 +280,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
   uint64_t first = stamp;
   if (fw->current.known) {
     if ((uint8_t)(r->number - fw->current.number) > 127) return answer(fw, r, NANET_FW_LATE);
-    if ((r->reason & NANET_FW_RARE_OLD_ACTIVE) && !fw->replay) return answer(fw, r, NANET_FW_WRONG_BURST);
+    if ((r->reason & NANET_FW_SLOWPATH_OLD_ACTIVE) && !fw->replay) return answer(fw, r, NANET_FW_WRONG_BURST);
     uint8_t* const candidate = &fw->candidate[r->number];
     if (!*candidate) {
       if (fw->packets) forget_candidates(fw);  // there the newest one only
@@ -292,7 +292,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
     }
     first = fw->candidate_time[r->number];
     // A replay: no clock closes the older one, but the third does.
-    if (r->reason & NANET_FW_RARE_OLD_ACTIVE) command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
+    if (r->reason & NANET_FW_SLOWPATH_OLD_ACTIVE) command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
   }
   begin(fw, r, first, stamp);
   answer(fw, r, NANET_FW_AGAIN);
@@ -300,21 +300,21 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
 
 static void decide(nanet_fw* fw) {
   request r;
-  r.reason = read32(fw, NANET_FW_RARE);
+  r.reason = read32(fw, NANET_FW_SLOWPATH);
   r.stamp = read32(fw, NANET_FW_STAMP);
   const uint32_t first = read32(fw, NANET_FW_HEADER);      // flags, version, board, source
   const uint32_t last = read32(fw, NANET_FW_HEADER + 12);  // burst, frame
-  r.channel = r.reason >> NANET_FW_RARE_CHANNEL_SHIFT & 7u;
+  r.channel = r.reason >> NANET_FW_SLOWPATH_CHANNEL_SHIFT & 7u;
   const uint32_t board = first >> 8 & 0xFFu;
   r.board = board == 0xFF ? 0 : board & 3u;
   r.flags = (uint8_t)(first >> 24);
   r.sequence = read32(fw, NANET_FW_HEADER + 8);
   r.frame = last & 0xFFFFFFu;
   r.number = (uint8_t)(last >> 24);
-  if (r.reason & NANET_FW_RARE_OTHER)
+  if (r.reason & NANET_FW_SLOWPATH_OTHER)
     of_another_burst(fw, &r);
   else
-    of_a_burst(fw, r.reason & NANET_FW_RARE_OLD ? &fw->old : &fw->current, &r);
+    of_a_burst(fw, r.reason & NANET_FW_SLOWPATH_OLD ? &fw->old : &fw->current, &r);
   report(fw);
 }
 
@@ -390,14 +390,14 @@ void nanet_fw_init(nanet_fw* fw, const nanet_fw_bus* bus) {
 
 int nanet_fw_step(nanet_fw* fw) {
   const uint32_t status = read32(fw, NANET_FW_STATUS);
-  const uint32_t rare = status & NANET_FW_HAS_RARE, miss = status & NANET_FW_HAS_MISS;
+  const uint32_t rare = status & NANET_FW_HAS_SLOWPATH, miss = status & NANET_FW_HAS_MISS;
   if (status & NANET_FW_HAS_START) {
     start(fw);
-  } else if (miss && !(rare && fw->rare_waited)) {  // one after the other, where both wait
-    fw->rare_waited = rare != 0;
+  } else if (miss && !(rare && fw->slowpath_waited)) {  // one after the other, where both wait
+    fw->slowpath_waited = rare != 0;
     translate(fw);
   } else if (rare) {
-    fw->rare_waited = 0;
+    fw->slowpath_waited = 0;
     decide(fw);
   } else if (status & NANET_FW_HAS_ALARM) {
     on_alarm(fw);

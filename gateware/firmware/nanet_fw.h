@@ -23,7 +23,7 @@ enum {
   NANET_FW_NEWEST = 0x24,   // r: clock of the current burst's newest packet, in the same way (0x28)
   NANET_FW_ALARM = 0x2C,    // w: low word; the high one (0x30) arms it
   NANET_FW_REPORT = 0x34,   // w: NANET_FW_REPORT_*, of the current burst; of the old one: 0x38
-  NANET_FW_RARE = 0x40,     // r: NANET_FW_RARE_*; valid while STATUS has RARE, until it is answered
+  NANET_FW_SLOWPATH = 0x40,     // r: NANET_FW_SLOWPATH_*; valid while STATUS has RARE, until it is answered
   NANET_FW_STAMP = 0x44,    // r: card clock, low word, when the packet's frame came in
   NANET_FW_HEADER = 0x48,   // r: the MGP header, four words
   NANET_FW_MISS = 0x60,     // r: virtual address, low word (high: 0x64); valid while STATUS has MISS
@@ -44,7 +44,7 @@ enum {
 // STATUS
 enum {
   NANET_FW_HAS_START = 1 << 0,  // the card was enabled: everything is forgotten
-  NANET_FW_HAS_RARE = 1 << 1,   // a packet waits for a decision
+  NANET_FW_HAS_SLOWPATH = 1 << 1,   // a packet waits for a decision
   NANET_FW_HAS_MISS = 1 << 2,   // an address waits for its translation
   NANET_FW_HAS_ALARM = 1 << 3,  // the time that was set has come
   NANET_FW_HAS_DRAIN = 1 << 4,  // no packet will follow
@@ -52,19 +52,19 @@ enum {
   NANET_FW_FAILED = 1 << 9      // the last read failed
 };
 
-// RARE: rare_t of nanet_pkg without stamp and header.
+// RARE: slowpath_t of nanet_pkg without stamp and header.
 enum {
-  NANET_FW_RARE_MARKER = 1 << 0,       // SOB or EOB
-  NANET_FW_RARE_OTHER = 1 << 1,        // of neither burst that is known, or there is none
-  NANET_FW_RARE_JUMP = 1 << 2,         // its sequence number lies beyond the window
-  NANET_FW_RARE_FAR = 1 << 3,          // its frame does
-  NANET_FW_RARE_WATCHED = 1 << 4,      // number 1 of a board that was to be watched for it
-  NANET_FW_RARE_REPLAYED = 1 << 5,     // its number (an SOB's: 0) was seen, or is too old to be told
-  NANET_FW_RARE_OLD = 1 << 8,          // of the older of the two bursts
-  NANET_FW_RARE_ORDINARY = 1 << 9,     // since this board's last request an ordinary packet of it came in
-  NANET_FW_RARE_ACTIVE = 1 << 10,      // its burst is not over
-  NANET_FW_RARE_OLD_ACTIVE = 1 << 11,  // the older burst is not over
-  NANET_FW_RARE_CHANNEL_SHIFT = 16     // 18:16
+  NANET_FW_SLOWPATH_MARKER = 1 << 0,       // SOB or EOB
+  NANET_FW_SLOWPATH_OTHER = 1 << 1,        // of neither burst that is known, or there is none
+  NANET_FW_SLOWPATH_JUMP = 1 << 2,         // its sequence number lies beyond the window
+  NANET_FW_SLOWPATH_FAR = 1 << 3,          // its frame does
+  NANET_FW_SLOWPATH_WATCHED = 1 << 4,      // number 1 of a board that was to be watched for it
+  NANET_FW_SLOWPATH_REPLAYED = 1 << 5,     // its number (an SOB's: 0) was seen, or is too old to be told
+  NANET_FW_SLOWPATH_OLD = 1 << 8,          // of the older of the two bursts
+  NANET_FW_SLOWPATH_ORDINARY = 1 << 9,     // since this board's last request an ordinary packet of it came in
+  NANET_FW_SLOWPATH_ACTIVE = 1 << 10,      // its burst is not over
+  NANET_FW_SLOWPATH_OLD_ACTIVE = 1 << 11,  // the older burst is not over
+  NANET_FW_SLOWPATH_CHANNEL_SHIFT = 16     // 18:16
 };
 
 // COMMAND: command_t of nanet_pkg.
@@ -142,7 +142,7 @@ typedef struct {
   uint8_t packets;   // gather mode
   uint8_t expected;  // boards
   uint8_t page_shift;
-  uint8_t rare_waited;  // the last request was a translation while a packet waited
+  uint8_t slowpath_waited;  // the last request was a translation while a packet waited
   uint32_t timeout, grace, pages;
   uint64_t silence, clop, list, alarm;
   nanet_fw_burst current, old;

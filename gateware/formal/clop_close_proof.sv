@@ -5,25 +5,25 @@ module clop_close_proof
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 (
-    input logic            clk,
-    input logic            rst,
-    input logic            news_valid,
-    input clop_news_t      news,
-    input serial_t [1:0]   news_ticket,
-    input clop_part_t      board_read,
-    input logic [1:0]      packet_done,  // of each channel one more is written, or dropped
-    input logic [63:0]     now,
-    input logic            tlb_ready,
-    input logic            tlb_resp_valid,
-    input logic            tlb_resp_ok,
-    input logic [63:0]     tlb_resp_paddr,
-    input logic            wr_ready,
-    input logic            wr_done_valid,
-    input logic            ev_ready,
-    input logic [3:0]      expected
+    input logic          clk,
+    input logic          rst,
+    input logic          notice_valid,
+    input clop_notice_t  notice,
+    input serial_t [1:0] notice_fence,
+    input clop_part_t    board_read,
+    input logic [1:0]    packet_done,     // of each channel one more is written, or dropped
+    input logic [63:0]   now,
+    input logic          tlb_ready,
+    input logic          tlb_resp_valid,
+    input logic          tlb_resp_ok,
+    input logic [63:0]   tlb_resp_paddr,
+    input logic          wr_ready,
+    input logic          wr_done_valid,
+    input logic          ev_ready,
+    input logic [3:0]    expected
 );
 
-  logic news_ready, tlb_valid, wr_valid, wr_last, ev_valid, ev_promised, idle, untranslated, incomplete;
+  logic notice_ready, tlb_valid, wr_valid, wr_last, ev_valid, ev_promised, idle, untranslated, incomplete;
   logic [4:0] board_read_index;
   serial_t [1:0] done_serial;
   logic [63:0] tlb_vaddr;
@@ -49,9 +49,9 @@ module clop_close_proof
   logic [31:0] headers_q, headers_done_q, headers_wanted_q;
   logic written_q, unknown_q;  // of the frame that is looked at: its header went out, its page is unknown
   logic offered_q;
-  clop_news_t news_q;
-  serial_t [1:0] ticket_q;
-  logic header_out, taken, follows, followed;
+  clop_notice_t notice_q;
+  serial_t [1:0] write_fence_q;
+  logic header_out, taken, begins, at_output;
 
   localparam logic [31:0] Half = 32'd1 << ($bits(serial_t) - 1);
 
@@ -60,24 +60,24 @@ module clop_close_proof
     // The number of packets that the ticket means: the one that is less than half its range ahead of what is
     // written.
     assign wanted[c]      = done_q[c] + Half - 32'd1 -
-                            32'(serial_t'(done_q[c] + Half - 32'd1 - 32'(news_ticket[c])));
+                            32'(serial_t'(done_q[c] + Half - 32'd1 - 32'(notice_fence[c])));
   end
   assign header_out = wr_valid && wr_ready && wr_last;
-  assign taken      = news_valid && news_ready;
-  assign follows    = taken && i_close.events.pick && !i_close.events.kept_q;
-  assign followed   = i_close.events.at_head;
+  assign taken      = notice_valid && notice_ready;
+  assign begins     = taken && i_close.events.pick && !i_close.events.tracked_q;
+  assign at_output  = i_close.events.at_head;
 
   always_ff @(posedge clk) begin
-    started_q <= 1'b1;
-    offered_q <= news_valid && !news_ready && !rst;
-    news_q    <= news;
-    ticket_q  <= news_ticket;
+    started_q     <= 1'b1;
+    offered_q     <= notice_valid && !notice_ready && !rst;
+    notice_q      <= notice;
+    write_fence_q <= notice_fence;
     for (int c = 0; c < 2; c++) if (packet_done[c]) done_q[c] <= done_q[c] + 1'b1;
     if (header_out) headers_q <= headers_q + 1'b1;
     if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
     if (header_out) written_q <= 1'b1;
     if (i_close.untranslated) unknown_q <= 1'b1;
-    if (follows) begin
+    if (begins) begin
       wanted_q         <= wanted;
       headers_wanted_q <= headers_q;
     end
@@ -101,25 +101,25 @@ module clop_close_proof
       assume (!wr_done_valid || headers_done_q != headers_q);  // answers to what was asked
       assume (headers_q - headers_done_q < 32'd127);
 
-      if (offered_q) assume (news_valid && news == news_q && news_ticket == ticket_q);
+      if (offered_q) assume (notice_valid && notice == notice_q && notice_fence == write_fence_q);
 
       // The heart of it
-      if (ev_valid && followed) begin
+      if (ev_valid && at_output) begin
         for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
         assert (headers_done_q >= headers_wanted_q);
       end
       // And each frame's header is one of those that are waited for, unless its page is unknown.
-      if (taken && news.kind == KindReceiveDone) assert (written_q || unknown_q || untranslated);
+      if (taken && notice.kind == KindReceiveDone) assert (written_q || unknown_q || untranslated);
 
       // What the induction needs
       assert (i_close.headers_q == headers_q[7:0] && i_close.headers_done_q == headers_done_q[7:0]);
       assert (headers_done_q <= headers_q);
-      if (i_close.state_q != 3'd0) assert (news_valid);
-      if (i_close.events.kept_q) begin
+      if (i_close.state_q != 3'd0) assert (notice_valid);
+      if (i_close.events.tracked_q) begin
         assert (headers_wanted_q <= headers_q);
         assert (i_close.events.ahead_q < i_close.events.count_q);
       end
-      if (i_close.events.kept_q) begin
+      if (i_close.events.tracked_q) begin
         assert (i_close.events.word_q[2*$bits(serial_t)+7:0] ==
                 {headers_wanted_q[7:0], serial_t'(wanted_q[1]), serial_t'(wanted_q[0])});
         for (int c = 0; c < 2; c++) begin
@@ -127,12 +127,12 @@ module clop_close_proof
           assert (signed'(wanted_q[c] - done_q[c]) < signed'(Half));
         end
       end
-      if (i_close.written_q && followed) begin
+      if (i_close.written_q && at_output) begin
         for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
         assert (headers_done_q >= headers_wanted_q);
       end
       if (i_close.written_q) assert (i_close.events.offered_q);
-      if (news_valid && news.kind == KindReceiveDone && i_close.state_q == 3'd4)
+      if (notice_valid && notice.kind == KindReceiveDone && i_close.state_q == 3'd4)
         assert (written_q || unknown_q || untranslated);
     end
   end

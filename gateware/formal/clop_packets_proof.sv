@@ -7,7 +7,7 @@ module clop_packets_proof
 (
     input logic           clk,
     input logic           rst,
-    input logic           watched,  // the buffer
+    input logic           watched,           // the buffer
     input logic [12:0]    packets,
     input logic [16:0]    slot_bytes,
     input logic           waits,
@@ -18,26 +18,27 @@ module clop_packets_proof
     input logic           return_valid,
     input logic           return_index,
     input logic [31:0]    return_value,
-    input logic           owed_ready,
+    input logic           tx_pending_ready,
     input logic [31:0]    sender_next,
-    input logic           rare_ready,
+    input logic           slowpath_ready,
     input logic           command_valid,
     input command_t       command,
-    input logic           news_ready,
-    input logic           news_told,
+    input logic           notice_ready,
+    input logic           notice_done,
     input logic [15:0]    room,
     input logic           half_free
 );
 
   localparam logic [31:0] Buffers = 32'd2;
 
-  logic ready, place_ready, placed_valid, placed_accept, placed_defer, owed_valid, rare_valid, command_ready;
-  logic news_valid, promise, counted, buffer_owed, idle;
+  logic ready, place_ready, placed_valid, placed_accept, placed_defer;
+  logic tx_pending_valid, slowpath_valid, command_ready;
+  logic notice_valid, promise, counted, buffer_pending, idle;
   logic [63:0] placed_vaddr, last_packet;
-  owed_t owed;
-  rare_t rare;
-  packets_news_t news;
-  serial_t news_ticket, done;
+  tx_pending_t tx_pending;
+  slowpath_t slowpath;
+  packets_notice_t notice;
+  serial_t notice_fence, done;
   placed_e counted_as;
   logic [15:0] counted_hits;
   logic [7:0] counted_events;

@@ -10,42 +10,42 @@ module clop_proof
     parameter int unsigned MAX_BUFFERS = 8,
     parameter int unsigned DEVICES = 1
 ) (
-    input logic                                  clk,
-    input logic                                  rst,
-    input logic [$clog2(MAX_BUFFERS)-1:0]        watched,  // the buffer
-    input logic [4:0]                            log2_buffers,
-    input logic [16:0]                           segment_bytes,
-    input logic [3:0]                            expected,
-    input logic [15:0]                           window_frames,
-    input logic [63:0]                           now,
-    input logic           [CHANNELS-1:0]         place_valid,
-    input place_request_t [CHANNELS-1:0]         place,
-    input serial_t        [CHANNELS-1:0]         done_serial,
-    input logic                                  return_valid,
-    input logic [$clog2(MAX_BUFFERS)-1:0]        return_index,
-    input logic [31:0]                           return_value,
-    input logic                                  owed_ready,
-    input logic [63:0]                           sender_next,
-    input logic                                  rare_ready,
-    input logic                                  command_valid,
-    input command_t                              command,
-    input logic                                  news_ready,
-    input logic [$clog2(MAX_BUFFERS)+1:0]        board_read_index,
-    input logic [DEVICES-1:0][15:0]              room,
-    input logic [DEVICES-1:0]                    half_free
+    input logic                           clk,
+    input logic                           rst,
+    input logic [$clog2(MAX_BUFFERS)-1:0] watched,           // the buffer
+    input logic [4:0]                     log2_buffers,
+    input logic [16:0]                    segment_bytes,
+    input logic [3:0]                     expected,
+    input logic [15:0]                    window_frames,
+    input logic [63:0]                    now,
+    input logic [CHANNELS-1:0]            place_valid,
+    input place_request_t [CHANNELS-1:0]  place,
+    input serial_t [CHANNELS-1:0]         done_serial,
+    input logic                           return_valid,
+    input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
+    input logic [31:0]                    return_value,
+    input logic                           tx_pending_ready,
+    input logic [63:0]                    sender_next,
+    input logic                           slowpath_ready,
+    input logic                           command_valid,
+    input command_t                       command,
+    input logic                           notice_ready,
+    input logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
+    input logic [DEVICES-1:0][15:0]       room,
+    input logic [DEVICES-1:0]             half_free
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
 
-  logic ready, placed_accept, placed_defer, owed_valid, rare_valid, command_ready;
-  logic news_valid, counted, due, frame_owed, frame_overrun, skipped_valid, idle;
+  logic ready, placed_accept, placed_defer, tx_pending_valid, slowpath_valid, command_ready;
+  logic notice_valid, counted, due, frame_in, frame_overrun, skipped_valid, idle;
   logic [CHANNELS-1:0] place_ready, placed_valid;
   logic [DEVICES-1:0] promise;
   logic [63:0] placed_vaddr, last_packet;
-  owed_t owed;
-  rare_t rare;
-  clop_news_t news;
-  serial_t [CHANNELS-1:0] news_ticket;
+  tx_pending_t tx_pending;
+  slowpath_t slowpath;
+  clop_notice_t notice;
+  serial_t [CHANNELS-1:0] notice_fence;
   clop_part_t board_read;
   placed_e counted_as;
   logic [15:0] counted_hits;
@@ -126,7 +126,7 @@ module clop_proof
       if (command.op == CommandBurst) last_q <= 1'b0;
       if (command.op == CommandLast) last_q <= 1'b1;
     end
-    if (i_clop.in_decide) length_q <= i_clop.work.request.header.length;
+    if (i_clop.in_classify) length_q <= i_clop.work.request.header.length;
     if (!age_q[1]) begin
       out_q   <= 1'b0;
       ever_q  <= 1'b0;
@@ -139,11 +139,11 @@ module clop_proof
 
   always_comb begin
     assume (rst == (age_q < 2'd2));
-    assume (i_clop.judge.slots.watched == watched && i_clop.judge.returned.watched == watched);
+    assume (i_clop.lookup.slots.watched == watched && i_clop.lookup.returned.watched == watched);
     assume (log2_buffers >= 1 && log2_buffers <= 5'(IndexW));
     assume (segment_bytes <= 17'd1008 && segment_bytes[3:0] == 0);  // four and 64 B fill a buffer
     // The driver has written zero to all return slots: they are kept less one.
-    if (age_q == 0) assume (i_clop.judge.returned.word_q == '1 && !i_clop.judge.return_valid_q);
+    if (age_q == 0) assume (i_clop.lookup.returned.word_q == '1 && !i_clop.lookup.return_valid_q);
     if (!live) assume (!return_valid && !command_valid);
     if (age_q != 0) begin
       assume (watched == watched_q && log2_buffers == log2_buffers_q);
@@ -194,24 +194,24 @@ module clop_proof
   // What the card knows of the watched buffer, with what is being written
   clop_slot_t slot, slot_written, slot_rd, slot_q;
   logic [31:0] returned;
-  logic return_comes, back;
-  assign slot_written = i_clop.slot;
-  assign slot         = i_clop.slot_we && i_clop.slot_addr == watched ? slot_written :
-                        i_clop.judge.slots.word_q;
-  assign slot_rd      = i_clop.judge.slot_rd;
-  assign slot_q       = i_clop.judge.slot_q;
-  assign returned     = i_clop.judge.returned.word_q;  // the number: its slot less one
-  assign return_comes = i_clop.judge.return_valid_q && i_clop.judge.return_index_q == watched;
-  assign back         = !ever_q || (!out_q && sender_next > 64'(out_n_q));
+  logic return_arrives, back;
+  assign slot_written   = i_clop.slot;
+  assign slot           = i_clop.slot_we && i_clop.slot_addr == watched ? slot_written :
+                          i_clop.lookup.slots.word_q;
+  assign slot_rd        = i_clop.lookup.slot_rd;
+  assign slot_q         = i_clop.lookup.slot_q;
+  assign returned       = i_clop.lookup.returned.word_q;  // the number: its slot less one
+  assign return_arrives = i_clop.lookup.return_valid_q && i_clop.lookup.return_index_q == watched;
+  assign back           = !ever_q || (!out_q && sender_next > 64'(out_n_q));
 
   // The steps of a packet, and of a frame that is opened: one of them at a time reads
-  logic in_read, in_wait, in_judge, in_weigh, past_read, at_here;
-  assign in_read   = i_clop.front.step_q[1];
-  assign in_wait   = i_clop.front.step_q[2];
-  assign in_judge  = i_clop.front.step_q[3];
-  assign in_weigh  = i_clop.front.step_q[4];
-  assign past_read = i_clop.front.step_q[5:2] != 0;
-  assign at_here   = here(i_clop.open_busy ? i_clop.open_n[31:0] : work.n);
+  logic in_read, in_wait, in_capture, in_compare, past_read, at_here;
+  assign in_read    = i_clop.issue.step_q[1];
+  assign in_wait    = i_clop.issue.step_q[2];
+  assign in_capture = i_clop.issue.step_q[3];
+  assign in_compare = i_clop.issue.step_q[4];
+  assign past_read  = i_clop.issue.step_q[5:2] != 0;
+  assign at_here    = here(i_clop.open_busy ? i_clop.open_n[31:0] : work.n);
 
   // Of the packet: where its frame lies in its burst
   logic below, ending, at_next;
@@ -224,21 +224,21 @@ module clop_proof
   assign units   = 13'((17'(work.request.header.length) + 17'd15) >> 4);
 
   // Of the command: it is carried out; it owes frames; the last frame is fixed, or will be
-  logic executed, joins, owes, will_end;
+  logic executed, joins, extend, will_end;
   assign executed = i_clop.commands.leaving_q || i_clop.commands.left_q;
   assign joins    = waiting_for.flag && !i_clop.current.started;
-  assign owes     = waiting_for.flag && i_clop.current.started &&
-                    {1'b0, waiting_for.frame} >= i_clop.current.next;
+  assign extend   = waiting_for.flag && i_clop.current.started &&
+                  {1'b0, waiting_for.frame} >= i_clop.current.next;
   assign will_end = i_clop.current.ending || (i_clop.open_busy && !i_clop.opened.packet);
 
   always_comb begin
     if (age_q != 0) begin
       assert (i_clop.rst_q == !live);
       assert (i_clop.index_mask_q == IndexW'((32'd1 << log2_buffers) - 32'd1));
-      assert (i_clop.judge.segment_units_q == segment_bytes[16:4]);
-      assert (i_clop.judge.device_q == '0);  // there is one
+      assert (i_clop.lookup.segment_units_q == segment_bytes[16:4]);
+      assert (i_clop.lookup.device_q == '0);  // there is one
     end
-    if (age_q == 2'd1) assert (returned == '1 && !return_comes);
+    if (age_q == 2'd1) assert (returned == '1 && !return_arrives);
     if (age_q[1]) begin
       // The buffer
       if (i_clop.run_q) begin
@@ -252,12 +252,12 @@ module clop_proof
         if (!live) assert (i_clop.clear_q == 0);
       end
       assert (!out_q || ever_q);
-      if (!ever_q) assert (returned == '1 && !return_comes);
-      else if (return_comes)
-        assert (!out_q && i_clop.judge.returned_q == out_n_q && returned + 32'd1 <= out_n_q);
+      if (!ever_q) assert (returned == '1 && !return_arrives);
+      else if (return_arrives)
+        assert (!out_q && i_clop.lookup.returned_q == out_n_q && returned + 32'd1 <= out_n_q);
       else if (out_q) assert (returned + 32'd1 <= out_n_q);
       else assert (returned == out_n_q);
-      if (live) assert (i_clop.judge.sender_last_q + 32'd1 <= sender_next[31:0]);
+      if (live) assert (i_clop.lookup.sender_last_q + 32'd1 <= sender_next[31:0]);
 
       // Numbers
       assert (i_clop.current.next <= 25'h100_0000);
@@ -290,8 +290,8 @@ module clop_proof
         assert (i_clop.next_base == next_n);
         assert (i_clop.commands.burst_q == (waiting_for.op == CommandBurst));
         assert (i_clop.commands.last_q == (waiting_for.op == CommandLast));
-        assert (i_clop.commands.joins_q == joins && i_clop.commands.ends_q == !owes);
-        assert (owes || !(i_clop.commands.skips_q || i_clop.commands.owes_q));
+        assert (i_clop.commands.joins_q == joins && i_clop.commands.ends_q == !extend);
+        assert (extend || !(i_clop.commands.skips_q || i_clop.commands.extend_q));
         assert (i_clop.commands.skip_to_q == {1'b0, waiting_for.frame} + 25'(joins));
       end
       if (i_clop.command_waits && waiting_for.op == CommandBurst && !executed) begin
@@ -304,12 +304,12 @@ module clop_proof
       if (i_clop.command_waits && waiting_for.op == CommandLast) assert (last_q && i_clop.current.known);
 
       // What is in the steps
-      assert (one_of(i_clop.front.step_q));
-      if (i_clop.front.valid_q)
-        assert (one_of({3'd0, i_clop.front.place_q, i_clop.front.expire_q, i_clop.front.tracked_q}));
-      if (i_clop.front.valid_q && i_clop.front.place_q)
-        assert ((!i_clop.front.current_q || i_clop.current.known) &&
-                (!i_clop.front.old_q || i_clop.old.known));
+      assert (one_of(i_clop.issue.step_q));
+      if (i_clop.issue.valid_q)
+        assert (one_of({3'd0, i_clop.issue.place_q, i_clop.issue.expire_q, i_clop.issue.tracked_q}));
+      if (i_clop.issue.valid_q && i_clop.issue.place_q)
+        assert ((!i_clop.issue.current_q || i_clop.current.known) &&
+                (!i_clop.issue.old_q || i_clop.old.known));
       if (in_read || past_read) assert (!(work.place && work.expire));
       if ((in_read || past_read) && work.place) begin
         assert (work.old ? i_clop.old.known : work.other || i_clop.current.known);
@@ -317,32 +317,32 @@ module clop_proof
       end
 
       // What is found of it, step by step
-      if (in_wait) assert (i_clop.judge.next_q == next && i_clop.judge.ending_q == ending);
-      if (in_wait || in_judge) assert (i_clop.judge.units_q == units);
-      if (in_judge || in_weigh)
-        assert (i_clop.judge.below_q == below && i_clop.judge.known_q == (below || ending) &&
-                i_clop.judge.at_next_q == at_next);
-      if (i_clop.in_decide)
+      if (in_wait) assert (i_clop.lookup.next_q == next && i_clop.lookup.ending_q == ending);
+      if (in_wait || in_capture) assert (i_clop.lookup.units_q == units);
+      if (in_capture || in_compare)
+        assert (i_clop.lookup.below_q == below && i_clop.lookup.known_q == (below || ending) &&
+                i_clop.lookup.at_next_q == at_next);
+      if (i_clop.in_classify)
         assert (found.known == (below || ending) && found.at_next == at_next && (!found.open_frame || below));
-      if (live && i_clop.in_decide) begin
-        assert (work.place || !(i_clop.decide.commit_q || i_clop.decide.look_q));
-        assert (!(i_clop.decide.commit_q && i_clop.decide.look_q));
-        assert (work.expire || !i_clop.decide.expire_q);
-        assert (i_clop.decide.ask_q || !work.other);
-        assert (i_clop.decide.started_q == (work.old ? i_clop.old.started : i_clop.current.started));
+      if (live && i_clop.in_classify) begin
+        assert (work.place || !(i_clop.classify.commit_q || i_clop.classify.look_q));
+        assert (!(i_clop.classify.commit_q && i_clop.classify.look_q));
+        assert (work.expire || !i_clop.classify.expire_q);
+        assert (i_clop.classify.ask_q || !work.other);
+        assert (i_clop.classify.started_q == (work.old ? i_clop.old.started : i_clop.current.started));
       end
-      if (live && !i_clop.in_decide)
-        assert (!(i_clop.decide.commit_q || i_clop.decide.look_q || i_clop.decide.unsound_q ||
-                  i_clop.decide.expire_q));
+      if (live && !i_clop.in_classify)
+        assert (!(i_clop.classify.commit_q || i_clop.classify.look_q || i_clop.classify.unsound_q ||
+                  i_clop.classify.expire_q));
 
       // Its address
-      assert (i_clop.judge.device_q == '0 && i_clop.judge.units_of_one_q == 18'd64);
+      assert (i_clop.lookup.device_q == '0 && i_clop.lookup.units_of_one_q == 18'd64);
       if (here(work.n)) begin
-        if (in_wait) assert (i_clop.judge.buffer_q == watched);
-        if (in_judge) assert (i_clop.judge.product_q == {28'(watched), 6'd0});
-        if (in_judge) assert (i_clop.judge.base_q == segment);
-        if (in_weigh) assert (i_clop.judge.segment_vaddr_q == place_of_buffer + segment);
-        if (i_clop.in_decide) begin
+        if (in_wait) assert (i_clop.lookup.buffer_q == watched);
+        if (in_capture) assert (i_clop.lookup.product_q == {28'(watched), 6'd0});
+        if (in_capture) assert (i_clop.lookup.base_q == segment);
+        if (in_compare) assert (i_clop.lookup.segment_vaddr_q == place_of_buffer + segment);
+        if (i_clop.in_classify) begin
           assert (found.vaddr >= place_of_buffer);
           if (found.fits || (found.fits_alone && !found.here))
             assert (found.vaddr + 64'(work.request.header.length) <= place_of_buffer + 64'd4096);
@@ -351,15 +351,15 @@ module clop_proof
 
       // What was read of the watched buffer is what the card knows of it, until the decision.
       if (in_wait || i_clop.opener.state_q[2])
-        assert (i_clop.judge.slots.there_q == at_here && i_clop.judge.returned.there_q == at_here);
+        assert (i_clop.lookup.slots.present_q == at_here && i_clop.lookup.returned.present_q == at_here);
       if (at_here && i_clop.run_q) begin
-        if (in_judge || i_clop.opener.state_q[3]) begin
+        if (in_capture || i_clop.opener.state_q[3]) begin
           assert (slot_rd == slot && !i_clop.slot_we);
-          assert (!out_q || i_clop.judge.return_rd != out_n_q);
+          assert (!out_q || i_clop.lookup.return_rd != out_n_q);
         end
-        if (in_weigh || i_clop.opener.state_q[4])
-          assert (slot_q == slot && !i_clop.slot_we && (!i_clop.judge.back || back));
-        if (i_clop.in_decide) begin
+        if (in_compare || i_clop.opener.state_q[4])
+          assert (slot_q == slot && !i_clop.slot_we && (!i_clop.lookup.back || back));
+        if (i_clop.in_classify) begin
           assert (found.slot == slot && !i_clop.slot_we && (!found.available || back));
           if (found.open_frame || found.due) assert (slot.used && slot.open && slot.n == work.n);
           if (found.here) assert (slot.used && slot.n == work.n);
@@ -368,7 +368,7 @@ module clop_proof
 
       // What follows from it, in the cycle after
       assert (verdict == '0 || i_clop.acts_q);
-      assert (verdict.shifts + verdict.asks + verdict.waits + verdict.ends + verdict.looked <= 1);
+      assert (verdict.shifts + verdict.escalates + verdict.waits + verdict.ends + verdict.looked <= 1);
       assert (!(verdict.looked && verdict.uses));
       if (i_clop.acts_q) assert (!past_read && (!i_clop.open_busy || verdict == '0));
       if (verdict.shifts) assert ({1'b0, act.frame} >= i_clop.current.next);

@@ -17,7 +17,7 @@ module event_order_proof
     Idle,
     Payload,
     Wait,
-    Tell
+    Offer
   } state_t;
 
   state_t state_q;
@@ -27,12 +27,12 @@ module event_order_proof
   logic [1:0][255:0] m_data;
   dma_cmd_t event_cmd, wr_cmd;
   logic [255:0] event_data, wr_data;
-  event_t wanted;
+  event_t expected;
 
   always_comb begin
-    wanted = '0;
-    wanted.kind = KindReceiveDone;
-    wanted.buffer = 32'(number_q);
+    expected = '0;
+    expected.kind = KindReceiveDone;
+    expected.buffer = 32'(number_q);
   end
 
   // Memory may answer any time after the last word, in order: one of each master at most is under way here.
@@ -55,9 +55,9 @@ module event_order_proof
       .log2_entries (5'd13),
       .finished_addr('0),
       .poll_cycles  ('0),
-      .ev_valid     (state_q == Tell),
+      .ev_valid     (state_q == Offer),
       .ev_ready,
-      .ev           (wanted),
+      .ev           (expected),
       .ev_promised  (1'b0),
       .promise      (1'b0),
       .room         (unused_room),
@@ -86,7 +86,7 @@ module event_order_proof
   ) i_arbiter (
       .clk,
       .rst,
-      .m_wr_valid     ({event_valid, state_q == Payload}),
+      .m_wr_valid({event_valid, state_q == Payload}),
       .m_wr_ready,
       .m_wr_cmd       ({event_cmd, payload_cmd}),
       .m_wr_data      ({event_data, data}),
@@ -108,18 +108,18 @@ module event_order_proof
       .wr_cmd,
       .wr_data,
       .wr_last,
-      .wr_done_valid  (done_valid),
-      .wr_done_tag    (first_tag_q),
-      .wr_done_error  (1'b0),
-      .rd_valid       (),
-      .rd_ready       (1'b0),
-      .rd_cmd         (),
-      .rd_data_valid  (1'b0),
-      .rd_data_ready  (),
-      .rd_data        ('0),
-      .rd_data_tag    ('0),
-      .rd_data_last   (1'b0),
-      .rd_data_error  (1'b0)
+      .wr_done_valid(done_valid),
+      .wr_done_tag  (first_tag_q),
+      .wr_done_error(1'b0),
+      .rd_valid     (),
+      .rd_ready     (1'b0),
+      .rd_cmd       (),
+      .rd_data_valid(1'b0),
+      .rd_data_ready(),
+      .rd_data      ('0),
+      .rd_data_tag  ('0),
+      .rd_data_last (1'b0),
+      .rd_data_error(1'b0)
   );
 
   logic started_q = 1'b0;
@@ -133,7 +133,7 @@ module event_order_proof
     case (state_q)
       Idle: if (starts) state_q <= Payload;
       Payload: if (m_wr_ready[0] && last) state_q <= Wait;
-      Wait: if (m_done[0]) state_q <= Tell;
+      Wait: if (m_done[0]) state_q <= Offer;
       default:
       if (ev_ready) begin
         state_q  <= Idle;

@@ -16,7 +16,7 @@ module event_queue_proof
     input logic         rd_data_valid,
     input logic [255:0] rd_data,
     input logic         rd_data_error,
-    input logic         finishes  // the consumer finishes one more
+    input logic         finishes        // the consumer finishes one more
 );
 
   localparam logic [63:0] Base = 64'h1000;
@@ -45,38 +45,38 @@ module event_queue_proof
 
   logic started_q = 1'b0;
   logic [31:0] taken_q, written_q, done_q;
-  logic [7:0] owed_q;  // promises not kept yet
-  logic waits_q, offers_q, offers_promised_q, asked_q;
+  logic [7:0] reserved_q;  // promises not kept yet
+  logic waits_q, offers_q, offers_promised_q, polled_q;
   dma_cmd_t cmd_q;
   logic [255:0] data_q;
 
   logic late;  // an event taken is not in all counts yet
   assign late = i_queue.taken_q || i_queue.pause_q;
 
-  logic [3:0] answer_at;  // how far the consumer's answer has come
-  assign answer_at = {asked_q, i_queue.answer_valid_q, i_queue.judge_q, i_queue.apply_q};
+  logic [3:0] poll_at;  // how far the consumer's answer has come
+  assign poll_at = {polled_q, i_queue.poll_valid_q, i_queue.check_q, i_queue.apply_q};
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     if (ev_valid && ev_ready) taken_q <= taken_q + 1'b1;
     if (wr_valid && wr_ready) written_q <= written_q + 1'b1;
     if (finishes && done_q != written_q) done_q <= done_q + 1'b1;
-    owed_q <= owed_q + (promise ? 8'd2 : 8'd0) - 8'(ev_valid && ev_ready && ev_promised);
-    waits_q <= wr_valid && !wr_ready;
-    cmd_q   <= wr_cmd;
-    data_q  <= wr_data;
-    offers_q <= ev_valid && !ev_ready;
+    reserved_q        <= reserved_q + (promise ? 8'd2 : 8'd0) - 8'(ev_valid && ev_ready && ev_promised);
+    waits_q           <= wr_valid && !wr_ready;
+    cmd_q             <= wr_cmd;
+    data_q            <= wr_data;
+    offers_q          <= ev_valid && !ev_ready;
     offers_promised_q <= ev_promised;
-    if (rd_valid && rd_ready) asked_q <= 1'b1;
-    else if (rd_data_valid) asked_q <= 1'b0;
+    if (rd_valid && rd_ready) polled_q <= 1'b1;
+    else if (rd_data_valid) polled_q <= 1'b0;
     if (rst) begin
-      taken_q   <= '0;
-      written_q <= '0;
-      done_q    <= '0;
-      owed_q    <= '0;
-      waits_q   <= 1'b0;
-      offers_q  <= 1'b0;
-      asked_q   <= 1'b0;
+      taken_q    <= '0;
+      written_q  <= '0;
+      done_q     <= '0;
+      reserved_q <= '0;
+      waits_q    <= 1'b0;
+      offers_q   <= 1'b0;
+      polled_q   <= 1'b0;
     end
   end
 
@@ -86,9 +86,9 @@ module event_queue_proof
       if (offers_q) assume (ev_valid && ev_promised == offers_promised_q);
       // Who promises has looked at `room`; who keeps a promise has made one.
       if (promise) assume (room >= 16'd4);
-      if (ev_valid && ev_promised) assume (owed_q != 8'd0);
+      if (ev_valid && ev_promised) assume (reserved_q != 8'd0);
       // Memory answers what the consumer had published at some time before.
-      if (!asked_q) assume (!rd_data_valid);
+      if (!polled_q) assume (!rd_data_valid);
       if (rd_data_valid && !rd_data_error) begin
         assume (rd_data[31:0] - i_queue.finished_q <= done_q - i_queue.finished_q);
       end
@@ -102,7 +102,7 @@ module event_queue_proof
       end
       // What was taken in the cycle before is not off it yet.
       if (room != 0)
-        assert (32'(room) + 32'(owed_q) + (taken_q - done_q) <= Entries + 32'(i_queue.taken_q));
+        assert (32'(room) + 32'(reserved_q) + (taken_q - done_q) <= Entries + 32'(i_queue.taken_q));
       if (ev_valid && ev_promised && !i_queue.taken_q) assert (i_queue.free_q > 0);
       if (ev_ready && ev_valid) assert (ev_promised ? i_queue.free_q > 0 : i_queue.room_q > 0);
       if (i_queue.free_ok_q && !late) assert (i_queue.free_q > 0);
@@ -120,14 +120,14 @@ module event_queue_proof
       assert (taken_q - i_queue.finished_q <= Entries);
       assert (written_q - done_q <= Entries);
       assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q) + 22'(i_queue.taken_q));
-      assert (i_queue.room_q == i_queue.free_q - 22'(owed_q) - 22'(i_queue.taken_q && !i_queue.taken_room_q));
-      assert (22'(owed_q) + 22'(i_queue.taken_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
+      assert (i_queue.room_q == i_queue.free_q - 22'(reserved_q) - 22'(i_queue.taken_q && !i_queue.taken_room_q));
+      assert (22'(reserved_q) + 22'(i_queue.taken_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
       assert (!(i_queue.taken_q && i_queue.pause_q));
-      assert (i_queue.answer_due_q == (answer_at != 4'd0) && (answer_at & (answer_at - 4'd1)) == 4'd0);
-      if (i_queue.answer_valid_q && i_queue.answer_good_q) begin
+      assert (i_queue.poll_due_q == (poll_at != 4'd0) && (poll_at & (poll_at - 4'd1)) == 4'd0);
+      if (i_queue.poll_valid_q && i_queue.poll_good_q) begin
         assert (i_queue.answer_q - i_queue.finished_q <= done_q - i_queue.finished_q);
       end
-      if (i_queue.judge_q && i_queue.judge_good_q) begin
+      if (i_queue.check_q && i_queue.check_good_q) begin
         assert (i_queue.step_q <= done_q - i_queue.finished_q);
         assert (i_queue.span_q <= taken_q - i_queue.finished_q);
       end
@@ -135,7 +135,7 @@ module event_queue_proof
         assert (i_queue.gain_q >= 0 && 32'(i_queue.gain_q) <= done_q - i_queue.finished_q);
       end
       assert (i_queue.word_q == 1'b0);
-      assert (!(i_queue.asking_q && i_queue.answer_due_q));
+      assert (!(i_queue.poll_q && i_queue.poll_due_q));
       assume (taken_q < 32'hF000_0000);  // the low word's wrap is in the tests
     end
   end

@@ -15,8 +15,8 @@ module pcie_us_write_proof
     input logic [127:0] wr_data,
     input logic         wr_last,
     input logic         tlp_ready,
-    input logic [2:0]   watched,  // number of the request
-    input logic [2:0]   place     // of the dword in it
+    input logic [2:0]   watched,      // number of the request
+    input logic [2:0]   place         // of the dword in it
 );
 
   logic wr_ready, wr_done_valid, wr_done_error, tlp_valid, tlp_last;
@@ -58,13 +58,13 @@ module pcie_us_write_proof
   logic [4:0] dwords_q, sent_q;
   logic dword_q;  // its bit 0
   dma_cmd_t request_q;
-  logic is_watched, shows_dword;
+  logic is_tracked, shows_dword;
   logic [1:0] lane;
   logic watched_in;
   assign at_output = dones_q + 4'(wr_done_valid);
-  assign is_watched = at_output == {1'b0, watched};
+  assign is_tracked = at_output == {1'b0, watched};
   assign watched_in = (inside_q ? taken_q - 4'd1 : taken_q) == {1'b0, watched};
-  assign shows_dword = tlp_valid && !head_q && is_watched && 5'(place) >= sent_q
+  assign shows_dword = tlp_valid && !head_q && is_tracked && 5'(place) >= sent_q
                        && 5'(place) < sent_q + 5'(lanes);
   assign lane = 2'(5'(place) - sent_q);
 
@@ -99,7 +99,7 @@ module pcie_us_write_proof
     if (fire) begin
       head_q     <= tlp_last;
       promised_q <= head_q ? length : promised_q - 11'(lanes);
-      if (!head_q && is_watched) sent_q <= sent_q + 5'(lanes);
+      if (!head_q && is_tracked) sent_q <= sent_q + 5'(lanes);
     end
     if (rst) begin
       waits_q     <= 1'b0;
@@ -136,7 +136,7 @@ module pcie_us_write_proof
         assert (tlp_keep == 4'b1111 && !tlp_last);
         assert (tlp_data[78:75] == 4'b0001);
         assert ((length == 11'd1) == (tlp_last_be == 4'd0) && tlp_first_be != 4'd0);
-        if (is_watched) begin
+        if (is_tracked) begin
           assert (known_q && !failed_q);
           assert (address == request_q.addr + 64'({sent_q, 2'b00}));
           assert (11'(sent_q) + length <= 11'(dwords_q));

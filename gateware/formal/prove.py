@@ -39,8 +39,8 @@ class Proof:
     depth: int
     prove: bool = True
     faults: tuple[tuple[str, str, str], ...] = field(default=())
-    # Modules that stand in for others of the same name, in formal/<name>_free.sv: their outputs are anything.
-    free: tuple[str, ...] = ()
+    # Modules that stand in for others of the same name, in formal/<name>_abstract.sv: their outputs are anything.
+    abstract: tuple[str, ...] = ()
     # What the faults break lies further from reset than `depth`: it is the induction that has to fail.
     induction_finds: bool = False
     # Takes more than 20 s: part of the complete run only.
@@ -77,7 +77,7 @@ PROOFS = {
         ("reset_crossing",),
         4,
         faults=(
-            ("reset_crossing", "told_q  <= step_q;", "told_q  <= step_t'(step_q | 2'b01);"),
+            ("reset_crossing", "sent_q    <= step_q;", "sent_q  <= step_t'(step_q | 2'b01);"),
             ("reset_crossing", "Hold: if (other == Hold || other == Clear)", "Hold:"),
             ("reset_crossing", "if ((other == Clear || other == Leave) && !rst[i])", "if (!rst[i])"),
         ),
@@ -126,16 +126,20 @@ PROOFS = {
         ),
     ),
     "sender": Proof(
-        ("fifo", "late_table", "sender"),
+        ("fifo", "late_answer_tracker", "sender"),
         16,
         slow=True,
         prove=False,
         faults=(
-            ("sender", "owed_q.n     <= owed_q.n + 64'd1;", "owed_q.n     <= owed_q.n;"),
+            (
+                "sender",
+                "tx_pending_q.n     <= tx_pending_q.n + 64'd1;",
+                "tx_pending_q.n     <= tx_pending_q.n;",
+            ),
             (
                 "sender",
                 "if (cmd_ready) state_q <= Pass;",
-                "if (cmd_ready && !owed_q.overrun) state_q <= Pass;",
+                "if (cmd_ready && !tx_pending_q.overrun) state_q <= Pass;",
             ),
         ),
     ),
@@ -148,19 +152,23 @@ PROOFS = {
                 "written_q <= pending_valid && !pending_ready &&",
                 "written_q <= pending_valid &&",
             ),
-            ("clop_close", "pending_in.headers   = headers_q;", "pending_in.headers   = headers_q - 1'b1;"),
+            (
+                "clop_close",
+                "pending_in.headers     = headers_q;",
+                "pending_in.headers     = headers_q - 1'b1;",
+            ),
             ("nanet_pkg", "serial_t'(done - wanted) < 24'h80_0000", "serial_t'(done - wanted) != '1"),
         ),
-        free=("fifo_kept",),
+        abstract=("fifo_tracked",),
         induction_finds=True,
     ),
     "clop_packets": Proof(
         (
             "fifo",
-            "ram_through",
+            "ram_bypass",
             "clop_packets_buffer",
             "clop_packets_fill",
-            "clop_packets_news",
+            "clop_packets_notify",
             "clop_packets",
         ),
         6,
@@ -168,46 +176,46 @@ PROOFS = {
             ("clop_packets_buffer", "returned_n == back_q && passed_q", "returned_n == back_q"),
             ("clop_packets_buffer", "count_q > (IndexW + 1)'(index_mask_q)", "1'b0"),
         ),
-        free=("clop_sequence",),
+        abstract=("clop_sequence",),
         induction_finds=True,
     ),
-    "ram_through": Proof(
-        ("ram_through",),
+    "ram_bypass": Proof(
+        ("ram_bypass",),
         4,
         faults=(
-            ("ram_through", "same_q  <= wr_en && wr_addr == rd_addr;", "same_q <= 1'b0;"),
-            ("ram_through", "through   <= we_q && wr_addr_q == rd_addr_q;", "through <= 1'b0;"),
-            ("ram_through", "newer ? written_q : through", "through"),
+            ("ram_bypass", "same_q <= wr_en && wr_addr == rd_addr;", "same_q <= 1'b0;"),
+            ("ram_bypass", "bypass    <= we_q && wr_addr_q == rd_addr_q;", "bypass <= 1'b0;"),
+            ("ram_bypass", "newer ? written_q : bypass", "bypass"),
         ),
     ),
     "clop": Proof(
         (
-            "clop_front",
-            "clop_judge",
-            "clop_decide",
+            "clop_issue",
+            "clop_lookup",
+            "clop_classify",
             "clop_open",
-            "clop_record",
-            "clop_answer",
+            "clop_update",
+            "clop_respond",
             "clop_bursts",
             "clop_commands",
-            "clop_news",
+            "clop_notify",
             "clop",
         ),
         3,
         slow=True,
         faults=(
-            ("clop_judge", "returned_same_q == '1 && ", ""),
-            ("clop_judge", " && !passed_by[31]", ""),
-            ("clop_decide", "(found.known ? found.open_frame && ", "(found.known ? "),
+            ("clop_lookup", "returned_same_q == '1 && ", ""),
+            ("clop_lookup", " && !passed_by[31]", ""),
+            ("clop_classify", "(found.known ? found.open_frame && ", "(found.known ? "),
         ),
-        free=("ram_through", "clop_sequence", "clop_timers", "fifo"),
+        abstract=("ram_bypass", "clop_sequence", "clop_timers", "fifo"),
         induction_finds=True,
     ),
     "event_order": Proof(
         ("event_queue", "dma_arbiter"),
         14,
         prove=False,
-        faults=(("event_order_proof", "if (m_wr_ready[0] && last) state_q <= Wait;", "state_q <= Tell;"),),
+        faults=(("event_order_proof", "if (m_wr_ready[0] && last) state_q <= Wait;", "state_q <= Offer;"),),
     ),
 }
 
@@ -223,7 +231,7 @@ def sources_of(name: str) -> list[Path]:
     files = modules()
     sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
     sources += [files[module] for module in PROOFS[name].modules]
-    sources += [GATEWARE / "formal" / f"{module}_free.sv" for module in PROOFS[name].free]
+    sources += [GATEWARE / "formal" / f"{module}_abstract.sv" for module in PROOFS[name].abstract]
     return [*sources, GATEWARE / "formal" / f"{name}_proof.sv"]
 
 
@@ -242,7 +250,7 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
     output = folder / f"{name}.smt2"
     commands = [
         f"read_slang --top {top} {' '.join(map(str, sources))}",
-        *(["setundef -undriven -anyseq"] if PROOFS[name].free else []),
+        *(["setundef -undriven -anyseq"] if PROOFS[name].abstract else []),
         f"prep -top {top} -flatten",
         "memory_map",
         *(["setundef -zero -init", "clk2fflogic"] if PROOFS[name].clocks else ["async2sync"]),

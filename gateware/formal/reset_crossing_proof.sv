@@ -46,13 +46,13 @@ module reset_crossing_proof (
     return {step[1], step[1] ^ step[0]};
   endfunction
 
-  logic [1:0] a_step, a_told, a_met, a_seen, b_step, b_told, b_met, b_seen;
+  logic [1:0] a_step, a_sent, a_met, a_seen, b_step, b_sent, b_met, b_seen;
   assign a_step = number(i_reset.gen_side[0].step_q);
-  assign a_told = number(i_reset.gen_side[0].told_q);
+  assign a_sent = number(i_reset.gen_side[0].sent_q);
   assign a_met  = number(i_reset.gen_side[1].meta_q);
   assign a_seen = number(i_reset.gen_side[1].other_q);  // by b
   assign b_step = number(i_reset.gen_side[1].step_q);
-  assign b_told = number(i_reset.gen_side[1].told_q);
+  assign b_sent = number(i_reset.gen_side[1].sent_q);
   assign b_met  = number(i_reset.gen_side[0].meta_q);
   assign b_seen = number(i_reset.gen_side[0].other_q);  // by a
 
@@ -60,8 +60,8 @@ module reset_crossing_proof (
   logic [3:0] a_under_way, b_under_way;
   logic signed [3:0] a_ahead, b_ahead;
   logic [1:0] a_differs, b_differs;
-  assign a_under_way = 4'(2'(a_step - a_told)) + 4'(2'(a_told - a_met)) + 4'(2'(a_met - a_seen));
-  assign b_under_way = 4'(2'(b_step - b_told)) + 4'(2'(b_told - b_met)) + 4'(2'(b_met - b_seen));
+  assign a_under_way = 4'(2'(a_step - a_sent)) + 4'(2'(a_sent - a_met)) + 4'(2'(a_met - a_seen));
+  assign b_under_way = 4'(2'(b_step - b_sent)) + 4'(2'(b_sent - b_met)) + 4'(2'(b_met - b_seen));
   assign a_differs   = a_seen - b_step;
   assign b_differs   = b_seen - a_step;
   assign a_ahead     = 4'(signed'(a_differs)) + signed'(a_under_way);
@@ -70,15 +70,15 @@ module reset_crossing_proof (
   always_comb begin
     assert (a_under_way <= 2 && b_under_way <= 2 && a_differs != 2 && b_differs != 2);
     assert (a_ahead >= -1 && a_ahead <= 1 && a_ahead + b_ahead == 0);
-    assert (2'(a_step - a_told) <= 1 && 2'(b_step - b_told) <= 1);
-    if (a_told != 0) assert (a_stands_q);
-    if (b_told != 0) assert (b_stands_q);
-    if (a_step == 3 || a_told >= 2) assert (a_zero_q);
-    if (b_step == 3 || b_told >= 2) assert (b_zero_q);
-    if (a_told == 3) assert (a_served_q);
-    if (b_told == 3) assert (b_served_q);
-    if (a_step == 0 && a_told == 0 && a_stands_q) assert (i_reset.gen_side[0].owed_q);
-    if (b_step == 0 && b_told == 0 && b_stands_q) assert (i_reset.gen_side[1].owed_q);
+    assert (2'(a_step - a_sent) <= 1 && 2'(b_step - b_sent) <= 1);
+    if (a_sent != 0) assert (a_stands_q);
+    if (b_sent != 0) assert (b_stands_q);
+    if (a_step == 3 || a_sent >= 2) assert (a_zero_q);
+    if (b_step == 3 || b_sent >= 2) assert (b_zero_q);
+    if (a_sent == 3) assert (a_served_q);
+    if (b_sent == 3) assert (b_served_q);
+    if (a_step == 0 && a_sent == 0 && a_stands_q) assert (i_reset.gen_side[0].pending_q);
+    if (b_step == 0 && b_sent == 0 && b_stands_q) assert (i_reset.gen_side[1].pending_q);
   end
 
 endmodule

@@ -9,10 +9,10 @@ module sender_proof
     input logic         rst,
     input logic [2:0]   log2_descriptors,
     input logic [3:0]   deadline,
-    input logic         owed_valid,
-    input logic         owed_overrun,
-    input logic [3:0]   owed_n,
-    input logic [1:0]   owed_count,
+    input logic         tx_pending_valid,
+    input logic         tx_pending_overrun,
+    input logic [3:0]   tx_pending_n,
+    input logic [1:0]   tx_pending_count,
     input logic         bell_valid,
     input logic         rd_ready,
     input logic         rd_data_valid,
@@ -28,7 +28,7 @@ module sender_proof
 
   logic started_q = 1'b0;
   logic [63:0] now_q, sender_next, expected_q;
-  logic owed_ready, rd_valid, rd_data_ready, data_valid, cmd_valid, cmd_send, ev_valid;
+  logic tx_pending_ready, rd_valid, rd_data_ready, data_valid, cmd_valid, cmd_send, ev_valid;
   logic count_out, count_answered, count_late, count_bad_descriptor, count_after_deadline, count_read_error;
   logic [255:0] data;
   logic [5:0] data_bytes;
@@ -37,11 +37,12 @@ module sender_proof
   endpoint_t [1:0] destinations;
   dma_cmd_t rd_cmd;
   event_t ev;
-  owed_t owed;
+  tx_pending_t tx_pending;
 
   always_comb begin
-    owed = '{overrun: owed_overrun, count: 32'(owed_overrun ? owed_count : 2'd1), frame: 32'(owed_n),
-             n: 64'(owed_n), stamp: now_q};
+    tx_pending = '{overrun: tx_pending_overrun, count: 32'(tx_pending_overrun ? tx_pending_count : 2'd1),
+                   frame: 32'(tx_pending_n),
+             n: 64'(tx_pending_n), stamp: now_q};
     destinations = '0;
     destinations[0].valid = 1'b1;
   end
@@ -50,7 +51,7 @@ module sender_proof
       .DATA_W      (256),
       .DEVICES     (1),
       .DESTINATIONS(2),
-      .OWED        (2),
+      .TX_PENDING  (2),
       .REMEMBERED  (2)
   ) i_sender (
       .enable          (1'b1),
@@ -70,19 +71,20 @@ module sender_proof
       .*
   );
 
-  logic [3:0] told_q;  // owed numbers below are told
+  logic [3:0] given_q;  // owed numbers below are told
   logic sent_q, sent_late_q, waits_q, offered_q;
-  logic [3:0] last_told_q;
+  logic [3:0] last_given_q;
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     now_q     <= now_q + 64'd1;
-    if (owed_valid && owed_ready) told_q <= owed_n + (owed_overrun ? 4'(owed_count) : 4'd1);
-    waits_q <= owed_valid && !owed_ready;
-    last_told_q <= owed_n;
+    if (tx_pending_valid && tx_pending_ready)
+      given_q <= tx_pending_n + (tx_pending_overrun ? 4'(tx_pending_count) : 4'd1);
+    waits_q <= tx_pending_valid && !tx_pending_ready;
+    last_given_q <= tx_pending_n;
     if (count_out) begin
       sent_q     <= 1'b0;
-      expected_q <= i_sender.owed_q.n + 64'd1;
+      expected_q <= i_sender.tx_pending_q.n + 64'd1;
     end
     if (cmd_valid && cmd_ready && cmd_send) begin
       sent_q      <= 1'b1;
@@ -90,7 +92,7 @@ module sender_proof
     end
     if (rst) begin
       now_q      <= '0;
-      told_q     <= '0;
+      given_q    <= '0;
       waits_q    <= 1'b0;
       sent_q     <= 1'b0;
       expected_q <= '0;
@@ -101,13 +103,13 @@ module sender_proof
     assume (rst == !started_q);
     if (started_q) begin
       assume (log2_descriptors == 3'd1 && deadline != 0);
-      assume (owed_n >= told_q && owed_n < 4'd10 && owed_count != 0);
-      if (waits_q) assume (owed_valid && owed_n == last_told_q);
+      assume (tx_pending_n >= given_q && tx_pending_n < 4'd10 && tx_pending_count != 0);
+      if (waits_q) assume (tx_pending_valid && tx_pending_n == last_given_q);
       // No answer without a question.
       if (i_sender.reads_q == 0) assume (!rd_data_valid);
 
       if (count_out) begin
-        assert (i_sender.owed_q.n >= expected_q);
+        assert (i_sender.tx_pending_q.n >= expected_q);
         assert (sent_q && sent_late_q == count_late);
         assert (count_late != count_answered);
       end else begin
@@ -116,10 +118,10 @@ module sender_proof
       assert (sender_next == expected_q);
       // One packet for each: nothing more is handed over before the number is passed.
       if (sent_q) assert (!(cmd_valid && cmd_send) && !data_valid);
-      if (cmd_valid && cmd_send && !i_sender.late_q) assert (i_sender.posted_q && !i_sender.owed_q.overrun);
+      if (cmd_valid && cmd_send && !i_sender.late_q) assert (i_sender.posted_q && !i_sender.tx_pending_q.overrun);
       if (cmd_valid && cmd_send && i_sender.late_q) assert (cmd_bytes == 16'd8);
       if (data_valid && i_sender.late_q) begin
-        assert (data[63:0] == {32'hFF000008, 8'h1C, i_sender.owed_q.frame[23:0]} && data_bytes == 6'd8);
+        assert (data[63:0] == {32'hFF000008, 8'h1C, i_sender.tx_pending_q.frame[23:0]} && data_bytes == 6'd8);
       end
       if (data_valid && !i_sender.late_q) begin
         assert (rd_data_tag[5:2] == i_sender.generation_q && rd_data_tag[1:0] == 2'd1);

@@ -27,31 +27,31 @@ module clop
     /*
      * configuration, steady while enabled; enabling forgets everything
      */
-    input logic                     enable,
-    input logic [4:0]               log2_buffers,
-    input logic [4:0]               log2_devices,
-    input logic [DEVICES-1:0][63:0] base_vaddr,
-    input logic [17:0]              buffer_units,    // bytes of a buffer / 64
-    input logic [16:0]              segment_bytes,   // a multiple of 16
-    input logic [3:0]               expected,        // boards; 1 for a merged stream
-    input logic [31:0]              timeout_cycles,  // 0: none
-    input logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
-    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
-    input logic [63:0]              now,
-    output logic                    ready,           // has forgotten everything
+    input  logic                     enable,
+    input  logic [4:0]               log2_buffers,
+    input  logic [4:0]               log2_devices,
+    input  logic [DEVICES-1:0][63:0] base_vaddr,
+    input  logic [17:0]              buffer_units,    // bytes of a buffer / 64
+    input  logic [16:0]              segment_bytes,   // a multiple of 16
+    input  logic [3:0]               expected,        // boards; 1 for a merged stream
+    input  logic [31:0]              timeout_cycles,  // 0: none
+    input  logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
+    input  logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input  logic [63:0]              now,
+    output logic                     ready,           // has forgotten everything
 
     /*
      * requests of the channels; `placed_defer`: to be asked again when the packet is here whole. A channel
-     * asks again two cycles after its answer at the earliest: clop_front frees its board in between
+     * asks again two cycles after its answer at the earliest: clop_issue frees its board in between
      */
-    input  logic           [CHANNELS-1:0] place_valid,
-    output logic           [CHANNELS-1:0] place_ready,
-    input  place_request_t [CHANNELS-1:0] place,         // steady until it is answered
-    output logic           [CHANNELS-1:0] placed_valid,
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,
+    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
-    output logic           [63:0]         placed_vaddr,
-    input  serial_t        [CHANNELS-1:0] done_serial,  // packets that are done with
+    output logic [63:0]                   placed_vaddr,
+    input  serial_t [CHANNELS-1:0]        done_serial,    // packets that are done with
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -63,29 +63,29 @@ module clop
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [63:0] sender_next,
 
     /*
      * the firmware
      */
-    output logic        rare_valid,
-    input  logic        rare_ready,
-    output rare_t       rare,
+    output logic        slowpath_valid,
+    input  logic        slowpath_ready,
+    output slowpath_t   slowpath,
     input  logic        command_valid,
     output logic        command_ready,
     input  command_t    command,
-    output logic [63:0] last_packet,  // card clock, newest packet of the current burst
+    output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
      * closed frames and other news, in order, to clop_close
      */
-    output logic                           news_valid,
-    input  logic                           news_ready,
-    output clop_news_t                     news,
-    output serial_t [CHANNELS-1:0]         news_ticket,  // packets that have to be written before
+    output logic                           notice_valid,
+    input  logic                           notice_ready,
+    output clop_notice_t                   notice,
+    output serial_t [CHANNELS-1:0]         notice_fence,      // packets that have to be written before
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_part_t                     board_read,
 
@@ -103,9 +103,9 @@ module clop
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             frame_owed,
+    output logic             frame_in,
     output logic             frame_overrun,
-    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,   // frames that are owed by nobody: a jump's
     output logic [24:0]      skipped,
     output logic [3:0][63:0] missing,
 
@@ -133,9 +133,9 @@ module clop
   clop_burst_t current, old;
   logic half;
   logic [63:0] end_n, next_base;
-  logic [1:0] told;
+  logic [1:0] notified;
 
-  logic in_weigh, in_decide, steps_idle, chosen, request_waits;
+  logic in_compare, in_classify, steps_idle, chosen, request_waits;
   clop_work_t work;
   clop_found_t found;
   logic opens, usable;
@@ -143,15 +143,16 @@ module clop
   clop_verdict_t verdict;
   clop_act_t act;
   clop_skip_t shift, skip;
-  clop_answer_t answer, firmware_answer;
+  clop_response_t response, firmware_response;
 
   logic open_busy, now_open, back, held;
   logic [63:0] open_n;
   clop_opened_t opened;
 
-  logic command_waits, command_burst, command_now, command_done, pausing, begins, ends, owes, close, tracked;
-  logic asking, burst_waits;
-  logic [1:0] asking_board;
+  logic command_waits, command_burst, command_now, command_done, pausing;
+  logic begins, ends, extend, close, tracked;
+  logic slowpath_busy, burst_waits;
+  logic [1:0] slowpath_busy_board;
   command_t waiting_for;
 
   logic timer_push, timer_room, due_valid, due_ready, due_old, due_forced, closing, timer_moved;
@@ -166,12 +167,12 @@ module clop
   clop_board_t board;
   clop_closed_t closed;
 
-  logic news_spare, news_spare_little, news_idle;
-  serial_t [CHANNELS-1:0] ticket;
+  logic notice_accepts_new, notice_accepts_current, notice_idle;
+  serial_t [CHANNELS-1:0] write_fence;
 
   // ------------------------------------------------------------------ what may begin
 
-  logic rst_q, run_q, window_q, acts_q, may_begin_q, calm, settled;
+  logic rst_q, run_q, window_q, acts_q, may_begin_q, quiescent, settled;
   logic [CLEAR_W-1:0] clear_q;
   logic [IndexW-1:0] index_mask_q;
   logic [DEVICES-1:0] room_q;  // for another frame
@@ -181,22 +182,22 @@ module clop
   // The cycle after `decide` belongs to the steps.
   assign idle_steps = steps_idle && !acts_q && !open_busy;
   // A replay: frames that are overtaken are closed before anything else is done, one thing after the other.
-  assign settled    = !window_q || (idle_steps && quiet_q == 5'd20);
-  assign calm       = idle_steps && may_begin_q && settled && !due_valid;
-  assign ready      = run_q;
-  assign due        = due_valid;
+  assign settled   = !window_q || (idle_steps && quiet_q == 5'd20);
+  assign quiescent = idle_steps && may_begin_q && settled && !due_valid;
+  assign ready     = run_q;
+  assign due       = due_valid;
 
   always_ff @(posedge clk) begin
     rst_q        <= rst || !enable;
     index_mask_q <= IndexW'((64'd1 << (log2_buffers + (DEVICES > 1 ? log2_devices : 5'd0))) - 64'd1);
     window_q     <= window_frames != 0;
-    may_begin_q  <= run_q && news_spare;
-    acts_q       <= in_decide;
+    may_begin_q  <= run_q && notice_accepts_new;
+    acts_q       <= in_classify;
     quiet_q      <= idle_steps && !due_valid && !timer_moved && !chosen && !command_done && !pausing ?
                     quiet_q + 5'(quiet_q != 5'd20) : '0;
     for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] >= 16'd4;
-    idle <= idle_steps && run_q && !command_waits && !asking && !request_waits && !owed_valid && !due_valid &&
-            !closing && news_idle;
+    idle <= idle_steps && run_q && !command_waits && !slowpath_busy && !request_waits && !tx_pending_valid &&
+            !due_valid && !closing && notice_idle;
     if (!run_q) clear_q <= clear_q + 1'b1;
     if (clear_q == '1) run_q <= 1'b1;
     if (rst_q) begin
@@ -211,23 +212,23 @@ module clop
 
   // ------------------------------------------------------------------ requests, in steps
 
-  clop_front #(
+  clop_issue #(
       .CHANNELS(CHANNELS)
-  ) front (
+  ) issue (
       .rst       (rst_q),
       .tracked_as(waiting_for),
       .may_expire(may_begin_q && !command_now),
       // In a replay the other channels wait for the firmware, too.
-      .may_place (may_begin_q && !command_waits && settled && !(window_q && asking)),
-      .may_read  (!open_busy && !verdict.shifts),
-      .waits     (request_waits),
+      .may_place(may_begin_q && !command_waits && settled && !(window_q && slowpath_busy)),
+      .may_read (!open_busy && !verdict.shifts),
+      .waits    (request_waits),
       .*
   );
 
-  clop_judge #(
+  clop_lookup #(
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES)
-  ) judge (
+  ) lookup (
       .window        (window_q),
       .index_mask    (index_mask_q),
       .sender_next   (sender_next[31:0]),
@@ -252,31 +253,31 @@ module clop
       .*
   );
 
-  logic replayed, jump, far_ahead, watched, ordinary, take, admit, asked;
+  logic replayed, jump, far_ahead, watched, ordinary, take, admit, escalated;
 
   clop_sequence sequence_numbers (
-      .rst        (rst_q),
-      .clear      (!run_q),
-      .clear_addr (10'(clear_q)),
-      .forget     (begins),
-      .forget_half(!half),
-      .half       (work.half),
-      .board      (work.board),
-      .number     (work.number),
-      .frame      (work.request.header.frame),
-      .started    (work.old ? old.started : current.started),
-      .last_known (work.old ? old.last_known : current.last_known),
-      .restart    (in_decide && work.restart),
-      .at_frame   (in_decide && work.at_frame),
-      .watch      (in_decide && work.watch),
-      .watch_flag (work.flag),
+      .rst       (rst_q),
+      .clear     (!run_q),
+      .clear_addr(10'(clear_q)),
+      .flush     (begins),
+      .flush_half(!half),
+      .half      (work.half),
+      .board     (work.board),
+      .number    (work.number),
+      .frame     (work.request.header.frame),
+      .started   (work.old ? old.started : current.started),
+      .last_known(work.old ? old.last_known : current.last_known),
+      .restart   (in_classify && work.restart),
+      .at_frame  (in_classify && work.at_frame),
+      .watch     (in_classify && work.watch),
+      .watch_flag(work.flag),
       .*
   );
 
   logic [DeviceW-1:0] work_device;
   assign work_device = DEVICES > 1 ? DeviceW'(work.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
 
-  clop_decide decide (
+  clop_classify classify (
       .rst   (rst_q),
       .window(window_q),
       .room  (room_q[work_device]),
@@ -289,20 +290,20 @@ module clop
   clop_open #(
       .DEVICES(DEVICES)
   ) opener (
-      .rst        (rst_q),
-      .window     (window_q),
-      .opens_next (found.at_next),
-      .opens_frame(work.request.header.frame),
-      .opens_stamp(stamp),
-      .owes_frame (waiting_for.frame),
-      .news_spare (news_spare_little),
-      .room       (room_q),
-      .busy       (open_busy),
-      .n          (open_n),
+      .rst               (rst_q),
+      .window            (window_q),
+      .opens_next        (found.at_next),
+      .opens_frame       (work.request.header.frame),
+      .opens_stamp       (stamp),
+      .extend_frame      (waiting_for.frame),
+      .notice_accepts_new(notice_accepts_current),
+      .room              (room_q),
+      .busy              (open_busy),
+      .n                 (open_n),
       .*
   );
 
-  clop_record #(
+  clop_update #(
       .MAX_BUFFERS(MAX_BUFFERS)
   ) written (
       .rst       (rst_q),
@@ -312,11 +313,11 @@ module clop
       .*
   );
 
-  clop_answer #(
+  clop_respond #(
       .CHANNELS(CHANNELS)
-  ) answers (
+  ) respond (
       .rst     (rst_q),
-      .firmware(firmware_answer),
+      .firmware(firmware_response),
       .*
   );
 
@@ -354,33 +355,33 @@ module clop
   // ------------------------------------------------------------------ the firmware, and the consumers
 
   clop_commands commands (
-      .rst          (rst_q),
-      .asks         (verdict.asks),
-      .asks_channel (act.channel),
-      .asks_board   (act.board),
-      .asks_serial  (act.serial),
-      .idle         (idle_steps),
-      .waiting      (command_waits),
-      .waiting_burst(command_burst),
-      .now          (command_now),
-      .done         (command_done),
-      .answer       (firmware_answer),
+      .rst             (rst_q),
+      .escalates       (verdict.escalates),
+      .escalate_channel(act.channel),
+      .escalate_board  (act.board),
+      .escalate_serial (act.serial),
+      .idle            (idle_steps),
+      .waiting         (command_waits),
+      .waiting_burst   (command_burst),
+      .now             (command_now),
+      .done            (command_done),
+      .response        (firmware_response),
       .*
   );
 
-  clop_news #(
+  clop_notify #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES)
   ) events (
-      .rst          (rst_q),
-      .closed_slot  (slot),
-      .closed_index (slot_addr),
-      .waiting_burst(command_burst),
-      .begins_number(waiting_for.frame),
-      .spare        (news_spare),
-      .spare_little (news_spare_little),
-      .idle         (news_idle),
+      .rst            (rst_q),
+      .closed_slot    (slot),
+      .closed_index   (slot_addr),
+      .waiting_burst  (command_burst),
+      .begins_number  (waiting_for.frame),
+      .accepts_new    (notice_accepts_new),
+      .accepts_current(notice_accepts_current),
+      .idle           (notice_idle),
       .*
   );
 

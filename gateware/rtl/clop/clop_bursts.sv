@@ -29,13 +29,13 @@ module clop_bursts
     /*
      * pulses, of {older, current}
      */
-    input logic [1:0] closed,  // a frame
-    input logic [1:0] told,    // the consumers have heard of its end
+    input logic [1:0] closed,    // a frame
+    input logic [1:0] notified,  // the consumers have heard of its end
 
     output clop_burst_t current,
     output clop_burst_t old,
-    output logic        half,    // where clop_sequence keeps the current burst's boards
-    output logic [63:0] end_n,   // n of its frame `next`, a cycle later
+    output logic        half,       // where clop_sequence keeps the current burst's boards
+    output logic [63:0] end_n,      // n of its frame `next`, a cycle later
     output logic [63:0] next_base,  // and the next burst's frame 0, two later
 
     /*
@@ -96,8 +96,8 @@ module clop_bursts
     if (shift.valid || skip.valid || starts[0]) current_q.started <= 1'b1;
     if (starts[1]) old_q.started <= 1'b1;
     if (ends || (opened.valid && opened.last && !opened.packet)) current_q.ending <= 1'b1;
-    if (told[0]) current_q.ended <= 1'b1;
-    if (told[1]) old_q.ended <= 1'b1;
+    if (notified[0]) current_q.ended <= 1'b1;
+    if (notified[1]) old_q.ended <= 1'b1;
 
     skip_q        <= (shift.valid && shift.counted) || (skip.valid && skip.counted);
     skip_from_q   <= current_q.next;

@@ -29,10 +29,10 @@ module clop_close
     /*
      * news
      */
-    input  logic                           news_valid,
-    output logic                           news_ready,
-    input  clop_news_t                     news,
-    input  serial_t [CHANNELS-1:0]         news_ticket,
+    input  logic                           notice_valid,
+    output logic                           notice_ready,
+    input  clop_notice_t                   notice,
+    input  serial_t [CHANNELS-1:0]         notice_fence,
     output logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     input  clop_part_t                     board_read,
     input  serial_t [CHANNELS-1:0]         done_serial,
@@ -64,7 +64,7 @@ module clop_close
     input  logic [DEVICES-1:0] ev_ready,
     output event_t             ev,
     output logic               ev_promised,
-    output logic [31:0]        ev_start,    // of the packet that closed the frame
+    output logic [31:0]        ev_start,     // of the packet that closed the frame
     output logic [2:0]         ev_channel,
 
     // nothing is under way
@@ -89,7 +89,7 @@ module clop_close
   typedef enum logic [2:0] {
     CloseIdle,
     CloseRead,
-    CloseAnswer,
+    CloseTranslated,
     CloseWrite,
     CloseEvent
   } state_e;
@@ -101,7 +101,7 @@ module clop_close
     logic [DEVICES-1:0]       devices;  // that have to hear it
     logic                     promised;
     logic [7:0]               headers;  // that have to be written before
-    serial_t [CHANNELS-1:0]   ticket;
+    serial_t [CHANNELS-1:0]   write_fence;
   } pending_t;
 
   state_e state_q;
@@ -124,25 +124,25 @@ module clop_close
   logic [DEVICES-1:0] all_devices_q, told_q;
   logic seen;
 
-  assign device = DEVICES > 1 ? DeviceW'(news.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
-  assign buffer = DEVICES > 1 ? news.index >> log2_devices : news.index;
+  assign device = DEVICES > 1 ? DeviceW'(notice.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+  assign buffer = DEVICES > 1 ? notice.index >> log2_devices : notice.index;
   always_ff @(posedge clk) all_devices_q <= DEVICES'((64'd1 << (6'd1 << log2_devices)) - 64'd1);
 
-  assign board_read_index = {IndexW'(news.index), board_q[1:0]};
-  assign absent = expected & ~news.complete;
-  assign flags  = (absent == 0 ? FlagComplete : 16'd0) | (news.timed_out ? FlagTimedOut : 16'd0) |
-                  (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
+  assign board_read_index = {IndexW'(notice.index), board_q[1:0]};
+  assign absent           = expected & ~notice.complete;
+  assign flags            = (absent == 0 ? FlagComplete : 16'd0) | (notice.timed_out ? FlagTimedOut : 16'd0) |
+                            (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
 
-  assign tlb_valid = (state_q == CloseRead || state_q == CloseAnswer) && !asked_q;  // while it reads
-  assign tlb_vaddr = base_vaddr[device] + {24'd0, product_q, 6'd0};
-  assign wr_valid  = state_q == CloseWrite;
-  assign wr_cmd    = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
-  assign wr_last   = second_q;
-  assign wr_data   = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, news.complete, 8'd0,
-                                      news.frame};
-  assign news_ready = state_q == CloseEvent && pending_in_ready;
-  assign seen  = news.there[2'(board_q - 3'd2)];
-  assign bytes = seen ? {board_read.units, 4'd0} : 16'd0;
+  assign tlb_valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // while it reads
+  assign tlb_vaddr    = base_vaddr[device] + {24'd0, product_q, 6'd0};
+  assign wr_valid     = state_q == CloseWrite;
+  assign wr_cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
+  assign wr_last      = second_q;
+  assign wr_data      = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0,
+                                         notice.frame};
+  assign notice_ready = state_q == CloseEvent && pending_in_ready;
+  assign seen         = notice.present[2'(board_q - 3'd2)];
+  assign bytes        = seen ? {board_read.units, 4'd0} : 16'd0;
 
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
@@ -150,25 +150,25 @@ module clop_close
     product_q    <= 34'(buffer) * 34'(buffer_units);
     unique case (state_q)
       CloseIdle: begin
-        board_q     <= 3'(news_valid);  // board 0 is asked for in this very cycle
+        board_q     <= 3'(notice_valid);  // board 0 is asked for in this very cycle
         bytes_q     <= '0;
         truncated_q <= 1'b0;
         second_q    <= 1'b0;
-        if (news_valid) state_q <= news.kind == KindReceiveDone ? CloseRead : CloseEvent;
+        if (notice_valid) state_q <= notice.kind == KindReceiveDone ? CloseRead : CloseEvent;
       end
       CloseRead: begin  // what was asked for two cycles ago comes in
         board_q <= board_q + 1'b1;
         if (board_q >= 3'd2) begin
           part_q[2'(board_q-3'd2)] <= seen ? {board_read.flags, 3'd0, board_read.packets, bytes} : '0;
-          bytes_q     <= bytes_q + 18'(bytes);
-          truncated_q <= truncated_q || (seen && (board_read.flags & MgpTruncated) != 0);
+          bytes_q                  <= bytes_q + 18'(bytes);
+          truncated_q              <= truncated_q || (seen && (board_read.flags & MgpTruncated) != 0);
         end
         if (board_q == 3'd5) begin
-          state_q    <= CloseAnswer;
+          state_q    <= CloseTranslated;
           incomplete <= absent != 0;
         end
       end
-      CloseAnswer: begin
+      CloseTranslated: begin
         if (tlb_resp_valid || answered_q) begin
           state_q      <= answered_q && page_q || tlb_resp_valid && tlb_resp_ok ? CloseWrite : CloseEvent;
           untranslated <= !(answered_q && page_q || tlb_resp_valid && tlb_resp_ok);
@@ -214,19 +214,19 @@ module clop_close
 
   assign pending_in_valid = state_q == CloseEvent;
   always_comb begin
-    pending_in          = '0;
-    pending_in.ev.kind   = news.kind;
-    pending_in.ev.stream = '0;  // event_join's to write
-    pending_in.ev.n      = news.n[31:0];
-    pending_in.ev.frame  = 32'(news.frame);
-    pending_in.promised  = news.kind == KindReceiveDone;
-    pending_in.headers   = headers_q;
-    pending_in.ticket    = news_ticket;
-    pending_in.start     = news.start;
-    pending_in.channel   = news.channel;
-    pending_in.devices   = news.kind == KindBurstBegins || news.kind == KindBurstEnds ? all_devices_q :
-                           DEVICES'(1) << device;
-    unique case (news.kind)
+    pending_in             = '0;
+    pending_in.ev.kind     = notice.kind;
+    pending_in.ev.stream   = '0;  // event_join's to write
+    pending_in.ev.n        = notice.n[31:0];
+    pending_in.ev.frame    = 32'(notice.frame);
+    pending_in.promised    = notice.kind == KindReceiveDone;
+    pending_in.headers     = headers_q;
+    pending_in.write_fence = notice_fence;
+    pending_in.start       = notice.start;
+    pending_in.channel     = notice.channel;
+    pending_in.devices     = notice.kind == KindBurstBegins || notice.kind == KindBurstEnds ? all_devices_q :
+                             DEVICES'(1) << device;
+    unique case (notice.kind)
       KindReceiveDone: begin
         pending_in.ev.flags  = flags;
         pending_in.ev.buffer = 32'(buffer);
@@ -234,11 +234,11 @@ module clop_close
       end
       KindError: begin
         pending_in.ev.flags = FlagOverrun;
-        pending_in.ev.bytes = news.count;
+        pending_in.ev.bytes = notice.count;
       end
       KindBurstBegins: begin
-        pending_in.ev.buffer = news.n[31:0];
-        pending_in.ev.bytes  = news.n[63:32];
+        pending_in.ev.buffer = notice.n[31:0];
+        pending_in.ev.bytes  = notice.n[63:32];
       end
       default: ;
     endcase
@@ -263,7 +263,7 @@ module clop_close
   always_comb begin
     written = 8'(headers_done_q - pending.headers) < 8'd128;
     for (int c = 0; c < int'(CHANNELS); c++)
-      if (!reached(done_serial[c], pending.ticket[c])) written = 1'b0;
+      if (!reached(done_serial[c], pending.write_fence[c])) written = 1'b0;
   end
   always_ff @(posedge clk) begin
     written_q <= pending_valid && !pending_ready && (written_q || written);

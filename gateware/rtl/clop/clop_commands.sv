@@ -11,8 +11,8 @@ module clop_commands
     /*
      * the firmware
      */
-    output logic     rare_valid,
-    input  logic     rare_ready,
+    output logic     slowpath_valid,
+    input  logic     slowpath_ready,
     input  logic     command_valid,
     output logic     command_ready,
     input  command_t command,
@@ -20,21 +20,21 @@ module clop_commands
     /*
      * pulse: a packet is the firmware's
      */
-    input  logic       asks,
-    input  logic [2:0] asks_channel,
-    input  logic [1:0] asks_board,
-    input  serial_t    asks_serial,
-    output logic       asking,        // until it is answered
-    output logic [1:0] asking_board,
+    input  logic       escalates,
+    input  logic [2:0] escalate_channel,
+    input  logic [1:0] escalate_board,
+    input  serial_t    escalate_serial,
+    output logic       slowpath_busy,        // until it is answered
+    output logic [1:0] slowpath_busy_board,
 
     /*
      * when a command may be carried out
      */
-    input logic calm,        // nothing is under way
-    input logic idle,        // nothing is in the steps, and nothing being opened
+    input logic quiescent,    // nothing is under way
+    input logic idle,         // nothing is in the steps, and nothing being opened
     input logic timer_room,
     input logic closing,
-    input logic burst_waits, // a new burst waits for what has to be said of the others
+    input logic burst_waits,  // a new burst waits for what has to be said of the others
 
     input clop_burst_t current,
 
@@ -42,20 +42,20 @@ module clop_commands
     output logic     waiting,
     output logic     waiting_burst,
     output command_t waiting_for,
-    output logic     pausing,   // a command must wait for what follows from the last thing that was done
+    output logic     pausing,        // a command must wait for what follows from the last thing that was done
 
     /*
      * pulses: what it does
      */
-    output logic         now,      // something
-    output logic         done,
-    output logic         begins,   // burst number waiting_for.frame
-    output logic         ends,     // the current one takes no further frames
-    output logic         owes,     // it has all up to waiting_for.frame
-    output clop_skip_t   skip,
-    output logic         close,    // of waiting_for.old
-    output logic         tracked,  // a board's numbers: goes through the steps
-    output clop_answer_t answer
+    output logic           now,      // something
+    output logic           done,
+    output logic           begins,   // burst number waiting_for.frame
+    output logic           ends,     // the current one takes no further frames
+    output logic           extend,   // it has all up to waiting_for.frame
+    output clop_skip_t     skip,
+    output logic           close,    // of waiting_for.old
+    output logic           tracked,  // a board's numbers: goes through the steps
+    output clop_response_t response
 );
 
   localparam logic [24:0] FrameWindow = 25'd1024;
@@ -63,20 +63,20 @@ module clop_commands
   logic valid_q, now_q, closing_begun_q, leaving_q, left_q;
   command_t command_q;
   logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
-  logic [2:0] asking_channel_q;
-  serial_t asking_serial_q;
-  logic asking_q, answered_q;
+  logic [2:0] slowpath_channel_q;
+  serial_t slowpath_serial_q;
+  logic slowpath_busy_q, answered_q;
 
   assign waiting       = valid_q;
   assign waiting_for   = command_q;
   assign pausing       = pause_q != 0;
   assign command_ready = !valid_q;
-  assign asking        = asking_q;
+  assign slowpath_busy = slowpath_busy_q;
 
   // ------------------------------------------------------------------ beside
 
   logic burst_q, last_q, close_q, tracked_q, answer_q, judges_q;
-  logic beyond_q, gap_q, owes_q, skips_q, ends_q, joins_q, burst_waits_q;
+  logic beyond_q, gap_q, extend_q, skips_q, ends_q, joins_q, burst_waits_q;
   logic [24:0] frame, newest_q, skip_to_q;
 
   assign waiting_burst = burst_q;
@@ -92,34 +92,35 @@ module clop_commands
                  command_q.op == CommandBoard || command_q.op == CommandWatch;
 
     // CommandLast: frames are to be owed, or too many to be, or it is the first that is known of them.
-    beyond_q  <= frame >= current.next;
-    newest_q  <= frame - {1'b0, current.last_known};
-    gap_q     <= !newest_q[24] && newest_q > FrameWindow;
-    joins_q   <= command_q.flag && !current.started;
-    skip_to_q <= frame + 25'(joins_q);
-    owes_q    <= command_q.flag && current.started && beyond_q && !gap_q;
-    skips_q   <= command_q.flag && current.started && beyond_q && gap_q;
-    ends_q    <= !(command_q.flag && current.started && beyond_q);
+    beyond_q      <= frame >= current.next;
+    newest_q      <= frame - {1'b0, current.last_known};
+    gap_q         <= !newest_q[24] && newest_q > FrameWindow;
+    joins_q       <= command_q.flag && !current.started;
+    skip_to_q     <= frame + 25'(joins_q);
+    extend_q      <= command_q.flag && current.started && beyond_q && !gap_q;
+    skips_q       <= command_q.flag && current.started && beyond_q && gap_q;
+    ends_q        <= !(command_q.flag && current.started && beyond_q);
     burst_waits_q <= burst_waits;
   end
 
   // ------------------------------------------------------------------ carried out
 
-  assign now     = now_q;
-  assign begins  = now_q && burst_q && !burst_waits_q;
-  assign ends    = now_q && last_q && ends_q;
-  assign owes    = now_q && last_q && owes_q && timer_room;
-  assign skip    = '{valid: now_q && last_q && (joins_q || skips_q), counted: skips_q, next: skip_to_q};
-  assign close   = now_q && close_q && !closing_begun_q;
-  assign tracked = now_q && tracked_q;
-  assign answer  = '{valid: now_q && answer_q && !judges_q, again: now_q && answer_q && judges_q,
-                     admit: command_q.as == PlacedAdmit, first: 1'b1, channel: asking_channel_q,
-                     counted: 1'b1, as: command_q.as, ended: 1'b1, serial: asking_serial_q, default: '0};
-  assign done    = begins || ends || owes || tracked || (now_q && ((close_q && closing_begun_q) || answer_q));
+  assign now      = now_q;
+  assign begins   = now_q && burst_q && !burst_waits_q;
+  assign ends     = now_q && last_q && ends_q;
+  assign extend   = now_q && last_q && extend_q && timer_room;
+  assign skip     = '{valid: now_q && last_q && (joins_q || skips_q), counted: skips_q, next: skip_to_q};
+  assign close    = now_q && close_q && !closing_begun_q;
+  assign tracked  = now_q && tracked_q;
+  assign response = '{valid: now_q && answer_q && !judges_q, again: now_q && answer_q && judges_q,
+                    admit: command_q.as == PlacedAdmit, first: 1'b1, channel: slowpath_channel_q,
+                    counted: 1'b1, as: command_q.as, ended: 1'b1, serial: slowpath_serial_q, default: '0};
+  assign done     = begins || ends || extend || tracked ||
+                    (now_q && ((close_q && closing_begun_q) || answer_q));
 
   always_ff @(posedge clk) begin
     // Nothing changes between this and the next cycle: a timer that is due goes first.
-    now_q <= valid_q && calm && pause_q == 0 && !closing && !now_q && !leaving_q && !left_q;
+    now_q <= valid_q && quiescent && pause_q == 0 && !closing && !now_q && !leaving_q && !left_q;
     if (!idle) pause_q <= 2'd3;
     else if (pause_q != 0) pause_q <= pause_q - 1'b1;
 
@@ -136,15 +137,15 @@ module clop_commands
     left_q    <= leaving_q;
     if (left_q) valid_q <= 1'b0;
     answered_q <= now_q && answer_q;
-    if (answered_q) asking_q <= 1'b0;
+    if (answered_q) slowpath_busy_q <= 1'b0;
 
-    if (rare_ready) rare_valid <= 1'b0;
-    if (asks) begin
-      rare_valid       <= 1'b1;
-      asking_q         <= 1'b1;
-      asking_board     <= asks_board;
-      asking_channel_q <= asks_channel;
-      asking_serial_q  <= asks_serial;
+    if (slowpath_ready) slowpath_valid <= 1'b0;
+    if (escalates) begin
+      slowpath_valid       <= 1'b1;
+      slowpath_busy_q         <= 1'b1;
+      slowpath_busy_board     <= escalate_board;
+      slowpath_channel_q <= escalate_channel;
+      slowpath_serial_q  <= escalate_serial;
     end
 
     if (rst) begin
@@ -154,9 +155,9 @@ module clop_commands
       leaving_q       <= 1'b0;
       left_q          <= 1'b0;
       pause_q         <= '0;
-      asking_q        <= 1'b0;
+      slowpath_busy_q <= 1'b0;
       answered_q      <= 1'b0;
-      rare_valid      <= 1'b0;
+      slowpath_valid  <= 1'b0;
     end
   end
 

@@ -15,7 +15,7 @@ module clop_open
      * configuration
      */
     input logic [4:0]  log2_devices,
-    input logic        window,  // a replay: waits for a buffer that will come
+    input logic        window,        // a replay: waits for a buffer that will come
     input logic [63:0] now,
 
     /*
@@ -23,12 +23,12 @@ module clop_open
      * those that the firmware names
      */
     input logic        opens,
-    input logic        opens_next,   // the packet's is the first
-    input logic        usable,       // with a buffer
+    input logic        opens_next,    // the packet's is the first
+    input logic        usable,        // with a buffer
     input logic [23:0] opens_frame,
     input logic [63:0] opens_stamp,
-    input logic        owes,
-    input logic [23:0] owes_frame,
+    input logic        extend,
+    input logic [23:0] extend_frame,
 
     input clop_burst_t current,
     input logic [63:0] end_n,
@@ -38,24 +38,24 @@ module clop_open
      * what may be opened
      */
     input  logic               timer_room,
-    input  logic               news_spare,
+    input  logic               notice_accepts_new,
     input  logic [DEVICES-1:0] room,
     output logic               busy,
-    output logic [63:0]        n,           // clop_judge looks at this number's buffer
+    output logic [63:0]        n,                   // clop_lookup looks at this number's buffer
     input  logic               back,
     input  logic               held,
 
     /*
      * what is
      */
-    output logic               now_open,  // `opened` says what, should it be valid
+    output logic               now_open,          // `opened` says what, should it be valid
     output clop_opened_t       opened,
     output logic [DEVICES-1:0] promise,
-    output logic               frame_owed,
+    output logic               frame_in,
     output logic               frame_overrun,
-    output logic               owed_valid,
-    input  logic               owed_ready,
-    output owed_t              owed
+    output logic               tx_pending_valid,
+    input  logic               tx_pending_ready,
+    output tx_pending_t        tx_pending
 );
 
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
@@ -64,8 +64,8 @@ module clop_open
     OpenIdle  = 6'b000001,
     OpenRead  = 6'b000010,
     OpenWait  = 6'b000100,
-    OpenJudge = 6'b001000,
-    OpenWeigh = 6'b010000,
+    OpenCapture = 6'b001000,
+    OpenCompare = 6'b010000,
     OpenNow   = 6'b100000
   } state_e;
 
@@ -78,17 +78,17 @@ module clop_open
   logic device_room, now_ok, now_held;
   logic [DeviceW-1:0] device;
 
-  assign idle     = state_q == OpenIdle;
-  assign busy     = !idle;
-  assign now_open = state_q == OpenNow;
-  assign n        = n_q;
-  assign device   = DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
+  assign idle        = state_q == OpenIdle;
+  assign busy        = !idle;
+  assign now_open    = state_q == OpenNow;
+  assign n           = n_q;
+  assign device      = DEVICES > 1 ? DeviceW'(n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
   assign device_room = room[device];
   assign now_ok      = back && device_room;
   assign now_held    = held && device_room;
 
   always_comb begin
-    opened.valid  = now_open && !owed_valid;
+    opened.valid  = now_open && !tx_pending_valid;
     opened.ok     = ok_q;
     opened.last   = last_q;
     opened.packet = packet_q;
@@ -102,24 +102,24 @@ module clop_open
 
   always_ff @(posedge clk) begin
     unique case (state_q)
-      OpenIdle:  if (opens || owes) state_q <= opens && opens_next && timer_room && (!window || usable) ?
+      OpenIdle:  if (opens || extend) state_q <= opens && opens_next && timer_room && (!window || usable) ?
                                                OpenNow : OpenRead;
-      OpenRead:  if (timer_room && news_spare) state_q <= OpenWait;
-      OpenWait:  state_q <= OpenJudge;
-      OpenJudge: state_q <= OpenWeigh;
+      OpenRead:  if (timer_room && notice_accepts_new) state_q <= OpenWait;
+      OpenWait:  state_q <= OpenCapture;
+      OpenCapture: state_q <= OpenCompare;
       // In a replay a frame waits for its buffer, unless a frame holds it that waiting would not close.
-      OpenWeigh: state_q <= window && !now_ok && !now_held ? OpenRead : OpenNow;
-      default:   if (!owed_valid) state_q <= last_q ? OpenIdle : OpenRead;
+      OpenCompare: state_q <= window && !now_ok && !now_held ? OpenRead : OpenNow;
+      default:   if (!tx_pending_valid) state_q <= last_q ? OpenIdle : OpenRead;
     endcase
     if (idle) ok_q <= usable;
-    if (state_q == OpenWeigh) ok_q <= now_ok;
+    if (state_q == OpenCompare) ok_q <= now_ok;
 
     if (idle) begin
       n_q          <= end_n;
       frame_q      <= current.next;
-      last_frame_q <= owes ? owes_frame : opens_frame;
-      stamp_q      <= owes ? now : opens_stamp;
-      packet_q     <= !owes;
+      last_frame_q <= extend ? extend_frame : opens_frame;
+      stamp_q      <= extend ? now : opens_stamp;
+      packet_q     <= !extend;
     end else if (opened.valid) begin
       n_q     <= n_q + 1'b1;
       frame_q <= after_q;
@@ -130,22 +130,22 @@ module clop_open
     end
 
     promise       <= '0;
-    frame_owed    <= opened.valid;
+    frame_in      <= opened.valid;
     frame_overrun <= opened.valid && !ok_q;
-    if (owed_ready) owed_valid <= 1'b0;
+    if (tx_pending_ready) tx_pending_valid <= 1'b0;
     if (opened.valid) begin
-      promise[device] <= ok_q;
-      owed_valid      <= 1'b1;
+      promise[device]  <= ok_q;
+      tx_pending_valid <= 1'b1;
     end
-    if (!owed_valid)
-      owed <= '{overrun: !ok_q, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: stamp_q};
+    if (!tx_pending_valid)
+      tx_pending <= '{overrun: !ok_q, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: stamp_q};
 
     if (rst) begin
-      state_q       <= OpenIdle;
-      promise       <= '0;
-      frame_owed    <= 1'b0;
-      frame_overrun <= 1'b0;
-      owed_valid    <= 1'b0;
+      state_q          <= OpenIdle;
+      promise          <= '0;
+      frame_in         <= 1'b0;
+      frame_overrun    <= 1'b0;
+      tx_pending_valid <= 1'b0;
     end
   end
 

@@ -37,13 +37,13 @@ module clop_packets
     /*
      * requests of the channels; `placed_defer`: to be asked again when the packet is here whole
      */
-    input  logic           [CHANNELS-1:0] place_valid,
-    output logic           [CHANNELS-1:0] place_ready,
-    input  place_request_t [CHANNELS-1:0] place,         // steady until it is answered
-    output logic           [CHANNELS-1:0] placed_valid,
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,
+    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
-    output logic           [63:0]         placed_vaddr,
+    output logic [63:0]                   placed_vaddr,
     input  serial_t [CHANNELS-1:0]        done_serial,
 
     /*
@@ -56,31 +56,31 @@ module clop_packets
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
-    input  logic [31:0] sender_next,  // low word
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
+    input  logic [31:0] sender_next,       // low word
 
     /*
      * the firmware
      */
-    output logic        rare_valid,
-    input  logic        rare_ready,
-    output rare_t       rare,
+    output logic        slowpath_valid,
+    input  logic        slowpath_ready,
+    output slowpath_t   slowpath,
     input  logic        command_valid,
     output logic        command_ready,
     input  command_t    command,
-    output logic [63:0] last_packet,  // card clock, newest packet of the current burst
+    output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
      * closed buffers and other news, in order, to clop_packets_close
      */
-    output logic                                news_valid,
-    input  logic                                news_ready,
-    output packets_news_t                       news,
-    output serial_t [CHANNELS-1:0] news_ticket,  // packets that have to be written before
-    output serial_t [CHANNELS-1:0] done,         // that are
-    input  logic                                news_told,    // an overrun's event has its entry
+    output logic                   notice_valid,
+    input  logic                   notice_ready,
+    output packets_notice_t        notice,
+    output serial_t [CHANNELS-1:0] notice_fence,  // packets that have to be written before
+    output serial_t [CHANNELS-1:0] done,          // that are
+    input  logic                   notice_done,   // an overrun's event has its entry
 
     /*
      * the event queues
@@ -96,7 +96,7 @@ module clop_packets
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             buffer_owed,
+    output logic             buffer_pending,
     output logic [3:0][63:0] missing,
 
     // nothing is under way, and nothing waits
@@ -117,11 +117,11 @@ module clop_packets
   typedef enum logic [3:0] {
     StepIdle,
     StepChoose,  // of which burst
-    StepRead,    // clop_sequence looks, up to StepDecide
+    StepRead,    // clop_sequence looks, up to StepClassify
     StepWait,
-    StepJudge,
-    StepWeigh,
-    StepDecide,
+    StepCapture,
+    StepCompare,
+    StepClassify,
     StepPlace,
     StepSettle  // a buffer is closed, or what was chosen by has changed
   } step_e;
@@ -145,13 +145,13 @@ module clop_packets
   logic current_known_q, old_known_q, old_over_q;
   logic [7:0] current_number_q, old_number_q;
   logic half_q;  // where clop_sequence keeps the current burst's boards
-  logic forget;
+  logic flush;
 
-  logic asking_q;  // a request is with the firmware
-  logic [ChannelW-1:0] asking_channel_q;
-  logic [1:0] asking_board_q;
+  logic slowpath_busy_q;  // a request is with the firmware
+  logic [ChannelW-1:0] slowpath_channel_q;
+  logic [1:0] slowpath_busy_board_q;
   logic [CHANNELS-1:0] blocked_q;   // would ask, too: judged anew after that
-  logic [CHANNELS-1:0] believed_q;  // the firmware has said so
+  logic [CHANNELS-1:0] trusted_q;  // the firmware has said so
   logic first_q;                    // the channel that was answered goes before the others
   logic [ChannelW-1:0] first_channel_q, turn_q, pick, pick_q;
   logic [CHANNELS-1:0] may_place, looks;
@@ -166,8 +166,8 @@ module clop_packets
     for (int c = 0; c < int'(CHANNELS); c++) begin
       looks[c]     = place_valid[c] && place[c].kind == PlaceLook && !placed_valid[c];
       may_place[c] = place_valid[c] && place[c].kind != PlaceLook && !placed_valid[c] && !blocked_q[c] &&
-                     !(asking_q && (asking_channel_q == ChannelW'(c) ||
-                                    asking_board_q == board_of(place[c].header.board)));
+                     !(slowpath_busy_q && (slowpath_channel_q == ChannelW'(c) ||
+                                    slowpath_busy_board_q == board_of(place[c].header.board)));
     end
     look_channel = '0;
     for (int c = int'(CHANNELS) - 1; c >= 0; c--) if (looks[c]) look_channel = ChannelW'(c);
@@ -198,14 +198,15 @@ module clop_packets
   logic [ChannelW-1:0] channel_q;
   logic [1:0] board_q;
   logic [31:0] number_q;  // sequence number that is looked at
-  logic of_current_q, of_old_q, believes_q, flag_q, marker_q;
+  logic of_current_q, of_old_q, trusts_q, flag_q, marker_q;
   logic [63:0] stamp_q;  // of the packet, in full
   logic wrapped_q;
 
   // ------------------------------------------------------------------ what the machine takes up
 
-  logic settled, held_q, tell, take_told, take_command, take_look, take_place, take_tracked, take_close;
-  logic take_answer, news_full, news_waiting, command_valid_q;
+  logic settled, held_q, overrun_due, take_overrun_notice;
+  logic take_command, take_look, take_place, take_tracked, take_close;
+  logic take_response, notice_full, notice_waiting, command_valid_q;
   logic drops_q;  // the packet that was with the firmware, counted as it said
   placed_e drops_as_q;
   command_t command_q;
@@ -217,67 +218,69 @@ module clop_packets
   logic [31:0] n, start_q;
   logic [2:0] start_channel_q;
   logic [DeviceW-1:0] device;
-  packets_news_t closing;
+  packets_notice_t closing;
 
   // All that a register can say, since what is taken up goes far.
-  assign settled      = step_q == StepIdle && !held_q;
-  assign take_told    = settled && tell;
-  assign take_command = settled && !tell && command_valid_q;
-  assign take_tracked = take_command && (command_q.op == CommandSeen || command_q.op == CommandRestart ||
-                                         command_q.op == CommandWatch);
-  assign take_close   = take_command && command_q.op == CommandClose && !command_q.flag;
-  assign take_answer  = take_command && command_q.op == CommandAnswer && asking_q;
-  assign take_look    = settled && !tell && !command_valid_q && look;
-  assign take_place   = settled && !tell && !command_valid_q && !look && picked_q && !placed_valid[pick_q];
-  assign forget       = take_command && command_q.op == CommandBurst;
+  assign settled             = step_q == StepIdle && !held_q;
+  assign take_overrun_notice = settled && overrun_due;
+  assign take_command        = settled && !overrun_due && command_valid_q;
+  assign take_tracked        = take_command && (command_q.op == CommandSeen ||
+                                                command_q.op == CommandRestart ||
+                                                command_q.op == CommandWatch);
+  assign take_close          = take_command && command_q.op == CommandClose && !command_q.flag;
+  assign take_response       = take_command && command_q.op == CommandAnswer && slowpath_busy_q;
+  assign take_look           = settled && !overrun_due && !command_valid_q && look;
+  assign take_place          = settled && !overrun_due && !command_valid_q && !look && picked_q &&
+                               !placed_valid[pick_q];
+  assign flush               = take_command && command_q.op == CommandBurst;
 
   assign command_ready = !command_valid_q;
 
   // ------------------------------------------------------------------ sequence numbers
 
   logic replayed, jump, watched, ordinary, unused_far;
-  logic taken, admitted, asks, waits_q, places, late, other, asks_now, drops_replayed;
+  logic taken, admitted, escalates, waits_q, places, late, other, escalates_now, drops_replayed;
 
   clop_sequence sequence_numbers (
       .clk,
-      .rst        (rst || !enable),
-      .clear      (!run_q),
-      .clear_addr (10'(clear_q)),
-      .forget,
-      .forget_half(!half_q),
-      .half       (half_q ^ of_old_q),
-      .board      (board_q),
-      .number     (number_q),
-      .frame      ('0),
-      .started    (1'b0),
-      .last_known ('0),
+      .rst       (rst || !enable),
+      .clear     (!run_q),
+      .clear_addr(10'(clear_q)),
+      .flush,
+      .flush_half(!half_q),
+      .half      (half_q ^ of_old_q),
+      .board     (board_q),
+      .number    (number_q),
+      .frame     ('0),
+      .started   (1'b0),
+      .last_known('0),
       .replayed,
       .jump,
-      .far_ahead  (unused_far),
+      .far_ahead(unused_far),
       .watched,
       .ordinary,
-      .take       (taken),
-      .admit      (admitted),
-      .asked      (asks_now && !other),
-      .restart    (step_q == StepDecide && work_q == WorkRestart),
-      .at_frame   (1'b0),
-      .watch      (step_q == StepDecide && work_q == WorkWatch),
-      .watch_flag (flag_q),
+      .take      (taken),
+      .admit     (admitted),
+      .escalated (escalates_now && !other),
+      .restart   (step_q == StepClassify && work_q == WorkRestart),
+      .at_frame  (1'b0),
+      .watch     (step_q == StepClassify && work_q == WorkWatch),
+      .watch_flag(flag_q),
       .missing
   );
 
-  // In StepDecide; the first that applies.
+  // In StepClassify; the first that applies.
   always_comb begin
     other          = !of_current_q && !of_old_q;
-    late           = of_old_q && old_over_q && !believes_q;
-    asks           = !believes_q && (other || (!late && (marker_q || watched || (jump && !replayed))));
-    drops_replayed = !believes_q && !late && !asks && replayed;
-    places         = step_q == StepDecide && work_q == WorkPlace && !late && !asks && !drops_replayed &&
-                     !(waits_q && !has);
-    asks_now       = step_q == StepDecide && work_q == WorkPlace && asks && !asking_q;
+    late           = of_old_q && old_over_q && !trusts_q;
+    escalates      = !trusts_q && (other || (!late && (marker_q || watched || (jump && !replayed))));
+    drops_replayed = !trusts_q && !late && !escalates && replayed;
+    places         = step_q == StepClassify && work_q == WorkPlace && !late && !escalates &&
+                     !drops_replayed && !(waits_q && !has);
+    escalates_now  = step_q == StepClassify && work_q == WorkPlace && escalates && !slowpath_busy_q;
     admitted       = places;
-    taken          = places && !believes_q;
-    if (step_q == StepDecide && (work_q == WorkSeen || (work_q == WorkPlace && late)))
+    taken          = places && !trusts_q;
+    if (step_q == StepClassify && (work_q == WorkSeen || (work_q == WorkPlace && late)))
       taken = !replayed && (work_q == WorkSeen || !jump);
   end
 
@@ -289,7 +292,7 @@ module clop_packets
       .FIRST_N    (FIRST_N)
   ) fill (
       .clk,
-      .rst    (rst || !enable),
+      .rst(rst || !enable),
       .log2_buffers,
       .log2_devices,
       .base_vaddr,
@@ -305,7 +308,7 @@ module clop_packets
       .place  (step_q == StepPlace),
       .request(request_q),
       .has,
-      .as     (place_as),
+      .as(place_as),
       .opens,
       .fills,
       .vaddr  (slot_vaddr),
@@ -316,16 +319,16 @@ module clop_packets
       .closing,
       .n,
       .device,
-      .owed_valid,
-      .owed_ready,
-      .owed,
+      .tx_pending_valid,
+      .tx_pending_ready,
+      .tx_pending,
       .sender_next
   );
 
-  clop_packets_news #(
+  clop_packets_notify #(
       .CHANNELS(CHANNELS),
       .DEVICES (DEVICES)
-  ) i_news (
+  ) i_notify (
       .clk,
       .rst          (rst || !enable),
       .used         (step_q == StepPlace && place_as == PlacedUsed),
@@ -338,18 +341,18 @@ module clop_packets
       .done_serial,
       .closed,
       .closing,
-      .tell,
-      .take         (take_told),
+      .overrun_due,
+      .take(take_overrun_notice),
       .room,
       .half_free,
-      .news_valid,
-      .news_ready,
-      .news,
-      .news_ticket,
+      .notice_valid,
+      .notice_ready,
+      .notice,
+      .notice_fence,
       .done,
-      .news_told,
-      .full         (news_full),
-      .waiting      (news_waiting)
+      .notice_done,
+      .full   (notice_full),
+      .waiting(notice_waiting)
   );
 
   // ------------------------------------------------------------------ the machine
@@ -360,7 +363,7 @@ module clop_packets
   always_comb begin
     ends    = 1'b0;
     ends_as = PlacedUsed;
-    if (step_q == StepDecide && work_q == WorkPlace) begin
+    if (step_q == StepClassify && work_q == WorkPlace) begin
       ends    = late || drops_replayed;
       ends_as = late ? PlacedLate : PlacedReplayed;
     end else if (step_q == StepPlace) begin
@@ -372,27 +375,27 @@ module clop_packets
     end
     place_ready = '0;
     if (take_look) place_ready[look_channel_q] = 1'b1;
-    if (ends) place_ready[drops_q ? asking_channel_q : channel_q] = 1'b1;
+    if (ends) place_ready[drops_q ? slowpath_channel_q : channel_q] = 1'b1;
   end
 
   always_ff @(posedge clk) begin
-    placed_valid  <= place_ready;
-    placed_accept <= step_q == StepPlace && place_as == PlacedUsed;
-    placed_defer  <= take_look;
-    placed_vaddr  <= slot_vaddr;
-    counted       <= ends;
-    counted_as    <= ends_as;
-    counted_hits  <= request_q.hits;
+    placed_valid   <= place_ready;
+    placed_accept  <= step_q == StepPlace && place_as == PlacedUsed;
+    placed_defer   <= take_look;
+    placed_vaddr   <= slot_vaddr;
+    counted        <= ends;
+    counted_as     <= ends_as;
+    counted_hits   <= request_q.hits;
     counted_events <= request_q.header.events;
-    buffer_owed   <= opens;
-    waits_q       <= waits;
-    drops_q       <= take_answer && command_q.as != PlacedUsed && command_q.as != PlacedAdmit;
-    drops_as_q    <= command_q.as;
+    buffer_pending <= opens;
+    waits_q        <= waits;
+    drops_q        <= take_response && command_q.as != PlacedUsed && command_q.as != PlacedAdmit;
+    drops_as_q     <= command_q.as;
     if (rst || !enable) begin
-      placed_valid <= '0;
-      drops_q      <= 1'b0;
-      counted      <= 1'b0;
-      buffer_owed  <= 1'b0;
+      placed_valid   <= '0;
+      drops_q        <= 1'b0;
+      counted        <= 1'b0;
+      buffer_pending <= 1'b0;
     end
   end
 
@@ -400,9 +403,9 @@ module clop_packets
   always_ff @(posedge clk) begin
     unique case (step_q)
       StepIdle: begin
-        request_q  <= place[pick_q];
-        channel_q  <= pick_q;
-        believes_q <= believed_q[pick_q];
+        request_q <= place[pick_q];
+        channel_q <= pick_q;
+        trusts_q  <= trusted_q[pick_q];
         if (take_place) begin
           turn_q  <= pick_q;
           step_q  <= StepChoose;
@@ -439,14 +442,14 @@ module clop_packets
         stamp_q[63:32] <= stamp_q[63:32] - 32'(wrapped_q);
         step_q         <= StepWait;
       end
-      StepWait: step_q <= StepJudge;
-      StepJudge: step_q <= StepWeigh;
-      StepWeigh: step_q <= StepDecide;
-      StepDecide: begin
-        step_q <= places ? StepPlace : work_q == WorkPlace && asks ? StepSettle : StepIdle;
+      StepWait: step_q <= StepCapture;
+      StepCapture: step_q <= StepCompare;
+      StepCompare: step_q <= StepClassify;
+      StepClassify: begin
+        step_q <= places ? StepPlace : work_q == WorkPlace && escalates ? StepSettle : StepIdle;
         if (work_q == WorkPlace) begin
           if (of_current_q) last_packet <= stamp_q;
-          if (asks && asking_q) blocked_q[channel_q] <= 1'b1;
+          if (escalates && slowpath_busy_q) blocked_q[channel_q] <= 1'b1;
         end
       end
       StepPlace: step_q <= fills ? StepSettle : StepIdle;
@@ -455,30 +458,29 @@ module clop_packets
     endcase
 
     // The firmware's part.
-    if (rare_valid && rare_ready) rare_valid <= 1'b0;
-    if (asks_now) begin
-      asking_q         <= 1'b1;
-      asking_channel_q <= channel_q;
-      asking_board_q   <= board_q;
-      rare_valid       <= 1'b1;
-      rare             <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q),
-                            reason: '0, old: of_old_q, ordinary: ordinary && !other, active: !other,
-                            old_active: 1'b0};
-      rare.reason[RareMarker]   <= marker_q;
-      rare.reason[RareOther]    <= other;
-      rare.reason[RareJump]     <= jump && !other;
-      rare.reason[RareWatched]  <= watched && !other;
-      rare.reason[RareReplayed] <= replayed && !other;
+    if (slowpath_valid && slowpath_ready) slowpath_valid <= 1'b0;
+    if (escalates_now) begin
+      slowpath_busy_q                   <= 1'b1;
+      slowpath_channel_q                <= channel_q;
+      slowpath_busy_board_q             <= board_q;
+      slowpath_valid                    <= 1'b1;
+      slowpath <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q), reason: '0,
+                    old: of_old_q, ordinary: ordinary && !other, active: !other, old_active: 1'b0};
+      slowpath.reason[SlowpathMarker]   <= marker_q;
+      slowpath.reason[SlowpathOther]    <= other;
+      slowpath.reason[SlowpathJump]     <= jump && !other;
+      slowpath.reason[SlowpathWatched]  <= watched && !other;
+      slowpath.reason[SlowpathReplayed] <= replayed && !other;
     end
-    if (step_q == StepDecide && places) believed_q[channel_q] <= 1'b0;
-    if (take_answer) begin
-      asking_q        <= 1'b0;
+    if (step_q == StepClassify && places) trusted_q[channel_q] <= 1'b0;
+    if (take_response) begin
+      slowpath_busy_q <= 1'b0;
       blocked_q       <= '0;
       first_q         <= 1'b1;
-      first_channel_q <= asking_channel_q;
-      if (command_q.as == PlacedAdmit) believed_q[asking_channel_q] <= 1'b1;
+      first_channel_q <= slowpath_channel_q;
+      if (command_q.as == PlacedAdmit) trusted_q[slowpath_channel_q] <= 1'b1;
     end
-    if (forget) begin
+    if (flush) begin
       current_known_q  <= 1'b1;
       current_number_q <= command_q.frame[7:0];
       old_known_q      <= current_known_q;
@@ -492,15 +494,15 @@ module clop_packets
       start_q         <= request_q.stamp;
       start_channel_q <= 3'(channel_q);
     end else if (take_close) begin  // by an EOB, or by nobody
-      start_q         <= asking_q ? rare.stamp : '0;
-      start_channel_q <= asking_q ? rare.channel : '0;
+      start_q         <= slowpath_busy_q ? slowpath.stamp : '0;
+      start_channel_q <= slowpath_busy_q ? slowpath.channel : '0;
     end
     command_q <= command_ready ? command : command_q;
     if (command_ready) command_valid_q <= command_valid;
     if (take_command) command_valid_q <= 1'b0;
 
     // Waits for the sender, the queue of news or forgetting; what StepSettle closes is owed next.
-    held_q <= !run_q || news_full || closed || (owed_valid && !owed_ready);
+    held_q <= !run_q || notice_full || closed || (tx_pending_valid && !tx_pending_ready);
 
     if (!run_q) begin
       clear_q <= clear_q + 1'b1;
@@ -508,28 +510,28 @@ module clop_packets
     end
 
     if (rst || !enable) begin
-      step_q           <= StepIdle;
-      run_q            <= 1'b0;
-      held_q           <= 1'b1;
-      clear_q          <= '0;
-      current_known_q  <= 1'b0;
-      old_known_q      <= 1'b0;
-      old_over_q       <= 1'b0;
-      half_q           <= 1'b0;
-      asking_q         <= 1'b0;
-      rare_valid       <= 1'b0;
-      blocked_q        <= '0;
-      believed_q       <= '0;
-      first_q          <= 1'b0;
-      turn_q           <= '0;
-      command_valid_q  <= 1'b0;
-      last_packet      <= '0;
+      step_q          <= StepIdle;
+      run_q           <= 1'b0;
+      held_q          <= 1'b1;
+      clear_q         <= '0;
+      current_known_q <= 1'b0;
+      old_known_q     <= 1'b0;
+      old_over_q      <= 1'b0;
+      half_q          <= 1'b0;
+      slowpath_busy_q <= 1'b0;
+      slowpath_valid  <= 1'b0;
+      blocked_q       <= '0;
+      trusted_q       <= '0;
+      first_q         <= 1'b0;
+      turn_q          <= '0;
+      command_valid_q <= 1'b0;
+      last_packet     <= '0;
     end
   end
 
   always_ff @(posedge clk)
-    idle <= run_q && step_q == StepIdle && place_valid == 0 && !asking_q && !drops_q && !closed &&
-            !owed_valid && !news_waiting && !command_valid_q;
+    idle <= run_q && step_q == StepIdle && place_valid == 0 && !slowpath_busy_q && !drops_q && !closed &&
+            !tx_pending_valid && !notice_waiting && !command_valid_q;
 
   logic unused;
   assign unused = &{1'b0, unused_far, command_q, request_q};

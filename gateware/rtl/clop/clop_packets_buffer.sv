@@ -35,10 +35,10 @@ module clop_packets_buffer #(
     /*
      * from three cycles after the number on
      */
-    output logic [$clog2(MAX_BUFFERS)-1:0]               buffer,  // of its device
-    output logic [(DEVICES > 1 ? $clog2(DEVICES) : 1)-1:0] device,
-    output logic [63:0]                                  vaddr,
-    output logic                                         available
+    output logic [$clog2(MAX_BUFFERS)-1:0]           buffer,    // of its device
+    output logic [(DEVICES>1?$clog2(DEVICES):1)-1:0] device,
+    output logic [63:0]                              vaddr,
+    output logic                                     available
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
@@ -51,7 +51,7 @@ module clop_packets_buffer #(
   logic [33:0] product_q;
   logic lapped_q, passed_q;
 
-  ram_through #(
+  ram_bypass #(
       .WIDTH(32),
       .DEPTH(MAX_BUFFERS)
   ) returned (

@@ -24,12 +24,12 @@ module clop_packets_close
     /*
      * news
      */
-    input  logic                                   news_valid,
-    output logic                                   news_ready,
-    input  packets_news_t                          news,
-    input  serial_t [CHANNELS-1:0] news_ticket,
+    input  logic                   notice_valid,
+    output logic                   notice_ready,
+    input  packets_notice_t        notice,
+    input  serial_t [CHANNELS-1:0] notice_fence,
     input  serial_t [CHANNELS-1:0] done,
-    output logic                                   news_told,
+    output logic                   notice_done,
 
     /*
      * translation
@@ -58,7 +58,7 @@ module clop_packets_close
     input  logic [DEVICES-1:0] ev_ready,
     output event_t             ev,
     output logic               ev_promised,
-    output logic [31:0]        ev_start,    // of the packet that closed the buffer
+    output logic [31:0]        ev_start,     // of the packet that closed the buffer
     output logic [2:0]         ev_channel,
 
     // nothing is under way
@@ -80,8 +80,8 @@ module clop_packets_close
 
   typedef enum logic [2:0] {
     CloseIdle,
-    CloseAsk,
-    CloseAnswer,
+    CloseTranslate,
+    CloseTranslated,
     CloseWrite,
     CloseEvent
   } state_e;
@@ -93,56 +93,56 @@ module clop_packets_close
   logic [CHANNELS-1:0] reached_q;
   logic written_q, skips;
 
-  assign tlb_valid = state_q == CloseAsk;
+  assign tlb_valid = state_q == CloseTranslate;
   assign tlb_vaddr = vaddr_q;
   assign wr_valid  = state_q == CloseWrite;
   assign wr_cmd    = '{addr: paddr_q, len: 16'(MarkBytes), tag: '0};
   assign wr_data   = '0;
   assign wr_last   = 1'b1;
-  assign skips     = state_q == CloseAnswer && tlb_resp_valid && !tlb_resp_ok;
+  assign skips     = state_q == CloseTranslated && tlb_resp_valid && !tlb_resp_ok;
 
-  assign ev_valid    = state_q == CloseEvent && written_q ? DEVICES'(1) << news.device : '0;
-  assign news_ready  = (ev_valid & ev_ready) != 0;
-  assign news_told   = news_ready && news.overrun;
-  assign ev_promised = !news.overrun;
-  assign ev_start    = news.start;
-  assign ev_channel  = news.channel;
-  assign ev          = '{kind: news.overrun ? KindError : KindReceiveDone, stream: '0,
-                         flags: news.overrun ? FlagOverrun : news.empty == 0 ? FlagComplete : '0,
-                         buffer: 32'(news.buffer), bytes: news.bytes, frame: 32'(news.frame),
-                         stamp: stamp_q, n: news.n, lap: '0};
-  assign idle        = state_q == CloseIdle && !news_valid;
+  assign ev_valid     = state_q == CloseEvent && written_q ? DEVICES'(1) << notice.device : '0;
+  assign notice_ready = (ev_valid & ev_ready) != 0;
+  assign notice_done  = notice_ready && notice.overrun;
+  assign ev_promised  = !notice.overrun;
+  assign ev_start     = notice.start;
+  assign ev_channel   = notice.channel;
+  assign ev           = '{kind: notice.overrun ? KindError : KindReceiveDone, stream: '0,
+                          flags: notice.overrun ? FlagOverrun : notice.empty == 0 ? FlagComplete : '0,
+                          buffer: 32'(notice.buffer), bytes: notice.bytes, frame: 32'(notice.frame),
+                          stamp: stamp_q, n: notice.n, lap: '0};
+  assign idle         = state_q == CloseIdle && !notice_valid;
 
   always_ff @(posedge clk) begin
     untranslated <= skips;
     incomplete   <= 1'b0;
     unique case (state_q)
       CloseIdle: begin
-        empty_q <= news.empty;
-        vaddr_q <= news.vaddr;
-        if (news_valid) begin
-          state_q    <= news.empty == 0 ? CloseEvent : CloseAsk;
-          incomplete <= news.empty != 0;
+        empty_q <= notice.empty;
+        vaddr_q <= notice.vaddr;
+        if (notice_valid) begin
+          state_q    <= notice.empty == 0 ? CloseEvent : CloseTranslate;
+          incomplete <= notice.empty != 0;
         end
       end
-      CloseAsk: if (tlb_ready) state_q <= CloseAnswer;
-      CloseAnswer: begin
+      CloseTranslate: if (tlb_ready) state_q <= CloseTranslated;
+      CloseTranslated: begin
         paddr_q <= tlb_resp_paddr;
         if (tlb_resp_valid && tlb_resp_ok) state_q <= CloseWrite;
       end
       CloseWrite: ;
-      CloseEvent: if (news_ready) state_q <= CloseIdle;
+      CloseEvent: if (notice_ready) state_q <= CloseIdle;
       default: state_q <= CloseIdle;
     endcase
     if (skips || (wr_valid && wr_ready)) begin
       empty_q <= empty_q - 1'b1;
       vaddr_q <= vaddr_q + 64'(slot_bytes);
-      state_q <= empty_q == 13'd1 ? CloseEvent : CloseAsk;
+      state_q <= empty_q == 13'd1 ? CloseEvent : CloseTranslate;
     end
 
     writes_q <= writes_q + 13'(wr_valid && wr_ready) - 13'(wr_done_valid);
-    for (int c = 0; c < int'(CHANNELS); c++) reached_q[c] <= reached(done[c], news_ticket[c]);
-    written_q <= state_q == CloseEvent && !news_ready && (written_q || (reached_q == '1 && writes_q == 0));
+    for (int c = 0; c < int'(CHANNELS); c++) reached_q[c] <= reached(done[c], notice_fence[c]);
+    written_q <= state_q == CloseEvent && !notice_ready && (written_q || (reached_q == '1 && writes_q == 0));
     if (!written_q) stamp_q <= now;  // steady while the event is offered
     if (rst) begin
       state_q      <= CloseIdle;

@@ -38,33 +38,33 @@ module clop_packets_fill
      */
     input  logic           place,
     input  place_request_t request,
-    output logic           has,    // a payload in the next cycle has a buffer
-    output placed_e        as,     // with `place`: what becomes of it
-    output logic           opens,  // and whether it takes a new buffer,
-    output logic           fills,  // or the last slot of one
+    output logic           has,      // a payload in the next cycle has a buffer
+    output placed_e        as,       // with `place`: what becomes of it
+    output logic           opens,    // and whether it takes a new buffer,
+    output logic           fills,    // or the last slot of one
     output logic [63:0]    vaddr,
 
     /*
      * to be closed: pulse; in the cycle after that, or after `fills`, it is
      */
-    input  logic          close,
-    input  logic [31:0]   start,    // stamp and channel of what closes it, with `closed`
-    input  logic [2:0]    channel,
-    output logic          closed,
-    output packets_news_t closing,
+    input  logic            close,
+    input  logic [31:0]     start,    // stamp and channel of what closes it, with `closed`
+    input  logic [2:0]      channel,
+    output logic            closed,
+    output packets_notice_t closing,
 
     /*
      * number and device of the buffer
      */
-    output logic [31:0]                                    n,
-    output logic [(DEVICES > 1 ? $clog2(DEVICES) : 1)-1:0] device,
+    output logic [31:0]                              n,
+    output logic [(DEVICES>1?$clog2(DEVICES):1)-1:0] device,
 
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [31:0] sender_next
 );
 
@@ -138,19 +138,19 @@ module clop_packets_fill
       bytes_q      <= bytes_next_q;
       slot_vaddr_q <= vaddr + 64'(slot_bytes);
     end
-    if (owed_ready) owed_valid <= 1'b0;
+    if (tx_pending_ready) tx_pending_valid <= 1'b0;
     if (closed) begin
-      open_q     <= 1'b0;
-      n_q        <= n_q + 64'd1;
-      owed_valid <= 1'b1;
-      owed       <= '{overrun: 1'b0, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: now};
+      open_q           <= 1'b0;
+      n_q              <= n_q + 64'd1;
+      tx_pending_valid <= 1'b1;
+      tx_pending       <= '{overrun: 1'b0, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: now};
     end
     if (rst) begin
-      n_q        <= FIRST_N;
-      open_q     <= 1'b0;
-      closed     <= 1'b0;
-      owed_valid <= 1'b0;
-      promise    <= '0;
+      n_q              <= FIRST_N;
+      open_q           <= 1'b0;
+      closed           <= 1'b0;
+      tx_pending_valid <= 1'b0;
+      promise          <= '0;
     end
   end
 

@@ -22,8 +22,8 @@ module clop_sequence
     /*
      * a burst begins in this half: its boards are forgotten
      */
-    input logic forget,
-    input logic forget_half,
+    input logic flush,
+    input logic flush_half,
 
     /*
      * the request, steady from `read` to `decide`
@@ -41,17 +41,17 @@ module clop_sequence
     output logic replayed,
     output logic jump,
     output logic far_ahead,  // the frame is
-    output logic watched,   // number 1 of a watched board
+    output logic watched,    // number 1 of a watched board
     output logic ordinary,
 
     /*
      * in `decide`: what becomes of it
      */
-    input logic take,       // the number came in
-    input logic admit,      // an ordinary packet of `frame`
-    input logic asked,      // goes to the firmware
-    input logic restart,    // its numbers begin anew
-    input logic at_frame,   // an SOB: it is at frame 0, if at none yet
+    input logic take,        // the number came in
+    input logic admit,       // an ordinary packet of `frame`
+    input logic escalated,   // goes to the firmware
+    input logic restart,     // its numbers begin anew
+    input logic at_frame,    // an SOB: it is at frame 0, if at none yet
     input logic watch,
     input logic watch_flag,
 
@@ -104,7 +104,7 @@ module clop_sequence
 
   assign sel = {half, board};
 
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(word_t)),
       .DEPTH(1024),
       .LATE (1'b1)
@@ -243,10 +243,10 @@ module clop_sequence
   end
 
   always_ff @(posedge clk) begin
-    update_q     <= take || admit || asked || restart || at_frame || watch;
+    update_q     <= take || admit || escalated || restart || at_frame || watch;
     take_q       <= take;
     admit_q      <= admit;
-    asked_q      <= asked;
+    asked_q      <= escalated;
     restart_q    <= restart;
     at_frame_q   <= at_frame;
     watch_q      <= watch;
@@ -258,7 +258,7 @@ module clop_sequence
     moved_q <= sel_q[1:0];
     if (over_q || under_q) missing[moved_q][63:32] <= missing[moved_q][63:32] + {{31{under_q}}, 1'b1};
     if (update_q) valid_q[sel_q] <= 1'b1;
-    if (forget) valid_q[{forget_half, 2'd0}+:4] <= '0;
+    if (flush) valid_q[{flush_half, 2'd0}+:4] <= '0;
     if (rst) begin
       update_q <= 1'b0;
       take_q   <= 1'b0;

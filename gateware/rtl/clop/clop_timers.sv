@@ -14,10 +14,10 @@ module clop_timers
     /*
      * configuration
      */
-    input logic [31:0] timeout_cycles,  // 0: none
-    input logic [15:0] grace_cycles,
-    input logic [15:0] window_frames,   // 0: none
-    input logic [31:0] now,
+    input logic [31:0]                    timeout_cycles,  // 0: none
+    input logic [15:0]                    grace_cycles,
+    input logic [15:0]                    window_frames,   // 0: none
+    input logic [31:0]                    now,
     input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
 
     /*
@@ -76,8 +76,8 @@ module clop_timers
   typedef enum logic [2:0] {
     TimerRead,
     TimerWait,
-    TimerJudge,
-    TimerWeigh,
+    TimerCapture,
+    TimerCompare,
     TimerAct,
     TimerOffer,
     TimerNext
@@ -93,7 +93,7 @@ module clop_timers
   logic [31:0] first, age_q, behind_q, limit_q;
   logic aged_q, overtaken_q, close_old_q, full_q;
 
-  ram_through #(
+  ram_bypass #(
       .WIDTH(33),
       .DEPTH(MAX_BUFFERS),
       .LATE (1'b1)
@@ -124,10 +124,10 @@ module clop_timers
   (* no_rw_check *) logic [$bits(timer_t)-1:0] mem[2*MAX_BUFFERS];
   logic [IndexW:0] wr_q, rd_q;
   logic [$bits(timer_t)-1:0] stored, stored_q;
-  logic [1:0] there_q;
+  logic [1:0] present_q;
   logic fetch;
 
-  assign fetch = !head_valid && there_q[1];
+  assign fetch = !head_valid && present_q[1];
 
   always_ff @(posedge clk) begin
     if (in_valid_q) mem[wr_q] <= in_data_q;
@@ -140,14 +140,14 @@ module clop_timers
     stored_q   <= stored;
     if (!head_valid) head <= stored_q;
     head_valid <= head_valid ? !head_ready : fetch;
-    there_q    <= fetch ? '0 : {there_q[0], level_q != 0};
+    present_q  <= fetch ? '0 : {present_q[0], level_q != 0};
     wr_q       <= wr_q + (IndexW + 1)'(in_valid_q);
     rd_q       <= rd_q + (IndexW + 1)'(fetch);
     level_q    <= level_q + (IndexW + 2)'(in_valid_q) - (IndexW + 2)'(fetch);
     if (rst) begin
       in_valid_q <= 1'b0;
       head_valid <= 1'b0;
-      there_q    <= '0;
+      present_q  <= '0;
       wr_q       <= '0;
       rd_q       <= '0;
       level_q    <= '0;
@@ -155,25 +155,25 @@ module clop_timers
   end
 
   always_ff @(posedge clk) begin
-    room     <= level_q < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
-    full_q   <= level_q >= (IndexW + 2)'(2 * MAX_BUFFERS - 8);
-    limit_q  <= timeout_cycles + 32'(grace_cycles);
-    age_q    <= now - head.first;
-    behind_q <= end_n - head.n;
+    room          <= level_q < (IndexW + 2)'(2 * MAX_BUFFERS - 4);
+    full_q        <= level_q >= (IndexW + 2)'(2 * MAX_BUFFERS - 8);
+    limit_q       <= timeout_cycles + 32'(grace_cycles);
+    age_q         <= now - head.first;
+    behind_q      <= end_n - head.n;
     behind_base_q <= head.n - base_n;
-    count_q  <= count_q + (IndexW + 2)'(in_valid) - (IndexW + 2)'(head_ready);
+    count_q       <= count_q + (IndexW + 2)'(in_valid) - (IndexW + 2)'(head_ready);
     unique case (state_q)
       TimerRead: if (head_valid && !(closing && left_q == 0)) state_q <= TimerWait;
-      TimerWait: state_q <= TimerJudge;
-      TimerJudge: begin
+      TimerWait: state_q <= TimerCapture;
+      TimerCapture: begin
         open_q      <= open;
-        same_q      <= alike(first, head.first);
+        same_q      <= nibbles_equal(first, head.first);
         old_q       <= behind_base_q[31];
         aged_q      <= timeout_cycles != 0 && !age_q[31] && age_q >= limit_q;
         overtaken_q <= window_frames != 0 && !behind_q[31] && behind_q > 32'(window_frames);
-        state_q     <= TimerWeigh;
+        state_q     <= TimerCompare;
       end
-      TimerWeigh: begin
+      TimerCompare: begin
         live_q  <= open_q && (closing || same_q == '1);
         due_q   <= closing ? old_q == close_old_q : aged_q || overtaken_q;
         state_q <= TimerAct;

@@ -11,7 +11,7 @@ module axis_mux #(
     input logic rst,
 
     // Of each stream: no further frame is begun while this is set.
-    input  logic [PORTS-1:0] stop,
+    input logic [PORTS-1:0] stop,
     // A frame is under way, or shown.
     output logic [PORTS-1:0] busy,
 
@@ -56,13 +56,13 @@ module axis_mux #(
   end
 
   // The nearest after the one served last.
-  logic [PORTS-1:0] asks;
+  logic [PORTS-1:0] escalates;
   logic [PortW-1:0] next;
-  assign asks = s_axis_tvalid & ~stop;
+  assign escalates = s_axis_tvalid & ~stop;
   always_comb begin
     next = grant_q;
     for (int unsigned i = PORTS; i > 0; i--) begin
-      if (asks[(32'(grant_q)+i)%PORTS]) next = PortW'((32'(grant_q) + i) % PORTS);
+      if (escalates[(32'(grant_q)+i)%PORTS]) next = PortW'((32'(grant_q) + i) % PORTS);
     end
   end
 
@@ -70,7 +70,7 @@ module axis_mux #(
     if (held_q) begin
       if (m_axis_tvalid && m_axis_tready && m_axis_tlast) held_q <= 1'b0;
     end else begin
-      held_q  <= asks != '0;
+      held_q  <= escalates != '0;
       grant_q <= next;
     end
     if (rst) begin

@@ -63,7 +63,7 @@ package nanet_dma_pkg;
     logic [31:0] frame;
     logic [63:0] n;
     logic [63:0] stamp;  // card clock: first packet of the frame (gather `packets`: buffer closed)
-  } owed_t;
+  } tx_pending_t;
 
   // A UDP endpoint the card sends to, from registers.
   typedef struct packed {

@@ -213,13 +213,14 @@ package nanet_pkg;
     PlacedAdmit      = 4'd10   // answers only: judge it anew, believing its sequence number and frame
   } placed_e;
 
-  // Why a packet is the firmware's to decide, bits of rare_t.reason. The last three hold for markers, too.
-  localparam int unsigned RareMarker = 0;    // SOB or EOB
-  localparam int unsigned RareOther = 1;     // of neither burst that is known, or there is none
-  localparam int unsigned RareJump = 2;      // its sequence number lies beyond the window
-  localparam int unsigned RareFar = 3;       // its frame does
-  localparam int unsigned RareWatched = 4;   // number 1 of a board that the firmware watches
-  localparam int unsigned RareReplayed = 5;  // its number (an SOB's: 0) was seen, or is too old to be told
+  // Reasons for the firmware's decision on a packet: bits of slowpath_t.reason. The last three may be set for
+  // markers as well.
+  localparam int unsigned SlowpathMarker = 0;    // SOB or EOB
+  localparam int unsigned SlowpathOther = 1;     // of neither burst that is known, or there is none
+  localparam int unsigned SlowpathJump = 2;      // its sequence number lies beyond the window
+  localparam int unsigned SlowpathFar = 3;       // its frame does
+  localparam int unsigned SlowpathWatched = 4;   // number 1 of a board that the firmware watches
+  localparam int unsigned SlowpathReplayed = 5;  // its number (an SOB's: 0) was seen before or is too old
 
   // To the firmware, FIFO REQ: a packet that waits until it is answered. One at a time.
   typedef struct packed {
@@ -231,7 +232,7 @@ package nanet_pkg;
     logic        ordinary;    // since this board's last request an ordinary packet of it was admitted
     logic        active;      // its burst is not over
     logic        old_active;  // the older burst is not over
-  } rare_t;
+  } slowpath_t;
 
   // From the firmware, FIFO RESP.
   typedef enum logic [3:0] {
@@ -278,7 +279,7 @@ package nanet_pkg;
     logic        used;     // was handed out at least once
     logic        open;
     logic        seen;     // a packet has come
-    logic [3:0]  there;    // boards of which something is in
+    logic [3:0]  present;    // boards of which something is in
     logic [3:0]  complete;
     logic [31:0] n;
     logic [23:0] frame;
@@ -293,16 +294,16 @@ package nanet_pkg;
 
   // Of four bits each, whether they are the same: what memories say, which lie far apart, is compared in two
   // cycles.
-  function automatic logic [7:0] alike(input logic [31:0] one, input logic [31:0] other);
-    for (int i = 0; i < 8; i++) alike[i] = one[4*i+:4] == other[4*i+:4];
+  function automatic logic [7:0] nibbles_equal(input logic [31:0] one, input logic [31:0] other);
+    for (int i = 0; i < 8; i++) nibbles_equal[i] = one[4*i+:4] == other[4*i+:4];
   endfunction
 
-  // What clop_judge finds of a packet, in the step `decide`.
+  // What clop_lookup finds of a packet, in the step `decide`.
   typedef struct packed {
     logic        known;         // its frame is, or will never be
     logic        at_next;       // it is the first that is not
     logic        gap;           // it lies too far beyond the newest
-    logic        fresh;         // neither known nor too far, and its burst goes on
+    logic        is_new;         // neither known nor too far, and its burst goes on
     logic        open_frame;    // it is open
     logic        late;
     logic        duplicate;
@@ -316,7 +317,7 @@ package nanet_pkg;
     logic        due;           // a timer's frame is open, and the timer its own
     logic [63:0] vaddr;         // where it goes
     clop_slot_t  slot;          // what is there
-    logic [3:0]  there;         // boards, with it
+    logic [3:0]  present;         // boards, with it
     logic [3:0]  complete;
     logic        here;          // its board has a part there
     clop_board_t board;         // then that, with it
@@ -352,7 +353,7 @@ package nanet_pkg;
     logic           old;       // of the older burst
     logic           half;      // where clop_sequence keeps that burst's boards
     logic           other;     // of neither
-    logic           believed;
+    logic           trusted;
     logic           flag;      // the command's
     logic [31:0]    n;
     logic [31:0]    first;     // the timer's
@@ -364,7 +365,7 @@ package nanet_pkg;
     logic looked;   // a place is told
     logic ends;     // nothing more comes of it: it was none, is lost, or its frame was there before
     logic waits;    // is judged anew when the firmware has answered another
-    logic asks;     // goes to the firmware
+    logic escalates;     // goes to the firmware
     logic lost;     // late, duplicate or replayed
     logic shifts;   // the frames before its own are passed over, then it is judged anew
     logic known;    // its frame was there before
@@ -377,7 +378,7 @@ package nanet_pkg;
   typedef struct packed {
     logic           accept;        // the place is to be used
     logic           defer;         // to be asked again at its end
-    logic           believed;
+    logic           trusted;
     placed_e        as;            // counted as, where its frame was there before, or it is lost
     logic [2:0]     channel;
     logic [1:0]     board;
@@ -432,7 +433,7 @@ package nanet_pkg;
     placed_e    as;
     logic       ended;    // nothing more of this packet comes
     serial_t    serial;
-  } clop_answer_t;
+  } clop_response_t;
 
   // Frames below `next` are nobody's.
   typedef struct packed {
@@ -450,10 +451,10 @@ package nanet_pkg;
     logic [31:0] count;      // overruns
     logic        timed_out;
     logic [3:0]  complete;   // boards
-    logic [3:0]  there;      // boards of which something is in
+    logic [3:0]  present;      // boards of which something is in
     logic [31:0] start;      // stamp of the packet that closed it
     logic [2:0]  channel;    // that one's
-  } clop_news_t;
+  } clop_notice_t;
 
   // Gather mode `packets`: a closed buffer, or payloads that found none.
   typedef struct packed {
@@ -467,7 +468,7 @@ package nanet_pkg;
     logic [63:0] vaddr;    // of the first of them
     logic [31:0] start;    // stamp of the packet that closed it
     logic [2:0]  channel;  // that one's
-  } packets_news_t;
+  } packets_notice_t;
 
   // ---------------------------------------------------------------- profile of a packet that was used
   // Card clock, low words.

@@ -28,33 +28,33 @@ module reset_crossing (
   } step_t;
 
   logic [1:0] clk, rst, out, clear;
-  logic [1:0][1:0] told;
+  logic [1:0][1:0] sent;
 
-  assign clk = {b_clk, a_clk};
-  assign rst = {b_rst, a_rst};
+  assign clk                = {b_clk, a_clk};
+  assign rst                = {b_rst, a_rst};
   assign {b_out, a_out}     = out;
   assign {b_clear, a_clear} = clear;
 
   for (genvar i = 0; i < 2; i++) begin : gen_side
     step_t step_q, other;
-    logic  owed_q;  // a request that came while the other side was about to leave
+    logic  pending_q;  // a request that came while the other side was about to leave
     // What the other side is told: a cycle later, when it has taken effect.
-    logic [1:0] told_q;
+    logic [1:0] sent_q;
     (* async_reg = "true" *) logic [1:0] meta_q, other_q;
 
-    assign told[i]  = told_q;
+    assign sent[i]  = sent_q;
     assign other    = step_t'(other_q);
-    assign out[i]   = rst[i] || owed_q || step_q != Rest;
+    assign out[i]   = rst[i] || pending_q || step_q != Rest;
     assign clear[i] = step_q == Clear;
 
     always_ff @(posedge clk[i]) begin
-      told_q  <= step_q;
-      meta_q  <= told[1-i];
-      other_q <= meta_q;
-      owed_q  <= (owed_q || rst[i]) && step_q == Rest;
+      sent_q    <= step_q;
+      meta_q    <= sent[1-i];
+      other_q   <= meta_q;
+      pending_q <= (pending_q || rst[i]) && step_q == Rest;
       // From any pair of steps that registers may wake up in, this finds its way.
       case (step_q)
-        Rest: if (other == Hold || other == Clear || ((rst[i] || owed_q) && other == Rest)) step_q <= Hold;
+        Rest: if (other == Hold || other == Clear || ((rst[i] || pending_q) && other == Rest)) step_q <= Hold;
         Hold: if (other == Hold || other == Clear) step_q <= Clear;
         Clear: if ((other == Clear || other == Leave) && !rst[i]) step_q <= Leave;
         default: if (other != Clear) step_q <= Rest;

@@ -20,25 +20,25 @@ module card_counters
     /*
      * receive path
      */
-    input logic           [CHANNELS-1:0] verdict_valid,
+    input logic [CHANNELS-1:0]           verdict_valid,
     input frame_verdict_e [CHANNELS-1:0] verdict,
-    input logic           [CHANNELS-1:0] overflow,
-    input logic           [CHANNELS-1:0] refused,
-    input refusal_e       [CHANNELS-1:0] refusal,
+    input logic [CHANNELS-1:0]           overflow,
+    input logic [CHANNELS-1:0]           refused,
+    input refusal_e [CHANNELS-1:0]       refusal,
     input logic                          burst_begun,
     input logic                          counted,
     input placed_e                       counted_as,
-    input logic           [15:0]         counted_hits,
-    input logic           [7:0]          counted_events,
-    input logic                          frame_owed,
+    input logic [15:0]                   counted_hits,
+    input logic [7:0]                    counted_events,
+    input logic                          frame_in,
     input logic                          frame_overrun,
     input logic                          frame_incomplete,
     input logic                          skipped_valid,
-    input logic           [24:0]         skipped,
+    input logic [24:0]                   skipped,
     input logic                          tlb_hit,
     input logic                          tlb_miss,
-    input logic           [CHANNELS:0]   untranslated,
-    input logic           [3:0][63:0]    missing,
+    input logic [CHANNELS:0]             untranslated,
+    input logic [3:0][63:0]              missing,
 
     /*
      * send path, memory
@@ -55,14 +55,14 @@ module card_counters
     /*
      * state
      */
-    input logic                     bus_master,
-    input logic                     ready,
-    input logic                     stopped,
-    input logic                     idle,
-    input logic [63:0]              now,
-    input logic [63:0]              sender_next,
-    input profile_t [CHANNELS-1:0]  profile,
-    input logic [1:0][31:0]         burst_report,
+    input logic                    bus_master,
+    input logic                    ready,
+    input logic                    stopped,
+    input logic                    idle,
+    input logic [63:0]             now,
+    input logic [63:0]             sender_next,
+    input profile_t [CHANNELS-1:0] profile,
+    input logic [1:0][31:0]        burst_report,
 
     // In this cycle something comes that is counted.
     output logic active,
@@ -126,7 +126,7 @@ module card_counters
   end
 
   assign active = verdict_valid != 0 || overflow != 0 || refused != 0 || burst_begun || counted ||
-                  frame_owed || frame_overrun || frame_incomplete || skipped_valid || tlb_hit || tlb_miss ||
+                  frame_in || frame_overrun || frame_incomplete || skipped_valid || tlb_hit || tlb_miss ||
                   untranslated != 0 || count_out || count_answered || count_late || count_after_deadline ||
                   count_bad_descriptor || read_error || write_error || unsupported;
 
@@ -142,7 +142,7 @@ module card_counters
     profile_t [CHANNELS-1:0] profile;
     logic [1:0][31:0] burst_report;
     logic [3:0][63:0] missing;
-    logic frame_owed;
+    logic frame_in;
     logic frame_overrun;
     logic frame_incomplete;
     logic skipped_valid;
@@ -172,7 +172,7 @@ module card_counters
         profile: profile,
         burst_report: burst_report,
         missing: missing,
-        frame_owed: frame_owed,
+        frame_in: frame_in,
         frame_overrun: frame_overrun,
         frame_incomplete: frame_incomplete,
         skipped_valid: skipped_valid,
@@ -290,7 +290,7 @@ module card_counters
     hwif_in.frames.packets_in.value.incrvalue        = packets_q;
     hwif_in.frames.packets_used.value.incr           = placed_q[PlacedUsed];
     hwif_in.frames.burst_markers.value.incr          = placed_q[PlacedMarker];
-    hwif_in.frames.frames_in.value.incr              = seen_q.frame_owed;
+    hwif_in.frames.frames_in.value.incr              = seen_q.frame_in;
     hwif_in.frames.frames_out.value.incr             = seen_q.count_out;
     hwif_in.frames.frames_answered.value.incr        = seen_q.count_answered;
     hwif_in.frames.frames_late.value.incr            = seen_q.count_late;

@@ -14,13 +14,13 @@ module card_run #(
     /*
      * control and state
      */
-    input  logic on,       // something is switched on
-    input  logic receive,  // frames are taken
-    input  logic cleared,  // the receive path has forgotten everything
-    output logic ready,    // cleared
+    input  logic on,        // something is switched on
+    input  logic receive,   // frames are taken
+    input  logic cleared,   // the receive path has forgotten everything
+    output logic ready,     // cleared
     output logic running,
     output logic stopped,
-    output logic core_rst, // of everything that forgets
+    output logic core_rst,  // of everything that forgets
 
     /*
      * frames from the MACs: is this word taken?
@@ -38,12 +38,12 @@ module card_run #(
     /*
      * DMA: requests of the card, and which of them may pass
      */
-    input  logic wr_asks,
+    input  logic wr_valid_in,
     output logic wr_pass,
     input  logic wr_ready,
     input  logic wr_last,
     input  logic wr_done_valid,
-    input  logic rd_asks,
+    input  logic rd_valid_in,
     output logic rd_pass,
     input  logic rd_ready,
     input  logic rd_data_valid,
@@ -75,16 +75,16 @@ module card_run #(
   assign rd_pass = running || rd_shown_q;
 
   logic wr_ends, rd_begins, rd_ends;
-  assign wr_ends   = wr_asks && wr_pass && wr_ready && wr_last;
-  assign rd_begins = rd_asks && rd_pass && rd_ready;
+  assign wr_ends   = wr_valid_in && wr_pass && wr_ready && wr_last;
+  assign rd_begins = rd_valid_in && rd_pass && rd_ready;
   assign rd_ends   = rd_data_valid && rd_data_ready && rd_data_last;
 
   always_ff @(posedge clk) begin
     ready    <= running && cleared && clear_q == CountW'(CLEAR_CYCLES);
     core_rst <= state_q == Stopped || state_q == Resetting;
 
-    if (wr_asks && wr_pass) wr_begun_q <= !(wr_ready && wr_last);
-    rd_shown_q <= rd_asks && rd_pass && !rd_ready;
+    if (wr_valid_in && wr_pass) wr_begun_q <= !(wr_ready && wr_last);
+    rd_shown_q <= rd_valid_in && rd_pass && !rd_ready;
     writes_q   <= writes_q + 10'(wr_ends) - 10'(wr_done_valid);
     reads_q    <= reads_q + 10'(rd_begins) - 10'(rd_ends);
 

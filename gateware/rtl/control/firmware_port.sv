@@ -35,9 +35,9 @@ module firmware_port
     /*
      * the receive path: FIFO REQ and FIFO RESP
      */
-    input  logic        rare_valid,
-    output logic        rare_ready,
-    input  rare_t       rare,
+    input  logic        slowpath_valid,
+    output logic        slowpath_ready,
+    input  slowpath_t   slowpath,
     output logic        command_valid,
     input  logic        command_ready,
     output command_t    command,
@@ -49,7 +49,7 @@ module firmware_port
     output logic [63:0] fill_vaddr,
     output logic [63:0] fill_paddr,
     output logic        fill_ok,
-    input  logic [63:0] last_packet,    // card clock, newest packet of the current burst
+    input  logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
      * DMA read
@@ -72,7 +72,7 @@ module firmware_port
     input  logic [31:0] fw_wdata,
     output logic        fw_acknowledge,
     output logic [31:0] fw_rdata,
-    output logic        fw_interrupt,   // something waits
+    output logic        fw_interrupt,    // something waits
 
     /*
      * what the firmware says of the current burst (0) and the old one (1)
@@ -106,7 +106,7 @@ module firmware_port
     AddrAlarmHigh   = 8'h30,
     AddrReport      = 8'h34,
     AddrReportOld   = 8'h38,
-    AddrRare        = 8'h40,
+    AddrSlowpath        = 8'h40,
     AddrStamp       = 8'h44,
     AddrHeader0     = 8'h48,
     AddrHeader1     = 8'h4C,
@@ -134,14 +134,14 @@ module firmware_port
   // ------------------------------------------------------------------ what waits
 
   logic enable_q, start_q, drain_q, drain_due_q;
-  logic rare_q_valid_q, miss_q_valid_q;
-  rare_t rare_q;
+  logic slowpath_q_valid_q, miss_q_valid_q;
+  slowpath_t slowpath_q;
   logic [63:0] miss_q;
   logic live;  // what the firmware writes is of this run
 
-  assign live       = enable && !start_q;
-  assign rare_ready = enable && !rare_q_valid_q;
-  assign miss_ready = enable && !miss_q_valid_q;
+  assign live           = enable && !start_q;
+  assign slowpath_ready = enable && !slowpath_q_valid_q;
+  assign miss_ready     = enable && !miss_q_valid_q;
 
   // ------------------------------------------------------------------ the bus
 
@@ -191,14 +191,14 @@ module firmware_port
   // firmware thinks of. Draining waits for the packets.
   logic [31:0] status;
   logic drain_now, alarm_now;
-  assign drain_now = drain_due_q && !rare_q_valid_q && !rare_valid;
+  assign drain_now = drain_due_q && !slowpath_q_valid_q && !slowpath_valid;
   assign alarm_now = alarm_due_q && level == 0 && !command_valid;
   assign status = {22'd0, fetch_failed_q, fetch_busy_q, 3'd0, drain_now, alarm_now, miss_q_valid_q,
-                   rare_q_valid_q, start_q};
+                   slowpath_q_valid_q, start_q};
 
   always_ff @(posedge clk) begin
     fw_acknowledge <= access;
-    fw_interrupt   <= start_q || rare_q_valid_q || miss_q_valid_q || alarm_now || drain_now;
+    fw_interrupt   <= start_q || slowpath_q_valid_q || miss_q_valid_q || alarm_now || drain_now;
     if (access) begin
       unique case (fw_addr)
         AddrId:          fw_rdata <= Magic;
@@ -220,13 +220,14 @@ module firmware_port
         AddrLastHigh:    fw_rdata <= last_high_q;
         AddrReport:      fw_rdata <= burst_report[0];
         AddrReportOld:   fw_rdata <= burst_report[1];
-        AddrRare:        fw_rdata <= {13'd0, rare_q.channel, 4'd0, rare_q.old_active, rare_q.active,
-                                      rare_q.ordinary, rare_q.old, rare_q.reason};
-        AddrStamp:       fw_rdata <= rare_q.stamp;
-        AddrHeader0:     fw_rdata <= rare_q.header[31:0];
-        AddrHeader1:     fw_rdata <= rare_q.header[63:32];
-        AddrHeader2:     fw_rdata <= rare_q.header[95:64];
-        AddrHeader3:     fw_rdata <= rare_q.header[127:96];
+        AddrSlowpath:    fw_rdata <= {13'd0, slowpath_q.channel, 4'd0, slowpath_q.old_active,
+                                      slowpath_q.active, slowpath_q.ordinary, slowpath_q.old,
+                                      slowpath_q.reason};
+        AddrStamp:       fw_rdata <= slowpath_q.stamp;
+        AddrHeader0:     fw_rdata <= slowpath_q.header[31:0];
+        AddrHeader1:     fw_rdata <= slowpath_q.header[63:32];
+        AddrHeader2:     fw_rdata <= slowpath_q.header[95:64];
+        AddrHeader3:     fw_rdata <= slowpath_q.header[127:96];
         AddrMiss:        fw_rdata <= miss_q[31:0];
         AddrMissHigh:    fw_rdata <= miss_q[63:32];
         AddrFetched:     fw_rdata <= fetched_q[31:0];
@@ -248,9 +249,9 @@ module firmware_port
   always_ff @(posedge clk) begin
     enable_q <= enable;
     drain_q  <= drain;
-    if (rare_valid && rare_ready) begin
-      rare_q         <= rare;
-      rare_q_valid_q <= 1'b1;
+    if (slowpath_valid && slowpath_ready) begin
+      slowpath_q         <= slowpath;
+      slowpath_q_valid_q <= 1'b1;
     end
     if (miss_valid && miss_ready) begin
       miss_q         <= miss_vaddr;
@@ -288,7 +289,7 @@ module firmware_port
         end
         AddrFrame:     command_frame_q <= fw_wdata[23:0];
         AddrNumber:    command_number_q <= fw_wdata;
-        AddrCommand:   if (live && command_in.op == CommandAnswer) rare_q_valid_q <= 1'b0;
+        AddrCommand:   if (live && command_in.op == CommandAnswer) slowpath_q_valid_q <= 1'b0;
         default: ;
       endcase
     end
@@ -311,26 +312,26 @@ module firmware_port
       burst_report  <= '0;
     end
     if (!enable) begin
-      rare_q_valid_q <= 1'b0;
-      miss_q_valid_q <= 1'b0;
-      fill_valid     <= 1'b0;
-      drain_due_q    <= 1'b0;
-      alarm_armed_q  <= 1'b0;
-      alarm_settle_q <= '0;
-      alarm_due_q    <= 1'b0;
+      slowpath_q_valid_q <= 1'b0;
+      miss_q_valid_q     <= 1'b0;
+      fill_valid         <= 1'b0;
+      drain_due_q        <= 1'b0;
+      alarm_armed_q      <= 1'b0;
+      alarm_settle_q     <= '0;
+      alarm_due_q        <= 1'b0;
     end
     if (rst) begin
-      enable_q       <= 1'b0;
-      drain_q        <= 1'b0;
-      start_q        <= 1'b0;
-      rare_q_valid_q <= 1'b0;
-      miss_q_valid_q <= 1'b0;
-      fill_valid     <= 1'b0;
-      drain_due_q    <= 1'b0;
-      alarm_armed_q  <= 1'b0;
-      alarm_settle_q <= '0;
-      alarm_due_q    <= 1'b0;
-      burst_report   <= '0;
+      enable_q           <= 1'b0;
+      drain_q            <= 1'b0;
+      start_q            <= 1'b0;
+      slowpath_q_valid_q <= 1'b0;
+      miss_q_valid_q     <= 1'b0;
+      fill_valid         <= 1'b0;
+      drain_due_q        <= 1'b0;
+      alarm_armed_q      <= 1'b0;
+      alarm_settle_q     <= '0;
+      alarm_due_q        <= 1'b0;
+      burst_report       <= '0;
     end
   end
 

@@ -9,58 +9,58 @@ module dma_arbiter
     // Width of a data word in bits.
     parameter int unsigned DATA_W = 128
 ) (
-    input  logic clk,
-    input  logic rst,
+    input logic clk,
+    input logic rst,
 
     /*
      * masters: write
      */
-    input  logic     [PORTS-1:0]            m_wr_valid,
-    output logic     [PORTS-1:0]            m_wr_ready,
-    input  dma_cmd_t [PORTS-1:0]            m_wr_cmd,
-    input  logic     [PORTS-1:0][DATA_W-1:0] m_wr_data,
-    input  logic     [PORTS-1:0]            m_wr_last,
-    output logic     [PORTS-1:0]            m_wr_done_valid,
-    output logic     [PORTS-1:0][7:0]       m_wr_done_tag,
-    output logic     [PORTS-1:0]            m_wr_done_error,
+    input  logic [PORTS-1:0]             m_wr_valid,
+    output logic [PORTS-1:0]             m_wr_ready,
+    input  dma_cmd_t [PORTS-1:0]         m_wr_cmd,
+    input  logic [PORTS-1:0][DATA_W-1:0] m_wr_data,
+    input  logic [PORTS-1:0]             m_wr_last,
+    output logic [PORTS-1:0]             m_wr_done_valid,
+    output logic [PORTS-1:0][7:0]        m_wr_done_tag,
+    output logic [PORTS-1:0]             m_wr_done_error,
 
     /*
      * masters: read
      */
-    input  logic     [PORTS-1:0]            m_rd_valid,
-    output logic     [PORTS-1:0]            m_rd_ready,
-    input  dma_cmd_t [PORTS-1:0]            m_rd_cmd,
-    output logic     [PORTS-1:0]            m_rd_data_valid,
-    input  logic     [PORTS-1:0]            m_rd_data_ready,
-    output logic     [PORTS-1:0][DATA_W-1:0] m_rd_data,
-    output logic     [PORTS-1:0][7:0]       m_rd_data_tag,
-    output logic     [PORTS-1:0]            m_rd_data_last,
-    output logic     [PORTS-1:0]            m_rd_data_error,
+    input  logic [PORTS-1:0]             m_rd_valid,
+    output logic [PORTS-1:0]             m_rd_ready,
+    input  dma_cmd_t [PORTS-1:0]         m_rd_cmd,
+    output logic [PORTS-1:0]             m_rd_data_valid,
+    input  logic [PORTS-1:0]             m_rd_data_ready,
+    output logic [PORTS-1:0][DATA_W-1:0] m_rd_data,
+    output logic [PORTS-1:0][7:0]        m_rd_data_tag,
+    output logic [PORTS-1:0]             m_rd_data_last,
+    output logic [PORTS-1:0]             m_rd_data_error,
 
     /*
      * memory: write
      */
-    output logic             wr_valid,
-    input  logic             wr_ready,
-    output dma_cmd_t         wr_cmd,
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
     output logic [DATA_W-1:0] wr_data,
-    output logic             wr_last,
-    input  logic             wr_done_valid,
-    input  logic [7:0]       wr_done_tag,
-    input  logic             wr_done_error,
+    output logic              wr_last,
+    input  logic              wr_done_valid,
+    input  logic [7:0]        wr_done_tag,
+    input  logic              wr_done_error,
 
     /*
      * memory: read
      */
-    output logic             rd_valid,
-    input  logic             rd_ready,
-    output dma_cmd_t         rd_cmd,
-    input  logic             rd_data_valid,
-    output logic             rd_data_ready,
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]       rd_data_tag,
-    input  logic             rd_data_last,
-    input  logic             rd_data_error
+    input  logic [7:0]        rd_data_tag,
+    input  logic              rd_data_last,
+    input  logic              rd_data_error
 );
 
   localparam int unsigned PortW = $clog2(PORTS);
@@ -71,7 +71,7 @@ module dma_arbiter
   end
 
   // The first port at or after `from` that asks; `from` where none does.
-  function automatic logic [PortW-1:0] pick(input logic [PORTS-1:0] asks, input logic [PortW-1:0] from);
+  function automatic logic [PortW-1:0] pick(input logic [PORTS-1:0] requests, input logic [PortW-1:0] from);
     logic found_above, found_below;
     logic [PortW-1:0] above, below;
     found_above = 1'b0;
@@ -79,11 +79,11 @@ module dma_arbiter
     above = from;
     below = from;
     for (int unsigned i = 0; i < PORTS; i++) begin
-      if (asks[i] && PortW'(i) >= from && !found_above) begin
+      if (requests[i] && PortW'(i) >= from && !found_above) begin
         found_above = 1'b1;
         above = PortW'(i);
       end
-      if (asks[i] && !found_below) begin
+      if (requests[i] && !found_below) begin
         found_below = 1'b1;
         below = PortW'(i);
       end

@@ -18,25 +18,25 @@ module dma_streams
     /*
      * streams: write
      */
-    input  logic     [STREAMS-1:0]             s_wr_valid,
-    output logic     [STREAMS-1:0]             s_wr_ready,
-    input  dma_cmd_t [STREAMS-1:0]             s_wr_cmd,
-    input  logic     [STREAMS-1:0][DATA_W-1:0] s_wr_data,
-    input  logic     [STREAMS-1:0]             s_wr_last,
-    output logic     [STREAMS-1:0]             s_wr_done_valid,
-    output logic     [7:0]                     s_wr_done_tag,
-    output logic                               s_wr_done_error,
+    input  logic [STREAMS-1:0]             s_wr_valid,
+    output logic [STREAMS-1:0]             s_wr_ready,
+    input  dma_cmd_t [STREAMS-1:0]         s_wr_cmd,
+    input  logic [STREAMS-1:0][DATA_W-1:0] s_wr_data,
+    input  logic [STREAMS-1:0]             s_wr_last,
+    output logic [STREAMS-1:0]             s_wr_done_valid,
+    output logic [7:0]                     s_wr_done_tag,
+    output logic                           s_wr_done_error,
 
     /*
      * streams: read
      */
-    input  logic     [STREAMS-1:0] s_rd_valid,
-    output logic     [STREAMS-1:0] s_rd_ready,
+    input  logic [STREAMS-1:0]     s_rd_valid,
+    output logic [STREAMS-1:0]     s_rd_ready,
     input  dma_cmd_t [STREAMS-1:0] s_rd_cmd,
-    output logic     [STREAMS-1:0] s_rd_data_valid,
-    input  logic     [STREAMS-1:0] s_rd_data_ready,
-    output logic     [DATA_W-1:0]  s_rd_data,
-    output logic     [7:0]         s_rd_data_tag,
+    output logic [STREAMS-1:0]     s_rd_data_valid,
+    input  logic [STREAMS-1:0]     s_rd_data_ready,
+    output logic [DATA_W-1:0]      s_rd_data,
+    output logic [7:0]             s_rd_data_tag,
     output logic                   s_rd_data_last,
     output logic                   s_rd_data_error,
 
@@ -97,11 +97,11 @@ module dma_streams
     end
 
     // The first stream after `last` that asks; `last` where none does.
-    function automatic stream_t pick(input logic [STREAMS-1:0] asks, input stream_t last);
+    function automatic stream_t pick(input logic [STREAMS-1:0] valids, input stream_t last);
       stream_t found;
       found = last;
       for (int unsigned i = STREAMS; i > 0; i--) begin
-        if (asks[(32'(last)+i)%STREAMS]) found = stream_t'((32'(last) + i) % STREAMS);
+        if (valids[(32'(last)+i)%STREAMS]) found = stream_t'((32'(last) + i) % STREAMS);
       end
       return found;
     endfunction
@@ -146,7 +146,7 @@ module dma_streams
 
     // Read: one word per request.
     stream_t rd_order[UNDER_WAY];
-    stream_t r_grant_q, r_sel, answer_of;
+    stream_t r_grant_q, r_sel, response_of;
     logic [OrderW:0] r_in_q, r_out_q;
     logic r_held_q, r_room, r_begins, r_ends;
 
@@ -155,14 +155,14 @@ module dma_streams
     assign rd_valid      = s_rd_valid[r_sel] && r_room;
     assign rd_cmd        = s_rd_cmd[r_sel];
     assign r_begins      = rd_valid && rd_ready;
-    assign answer_of     = rd_order[r_out_q[OrderW-1:0]];
-    assign rd_data_ready = s_rd_data_ready[answer_of];
+    assign response_of   = rd_order[r_out_q[OrderW-1:0]];
+    assign rd_data_ready = s_rd_data_ready[response_of];
     assign r_ends        = rd_data_valid && rd_data_ready && rd_data_last;
     always_comb begin
       s_rd_ready = '0;
       s_rd_ready[r_sel] = rd_ready && r_room;
       s_rd_data_valid = '0;
-      s_rd_data_valid[answer_of] = rd_data_valid;
+      s_rd_data_valid[response_of] = rd_data_valid;
     end
 
     always_ff @(posedge clk) begin

@@ -7,17 +7,17 @@ module event_queue
     // Width of a data word in bits, a multiple of 128.
     parameter int unsigned DATA_W = 128
 ) (
-    input  logic clk,
-    input  logic rst,
+    input logic clk,
+    input logic rst,
 
     /*
      * configuration, steady while enabled
      */
-    input  logic        enable,
-    input  logic [63:0] queue_base,
-    input  logic [4:0]  log2_entries,
-    input  logic [63:0] finished_addr,
-    input  logic [31:0] poll_cycles,
+    input logic        enable,
+    input logic [63:0] queue_base,
+    input logic [4:0]  log2_entries,
+    input logic [63:0] finished_addr,
+    input logic [31:0] poll_cycles,
 
     /*
      * events
@@ -33,28 +33,28 @@ module event_queue
     input  logic        promise,
     output logic [15:0] room,
     output logic        half_free,
-    output logic        waits,  // for time to pass, or for an answer
+    output logic        waits,      // for time to pass, or for an answer
 
     /*
      * DMA write
      */
-    output logic             wr_valid,
-    input  logic             wr_ready,
-    output dma_cmd_t         wr_cmd,
+    output logic              wr_valid,
+    input  logic              wr_ready,
+    output dma_cmd_t          wr_cmd,
     output logic [DATA_W-1:0] wr_data,
-    output logic             wr_last,
+    output logic              wr_last,
 
     /*
      * DMA read
      */
-    output logic             rd_valid,
-    input  logic             rd_ready,
-    output dma_cmd_t         rd_cmd,
-    input  logic             rd_data_valid,
-    output logic             rd_data_ready,
+    output logic              rd_valid,
+    input  logic              rd_ready,
+    output dma_cmd_t          rd_cmd,
+    input  logic              rd_data_valid,
+    output logic              rd_data_ready,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic             rd_data_last,
-    input  logic             rd_data_error
+    input  logic              rd_data_last,
+    input  logic              rd_data_error
 );
 
   localparam int unsigned Words = 256 / DATA_W == 0 ? 1 : 256 / DATA_W;
@@ -117,40 +117,40 @@ module event_queue
   end
 
   // What the consumer has finished: believed when it lies between what it said last and what was written.
-  logic asking_q, answer_due_q;
+  logic poll_q, poll_due_q;
   logic [31:0] wait_q;
   // The answer takes three steps: difference, comparison, sum.
-  logic answer_valid_q, answer_good_q, judge_q, judge_good_q, apply_q;
+  logic poll_valid_q, poll_good_q, check_q, check_good_q, apply_q;
   logic [31:0] answer_q, step_q, span_q;
   logic signed [CountW-1:0] gain_q;
 
   // What the counts become without an event and with one.
-  logic signed [CountW-1:0] free_kept, free_taken, room_kept, room_taken;
-  assign free_kept  = free_q + gain_q;
-  assign free_taken = free_q + gain_q - CountW'(1);
-  assign room_kept  = room_q + gain_q - (promise ? CountW'(2) : '0);
-  assign room_taken = room_q + gain_q - (promise ? CountW'(3) : CountW'(1));
+  logic signed [CountW-1:0] free_if_idle, free_if_taken, room_if_idle, room_if_taken;
+  assign free_if_idle  = free_q + gain_q;
+  assign free_if_taken = free_q + gain_q - CountW'(1);
+  assign room_if_idle  = room_q + gain_q - (promise ? CountW'(2) : '0);
+  assign room_if_taken = room_q + gain_q - (promise ? CountW'(3) : CountW'(1));
 
   always_ff @(posedge clk) begin
-    answer_valid_q <= rd_data_valid && rd_data_last;
-    answer_good_q  <= !rd_data_error;
-    answer_q       <= rd_data[31:0];
-    judge_q        <= answer_valid_q;
-    judge_good_q   <= answer_good_q;
-    step_q         <= answer_q - finished_q;
-    span_q         <= next_q - finished_q;
-    apply_q        <= judge_q;
-    gain_q         <= judge_q && judge_good_q && running_q && step_q <= span_q ? CountW'(step_q) : '0;
+    poll_valid_q <= rd_data_valid && rd_data_last;
+    poll_good_q  <= !rd_data_error;
+    answer_q     <= rd_data[31:0];
+    check_q      <= poll_valid_q;
+    check_good_q <= poll_good_q;
+    step_q       <= answer_q - finished_q;
+    span_q       <= next_q - finished_q;
+    apply_q      <= check_q;
+    gain_q       <= check_q && check_good_q && running_q && step_q <= span_q ? CountW'(step_q) : '0;
     if (rst) begin
-      answer_valid_q <= 1'b0;
-      judge_q        <= 1'b0;
-      apply_q        <= 1'b0;
-      gain_q         <= '0;
+      poll_valid_q <= 1'b0;
+      check_q      <= 1'b0;
+      apply_q      <= 1'b0;
+      gain_q       <= '0;
     end
   end
 
-  assign waits = wait_q != 0 || asking_q || answer_due_q || free_q < entries - (entries >>> 2);
-  assign rd_valid = asking_q;
+  assign waits = wait_q != 0 || poll_q || poll_due_q || free_q < entries - (entries >>> 2);
+  assign rd_valid = poll_q;
   assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
   assign rd_data_ready = 1'b1;
 
@@ -159,38 +159,38 @@ module event_queue
 
   always_ff @(posedge clk) begin
     if (rst || !enable) begin
-      running_q    <= 1'b0;
-      next_q       <= '0;
-      lap_q        <= 32'd1;
-      finished_q   <= '0;
-      free_q       <= entries;
-      room_q       <= entries;
-      wait_q       <= '0;
-      asking_q     <= asking_q && !rst && !rd_ready;
-      answer_due_q <= !rst && ((asking_q && rd_ready) || (answer_due_q && !apply_q));
+      running_q  <= 1'b0;
+      next_q     <= '0;
+      lap_q      <= 32'd1;
+      finished_q <= '0;
+      free_q     <= entries;
+      room_q     <= entries;
+      wait_q     <= '0;
+      poll_q     <= poll_q && !rst && !rd_ready;
+      poll_due_q <= !rst && ((poll_q && rd_ready) || (poll_due_q && !apply_q));
     end else begin
       // An answer to a question of before would be counted twice.
-      if (!asking_q && !answer_due_q) running_q <= 1'b1;
+      if (!poll_q && !poll_due_q) running_q <= 1'b1;
 
       if (accept) begin
         next_q <= next_q + 1'b1;
         if (wraps_q) lap_q <= lap_q + 1'b1;
       end
-      free_q <= taken_q ? free_taken : free_kept;
-      room_q <= taken_q && taken_room_q ? room_taken : room_kept;
+      free_q <= taken_q ? free_if_taken : free_if_idle;
+      room_q <= taken_q && taken_room_q ? room_if_taken : room_if_idle;
 
       if (wait_q != 0) wait_q <= wait_q - 1'b1;
-      if (running_q && !asking_q && !answer_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin
-        asking_q <= 1'b1;
+      if (running_q && !poll_q && !poll_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin
+        poll_q <= 1'b1;
       end
-      if (asking_q && rd_ready) begin
-        asking_q     <= 1'b0;
-        answer_due_q <= 1'b1;
-        wait_q       <= poll_cycles;
+      if (poll_q && rd_ready) begin
+        poll_q     <= 1'b0;
+        poll_due_q <= 1'b1;
+        wait_q     <= poll_cycles;
       end
       if (apply_q) begin
-        answer_due_q <= 1'b0;
-        finished_q   <= finished_q + 32'(gain_q);
+        poll_due_q <= 1'b0;
+        finished_q <= finished_q + 32'(gain_q);
       end
     end
   end

@@ -64,7 +64,7 @@ module axis_crossing #(
 
   localparam int unsigned KeepW = MAC_W / 8;
   // It is full only where frames go on coming faster than the card takes a word and pauses.
-  localparam int unsigned OwedW = 8;
+  localparam int unsigned MoreW = 8;
 
   if (CLOCKS) begin : gen_clocks
     for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
@@ -73,9 +73,9 @@ module axis_crossing #(
       logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
       logic [KeepW-1:0] rx_keep;
       logic cut_q;               // an end is owed, one for each frame that lost a word
-      logic [OwedW-1:0] more_q;  // and so many behind it
+      logic [MoreW-1:0] more_q;  // and so many behind it
       logic dropped_q;           // the rest of the frame that the MAC brings is not wanted
-      logic lost, owes;
+      logic lost, cuts;
 
       // Ends go in by themselves, as soon as there is room: words that say bad. One ends the frame that is in
       // in part; the others stand for frames of which nothing is, so that these are counted as well.
@@ -84,12 +84,12 @@ module axis_crossing #(
       assign rx_last  = cut_q || s_axis_rx_tlast[c];
       assign rx_bad   = cut_q || s_axis_rx_tuser[c];
       assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
-      assign owes     = lost && !dropped_q;
+      assign cuts     = lost && !dropped_q;
 
       always_ff @(posedge mac_rx_clk[c]) begin
-        cut_q <= owes || (cut_q && (!rx_ready || more_q != 0));
-        if (cut_q && owes && !rx_ready) more_q <= more_q + OwedW'(more_q != '1);
-        else if (cut_q && !owes && rx_ready) more_q <= more_q - OwedW'(more_q != 0);
+        cut_q <= cuts || (cut_q && (!rx_ready || more_q != 0));
+        if (cut_q && cuts && !rx_ready) more_q <= more_q + MoreW'(more_q != '1);
+        else if (cut_q && !cuts && rx_ready) more_q <= more_q - MoreW'(more_q != 0);
         if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
         else if (lost) dropped_q <= 1'b1;
         if (mac_rx_rst[c]) begin
@@ -188,7 +188,7 @@ module axis_crossing #(
 
     logic unused;
     assign unused = &{1'b0, clk, rst, mac_rx_clk, mac_rx_rst, mac_tx_clk, mac_tx_rst, 1'(RX_DEPTH),
-                      1'(TX_DEPTH), 1'(KeepW), 1'(OwedW)};
+                      1'(TX_DEPTH), 1'(KeepW), 1'(MoreW)};
   end
 
 endmodule

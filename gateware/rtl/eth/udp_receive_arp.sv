@@ -32,17 +32,17 @@ module udp_receive_arp
 
   // ------------------------------------------------------------------ 0: fields
 
-  arp_request_t asker_q;
+  arp_request_t requester_q;
   logic request_q, ours_q, end_q;
 
   always_ff @(posedge clk) begin
     if (in_valid) begin
       if (in_number == 13'd0) request_q <= in_data == 64'h0100_0406_0008_0100;
       if (in_number == 13'd1) begin
-        asker_q.mac       <= be48(in_data[47:0]);
-        asker_q.ip[31:16] <= be16(in_data[63:48]);
+        requester_q.mac       <= be48(in_data[47:0]);
+        requester_q.ip[31:16] <= be16(in_data[63:48]);
       end
-      if (in_number == 13'd2) asker_q.ip[15:0] <= be16(in_data[15:0]);
+      if (in_number == 13'd2) requester_q.ip[15:0] <= be16(in_data[15:0]);
       if (in_number == 13'd3) ours_q <= be32(in_data[31:0]) == host.ip;
     end
     end_q <= in_valid && in_last && !in_bad && in_ours &&
@@ -52,20 +52,20 @@ module udp_receive_arp
 
   // ------------------------------------------------------------------ 1: to be answered?
 
-  logic asks_q;
+  logic reply_due_q;
 
   always_ff @(posedge clk) begin
     // A group's address, and the card's own, are nobody to answer.
-    asks_q <= end_q && request_q && ours_q && !asker_q.mac[40] && asker_q.mac != 0 &&
-              asker_q.mac != host.mac && asker_q.ip != host.ip;
-    if (rst) asks_q <= 1'b0;
+    reply_due_q <= end_q && request_q && ours_q && !requester_q.mac[40] && requester_q.mac != 0 &&
+              requester_q.mac != host.mac && requester_q.ip != host.ip;
+    if (rst) reply_due_q <= 1'b0;
   end
 
   // ------------------------------------------------------------------ 2: out, before the next one's fields
 
   always_ff @(posedge clk) begin
-    arp_valid <= asks_q;
-    arp       <= asker_q;
+    arp_valid <= reply_due_q;
+    arp       <= requester_q;
     if (rst) arp_valid <= 1'b0;
   end
 

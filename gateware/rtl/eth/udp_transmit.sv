@@ -27,23 +27,23 @@ module udp_transmit
     /*
      * Payload, packed from bit 0
      */
-    input  logic                      data_valid,
-    output logic                      data_ready,
-    input  logic [DATA_W-1:0]         data,
+    input  logic              data_valid,
+    output logic              data_ready,
+    input  logic [DATA_W-1:0] data,
     // Bytes in this word.
-    input  logic [$clog2(DATA_W/8):0] data_bytes,
+    input logic [$clog2(DATA_W/8):0] data_bytes,
     // The longest payload would be taken whole, whatever the MAC does.
-    output logic                      data_room,
+    output logic data_room,
 
     /*
      * Command, after the last word of its payload
      */
-    input  logic        cmd_valid,
-    output logic        cmd_ready,
+    input  logic cmd_valid,
+    output logic cmd_ready,
     // 0: forget the payload.
-    input  logic        cmd_send,
-    input  logic [15:0] cmd_bytes,
-    input  endpoint_t   cmd_to,
+    input logic        cmd_send,
+    input logic [15:0] cmd_bytes,
+    input endpoint_t   cmd_to,
 
     /*
      * Frames to the MAC (AXI stream)
@@ -75,7 +75,7 @@ module udp_transmit
   // is written.
   (* no_rw_check *)
   logic [DATA_W-1:0] mem[Words];
-  logic [AddrW:0] write_q, kept_q, read_q;
+  logic [AddrW:0] write_q, commit_q, read_q;
   localparam int unsigned LongestWords = (1472 + DataB - 1) / DataB;
   if (LongestWords + 2 > Words) begin : gen_check_buffer
     $fatal(1, "udp_transmit: BUFFER_BYTES must hold a payload of 1472 bytes and two words");
@@ -189,7 +189,7 @@ module udp_transmit
       end
       Drain: begin  // the last word is added in this cycle
         if (!send_q) begin
-          write_q <= kept_q;
+          write_q <= commit_q;
           sum_q   <= '0;
           state_q <= Collect;
         end else begin
@@ -225,8 +225,8 @@ module udp_transmit
       end
       Enqueue:
       if (queue_ready) begin
-        kept_q  <= write_q;
-        state_q <= Collect;
+        commit_q <= write_q;
+        state_q  <= Collect;
       end
       default: state_q <= Collect;
     endcase
@@ -236,7 +236,7 @@ module udp_transmit
       pairs_valid_q <= 1'b0;
       fours_valid_q <= 1'b0;
       write_q       <= '0;
-      kept_q        <= '0;
+      commit_q      <= '0;
       sum_q         <= '0;
       room_q        <= 1'b0;
       data_room     <= 1'b0;
@@ -292,7 +292,7 @@ module udp_transmit
   assign take = beat && head_left_q == 0 && payload_left_q != 0;
   assign word_end = take && (slice_last_q || slice_q == SliceW'(Slices - 1));
   // Only what a command has kept may be read.
-  assign fetch = read_q != kept_q && (!ram_valid_q || move);
+  assign fetch = read_q != commit_q && (!ram_valid_q || move);
   assign move = ram_valid_q && (!word_valid_q || word_end);
 
   always_comb begin

@@ -171,16 +171,16 @@ module pcie_us_crossing
 
   // ------------------------------------------------------------------ registers
 
-  logic asked_q;  // a read is on its way, or its answer
+  logic read_busy_q;  // a read is on its way, or its answer
   logic request, room, value_valid;
 
-  assign request               = block_reg_request && !asked_q;
+  assign request               = block_reg_request && !read_busy_q;
   assign block_reg_acknowledge = value_valid || (request && room && block_reg_write);
 
   always_ff @(posedge block_clk) begin
-    if (value_valid) asked_q <= 1'b0;
-    else if (request && room && !block_reg_write) asked_q <= 1'b1;
-    if (block_rst) asked_q <= 1'b0;
+    if (value_valid) read_busy_q <= 1'b0;
+    else if (request && room && !block_reg_write) read_busy_q <= 1'b1;
+    if (block_rst) read_busy_q <= 1'b0;
   end
 
   clock_crossing #(
@@ -220,15 +220,15 @@ module pcie_us_crossing
   // ------------------------------------------------------------------ single bits
 
   // Requests that are not served may come faster than the card's clock.
-  logic [7:0] owed_q;
+  logic [7:0] pulses_q;
   logic pulse, pulse_room, unused_pulse;
 
-  assign pulse = block_unsupported || owed_q != 0;
+  assign pulse = block_unsupported || pulses_q != 0;
 
   always_ff @(posedge block_clk) begin
-    if (!pulse_room && block_unsupported) owed_q <= owed_q + 8'(owed_q != '1);
-    else if (pulse_room && !block_unsupported) owed_q <= owed_q - 8'(owed_q != 0);
-    if (block_rst) owed_q <= '0;
+    if (!pulse_room && block_unsupported) pulses_q <= pulses_q + 8'(pulses_q != '1);
+    else if (pulse_room && !block_unsupported) pulses_q <= pulses_q - 8'(pulses_q != 0);
+    if (block_rst) pulses_q <= '0;
   end
 
   clock_crossing #(

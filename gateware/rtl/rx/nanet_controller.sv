@@ -82,12 +82,12 @@ module nanet_controller
       .clk,
       .rst,
       .in_valid,
-      .in_ready(unused_ready),
-      .in_data(in_word),
+      .in_ready (unused_ready),
+      .in_data  (in_word),
       .out_valid(word_valid),
       .out_ready(word_ready),
-      .out_data(word),
-      .level(unused_level)
+      .out_data (word),
+      .level    (unused_level)
   );
 
   fifo #(
@@ -96,13 +96,13 @@ module nanet_controller
   ) infos (
       .clk,
       .rst,
-      .in_valid(in_valid && in_first),
-      .in_ready(unused_info_ready),
-      .in_data(in_info),
+      .in_valid (in_valid && in_first),
+      .in_ready (unused_info_ready),
+      .in_data  (in_info),
       .out_valid(info_valid),
       .out_ready(info_ready),
-      .out_data(info),
-      .level(unused_info_level)
+      .out_data (info),
+      .level    (unused_info_level)
   );
 
   logic unused;
@@ -111,7 +111,7 @@ module nanet_controller
   // ------------------------------------------------------------------ header, payload, footer
 
   typedef enum logic [2:0] {
-    StateAsk,
+    StateBegin,
     StateHeader,
     StatePayload,
     StateFooter,
@@ -161,7 +161,7 @@ module nanet_controller
     room_q     <= buffer_level > LevelW'(BUFFER_WORDS - InFlight) ? '0 :
                   LevelW'(BUFFER_WORDS - InFlight) - buffer_level;
     unique case (state_q)
-      StateAsk: begin  // a new datagram
+      StateBegin: begin  // a new datagram
         need_q <= need;
         if (info_valid) state_q <= StateHeader;
       end
@@ -172,9 +172,9 @@ module nanet_controller
         end
         s0_kind_q <= ApenetHeader;
         s0_data_q <= header;
-        count_q <= '0;
-        bytes_q <= '0;
-        odd_q   <= 1'b0;
+        count_q   <= '0;
+        bytes_q   <= '0;
+        odd_q     <= 1'b0;
       end
       StatePayload: begin
         if (word_valid) begin
@@ -199,18 +199,18 @@ module nanet_controller
         s0_data_q  <= footer;
         number_q   <= number_q + 1'b1;
         offset_q   <= last_q ? '0 : offset_q + 16'(ApenetMaxPayload);
-        state_q    <= last_q ? StateAsk : StateHeader;
+        state_q    <= last_q ? StateBegin : StateHeader;
       end
       StateDrop: begin
         if (word_valid && word.last) begin
           overflow <= word.verdict == FrameUdp;
-          state_q  <= StateAsk;
+          state_q  <= StateBegin;
         end
       end
-      default: state_q <= StateAsk;
+      default: state_q <= StateBegin;
     endcase
     if (rst) begin
-      state_q    <= StateAsk;
+      state_q    <= StateBegin;
       s0_valid_q <= 1'b0;
       overflow   <= 1'b0;
       offset_q   <= '0;

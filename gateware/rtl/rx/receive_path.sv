@@ -27,25 +27,25 @@ module receive_path
     /*
      * configuration, steady while enabled
      */
-    input logic                       enable,
-    input host_t [CHANNELS-1:0]       host,
-    input filter_t [FILTERS-1:0]      filter,
-    input mgp_rules_t                 rules,
-    input logic [4:0]                 log2_buffers,
-    input logic [4:0]                 log2_devices,
-    input logic [DEVICES-1:0][63:0]   base_vaddr,
-    input logic [17:0]                buffer_units,
-    input logic [16:0]                segment_bytes,
-    input logic [31:0]                timeout_cycles,  // 0: none
-    input logic [15:0]                grace_cycles,
-    input logic [15:0]                window_frames,   // frames this far behind are closed; 0: none
-    input logic                       packets_mode,    // gather mode: `packets`, else `frame`
-    input logic [12:0]                packets,         // payloads of a buffer (packets)
-    input logic [16:0]                slot_bytes,      // of a payload, a multiple of 16 (packets)
-    input logic                       tlb_enable,
-    input logic [4:0]                 log2_page,
-    input logic                       tlb_flush,
-    input logic [63:0]                now,
+    input logic                     enable,
+    input host_t [CHANNELS-1:0]     host,
+    input filter_t [FILTERS-1:0]    filter,
+    input mgp_rules_t               rules,
+    input logic [4:0]               log2_buffers,
+    input logic [4:0]               log2_devices,
+    input logic [DEVICES-1:0][63:0] base_vaddr,
+    input logic [17:0]              buffer_units,
+    input logic [16:0]              segment_bytes,
+    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [15:0]              grace_cycles,
+    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input logic                     packets_mode,    // gather mode: `packets`, else `frame`
+    input logic [12:0]              packets,         // payloads of a buffer (packets)
+    input logic [16:0]              slot_bytes,      // of a payload, a multiple of 16 (packets)
+    input logic                     tlb_enable,
+    input logic [4:0]               log2_page,
+    input logic                     tlb_flush,
+    input logic [63:0]              now,
 
     /*
      * frames from the MACs
@@ -76,17 +76,17 @@ module receive_path
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [63:0] sender_next,
 
     /*
      * the firmware: FIFO REQ (rare packets, pages) and FIFO RESP (commands, translations)
      */
-    output logic        rare_valid,
-    input  logic        rare_ready,
-    output rare_t       rare,
+    output logic        slowpath_valid,
+    input  logic        slowpath_ready,
+    output slowpath_t   slowpath,
     input  logic        command_valid,
     output logic        command_ready,
     input  command_t    command,
@@ -118,38 +118,38 @@ module receive_path
     input  logic [DEVICES-1:0]       ev_ready,
     output event_t                   ev,
     output logic                     ev_promised,
-    output logic [31:0]              ev_start,    // of the packet that closed the frame
+    output logic [31:0]              ev_start,     // of the packet that closed the frame
     output logic [2:0]               ev_channel,
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
-    output logic                     ready,       // everything is forgotten: frames may come
-    output logic                     idle,        // nothing of any packet is between the MACs and the host
-    output logic [63:0]              last_packet, // card clock, newest packet of the current burst
+    output logic                     ready,        // everything is forgotten: frames may come
+    output logic                     idle,         // nothing of any packet is between the MACs and the host
+    output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
      * counters: pulses, and sequence numbers that are missing by board
      */
-    output logic           [CHANNELS-1:0] verdict_valid,
+    output logic [CHANNELS-1:0]           verdict_valid,
     output frame_verdict_e [CHANNELS-1:0] verdict,
-    output logic           [CHANNELS-1:0] overflow,
-    output logic           [CHANNELS-1:0] refused,
-    output refusal_e       [CHANNELS-1:0] refusal,
+    output logic [CHANNELS-1:0]           overflow,
+    output logic [CHANNELS-1:0]           refused,
+    output refusal_e [CHANNELS-1:0]       refusal,
     output logic                          counted,
     output placed_e                       counted_as,
-    output logic           [15:0]         counted_hits,
-    output logic           [7:0]          counted_events,
-    output logic                          skipped_valid,  // frames that are owed by nobody: a jump's
-    output logic           [24:0]         skipped,
-    output logic           [CHANNELS-1:0] profile_valid,
-    output profile_t       [CHANNELS-1:0] profile,
-    output logic                          frame_owed,
+    output logic [15:0]                   counted_hits,
+    output logic [7:0]                    counted_events,
+    output logic                          skipped_valid,     // frames that are owed by nobody: a jump's
+    output logic [24:0]                   skipped,
+    output logic [CHANNELS-1:0]           profile_valid,
+    output profile_t [CHANNELS-1:0]       profile,
+    output logic                          frame_in,
     output logic                          frame_overrun,
     output logic                          frame_incomplete,
     output logic                          tlb_hit,
     output logic                          tlb_miss,
-    output logic           [CHANNELS:0]   untranslated,
-    output logic           [3:0][63:0]    missing
+    output logic [CHANNELS:0]             untranslated,
+    output logic [3:0][63:0]              missing
 );
 
   localparam int unsigned Clients = CHANNELS + 1;  // channels, then clop_close

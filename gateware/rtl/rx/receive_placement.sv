@@ -40,14 +40,14 @@ module receive_placement
     /*
      * channels: requests of their writers, and the last packet of each that is written
      */
-    input  logic           [CHANNELS-1:0]      place_valid,
-    output logic           [CHANNELS-1:0]      place_ready,
-    input  place_request_t [CHANNELS-1:0]      place,
-    output logic           [CHANNELS-1:0]      placed_valid,
-    output logic                               placed_accept,
-    output logic                               placed_defer,
-    output logic           [63:0]              placed_vaddr,
-    input  serial_t        [CHANNELS-1:0]      done_serial,
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,
+    input  place_request_t [CHANNELS-1:0] place,
+    output logic [CHANNELS-1:0]           placed_valid,
+    output logic                          placed_accept,
+    output logic                          placed_defer,
+    output logic [63:0]                   placed_vaddr,
+    input  serial_t [CHANNELS-1:0]        done_serial,
 
     /*
      * return slots: index = {buffer, device}, the low bits of n
@@ -59,20 +59,20 @@ module receive_placement
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [63:0] sender_next,
 
     /*
      * the firmware: rare packets, commands
      */
-    output logic        rare_valid,
-    input  logic        rare_ready,
-    output rare_t       rare,
-    input  logic        command_valid,
-    output logic        command_ready,
-    input  command_t    command,
+    output logic      slowpath_valid,
+    input  logic      slowpath_ready,
+    output slowpath_t slowpath,
+    input  logic      command_valid,
+    output logic      command_ready,
+    input  command_t  command,
 
     /*
      * headers and empty slots: translation, DMA write
@@ -97,14 +97,14 @@ module receive_placement
     input  logic [DEVICES-1:0]       ev_ready,
     output event_t                   ev,
     output logic                     ev_promised,
-    output logic [31:0]              ev_start,    // of the packet that closed the frame
+    output logic [31:0]              ev_start,     // of the packet that closed the frame
     output logic [2:0]               ev_channel,
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
-    output logic                     ready,       // everything is forgotten: packets may come
-    output logic                     idle,        // nothing of any packet is here
-    output logic [63:0]              last_packet, // card clock, newest packet of the current burst
+    output logic                     ready,        // everything is forgotten: packets may come
+    output logic                     idle,         // nothing of any packet is here
+    output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
      * counters: pulses, and sequence numbers that are missing by board
@@ -113,9 +113,9 @@ module receive_placement
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,     // frames that are owed by nobody: a jump's
     output logic [24:0]      skipped,
-    output logic             frame_owed,
+    output logic             frame_in,
     output logic             frame_overrun,
     output logic             frame_incomplete,
     output logic             untranslated,
@@ -125,8 +125,9 @@ module receive_placement
   // ------------------------------------------------------------------ which of the two decides
 
   logic f_ready, p_ready, f_placed_accept, p_placed_accept, f_placed_defer, p_placed_defer, f_idle, p_idle;
-  logic f_owed_valid, p_owed_valid, f_rare_valid, p_rare_valid, f_command_ready, p_command_ready;
-  logic f_counted, p_counted, f_frame_owed, p_frame_owed, f_close_idle, p_close_idle;
+  logic f_tx_pending_valid, p_tx_pending_valid, f_slowpath_valid, p_slowpath_valid;
+  logic f_command_ready, p_command_ready;
+  logic f_counted, p_counted, f_frame_in, p_frame_in, f_close_idle, p_close_idle;
   logic f_tlb_valid, p_tlb_valid, f_wr_valid, p_wr_valid, f_wr_last, p_wr_last;
   logic f_ev_promised, p_ev_promised, f_untranslated, p_untranslated, f_incomplete, p_incomplete;
   logic [CHANNELS-1:0] f_place_ready, p_place_ready, f_placed_valid, p_placed_valid;
@@ -138,8 +139,8 @@ module receive_placement
   logic [DATA_W-1:0] f_wr_data, p_wr_data;
   logic [31:0] f_ev_start, p_ev_start;
   logic [2:0] f_ev_channel, p_ev_channel;
-  owed_t f_owed, p_owed;
-  rare_t f_rare, p_rare;
+  tx_pending_t f_tx_pending, p_tx_pending;
+  slowpath_t f_slowpath, p_slowpath;
   placed_e f_counted_as, p_counted_as;
   dma_cmd_t f_wr_cmd, p_wr_cmd;
   event_t f_ev, p_ev;
@@ -150,10 +151,10 @@ module receive_placement
   assign placed_accept = packets_mode ? p_placed_accept : f_placed_accept;
   assign placed_defer = packets_mode ? p_placed_defer : f_placed_defer;
   assign placed_vaddr = packets_mode ? p_placed_vaddr : f_placed_vaddr;
-  assign owed_valid = packets_mode ? p_owed_valid : f_owed_valid;
-  assign owed = packets_mode ? p_owed : f_owed;
-  assign rare_valid = packets_mode ? p_rare_valid : f_rare_valid;
-  assign rare = packets_mode ? p_rare : f_rare;
+  assign tx_pending_valid = packets_mode ? p_tx_pending_valid : f_tx_pending_valid;
+  assign tx_pending = packets_mode ? p_tx_pending : f_tx_pending;
+  assign slowpath_valid = packets_mode ? p_slowpath_valid : f_slowpath_valid;
+  assign slowpath = packets_mode ? p_slowpath : f_slowpath;
   assign command_ready = packets_mode ? p_command_ready : f_command_ready;
   assign promise = packets_mode ? p_promise : f_promise;
   assign counted = packets_mode ? p_counted : f_counted;
@@ -162,7 +163,7 @@ module receive_placement
   assign counted_events = packets_mode ? p_counted_events : f_counted_events;
   assign last_packet = packets_mode ? p_last_packet : f_last_packet;
   assign missing = packets_mode ? p_missing : f_missing;
-  assign frame_owed = packets_mode ? p_frame_owed : f_frame_owed;
+  assign frame_in = packets_mode ? p_frame_in : f_frame_in;
   assign idle = packets_mode ? p_idle && p_close_idle : f_idle && f_close_idle;
   assign tlb_valid = packets_mode ? p_tlb_valid : f_tlb_valid;
   assign tlb_vaddr = packets_mode ? p_tlb_vaddr : f_tlb_vaddr;
@@ -180,14 +181,14 @@ module receive_placement
 
   // ------------------------------------------------------------------ gather mode `frame`
 
-  logic news_valid, news_ready;
-  clop_news_t news;
-  serial_t [CHANNELS-1:0] news_ticket;
+  logic notice_valid, notice_ready;
+  clop_notice_t notice;
+  serial_t [CHANNELS-1:0] notice_fence;
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
   clop_part_t board_read;
 
   // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
-  // Packets that are refused unasked are followed once in a while (clop_answer).
+  // Packets that are refused unasked are followed once in a while (clop_respond).
   logic clk_placement, f_due;
   logic [CHANNELS-1:0][3:0] far_q, far;
   always_comb for (int c = 0; c < int'(CHANNELS); c++) far[c] = done_serial[c][23:20];
@@ -197,8 +198,8 @@ module receive_placement
   ) placement_clock (
       .clk,
       .active(rst || !enable || window_frames != 0 || place_valid != 0 || command_valid || return_valid ||
-              f_due || news_valid || !f_idle || !f_close_idle || far != far_q),
-      .gated (clk_placement)
+              f_due || notice_valid || !f_idle || !f_close_idle || far != far_q),
+      .gated(clk_placement)
   );
 
   clop #(
@@ -207,10 +208,10 @@ module receive_placement
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) placement (
-      .clk           (clk_placement),
-      .clk_timers    (clk),
+      .clk       (clk_placement),
+      .clk_timers(clk),
       .rst,
-      .enable        (enable && !packets_mode),
+      .enable(enable && !packets_mode),
       .log2_buffers,
       .log2_devices,
       .base_vaddr,
@@ -221,35 +222,35 @@ module receive_placement
       .grace_cycles,
       .window_frames,
       .now,
-      .ready         (f_ready),
-      .place_valid   (packets_mode ? '0 : place_valid),
-      .place_ready   (f_place_ready),
+      .ready      (f_ready),
+      .place_valid(packets_mode ? '0 : place_valid),
+      .place_ready(f_place_ready),
       .place,
-      .placed_valid  (f_placed_valid),
-      .placed_accept (f_placed_accept),
-      .placed_defer  (f_placed_defer),
-      .placed_vaddr  (f_placed_vaddr),
+      .placed_valid (f_placed_valid),
+      .placed_accept(f_placed_accept),
+      .placed_defer (f_placed_defer),
+      .placed_vaddr (f_placed_vaddr),
       .done_serial,
       .return_valid,
       .return_index,
       .return_value,
-      .owed_valid    (f_owed_valid),
-      .owed_ready,
-      .owed          (f_owed),
+      .tx_pending_valid(f_tx_pending_valid),
+      .tx_pending_ready,
+      .tx_pending(f_tx_pending),
       .sender_next,
-      .rare_valid    (f_rare_valid),
-      .rare_ready,
-      .rare          (f_rare),
-      .command_valid (command_valid && !packets_mode),
-      .command_ready (f_command_ready),
+      .slowpath_valid(f_slowpath_valid),
+      .slowpath_ready,
+      .slowpath     (f_slowpath),
+      .command_valid(command_valid && !packets_mode),
+      .command_ready(f_command_ready),
       .command,
-      .news_valid,
-      .news_ready,
-      .news,
-      .news_ticket,
+      .notice_valid,
+      .notice_ready,
+      .notice,
+      .notice_fence,
       .board_read_index,
       .board_read,
-      .promise       (f_promise),
+      .promise(f_promise),
       .room,
       .half_free,
       .counted       (f_counted),
@@ -258,12 +259,12 @@ module receive_placement
       .counted_events(f_counted_events),
       .skipped_valid,
       .skipped,
-      .last_packet   (f_last_packet),
-      .frame_owed    (f_frame_owed),
+      .last_packet(f_last_packet),
+      .frame_in   (f_frame_in),
       .frame_overrun,
-      .missing       (f_missing),
-      .due           (f_due),
-      .idle          (f_idle)
+      .missing(f_missing),
+      .due    (f_due),
+      .idle   (f_idle)
   );
 
   clop_close #(
@@ -272,46 +273,46 @@ module receive_placement
       .DATA_W     (DATA_W),
       .DEVICES    (DEVICES)
   ) close (
-      .clk           (clk_placement),
-      .rst           (rst || !enable || packets_mode),
+      .clk(clk_placement),
+      .rst(rst || !enable || packets_mode),
       .log2_devices,
       .base_vaddr,
       .buffer_units,
       .expected,
       .now,
-      .news_valid,
-      .news_ready,
-      .news,
-      .news_ticket,
+      .notice_valid,
+      .notice_ready,
+      .notice,
+      .notice_fence,
       .board_read_index,
       .board_read,
       .done_serial,
-      .tlb_valid     (f_tlb_valid),
+      .tlb_valid(f_tlb_valid),
       .tlb_ready,
-      .tlb_vaddr     (f_tlb_vaddr),
+      .tlb_vaddr(f_tlb_vaddr),
       .tlb_resp_valid,
       .tlb_resp_ok,
       .tlb_resp_paddr,
-      .wr_valid      (f_wr_valid),
+      .wr_valid(f_wr_valid),
       .wr_ready,
-      .wr_cmd        (f_wr_cmd),
-      .wr_data       (f_wr_data),
-      .wr_last       (f_wr_last),
+      .wr_cmd (f_wr_cmd),
+      .wr_data(f_wr_data),
+      .wr_last(f_wr_last),
       .wr_done_valid,
-      .ev_valid      (f_ev_valid),
+      .ev_valid(f_ev_valid),
       .ev_ready,
-      .ev            (f_ev),
-      .ev_promised   (f_ev_promised),
-      .ev_start      (f_ev_start),
-      .ev_channel    (f_ev_channel),
-      .idle          (f_close_idle),
-      .untranslated  (f_untranslated),
-      .incomplete    (f_incomplete)
+      .ev          (f_ev),
+      .ev_promised (f_ev_promised),
+      .ev_start    (f_ev_start),
+      .ev_channel  (f_ev_channel),
+      .idle        (f_close_idle),
+      .untranslated(f_untranslated),
+      .incomplete  (f_incomplete)
   );
 
   // ------------------------------------------------------------------ gather mode `packets`
 
-  logic p_news_valid, p_news_ready, p_news_told, clk_packets;
+  logic p_notice_valid, p_notice_ready, p_notice_done, clk_packets;
 
   clock_gate #(
       .HOLD(4)
@@ -321,8 +322,8 @@ module receive_placement
       .gated (clk_packets)
   );
 
-  packets_news_t p_news;
-  serial_t [CHANNELS-1:0] p_news_ticket, p_done;
+  packets_notice_t p_notice;
+  serial_t [CHANNELS-1:0] p_notice_fence, p_done;
 
   clop_packets #(
       .CHANNELS   (CHANNELS),
@@ -330,54 +331,54 @@ module receive_placement
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) packets_placement (
-      .clk           (clk_packets),
+      .clk(clk_packets),
       .rst,
-      .enable        (enable && packets_mode),
+      .enable(enable && packets_mode),
       .log2_buffers,
       .log2_devices,
       .base_vaddr,
       .buffer_units,
       .packets,
       .slot_bytes,
-      .waits         (window_frames != 0),
+      .waits(window_frames != 0),
       .now,
-      .ready         (p_ready),
-      .place_valid   (packets_mode ? place_valid : '0),
-      .place_ready   (p_place_ready),
+      .ready      (p_ready),
+      .place_valid(packets_mode ? place_valid : '0),
+      .place_ready(p_place_ready),
       .place,
-      .placed_valid  (p_placed_valid),
-      .placed_accept (p_placed_accept),
-      .placed_defer  (p_placed_defer),
-      .placed_vaddr  (p_placed_vaddr),
+      .placed_valid (p_placed_valid),
+      .placed_accept(p_placed_accept),
+      .placed_defer (p_placed_defer),
+      .placed_vaddr (p_placed_vaddr),
       .done_serial,
       .return_valid,
       .return_index,
       .return_value,
-      .owed_valid    (p_owed_valid),
-      .owed_ready,
-      .owed          (p_owed),
+      .tx_pending_valid(p_tx_pending_valid),
+      .tx_pending_ready,
+      .tx_pending    (p_tx_pending),
       .sender_next   (sender_next[31:0]),
-      .rare_valid    (p_rare_valid),
-      .rare_ready,
-      .rare          (p_rare),
-      .command_valid (command_valid && packets_mode),
-      .command_ready (p_command_ready),
+      .slowpath_valid(p_slowpath_valid),
+      .slowpath_ready,
+      .slowpath     (p_slowpath),
+      .command_valid(command_valid && packets_mode),
+      .command_ready(p_command_ready),
       .command,
-      .last_packet   (p_last_packet),
-      .news_valid    (p_news_valid),
-      .news_ready    (p_news_ready),
-      .news          (p_news),
-      .news_ticket   (p_news_ticket),
-      .done          (p_done),
-      .news_told     (p_news_told),
-      .promise       (p_promise),
+      .last_packet (p_last_packet),
+      .notice_valid(p_notice_valid),
+      .notice_ready(p_notice_ready),
+      .notice      (p_notice),
+      .notice_fence(p_notice_fence),
+      .done        (p_done),
+      .notice_done (p_notice_done),
+      .promise     (p_promise),
       .room,
       .half_free,
       .counted       (p_counted),
       .counted_as    (p_counted_as),
       .counted_hits  (p_counted_hits),
       .counted_events(p_counted_events),
-      .buffer_owed   (p_frame_owed),
+      .buffer_pending(p_frame_in),
       .missing       (p_missing),
       .idle          (p_idle)
   );
@@ -387,37 +388,37 @@ module receive_placement
       .DEVICES (DEVICES),
       .DATA_W  (DATA_W)
   ) packets_close (
-      .clk           (clk_packets),
-      .rst           (rst || !enable || !packets_mode),
+      .clk(clk_packets),
+      .rst(rst || !enable || !packets_mode),
       .slot_bytes,
       .now,
-      .news_valid    (p_news_valid),
-      .news_ready    (p_news_ready),
-      .news          (p_news),
-      .news_ticket   (p_news_ticket),
-      .done          (p_done),
-      .news_told     (p_news_told),
-      .tlb_valid     (p_tlb_valid),
+      .notice_valid(p_notice_valid),
+      .notice_ready(p_notice_ready),
+      .notice      (p_notice),
+      .notice_fence(p_notice_fence),
+      .done        (p_done),
+      .notice_done (p_notice_done),
+      .tlb_valid   (p_tlb_valid),
       .tlb_ready,
-      .tlb_vaddr     (p_tlb_vaddr),
+      .tlb_vaddr(p_tlb_vaddr),
       .tlb_resp_valid,
       .tlb_resp_ok,
       .tlb_resp_paddr,
-      .wr_valid      (p_wr_valid),
+      .wr_valid(p_wr_valid),
       .wr_ready,
-      .wr_cmd        (p_wr_cmd),
-      .wr_data       (p_wr_data),
-      .wr_last       (p_wr_last),
+      .wr_cmd (p_wr_cmd),
+      .wr_data(p_wr_data),
+      .wr_last(p_wr_last),
       .wr_done_valid,
-      .ev_valid      (p_ev_valid),
+      .ev_valid(p_ev_valid),
       .ev_ready,
-      .ev            (p_ev),
-      .ev_promised   (p_ev_promised),
-      .ev_start      (p_ev_start),
-      .ev_channel    (p_ev_channel),
-      .idle          (p_close_idle),
-      .untranslated  (p_untranslated),
-      .incomplete    (p_incomplete)
+      .ev          (p_ev),
+      .ev_promised (p_ev_promised),
+      .ev_start    (p_ev_start),
+      .ev_channel  (p_ev_channel),
+      .idle        (p_close_idle),
+      .untranslated(p_untranslated),
+      .incomplete  (p_incomplete)
   );
 
 endmodule

@@ -45,7 +45,7 @@ module rx_writer
      * packets of this channel that are wholly written, or dropped: their number, modulo 256
      */
     output serial_t done_serial,
-    output logic       idle,  // nothing of any packet is here
+    output logic    idle,         // nothing of any packet is here
 
     /*
      * translation
@@ -182,14 +182,14 @@ module rx_writer
   // ------------------------------------------------------------------ asks for a place
 
   typedef enum logic [2:0] {
-    AskIdle,
-    AskLook,
-    AskLooking,
-    AskEnd,
-    AskDrop,  // what it was comes out of block RAM late in the cycle
-    AskCommit,
-    AskCommitting
-  } ask_e;
+    RequestIdle,
+    RequestLook,
+    RequestLooking,
+    RequestEnd,
+    RequestDrop,  // what it was comes out of block RAM late in the cycle
+    RequestCommit,
+    RequestCommitting
+  } request_e;
 
   typedef struct packed {
     logic        accept;
@@ -197,7 +197,7 @@ module rx_writer
     logic [63:0] vaddr;
   } order_t;
 
-  ask_e ask_q;
+  request_e request_q;
   logic looked_q, accepted_q;
   serial_t serial_q;
   logic order_valid_q, order_ready;
@@ -205,66 +205,66 @@ module rx_writer
   logic short_packet;
 
   assign short_packet = begun.total <= 16'(ShortBytes);
-  assign place_valid  = ask_q == AskLook || ask_q == AskCommit;
-  assign place        = '{kind: ask_q == AskLook || ask_q == AskLooking ? PlaceLook :
+  assign place_valid  = request_q == RequestLook || request_q == RequestCommit;
+  assign place        = '{kind: request_q == RequestLook || request_q == RequestLooking ? PlaceLook :
                                 looked_q ? PlaceCommit : PlaceBoth,
                           sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
                           stamp: begun.stamp, header: begun.header};
   // The datagram is done with: in the very cycle, as the next one may be here already.
-  assign ended_ready  = (ask_q == AskCommitting && placed_valid) || ask_q == AskDrop;
+  assign ended_ready  = (request_q == RequestCommitting && placed_valid) || request_q == RequestDrop;
   assign begun_ready  = ended_ready;
 
   always_ff @(posedge clk) begin
     refused     <= 1'b0;
     if (order_ready) order_valid_q <= 1'b0;
-    unique case (ask_q)
-      AskIdle: begin
+    unique case (request_q)
+      RequestIdle: begin
         looked_q <= 1'b0;
         if (begun_valid && !order_valid_q) begin
           // Nothing is won by looking at one that waited, and is here whole.
-          if (!short_packet && !ended_valid) ask_q <= AskLook;
-          else ask_q <= ended_valid && ended.sound ? AskCommit : AskEnd;
+          if (!short_packet && !ended_valid) request_q <= RequestLook;
+          else request_q <= ended_valid && ended.sound ? RequestCommit : RequestEnd;
         end
       end
-      AskLook: if (place_ready) ask_q <= AskLooking;
-      AskLooking: begin
+      RequestLook: if (place_ready) request_q <= RequestLooking;
+      RequestLooking: begin
         if (placed_valid) begin
           looked_q      <= !placed_defer;
           accepted_q    <= placed_accept && begun.header.length >= 16'd16;
           order_valid_q <= !placed_defer;
           order_q       <= '{accept: placed_accept && begun.header.length >= 16'd16,
                              length: begun.header.length, vaddr: placed_vaddr};
-          ask_q         <= AskEnd;
+          request_q     <= RequestEnd;
         end
       end
-      AskEnd: begin
+      RequestEnd: begin
         if (ended_valid) begin
-          refused <= !ended.sound && ended.refusal != MgpNone;
-          refusal <= ended.refusal;
-          ask_q   <= ended.sound || looked_q ? AskCommit : AskDrop;
+          refused   <= !ended.sound && ended.refusal != MgpNone;
+          refusal   <= ended.refusal;
+          request_q <= ended.sound || looked_q ? RequestCommit : RequestDrop;
         end
       end
-      AskDrop: begin
+      RequestDrop: begin
         order_valid_q  <= 1'b1;
         order_q.accept <= 1'b0;
         serial_q       <= serial_q + 1'b1;
-        ask_q          <= AskIdle;
+        request_q      <= RequestIdle;
       end
-      AskCommit: if (place_ready) ask_q <= AskCommitting;
-      AskCommitting: begin
+      RequestCommit: if (place_ready) request_q <= RequestCommitting;
+      RequestCommitting: begin
         if (placed_valid) begin
           if (!looked_q) begin
             order_valid_q <= 1'b1;
             order_q       <= '{accept: placed_accept, length: begun.header.length, vaddr: placed_vaddr};
           end
-          serial_q    <= serial_q + 1'b1;
-          ask_q       <= AskIdle;
+          serial_q  <= serial_q + 1'b1;
+          request_q <= RequestIdle;
         end
       end
-      default: ask_q <= AskIdle;
+      default: request_q <= RequestIdle;
     endcase
     if (rst) begin
-      ask_q         <= AskIdle;
+      request_q     <= RequestIdle;
       order_valid_q <= 1'b0;
       refused       <= 1'b0;
       serial_q      <= '0;
@@ -326,9 +326,9 @@ module rx_writer
     if (cut_q == CutWords && payload_word && can_store && ends_piece) piece_in_valid = 1'b1;
     // Cut short on the wire: what was stored of the piece goes out with it, to a place that nobody commits.
     if (cut_q == CutWords && last_footer && can_store) begin
-      piece_in_valid = 1'b1;
-      piece_in.empty = piece_q == 0;
-      piece_in.last  = 1'b1;
+      piece_in_valid  = 1'b1;
+      piece_in.empty  = piece_q == 0;
+      piece_in.last   = 1'b1;
       piece_in.length = piece_q;
     end
     if (cut_q == CutIdle && order_valid_q && !order_q.accept && piece_in_ready) begin
@@ -345,21 +345,21 @@ module rx_writer
     store_room_q <= words_level < 6'd28;
     unique case (cut_q)
       CutIdle: begin
-        high_q  <= 1'b0;
-        piece_q <= '0;
-        vaddr_q <= order_q.vaddr;
-        left_q  <= order_q.length;
+        high_q        <= 1'b0;
+        piece_q       <= '0;
+        vaddr_q       <= order_q.vaddr;
+        left_q        <= order_q.length;
         ends_datagram <= order_q.length <= 16'd16;
         if (order_ready) cut_q <= order_q.accept ? CutWords : CutRest;
       end
       CutWords: begin
         if (payload_word && can_store) begin
-          low_q   <= data;
-          high_q  <= !high_q && !ends_piece;
-          vaddr_q <= vaddr_q + 64'd16;
-          left_q  <= left_q - 16'd16;
+          low_q         <= data;
+          high_q        <= !high_q && !ends_piece;
+          vaddr_q       <= vaddr_q + 64'd16;
+          left_q        <= left_q - 16'd16;
           ends_datagram <= left_q <= 16'd32;
-          piece_q <= ends_piece ? '0 : piece_q + 9'd16;
+          piece_q       <= ends_piece ? '0 : piece_q + 9'd16;
           if (ends_datagram) cut_q <= CutRest;
         end
         if (last_footer && can_store) cut_q <= CutIdle;
@@ -404,8 +404,8 @@ module rx_writer
 
   typedef enum logic [2:0] {
     WriteIdle,
-    WriteAsk,
-    WriteAnswer,
+    WriteTranslate,
+    WriteTranslated,
     WriteWords,
     WriteDrop
   } write_e;
@@ -417,17 +417,17 @@ module rx_writer
   logic [5:0] unused_track_level;
   logic [3:0] beats;
 
-  assign beats       = 4'((piece.length + 9'd31) >> 5);
-  assign tlb_valid   = write_q == WriteAsk;
-  assign tlb_vaddr   = piece.vaddr;
-  assign wr_valid    = write_q == WriteWords && words_valid;
-  assign wr_cmd      = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
-  assign wr_data     = words_data;
-  assign wr_last     = beats_q == 4'd1;
-  assign words_ready = write_q == WriteWords ? wr_ready : write_q == WriteDrop;
-  assign piece_ready = (write_q == WriteIdle && piece_valid && piece.empty && track_in_ready) ||
-                       (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
-                       (write_q == WriteDrop && words_valid && beats_q == 4'd1 && track_in_ready);
+  assign beats          = 4'((piece.length + 9'd31) >> 5);
+  assign tlb_valid      = write_q == WriteTranslate;
+  assign tlb_vaddr      = piece.vaddr;
+  assign wr_valid       = write_q == WriteWords && words_valid;
+  assign wr_cmd         = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
+  assign wr_data        = words_data;
+  assign wr_last        = beats_q == 4'd1;
+  assign words_ready    = write_q == WriteWords ? wr_ready : write_q == WriteDrop;
+  assign piece_ready    = (write_q == WriteIdle && piece_valid && piece.empty && track_in_ready) ||
+                          (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
+                          (write_q == WriteDrop && words_valid && beats_q == 4'd1 && track_in_ready);
   assign track_in_valid = (write_q == WriteIdle && piece_valid && piece.empty) ||
                           (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
                           (write_q == WriteDrop && words_valid && beats_q == 4'd1);
@@ -435,9 +435,9 @@ module rx_writer
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
     unique case (write_q)
-      WriteIdle: if (piece_valid && !piece.empty && track_in_ready) write_q <= WriteAsk;
-      WriteAsk: if (tlb_ready) write_q <= WriteAnswer;
-      WriteAnswer: begin
+      WriteIdle: if (piece_valid && !piece.empty && track_in_ready) write_q <= WriteTranslate;
+      WriteTranslate: if (tlb_ready) write_q <= WriteTranslated;
+      WriteTranslated: begin
         paddr_q <= tlb_resp_paddr;
         beats_q <= beats;
         if (tlb_resp_valid) begin
@@ -510,9 +510,9 @@ module rx_writer
   logic [6:0] unused_way_level;
   logic [31:0] look_stamp_q;
 
-  always_ff @(posedge clk) if (ask_q == AskLooking) look_stamp_q <= now;
-  assign way_in = '{used: ask_q == AskCommitting && placed_accept, placed: looked_q ? look_stamp_q : now,
-                    controller: ended.stamp, start: begun.stamp};
+  always_ff @(posedge clk) if (request_q == RequestLooking) look_stamp_q <= now;
+  assign way_in = '{used: request_q == RequestCommitting && placed_accept,
+                    placed: looked_q ? look_stamp_q : now, controller: ended.stamp, start: begun.stamp};
 
   // A packet is decided on when it has ended, its last write may be done by then: the entry is there at once.
   logic [7:0] finished_count_q;

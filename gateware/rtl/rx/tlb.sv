@@ -16,7 +16,7 @@ module tlb #(
      */
     input logic       enable,
     input logic [4:0] log2_page,
-    input logic       flush,  // pulse: forget everything
+    input logic       flush,      // pulse: forget everything
 
     /*
      * questions, and for each one an answer; ok is low where the firmware knows no such page
@@ -317,29 +317,30 @@ module tlb #(
 
   // One for each client that waits, in turn; whoever is answered with another's asks no more. (A queue would
   // fill with what nobody waits for any longer.)
-  logic [CLIENTS-1:0] unasked_q, unasked;
-  logic [ClientW-1:0] asked_q, ask;
+  logic [CLIENTS-1:0] miss_pending_q, miss_pending;
+  logic [ClientW-1:0] last_miss_q, miss_client;
 
   always_comb begin
-    ask = '0;
-    for (int c = int'(CLIENTS) - 1; c >= 0; c--) if (unasked_q[c]) ask = ClientW'(c);
-    for (int c = int'(CLIENTS) - 1; c >= 0; c--) if (unasked_q[c] && ClientW'(c) > asked_q) ask = ClientW'(c);
-    unasked = unasked_q & ~answered;
-    if (unasked_q != 0 && !miss_valid) unasked[ask] = 1'b0;
-    if (s4_valid_q && !found) unasked[s4_client_q] = 1'b1;
+    miss_client = '0;
+    for (int c = int'(CLIENTS) - 1; c >= 0; c--) if (miss_pending_q[c]) miss_client = ClientW'(c);
+    for (int c = int'(CLIENTS) - 1; c >= 0; c--)
+      if (miss_pending_q[c] && ClientW'(c) > last_miss_q) miss_client = ClientW'(c);
+    miss_pending = miss_pending_q & ~answered;
+    if (miss_pending_q != 0 && !miss_valid) miss_pending[miss_client] = 1'b0;
+    if (s4_valid_q && !found) miss_pending[s4_client_q] = 1'b1;
   end
 
   always_ff @(posedge clk) begin
-    unasked_q <= unasked;
+    miss_pending_q <= miss_pending;
     if (miss_ready) miss_valid <= 1'b0;
     if (!miss_valid) begin
-      miss_valid <= unasked_q != 0;
-      miss_vaddr <= waiting_vaddr_q[ask];
-      asked_q    <= ask;
+      miss_valid  <= miss_pending_q != 0;
+      miss_vaddr  <= waiting_vaddr_q[miss_client];
+      last_miss_q <= miss_client;
     end
     if (rst) begin
-      unasked_q  <= '0;
-      miss_valid <= 1'b0;
+      miss_pending_q <= '0;
+      miss_valid     <= 1'b0;
     end
   end
 

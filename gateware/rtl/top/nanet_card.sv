@@ -149,18 +149,18 @@ module nanet_card
     ) port (
         .clk,
         .rst,
-        .s_axis_rx_tvalid  (s_axis_rx_tvalid[c]),
-        .s_axis_rx_tdata   (s_axis_rx_tdata[c]),
-        .s_axis_rx_tkeep   (s_axis_rx_tkeep[c]),
-        .s_axis_rx_tlast   (s_axis_rx_tlast[c]),
-        .s_axis_rx_tuser   (s_axis_rx_tuser[c]),
-        .m_axis_rx_tvalid  (rx_tvalid[c]),
-        .m_axis_rx_tdata   (rx_tdata[c]),
-        .m_axis_rx_tkeep   (rx_tkeep[c]),
-        .m_axis_rx_tlast   (rx_tlast[c]),
-        .m_axis_rx_tuser   (rx_tuser[c]),
-        .stream_rst        (core_rst),
-        .stop              (tx_stop),
+        .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
+        .s_axis_rx_tdata (s_axis_rx_tdata[c]),
+        .s_axis_rx_tkeep (s_axis_rx_tkeep[c]),
+        .s_axis_rx_tlast (s_axis_rx_tlast[c]),
+        .s_axis_rx_tuser (s_axis_rx_tuser[c]),
+        .m_axis_rx_tvalid(rx_tvalid[c]),
+        .m_axis_rx_tdata (rx_tdata[c]),
+        .m_axis_rx_tkeep (rx_tkeep[c]),
+        .m_axis_rx_tlast (rx_tlast[c]),
+        .m_axis_rx_tuser (rx_tuser[c]),
+        .stream_rst      (core_rst),
+        .stop            (tx_stop),
         .busy,
         .s_axis_arp_tvalid (answer_tvalid),
         .s_axis_arp_tready (answer_tready),
@@ -203,15 +203,15 @@ module nanet_card
   // ------------------------------------------------------------------ registers and microcontroller
 
   // What no other stream has is stream 0's, which answers beyond its own with 0.
-  logic [STREAMS-1:0] reg_asks, reg_acks, fw_asks, fw_acks;
+  logic [STREAMS-1:0] reg_request_in, reg_acks, fw_accesses, fw_acks;
   logic [STREAMS-1:0][31:0] reg_values, fw_values;
   logic reg_beyond;
 
   assign reg_beyond      = 32'(reg_addr[ADDR_W-1:16]) >= STREAMS;
   assign reg_acknowledge = reg_acks != '0;
   if (STREAMS == 1) begin : gen_one
-    assign reg_asks       = reg_request;
-    assign fw_asks        = fw_request;
+    assign reg_request_in = reg_request;
+    assign fw_accesses    = fw_request;
     assign reg_rdata      = reg_values[0];
     assign fw_rdata       = fw_values[0];
     assign fw_acknowledge = fw_acks[0];
@@ -220,13 +220,13 @@ module nanet_card
     assign fw_stream      = fw_addr[7+$clog2(STREAMS):8];
     assign fw_acknowledge = fw_acks != '0 || fw_request && 32'(fw_stream) >= STREAMS;
     always_comb begin
-      reg_asks  = '0;
-      fw_asks   = '0;
-      reg_rdata = '0;
-      fw_rdata  = '0;
+      reg_request_in = '0;
+      fw_accesses    = '0;
+      reg_rdata      = '0;
+      fw_rdata       = '0;
       for (int unsigned s = 0; s < STREAMS; s++) begin
-        reg_asks[s] = reg_request && (reg_beyond ? s == 0 : 32'(reg_addr[ADDR_W-1:16]) == s);
-        fw_asks[s]  = fw_request && 32'(fw_stream) == s;
+        reg_request_in[s] = reg_request && (reg_beyond ? s == 0 : 32'(reg_addr[ADDR_W-1:16]) == s);
+        fw_accesses[s]    = fw_request && 32'(fw_stream) == s;
         if (reg_acks[s]) reg_rdata = reg_rdata | reg_values[s];
         if (fw_acks[s]) fw_rdata = fw_rdata | fw_values[s];
       end
@@ -278,7 +278,7 @@ module nanet_card
         .tx_stop           (tx_stop[s]),
         .tx_busy           (tx_busy[s]),
         .core_rst          (core_rst[s]),
-        .reg_request       (reg_asks[s]),
+        .reg_request       (reg_request_in[s]),
         .reg_addr          ({reg_beyond, reg_addr[15:0]}),
         .reg_acknowledge   (reg_acks[s]),
         .reg_rdata         (reg_values[s]),
@@ -299,7 +299,7 @@ module nanet_card
         .rd_data_tag       (s_rd_data_tag),
         .rd_data_last      (s_rd_data_last),
         .rd_data_error     (s_rd_data_error),
-        .fw_request        (fw_asks[s]),
+        .fw_request        (fw_accesses[s]),
         .fw_addr           (fw_addr[7:0]),
         .fw_acknowledge    (fw_acks[s]),
         .fw_rdata          (fw_values[s]),

@@ -45,14 +45,14 @@ module nanet_stream
     /*
      * answers to ARP requests, those that are this stream's to give
      */
-    output host_t [CHANNELS-1:0]       host,
-    output logic                       taking,      // frames are taken
-    input  logic [CHANNELS-1:0]        arp_answers,
-    output logic [CHANNELS-1:0]        m_axis_arp_tvalid,
-    input  logic [CHANNELS-1:0]        m_axis_arp_tready,
-    output logic [CHANNELS-1:0][63:0]  m_axis_arp_tdata,
-    output logic [CHANNELS-1:0][7:0]   m_axis_arp_tkeep,
-    output logic [CHANNELS-1:0]        m_axis_arp_tlast,
+    output host_t [CHANNELS-1:0]      host,
+    output logic                      taking,             // frames are taken
+    input  logic [CHANNELS-1:0]       arp_answers,
+    output logic [CHANNELS-1:0]       m_axis_arp_tvalid,
+    input  logic [CHANNELS-1:0]       m_axis_arp_tready,
+    output logic [CHANNELS-1:0][63:0] m_axis_arp_tdata,
+    output logic [CHANNELS-1:0][7:0]  m_axis_arp_tkeep,
+    output logic [CHANNELS-1:0]       m_axis_arp_tlast,
 
     /*
      * frames of the send path, to channel 0
@@ -199,13 +199,13 @@ module nanet_stream
       .CHANNELS    (CHANNELS),
       .CLEAR_CYCLES(MAX_BUFFERS + 64)
   ) run (
-      .on       (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
-      .receive  (regs.control.receive.value),
-      .cleared  (path_ready),
-      .rx_tvalid(s_axis_rx_tvalid),
-      .rx_tlast (s_axis_rx_tlast),
-      .wr_asks  (core_wr_valid),
-      .rd_asks  (core_rd_valid),
+      .on         (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
+      .receive    (regs.control.receive.value),
+      .cleared    (path_ready),
+      .rx_tvalid  (s_axis_rx_tvalid),
+      .rx_tlast   (s_axis_rx_tlast),
+      .wr_valid_in(core_wr_valid),
+      .rd_valid_in(core_rd_valid),
       .*
   );
 
@@ -229,12 +229,12 @@ module nanet_stream
 
   // ------------------------------------------------------------------ receive path
 
-  logic owed_valid, owed_ready;
-  owed_t owed;
+  logic tx_pending_valid, tx_pending_ready;
+  tx_pending_t tx_pending;
   logic [63:0] sender_next;
-  logic rare_valid, rare_ready, command_valid, command_ready, miss_valid, miss_ready;
+  logic slowpath_valid, slowpath_ready, command_valid, command_ready, miss_valid, miss_ready;
   logic fill_valid, fill_ready, fill_ok;
-  rare_t rare;
+  slowpath_t slowpath;
   command_t command;
   logic [63:0] miss_vaddr, fill_vaddr, fill_paddr;
 
@@ -255,7 +255,7 @@ module nanet_stream
   frame_verdict_e [CHANNELS-1:0] verdict;
   refusal_e [CHANNELS-1:0] refusal;
   profile_t [CHANNELS-1:0] profile, profile_last;
-  logic counted, frame_owed, frame_overrun, frame_incomplete, skipped_valid, tlb_hit, tlb_miss, idle;
+  logic counted, frame_in, frame_overrun, frame_incomplete, skipped_valid, tlb_hit, tlb_miss, idle;
   logic [CHANNELS:0] untranslated;
   logic [24:0] skipped;
   logic [63:0] last_packet;
@@ -360,7 +360,7 @@ module nanet_stream
       .MAC_W       (MAC_W),
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS),
-      .OWED        (MAX_BUFFERS),
+      .TX_PENDING  (MAX_BUFFERS),
       .REMEMBERED  (MAX_BUFFERS)
   ) send (
       .rst             (core_rst),

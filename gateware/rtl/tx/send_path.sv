@@ -12,7 +12,7 @@ module send_path
     // UDP endpoints.
     parameter int unsigned DESTINATIONS = 4,
     // Owed numbers that can wait, a power of two.
-    parameter int unsigned OWED = 2048,
+    parameter int unsigned TX_PENDING = 2048,
     // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
     parameter int unsigned REMEMBERED = 4096
 ) (
@@ -44,9 +44,9 @@ module send_path
     /*
      * From the receive path
      */
-    input  logic        owed_valid,
-    output logic        owed_ready,
-    input  owed_t       owed,
+    input  logic        tx_pending_valid,
+    output logic        tx_pending_ready,
+    input  tx_pending_t tx_pending,
     output logic [63:0] sender_next,
 
     /*
@@ -80,9 +80,9 @@ module send_path
     /*
      * Send-done events, to each device's event queue (promised)
      */
-    output logic   [DEVICES-1:0] ev_valid,
-    input  logic   [DEVICES-1:0] ev_ready,
-    output event_t               ev,
+    output logic [DEVICES-1:0] ev_valid,
+    input  logic [DEVICES-1:0] ev_ready,
+    output event_t             ev,
 
     /*
      * Counters: pulses
@@ -105,7 +105,7 @@ module send_path
       .DATA_W      (DATA_W),
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS),
-      .OWED        (OWED),
+      .TX_PENDING  (TX_PENDING),
       .REMEMBERED  (REMEMBERED)
   ) i_sender (
       .*

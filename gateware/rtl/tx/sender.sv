@@ -12,7 +12,7 @@ module sender
     // UDP endpoints.
     parameter int unsigned DESTINATIONS = 4,
     // Owed numbers that can wait, a power of two.
-    parameter int unsigned OWED = 2048,
+    parameter int unsigned TX_PENDING = 2048,
     // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
     parameter int unsigned REMEMBERED = 4096
 ) (
@@ -22,28 +22,28 @@ module sender
     /*
      * Configuration, steady while enabled. Counts are powers of two, given by their exponents
      */
-    input logic                          enable,
-    input logic [ 7:0]                   stream,
-    input logic [ 4:0]                   log2_devices,
-    input logic [ 4:0]                   log2_descriptors,
-    input logic [DEVICES-1:0][63:0]      ring_base,      // bus address of the send ring
-    input logic [DEVICES-1:0][63:0]      send_base,      // of the send buffers, as descriptors say it
-    input logic [DEVICES-1:0][63:0]      send_bus,       // of the send buffers, as the card reads it
-    input logic [31:0]                   send_bytes,     // of all send buffers of a device
-    input logic [47:0]                   deadline,       // cycles after the number's stamp; 0: none
-    input logic [31:0]                   poll_cycles,    // looks again without a doorbell; 0: never
-    input logic [63:0]                   late_template,  // header-only packet; the frame goes into bits 23:0
+    input logic                            enable,
+    input logic [7:0]                      stream,
+    input logic [4:0]                      log2_devices,
+    input logic [4:0]                      log2_descriptors,
+    input logic [DEVICES-1:0][63:0]        ring_base,         // bus address of the send ring
+    input logic [DEVICES-1:0][63:0]        send_base,         // of the send buffers, as descriptors say it
+    input logic [DEVICES-1:0][63:0]        send_bus,          // of the send buffers, as the card reads it
+    input logic [31:0]                     send_bytes,        // of all send buffers of a device
+    input logic [47:0]                     deadline,          // cycles after the number's stamp; 0: none
+    input logic [31:0]                     poll_cycles,       // looks again without a doorbell; 0: never
+    input logic [63:0]                     late_template,     // header alone; frame in bits 23:0
     input logic [$clog2(DESTINATIONS)-1:0] late_destination,
-    input endpoint_t [DESTINATIONS-1:0]  destinations,
+    input endpoint_t [DESTINATIONS-1:0]    destinations,
 
     input logic [63:0] now,
 
     /*
      * From the receive path
      */
-    input  logic        owed_valid,
-    output logic        owed_ready,
-    input  owed_t       owed,
+    input  logic        tx_pending_valid,
+    output logic        tx_pending_ready,
+    input  tx_pending_t tx_pending,
     output logic [63:0] sender_next,
 
     /*
@@ -68,8 +68,8 @@ module sender
     /*
      * To udp_transmit
      */
-    output logic                      data_valid,
-    input  logic                      data_ready,
+    output logic data_valid,
+    input  logic data_ready,
     // The longest payload would be taken whole.
     input  logic                      data_room,
     output logic [DATA_W-1:0]         data,
@@ -83,9 +83,9 @@ module sender
     /*
      * Send-done events, to each device's event queue (promised)
      */
-    output logic   [DEVICES-1:0] ev_valid,
-    input  logic   [DEVICES-1:0] ev_ready,
-    output event_t               ev,
+    output logic [DEVICES-1:0] ev_valid,
+    input  logic [DEVICES-1:0] ev_ready,
+    output event_t             ev,
 
     /*
      * Counters: pulses
@@ -118,22 +118,22 @@ module sender
   // ---------------------------------------------------------------- what is owed
 
   logic fifo_valid, fifo_ready, head_valid, head_ready;
-  owed_t fifo_head, head;
-  logic [$clog2(OWED):0] unused_owed_level;
+  tx_pending_t fifo_head, head;
+  logic [$clog2(TX_PENDING):0] unused_tx_pending_level;
 
   fifo #(
-      .WIDTH($bits(owed_t)),
-      .DEPTH(OWED)
-  ) i_owed (
+      .WIDTH($bits(tx_pending_t)),
+      .DEPTH(TX_PENDING)
+  ) i_tx_pending (
       .clk,
       .rst,
-      .in_valid (owed_valid),
-      .in_ready (owed_ready),
-      .in_data  (owed),
+      .in_valid (tx_pending_valid),
+      .in_ready (tx_pending_ready),
+      .in_data  (tx_pending),
       .out_valid(fifo_valid),
       .out_ready(fifo_ready),
       .out_data (fifo_head),
-      .level    (unused_owed_level)
+      .level    (unused_tx_pending_level)
   );
 
   // A register between: the state of the number in hand does not reach into the queue.
@@ -153,8 +153,8 @@ module sender
     WaitDescriptor,
     Offset,
     End,
-    Weigh,
-    Judge,
+    Decode,
+    Validate,
     WaitPayload,
     Discard,
     Header,
@@ -165,7 +165,7 @@ module sender
 
   // Most of what the sender does hangs on one state each: with a bit of its own it is known without decoding.
   (* fsm_encoding = "one-hot" *) state_t state_q;
-  owed_t owed_q;
+  tx_pending_t tx_pending_q;
   logic late_q, posted_q, look_q;
   logic [63:0] due_at_q, ring_addr_q, base_q;
   logic [31:0] index_q;
@@ -198,22 +198,22 @@ module sender
   endfunction
 
   logic [DevW-1:0] device;
-  assign device = DevW'(owed_q.n) & DevW'((32'd1 << log2_devices) - 32'd1);
+  assign device = DevW'(tx_pending_q.n) & DevW'((32'd1 << log2_devices) - 32'd1);
 
   // ---------------------------------------------------------------- reads
 
-  logic ask_valid_q;
-  dma_cmd_t ask_q;
+  logic rd_valid_q;
+  dma_cmd_t rd_cmd_q;
   logic [3:0] reads_q;
-  logic may_ask, wants_descriptor, ask_descriptor, ask_payload, ask_again;
+  logic may_read, needs_descriptor, read_descriptor, read_payload, read_again;
 
-  assign rd_valid = ask_valid_q;
-  assign rd_cmd = ask_q;
-  assign may_ask = !ask_valid_q && reads_q < MaxReads;
-  assign wants_descriptor = state_q == Look && look_q;
-  assign ask_descriptor = wants_descriptor && !give_up && enable && may_ask;
+  assign rd_valid = rd_valid_q;
+  assign rd_cmd = rd_cmd_q;
+  assign may_read = !rd_valid_q && reads_q < MaxReads;
+  assign needs_descriptor = state_q == Look && look_q;
+  assign read_descriptor = needs_descriptor && !give_up && enable && may_read;
   // An answer that could not be taken would stand before everybody else's.
-  assign ask_payload = state_q == Judge && sound_q && !empty_q && !give_up && may_ask && data_room;
+  assign read_payload = state_q == Validate && sound_q && !empty_q && !give_up && may_read && data_room;
 
   logic [1:0] answer_kind;
   logic answer_current, answer_end;
@@ -251,11 +251,11 @@ module sender
     Behind,  // how far behind the sender this is
     Compare,
     Decide,
-    Ask,
+    Query,
     Place,
     Read,
     Wait,
-    Tell
+    Report
   } again_t;
 
   again_t again_q;
@@ -263,31 +263,31 @@ module sender
   logic [31:0] again_lap_q, again_turn_q, again_index_q;
   logic [38:0] again_part_q;
   logic again_end, caught_up_q, forgotten_q;
-  logic ask_ready, reply_valid, reply_waiting, counted_after;
+  logic query_ready, reply_valid, reply_waiting, counted_after;
   logic set_valid, set_ready;
 
-  assign ask_again = again_q == Read && !wants_descriptor && state_q != Judge && may_ask;
+  assign read_again = again_q == Read && !needs_descriptor && state_q != Validate && may_read;
   assign again_end = answer_end && answer_kind == ReadAgain;
 
-  late_table #(
+  late_answer_tracker #(
       .ENTRIES(REMEMBERED)
   ) i_late (
       .clk,
       .rst,
       .set_valid,
       .set_ready,
-      .set_n    (owed_q.n[31:0]),
-      .set_late (late_q && !owed_q.overrun && !posted_q),
-      .ask_valid(again_q == Ask || again_q == Tell),
-      .ask_ready,
-      .ask_found(again_q == Tell),
-      .ask_n    (again_n_q[31:0]),
+      .set_n      (tx_pending_q.n[31:0]),
+      .set_late   (late_q && !tx_pending_q.overrun && !posted_q),
+      .query_valid(again_q == Query || again_q == Report),
+      .query_ready,
+      .query_found(again_q == Report),
+      .query_n    (again_n_q[31:0]),
       .reply_valid,
       .reply_waiting,
       .bell_valid,
       .bell_n,
-      .next_n   (sender_next[31:0]),
-      .counted  (counted_after)
+      .next_n (sender_next[31:0]),
+      .counted(counted_after)
   );
 
   logic [DevW-1:0] again_device;
@@ -308,9 +308,9 @@ module sender
       Decide: begin
         // Numbers that are not remembered any more are skipped; so are those before the first.
         if (forgotten_q) again_n_q <= oldest_q;
-        again_q <= caught_up_q || forgotten_q ? Behind : Ask;
+        again_q <= caught_up_q || forgotten_q ? Behind : Query;
       end
-      Ask: if (ask_ready) again_q <= Place;
+      Query: if (query_ready) again_q <= Place;
       Place: begin
         // The table takes long enough to answer for the three steps.
         again_index_q <= ring_index(again_n_q, log2_devices, log2_descriptors);
@@ -323,14 +323,14 @@ module sender
           if (!reply_waiting) again_n_q <= again_n_q + 64'd1;
         end
       end
-      Read: if (ask_again) again_q <= Wait;
+      Read: if (read_again) again_q <= Wait;
       Wait:
       if (again_end) begin
-        again_q <= !rd_data_error && arrived.lap == again_lap_q ? Tell : Behind;
+        again_q <= !rd_data_error && arrived.lap == again_lap_q ? Report : Behind;
         if (rd_data_error || arrived.lap != again_lap_q) again_n_q <= again_n_q + 64'd1;
       end
-      Tell:
-      if (ask_ready) begin
+      Report:
+      if (query_ready) begin
         again_q   <= Behind;
         again_n_q <= again_n_q + 64'd1;
       end
@@ -362,7 +362,7 @@ module sender
                           && destinations[descriptor_q.destination[DestW-1:0]].valid;
 
   assign data_valid = payload_word || state_q == Header;
-  assign data = state_q == Header ? DATA_W'({late_template[63:24], owed_q.frame[23:0]}) : rd_data;
+  assign data = state_q == Header ? DATA_W'({late_template[63:24], tx_pending_q.frame[23:0]}) : rd_data;
   assign data_bytes = state_q == Header ? ($bits(data_bytes))'(8)
                       : left_q >= 16'(DataB) ? ($bits(data_bytes))'(DataB) : ($bits(data_bytes))'(left_q);
   assign cmd_valid = state_q == Discard || state_q == Commit;
@@ -374,7 +374,7 @@ module sender
   assign count_answered = passes && !late_q;
   assign count_late = passes && late_q;
   assign count_after_deadline = counted_after || (passes && late_q && posted_q);
-  assign count_bad_descriptor = state_q == Judge && !sound_q;
+  assign count_bad_descriptor = state_q == Validate && !sound_q;
   assign count_read_error = answer_end && rd_data_error;
 
   always_ff @(posedge clk) begin
@@ -383,19 +383,19 @@ module sender
     due_q       <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
 
     // A doorbell during a read means another look after it: the read may have been too early.
-    if (ask_descriptor) look_q <= 1'b0;
+    if (read_descriptor) look_q <= 1'b0;
     if (bell_valid || (poll_cycles != 0 && poll_q >= poll_cycles)) look_q <= 1'b1;
-    poll_q <= ask_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
+    poll_q <= read_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
 
-    if (rd_valid && rd_ready) ask_valid_q <= 1'b0;
-    if (ask_descriptor || ask_payload || ask_again) ask_valid_q <= 1'b1;
+    if (rd_valid && rd_ready) rd_valid_q <= 1'b0;
+    if (read_descriptor || read_payload || read_again) rd_valid_q <= 1'b1;
     // Which of the three it would be is known before whether one is asked.
-    if (!ask_valid_q) begin
-      if (wants_descriptor)
-        ask_q <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
-      else if (state_q == Judge)
-        ask_q <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
-      else ask_q <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
+    if (!rd_valid_q) begin
+      if (needs_descriptor)
+        rd_cmd_q <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
+      else if (state_q == Validate)
+        rd_cmd_q <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
+      else rd_cmd_q <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
     end
     reads_q <= reads_q + 4'(rd_valid && rd_ready) - 4'(answer_end);
 
@@ -404,7 +404,7 @@ module sender
     case (state_q)
       Idle:
       if (head_valid) begin
-        owed_q <= head;
+        tx_pending_q <= head;
         if (enable && head.count != 0) state_q <= Locate;
       end
       Locate: begin
@@ -413,12 +413,12 @@ module sender
         look_q      <= 1'b1;
         token_q     <= '0;
         device_q    <= device;
-        due_at_q    <= owed_q.stamp + 64'(deadline);
-        lap_part_q  <= by_eights(owed_q.n, lap_shift_q[6:3]);
-        index_q     <= ring_index(owed_q.n, log2_devices, log2_descriptors);
+        due_at_q    <= tx_pending_q.stamp + 64'(deadline);
+        lap_part_q  <= by_eights(tx_pending_q.n, lap_shift_q[6:3]);
+        index_q     <= ring_index(tx_pending_q.n, log2_devices, log2_descriptors);
         base_q      <= ring_base[device];
-        state_q     <= owed_q.overrun ? Header : Address;
-        if (owed_q.overrun) late_q <= 1'b1;
+        state_q     <= tx_pending_q.overrun ? Header : Address;
+        if (tx_pending_q.overrun) late_q <= 1'b1;
       end
       Address: begin
         turn_q      <= 32'(lap_part_q >> lap_shift_q[2:0]);
@@ -431,7 +431,7 @@ module sender
         state_q <= Header;
       end else if (!enable) begin
         state_q <= Idle;
-      end else if (ask_descriptor) begin
+      end else if (read_descriptor) begin
         state_q <= WaitDescriptor;
       end
       WaitDescriptor:
@@ -461,20 +461,20 @@ module sender
         end_q           <= offset_q + 64'(descriptor_q.bytes);
         starts_inside_q <= offset_q <= 64'(send_bytes);
         payload_addr_q  <= send_bus[device_q] + offset_q;
-        state_q         <= Weigh;
+        state_q         <= Decode;
       end
-      Weigh: begin
+      Decode: begin
         sound_q <= fits_q && named_q && starts_inside_q && end_q <= 64'(send_bytes);
         empty_q <= bytes_q == 0;
-        state_q <= Judge;
+        state_q <= Validate;
       end
-      Judge:
+      Validate:
       if (give_up || !sound_q) begin
         late_q  <= 1'b1;
         state_q <= Header;
       end else if (empty_q) begin
         state_q <= Commit;
-      end else if (ask_payload) begin
+      end else if (read_payload) begin
         state_q <= WaitPayload;
       end
       WaitPayload:
@@ -498,46 +498,46 @@ module sender
       Pass:
       if (passes) begin
         ev_device_q <= device_q;
-        ev_busy_q   <= !owed_q.overrun;
+        ev_busy_q   <= !tx_pending_q.overrun;
         ev          <= '{
             lap: '0,
-            n: owed_q.n[31:0],
+            n: tx_pending_q.n[31:0],
             stamp: now,
-            frame: owed_q.frame,
+            frame: tx_pending_q.frame,
             bytes: 32'(bytes_q),
             buffer: token_q,
             flags: late_q ? FlagLate : '0,
             stream: stream,
             kind: KindSendDone
         };
-        sender_next <= owed_q.n + 64'd1;
+        sender_next <= tx_pending_q.n + 64'd1;
         state_q     <= Next;
       end
       Next: begin
-        owed_q.n     <= owed_q.n + 64'd1;
-        owed_q.frame <= owed_q.frame + 32'd1;
-        owed_q.count <= owed_q.count - 32'd1;
-        state_q      <= owed_q.count == 32'd1 ? Idle : Locate;
+        tx_pending_q.n     <= tx_pending_q.n + 64'd1;
+        tx_pending_q.frame <= tx_pending_q.frame + 32'd1;
+        tx_pending_q.count <= tx_pending_q.count - 32'd1;
+        state_q            <= tx_pending_q.count == 32'd1 ? Idle : Locate;
       end
       default: state_q <= Idle;
     endcase
 
     if (rst) begin
-      state_q       <= Idle;
-      look_q        <= 1'b0;
-      due_q         <= 1'b0;
-      ask_valid_q   <= 1'b0;
-      reads_q       <= '0;
-      ev_busy_q     <= 1'b0;
-      ev_device_q   <= '0;
-      generation_q  <= '0;
-      sender_next   <= '0;
-      poll_q        <= '0;
+      state_q      <= Idle;
+      look_q       <= 1'b0;
+      due_q        <= 1'b0;
+      rd_valid_q   <= 1'b0;
+      reads_q      <= '0;
+      ev_busy_q    <= 1'b0;
+      ev_device_q  <= '0;
+      generation_q <= '0;
+      sender_next  <= '0;
+      poll_q       <= '0;
     end
   end
 
   logic unused_bits;
   assign unused_bits = ^{rd_data_tag[7:6], descriptor_q.reserved, descriptor_q.flags, descriptor_q.lap,
-                         late_template[23:0], owed_q.frame[31:24]};
+                         late_template[23:0], tx_pending_q.frame[31:24]};
 
 endmodule

@@ -21,7 +21,7 @@ def command(op, old=0, flag=0, board=0, channel=0, answer=0, frame=0, sequence=0
 
 @dataclass
 class Rare:
-    """A rare_t."""
+    """A slowpath_t."""
 
     header: dict[str, int]
     channel: int

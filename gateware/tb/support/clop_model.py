@@ -47,11 +47,11 @@ class Sequence:
 
     def look(self, number: int) -> str:
         if self.newest is None:
-            return "fresh"
+            return "is_new"
         ahead = number - self.newest
         if ahead > WINDOW:
             return "jump"
-        return "replayed" if ahead <= -WINDOW or number in self.seen else "fresh"
+        return "replayed" if ahead <= -WINDOW or number in self.seen else "is_new"
 
     def accept(self, number: int) -> None:
         self.received += 1
@@ -227,7 +227,7 @@ class ClopModel:
         board = burst.board[b]
         if h["flags"] & mgp.SOB:
             burst.started = board.sob = True
-            if board.sequence.look(0) == "fresh":
+            if board.sequence.look(0) == "is_new":
                 board.sequence.accept(0)
             else:
                 board.sob_pending = True
@@ -264,7 +264,7 @@ class ClopModel:
     @staticmethod
     def _remember(board: Board, h: dict[str, int], name: str) -> str:
         number = 0 if h["flags"] & mgp.SOB else h["sequence"]
-        if board.sequence.look(number) == "fresh":
+        if board.sequence.look(number) == "is_new":
             board.sequence.accept(number)
         return name
 

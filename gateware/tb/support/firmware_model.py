@@ -53,11 +53,11 @@ class Progress:
 
     def look(self, sequence: int) -> str:
         if not self.started:
-            return "fresh"
+            return "is_new"
         ahead = sequence - self.newest
         if ahead > SEQUENCE_WINDOW:
             return "jump"
-        return "replayed" if ahead <= -SEQUENCE_WINDOW or sequence in self.seen else "fresh"
+        return "replayed" if ahead <= -SEQUENCE_WINDOW or sequence in self.seen else "is_new"
 
     def accept(self, sequence: int) -> None:
         if self.look(sequence) == "replayed":
@@ -264,7 +264,7 @@ class Card(Port):
         overrun = n in self.overruns and frame < burst.next
 
         def remember() -> None:
-            if look == "fresh" and not admitted:
+            if look == "is_new" and not admitted:
                 board.accept(h["sequence"])
 
         if burst.over or (known and not is_open and not overrun):

@@ -50,7 +50,7 @@ class PacketCard(Card):
             self.ask(burst, b, WATCHED=True, **why)
             return None
         if burst.over:
-            if look == "fresh":
+            if look == "is_new":
                 board.accept(h["sequence"])
             return "late"
         if not admitted:

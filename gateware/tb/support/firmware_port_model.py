@@ -14,7 +14,19 @@ NEVER = 1 << 64
 PAGE_LIST = 0x1234_5678_9000
 _WIDE = ("SILENCE", "NOW", "NEWEST", "ALARM", "REPORT", "MISS", "FILL", "FETCH", "FETCHED", "CLOP", "PAGES")
 _REGISTERS = (
-    *("ID", "STATUS", "CONFIG", "TIMEOUT", "GRACE", "RARE", "STAMP", "FILLED", "COUNT", "FRAME", "NUMBER"),
+    *(
+        "ID",
+        "STATUS",
+        "CONFIG",
+        "TIMEOUT",
+        "GRACE",
+        "SLOWPATH",
+        "STAMP",
+        "FILLED",
+        "COUNT",
+        "FRAME",
+        "NUMBER",
+    ),
     *("COMMAND", *_WIDE),
 )
 NAMES = {FW[name]: name for name in _REGISTERS}
@@ -95,14 +107,14 @@ class Port:
             "CONFIG": self.boards | self.replay << 4 | bool(self.packets) << 5 | self.page_shift << 8,
             "TIMEOUT": self.timeout,
             "GRACE": 0,
-            "RARE": self.rare_word(),
+            "SLOWPATH": self.rare_word(),
             "STAMP": self.rare_stamp & 0xFFFFFFFF,
             "COUNT": max(self.pages, default=-1) + 1,
         }[name]
 
     def rare_word(self) -> int:
         rare = self.rare or {}
-        return sum(FW[f"RARE_{name}"] for name, set_ in rare.items() if set_ and name != "CHANNEL")
+        return sum(FW[f"SLOWPATH_{name}"] for name, set_ in rare.items() if set_ and name != "CHANNEL")
 
     def write(self, address: int, value: int) -> None:
         """Write a register as firmware_port has it."""

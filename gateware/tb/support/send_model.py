@@ -24,7 +24,7 @@ def late_packet(frame: int) -> bytes:
 
 
 def owed_word(n: int, frame: int, stamp: int, count: int = 1, overrun: int = 0) -> int:
-    """Return an owed_t."""
+    """Return an tx_pending_t."""
     return stamp | n << 64 | frame << 128 | count << 160 | overrun << 192
 
 
@@ -70,7 +70,7 @@ class SendBench:
         dut.late_template.value = 0xFF000008 << 32 | SOURCE << 24
         dut.late_destination.value = 0
         dut.destinations.value = endpoint() | endpoint(TO_IP + 1, TO_PORT + 1) << 97
-        dut.owed_valid.value = dut.bell_valid.value = dut.rd_data_valid.value = 0
+        dut.tx_pending_valid.value = dut.bell_valid.value = dut.rd_data_valid.value = 0
         dut.now.value = self.now
         cocotb.start_soon(self._run())
         dut.rd_ready.value = 0
@@ -90,9 +90,9 @@ class SendBench:
             self.now += 1
             dut.now.value = self.now
             offering = bool(self.owed) and (offering or self.rng.random() < 0.7)
-            dut.owed_valid.value = int(offering)
+            dut.tx_pending_valid.value = int(offering)
             if offering:
-                dut.owed.value = self.owed[0]
+                dut.tx_pending.value = self.owed[0]
             dut.bell_valid.value = int(bool(self.bells))
             if self.bells:
                 dut.bell_n.value = self.bells.pop(0) & 0xFFFFFFFF
@@ -107,7 +107,7 @@ class SendBench:
                 if taken >> device & 1:
                     event = Event.unpack(int(dut.ev.value).to_bytes(32, "little"))
                     self.events.append((device, event))
-            if offering and int(dut.owed_ready.value):
+            if offering and int(dut.tx_pending_ready.value):
                 self.owed.pop(0)
                 offering = False
             await RisingEdge(dut.clk)

@@ -16,30 +16,30 @@ module clop_bench
     /*
      * configuration, steady while enabled; enabling forgets everything
      */
-    input logic                     enable,
-    input logic [4:0]               log2_buffers,
-    input logic [4:0]               log2_devices,
-    input logic [DEVICES-1:0][63:0] base_vaddr,
-    input logic [17:0]              buffer_units,    // bytes of a buffer / 64
-    input logic [16:0]              segment_bytes,   // a multiple of 16
-    input logic [3:0]               expected,        // boards; 1 for a merged stream
-    input logic [31:0]              timeout_cycles,  // 0: none
-    input logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
-    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
-    input logic [63:0]              now,
-    output logic                    ready,           // has forgotten everything
+    input  logic                     enable,
+    input  logic [4:0]               log2_buffers,
+    input  logic [4:0]               log2_devices,
+    input  logic [DEVICES-1:0][63:0] base_vaddr,
+    input  logic [17:0]              buffer_units,    // bytes of a buffer / 64
+    input  logic [16:0]              segment_bytes,   // a multiple of 16
+    input  logic [3:0]               expected,        // boards; 1 for a merged stream
+    input  logic [31:0]              timeout_cycles,  // 0: none
+    input  logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
+    input  logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input  logic [63:0]              now,
+    output logic                     ready,           // has forgotten everything
 
     /*
      * requests of the channels
      */
-    input  logic           [CHANNELS-1:0] place_valid,
-    output logic           [CHANNELS-1:0] place_ready,
-    input  place_request_t [CHANNELS-1:0] place,         // steady until it is answered
-    output logic           [CHANNELS-1:0] placed_valid,
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,
+    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
-    output logic           [63:0]         placed_vaddr,
-    input  serial_t        [CHANNELS-1:0] done_serial,  // packets that are done with
+    output logic [63:0]                   placed_vaddr,
+    input  serial_t [CHANNELS-1:0]        done_serial,    // packets that are done with
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -51,29 +51,29 @@ module clop_bench
     /*
      * the sender
      */
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [63:0] sender_next,
 
     /*
      * the firmware
      */
-    output logic        rare_valid,
-    input  logic        rare_ready,
-    output rare_t       rare,
+    output logic        slowpath_valid,
+    input  logic        slowpath_ready,
+    output slowpath_t   slowpath,
     input  logic        command_valid,
     output logic        command_ready,
     input  command_t    command,
-    output logic [63:0] last_packet,  // card clock, newest packet of the current burst
+    output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
      * closed frames and other news, in order, to clop_close
      */
-    output logic                           news_valid,
-    input  logic                           news_ready,
-    output clop_news_t                     news,
-    output serial_t [CHANNELS-1:0]         news_ticket,  // packets that have to be written before
+    output logic                           notice_valid,
+    input  logic                           notice_ready,
+    output clop_notice_t                   notice,
+    output serial_t [CHANNELS-1:0]         notice_fence,      // packets that have to be written before
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_part_t                     board_read,
 
@@ -91,9 +91,9 @@ module clop_bench
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             frame_owed,
+    output logic             frame_in,
     output logic             frame_overrun,
-    output logic             skipped_valid,  // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,   // frames that are owed by nobody: a jump's
     output logic [24:0]      skipped,
     output logic [3:0][63:0] missing,
 
@@ -105,7 +105,7 @@ module clop_bench
     output logic        closed,
     output logic        closed_timed_out,
     output logic [31:0] closed_n,
-    output logic        closing        // the firmware has those of a burst closed
+    output logic        closing            // the firmware has those of a burst closed
 );
 
   clop #(

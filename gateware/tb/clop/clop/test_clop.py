@@ -117,7 +117,7 @@ class Owner:
 
 @dataclass
 class News:
-    """A clop_news_t, with what board memory says of the frame then."""
+    """A clop_notice_t, with what board memory says of the frame then."""
 
     kind: int
     index: int
@@ -219,7 +219,7 @@ class Bench(Stepped):
         for _ in range(cycles):
             await RisingEdge(self.dut.clk)
             busy = any(self.queues) or any(self.packets) or self.pending or self.woken or self.back
-            calm = 0 if busy or not int(self.dut.idle.value) or int(self.dut.news_valid.value) else calm + 1
+            calm = 0 if busy or not int(self.dut.idle.value) or int(self.dut.notice_valid.value) else calm + 1
             if calm > 20:
                 return
         raise AssertionError("it does not come to rest")
@@ -235,8 +235,8 @@ class Bench(Stepped):
             next(channel)
         next(self.closer)
         dut.now.value = self.now
-        dut.owed_ready.value = int(self.chance(pace.owed))
-        dut.rare_ready.value = int(self.chance(0.5))
+        dut.tx_pending_ready.value = int(self.chance(pace.owed))
+        dut.slowpath_ready.value = int(self.chance(0.5))
         dut.command_valid.value = int(bool(self.pending))
         if self.pending:
             dut.command.value = self.pending[0]
@@ -287,10 +287,10 @@ class Bench(Stepped):
             self.closing_at = self.now
         if int(dut.closed.value) and int(dut.closed_timed_out.value):
             self.timed_out(int(dut.closed_n.value))
-        if int(dut.rare_valid.value) and int(dut.rare_ready.value):
+        if int(dut.slowpath_valid.value) and int(dut.slowpath_ready.value):
             assert self.woken is None and not self.pending, "one request at a time"
             self.woken = self.now + self.rng.randint(*self.pace.firmware)
-            self.rare = clop_firmware.Rare.unpack(int(dut.rare.value))
+            self.rare = clop_firmware.Rare.unpack(int(dut.slowpath.value))
         if self.pending and int(dut.command_valid.value) and int(dut.command_ready.value):
             self.pending.pop(0)
         if self.woken is not None and self.woken <= self.now:
@@ -301,14 +301,14 @@ class Bench(Stepped):
             self.promises[device] += promised >> device & 1
         if int(dut.skipped_valid.value):
             self.skipped += int(dut.skipped.value)
-        self.news_there = int(dut.news_valid.value)
+        self.news_there = int(dut.notice_valid.value)
 
     def look_owed(self):
         """What is owed has just been opened: was its buffer back?"""
         dut = self.dut
-        valid = int(dut.owed_valid.value)
+        valid = int(dut.tx_pending_valid.value)
         if valid and not self.owed_before:
-            value = int(dut.owed.value)
+            value = int(dut.tx_pending.value)
             overrun, n = value >> 192, value >> 64 & (1 << 64) - 1
             assert value >> 160 & 0xFFFFFFFF == 1 and (not self.owed or n > self.owed[-1][0])
             self.owed.append((n, bool(overrun)))
@@ -323,7 +323,7 @@ class Bench(Stepped):
                 self.owners[n % BUFFERS] = Owner(n)
             self.model.found[n] = not overrun
             self.opened_by[n] = value & (1 << 64) - 1
-        self.owed_before = bool(valid and not int(dut.owed_ready.value))
+        self.owed_before = bool(valid and not int(dut.tx_pending_ready.value))
 
     # ------------------------------------------------------------ a channel: what rx_writer asks
 
@@ -408,7 +408,7 @@ class Bench(Stepped):
     def close(self):
         dut = self.dut
         while True:
-            dut.news_ready.value = 0
+            dut.notice_ready.value = 0
             yield
             if not self.news_there or not self.chance(self.pace.news):
                 continue
@@ -423,13 +423,15 @@ class Bench(Stepped):
             parts, news.parts = news.parts, []
             assert self.newest() == news, "news were withdrawn, or changed"
             news.parts = parts
-            dut.news_ready.value = 1
+            dut.notice_ready.value = 1
             yield
             self.hear(news)
 
     def newest(self):
-        tickets = int(self.dut.news_ticket.value)
-        return News.unpack(int(self.dut.news.value), [tickets >> 24 * c & 0xFFFFFF for c in range(CHANNELS)])
+        tickets = int(self.dut.notice_fence.value)
+        return News.unpack(
+            int(self.dut.notice.value), [tickets >> 24 * c & 0xFFFFFF for c in range(CHANNELS)]
+        )
 
     def hear(self, news):
         self.news.append(news)

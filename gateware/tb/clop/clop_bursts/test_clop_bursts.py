@@ -91,7 +91,7 @@ class Bench(Stepped):
                 told, one.ended = bit, True
                 self.seen[f"told {bit}"] += 1
         dut.rst.value, dut.begins.value, dut.ends.value, dut.starts.value = rst, begins, ends, starts
-        dut.closed.value, dut.told.value = closed, told
+        dut.closed.value, dut.notified.value = closed, told
         self.number, self.with_sob = rng.getrandbits(8), rng.getrandbits(1)
         dut.begins_number.value, dut.begins_started.value = self.number, self.with_sob
         for port, layout, value in (

@@ -37,7 +37,7 @@ PACES = {
 
 @dataclass
 class News:
-    """A clop_news_t, the boards' parts as (units, packets, flags), what has to be written before."""
+    """A clop_notice_t, the boards' parts as (units, packets, flags), what has to be written before."""
 
     kind: int
     index: int
@@ -168,10 +168,10 @@ class Bench(Stepped):
         dut.now.value = self.now
         if self.offered is None and self.queue and rng.random() < pace.news:
             self.offered = self.queue.popleft()
-            dut.news.value = self.offered.pack()
-            dut.news_ticket.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.offered.tickets))
+            dut.notice.value = self.offered.pack()
+            dut.notice_fence.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.offered.tickets))
             self.news_at.append(self.now)
-        dut.news_valid.value = int(self.offered is not None)
+        dut.notice_valid.value = int(self.offered is not None)
         units, packets, flags = self.part or (rng.getrandbits(12), 0, rng.getrandbits(8))
         dut.board_read.value = units << 13 | packets << 8 | flags
         self.part = None  # what is asked for in this cycle is there two cycles later
@@ -197,7 +197,7 @@ class Bench(Stepped):
         if DEVICES == 1 and int(dut.idle.value):
             coming = len(self.queue) + (self.offered is not None)
             assert len(self.waiting[0]) <= coming, "idle, with an event that is still to be told"
-        if self.offered and int(dut.news_ready.value):
+        if self.offered and int(dut.notice_ready.value):
             self.offered = None
             self.taken_at.append(self.now)
         if int(dut.tlb_valid.value) and int(dut.tlb_ready.value):

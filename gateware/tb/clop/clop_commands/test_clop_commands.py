@@ -77,8 +77,8 @@ class Bench(Stepped):
     async def start(self):
         start_clock(self.dut)
         dut = self.dut
-        dut.asks.value = dut.closing.value = dut.burst_waits.value = 0
-        dut.calm.value = dut.idle.value = dut.timer_room.value = 1
+        dut.escalates.value = dut.closing.value = dut.burst_waits.value = 0
+        dut.quiescent.value = dut.idle.value = dut.timer_room.value = 1
         dut.current.value = 0
         await reset(dut)
         cocotb.start_soon(self.run())
@@ -112,17 +112,17 @@ class Bench(Stepped):
             setattr(self, name, max(getattr(self, name) - 1, 0))
         dut.rst.value = rng.random() < self.resets
         # A packet is in the steps, may be rare, may be of a new frame; nothing begins while a command waits.
-        dut.asks.value, self.asks = 0, None
-        dut.asks_channel.value, dut.asks_board.value = rng.getrandbits(3), rng.getrandbits(2)
-        dut.asks_serial.value = rng.getrandbits(24)
+        dut.escalates.value, self.asks = 0, None
+        dut.escalate_channel.value, dut.escalate_board.value = rng.getrandbits(3), rng.getrandbits(2)
+        dut.escalate_serial.value = rng.getrandbits(24)
         if self.busy == 1 and self.packet:
             chance = rng.random()
             if chance < 0.5 and not self.asked:
                 serial = rng.choice([SERIALS - 1, rng.randrange(SERIALS)])
                 self.asks = {"channel": rng.getrandbits(3), "board": rng.getrandbits(2), "serial": serial}
-                dut.asks.value = 1
+                dut.escalates.value = 1
                 for name, value in self.asks.items():
-                    getattr(dut, f"asks_{name}").value = value
+                    getattr(dut, f"escalate_{name}").value = value
             elif chance < 0.8 and self.started and self.next < FRAMES:
                 self.pulses["next"] = self.next + 1
         if not self.busy and not self.waiting() and rng.random() < pace.steps:
@@ -134,12 +134,12 @@ class Bench(Stepped):
         # Something else may hold up what begins: a timer that is due, or news.
         self.calm = idle and not (self.holding and self.holding % 2)
         self.hold_burst = self.now - self.taken_at < self.burst_wait if self.command else True
-        dut.idle.value, dut.calm.value, dut.timer_room.value = idle, self.calm, self.timer_room
+        dut.idle.value, dut.quiescent.value, dut.timer_room.value = idle, self.calm, self.timer_room
         dut.closing.value, dut.burst_waits.value = self.closing > 0, self.hold_burst
         self.quiet = self.quiet + 1 if idle else 0
         burst = {"next": self.next, "started": self.started, "last_known": self.last_known}
         dut.current.value = packed(rng, BURST, **burst)
-        dut.rare_ready.value = self.takes = self.rare and rng.random() < pace.firmware
+        dut.slowpath_ready.value = self.takes = self.rare and rng.random() < pace.firmware
         if self.offered is None:
             if self.plan:
                 self.offered = self.plan.popleft()
@@ -158,8 +158,8 @@ class Bench(Stepped):
             self.next, self.started = pulses["next"], True
         if "begins" in pulses:
             self.next, self.started = 0, pulses["begins"]
-        if "owes" in pulses:
-            self.opening = pulses["owes"] + 1 - self.next
+        if "extend" in pulses:
+            self.opening = pulses["extend"] + 1 - self.next
         if "closes" in pulses:
             self.closing = 20
         if "tracked" in pulses:
@@ -170,7 +170,9 @@ class Bench(Stepped):
 
     def look(self):
         dut, one = self.dut, self.command
-        got = {n: int(getattr(dut, n).value) for n in ("begins", "ends", "owes", "close", "tracked", "done")}
+        got = {
+            n: int(getattr(dut, n).value) for n in ("begins", "ends", "extend", "close", "tracked", "done")
+        }
         skip, reply = unpacked(SKIP, int(dut.skip.value)), unpacked(REPLY, int(dut.answer.value))
         some = any(got.values()) or skip["valid"] or reply["valid"] or reply["again"]
         if some:
@@ -208,22 +210,22 @@ class Bench(Stepped):
 
     def question(self, dut):
         """The firmware is asked about a packet until it takes that, and it is asked until it has answered."""
-        assert int(dut.rare_valid.value) == self.rare
+        assert int(dut.slowpath_valid.value) == self.rare
         if self.asked:
             answered = self.now - self.asked.get("answered", self.now)
             if answered < 2:
-                assert int(dut.asking.value)
-                assert int(dut.asking_board.value) == self.asked["board"]
+                assert int(dut.slowpath_busy.value)
+                assert int(dut.slowpath_busy_board.value) == self.asked["board"]
             else:
-                assert not int(dut.asking.value)
+                assert not int(dut.slowpath_busy.value)
                 self.asked = None
         else:
-            assert not int(dut.asking.value)
+            assert not int(dut.slowpath_busy.value)
         if self.takes:
             self.rare = False
         if self.asks:
             self.asked, self.rare = self.asks, True
-            self.seen["asks"] += 1
+            self.seen["escalates"] += 1
 
     # ------------------------------------------------------------------ effects, by command
 
@@ -249,12 +251,12 @@ class Bench(Stepped):
         elif frame - newest > GAP:
             want, name = (0, 0, 0, (1, frame)), "skips"
         else:
-            want, name = (1, 0, 1, None), "owes"
+            want, name = (1, 0, 1, None), "extend"
             assert self.timer_room, "no room for timers"
-            self.pulses["owes"] = frame
+            self.pulses["extend"] = frame
         told = (skip["counted"], skip["next"]) if skip["valid"] else None
         done = want[0] or want[1]
-        assert (got["owes"], got["ends"], got["done"], told) == (want[0], want[1], done, want[3]), name
+        assert (got["extend"], got["ends"], got["done"], told) == (want[0], want[1], done, want[3]), name
         if told:
             self.pulses["next"] = told[1]
         self.seen[name] += 1
@@ -290,7 +292,7 @@ async def commands_are_carried_out_in_order(dut, pace, seed):
     bench = Bench(dut, PACES[pace], seed)
     await bench.start()
     mixture = ["burst", "last", "seen", "restart", "board", "watch", "close", "ends: nothing is owed"]
-    mixture += ["joined at its last frame", "skips", "owes"]
+    mixture += ["joined at its last frame", "skips", "extend"]
     if PACES[pace].steps:
         mixture += ["again False", "again True"]
     await ClockCycles(dut.clk, 1000)
@@ -322,7 +324,7 @@ async def a_command_takes_five_cycles_and_one_comes_every_eight(dut):
 @cocotb.parametrize(gap=[0, 1, GAP, GAP + 1, FRAMES - 1])
 async def a_gap_is_owed_unless_it_is_too_long(dut, gap):
     bench = await after(dut, command(BURST_BEGINS, flag=1), command(LAST, flag=1, frame=gap))
-    assert (bench.seen["skips"], bench.seen["owes"]) == (gap > GAP, 1)
+    assert (bench.seen["skips"], bench.seen["extend"]) == (gap > GAP, 1)
 
 
 @cocotb.test()

@@ -16,7 +16,7 @@ DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
 FRAMES = 1 << 24  # that a header can name
 OPENED = (("valid", 1), ("ok", 1), ("last", 1), ("packet", 1), ("uses", 1), ("closes", 1))
 OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
-OWED = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
+TX_PENDING = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
 # clop_burst_t and clop_act_t in what matters here; all else is noise.
 BURST = (("state", 9), ("base", 64), ("next", 25), ("rest", 60))
 ACT = (("first", 182), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("rest", 147))
@@ -86,7 +86,7 @@ class Bench(Stepped):
     async def start(self):
         start_clock(self.dut)
         self.dut.window.value, self.dut.log2_devices.value = self.window, self.devices.bit_length() - 1
-        self.dut.opens.value = self.dut.owes.value = 0
+        self.dut.opens.value = self.dut.extend.value = 0
         await reset(self.dut)
         cocotb.start_soon(self.run())
 
@@ -117,17 +117,17 @@ class Bench(Stepped):
         last, n = self.next + count - 1, self.base + self.next + count - 1
         stamp = self.clock if not packet else rng.getrandbits(64)
         usable = self.is_back(n) and self.has_room(n)
-        dut.opens.value, dut.owes.value, dut.usable.value = packet, not packet, usable
+        dut.opens.value, dut.extend.value, dut.usable.value = packet, not packet, usable
         if packet:
             dut.opens_next.value = count == 1
             dut.opens_frame.value, dut.opens_stamp.value = last, stamp
         else:
-            dut.owes_frame.value = last
+            dut.extend_frame.value = last
         at_once = packet and count == 1 and self.timers and (not window or usable)
         act = {name: rng.random() < 0.8 for name in ("placed", "fits_alone", "closes_alone")}
         self.request = Request(self.now, last, packet, stamp, bool(at_once), act)
         self.since = self.now + 1
-        self.seen["at once" if at_once else "a packet's" if packet else "owed"] += 1
+        self.seen["at once" if at_once else "a packet's" if packet else "tx_pending"] += 1
         self.seen["several"] += count > 1
 
     # ------------------------------------------------------------------ every cycle
@@ -144,12 +144,12 @@ class Bench(Stepped):
             if self.next >= FRAMES or rng.random() < 0.02:
                 self.base, self.next = rng.getrandbits(64) % (1 << 63), rng.choice([0, FRAMES - 3])
         self.timers, self.news = rng.random() < pace.timers, rng.random() < pace.news
-        dut.timer_room.value, dut.news_spare.value = self.timers, self.news
-        dut.now.value, dut.rst.value, dut.opens.value, dut.owes.value = self.clock, 0, 0, 0
+        dut.timer_room.value, dut.notice_accepts_new.value = self.timers, self.news
+        dut.now.value, dut.rst.value, dut.opens.value, dut.extend.value = self.clock, 0, 0, 0
         dut.current.value = packed(rng, BURST, base=self.base, next=self.next)
         act = self.request.act if self.request else {}
         dut.act.value = packed(rng, ACT, **act)
-        for name, width in (("opens_next", 1), ("usable", 1), ("opens_frame", 24), ("owes_frame", 24)):
+        for name, width in (("opens_next", 1), ("usable", 1), ("opens_frame", 24), ("extend_frame", 24)):
             getattr(dut, name).value = rng.getrandbits(width)
         dut.opens_stamp.value = rng.getrandbits(64)
         if not self.request and self.now >= self.free_at:
@@ -158,7 +158,7 @@ class Bench(Stepped):
             elif rng.random() < pace.requests:
                 count = min(rng.choice([1, 1, 1, 2, 3, 12]), FRAMES - self.next)
                 self.ask(count, rng.random() < 0.8)
-        # What clop_judge has read of a number three cycles after it was asked; before, of any other.
+        # What clop_lookup has read of a number three cycles after it was asked; before, of any other.
         numbers = set(self.asked)
         known = len(numbers) == 1 and self.asked[0] in self.buffers and self.request
         n = self.asked[0]
@@ -166,7 +166,7 @@ class Bench(Stepped):
         dut.held.value = n in self.held if known else rng.getrandbits(1)
         dut.room.value = sum(self.has_room(device) << device for device in range(DEVICES))
         self.willing = rng.random() < pace.owed
-        dut.owed_ready.value = self.willing
+        dut.tx_pending_ready.value = self.willing
         if rng.random() < self.resets:
             dut.rst.value = 1
 
@@ -175,13 +175,13 @@ class Bench(Stepped):
         self.asked.append(int(dut.n.value))
         under_way = self.request is not None and self.now > self.request.at
         assert int(dut.busy.value) == under_way, "busy"
-        got = int(dut.promise.value), int(dut.frame_owed.value), int(dut.frame_overrun.value)
+        got = int(dut.promise.value), int(dut.frame_in.value), int(dut.frame_overrun.value)
         assert got == self.pulses
         self.pulses, self.taken = (0, 0, 0), None
         # What the sender is told: what was opened in the cycle before, until it takes it.
-        assert int(dut.owed_valid.value) == (self.owed is not None)
+        assert int(dut.tx_pending_valid.value) == (self.owed is not None)
         if self.owed:
-            assert unpacked(OWED, int(dut.owed.value)) == self.owed
+            assert unpacked(TX_PENDING, int(dut.tx_pending.value)) == self.owed
         if opened["valid"]:
             assert under_way and self.owed is None and int(dut.now_open.value)
             self.check(opened)
@@ -230,7 +230,7 @@ async def frames_are_opened_in_order(dut, pace, window):
     mixture = [
         "at once",
         "a packet's",
-        "owed",
+        "tx_pending",
         "several",
         "uses 0 closes 0",
         "uses 1 closes 0",

@@ -30,22 +30,22 @@ module packets_bench
     input  logic [63:0]              now,
     output logic                     ready,
 
-    input  logic           [CHANNELS-1:0] place_valid,
-    output logic           [CHANNELS-1:0] place_ready,
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,
     input  place_request_t [CHANNELS-1:0] place,
-    output logic           [CHANNELS-1:0] placed_valid,
+    output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
-    output logic           [63:0]         placed_vaddr,
+    output logic [63:0]                   placed_vaddr,
     input  serial_t [CHANNELS-1:0]        done_serial,
 
     input logic                           return_valid,
     input logic [$clog2(MAX_BUFFERS)-1:0] return_index,
     input logic [31:0]                    return_value,
 
-    output logic        owed_valid,
-    input  logic        owed_ready,
-    output owed_t       owed,
+    output logic        tx_pending_valid,
+    input  logic        tx_pending_ready,
+    output tx_pending_t tx_pending,
     input  logic [31:0] sender_next,
 
     output logic        tlb_valid,
@@ -78,7 +78,7 @@ module packets_bench
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             buffer_owed,
+    output logic             buffer_pending,
     output logic             incomplete,
     output logic             untranslated,
     output logic [3:0][63:0] missing,
@@ -93,13 +93,13 @@ module packets_bench
     output logic        fw_interrupt
 );
 
-  logic rare_valid, rare_ready, command_valid, command_ready, place_idle, close_idle;
-  rare_t rare;
+  logic slowpath_valid, slowpath_ready, command_valid, command_ready, place_idle, close_idle;
+  slowpath_t slowpath;
   command_t command;
   logic [63:0] last_packet;
-  logic news_valid, news_ready, news_told;
-  packets_news_t news;
-  serial_t [CHANNELS-1:0] news_ticket, done;
+  logic notice_valid, notice_ready, notice_done;
+  packets_notice_t notice;
+  serial_t [CHANNELS-1:0] notice_fence, done;
 
   assign idle = place_idle && close_idle;
 
@@ -129,10 +129,10 @@ module packets_bench
 
   firmware_port firmware (
       .clk,
-      .rst           (rst),
+      .rst(rst),
       .enable,
-      .replay        (1'b0),
-      .packets       (1'b1),
+      .replay (1'b0),
+      .packets(1'b1),
       .boards,
       .timeout_cycles,
       .grace_cycles  ('0),
@@ -143,29 +143,29 @@ module packets_bench
       .log2_page     (5'd12),
       .drain,
       .now,
-      .rare_valid,
-      .rare_ready,
-      .rare,
+      .slowpath_valid,
+      .slowpath_ready,
+      .slowpath,
       .command_valid,
       .command_ready,
       .command,
-      .miss_valid    (1'b0),
-      .miss_ready    (unused_miss),
-      .miss_vaddr    ('0),
-      .fill_valid    (unused_fill),
-      .fill_ready    (1'b0),
-      .fill_vaddr    (unused_vaddr),
-      .fill_paddr    (unused_paddr),
-      .fill_ok       (unused_ok),
+      .miss_valid(1'b0),
+      .miss_ready(unused_miss),
+      .miss_vaddr('0),
+      .fill_valid(unused_fill),
+      .fill_ready(1'b0),
+      .fill_vaddr(unused_vaddr),
+      .fill_paddr(unused_paddr),
+      .fill_ok   (unused_ok),
       .last_packet,
-      .rd_valid      (unused_rd),
-      .rd_ready      (1'b0),
-      .rd_cmd        (unused_cmd),
-      .rd_data_valid (1'b0),
-      .rd_data_ready (unused_data),
-      .rd_data       ('0),
-      .rd_data_last  (1'b0),
-      .rd_data_error (1'b0),
+      .rd_valid     (unused_rd),
+      .rd_ready     (1'b0),
+      .rd_cmd       (unused_cmd),
+      .rd_data_valid(1'b0),
+      .rd_data_ready(unused_data),
+      .rd_data      ('0),
+      .rd_data_last (1'b0),
+      .rd_data_error(1'b0),
       .fw_request,
       .fw_write,
       .fw_addr,
@@ -173,7 +173,7 @@ module packets_bench
       .fw_acknowledge,
       .fw_rdata,
       .fw_interrupt,
-      .burst_report  (unused_report)
+      .burst_report(unused_report)
   );
 
   logic unused;

@@ -197,7 +197,7 @@ class Bench:
         dut = self.dut
         while True:
             dut.ev_ready.value = sum((self.rng.random() < self.ready_rate) << d for d in range(self.devices))
-            dut.owed_ready.value = int(self.rng.random() < self.ready_rate)
+            dut.tx_pending_ready.value = int(self.rng.random() < self.ready_rate)
             await FallingEdge(dut.clk)
             await ReadOnly()
             if int(dut.counted.value):
@@ -210,10 +210,10 @@ class Bench:
                 self.overdue = False
             if taken := int(dut.ev_valid.value) & int(dut.ev_ready.value):
                 self._event(int(dut.ev.value), taken)
-            if int(dut.owed_valid.value) and int(dut.owed_ready.value):
-                self.owed.append(int(dut.owed.value))
+            if int(dut.tx_pending_valid.value) and int(dut.tx_pending_ready.value):
+                self.owed.append(int(dut.tx_pending.value))
             self.promises += bin(int(dut.promise.value)).count("1")
-            self.opened += int(dut.buffer_owed.value)
+            self.opened += int(dut.buffer_pending.value)
             await RisingEdge(dut.clk)
             self.now += 1
             dut.now.value = self.now

@@ -84,9 +84,9 @@ class Bench(Stepped):
             value = 0
             for name, width in FIELDS:
                 value = value << width | self.current[0][name] & (1 << width) - 1
-            dut.news.value = value
-            dut.news_ticket.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.current[1]))
-        dut.news_valid.value = int(self.current is not None)
+            dut.notice.value = value
+            dut.notice_fence.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.current[1]))
+        dut.notice_valid.value = int(self.current is not None)
         for c in range(CHANNELS):
             if self.serials[c] < self.ticket[c] and rng.random() < pace.payloads:
                 self.serials[c] += 1
@@ -110,13 +110,13 @@ class Bench(Stepped):
             self.marked.append(self.now)
         self.untranslated += int(dut.untranslated.value)
         self.incomplete += int(dut.incomplete.value)
-        self.told += int(dut.news_told.value)
+        self.told += int(dut.notice_done.value)
         valid, ready = int(dut.ev_valid.value), int(dut.ev_ready.value)
         if valid:
             self.event(int(dut.ev.value), valid, bool(valid & ready))
         else:
             assert self.first is None, "an event was withdrawn"
-            assert not int(dut.news_ready.value)
+            assert not int(dut.notice_ready.value)
         self.done += int(dut.wr_done_valid.value)
 
     def event(self, value, devices, taken):
@@ -135,7 +135,7 @@ class Bench(Stepped):
             assert int(dut.ev_promised.value) == 1 - news["overrun"]
             assert (int(dut.ev_start.value), int(dut.ev_channel.value)) == (news["start"], news["channel"])
         assert value == self.first, "an event changes while it is offered"
-        assert int(dut.news_ready.value) == taken
+        assert int(dut.notice_ready.value) == taken
         if taken:
             self.current = self.first = None
 

@@ -18,7 +18,7 @@ ROOM = 4  # entries that an event queue needs
 USED, OVERRUN, OVERFLOW = 0, 5, 6  # placed_e
 CLOSING = (("overrun", 1), ("n", 32), ("buffer", 16), ("device", 8), ("frame", 24), ("bytes", 32))
 CLOSING += (("empty", 13), ("vaddr", 64), ("start", 32), ("channel", 3))
-OWED = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
+TX_PENDING = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
 
 
 def unpack(value, fields):
@@ -115,7 +115,7 @@ class Bench(Stepped):
             self.passed += self.passed < self.n - (self.owed is not None)
         returns = bool(self.out) and rng.random() < self.consumer
         self.put(place=self.placing, close=self.closes, start=self.start_, channel=self.channel, now=self.now)
-        self.put(owed_ready=self.takes_owed, sender_next=self.passed & LOW, return_valid=returns)
+        self.put(tx_pending_ready=self.takes_owed, sender_next=self.passed & LOW, return_valid=returns)
         self.put(room=sum(room << 16 * d for d, room in enumerate(self.room)))
         if returns:
             n = self.out.pop(rng.randrange(len(self.out)))
@@ -204,9 +204,11 @@ class Bench(Stepped):
         self.history.clear()
 
     def look_at_owed(self):
-        assert int(self.dut.owed_valid.value) == (self.owed is not None)  # two cycles after the last payload
+        assert int(self.dut.tx_pending_valid.value) == (
+            self.owed is not None
+        )  # two cycles after the last payload
         if self.owed:
-            assert unpack(int(self.dut.owed.value), OWED) == self.owed
+            assert unpack(int(self.dut.tx_pending.value), TX_PENDING) == self.owed
             if self.takes_owed:
                 self.owed, self.free_at = None, self.now + 1
 

@@ -11,7 +11,7 @@ from handshake import reset, signed_words, start_clock
 from simulate import simulate
 
 TOP = (1 << 32) - 1
-DECISIONS = ("take", "admit", "asked", "restart", "at_frame", "watch")
+DECISIONS = ("take", "admit", "escalated", "restart", "at_frame", "watch")
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Bench:
     async def start(self):
         dut = self.dut
         start_clock(dut)
-        dut.clear.value = dut.forget.value = 0
+        dut.clear.value = dut.flush.value = 0
         for name in DECISIONS:
             getattr(dut, name).value = 0
         dut.half.value = dut.board.value = dut.number.value = dut.frame.value = 0
@@ -94,7 +94,7 @@ class Bench:
             one.ordinary, one.watch = True, False
             one.frame = frame if one.frame is None else max(one.frame, frame)
             self.burst[half] = [True, max(self.burst[half][1], frame)]
-        if "asked" in decisions:
+        if "escalated" in decisions:
             one.ordinary = False
         if "restart" in decisions:
             one.sequence.restart()
@@ -106,9 +106,9 @@ class Bench:
 
     async def forget(self, half):
         """A burst begins in this half."""
-        self.dut.forget.value, self.dut.forget_half.value = 1, half
+        self.dut.flush.value, self.dut.flush_half.value = 1, half
         await RisingEdge(self.dut.clk)
-        self.dut.forget.value = 0
+        self.dut.flush.value = 0
         for board in range(4):
             self.before[board] += self.boards[half, board].sequence.missing
             self.boards[half, board] = Board()
@@ -135,11 +135,11 @@ async def numbers_of_all_kinds(dut):
         if rng.random() < 0.02:
             return ["restart"]
         if rng.random() < 0.06:
-            return [rng.choice(["watch", "at_frame", "asked"])]
+            return [rng.choice(["watch", "at_frame", "escalated"])]
         if got["replayed"]:
             return []
         if got["jump"] or got["far_ahead"]:
-            return ["take"] if rng.random() < 0.4 else ["asked"]
+            return ["take"] if rng.random() < 0.4 else ["escalated"]
         return rng.choice([["take", "admit"], ["take", "admit"], ["take", "admit"], ["take"], []])
 
     half, board = 0, 0

@@ -13,25 +13,25 @@ module counters_bench
     /*
      * receive path
      */
-    input logic           [CHANNELS-1:0] verdict_valid,
+    input logic [CHANNELS-1:0]           verdict_valid,
     input frame_verdict_e [CHANNELS-1:0] verdict,
-    input logic           [CHANNELS-1:0] overflow,
-    input logic           [CHANNELS-1:0] refused,
-    input refusal_e       [CHANNELS-1:0] refusal,
+    input logic [CHANNELS-1:0]           overflow,
+    input logic [CHANNELS-1:0]           refused,
+    input refusal_e [CHANNELS-1:0]       refusal,
     input logic                          burst_begun,
     input logic                          counted,
     input placed_e                       counted_as,
-    input logic           [15:0]         counted_hits,
-    input logic           [7:0]          counted_events,
-    input logic                          frame_owed,
+    input logic [15:0]                   counted_hits,
+    input logic [7:0]                    counted_events,
+    input logic                          frame_in,
     input logic                          frame_overrun,
     input logic                          frame_incomplete,
     input logic                          skipped_valid,
-    input logic           [24:0]         skipped,
+    input logic [24:0]                   skipped,
     input logic                          tlb_hit,
     input logic                          tlb_miss,
-    input logic           [CHANNELS:0]   untranslated,
-    input logic           [3:0][63:0]    missing,
+    input logic [CHANNELS:0]             untranslated,
+    input logic [3:0][63:0]              missing,
 
     /*
      * send path, memory
@@ -48,14 +48,14 @@ module counters_bench
     /*
      * state
      */
-    input logic                     bus_master,
-    input logic                     ready,
-    input logic                     stopped,
-    input logic                     idle,
-    input logic [63:0]              now,
-    input logic [63:0]              sender_next,
-    input profile_t [CHANNELS-1:0]  profile,
-    input logic [1:0][31:0]         burst_report,
+    input logic                    bus_master,
+    input logic                    ready,
+    input logic                    stopped,
+    input logic                    idle,
+    input logic [63:0]             now,
+    input logic [63:0]             sender_next,
+    input profile_t [CHANNELS-1:0] profile,
+    input logic [1:0][31:0]        burst_report,
 
     // In this cycle something comes that is counted.
     output logic active,

@@ -18,7 +18,7 @@ USED, LATE, DUPLICATE, REPLAYED, OVERRUN, NO_ROOM, MARKER, JUMP, OTHER_BURST = 0
 LOST = (LATE, DUPLICATE, REPLAYED, JUMP, OVERRUN, NO_ROOM)  # in the order of the registers
 # Pulses that are counted one by one, in the order of the registers behind packets_used and burst_markers.
 PULSES = (
-    *("frame_owed", "count_out", "count_answered", "count_late", "frame_incomplete", "frame_overrun"),
+    *("frame_in", "count_out", "count_answered", "count_late", "frame_incomplete", "frame_overrun"),
     *("count_after_deadline", "count_bad_descriptor", "read_error", "write_error", "unsupported"),
     *("tlb_hit", "tlb_miss", "burst_begun"),
 )

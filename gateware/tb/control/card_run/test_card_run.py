@@ -37,11 +37,20 @@ class Bench:
     async def start(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
-        for name in ("on", "receive", "rx_tvalid", "rx_tlast", "tx_busy", "wr_asks", "wr_ready", "wr_last"):
+        for name in (
+            "on",
+            "receive",
+            "rx_tvalid",
+            "rx_tlast",
+            "tx_busy",
+            "wr_valid_in",
+            "wr_ready",
+            "wr_last",
+        ):
             getattr(dut, name).value = 0
         for name in (
             "wr_done_valid",
-            "rd_asks",
+            "rd_valid_in",
             "rd_ready",
             "rd_data_valid",
             "rd_data_ready",
@@ -69,10 +78,10 @@ class Bench:
             if asks_write and not self.writing:
                 self.writing = rng.randint(1, 4)
             pauses = asks_write and rng.random() < 0.2  # between two words
-            dut.wr_asks.value, dut.wr_last.value = int(asks_write and not pauses), int(self.writing == 1)
+            dut.wr_valid_in.value, dut.wr_last.value = int(asks_write and not pauses), int(self.writing == 1)
             dut.wr_ready.value = int(rng.random() < 0.6)
             asks_read = asks_read or rng.random() < self.traffic
-            dut.rd_asks.value = int(asks_read)
+            dut.rd_valid_in.value = int(asks_read)
             dut.rd_ready.value = int(rng.random() < 0.6)
             completes = self.answers and self.writes and rng.random() < 0.3
             answers = self.answers and self.reads and rng.random() < 0.3
@@ -103,8 +112,8 @@ class Bench:
                         self.done.append(self.frames[c])
                         self.frames[c] = []
                     self.within[c] -= 1
-            wrote = int(dut.wr_asks.value) and now["wr_pass"] and int(dut.wr_ready.value)
-            shows_write = int(dut.wr_asks.value) and now["wr_pass"]
+            wrote = int(dut.wr_valid_in.value) and now["wr_pass"] and int(dut.wr_ready.value)
+            shows_write = int(dut.wr_valid_in.value) and now["wr_pass"]
             within = bool(before and before["within_write"]) or bool(shows_write)
             if wrote:
                 self.writing -= 1

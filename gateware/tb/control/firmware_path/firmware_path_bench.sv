@@ -33,7 +33,7 @@ module firmware_path_bench
     input logic [63:0]          pages_base,
     input logic [31:0]          pages_count,
     input logic                 drain,
-    input logic [63:0]          first,  // clock at the reset
+    input logic [63:0]          first,           // clock at the reset
 
     /*
      * MACs
@@ -77,31 +77,31 @@ module firmware_path_bench
     /*
      * what a test looks at
      */
-    output logic              ready,
-    output logic [63:0]       now,
-    output logic [15:0]       quiet,       // cycles in which nothing was under way
-    output logic [9:0][31:0]  counts,      // packets by placed_e
-    output logic [31:0]       packets,     // all of them
-    output logic [31:0]       frames_in,
-    output logic [31:0]       skips,
-    output logic [31:0]       overruns,
-    output logic [31:0]       overflows,
-    output logic [3:0][63:0]  missing,
-    output logic [1:0][31:0]  burst_report
+    output logic             ready,
+    output logic [63:0]      now,
+    output logic [15:0]      quiet,        // cycles in which nothing was under way
+    output logic [9:0][31:0] counts,       // packets by placed_e
+    output logic [31:0]      packets,      // all of them
+    output logic [31:0]      frames_in,
+    output logic [31:0]      skips,
+    output logic [31:0]      overruns,
+    output logic [31:0]      overflows,
+    output logic [3:0][63:0] missing,
+    output logic [1:0][31:0] burst_report
 );
 
   localparam logic [4:0] Log2Page = 5'd16;
 
-  logic rare_valid, rare_ready, command_valid, command_ready;
+  logic slowpath_valid, slowpath_ready, command_valid, command_ready;
   logic miss_valid, miss_ready, fill_valid, fill_ready, fill_ok;
   logic [63:0] miss_vaddr, fill_vaddr, fill_paddr, last_packet;
-  rare_t rare;
+  slowpath_t slowpath;
   command_t command;
-  logic wr_last, wr_done_valid_q, rd_data_ready, owed_valid, idle, counted, skipped_valid, frame_overrun;
+  logic wr_last, wr_done_valid_q, rd_data_ready, tx_pending_valid, idle, counted, skipped_valid, frame_overrun;
   logic [7:0] wr_done_tag_q;
   logic [24:0] skipped;
   placed_e counted_as;
-  owed_t owed;
+  tx_pending_t tx_pending;
   logic [63:0] sender_next_q;
   logic [CHANNELS-1:0] overflow, unused_tvalid, unused_tlast, unused_verdict_valid, unused_refused;
   logic [CHANNELS-1:0] unused_profile_valid;
@@ -114,7 +114,7 @@ module firmware_path_bench
   logic [7:0] unused_events;
   logic [31:0] unused_start;
   logic [2:0] unused_channel;
-  logic unused_promised, unused_promise, unused_owed, unused_incomplete, unused_hit, unused_miss;
+  logic unused_promised, unused_promise, unused_tx_pending, unused_incomplete, unused_hit, unused_miss;
   logic [CHANNELS:0] unused_untranslated;
 
   always_ff @(posedge clk) begin
@@ -124,9 +124,9 @@ module firmware_path_bench
       counts[counted_as] <= counts[counted_as] + 1'b1;
       packets            <= packets + 1'b1;
     end
-    if (owed_valid) begin
+    if (tx_pending_valid) begin
       frames_in     <= frames_in + 1'b1;
-      sender_next_q <= owed.n + 1'b1;
+      sender_next_q <= tx_pending.n + 1'b1;
     end
     if (skipped_valid) skips <= skips + 32'(skipped);
     overruns        <= overruns + 32'(frame_overrun);
@@ -159,20 +159,20 @@ module firmware_path_bench
       .host,
       .filter,
       .rules,
-      .log2_buffers     (5'($clog2(MAX_BUFFERS))),
-      .log2_devices     (5'd0),
+      .log2_buffers(5'($clog2(MAX_BUFFERS))),
+      .log2_devices(5'd0),
       .base_vaddr,
       .buffer_units,
       .segment_bytes,
       .timeout_cycles,
       .grace_cycles,
       .window_frames,
-      .packets_mode     (1'b0),
-      .packets          (13'd1),
-      .slot_bytes       (17'd1472),
+      .packets_mode(1'b0),
+      .packets     (13'd1),
+      .slot_bytes  (17'd1472),
       .tlb_enable,
-      .log2_page        (Log2Page),
-      .tlb_flush        (1'b0),
+      .log2_page(Log2Page),
+      .tlb_flush(1'b0),
       .now,
       .s_axis_rx_tvalid,
       .s_axis_rx_tdata,
@@ -188,13 +188,13 @@ module firmware_path_bench
       .return_valid,
       .return_index,
       .return_value,
-      .owed_valid,
-      .owed_ready       (1'b1),
-      .owed,
-      .sender_next      (sender_next_q),
-      .rare_valid,
-      .rare_ready,
-      .rare,
+      .tx_pending_valid,
+      .tx_pending_ready(1'b1),
+      .tx_pending,
+      .sender_next(sender_next_q),
+      .slowpath_valid,
+      .slowpath_ready,
+      .slowpath,
       .command_valid,
       .command_ready,
       .command,
@@ -207,44 +207,44 @@ module firmware_path_bench
       .fill_paddr,
       .fill_ok,
       .wr_valid,
-      .wr_ready         (1'b1),
+      .wr_ready(1'b1),
       .wr_cmd,
       .wr_data,
       .wr_last,
-      .wr_done_valid    (wr_done_valid_q),
-      .wr_done_tag      (wr_done_tag_q),
-      .wr_done_error    (1'b0),
+      .wr_done_valid(wr_done_valid_q),
+      .wr_done_tag  (wr_done_tag_q),
+      .wr_done_error(1'b0),
       .ev_valid,
-      .ev_ready         (1'b1),
+      .ev_ready(1'b1),
       .ev,
-      .ev_promised      (unused_promised),
-      .ev_start         (unused_start),
-      .ev_channel       (unused_channel),
-      .promise          (unused_promise),
-      .room             (16'd4096),
-      .half_free        (1'b1),
+      .ev_promised(unused_promised),
+      .ev_start   (unused_start),
+      .ev_channel (unused_channel),
+      .promise    (unused_promise),
+      .room       (16'd4096),
+      .half_free  (1'b1),
       .ready,
       .idle,
       .last_packet,
-      .verdict_valid    (unused_verdict_valid),
-      .verdict          (unused_verdict),
+      .verdict_valid(unused_verdict_valid),
+      .verdict      (unused_verdict),
       .overflow,
-      .refused          (unused_refused),
-      .refusal          (unused_refusal),
+      .refused(unused_refused),
+      .refusal(unused_refusal),
       .counted,
       .counted_as,
-      .counted_hits     (unused_hits),
-      .counted_events   (unused_events),
+      .counted_hits  (unused_hits),
+      .counted_events(unused_events),
       .skipped_valid,
       .skipped,
-      .profile_valid    (unused_profile_valid),
-      .profile          (unused_profile),
-      .frame_owed       (unused_owed),
+      .profile_valid(unused_profile_valid),
+      .profile      (unused_profile),
+      .frame_in     (unused_tx_pending),
       .frame_overrun,
-      .frame_incomplete (unused_incomplete),
-      .tlb_hit          (unused_hit),
-      .tlb_miss         (unused_miss),
-      .untranslated     (unused_untranslated),
+      .frame_incomplete(unused_incomplete),
+      .tlb_hit         (unused_hit),
+      .tlb_miss        (unused_miss),
+      .untranslated    (unused_untranslated),
       .missing
   );
 
@@ -254,21 +254,21 @@ module firmware_path_bench
       .clk,
       .rst,
       .enable,
-      .replay     (window_frames != 0),
-      .packets    (1'b0),
-      .boards     (rules.boards),
+      .replay (window_frames != 0),
+      .packets(1'b0),
+      .boards (rules.boards),
       .timeout_cycles,
       .grace_cycles,
       .silence_cycles,
       .pages_base,
       .pages_count,
-      .clop_base  (base_vaddr),
-      .log2_page  (Log2Page),
+      .clop_base(base_vaddr),
+      .log2_page(Log2Page),
       .drain,
       .now,
-      .rare_valid,
-      .rare_ready,
-      .rare,
+      .slowpath_valid,
+      .slowpath_ready,
+      .slowpath,
       .command_valid,
       .command_ready,
       .command,
@@ -282,7 +282,7 @@ module firmware_path_bench
       .fill_ok,
       .last_packet,
       .rd_valid,
-      .rd_ready   (1'b1),
+      .rd_ready(1'b1),
       .rd_cmd,
       .rd_data_valid,
       .rd_data_ready,
@@ -303,7 +303,7 @@ module firmware_path_bench
   assign unused = &{1'b0, unused_tvalid, unused_tdata, unused_tkeep, unused_tlast, unused_verdict_valid,
                     unused_verdict, unused_refused, unused_refusal, unused_profile_valid, unused_profile,
                     unused_hits, unused_events, unused_start, unused_channel, unused_promised,
-                    unused_promise, unused_owed, unused_incomplete, unused_hit, unused_miss,
-                    unused_untranslated, rd_data_ready, owed};
+                    unused_promise, unused_tx_pending, unused_incomplete, unused_hit, unused_miss,
+                    unused_untranslated, rd_data_ready, tx_pending};
 
 endmodule

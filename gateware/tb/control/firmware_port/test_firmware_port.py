@@ -19,7 +19,7 @@ NONE = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def pack_rare(data: bytes, stamp: int, word: int, channel: int = 0) -> int:
-    """Return a rare_t; `word` is what the firmware reads of it at RARE."""
+    """Return a slowpath_t; `word` is what the firmware reads of it at RARE."""
     flags = sum((word >> 8 + i & 1) << 3 - i for i in range(4))
     return (
         int.from_bytes(data[:16], "little") << 47 | stamp << 15 | channel << 12 | (word & 0xFF) << 4 | flags
@@ -133,15 +133,15 @@ class Bench:
     async def offer(self, data, word, stamp=0, channel=0):
         """Hand a packet to the firmware."""
         dut = self.dut
-        dut.rare.value = pack_rare(data, stamp, word, channel)
-        dut.rare_valid.value = 1
+        dut.slowpath.value = pack_rare(data, stamp, word, channel)
+        dut.slowpath_valid.value = 1
         while True:
             await FallingEdge(dut.clk)
-            taken = int(dut.rare_ready.value)
+            taken = int(dut.slowpath_ready.value)
             await RisingEdge(dut.clk)
             if taken:
                 break
-        dut.rare_valid.value = 0
+        dut.slowpath_valid.value = 0
 
     async def commanded(self, op="answer", cycles=20_000):
         """Wait for a command of this kind and return all up to it."""

@@ -98,7 +98,7 @@ class Bench:
     async def run(self):
         """Everything around the path, once a cycle: looks in the middle, drives at the end."""
         dut = self.dut
-        dut.rare_ready.value = dut.owed_ready.value = dut.miss_ready.value = 1
+        dut.slowpath_ready.value = dut.tx_pending_ready.value = dut.miss_ready.value = 1
         dut.ev_ready.value = (1 << DEVICES) - 1
         while True:
             await FallingEdge(dut.clk)
@@ -111,19 +111,19 @@ class Bench:
                 self.fills.pop(0)
             if self.pending and int(dut.command_valid.value) and int(dut.command_ready.value):
                 self.pending.pop(0)
-            if int(dut.rare_valid.value):
+            if int(dut.slowpath_valid.value):
                 assert self.woken is None and not self.pending, "one request at a time"
                 self.requests += 1
                 self.woken = self.cycle + self.rng.randrange(*self.wakes)
-                rare = clop_firmware.Rare.unpack(int(dut.rare.value))
+                rare = clop_firmware.Rare.unpack(int(dut.slowpath.value))
             if self.woken is not None and self.cycle >= self.woken:
                 self.woken = None
                 self.pending += self.firmware.decide(rare)
             self.count()
             if int(dut.ev_valid.value):
                 self.event(int(dut.ev.value), int(dut.ev_valid.value))
-            if int(dut.owed_valid.value):
-                value = int(dut.owed.value)
+            if int(dut.tx_pending_valid.value):
+                value = int(dut.tx_pending.value)
                 self.owed.append((value >> 64 & (1 << 64) - 1, bool(value >> 192)))
             await RisingEdge(dut.clk)
             self.cycle += 1

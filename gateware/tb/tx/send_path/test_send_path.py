@@ -165,5 +165,12 @@ def test_send_path(width, mac, devices):
     simulate(
         "send_path",
         "test_send_path",
-        {"DATA_W": width, "MAC_W": mac, "DEVICES": devices, "DESTINATIONS": 2, "OWED": 64, "REMEMBERED": 64},
+        {
+            "DATA_W": width,
+            "MAC_W": mac,
+            "DEVICES": devices,
+            "DESTINATIONS": 2,
+            "TX_PENDING": 64,
+            "REMEMBERED": 64,
+        },
     )

@@ -40,7 +40,7 @@ class Transmitter:
             await FallingEdge(dut.clk)
             await ReadOnly()
             now = self.bench.now
-            if int(dut.owed_valid.value) and int(dut.owed_ready.value):
+            if int(dut.tx_pending_valid.value) and int(dut.tx_pending_ready.value):
                 self.owed = now
             if int(dut.bell_valid.value):
                 self.bell = now
@@ -177,5 +177,5 @@ def test_sender(width, devices):
     simulate(
         "sender",
         "test_sender",
-        {"DATA_W": width, "DEVICES": devices, "DESTINATIONS": 2, "OWED": 64, "REMEMBERED": 64},
+        {"DATA_W": width, "DEVICES": devices, "DESTINATIONS": 2, "TX_PENDING": 64, "REMEMBERED": 64},
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets_news: closed buffers in order, behind their payloads; overruns joined, one event at a time."""
+"""clop_packets_notify: closed buffers in order, behind their payloads; overruns joined, one at a time."""
 
 import random
 from collections import Counter, deque
@@ -116,13 +116,13 @@ class Bench:
         while True:
             await FallingEdge(dut.clk)
             # What the neighbours answer in the same cycle.
-            offered = int(dut.news_valid.value)
+            offered = int(dut.notice_valid.value)
             ready = offered & self.close_now
             # Of what is asked for alone: these are many bits.
-            value = int(dut.news.value) if offered and (ready or not self.offered) else None
-            dut.news_ready.value, dut.news_told.value = ready, ready and value >> len(dut.news) - 1
+            value = int(dut.notice.value) if offered and (ready or not self.offered) else None
+            dut.notice_ready.value, dut.notice_done.value = ready, ready and value >> len(dut.notice) - 1
             self.offered = offered & (1 - ready)
-            take = int(dut.tell.value) & self.take_now & self.idle
+            take = int(dut.overrun_due.value) & self.take_now & self.idle
             dut.take.value = take
             await ReadOnly()
             self.look(offered, value, ready, take)
@@ -134,7 +134,7 @@ class Bench:
 
     def look(self, offered, value, ready, take):
         dut = self.dut
-        tell, self.full = bool(int(dut.tell.value)), bool(int(dut.full.value))
+        tell, self.full = bool(int(dut.overrun_due.value)), bool(int(dut.full.value))
         assert bool(int(dut.waiting.value)) == bool(self.want or self.missed)
         # Room is seen a little later. What is told, or on its way, is not to be told again.
         queued = len(self.want) - 1 - (self.pushed_at == self.now - 1)
@@ -153,7 +153,7 @@ class Bench:
             news, tickets = self.want[0]
             if value is not None:
                 assert value == pack(news)
-                assert words(int(dut.news_ticket.value), 24, self.channels) == tickets
+                assert words(int(dut.notice_fence.value), 24, self.channels) == tickets
             if ready:
                 self.want.popleft()
                 self.got_at.append(self.now)
@@ -333,6 +333,6 @@ async def a_reset_forgets_everything(dut):
 
 
 @pytest.mark.parametrize(("channels", "devices"), [(1, 1), (2, 2), (3, 4)])
-def test_clop_packets_news(channels, devices):
+def test_clop_packets_notify(channels, devices):
     parameters = {"CHANNELS": channels, "DEVICES": devices}
-    simulate("clop_packets_news", "test_clop_packets_news", parameters)
+    simulate("clop_packets_notify", "test_clop_packets_notify", parameters)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What the consumer has to hear in gather mode `packets`, in order: buffers that were closed, each with the
 // packets that have to be written before, and how many payloads found none.
-module clop_packets_news
+module clop_packets_notify
   import nanet_pkg::*;
 #(
     // Channels that place packets.
@@ -15,25 +15,25 @@ module clop_packets_news
     /*
      * payloads: pulses for one that has a slot, and for one that found no buffer
      */
-    input logic                                                used,
-    input logic [(CHANNELS > 1 ? $clog2(CHANNELS) : 1) - 1:0]  channel,  // steady from two cycles before
-    input serial_t                                             serial,
-    input logic                                                missed,
-    input logic [31:0]                                         missed_n,  // of the buffer that was wanted
-    input logic [23:0]                                         missed_frame,
-    input logic [(DEVICES > 1 ? $clog2(DEVICES) : 1) - 1:0]    missed_device,
-    input serial_t [CHANNELS-1:0]                              done_serial,
+    input logic                                       used,
+    input logic [(CHANNELS>1?$clog2(CHANNELS):1)-1:0] channel,        // steady from two cycles before
+    input serial_t                                    serial,
+    input logic                                       missed,
+    input logic [31:0]                                missed_n,       // of the buffer that was wanted
+    input logic [23:0]                                missed_frame,
+    input logic [(DEVICES>1?$clog2(DEVICES):1)-1:0]   missed_device,
+    input serial_t [CHANNELS-1:0]                     done_serial,
 
     /*
      * a buffer is closed
      */
-    input logic          closed,
-    input packets_news_t closing,
+    input logic            closed,
+    input packets_notice_t closing,
 
     /*
      * payloads without a buffer are to be told of: taken when nothing is closed
      */
-    output logic tell,
+    output logic overrun_due,
     input  logic take,
 
     /*
@@ -45,12 +45,12 @@ module clop_packets_news
     /*
      * to clop_packets_close
      */
-    output logic                   news_valid,
-    input  logic                   news_ready,
-    output packets_news_t          news,
-    output serial_t [CHANNELS-1:0] news_ticket,  // packets that have to be written before
-    output serial_t [CHANNELS-1:0] done,         // that are
-    input  logic                   news_told,    // an overrun's event has its entry
+    output logic                   notice_valid,
+    input  logic                   notice_ready,
+    output packets_notice_t        notice,
+    output serial_t [CHANNELS-1:0] notice_fence,  // packets that have to be written before
+    output serial_t [CHANNELS-1:0] done,          // that are
+    input  logic                   notice_done,   // an overrun's event has its entry
 
     // no room for what may come up to three cycles later
     output logic full,
@@ -59,10 +59,10 @@ module clop_packets_news
 );
 
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
-  localparam int unsigned News = 16;
+  localparam int unsigned Notice = 16;
 
-  serial_t [CHANNELS-1:0] serial_q, done_q, ticket_q, push_ticket_q;
-  serial_t ticket_now_q;
+  serial_t [CHANNELS-1:0] serial_q, done_q, write_fence_q, push_fence_q;
+  serial_t write_fence_now_q;
   logic [CHANNELS-1:0] uses, behind_q;
   always_comb begin
     uses = '0;
@@ -70,19 +70,19 @@ module clop_packets_news
   end
   assign done = done_q;
   always_ff @(posedge clk) begin
-    serial_q     <= done_serial;
-    done_q       <= serial_q;
-    ticket_now_q <= serial + 1'b1;
+    serial_q          <= done_serial;
+    done_q            <= serial_q;
+    write_fence_now_q <= serial + 1'b1;
     // A channel whose packets find no place would else leave its ticket half the range behind, which is ahead
     for (int unsigned c = 0; c < CHANNELS; c++) begin
-      behind_q[c] <= reached(done_q[c], ticket_q[c]) && !uses[c];
-      if (uses[c]) ticket_q[c] <= ticket_now_q;
-      else if (behind_q[c]) ticket_q[c] <= done_q[c];
+      behind_q[c] <= reached(done_q[c], write_fence_q[c]) && !uses[c];
+      if (uses[c]) write_fence_q[c] <= write_fence_now_q;
+      else if (behind_q[c]) write_fence_q[c] <= done_q[c];
     end
     if (rst) begin
-      done_q   <= '0;
-      ticket_q <= '0;
-      behind_q <= '0;
+      done_q        <= '0;
+      write_fence_q <= '0;
+      behind_q      <= '0;
     end
   end
 
@@ -95,8 +95,8 @@ module clop_packets_news
   logic [DEVICES-1:0] room_q;
   always_ff @(posedge clk) begin
     for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] != 0 && half_free[d];
-    tell <= missed_q && room_q[missed_device_q] && !out_q && !take;
-    if (news_told) out_q <= 1'b0;
+    overrun_due <= missed_q && room_q[missed_device_q] && !out_q && !take;
+    if (notice_done) out_q <= 1'b0;
     if (take) begin
       missed_q <= 1'b0;
       out_q    <= 1'b1;
@@ -111,40 +111,40 @@ module clop_packets_news
       end
     end
     if (rst) begin
-      tell     <= 1'b0;
-      missed_q <= 1'b0;
-      out_q    <= 1'b0;
+      overrun_due <= 1'b0;
+      missed_q    <= 1'b0;
+      out_q       <= 1'b0;
     end
   end
 
   logic push_q, unused_ready;
-  packets_news_t push_news_q;
-  logic [$clog2(News):0] level;
+  packets_notice_t push_notice_q;
+  logic [$clog2(Notice):0] level;
   always_ff @(posedge clk) begin
     push_q        <= closed || take;
-    push_ticket_q <= ticket_q;
-    push_news_q   <= closed ? closing : '{overrun: 1'b1, n: missed_n_q, device: 8'(missed_device_q),
+    push_fence_q <= write_fence_q;
+    push_notice_q   <= closed ? closing : '{overrun: 1'b1, n: missed_n_q, device: 8'(missed_device_q),
                                           frame: missed_frame_q, bytes: missed_count_q, default: '0};
     if (rst) push_q <= 1'b0;
   end
 
   fifo #(
-      .WIDTH($bits(packets_news_t) + $bits(ticket_q)),
-      .DEPTH(News)
+      .WIDTH($bits(packets_notice_t) + $bits(write_fence_q)),
+      .DEPTH(Notice)
   ) queue (
       .clk,
       .rst,
       .in_valid (push_q),
       .in_ready (unused_ready),
-      .in_data  ({push_ticket_q, push_news_q}),
-      .out_valid(news_valid),
-      .out_ready(news_ready),
-      .out_data ({news_ticket, news}),
+      .in_data  ({push_fence_q, push_notice_q}),
+      .out_valid(notice_valid),
+      .out_ready(notice_ready),
+      .out_data ({notice_fence, notice}),
       .level
   );
 
-  assign full    = level >= ($clog2(News) + 1)'(News - 3);
-  assign waiting = missed_q || push_q || level != 0 || news_valid;
+  assign full    = level >= ($clog2(Notice) + 1)'(Notice - 3);
+  assign waiting = missed_q || push_q || level != 0 || notice_valid;
 
   logic unused;
   assign unused = &{1'b0, unused_ready};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What clop knows of a frame, and what that means for a packet: reads the memories in the step `read`, looks
 // at what comes in `judge`, says in `decide` what it found. Free running: what is asked stays until then.
-module clop_judge
+module clop_lookup
   import nanet_pkg::*;
 #(
     // As in clop.
@@ -18,7 +18,7 @@ module clop_judge
     input logic [17:0]                    buffer_units,
     input logic [16:0]                    segment_bytes,
     input logic [3:0]                     expected,
-    input logic                           window,       // frames are closed by number
+    input logic                           window,         // frames are closed by number
     input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
     input logic [31:0]                    sender_next,
 
@@ -101,7 +101,7 @@ module clop_judge
   assign slot_addr   = IndexW'(status_addr) & index_mask;
   assign board_addr  = {IndexW'(n) & index_mask, board};
 
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(clop_slot_t)),
       .DEPTH(MAX_BUFFERS),
       .LATE (1'b1)
@@ -113,7 +113,7 @@ module clop_judge
       .rd_addr(slot_addr),
       .rd_data(slot_rd)
   );
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(clop_status_t)),
       .DEPTH(2 ** StatusW),
       .LATE (1'b1)
@@ -125,7 +125,7 @@ module clop_judge
       .rd_addr(status_addr),
       .rd_data(status_rd)
   );
-  ram_through #(
+  ram_bypass #(
       .WIDTH(32),
       .DEPTH(MAX_BUFFERS),
       .LATE (1'b1)
@@ -138,7 +138,7 @@ module clop_judge
       .rd_data(return_rd)
   );
   // Twice: one copy is read here, the other, of what a header says, by clop_close.
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(clop_board_t)),
       .DEPTH(4 * MAX_BUFFERS),
       .LATE (1'b1)
@@ -151,7 +151,7 @@ module clop_judge
       .rd_data(board_rd)
   );
   // That is in two, since a memory of 25 bits would be put into banks, and a choice among them behind it.
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(board_wr.units)),
       .DEPTH(4 * MAX_BUFFERS)
   ) units_to_close (
@@ -162,7 +162,7 @@ module clop_judge
       .rd_addr(board_read_index),
       .rd_data(board_read.units)
   );
-  ram_through #(
+  ram_bypass #(
       .WIDTH($bits(board_wr.packets) + $bits(board_wr.flags)),
       .DEPTH(4 * MAX_BUFFERS)
   ) packets_to_close (
@@ -187,7 +187,7 @@ module clop_judge
   logic same, first_same, tag_same;
   logic [7:0] same_q, first_same_q;  // four bits of the number, and of the time, in each
   logic [3:0] tag_same_q, own_done_q, done_q, index_in_q;  // four indices in each of the last three
-  logic overrun_q, there_q;
+  logic overrun_q, present_q;
   logic [15:0] index_bit_q, before_q, own_missing, missing_indices;
 
   assign frame = {1'b0, request.header.frame};
@@ -205,7 +205,7 @@ module clop_judge
   logic [7:0] returned_same_q;
   always_ff @(posedge clk) begin
     sender_last_q   <= sender_next - 1'b1;
-    returned_same_q <= alike(return_rd, slot_rd.n);
+    returned_same_q <= nibbles_equal(return_rd, slot_rd.n);
     slot_used_q     <= slot_rd.used;
     slot_open_q     <= slot_rd.open;
   end
@@ -234,14 +234,14 @@ module clop_judge
     fits_alone_q <= units_q <= segment_units_q;
     units_left_q <= {1'b0, segment_units_q} - {1'b0, units_q};
     // judge: what was read is here
-    forgotten_q     <= passed_q[24:StatusW] != '0;
-    slot_q          <= slot_rd;
-    board_q         <= board_rd;
-    same_q          <= alike(slot_rd.n, n);
-    first_same_q    <= alike(slot_rd.first, time_q);
-    overrun_q       <= status_rd.overrun;
-    tag_same_q      <= 4'(alike(32'(status_rd.tag), 32'(n[StatusW+:15])));
-    there_q         <= slot_rd.there[board];
+    forgotten_q  <= passed_q[24:StatusW] != '0;
+    slot_q       <= slot_rd;
+    board_q      <= board_rd;
+    same_q       <= nibbles_equal(slot_rd.n, n);
+    first_same_q <= nibbles_equal(slot_rd.first, time_q);
+    overrun_q    <= status_rd.overrun;
+    tag_same_q   <= 4'(nibbles_equal(32'(status_rd.tag), 32'(n[StatusW+:15])));
+    present_q    <= slot_rd.present[board];
     for (int i = 0; i < 4; i++) begin
       own_done_q[i] <= own_missing[4*i+:4] == 0;
       done_q[i]     <= missing_indices[4*i+:4] == 0;
@@ -281,7 +281,7 @@ module clop_judge
 
   logic [3:0] board_bit;
   logic here_q;
-  logic here, open_frame, board_is_done, index_there, contradicts, fits_after, overrun_frame;
+  logic here, open_frame, board_is_done, index_present, contradicts, fits_after, overrun_frame;
 
   assign board_bit     = 4'd1 << board;
   assign same          = slot_q.used && same_q == '1;
@@ -289,9 +289,9 @@ module clop_judge
   assign tag_same      = tag_same_q == '1;
   assign overrun_frame = below_q && !forgotten_q && overrun_q && tag_same;
   assign open_frame    = below_q && same && slot_q.open;
-  assign here          = same && there_q;
+  assign here          = same && present_q;
   assign board_is_done = !here ? alone_q : last_q ? own_done_q == '1 : board_q.has_last && done_q == '1;
-  assign index_there   = (index_in_q != 0) != board_q.has_last;
+  assign index_present = (index_in_q != 0) != board_q.has_last;
   assign contradicts   = board_q.has_last && (request.header.index > board_q.last ||
                                               (last_q && request.header.index != board_q.last));
   assign fits_after    = !units_left_q[13] && 13'(board_q.units) <= units_left_q[12:0];
@@ -300,18 +300,18 @@ module clop_judge
     found.known          <= known_q;
     found.at_next        <= at_next_q;
     found.gap            <= gap_q;
-    found.fresh          <= !known_q && !gap_q && !over;
+    found.is_new         <= !known_q && !gap_q && !over;
     found.available      <= back;
     found.slot           <= slot_q;
     found.open_frame     <= open_frame;
     here_q               <= here;
     found.late           <= over || (known_q && !overrun_frame && !open_frame);
-    found.duplicate      <= open_frame && here && (index_there || contradicts);
+    found.duplicate      <= open_frame && here && (index_present || contradicts);
     found.fits           <= here ? fits_after : fits_alone_q;
     found.fits_alone     <= fits_alone_q;
     found.due            <= timer && same && slot_q.open && (first_same || forced);
     found.retimed        <= !slot_q.seen && !first_same && !window;
-    found.there          <= slot_q.there | board_bit;
+    found.present        <= slot_q.present | board_bit;
     found.complete       <= slot_q.complete | (board_is_done ? board_bit : 4'd0);
     found.closes         <= board_is_done && (slot_q.complete | board_bit) == expected;
     found.done_alone     <= alone_q;

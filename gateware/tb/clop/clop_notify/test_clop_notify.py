@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_news: closed frames at once, overruns joined while there is no room, bursts' ends behind all that."""
+"""clop_notify: closed frames at once, overruns joined while there is no room, then bursts' ends."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from simulate import simulate
 BUFFERS = 64
 DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
 DONE, ERROR, BEGINS, ENDS = 1, 3, 4, 5
-NEWS = (("channel", 3), ("start", 32), ("there", 4), ("complete", 4), ("timed_out", 1), ("count", 32))
+NEWS = (("channel", 3), ("start", 32), ("present", 4), ("complete", 4), ("timed_out", 1), ("count", 32))
 NEWS += (("frame", 24), ("n", 64), ("index", 16), ("kind", 8))
 
 
@@ -69,17 +69,17 @@ class Bench:
             await FallingEdge(self.dut.clk)
             await ReadOnly()
             dut = self.dut
-            if int(dut.news_valid.value):
+            if int(dut.notice_valid.value):
                 if not seen:
                     self.seen_at.append(self.now)
                 seen = True
                 if self.willing:
-                    one = unpack(int(dut.news.value))
-                    one["ticket"] = int(dut.news_ticket.value) & 0xFFFFFF
+                    one = unpack(int(dut.notice.value))
+                    one["write_fence"] = int(dut.notice_fence.value) & 0xFFFFFF
                     self.news.append(one)
                     seen = False
-            told = int(dut.told.value)
-            self.spare, self.spare_little = int(dut.spare.value), int(dut.spare_little.value)
+            told = int(dut.notified.value)
+            self.spare, self.spare_little = int(dut.accepts_new.value), int(dut.accepts_current.value)
             await RisingEdge(dut.clk)
             self.now += 1
             for at, burst in ((1, self.bursts[0]), (0, self.bursts[1])):
@@ -90,11 +90,11 @@ class Bench:
     def drive(self):
         dut = self.dut
         self.willing = self.rng.random() < self.rate
-        dut.news_ready.value = int(self.willing)
+        dut.notice_ready.value = int(self.willing)
         dut.room.value = sum(int(self.room) * 9 << 16 * d for d in range(DEVICES))
         dut.half_free.value = ((1 << DEVICES) - 1) * self.half
         dut.old.value, dut.current.value = (burst.pack() for burst in self.bursts)
-        dut.ticket.value = self.ticket | self.ticket << 24
+        dut.write_fence.value = self.ticket | self.ticket << 24
 
     async def closed(self, n, timed_out=0, there=0xF, complete=0xF):
         """A frame is closed: one cycle."""
@@ -114,10 +114,10 @@ class Bench:
             "count": 0,
             "timed_out": timed_out,
             "complete": complete,
-            "there": there,
+            "present": there,
             "start": start,
             "channel": channel,
-            "ticket": self.ticket,
+            "write_fence": self.ticket,
         }
 
     async def missed(self, n, gap=5):
@@ -131,7 +131,7 @@ class Bench:
 
     async def quiet(self):
         await ClockCycles(self.dut.clk, 60)
-        while int(self.dut.news_valid.value):
+        while int(self.dut.notice_valid.value):
             await ClockCycles(self.dut.clk, 20)
 
     def overruns(self):
@@ -233,6 +233,6 @@ async def without_room_nothing_but_closed_frames_is_told(dut):
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_clop_news(devices):
+def test_clop_notify(devices):
     parameters = {"MAX_BUFFERS": BUFFERS, "DEVICES": devices}
-    simulate("clop_news", "test_clop_news", parameters, env={"NANET_DEVICES": str(devices)})
+    simulate("clop_notify", "test_clop_notify", parameters, env={"NANET_DEVICES": str(devices)})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Writes down what clop decided and opened, the cycle after: its buffer's slot, its number's status, its
 // board's part, its timer, and whether the frame is closed with it.
-module clop_record
+module clop_update
   import nanet_pkg::*;
 #(
     // As in clop.
@@ -46,7 +46,7 @@ module clop_record
     output logic                           timer_push,
     output logic [31:0]                    timer_n,
     output logic [31:0]                    timer_first,
-    output clop_closed_t                   closed       // that slot's frame
+    output clop_closed_t                   closed        // that slot's frame
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
@@ -63,7 +63,7 @@ module clop_record
     slot_next = act.slot;
     if (now_open) begin
       slot_next = '{used: 1'b1, open: !opened.closes, seen: opened.packet && opened.last,
-                    there: opened.uses ? board_bit : 4'd0,
+                    present: opened.uses ? board_bit : 4'd0,
                     complete: opened.uses && act.done_alone ? board_bit : 4'd0, n: opened.n[31:0],
                     frame: 24'(opened.frame), first: opened.stamp[31:0]};
     end

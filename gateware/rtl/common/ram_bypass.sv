@@ -2,7 +2,7 @@
 // Memory with one write and one read port, the read two cycles later: block RAM answers late in the cycle, so
 // what it says goes into a register and nowhere else. A word that is written in the cycle of its read, or
 // with LATE in the one after, is read as it is then, which is chosen behind that register.
-module ram_through #(
+module ram_bypass #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
@@ -30,8 +30,8 @@ module ram_through #(
     $fatal(1, "DEPTH must be a power of two, at least 2 (%m)");
   end
 
-  logic [WIDTH-1:0] stored, stored_q, written_q, through_q;
-  logic through;
+  logic [WIDTH-1:0] stored, stored_q, written_q, bypass_q;
+  logic bypass;
 
   // What is read of a word that is being written does not matter: it is not taken.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
@@ -43,11 +43,11 @@ module ram_through #(
 
   always_ff @(posedge clk) begin
     written_q <= wr_data;
-    through_q <= written_q;
+    bypass_q  <= written_q;
     stored_q  <= stored;
   end
 
-  if (LATE) begin : gen_late
+  if (LATE) begin : gen_late_bypass
     // Addresses are compared behind registers, too.
     logic we_q, newer;
     logic [$clog2(DEPTH)-1:0] rd_addr_q, wr_addr_q;
@@ -55,17 +55,17 @@ module ram_through #(
       rd_addr_q <= rd_addr;
       we_q      <= wr_en;
       wr_addr_q <= wr_addr;
-      through   <= we_q && wr_addr_q == rd_addr_q;
+      bypass    <= we_q && wr_addr_q == rd_addr_q;
       newer     <= wr_addr == rd_addr_q && wr_en;
     end
-    assign rd_data = newer ? written_q : through ? through_q : stored_q;
+    assign rd_data = newer ? written_q : bypass ? bypass_q : stored_q;
   end else begin : gen_same
     logic same_q;
     always_ff @(posedge clk) begin
-      same_q  <= wr_en && wr_addr == rd_addr;
-      through <= same_q;
+      same_q <= wr_en && wr_addr == rd_addr;
+      bypass <= same_q;
     end
-    assign rd_data = through ? through_q : stored_q;
+    assign rd_data = bypass ? bypass_q : stored_q;
   end
 
 endmodule

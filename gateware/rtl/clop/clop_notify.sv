@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What the consumers have to hear, in order, to clop_close: closed frames at once; overruns, which wait for
 // more of their kind while the event queue is short of room; where bursts begin and end, between the others.
-module clop_news
+module clop_notify
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
@@ -43,22 +43,22 @@ module clop_news
     input  logic        begins,
     input  logic [23:0] begins_number,
     input  logic [63:0] next_base,
-    output logic [1:0]  told,           // pulse: of the end of {older, current}
+    output logic [1:0]  notified,       // pulse: of the end of {older, current}
 
     /*
      * to clop_close
      */
-    input  serial_t [CHANNELS-1:0]   ticket,
-    output logic                     news_valid,
-    input  logic                     news_ready,
-    output clop_news_t               news,
-    output serial_t [CHANNELS-1:0]   news_ticket,
+    input  serial_t [CHANNELS-1:0] write_fence,
+    output logic                   notice_valid,
+    input  logic                   notice_ready,
+    output clop_notice_t           notice,
+    output serial_t [CHANNELS-1:0] notice_fence,
 
     /*
      * room for what a new request may bring, and for what one may that is under way
      */
-    output logic spare,
-    output logic spare_little,
+    output logic accepts_new,
+    output logic accepts_current,
     // nothing waits
     output logic idle
 );
@@ -67,13 +67,13 @@ module clop_news
 
   logic [4:0] level;
   logic push_q, unused_room;
-  clop_news_t in_q;
+  clop_notice_t in_q;
 
   // ------------------------------------------------------------------ overruns, joined
 
   logic [DEVICES-1:0] some_q, flush_q;  // room, and reason, to say what waits
   logic [DEVICES-1:0] overrun_q, due;
-  clop_news_t [DEVICES-1:0] overrun_news_q;
+  clop_notice_t [DEVICES-1:0] overrun_notice_q;
   logic [DEVICES-1:0][31:0] overrun_next_q;  // the number that would continue it
   logic [DeviceW-1:0] device, due_device;
   logic missed_q, looked_q, continues_q, ends_wait, joins, displaces, held_up;
@@ -81,7 +81,7 @@ module clop_news
   logic [31:0] missed_next_q;
   logic [23:0] missed_frame_q;
   logic side_valid_q;
-  clop_news_t side_q;
+  clop_notice_t side_q;
 
   assign device    = DEVICES > 1 ? DeviceW'(missed_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
   assign joins     = looked_q && continues_q && overrun_q[device];
@@ -103,11 +103,11 @@ module clop_news
   logic free, may_take, take_due, take_end;
   logic [1:0] settled_q;  // what ends made due is known
 
-  assign free     = !side_valid_q && !begins;
-  assign may_take = free && spare && !missed_q;
-  assign take_due = may_take && due != 0;
-  assign take_end = may_take && due == 0 && settled_q == '1;
-  assign told     = !take_end ? 2'b00 : ended[1] ? 2'b10 : ended;
+  assign free        = !side_valid_q && !begins;
+  assign may_take    = free && accepts_new && !missed_q;
+  assign take_due    = may_take && due != 0;
+  assign take_end    = may_take && due == 0 && settled_q == '1;
+  assign notified    = !take_end ? 2'b00 : ended[1] ? 2'b10 : ended;
   assign burst_waits = side_valid_q || missed_q || due != 0 || ended != 0 || settled_q != '1;
 
   always_ff @(posedge clk) begin
@@ -128,19 +128,19 @@ module clop_news
     if (looked_q && !held_up) begin
       overrun_q[device]      <= 1'b1;
       overrun_next_q[device] <= missed_next_q;
-      if (joins) overrun_news_q[device].count <= overrun_news_q[device].count + 1'b1;
+      if (joins) overrun_notice_q[device].count <= overrun_notice_q[device].count + 1'b1;
       else
-        overrun_news_q[device] <= '{kind: KindError, n: missed_n_q, frame: missed_frame_q, count: 32'd1,
+        overrun_notice_q[device] <= '{kind: KindError, n: missed_n_q, frame: missed_frame_q, count: 32'd1,
                                     default: '0};
     end
     if (take_due) overrun_q[due_device] <= 1'b0;
 
     if (!closed.valid) side_valid_q <= 1'b0;
     if (free) begin
-      side_q <= displaces ? overrun_news_q[device] : due != 0 ? overrun_news_q[due_device] :
+      side_q <= displaces ? overrun_notice_q[device] : due != 0 ? overrun_notice_q[due_device] :
                 '{kind: KindBurstEnds, n: 64'(ended[1] ? old.last_n : current.last_n),
                   frame: ended[1] ? old.last_known : current.last_known, default: '0};
-      if (displaces || take_due || told != 0) side_valid_q <= 1'b1;
+      if (displaces || take_due || notified != 0) side_valid_q <= 1'b1;
     end
     if (begins) begin
       side_valid_q <= 1'b1;
@@ -158,28 +158,29 @@ module clop_news
   // ------------------------------------------------------------------ in order
 
   always_ff @(posedge clk) begin
-    push_q <= closed.valid || side_valid_q;
-    in_q   <= closed.valid ? '{kind: KindReceiveDone, index: 16'(closed_index), n: 64'(closed_slot.n),
-                               frame: closed_slot.frame, count: '0, timed_out: closed.timed_out,
-                               complete: closed_slot.complete, there: closed_slot.there,
-                               start: closed.start, channel: closed.channel} : side_q;
-    spare        <= level < 5'd8;
-    spare_little <= level < 5'd12;
+    push_q          <= closed.valid || side_valid_q;
+    in_q            <= closed.valid ? '{kind: KindReceiveDone, index: 16'(closed_index),
+                                        n: 64'(closed_slot.n),
+                                        frame: closed_slot.frame, count: '0, timed_out: closed.timed_out,
+                                        complete: closed_slot.complete, present: closed_slot.present,
+                                        start: closed.start, channel: closed.channel} : side_q;
+    accepts_new     <= level < 5'd8;
+    accepts_current <= level < 5'd12;
     if (rst) push_q <= 1'b0;
   end
 
   fifo #(
-      .WIDTH($bits(clop_news_t) + $bits(ticket)),
+      .WIDTH($bits(clop_notice_t) + $bits(write_fence)),
       .DEPTH(16)
   ) queue (
       .clk,
       .rst,
       .in_valid (push_q),
       .in_ready (unused_room),
-      .in_data  ({ticket, in_q}),
-      .out_valid(news_valid),
-      .out_ready(news_ready),
-      .out_data ({news_ticket, news}),
+      .in_data  ({write_fence, in_q}),
+      .out_valid(notice_valid),
+      .out_ready(notice_ready),
+      .out_data ({notice_fence, notice}),
       .level
   );
 

@@ -21,7 +21,7 @@ module fifo #(
   logic pick, takes, gives;  // anything: the word that comes in is kept; there is room; one goes out
   logic [WIDTH-1:0] other;  // anything
   logic [CountW-1:0] count_q, ahead_q;  // words in it; those before the kept one
-  logic kept_q, offered_q;
+  logic tracked_q, offered_q;
   logic [WIDTH-1:0] word_q;
   logic in, out, at_head;
 
@@ -29,23 +29,23 @@ module fifo #(
   assign in        = in_valid && in_ready;
   assign out_valid = count_q != 0 && (offered_q || gives);
   assign out       = out_valid && out_ready;
-  assign at_head   = kept_q && ahead_q == 0;
+  assign at_head   = tracked_q && ahead_q == 0;
   assign out_data  = at_head ? word_q : other;
 
   always_ff @(posedge clk) begin
     offered_q <= out_valid && !out_ready;
     count_q   <= count_q + CountW'(in) - CountW'(out);
-    if (out && kept_q) ahead_q <= ahead_q - 1'b1;
-    if (out && at_head) kept_q <= 1'b0;
-    if (in && pick && !kept_q) begin
-      kept_q  <= 1'b1;
-      word_q  <= in_data;
-      ahead_q <= count_q - CountW'(out);
+    if (out && tracked_q) ahead_q <= ahead_q - 1'b1;
+    if (out && at_head) tracked_q <= 1'b0;
+    if (in && pick && !tracked_q) begin
+      tracked_q <= 1'b1;
+      word_q    <= in_data;
+      ahead_q   <= count_q - CountW'(out);
     end
     if (rst) begin
       offered_q <= 1'b0;
       count_q   <= '0;
-      kept_q    <= 1'b0;
+      tracked_q <= 1'b0;
     end
   end
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""ram_through: what is read is known two cycles later, with what was written in the read's cycle, or LATE."""
+"""ram_bypass: what is read is known two cycles later, with what was written in the read's cycle, or LATE."""
 
 import os
 import random
@@ -42,6 +42,6 @@ async def a_word_is_read_as_it_is_then(dut):
 
 
 @pytest.mark.parametrize("late, width", [(0, 33), (1, 33), (1, 1)])
-def test_ram_through(late, width):
+def test_ram_bypass(late, width):
     parameters = {"LATE": f"1'b{late}", "WIDTH": width, "DEPTH": DEPTH}
-    simulate("ram_through", "test_ram_through", parameters, env={"NANET_LATE": str(late)})
+    simulate("ram_bypass", "test_ram_bypass", parameters, env={"NANET_LATE": str(late)})

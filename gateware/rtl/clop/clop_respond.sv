@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Answers of clop to its channels, from wherever they come: a decision, a frame that was opened, the
 // firmware. Counts each packet once, and which packets of each channel have been decided on.
-module clop_answer
+module clop_respond
   import nanet_pkg::*;
 #(
     // Channels that place packets.
@@ -13,15 +13,15 @@ module clop_answer
     /*
      * one of these at a time
      */
-    input clop_verdict_t verdict,
-    input clop_opened_t  opened,
-    input clop_answer_t  firmware,
-    input clop_act_t     act,       // of the packet
+    input clop_verdict_t  verdict,
+    input clop_opened_t   opened,
+    input clop_response_t firmware,
+    input clop_act_t      act,       // of the packet
 
     // packets of each channel that are done with, whatever became of them
     input serial_t [CHANNELS-1:0] done_serial,
 
-    output clop_answer_t answer,
+    output clop_response_t response,
 
     /*
      * to the channels
@@ -33,18 +33,18 @@ module clop_answer
     /*
      * pulses, and packets of each channel: number of the next one to be decided on, or that is not done with
      */
-    output logic                     counted,
-    output placed_e                  counted_as,
-    output logic [15:0]              counted_hits,
-    output logic [7:0]               counted_events,
-    output serial_t [CHANNELS-1:0]   ticket
+    output logic                   counted,
+    output placed_e                counted_as,
+    output logic [15:0]            counted_hits,
+    output logic [7:0]             counted_events,
+    output serial_t [CHANNELS-1:0] write_fence
 );
 
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
 
-  clop_answer_t next;
+  clop_response_t next;
   logic opens, accept_q;
-  logic [CHANNELS-1:0] told_q, decided, behind_q;
+  logic [CHANNELS-1:0] responded_q, decided, behind_q;
 
   logic [CHANNELS-1:0] ends;
   always_comb begin
@@ -60,7 +60,7 @@ module clop_answer
       next.valid   = verdict.looked || verdict.ends || opens;
       next.keeps   = verdict.looked && !act.defer;
       next.again   = verdict.waits || verdict.shifts;
-      next.admit   = act.believed;
+      next.admit   = act.trusted;
       next.first   = verdict.shifts;
       next.channel = act.channel;
       next.counted = verdict.lost || verdict.known || opens;
@@ -76,31 +76,31 @@ module clop_answer
     decided = '0;
     decided[ChannelW'(act.channel)] = verdict.looked || verdict.ends;
   end
-  assign placed_valid  = told_q | decided;
-  assign placed_accept = told_q != '0 ? accept_q : verdict.looked ? act.accept : verdict.uses;
+  assign placed_valid  = responded_q | decided;
+  assign placed_accept = responded_q != '0 ? accept_q : verdict.looked ? act.accept : verdict.uses;
   assign placed_defer  = verdict.looked && act.defer;
 
   always_ff @(posedge clk) begin
-    answer         <= next;
-    told_q         <= '0;
+    response       <= next;
+    responded_q    <= '0;
     accept_q       <= opens && opened.uses;
     counted        <= next.valid && next.counted;
     counted_as     <= next.as;
     counted_hits   <= act.hits;
     counted_events <= act.events;
-    if (opens || firmware.valid) told_q[ChannelW'(next.channel)] <= 1'b1;
+    if (opens || firmware.valid) responded_q[ChannelW'(next.channel)] <= 1'b1;
     // A channel whose packets are refused before they are decided on would else leave its ticket half the
     // range behind, which is ahead.
     for (int unsigned c = 0; c < CHANNELS; c++) begin
-      behind_q[c] <= reached(done_serial[c], ticket[c]) && !ends[c];
-      if (ends[c]) ticket[c] <= next.serial + 1'b1;
-      else if (behind_q[c]) ticket[c] <= done_serial[c];
+      behind_q[c] <= reached(done_serial[c], write_fence[c]) && !ends[c];
+      if (ends[c]) write_fence[c] <= next.serial + 1'b1;
+      else if (behind_q[c]) write_fence[c] <= done_serial[c];
     end
     if (rst) begin
-      answer   <= '0;
-      told_q   <= '0;
+      response   <= '0;
+      responded_q   <= '0;
       counted  <= 1'b0;
-      ticket   <= done_serial;
+      write_fence   <= done_serial;
       behind_q <= '0;
     end
   end

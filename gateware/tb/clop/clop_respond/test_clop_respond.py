@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_answer: every packet is answered and counted once, and its channel's ticket goes on behind it."""
+"""clop_respond: every packet is answered and counted once, and its channel's ticket goes on behind it."""
 
 import os
 import random
@@ -27,9 +27,17 @@ USED, LATE, DUPLICATE, REPLAYED, OVERRUN, OVERFLOW, MARKER, JUMP, WRONG_BURST, A
 )
 OPENED = (("valid", 1), ("ok", 1), ("last", 1), ("packet", 1), ("uses", 1), ("closes", 1))
 OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
-VERDICT = (("looked", 1), ("ends", 1), ("waits", 1), ("asks", 1), ("lost", 1), ("shifts", 1), ("known", 1))
+VERDICT = (
+    ("looked", 1),
+    ("ends", 1),
+    ("waits", 1),
+    ("escalates", 1),
+    ("lost", 1),
+    ("shifts", 1),
+    ("known", 1),
+)
 VERDICT += (("uses", 1), ("expires", 1), ("closes", 2))
-ACT = (("accept", 1), ("defer", 1), ("believed", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
+ACT = (("accept", 1), ("defer", 1), ("trusted", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
 ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("n", 32), ("started", 1))
 ACT += (("timed_out", 1), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("done_alone", 1))
 ACT += (("retimed", 1), ("slot", 99), ("part", 46))
@@ -94,7 +102,7 @@ class Bench(Stepped):
         dut.firmware.value = packed(ANSWER, firmware) if firmware else rng.getrandbits(len(dut.firmware) - 3)
 
     def answered(self, act, name, later=False, keeps=0, accept=0, defer=0, ended=True, counted=None):
-        """The channel is told, and clop_front; `counted` is what as."""
+        """The channel is told, and clop_issue; `counted` is what as."""
         told = act["channel"], accept, defer
         if later:
             self.next_told = told
@@ -143,24 +151,24 @@ class Bench(Stepped):
     def waits(self):
         act = self.some_act()
         self.put(act, ["waits"])
-        self.judged_anew(act, "waits", 0, act["believed"])
+        self.judged_anew(act, "waits", 0, act["trusted"])
 
     def shifts(self):
         """Frames are passed over: it is judged anew at once."""
         act = self.some_act()
         self.put(act, ["shifts"])
-        self.judged_anew(act, "shifts", 1, act["believed"])
+        self.judged_anew(act, "shifts", 1, act["trusted"])
 
     def silent(self):
         """It goes to the firmware, or opens a frame; or a timer's frame is closed."""
-        self.put(self.some_act(), self.rng.choice([["asks"], [], ["expires", "closes"]]))
+        self.put(self.some_act(), self.rng.choice([["escalates"], [], ["expires", "closes"]]))
         self.seen["silent"] += 1
 
     def owed(self):
         """A frame before the packet's, or one that the firmware names."""
         last = self.rng.getrandbits(1)
         self.put(opened=self.some(OPENED, valid=1, last=last, packet=1 - last, uses=0, closes=0))
-        self.seen["owed"] += 1
+        self.seen["tx_pending"] += 1
 
     def opened(self):
         act, rng = self.some_act(), self.rng
@@ -241,7 +249,7 @@ class Bench(Stepped):
                 assert (int(dut.counted_hits.value), int(dut.counted_events.value)) == (hits, events)
         else:
             assert not int(dut.counted.value)
-        got = int(dut.ticket.value)
+        got = int(dut.write_fence.value)
         assert [got >> 24 * c & SERIALS - 1 for c in range(CHANNELS)] == self.shown
 
 
@@ -259,7 +267,7 @@ async def everybody_is_answered_and_counted(dut, seed, rate):
         "known, used 0",
         "known, used 1",
     ]
-    mixture += ["waits", "shifts", "silent", "owed", "firmware", "firmware again 0", "firmware again 1"]
+    mixture += ["waits", "shifts", "silent", "tx_pending", "firmware", "firmware again 0", "firmware again 1"]
     mixture += [
         f"opened True {USED}",
         f"opened True {OVERFLOW}",
@@ -290,5 +298,7 @@ async def reset_answers_nobody(dut):
 
 
 @pytest.mark.parametrize("channels", [1, 2, 8])
-def test_clop_answer(channels):
-    simulate("clop_answer", "test_clop_answer", {"CHANNELS": channels}, env={"NANET_CHANNELS": str(channels)})
+def test_clop_respond(channels):
+    simulate(
+        "clop_respond", "test_clop_respond", {"CHANNELS": channels}, env={"NANET_CHANNELS": str(channels)}
+    )

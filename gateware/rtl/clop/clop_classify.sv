@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What becomes of a packet, or of a frame whose timer is due: from what clop_judge and clop_sequence found,
+// What becomes of a packet, or of a frame whose timer is due: from what clop_lookup and clop_sequence found,
 // in the step `decide`. What follows from it happens in the cycle after, by registers that say so.
-module clop_decide
+module clop_classify
   import nanet_pkg::*;
 (
     input logic clk,
@@ -10,21 +10,21 @@ module clop_decide
     /*
      * configuration
      */
-    input logic        window,   // a replay: what finds no buffer waits
+    input logic        window,  // a replay: what finds no buffer waits
     input logic [63:0] now,
 
     /*
      * the steps, and what is in them
      */
-    input logic        in_weigh,
-    input logic        in_decide,
+    input logic        in_compare,
+    input logic        in_classify,
     input clop_work_t  work,
-    input logic        room,         // in the event queue of its device
+    input logic        room,                 // in the event queue of its device
     input clop_burst_t current,
     input clop_burst_t old,
-    input logic        begins,       // pulse: a burst
-    input logic        asking,       // the firmware, about a packet
-    input logic [1:0]  asking_board, // of this board
+    input logic        begins,               // pulse: a burst
+    input logic        slowpath_busy,        // the firmware, about a packet
+    input logic [1:0]  slowpath_busy_board,  // of this board
 
     /*
      * in `decide`: what is known of it
@@ -39,12 +39,12 @@ module clop_decide
     /*
      * in `decide`: what clop_sequence has to note, and whether frames are to be opened
      */
-    output logic take,
-    output logic admit,
-    output logic asked,
-    output logic opens,
-    output logic usable,      // with a buffer, and room for its event
-    output logic [63:0] stamp,  // the packet's, in 64 bits
+    output logic        take,
+    output logic        admit,
+    output logic        escalated,
+    output logic        opens,
+    output logic        usable,     // with a buffer, and room for its event
+    output logic [63:0] stamp,      // the packet's, in 64 bits
 
     /*
      * in the cycle after
@@ -52,8 +52,8 @@ module clop_decide
     output clop_verdict_t verdict,
     output clop_act_t     act,
     output clop_skip_t    shift,
-    output logic [63:0]   vaddr,  // where it goes
-    output rare_t         rare,   // steady while the firmware is asked
+    output logic [63:0]   vaddr,     // where it goes
+    output slowpath_t     slowpath,  // steady while the firmware is asked
 
     output logic [63:0] last_packet  // card clock, newest packet of the current burst
 );
@@ -73,34 +73,34 @@ module clop_decide
     started_q    <= work.old ? old.started : current.started;
     over_q       <= work.old ? old.over : current.over;
     ask_q        <= marker || work.other;  // whatever else is said of it
-    busy_board_q <= work.board == asking_board;
+    busy_board_q <= work.board == slowpath_busy_board;
     room_q       <= room;
     now_high_q   <= now[63:32];
     borrow_q     <= now[31:0] < work.request.stamp;
     stamp_high_q <= now_high_q - 32'(borrow_q);
     bears_q      <= !(work.request.kind == PlaceCommit && !work.request.placed);
     // What is in the step `decide`.
-    look_q    <= in_weigh && work.place && work.request.kind == PlaceLook;
-    commit_q  <= in_weigh && work.place && work.request.kind != PlaceLook && work.request.sound;
-    open_q    <= in_weigh && work.place && work.request.kind != PlaceLook && work.request.sound &&
-                 !marker && !work.other && !(asking && work.board == asking_board);
-    unsound_q <= in_weigh && work.place && work.request.kind != PlaceLook && !work.request.sound;
-    seen_q    <= in_weigh && work.seen;
-    expire_q  <= in_weigh && work.expire;
+    look_q    <= in_compare && work.place && work.request.kind == PlaceLook;
+    commit_q  <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound;
+    open_q    <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound &&
+                 !marker && !work.other && !(slowpath_busy && work.board == slowpath_busy_board);
+    unsound_q <= in_compare && work.place && work.request.kind != PlaceLook && !work.request.sound;
+    seen_q    <= in_compare && work.seen;
+    expire_q  <= in_compare && work.expire;
   end
 
   // ------------------------------------------------------------------ decide
 
-  logic lost, asks, odd, plain, dropped, admitted, shifts, uses, full, expires;
+  logic lost, escalates, odd, plain, dropped, admitted, shifts, uses, full, expires;
 
-  assign lost     = found.late || found.duplicate;
-  assign odd      = watched || replayed || jump || far_ahead;
-  assign asks     = ask_q || (!work.believed && (watched || (!lost && !replayed && (jump || far_ahead))));
+  assign lost      = found.late || found.duplicate;
+  assign odd       = watched || replayed || jump || far_ahead;
+  assign escalates = ask_q || (!work.trusted && (watched || (!lost && !replayed && (jump || far_ahead))));
   // What is ordinary, or believed, and neither late nor there before. `open_q`: nobody has to be asked,
   // whatever is found of it, and its board waits for no answer.
-  assign plain    = work.believed || !odd;
+  assign plain    = work.trusted || !odd;
   assign admitted = open_q && !lost && plain;
-  assign dropped  = open_q && (work.believed ? lost : !watched && (lost || replayed));
+  assign dropped  = open_q && (work.trusted ? lost : !watched && (lost || replayed));
   // Frames that nobody owes are passed over before.
   assign shifts   = !found.known && (!started_q || found.gap);
   assign uses     = admitted && found.known && found.open_frame && found.fits && bears_q;
@@ -110,27 +110,27 @@ module clop_decide
   assign full     = window && !found.known && !usable;
 
   // That is `admitted && !shifts && !found.known`, in fewer steps.
-  assign opens = open_q && plain && started_q && found.fresh;
-  assign admit = admitted && !shifts;
-  assign asked = commit_q && asks && !asking && !work.other;
-  assign take  = (dropped && lost && !replayed && !jump) || (admit && !work.believed) ||
-                 (seen_q && !replayed);
+  assign opens     = open_q && plain && started_q && found.is_new;
+  assign admit     = admitted && !shifts;
+  assign escalated = commit_q && escalates && !slowpath_busy && !work.other;
+  assign take      = (dropped && lost && !replayed && !jump) || (admit && !work.trusted) ||
+                     (seen_q && !replayed);
 
   // ------------------------------------------------------------------ and what follows
 
   always_ff @(posedge clk) begin
-    verdict.looked  <= look_q;
-    verdict.ends    <= unsound_q || dropped || (admitted && found.known);
-    verdict.waits   <= commit_q && asking && (asks || busy_board_q);
-    verdict.asks    <= commit_q && asks && !asking;
-    verdict.lost    <= dropped;
-    verdict.shifts  <= admitted && shifts;
-    verdict.known   <= admitted && found.known;
-    verdict.uses    <= uses;
-    verdict.expires <= expires;
-    verdict.closes  <= {2{(uses && found.closes) || expires}} & {work.old, !work.old};
-    latest_q        <= commit_q && !work.old && !work.other && !over_q;
-    newest_q        <= latest_q && act.stamp >= last_packet && !begins;
+    verdict.looked    <= look_q;
+    verdict.ends      <= unsound_q || dropped || (admitted && found.known);
+    verdict.waits     <= commit_q && slowpath_busy && (escalates || busy_board_q);
+    verdict.escalates <= commit_q && escalates && !slowpath_busy;
+    verdict.lost      <= dropped;
+    verdict.shifts    <= admitted && shifts;
+    verdict.known     <= admitted && found.known;
+    verdict.uses      <= uses;
+    verdict.expires   <= expires;
+    verdict.closes    <= {2{(uses && found.closes) || expires}} & {work.old, !work.old};
+    latest_q          <= commit_q && !work.old && !work.other && !over_q;
+    newest_q          <= latest_q && act.stamp >= last_packet && !begins;
     if (rst) begin
       verdict  <= '0;
       latest_q <= 1'b0;
@@ -141,14 +141,14 @@ module clop_decide
   assign shift = '{valid: verdict.shifts, counted: act.started, next: {1'b0, act.frame}};
 
   always_ff @(posedge clk) begin
-    if (in_decide) begin
+    if (in_classify) begin
       vaddr            <= found.vaddr;
       act.accept       <= !found.late && !replayed && found.fits &&
                           (found.known ? found.open_frame && !found.duplicate : usable);
-      act.defer        <= asks || (asking && busy_board_q) || full;
-      act.believed     <= work.believed;
+      act.defer        <= escalates || (slowpath_busy && busy_board_q) || full;
+      act.trusted      <= work.trusted;
       act.as           <= found.late ? PlacedLate : found.duplicate ? PlacedDuplicate :
-                          !work.believed && replayed ? PlacedReplayed : !found.open_frame ? PlacedOverrun :
+                          !work.trusted && replayed ? PlacedReplayed : !found.open_frame ? PlacedOverrun :
                           !found.fits ? PlacedOverflow : bears_q ? PlacedUsed : PlacedOverrun;
       act.channel      <= work.channel;
       act.board        <= work.board;
@@ -171,15 +171,15 @@ module clop_decide
         act.slot.open <= 1'b0;
       end else begin
         act.slot.seen     <= 1'b1;
-        act.slot.there    <= found.there;
+        act.slot.present  <= found.present;
         act.slot.complete <= found.complete;
         act.slot.open     <= !found.closes;
         // It was owed before: its time begins with its own first packet.
         if (found.retimed) act.slot.first <= work.request.stamp;
       end
     end
-    if (in_decide && !asking)
-      rare <= '{header: work.request.header, stamp: work.request.stamp, channel: work.channel,
+    if (in_classify && !slowpath_busy)
+      slowpath <= '{header: work.request.header, stamp: work.request.stamp, channel: work.channel,
                 reason: {2'd0, replayed, watched && !marker && !work.other, far_ahead, jump, work.other,
                          marker},
                 old: work.old, ordinary: ordinary && !work.other, active: !over_q && !work.other,

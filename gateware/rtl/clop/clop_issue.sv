@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // What clop looks at next, and the five steps it takes: a channel's request, a timer that is due, or a
 // command that is about a board's numbers. The next one is chosen while the one before is in the steps.
-module clop_front
+module clop_issue
   import nanet_pkg::*;
 #(
     // Channels that place packets.
@@ -13,11 +13,11 @@ module clop_front
     /*
      * requests, steady until they are answered
      */
-    input  logic           [CHANNELS-1:0] place_valid,
-    output logic           [CHANNELS-1:0] place_ready,  // a cycle after it was chosen
+    input  logic [CHANNELS-1:0]           place_valid,
+    output logic [CHANNELS-1:0]           place_ready,    // a cycle after it was chosen
     input  place_request_t [CHANNELS-1:0] place,
-    input  clop_answer_t                  answer,
-    input  logic                          asking,       // the firmware, about another
+    input  clop_response_t                response,
+    input  logic                          slowpath_busy,  // the firmware, about another
 
     /*
      * timers, and commands (pulse)
@@ -33,24 +33,24 @@ module clop_front
 
     input clop_burst_t current,
     input clop_burst_t old,
-    input logic        half,  // of the current one; steady while anything is chosen
+    input logic        half,     // of the current one; steady while anything is chosen
 
     /*
      * what may begin
      */
     input logic may_expire,
     input logic may_place,
-    input logic may_read,   // goes on from the step `read`
+    input logic may_read,    // goes on from the step `read`
 
     /*
      * the steps
      */
-    output logic       in_weigh,
-    output logic       in_decide,
-    output clop_work_t work,       // from `read` to `decide`
-    output logic       steps_idle, // nothing chosen, and nothing in them
-    output logic       chosen,     // something, in this cycle
-    output logic       waits       // a request waits to be judged anew
+    output logic       in_compare,
+    output logic       in_classify,
+    output clop_work_t work,         // from `read` to `decide`
+    output logic       steps_idle,   // nothing chosen, and nothing in them
+    output logic       chosen,       // something, in this cycle
+    output logic       waits         // a request waits to be judged anew
 );
 
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
@@ -59,9 +59,9 @@ module clop_front
     StepIdle   = 6'b000001,
     StepRead   = 6'b000010,
     StepWait   = 6'b000100,
-    StepJudge  = 6'b001000,
-    StepWeigh  = 6'b010000,
-    StepDecide = 6'b100000
+    StepCapture  = 6'b001000,
+    StepCompare  = 6'b010000,
+    StepClassify = 6'b100000
   } step_e;
 
   // ------------------------------------------------------------------ what comes next
@@ -71,7 +71,7 @@ module clop_front
   logic [CHANNELS-1:0] again_q, admit_q;  // to be judged anew; believed
   logic first_q;  // the channel that was answered last goes before the others
   logic [ChannelW-1:0] first_channel_q, turn_q;
-  logic [CHANNELS-1:0] may_ask, of_current, of_old;
+  logic [CHANNELS-1:0] eligible, of_current, of_old;
   logic [ChannelW-1:0] pick;
   logic free, take_place, take_expired;
 
@@ -79,21 +79,21 @@ module clop_front
     for (int c = 0; c < int'(CHANNELS); c++) begin
       of_current[c] = current.known && place[c].header.burst == current.number;
       of_old[c]     = old.known && place[c].header.burst == old.number;
-      may_ask[c]    = again_q[c] ? !asking : place_valid[c] && !place_ready[c];
+      eligible[c]   = again_q[c] ? !slowpath_busy : place_valid[c] && !place_ready[c];
       // A place that another channel was given is not given again before that packet has ended.
       for (int o = 0; o < int'(CHANNELS); o++)
         if (o != c && holds_q[o] && !holds_q[c] && holds_board_q[o] == place[c].header.board[1:0])
-          may_ask[c] = 1'b0;
+          eligible[c] = 1'b0;
     end
     pick = '0;
-    for (int c = int'(CHANNELS) - 1; c >= 0; c--) if (may_ask[c]) pick = ChannelW'(c);
+    for (int c = int'(CHANNELS) - 1; c >= 0; c--) if (eligible[c]) pick = ChannelW'(c);
     for (int c = int'(CHANNELS) - 1; c >= 0; c--)
-      if (may_ask[c] && ChannelW'(c) > turn_q) pick = ChannelW'(c);
-    if (first_q && may_ask[first_channel_q]) pick = first_channel_q;
+      if (eligible[c] && ChannelW'(c) > turn_q) pick = ChannelW'(c);
+    if (first_q && eligible[first_channel_q]) pick = first_channel_q;
   end
 
   assign take_expired = due_valid && free && may_expire;
-  assign take_place   = may_ask != 0 && free && may_place && !due_valid;
+  assign take_place   = eligible != 0 && free && may_place && !due_valid;
   assign due_ready    = take_expired;
   assign chosen       = take_place || take_expired;
   assign waits        = again_q != 0;
@@ -102,33 +102,33 @@ module clop_front
   logic valid_q, load;
   step_e step_q;
   logic [ChannelW-1:0] channel_q;
-  logic place_q, expire_q, current_q, old_q, believed_q, forced_q;
+  logic place_q, expire_q, current_q, old_q, trusted_q, forced_q;
   logic [31:0] n_q, n_first_q;
   command_t command_q;
   logic tracked_q;
 
-  assign free       = !valid_q;
-  assign load       = step_q == StepIdle || step_q == StepDecide;
-  assign steps_idle = !valid_q && step_q == StepIdle;
-  assign in_weigh   = step_q == StepWeigh;
-  assign in_decide  = step_q == StepDecide;
+  assign free        = !valid_q;
+  assign load        = step_q == StepIdle || step_q == StepClassify;
+  assign steps_idle  = !valid_q && step_q == StepIdle;
+  assign in_compare  = step_q == StepCompare;
+  assign in_classify = step_q == StepClassify;
 
   always_ff @(posedge clk) begin
     place_ready <= '0;
     if (load) valid_q <= 1'b0;
     if (chosen || tracked) valid_q <= 1'b1;
     if (free) begin
-      place_q    <= take_place;
-      expire_q   <= take_expired;
-      tracked_q  <= tracked;
-      channel_q  <= pick;
-      current_q  <= tracked ? !tracked_as.old : due_valid ? !due_old : of_current[pick];
-      old_q      <= tracked ? tracked_as.old : due_valid ? due_old : of_old[pick] && !of_current[pick];
-      believed_q <= again_q[pick] && admit_q[pick];
-      n_q        <= due_n;
-      n_first_q  <= due_first;
-      forced_q   <= due_forced;
-      command_q  <= tracked_as;
+      place_q   <= take_place;
+      expire_q  <= take_expired;
+      tracked_q <= tracked;
+      channel_q <= pick;
+      current_q <= tracked ? !tracked_as.old : due_valid ? !due_old : of_current[pick];
+      old_q     <= tracked ? tracked_as.old : due_valid ? due_old : of_old[pick] && !of_current[pick];
+      trusted_q <= again_q[pick] && admit_q[pick];
+      n_q       <= due_n;
+      n_first_q <= due_first;
+      forced_q  <= due_forced;
+      command_q <= tracked_as;
     end
     if (take_place) begin
       place_ready[pick] <= !again_q[pick];
@@ -140,13 +140,13 @@ module clop_front
         holds_board_q[pick] <= place[pick].header.board[1:0];
       end
     end
-    if (answer.valid && !answer.keeps) holds_q[ChannelW'(answer.channel)] <= 1'b0;
-    if (answer.again) begin
-      again_q[ChannelW'(answer.channel)] <= 1'b1;
-      admit_q[ChannelW'(answer.channel)] <= answer.admit;
-      if (answer.first) begin
+    if (response.valid && !response.keeps) holds_q[ChannelW'(response.channel)] <= 1'b0;
+    if (response.again) begin
+      again_q[ChannelW'(response.channel)] <= 1'b1;
+      admit_q[ChannelW'(response.channel)] <= response.admit;
+      if (response.first) begin
         first_q         <= 1'b1;
-        first_channel_q <= ChannelW'(answer.channel);
+        first_channel_q <= ChannelW'(response.channel);
       end
     end
     if (rst) begin
@@ -171,9 +171,9 @@ module clop_front
     unique case (step_q)
       StepIdle:  if (valid_q) step_q <= StepRead;
       StepRead:  if (may_read) step_q <= StepWait;
-      StepWait:  step_q <= StepJudge;
-      StepJudge: step_q <= StepWeigh;
-      StepWeigh: step_q <= StepDecide;
+      StepWait:  step_q <= StepCapture;
+      StepCapture: step_q <= StepCompare;
+      StepCompare: step_q <= StepClassify;
       default:   step_q <= valid_q ? StepRead : StepIdle;
     endcase
     if (load) begin
@@ -191,7 +191,7 @@ module clop_front
       work.old      <= old_q;
       work.half     <= half ^ old_q;
       work.other    <= !current_q && !old_q;
-      work.believed <= believed_q;
+      work.trusted  <= trusted_q;
       work.flag     <= command_q.flag;
       work.n        <= expire_q ? n_q : (old_q ? old.base[31:0] : current.base[31:0]) +
                        32'(request.header.frame);
@@ -202,6 +202,6 @@ module clop_front
   end
 
   logic unused;
-  assign unused = &{1'b0, current, old, answer, command_q};
+  assign unused = &{1'b0, current, old, response, command_q};
 
 endmodule

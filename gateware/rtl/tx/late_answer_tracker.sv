@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Remembers which numbers the sender answered itself, and counts, once each, those for which the consumer's
 // own answer turned up afterwards: by its doorbell, or because the sender found its descriptor.
-module late_table #(
+module late_answer_tracker #(
     // Numbers that are remembered, a power of two; at least devices times descriptors.
     parameter int unsigned ENTRIES = 4096
 ) (
@@ -20,10 +20,10 @@ module late_table #(
      * A question: is this number waiting for its answer? Or, with `found`: its answer is there. One that is
      * not passed, or not remembered any more, is not waiting
      */
-    input  logic        ask_valid,
-    output logic        ask_ready,
-    input  logic        ask_found,
-    input  logic [31:0] ask_n,
+    input  logic        query_valid,
+    output logic        query_ready,
+    input  logic        query_found,
+    input  logic [31:0] query_n,
     output logic        reply_valid,
     output logic        reply_waiting,
 
@@ -47,7 +47,7 @@ module late_table #(
   localparam int unsigned AddrW = $clog2(ENTRIES);
 
   if (1 << AddrW != ENTRIES) begin : gen_check_entries
-    $fatal(1, "late_table: ENTRIES must be a power of two");
+    $fatal(1, "late_answer_tracker: ENTRIES must be a power of two");
   end
 
   typedef enum logic [2:0] {
@@ -61,7 +61,7 @@ module late_table #(
   logic mem[ENTRIES];
   state_t state_q;
   logic [AddrW-1:0] sweep_q, index, write_index;
-  logic read_q, bit_q, known_q, asked_q, found_q, waiting, write, write_bit;
+  logic read_q, bit_q, known_q, query_q, found_q, waiting, write, write_bit;
 
   logic bell_q, bell_out_valid, bell_out_ready, unused_ready;
   logic [31:0] bell_n_q, bell_out_n, n_q, behind_q;
@@ -90,11 +90,11 @@ module late_table #(
   );
 
   assign set_ready = state_q == Idle;
-  assign ask_ready = state_q == Idle && !set_valid;
-  assign bell_out_ready = state_q == Read && !asked_q;
+  assign query_ready = state_q == Idle && !set_valid;
+  assign bell_out_ready = state_q == Read && !query_q;
   assign waiting = known_q && bit_q;
   assign counted = state_q == Check && found_q && waiting;
-  assign reply_valid = state_q == Check && asked_q;
+  assign reply_valid = state_q == Check && query_q;
   assign reply_waiting = waiting;
   assign index = n_q[AddrW-1:0];
 
@@ -131,15 +131,15 @@ module late_table #(
         if (sweep_q == AddrW'(ENTRIES - 1)) state_q <= Idle;
       end
       Idle:
-      if (!set_valid && ask_valid) begin
-        n_q     <= ask_n;
-        found_q <= ask_found;
-        asked_q <= 1'b1;
+      if (!set_valid && query_valid) begin
+        n_q     <= query_n;
+        found_q <= query_found;
+        query_q <= 1'b1;
         state_q <= Read;
       end else if (!set_valid && bell_out_valid) begin
         n_q     <= bell_out_n;
         found_q <= 1'b1;
-        asked_q <= 1'b0;
+        query_q <= 1'b0;
         state_q <= Read;
       end
       Read: begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// ram_through for proofs: of all its words one, any, is kept; what is read elsewhere is anything. That the
-// real one reads like this is a proof of its own (ram_through_proof.sv).
-module ram_through #(
+// ram_bypass for proofs: of all its words one, any, is kept; what is read elsewhere is anything. That the
+// real one reads like this is a proof of its own (ram_bypass_proof.sv).
+module ram_bypass #(
     parameter int unsigned WIDTH = 64,
     parameter int unsigned DEPTH = 512,
     parameter bit LATE = 1'b0
@@ -17,15 +17,15 @@ module ram_through #(
   logic [$clog2(DEPTH)-1:0] watched;  // anything: who needs the word holds it still
   logic [WIDTH-1:0] elsewhere;  // anything, at any time
   logic [WIDTH-1:0] word_q, word;
-  logic there_q, written;
+  logic present_q, written;
 
   assign written = wr_en && wr_addr == watched;
   assign word    = written ? wr_data : word_q;
 
   always_ff @(posedge clk) begin
-    word_q  <= word;
-    there_q <= rd_addr == watched;
-    rd_data <= !there_q ? elsewhere : LATE ? word : word_q;
+    word_q    <= word;
+    present_q <= rd_addr == watched;
+    rd_data   <= !present_q ? elsewhere : LATE ? word : word_q;
   end
 
 endmodule

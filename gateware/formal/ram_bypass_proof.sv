@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// ram_through: what is read of a word, any, is what was written there last, in the cycle of the read at the
+// ram_bypass: what is read of a word, any, is what was written there last, in the cycle of the read at the
 // latest, or with LATE in the one after. So other proofs may keep that one word in place of the memory
-// (ram_through_free.sv).
-module ram_through_proof (
+// (ram_bypass_abstract.sv).
+module ram_bypass_proof (
     input logic       clk,
     input logic [2:0] watched,
     input logic       wr_en,
@@ -13,13 +13,13 @@ module ram_through_proof (
 
   logic [7:0] rd_data, rd_data_late;
 
-  ram_through #(
+  ram_bypass #(
       .WIDTH(8),
       .DEPTH(8)
   ) i_ram (
       .*
   );
-  ram_through #(
+  ram_bypass #(
       .WIDTH(8),
       .DEPTH(8),
       .LATE (1'b1)

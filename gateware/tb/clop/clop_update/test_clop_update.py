@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_record: each packet, opened frame and timer is written where it belongs, and nothing else is."""
+"""clop_update: each packet, opened frame and timer is written where it belongs, and nothing else is."""
 
 import os
 import random
@@ -13,16 +13,24 @@ from simulate import simulate
 
 BUFFERS = int(os.environ.get("NANET_BUFFERS", "16"))
 NUMBERS = 4 * BUFFERS  # of which it is known whether they were overrun
-SLOT = (("used", 1), ("open", 1), ("seen", 1), ("there", 4), ("complete", 4), ("n", 32), ("frame", 24))
+SLOT = (("used", 1), ("open", 1), ("seen", 1), ("present", 4), ("complete", 4), ("n", 32), ("frame", 24))
 SLOT += (("first", 32),)
 PART = (("has_last", 1), ("last", 4), ("indices", 16), ("units", 12), ("packets", 5), ("flags", 8))
 STATUS = (("overrun", 1), ("tag", 15))
 CLOSED = (("valid", 1), ("timed_out", 1), ("start", 32), ("channel", 3))
 OPENED = (("valid", 1), ("ok", 1), ("last", 1), ("packet", 1), ("uses", 1), ("closes", 1))
 OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
-VERDICT = (("looked", 1), ("ends", 1), ("waits", 1), ("asks", 1), ("lost", 1), ("shifts", 1), ("known", 1))
+VERDICT = (
+    ("looked", 1),
+    ("ends", 1),
+    ("waits", 1),
+    ("escalates", 1),
+    ("lost", 1),
+    ("shifts", 1),
+    ("known", 1),
+)
 VERDICT += (("uses", 1), ("expires", 1), ("closes", 2))
-ACT = (("accept", 1), ("defer", 1), ("believed", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
+ACT = (("accept", 1), ("defer", 1), ("trusted", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
 ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("n", 32), ("started", 1))
 ACT += (("timed_out", 1), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("done_alone", 1))
 ACT += (("retimed", 1), ("slot", 99), ("part", 46))
@@ -116,7 +124,7 @@ class Bench(Stepped):
     def opened(self, kind=None):
         """One that is owed before the packet's or by the firmware, or the packet's own."""
         rng = self.rng
-        kind = kind or rng.choice(["owed", "packet", "packet", "overrun", "found no place"])
+        kind = kind or rng.choice(["tx_pending", "packet", "packet", "overrun", "found no place"])
         n, frame, board = (
             rng.getrandbits(64),
             rng.choice([rng.getrandbits(24), (1 << 24) - 1]),
@@ -124,17 +132,17 @@ class Bench(Stepped):
         )
         part, stamp, uses = noise(rng, PART), rng.getrandbits(64), kind == "packet"
         alone, done = (uses and rng.random() < 0.4), rng.random() < 0.5
-        own = kind != "owed"
+        own = kind != "tx_pending"
         act = self.some_act(board=board, part=packed(PART, part), done_alone=alone or done)
         # What is opened before the packet's frame, or for the firmware, is another number.
         act["n"] = n & LOW if own else n + rng.randrange(1, 2000) & LOW
         if uses:
             act["stamp"] = stamp
-        if kind == "owed" and rng.getrandbits(1):
+        if kind == "tx_pending" and rng.getrandbits(1):
             act["timed_out"] = 1  # the last thing in the steps was a timer's frame
         opened = {"valid": 1, "ok": kind != "overrun", "last": own, "packet": own, "uses": uses}
         opened |= {"closes": alone, "n": n, "frame": frame, "after": frame + 1, "stamp": stamp}
-        if kind == "owed" and rng.random() < 0.3:
+        if kind == "tx_pending" and rng.random() < 0.3:
             opened["ok"] = 0
         self.put(act, None, opened, now_open=1)
         ok = opened["ok"]
@@ -142,7 +150,7 @@ class Bench(Stepped):
         if ok:
             bit = uses << board
             complete = bit if act["done_alone"] else 0
-            slot = {"used": 1, "open": not alone, "seen": own, "there": bit, "complete": complete}
+            slot = {"used": 1, "open": not alone, "seen": own, "present": bit, "complete": complete}
             after |= self.slot_of(n, slot | {"n": n & LOW, "frame": frame, "first": stamp & LOW})
             after["timer_push"] = (n & LOW, stamp & LOW)
         if uses:
@@ -160,7 +168,7 @@ class Bench(Stepped):
 
     def nothing_written(self):
         """Of what becomes of a packet, what needs no memory."""
-        kind = self.rng.choice(["looked", "ends", "waits", "asks", "lost", "shifts", "known", "none"])
+        kind = self.rng.choice(["looked", "ends", "waits", "escalates", "lost", "shifts", "known", "none"])
         self.put(verdict={kind: 1} if kind != "none" else {})
         return {}
 
@@ -241,6 +249,6 @@ async def reset_closes_nothing(dut):
 
 
 @pytest.mark.parametrize("buffers", [16, 2048])
-def test_clop_record(buffers):
+def test_clop_update(buffers):
     env = {"NANET_BUFFERS": str(buffers)}
-    simulate("clop_record", "test_clop_record", {"MAX_BUFFERS": buffers}, env=env)
+    simulate("clop_update", "test_clop_update", {"MAX_BUFFERS": buffers}, env=env)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""late_table: each late answer is counted once, by its doorbell or by the sender's second look."""
+"""late_answer_tracker: each late answer is counted once, by its doorbell or by the sender's second look."""
 
 import random
 from collections import deque
@@ -33,8 +33,8 @@ class Bench:
     async def start(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
-        dut.set_valid.value = dut.ask_valid.value = dut.bell_valid.value = 0
-        dut.set_n.value = dut.set_late.value = dut.ask_n.value = dut.ask_found.value = 0
+        dut.set_valid.value = dut.query_valid.value = dut.bell_valid.value = 0
+        dut.set_n.value = dut.set_late.value = dut.query_n.value = dut.query_found.value = 0
         dut.bell_n.value = dut.next_n.value = 0
         await reset(dut)
         self.task = cocotb.start_soon(self._run())
@@ -46,9 +46,9 @@ class Bench:
             dut.set_valid.value = int(bool(self.sets))
             if self.sets:
                 dut.set_n.value, dut.set_late.value = self.sets[0][0] & mask, self.sets[0][1]
-            dut.ask_valid.value = int(self.ask is not None)
+            dut.query_valid.value = int(self.ask is not None)
             if self.ask:
-                dut.ask_n.value, dut.ask_found.value = self.ask[0] & mask, self.ask[1]
+                dut.query_n.value, dut.query_found.value = self.ask[0] & mask, self.ask[1]
             dut.bell_valid.value = int(bool(self.bells))
             if self.bells:
                 dut.bell_n.value = self.bells.popleft() & mask
@@ -62,7 +62,7 @@ class Bench:
             if self.sets and int(dut.set_ready.value):
                 self.next = self.sets.popleft()[0] + 1
                 self.set_at.append(self.cycle)
-            if self.ask and int(dut.ask_ready.value):
+            if self.ask and int(dut.query_ready.value):
                 self.ask = None
                 self.ask_at.append(self.cycle)
             await RisingEdge(dut.clk)
@@ -186,5 +186,5 @@ async def doorbells_wait_for_the_sender(dut):
 
 
 @pytest.mark.parametrize("entries", [16, 64])
-def test_late_table(entries):
-    simulate("late_table", "test_late_table", {"ENTRIES": entries})
+def test_late_answer_tracker(entries):
+    simulate("late_answer_tracker", "test_late_answer_tracker", {"ENTRIES": entries})
