@@ -173,7 +173,7 @@ class Bench(Stepped):
         got = {
             n: int(getattr(dut, n).value) for n in ("begins", "ends", "extend", "close", "tracked", "done")
         }
-        skip, reply = unpacked(SKIP, int(dut.skip.value)), unpacked(REPLY, int(dut.answer.value))
+        skip, reply = unpacked(SKIP, int(dut.skip.value)), unpacked(REPLY, int(dut.response.value))
         some = any(got.values()) or skip["valid"] or reply["valid"] or reply["again"]
         if some:
             assert one, "an effect without a command"

@@ -239,7 +239,7 @@ class Bench(Stepped):
             assert got[1] == defer and (defer or got[0] == accept)
         else:
             assert int(dut.placed_valid.value) == 0, "an answer to nobody's question"
-        got = unpacked(ANSWER, int(dut.answer.value))
+        got = unpacked(ANSWER, int(dut.response.value))
         assert (answer or {"valid": 0, "again": 0}).items() <= got.items(), f"{got}, not {answer}"
         if counted:
             as_, hits, events = counted

@@ -226,7 +226,15 @@ async def everything_is_written_where_it_belongs(dut, seed, rate, buffers):
     await bench.start()
     await ClockCycles(dut.clk, 600)
     mixture = [f"packet closes {closes} retimed {retimed}" for closes in (0, 1) for retimed in (0, 1)]
-    mixture += ["timer", "would be", "owed 1 0 0", "owed 1 0 1", "owed 0 0 0", "packet 1 0 0", "packet 1 1 0"]
+    mixture += [
+        "timer",
+        "would be",
+        "tx_pending 1 0 0",
+        "tx_pending 1 0 1",
+        "tx_pending 0 0 0",
+        "packet 1 0 0",
+        "packet 1 1 0",
+    ]
     mixture += ["overrun 0 0 0", "found no place 1 0 0"]
     await wait(dut, lambda: all(bench.seen[name] for name in mixture), 20_000)
 
