@@ -39,7 +39,7 @@ class Proof:
     depth: int
     prove: bool = True
     faults: tuple[tuple[str, str, str], ...] = field(default=())
-    # Modules that stand in for others of the same name, in formal/<name>_abstract.sv: their outputs are anything.
+    # Abstractions of modules, in formal/<name>_abstract.sv: their outputs are unconstrained.
     abstract: tuple[str, ...] = ()
     # What the faults break lies further from reset than `depth`: it is the induction that has to fail.
     induction_finds: bool = False
