@@ -309,11 +309,11 @@ def test_answers_lists_each_primitive_that_differs(tmp_path):
     one = [[(0x5001, 7, 1), (0x5002, 8, 2)], [(0x5003, 9, 3)]]
     cpu = capture("cpu.pcap", one)
     listed: list[dict] = []
-    assert answers.compare(cpu, capture("same.pcap", one), "math", "graph", listed) == 0
+    assert answers.compare(cpu, capture("same.pcap", one), "math", "launch", listed) == 0
     other = capture("other.pcap", [[(0x5001, 7, 1), (0x4002, 8, 2)], []])
-    assert answers.compare(cpu, other, "math", "graph", listed) == 2
+    assert answers.compare(cpu, other, "math", "launch", listed) == 2
     assert [(row["packet"], row["primitive"]) for row in listed] == [(0, 1), (1, 0)]
     assert listed[0]["cpu"].endswith("0x5002") and listed[0]["gpu"].endswith("0x4002")
     assert listed[1]["gpu"] == "none"
     with pytest.raises(ValueError, match="shorter"):
-        answers.compare(cpu, capture("cut.pcap", one[:1]), "math", "graph", listed)
+        answers.compare(cpu, capture("cut.pcap", one[:1]), "math", "launch", listed)

@@ -48,7 +48,7 @@ def test_replay_gives_the_rows_of_the_cpu(nanet, tmp_path, plugin):
     assert 1_000 < fired < counts[0]
 
 
-@pytest.mark.parametrize("executor", ["persistent", "launch", "graph"])
+@pytest.mark.parametrize("executor", ["persistent", "launch"])
 def test_live(executor, plugin):
     options = ["--device", "cuda", "--executor", executor, "--algorithm", str(plugin)]
     result = run_chain(2.0, 0.01, pad=True, trigger_options=options, times=True)

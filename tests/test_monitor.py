@@ -343,7 +343,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "downscaled": {"rings_0": 1}, "state": "burst", "burst": 300,
         "choke": {"on": True, "raised": 1, "fill": 0.5, "seconds": 1.5},
         "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
-        "gpu_faults": 2.0, "gpu_returns": 1.0, "gpu_lost": 1.0, "gpu_away_s": 3.5, "device_failed": "gone",
+        "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5, "device_failed": "gone",
         "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
@@ -359,7 +359,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
     for name, value in (("nanet_burst", 300), ("nanet_choke", 1), ("nanet_choke_seconds", 1.5),
                         ("nanet_channels_masked", 3), ("nanet_conditions_refused", 1),
                         ("nanet_gpu_faults", 2), ("nanet_gpu_lost", 1),
-                        ("nanet_gpu_away_seconds", 3.5)):  # fmt: skip
+                        ("nanet_gpu_fallback_seconds", 3.5)):  # fmt: skip
         assert of_run[name] == {(): value}
     state.snapshot["account_violations"] = 0
     assert state.health() == (False, "not ok: the device failed: gone")

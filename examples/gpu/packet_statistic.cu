@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "loopback.hpp"
-#include "nanet/device/clop.hpp"
+#include "nanet/gpu/clop.hpp"
 
 namespace device = nanet::device;
 
@@ -12,11 +12,11 @@ struct Statistic {
   std::uint32_t sum, bits;
 };
 
-__global__ void statistic(const device::Clop clop) {
-  __shared__ device::Work work;
+__global__ void statistic(const gpu::Clop clop) {
+  __shared__ gpu::Work work;
   __shared__ Statistic of;
-  while (device::poll(clop, work)) {
-    const device::Payload packet = device::payload(clop, work, 0);
+  while (gpu::poll(clop, work)) {
+    const gpu::Payload packet = gpu::payload(clop, work, 0);
     if (threadIdx.x == 0) of = {};
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < packet.bytes; i += blockDim.x) {
@@ -24,9 +24,9 @@ __global__ void statistic(const device::Clop clop) {
       atomicAdd(&of.bits, __popc(static_cast<std::uint32_t>(packet.at[i])));
     }
     __syncthreads();
-    if (threadIdx.x == 0) *reinterpret_cast<Statistic*>(device::send_buffer(clop, work)) = of;
-    device::post(clop, work, sizeof of);  // the answer first,
-    device::release(clop, work);          // then the buffer
+    if (threadIdx.x == 0) *reinterpret_cast<Statistic*>(gpu::send_buffer(clop, work)) = of;
+    gpu::post(clop, work, sizeof of);  // the answer first,
+    gpu::release(clop, work);          // then the buffer
   }
 }
 
@@ -45,13 +45,13 @@ int main() {
   Loopback network;
   const auto nic = nanet::card::open_card("socket");
   nanet::card::Clop& clop = nic->register_clop(network.options());
-  device::GpuClop gpu(clop.view());
+  gpu::GpuClop gpu(clop.view());
   statistic<<<8, 128>>>(gpu.begin());  // eight blocks: as many packets at a time
   nic->start();
   const unsigned right = network.exchange(clop, 1000, expected);
   nic->stop();  // drains: pending packets leave
   gpu.stop();
-  device::GpuClop::check(cudaDeviceSynchronize(), "the kernel");
+  gpu::GpuClop::check(cudaDeviceSynchronize(), "the kernel");
   std::printf("%u of 1000 packets answered right\n", right);
   return right == 1000 && !gpu.overrun() ? 0 : 1;
 }

@@ -18,7 +18,7 @@ from nanet.run import host
 
 EVENTS = 10_000_000
 ALGORITHMS = ("math", "multiring")
-EXECUTORS = ("persistent", "launch", "graph")
+EXECUTORS = ("persistent", "launch")
 HEADER = 42  # Ethernet, IPv4, UDP
 MOST_LISTED = 1000  # primitives that differ, of one executor
 

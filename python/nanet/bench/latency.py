@@ -30,7 +30,7 @@ def pins() -> tuple[int, int]:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Modes: echo (bare UDP, both ends spinning); the trigger: cpu, and with a GPU launch, graph and
+    """Modes: echo (bare UDP, both ends spinning); the trigger: cpu, and with a GPU launch and
     persistent; sockperf where installed.
     """
     from nanet import _core
@@ -44,7 +44,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     rows.append(_row("echo", _core.Ping().run(f"127.0.0.1:{echo.port}", True, samples, EVENTS, cpu=sender)))
     del echo
 
-    modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "graph", "persistent"]
+    modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "persistent"]
     for mode in modes:
         sheet(
             f"{mode}: trigger with {settings.algorithm}, {EVENTS} events in {BYTES} B, {samples} round trips"

@@ -175,8 +175,8 @@ class Trigger(Section):
     )
     executor: str = option(
         "persistent",
-        "How a GPU is kept in the loop: a resident kernel, or a launch or graph for each buffer.",
-        choices=("persistent", "launch", "graph"),
+        "GPU executor: one resident kernel, or one kernel launch per buffer.",
+        choices=("persistent", "launch"),
     )
     blocks: int = option(
         0, "Thread blocks of the resident kernel that take frames; 0: its own choice.", low=0, high=1024
@@ -187,10 +187,10 @@ class Trigger(Section):
         low=1,
         high=64,
     )
-    takeover: bool = option(True, "The CPU goes on where a GPU is lost; else answers are header-only.")
-    comeback: bool = option(
+    cpu_fallback: bool = option(True, "The CPU replaces a lost GPU; else answers are header-only.")
+    gpu_recovery: bool = option(
         True,
-        "A lost GPU is brought back in a process of its own, with --takeover and the executor persistent.",
+        "A separate process restores a lost GPU; needs --cpu-fallback and the executor persistent.",
     )
     duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
     strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")

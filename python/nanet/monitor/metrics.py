@@ -115,11 +115,11 @@ class TriggerCollector(Collector):
         if "gpu_faults" in s:
             yield CounterMetricFamily("nanet_gpu_faults", "How often a GPU was lost.", s["gpu_faults"])
             yield CounterMetricFamily(
-                "nanet_gpu_returns", "How often a lost GPU came back.", s["gpu_returns"]
+                "nanet_gpu_recoveries", "How often a lost GPU came back.", s["gpu_recoveries"]
             )
             yield GaugeMetricFamily("nanet_gpu_lost", "Whether the CPU stands in for a GPU.", s["gpu_lost"])
             yield CounterMetricFamily(
-                "nanet_gpu_away_seconds", "How long the CPU has stood in for a GPU in all.", s["gpu_away_s"]
+                "nanet_gpu_fallback_seconds", "How long the CPU has stood in for a GPU in all.", s["gpu_fallback_s"]
             )
         if conditions := s.get("conditions"):
             yield InfoMetricFamily(

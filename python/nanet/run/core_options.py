@@ -19,7 +19,7 @@ from nanet.config.sections import (
     names_a_plugin,
 )
 from nanet.errors import UsageError, near, starting
-from nanet.run import gpu_helper, host
+from nanet.run import gpu_recovery, host
 
 
 def executor(device: str, *, threads: int = 1) -> str:
@@ -117,8 +117,8 @@ def core_options(config: Config) -> dict[str, Any]:
         deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if exact else host.ELSE_DEADLINE_US),
         parameters=config.algorithms.get(algorithm.name, {}),
     )
-    if trigger.comeback:
-        options["helper"] = gpu_helper.command()
+    if trigger.gpu_recovery:
+        options["recovery"] = gpu_recovery.command()
     options.update(
         downscale_factors=downscale_factors(trigger.downscale),
         conditions=conditions.load(trigger.conditions).core() if trigger.conditions else None,

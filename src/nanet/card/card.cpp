@@ -29,7 +29,7 @@ bool Clop::poll(contract::Event& event) {
   }
   contract::release(*view_.finished, next_);
   ++next_;
-  near_ = contract::widen(event.n, near_);
+  reference_ = contract::unwrap_counter(event.n, reference_);
   return true;
 }
 

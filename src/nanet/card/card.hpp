@@ -55,13 +55,15 @@ class Clop {
   friend class Card;
   Clop(Card& card, Stream& stream, std::vector<wire::Endpoint> local)
       : card_(&card), stream_(&stream), view_(stream.view()), local_(std::move(local)) {}
-  std::uint64_t number(const contract::Event& event) const { return contract::widen(event.n, near_); }
+  std::uint64_t number(const contract::Event& event) const {
+    return contract::unwrap_counter(event.n, reference_);
+  }
 
   Card* card_;
   Stream* stream_;
   contract::View view_;
   std::vector<wire::Endpoint> local_;
-  std::uint64_t next_ = 0, near_ = 0;
+  std::uint64_t next_ = 0, reference_ = 0;
 };
 
 // A card: moves packets between the network and contract memory, and nothing else.

@@ -190,7 +190,7 @@ class Rig {
     std::erase_if(got, [&](const Event& e) { return e.type != static_cast<std::uint8_t>(type); });
     return got;
   }
-  std::uint64_t n_of(const Event& e) const { return contract::widen(e.n, stream.table().end); }
+  std::uint64_t n_of(const Event& e) const { return contract::unwrap_counter(e.n, stream.table().end); }
   void post(const Event& e, std::size_t device = 0) {
     const auto& view = views[device];
     std::byte* at = view.send_buffer(e.buffer);

@@ -121,9 +121,9 @@ inline void return_buffer(const View& view, std::uint64_t n) noexcept {
 }
 
 // The 64-bit n of an event, from its low word and any n known to be within 2^31 of it.
-NANET_HD inline std::uint64_t widen(std::uint32_t low, std::uint64_t near) noexcept {
-  return near + static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                    static_cast<std::int32_t>(low - static_cast<std::uint32_t>(near))));
+NANET_HD inline std::uint64_t unwrap_counter(std::uint32_t low, std::uint64_t reference) noexcept {
+  return reference + static_cast<std::uint64_t>(static_cast<std::int64_t>(
+                         static_cast<std::int32_t>(low - static_cast<std::uint32_t>(reference))));
 }
 
 }  // namespace nanet::contract

@@ -140,12 +140,12 @@ TEST(ReturnSlots, HoldTheNextNumberAndDifferFromNeverHandedOut) {
 
 TEST(Numbers, LowWordsAreWidenedToTheNearest) {
   const std::uint64_t top = std::uint64_t{3} << 32;
-  EXPECT_EQ(widen(5, top - 3), top + 5);
-  EXPECT_EQ(widen(0xFFFFFFFE, top + 3), top - 2);
-  EXPECT_EQ(widen(7, 7), 7u);
-  for (const std::uint64_t near : {std::uint64_t{1} << 31, top + 12345})
+  EXPECT_EQ(unwrap_counter(5, top - 3), top + 5);
+  EXPECT_EQ(unwrap_counter(0xFFFFFFFE, top + 3), top - 2);
+  EXPECT_EQ(unwrap_counter(7, 7), 7u);
+  for (const std::uint64_t reference : {std::uint64_t{1} << 31, top + 12345})
     for (const std::int64_t off : {-2'000'000'000LL, -1LL, 0LL, 1LL, 2'000'000'000LL})
-      EXPECT_EQ(widen(static_cast<std::uint32_t>(near + off), near), near + off);
+      EXPECT_EQ(unwrap_counter(static_cast<std::uint32_t>(reference + off), reference), reference + off);
 }
 
 // The writer fills a payload, then the event; readers claim entries, check the payload, post and return.

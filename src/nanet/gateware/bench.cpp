@@ -91,7 +91,7 @@ class Rig {
     while (contract::poll_event(view, next_, event) == contract::Poll::event) {
       contract::release(*view.finished, ++next_);
       if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
-      const std::uint64_t n = contract::widen(event.n, n_);
+      const std::uint64_t n = contract::unwrap_counter(event.n, n_);
       n_ = n;
       std::byte* const at = view.send_buffer(event.buffer);
       const std::size_t bytes = wire::mtp::encode(at, event.frame, nullptr, 0, 0, rich_source);

@@ -42,7 +42,7 @@ void Follower::known(std::uint64_t n) {
 // given it back, so nothing waits for what the slot said of it.
 void Follower::received(std::uint64_t n, Frame frame) {
   known(n);
-  near_ = std::max(near_, n);
+  reference_ = std::max(reference_, n);
   FrameTable::Slot& slot = table_.slot(n);
   slot = FrameTable::Slot{};
   slot.n = n;
@@ -83,7 +83,7 @@ void Follower::advance() {
 }
 
 void Follower::take(Queue& queue, const Event& e) {
-  const std::uint64_t n = contract::widen(e.n, near_);
+  const std::uint64_t n = contract::unwrap_counter(e.n, reference_);
   switch (static_cast<EventType>(e.type)) {
     case EventType::receive_done:
       // Where its deadline came first, its own send-done event has told of it: those come in order.
@@ -129,7 +129,7 @@ void Follower::burst_began(std::uint64_t base, std::uint32_t number) {
   ++open_bursts_;
   table_.begin_burst(base);
   note_burst({base, number_});
-  near_ = base;
+  reference_ = base;
   if (follower_) follower_->burst_began(number_, base);
 }
 

@@ -108,7 +108,7 @@ class Course {
     std::erase_if(owed_, [&](const Owed& o) {
       if (o.due > simulation_.model().cycle()) return false;
       const contract::View& view = views[o.device];
-      const std::uint64_t n = contract::widen(o.event.n, newest_);
+      const std::uint64_t n = contract::unwrap_counter(o.event.n, newest_);
       newest_ = std::max(newest_, n);
       std::byte* const at = view.send_buffer(o.event.buffer);
       const std::size_t bytes = wire::mtp::encode(at, o.event.frame, nullptr, 0);

@@ -3,11 +3,11 @@
 // generated .cu file.
 #pragma once
 
-#include "nanet/cuda/plugin_kernel.hpp"
-#include "nanet/cuda/thread_kernel.cuh"
-#include "nanet/cuda/wide_kernel.cuh"
-#include "nanet/loop/plugin_kernel.hpp"
-#include "nanet/loop/resident.cuh"
+#include "nanet/gpu/kernels/plugin_batch_kernel.hpp"
+#include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
+#include "nanet/gpu/kernels/thread_kernel.cuh"
+#include "nanet/gpu/kernels/wide_kernel.cuh"
+#include "nanet/gpu/resident/resident.cuh"
 #include "nanet/plugin/algorithm.hpp"
 
 namespace nanet::plugin {
@@ -17,12 +17,12 @@ struct ExportCuda {
   using R = Running<A>;
 
   static void fill_batch(void* kernel) {
-    auto& k = *static_cast<cuda::Kernel*>(kernel);
+    auto& k = *static_cast<gpu::BatchKernel*>(kernel);
     k.name = A::name;
     if constexpr (Wide<A>)
-      k.launch = cuda::launch_wide<R>;
+      k.launch = gpu::launch_wide<R>;
     else
-      k.launch = cuda::launch_thread<R>;
+      k.launch = gpu::launch_thread<R>;
     k.work_bytes = [](std::uint32_t) -> std::size_t { return 0; };
   }
   // A kernel's host function means nothing to another CUDA runtime than the plug-in's own; its handle does.
@@ -32,16 +32,16 @@ struct ExportCuda {
     function = reinterpret_cast<const void*>(handle);
     return status;
   }
-  static int fill_loop(void* kernel) {
-    loop::LoopKernel k = loop::loop_kernel<R>();
+  static int fill_frame(void* kernel) {
+    gpu::FrameKernel k = gpu::frame_kernel<R>();
     for (const void** function : {&k.resident, &k.once})
       if (const cudaError_t status = shared(*function)) return static_cast<int>(status);
-    *static_cast<loop::LoopKernel*>(kernel) = k;
+    *static_cast<gpu::FrameKernel*>(kernel) = k;
     return 0;
   }
   static const rich::PluginCuda* part() {
     static_assert(fits<A>());
-    static const rich::PluginCuda p{cuda::batch_layout, loop::loop_layout, fill_batch, fill_loop};
+    static const rich::PluginCuda p{gpu::batch_layout, gpu::frame_layout, fill_batch, fill_frame};
     return &p;
   }
 };

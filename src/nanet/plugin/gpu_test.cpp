@@ -7,9 +7,9 @@
 #include <random>
 #include <string>
 
-#include "nanet/cuda/device.hpp"
-#include "nanet/cuda/reconstructor.hpp"
-#include "nanet/loop/executor_cuda.hpp"
+#include "nanet/gpu/batch/reconstructor.hpp"
+#include "nanet/gpu/device.hpp"
+#include "nanet/gpu/executor.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
@@ -22,7 +22,7 @@ using trigger::Chain;
 class PluginOnGpu : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const cuda::Devices found = cuda::devices();
+    const gpu::Devices found = gpu::devices();
     if (found.found.empty()) GTEST_SKIP() << "no GPU: " << found.trouble;
     const char* const elsewhere = std::getenv("NANET_PLUGIN_DIR");  // for a run without the build folder
     const std::string folder = elsewhere ? elsewhere : PLUGIN_DIR;
@@ -62,15 +62,15 @@ TEST_P(PluginOnGpu, EveryExecutorAnswersAsTheCpu) {
   const Result cpu = run(packets, *algorithm_, {});
   EXPECT_TRUE(cpu.account.balances());
   EXPECT_GT(cpu.account.primitives_out, 20'000u);
-  for (const auto mode : {loop::Mode::persistent, loop::Mode::launch, loop::Mode::graph}) {
-    SCOPED_TRACE(loop::name_of(mode));
-    loop::CudaOptions options;
+  for (const auto mode : {gpu::Mode::persistent, gpu::Mode::launch}) {
+    SCOPED_TRACE(gpu::name_of(mode));
+    gpu::GpuOptions options;
     options.mode = mode;
     const Result gpu =
         run(packets, *algorithm_,
             [&](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
                 const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
-              return loop::make_cuda_executor(options, execute, std::move(views), algorithm, traces);
+              return gpu::make_gpu_executor(options, execute, std::move(views), algorithm, traces);
             });
     EXPECT_TRUE(gpu.account.balances());
     EXPECT_EQ(gpu.faults, 0);
@@ -94,7 +94,7 @@ TEST_P(PluginOnGpu, BatchesGiveTheSameBits) {
   }
   std::vector<rich::Rings> cpu(events), gpu(events);
   (*algorithm_)({events, first.data(), pm.data()}, cpu.data());
-  const auto on_device = cuda::make_reconstructor(*algorithm_, geometry_, 0);
+  const auto on_device = gpu::make_reconstructor(*algorithm_, geometry_, 0);
   (*on_device)({events, first.data(), pm.data()}, gpu.data());
   ASSERT_EQ(on_device->failed(), nullptr);
   unsigned decided = 0, rings = 0;

@@ -137,7 +137,7 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
 TEST(Plugin, WithoutCudaSaysSo) {
   const rich::Plugin& plugin = rich::load_plugin(file("multiplicity"));
   try {
-    rich::plugin_cuda(plugin, &rich::PluginCuda::loop_layout, 1);
+    rich::plugin_cuda(plugin, &rich::PluginCuda::frame_layout, 1);
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(

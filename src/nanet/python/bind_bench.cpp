@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/bench/buffers_cuda.hpp"
 #include "nanet/bench/probes.hpp"
 #include "nanet/bench/rings.hpp"
 #include "nanet/gateware/bench.hpp"
-#include "nanet/loop/buffers_bench.hpp"
 
 namespace nb = nanobind;
 using namespace nanet;
@@ -267,10 +267,10 @@ void bind_bench(nb::module_& m) {
   m.def(
       "bench_buffers_cuda",
       [](std::uint32_t events, bool overlapped, double seconds, int device) {
-        loop::BuffersResult r;
+        bench::BuffersResult r;
         {
           nb::gil_scoped_release release;
-          loop::buffers_cuda({events, overlapped, seconds, device}, r);
+          bench::buffers_cuda({events, overlapped, seconds, device}, r);
         }
         nb::dict d = percentiles(r.latency);
         d["events_per_s"] = r.events_per_s;

@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "nanet/bench/rings.hpp"
-#include "nanet/cuda/bench.hpp"
-#include "nanet/cuda/device.hpp"
+#include "nanet/bench/rings_cuda.hpp"
+#include "nanet/gpu/device.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -33,11 +33,11 @@ std::shared_ptr<const bench::RingEvents> events_for(std::uint64_t batch) {
 
 nb::dict rings_bench_cuda(const std::string& algorithm, std::uint64_t batch, bool streaming, double seconds,
                           const rich::Parameters& parameters, int device) {
-  cuda::RingsCudaResult r;
+  bench::RingsCudaResult r;
   {
     const nb::gil_scoped_release released;
     const auto events = events_for(batch);
-    r = cuda::rings_cuda(events->batch(), {algorithm, parameters, batch, streaming, seconds, device});
+    r = bench::rings_cuda(events->batch(), {algorithm, parameters, batch, streaming, seconds, device});
   }
   nb::dict d;
   d["events_per_s"] = r.events_per_s;
@@ -71,17 +71,17 @@ void bind_cuda(nb::module_& m) {
   m.def(
       "cuda_devices",
       [] {
-        cuda::Devices all;
+        gpu::Devices all;
         {
           const nb::gil_scoped_release released;
-          all = cuda::devices();
+          all = gpu::devices();
         }
         nb::dict d;
         d["built"] = all.built;
         d["driver"] = all.driver;
         d["trouble"] = all.trouble;
         nb::list list;
-        for (const cuda::Device& device : all.found) {
+        for (const gpu::Device& device : all.found) {
           nb::dict one;
           one["number"] = device.number;
           one["name"] = device.name;

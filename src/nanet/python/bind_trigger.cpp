@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "nanet/card/udp.hpp"
-#include "nanet/cuda/reconstructor.hpp"
 #include "nanet/gateware/cards.hpp"
-#include "nanet/loop/helper_serve.hpp"
+#include "nanet/gpu/batch/reconstructor.hpp"
+#include "nanet/gpu/failover/recovery_service.hpp"
 #include "nanet/python/trigger_options.hpp"
 #include "nanet/python/trigger_results.hpp"
 #include "nanet/stats/event_sample.hpp"
@@ -55,10 +55,10 @@ struct PyTrigger {
           t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu") {
-            const loop::CudaOptions cuda = cuda_options(o, device);
-            if (!cuda.helper.command.empty() && cuda.takeover && cuda.mode == loop::Mode::persistent)
+            const gpu::GpuOptions cuda = gpu_options(o, device);
+            if (!cuda.recovery.command.empty() && cuda.cpu_fallback && cuda.mode == gpu::Mode::persistent)
               t.clop.place = &contract::shared_place();
-            t.executor = in_the_loop(cuda);
+            t.executor = gpu_executor(cuda);
           }
           algorithm = t.algorithm;
           threads = t.threads;
@@ -120,11 +120,11 @@ struct PyReplay {
           r.conditions = conditions_option(o);
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu" && get<bool>(o, "in_the_loop", false)) {
-            r.executor = in_the_loop(cuda_options(o, device));
+            r.executor = gpu_executor(gpu_options(o, device));
           } else if (device != "cpu") {
             const int number = cuda_number(device);
             r.device = [this, number](const rich::Reconstructor& cpu, const rich::Geometry& geometry) {
-              auto made = cuda::make_reconstructor(cpu, geometry, number);
+              auto made = gpu::make_reconstructor(cpu, geometry, number);
               on_device = made.get();
               return made;
             };
@@ -175,7 +175,7 @@ struct PyReplay {
   }
 
   std::string algorithm, device;
-  const cuda::CudaReconstructor* on_device = nullptr;
+  const gpu::GpuReconstructor* on_device = nullptr;
   unsigned threads = 1;
   trigger::Replay core;
 };
@@ -188,9 +188,10 @@ void bind_trigger(nb::module_& m) {
       "gateware_missing", [] { return std::string(gateware::simulation_missing()); },
       "Why this build has no simulated card; empty: it has one.");
   m.def(
-      "serve_helper", [](int fd) { return loop::serve_helper(fd); }, nb::arg("fd"),
+      "serve_recovery", [](int fd) { return gpu::serve_recovery(fd); }, nb::arg("fd"),
       nb::call_guard<nb::gil_scoped_release>(),
-      "The helper process of a trigger whose GPU was lost: all that it does (nanet/gpu_helper.py). Gives the "
+      "The recovery process of a trigger whose GPU was lost: all that it does (nanet/gpu_recovery.py). Gives "
+      "the "
       "exit status.");
   nb::class_<PyTrigger>(m, "Trigger",
                         "The trigger processor; options as a flat dictionary (docs/configuration.md).")

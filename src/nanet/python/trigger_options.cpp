@@ -106,26 +106,26 @@ int cuda_number(const std::string& device) {
   return number;
 }
 
-loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device) {
-  loop::CudaOptions c;
+gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device) {
+  gpu::GpuOptions c;
   c.device = cuda_number(device);
-  c.mode = loop::mode_of(get<std::string>(o, "executor", "persistent"));
+  c.mode = gpu::mode_of(get<std::string>(o, "executor", "persistent"));
   c.blocks = get<unsigned>(o, "blocks", 0);
-  c.takeover = get<bool>(o, "takeover", true);
+  c.cpu_fallback = get<bool>(o, "cpu_fallback", true);
   c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", 50e3) / 2, 500'000, 20'000'000);
-  c.helper.command = get<std::vector<std::string>>(o, "helper", {});
-  c.helper.algorithm = get<std::string>(o, "algorithm", "multiring");
-  c.helper.parameters = parameters(o);
-  using Kind = loop::Injection::Kind;
+  c.recovery.command = get<std::vector<std::string>>(o, "recovery", {});
+  c.recovery.algorithm = get<std::string>(o, "algorithm", "multiring");
+  c.recovery.parameters = parameters(o);
+  using Kind = gpu::Injection::Kind;
   if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};
   if (o.contains("inject_hang")) c.injection = {Kind::hang, get<std::uint64_t>(o, "inject_hang", 0)};
   return c;
 }
 
-trigger::ExecutorMaker in_the_loop(const loop::CudaOptions& c) {
+trigger::ExecutorMaker gpu_executor(const gpu::GpuOptions& c) {
   return [c](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
              const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
-    return loop::make_cuda_executor(c, execute, std::move(views), reconstructor, traces);
+    return gpu::make_gpu_executor(c, execute, std::move(views), reconstructor, traces);
   };
 }
 

@@ -11,9 +11,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "nanet/loop/executor_cuda.hpp"
-#include "nanet/trigger/replay/replay.hpp"
+#include "nanet/gpu/executor.hpp"
 #include "nanet/trigger/live/trigger.hpp"
+#include "nanet/trigger/replay/replay.hpp"
 
 namespace nanet::python {
 
@@ -39,9 +39,10 @@ std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o);
 std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o);
 // N of cuda:N; cuda is cuda:0.
 int cuda_number(const std::string& device);
-// A GPU in the loop: options device, executor, blocks, takeover, helper (the program that brings a lost GPU
-// back: program and arguments); inject_fault, inject_hang: the number from which on the GPU fails, for tests.
-loop::CudaOptions cuda_options(const nb::dict& o, const std::string& device);
-trigger::ExecutorMaker in_the_loop(const loop::CudaOptions& c);
+// A GPU in the loop: options device, executor, blocks, cpu_fallback, recovery (the program that brings a lost
+// GPU back: program and arguments); inject_fault, inject_hang: the number from which on the GPU fails, for
+// tests.
+gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device);
+trigger::ExecutorMaker gpu_executor(const gpu::GpuOptions& c);
 
 }  // namespace nanet::python

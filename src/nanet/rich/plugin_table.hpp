@@ -42,9 +42,9 @@ struct PluginParameter {
 // GPU part: functions that fill structures defined above this layer. What they hold runs in
 // the plug-in's own CUDA runtime, or is a cudaKernel_t, which any runtime of the process can launch.
 struct PluginCuda {
-  std::uint64_t batch_layout, loop_layout;  // cuda/plugin_kernel.hpp, loop/plugin_kernel.hpp
-  void (*batch)(void* kernel);              // a cuda::Kernel
-  int (*loop)(void* kernel);                // a loop::LoopKernel; gives a cudaError_t
+  std::uint64_t batch_layout, frame_layout;  // cuda/plugin_kernel.hpp, loop/plugin_kernel.hpp
+  void (*batch)(void* kernel);               // a gpu::BatchKernel
+  int (*frame)(void* kernel);                // a gpu::FrameKernel; gives a cudaError_t
 };
 
 struct PluginTable {

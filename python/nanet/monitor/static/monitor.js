@@ -85,9 +85,9 @@ function showRun(t) {
     ["buffers in use, now and at most", `${percent(choke.fill)}, ${percent(choke.fill_max)}`]];
   if (t.gpu_faults) {
     wanted.push(["GPU", { text: t.gpu_lost ? "lost: the CPU stands in" : "back", bad: t.gpu_lost > 0 }],
-      ["GPU lost, times", { text: count(t.gpu_faults), key: "gpu_faults", bad: true }],
-      ["GPU came back, times", { text: count(t.gpu_returns), key: "gpu_returns" }],
-      ["CPU stood in for it, in all", `${t.gpu_away_s.toFixed(2)} s`]);
+      ["GPU faults", { text: count(t.gpu_faults), key: "gpu_faults", bad: true }],
+      ["GPU recoveries", { text: count(t.gpu_recoveries), key: "gpu_recoveries" }],
+      ["CPU fallback time", `${t.gpu_fallback_s.toFixed(2)} s`]);
   }
   if (conditions) {
     wanted.push(["conditions", { text: conditions.name, key: "conditions.name" }],

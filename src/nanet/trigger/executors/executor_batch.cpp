@@ -57,8 +57,8 @@ class BatchExecutor final : public Executor {
         overrun_ = true;
         break;
       }
-      near_ = contract::widen(event.n, near_);
-      if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) keep(event, near_);
+      reference_ = contract::unwrap_counter(event.n, reference_);
+      if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) keep(event, reference_);
       contract::release(*view_.finished, ++next_);
       any = true;
     }
@@ -136,7 +136,7 @@ class BatchExecutor final : public Executor {
   std::unique_ptr<rich::Reconstructor> algorithm_;
   FrameProcessor process_;
   std::size_t most_frames_;
-  std::uint64_t next_ = 0, near_ = 0;
+  std::uint64_t next_ = 0, reference_ = 0;
   unsigned idle_ = 0;
   std::atomic<bool> overrun_{false};
 

@@ -56,9 +56,9 @@ class InlineExecutor final : public Executor {
           overrun_ = true;
           break;
         }
-        q.near = contract::widen(event.n, q.near);
+        q.reference = contract::unwrap_counter(event.n, q.reference);
         if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
-          answer(process_, q.view, event, q.near, traces_);
+          answer(process_, q.view, event, q.reference, traces_);
         contract::release(*q.view.finished, ++q.next);
         any = true;
       }
@@ -72,7 +72,7 @@ class InlineExecutor final : public Executor {
  private:
   struct Queue {
     View view;
-    std::uint64_t next, near;
+    std::uint64_t next, reference;
   };
   TraceTable& traces_;
   FrameProcessor process_;
@@ -119,10 +119,10 @@ class WorkerExecutor final : public Executor {
 
  private:
   struct Queue {
-    Queue(const View& v, std::uint64_t n) : view(v), near(n), done(v.shape.events) {}
+    Queue(const View& v, std::uint64_t n) : view(v), reference(n), done(v.shape.events) {}
     View view;
     std::atomic<std::uint64_t> claimed{0};
-    std::atomic<std::uint64_t> near;
+    std::atomic<std::uint64_t> reference;
     // done[k % entries] = lap of k once entry k is finished; `finished` follows the unbroken run.
     std::vector<std::atomic<std::uint32_t>> done;
   };
@@ -147,8 +147,8 @@ class WorkerExecutor final : public Executor {
       }
       // Entries within reach of each other span far less than 2^31 numbers, so any recent one widens them
       // all.
-      const std::uint64_t n = contract::widen(event.n, q.near.load(std::memory_order_relaxed));
-      q.near.store(n, std::memory_order_relaxed);
+      const std::uint64_t n = contract::unwrap_counter(event.n, q.reference.load(std::memory_order_relaxed));
+      q.reference.store(n, std::memory_order_relaxed);
       if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
         answer(process, q.view, event, n, traces_);
       finish(q, k);

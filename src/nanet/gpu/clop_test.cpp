@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The consumer of a kernel of one's own, with host threads for its blocks: over a real card, and against a
+// queue that a test writes.
+#include "nanet/gpu/clop.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "nanet/card/card.hpp"
+#include "nanet/card/udp.hpp"
+#include "nanet/contract/memory.hpp"
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::gpu {
+namespace {
+
+// As GpuClop, without a GPU.
+class HostClop {
+ public:
+  explicit HostClop(const contract::View& view) : done_(view.shape.events, 0) {
+    clop.shape = view.shape;
+    clop.buffers = view.clop;
+    clop.send_buffers = view.send_buffers;
+    clop.send_address = reinterpret_cast<std::uintptr_t>(view.send_buffers);
+    clop.queue = view.queue;
+    clop.ring = view.ring;
+    clop.returned = view.returned;
+    clop.finished = view.finished;
+    clop.doorbell = view.doorbell;
+    clop.stop = &stop_;
+    clop.state = &state;
+    clop.done = done_.data();
+    state.finished = contract::acquire(*view.finished);
+  }
+  ~HostClop() { stop(); }
+  HostClop(const HostClop&) = delete;
+  HostClop& operator=(const HostClop&) = delete;
+  template <class BatchKernel>
+  void start(unsigned blocks, BatchKernel kernel) {
+    contract::release(stop_, 0u);
+    state.claimed = state.finished;
+    for (unsigned b = 0; b < blocks; ++b) blocks_.emplace_back([this, kernel] { kernel(clop); });
+  }
+  void stop() {
+    contract::release(stop_, 1u);
+    blocks_.clear();  // joins
+  }
+  Clop clop;
+  State state;
+
+ private:
+  std::uint32_t stop_ = 0;
+  std::vector<std::uint32_t> done_;
+  std::vector<std::jthread> blocks_;
+};
+
+// Answers each buffer with the sums of the bytes of its payloads.
+void sums(const Clop& clop) {
+  Work work;
+  while (poll(clop, work)) {
+    std::byte* const out = send_buffer(clop, work);
+    for (unsigned i = 0; i < payloads(clop); ++i) {
+      const Payload p = payload(clop, work, i);
+      std::uint32_t sum = 0;
+      for (std::uint32_t b = 0; b < p.bytes; ++b) sum += static_cast<std::uint32_t>(p.at[b]);
+      wire::mgp::store(out + std::size_t{4} * i, sum);
+    }
+    post(clop, work, 4 * payloads(clop));
+    release(clop, work);
+  }
+}
+
+std::uint32_t sum_of(const trigger::Bytes& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), 0u,
+                         [](std::uint32_t sum, std::byte b) { return sum + static_cast<std::uint32_t>(b); });
+}
+
+TEST(DeviceClop, AnswersPacketsOverUdpAndStartsAgain) {
+  const card::Fd answers = card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+  card::ClopOptions options;
+  options.listen = {{.address = 0x7F000001, .port = 0}};
+  options.destinations = {card::local_endpoint(answers.get())};
+  options.gather = contract::Gather::packets;
+  options.packets = 2;
+  options.buffers = 512;  // more than are sent: blocks that are slow do no harm
+  options.timeout = 20'000'000'000;
+  options.deadline = 0;
+  options.burst_silence = 200'000'000'000;
+  const auto nic = card::open_card("socket");
+  card::Clop& clop = nic->register_clop(options);
+  nic->start();
+  const card::Fd board = card::open_udp_sender(clop.local());
+  HostClop consumer(clop.view());
+  std::mt19937 random(3);
+  Sequence sequence = 1;
+  for (unsigned round = 0; round < 3; ++round) {
+    consumer.start(3, sums);
+    for (unsigned batch = 0; batch < 30; ++batch) {
+      std::vector<std::uint32_t> expected;
+      for (unsigned p = 0; p < 10; ++p) {
+        const auto packet = trigger::mgp_packet(0, sequence, sequence, trigger::random_events(random, 0, 15),
+                                                wire::mgp::flag::last);
+        ++sequence;
+        expected.push_back(sum_of(packet));
+        ASSERT_EQ(send(board.get(), packet.data(), packet.size(), 0), static_cast<ssize_t>(packet.size()));
+      }
+      for (unsigned a = 0; a < 5; ++a) {
+        pollfd wait{answers.get(), POLLIN, 0};
+        std::array<std::byte, 64> answer;
+        ASSERT_EQ(::poll(&wait, 1, 20'000), 1);
+        ASSERT_EQ(recv(answers.get(), answer.data(), answer.size(), 0), 8);
+        EXPECT_EQ(wire::mgp::load<std::uint32_t>(answer.data()), expected[2 * a]);
+        EXPECT_EQ(wire::mgp::load<std::uint32_t>(answer.data() + 4), expected[2 * a + 1]);
+      }
+    }
+    consumer.stop();
+  }
+  consumer.start(2, sums);
+  nic->stop();
+  consumer.stop();
+  EXPECT_EQ(consumer.state.overrun, 0u);
+  EXPECT_EQ(clop.counters().frames_answered, 450u);
+  EXPECT_EQ(clop.counters().frames_late, 0u);
+  EXPECT_EQ(contract::acquire(*clop.view().finished), consumer.state.finished);
+  EXPECT_GE(consumer.state.finished, 2 * 450u);  // receive and send done of each
+}
+
+contract::Shape small() {
+  contract::Shape s;
+  s.gather = contract::Gather::frame;
+  s.boards = 2;
+  s.segment_bytes = 256;
+  s.buffers = s.descriptors = 16;
+  s.events = 64;
+  return s;
+}
+
+TEST(DeviceClop, ManyBlocksFinishInAnyOrderAndNothingIsLeft) {
+  const contract::Memory memory(small());
+  const contract::View& view = memory.view();
+  HostClop consumer(view);
+  consumer.state.reference = 5'000'000'000;  // the numbers are far beyond 32 bits
+  std::vector<std::uint32_t> seen(40'000, 0);
+  consumer.start(4, [&](const Clop& clop) {
+    Work work;
+    while (poll(clop, work)) {
+      ++seen[work.n - 5'000'000'000];
+      post(clop, work, 8);
+      release(clop, work);
+    }
+  });
+  contract::EventWriter writer(view);
+  for (std::uint64_t i = 0; i < seen.size(); ++i) {
+    const std::uint64_t n = 5'000'000'000 + i;
+    // As the card does: no buffer goes out again before it has come back.
+    const auto back = [&] {
+      return i < 16 ||
+             contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(n - 15);
+    };
+    while (writer.free() < 4 || !back()) std::this_thread::yield();
+    contract::Event e;
+    e.type = static_cast<std::uint8_t>(contract::EventType::receive_done);
+    e.buffer = view.buffer_of(n);
+    e.frame = static_cast<std::uint32_t>(i);
+    e.n = static_cast<std::uint32_t>(n);
+    writer.write(e);
+    if (i % 3 == 0) {  // of no interest to it
+      e.type = static_cast<std::uint8_t>(contract::EventType::send_done);
+      writer.write(e);
+    }
+  }
+  consumer.stop();
+  EXPECT_EQ(consumer.state.overrun, 0u);
+  EXPECT_EQ(contract::acquire(*view.finished), writer.written());
+  for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], 1u) << i;
+  for (std::uint64_t n = 5'000'040'000 - 16; n < 5'000'040'000; ++n) {
+    EXPECT_EQ(contract::acquire(view.returned[view.buffer_of(n)]), static_cast<std::uint32_t>(n + 1));
+    contract::Descriptor d;
+    ASSERT_TRUE(contract::posted(view, n, d));
+    EXPECT_EQ(d.bytes, 8u);
+    EXPECT_EQ(d.address, reinterpret_cast<std::uintptr_t>(view.send_buffer(view.buffer_of(n))));
+  }
+}
+
+TEST(DeviceClop, StopsWhereTheCardHasLappedIt) {
+  const contract::Memory memory(small());
+  HostClop consumer(memory.view());
+  contract::EventWriter writer(memory.view());
+  for (unsigned i = 0; i < 70; ++i) writer.write({});  // nobody finishes anything
+  Work work;
+  EXPECT_FALSE(poll(consumer.clop, work));
+  EXPECT_EQ(consumer.state.overrun, 1u);
+}
+
+TEST(DeviceClop, PayloadsStayInsideTheBuffer) {
+  const contract::Memory memory(small());
+  const contract::View& view = memory.view();
+  HostClop consumer(view);
+  Work work;
+  work.buffer = 3;
+  auto& header = *reinterpret_cast<contract::FrameHeader*>(view.buffer(3));
+  header.board[0].bytes = 96;
+  header.board[1].bytes = 65535;
+  EXPECT_EQ(payloads(consumer.clop), 2u);
+  EXPECT_EQ(payload(consumer.clop, work, 0).at, view.segment(3, 0));
+  EXPECT_EQ(payload(consumer.clop, work, 0).bytes, 96u);
+  EXPECT_EQ(payload(consumer.clop, work, 1).at, view.segment(3, 1));
+  EXPECT_EQ(payload(consumer.clop, work, 1).bytes, 256u);
+
+  contract::Shape shape = small();
+  shape.gather = contract::Gather::packets;
+  shape.packets = 3;
+  const contract::Memory packets(shape);
+  HostClop other(packets.view());
+  const std::uint32_t length = 65535;
+  std::memcpy(packets.view().buffer(3) + 2 * shape.slot_bytes + 4, &length, 4);
+  EXPECT_EQ(payloads(other.clop), 3u);
+  EXPECT_EQ(payload(other.clop, work, 1).bytes, 0u);
+  EXPECT_EQ(payload(other.clop, work, 2).bytes, shape.slot_bytes);
+  EXPECT_EQ(payload(other.clop, work, 2).at, packets.view().buffer(3) + 2 * shape.slot_bytes);
+}
+
+}  // namespace
+}  // namespace nanet::gpu

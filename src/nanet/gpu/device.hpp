@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPUs this process can use. The same interface in a build without CUDA, which finds none and says why.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace nanet::gpu {
+
+struct Device {
+  int number = 0;  // as in --device cuda:N
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;
+  int bus_width_bits = 0;
+};
+
+struct Devices {
+  bool built = false;   // this build has the CUDA component
+  int driver = 0;       // CUDA version that the driver speaks, 1000 * major + 10 * minor; 0: no driver
+  std::string trouble;  // why there is no device; empty where there is one
+  std::vector<Device> found;
+};
+
+// Never throws: what is wrong is in `trouble`. The first call may take a second on a machine with GPUs.
+Devices devices();
+
+}  // namespace nanet::gpu

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contract memory on a GPU, for a card that writes there over PCIe (GPUDirect RDMA). Compiled, and its memory
+// and descriptor tried on a GPU; not run with such a card, since there was none.
+#pragma once
+
+#include "nanet/contract/place.hpp"
+
+namespace nanet::gpu {
+
+class DeviceRegionAllocator final : public contract::Place {
+ public:
+  explicit DeviceRegionAllocator(int device) : device_(device) {}
+  // Throws std::runtime_error.
+  std::byte* take(std::size_t bytes) override;
+  void give_back(std::byte* at, std::size_t bytes) noexcept override;
+  bool reachable() const noexcept override { return false; }
+  // -1 where the driver cannot export it (the open kernel modules can).
+  int dma_buf() const noexcept override;
+
+ private:
+  int device_;
+  std::byte* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace nanet::gpu

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The makers of each executor; gpus: how many there are.
+#pragma once
+
+#include "nanet/gpu/executor.hpp"
+
+namespace nanet::gpu {
+
+std::unique_ptr<trigger::Executor> make_resident_executor(const GpuOptions& options,
+                                                          const trigger::ExecutorOptions& execute,
+                                                          std::vector<contract::View> views,
+                                                          const rich::Reconstructor& algorithm,
+                                                          trigger::TraceTable& traces, int gpus);
+std::unique_ptr<trigger::Executor> make_launch_executor(const GpuOptions& options,
+                                                        const trigger::ExecutorOptions& execute,
+                                                        std::vector<contract::View> views,
+                                                        const rich::Reconstructor& algorithm,
+                                                        trigger::TraceTable& traces, int gpus);
+
+}  // namespace nanet::gpu

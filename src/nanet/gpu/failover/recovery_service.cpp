@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/gpu/failover/recovery_service.hpp"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/contract/memory.hpp"
+#include "nanet/contract/queue.hpp"
+#include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/failover/recovery_block.hpp"
+
+namespace nanet::gpu {
+namespace {
+
+using contract::acquire;
+using contract::release;
+
+RecoveryBlock* map_block(int fd) {
+  struct stat about{};
+  if (fstat(fd, &about) != 0 || static_cast<std::size_t>(about.st_size) != sizeof(RecoveryBlock))
+    return nullptr;
+  void* const at = mmap(nullptr, sizeof(RecoveryBlock), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return nullptr;
+  auto* const block = static_cast<RecoveryBlock*>(at);
+  return block->magic == RecoveryBlock::magic_number && block->bytes == sizeof(RecoveryBlock) ? block
+                                                                                              : nullptr;
+}
+
+void map(const RecoveryBlock::Region& region) {
+  contract::map_shared(region.fd, reinterpret_cast<std::byte*>(region.at), region.bytes);
+  close(region.fd);
+}
+
+// The counts and the sampled events of an executor, to where the trigger's monitor looks.
+class Mirror {
+ public:
+  explicit Mirror(trigger::Physics& to) : to_(to) {}
+  void operator()(const trigger::Executor& executor) {
+    const auto all = executor.physics();
+    std::size_t at = 0;  // in before_: what a recovery process before this one has counted
+    const bool first = before_.empty();
+    const auto counter = [&](stats::Counter& to, std::uint64_t counted) {
+      if (first) before_.push_back(to);
+      to.set(before_[at++] + counted);
+    };
+    const auto add = [&](auto member) {
+      auto& counters = to_.*member;
+      for (std::size_t i = 0; i < counters.size(); ++i) {
+        std::uint64_t sum = 0;
+        for (const trigger::Physics* p : all) sum += (p->*member)[i];
+        counter(counters[i], sum);
+      }
+    };
+    add(&trigger::Physics::hits_per_event);
+    add(&trigger::Physics::rings_per_event);
+    add(&trigger::Physics::radius);
+    add(&trigger::Physics::centre);
+    add(&trigger::Physics::occupancy);
+    std::uint64_t sampled = 0;
+    std::vector<stats::EventSample> now;
+    for (const trigger::Physics* p : all) {
+      sampled += p->sampled_events;
+      for (const stats::EventSample& e : p->events()) now.push_back(e);
+    }
+    counter(to_.sampled_events, sampled);
+    for (const stats::EventSample& e : now)
+      if (std::none_of(given_.begin(), given_.end(),
+                       [&](const auto& old) { return old.n == e.n && old.time == e.time; }))
+        to_.keep(e);
+    given_ = std::move(now);
+  }
+
+ private:
+  trigger::Physics& to_;
+  std::vector<stats::EventSample> given_;
+  std::vector<std::uint64_t> before_;
+};
+
+class Service {
+ public:
+  explicit Service(RecoveryBlock& block) : block_(block), mirror_(block.physics) {
+    for (std::uint32_t d = 0; d < block.devices; ++d) {
+      map(block.region[d]);
+      views_.push_back(contract::lay_out(block.shape, reinterpret_cast<std::byte*>(block.region[d].at)));
+    }
+    map(block.traces);
+    traces_ = std::make_unique<trigger::TraceTable>(reinterpret_cast<trigger::Trace*>(block.traces.at),
+                                                    block.trace_slots);
+    rich::Parameters parameters;
+    for (std::uint32_t i = 0; i < block.parameters; ++i)
+      parameters[block.parameter[i].name] = block.parameter[i].value;
+    algorithm_ = rich::make_reconstructor(block.algorithm, parameters, rich::Geometry::make());
+    trigger::ExecutorOptions execute;
+    execute.process.decision = block.decision;
+    execute.process.downscale = block.downscale;
+    execute.process.window_lsb = block.window_lsb;
+    execute.process.source = static_cast<std::uint8_t>(block.source);
+    execute.reference = block.reference;
+    execute.threads = std::max(2u, block.threads);
+    if (block.device < 0) {
+      if (block.has_conditions) throw std::invalid_argument("a CPU as a device knows no conditions");
+      executor_ = trigger::make_cpu_executor(execute, views_, *algorithm_, *traces_);
+      return;
+    }
+    GpuOptions cuda;
+    cuda.device = block.device;
+    cuda.blocks = block.blocks;
+    cuda.stall = block.stall;
+    cuda.silence = block.silence;
+    cuda.cpu_fallback = false;  // the trigger's CPU does that
+    if (block.has_conditions) cuda.conditions = &block.conditions;
+    executor_ = make_gpu_executor(cuda, execute, views_, *algorithm_, *traces_);
+  }
+
+  // Gives why it failed; empty: it was told to leave.
+  std::string run() {
+    say(RecoveryState::ready);
+    bool working = false;
+    Nanoseconds mirrored = 0;
+    for (;;) {
+      release(block_.beat, block_.beat + 1);
+      const auto order = static_cast<RecoveryOrder>(acquire(block_.order));
+      if (!working && order == RecoveryOrder::work) {
+        executor_->start();
+        working = true;
+        say(RecoveryState::working);
+      } else if (working && (order == RecoveryOrder::rest || order == RecoveryOrder::leave)) {
+        executor_->stop();
+        working = false;
+        report();
+        if (const std::string why = executor_->trouble(); !why.empty()) return why;
+        say(RecoveryState::ready);
+      }
+      if (order == RecoveryOrder::leave) return {};
+      if (getppid() != block_.parent) return "the trigger is gone";
+      if (const std::string why = executor_->trouble(); !why.empty()) return why;
+      const Nanoseconds now = card::monotonic_now();
+      if (working && now - mirrored > 100'000'000) {
+        mirrored = now;
+        report();
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(working ? 500 : 50));
+    }
+  }
+
+ private:
+  void say(RecoveryState state) noexcept { release(block_.state, static_cast<std::uint32_t>(state)); }
+  void report() {
+    mirror_(*executor_);
+    contract::relax(block_.overrun, executor_->event_overrun() ? 1u : 0u);
+    std::uint32_t count = 0;
+    for (const auto& [name, value] : executor_->figures()) {
+      if (count == RecoveryBlock::most_figures || name.size() >= RecoveryBlock::name_bytes) break;
+      RecoveryBlock::Number& to = block_.figure[count++];
+      if (to.name[0] == 0) std::memcpy(to.name, name.c_str(), name.size() + 1);  // always the same names
+      contract::relax(to.value, value);
+    }
+    release(block_.figures, count);
+  }
+
+  RecoveryBlock& block_;
+  Mirror mirror_;
+  std::vector<contract::View> views_;
+  std::unique_ptr<trigger::TraceTable> traces_;
+  std::unique_ptr<rich::Reconstructor> algorithm_;
+  std::unique_ptr<trigger::Executor> executor_;
+};
+
+}  // namespace
+
+int serve_recovery(int block_fd) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  RecoveryBlock* const block = map_block(block_fd);
+  if (!block || getppid() != block->parent) return 2;
+  std::string why;
+  try {
+    // Never destroyed: what a failed device holds goes with the process.
+    why = (new Service(*block))->run();  // NOLINT(cppcoreguidelines-owning-memory)
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (why.empty()) return 0;
+  const std::size_t bytes = std::min(why.size(), RecoveryBlock::trouble_bytes - 1);
+  std::memcpy(block->trouble, why.data(), bytes);
+  block->trouble[bytes] = 0;
+  release(block->state, static_cast<std::uint32_t>(RecoveryState::failed));
+  return 1;
+}
+
+}  // namespace nanet::gpu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block of threads that works in steps, one source for a GPU's thread block and for a loop on the CPU: so
+// that everything a kernel does with a frame is tested where there is no GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "nanet/rich/lanes.hpp"
+#include "nanet/units.hpp"
+
+#ifdef __CUDACC__
+#define NANET_DEVICE __device__
+#else
+#define NANET_DEVICE
+#endif
+
+namespace nanet::gpu {
+
+// Two bytes at an even address.
+NANET_HD inline std::uint32_t half_word(const std::byte* at) {
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const std::uint16_t*>(at);
+#else
+  std::uint16_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+#endif
+}
+NANET_HD inline std::uint32_t one_byte(const std::byte* at) {
+  return static_cast<std::uint32_t>(*at);
+}
+// Four bytes at an address that four divides.
+NANET_HD inline std::uint32_t full_word(const std::byte* at) {
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const std::uint32_t*>(at);
+#else
+  std::uint32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+#endif
+}
+
+#ifdef __CUDACC__
+
+// What every thread of a thread block calls together.
+struct Block {
+  using Lanes = rich::DeviceLanes;
+
+  __device__ static unsigned threads() { return blockDim.x; }
+  // The threads in another order, in which neighbours are of different warps.
+  __device__ static unsigned spread(unsigned t) { return (t & 31u) * (blockDim.x >> 5) + (t >> 5); }
+  // f(thread) in every thread; what they wrote is seen by all afterwards.
+  template <class F>
+  __device__ static void each(const F& f) {
+    f(threadIdx.x);
+    __syncthreads();
+  }
+  // f() in thread 0; the others see it after the next step.
+  template <class F>
+  __device__ static void one(const F& f) {
+    if (threadIdx.x == 0) f();
+  }
+  // f(warp) with all lanes of each warp together.
+  template <class F>
+  __device__ static void warps(const F& f) {
+    f(threadIdx.x >> 5);
+    __syncthreads();
+  }
+  __device__ static bool leads() { return (threadIdx.x & 31u) == 0; }
+  // A number for the calling warp, counted up from `at`; in warps().
+  __device__ static std::uint32_t take(std::uint32_t& at) {
+    std::uint32_t got = 0;
+    if (leads()) got = atomicAdd(&at, 1u);
+    return __shfl_sync(0xFFFFFFFFu, got, 0);
+  }
+  // Adds and gives what was there before; any thread, in each() or warps().
+  __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
+  __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
+  // f(i, how many of flag[0] .. flag[i - 1] are set) for each i < n whose flag is set, 0 or 1; gives how many
+  // there are. room: a word for each warp that all share.
+  template <class F>
+  __device__ static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
+                                         const F& f) {
+    const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    std::uint32_t before = 0;
+    for (std::uint32_t from = 0; from < n; from += blockDim.x) {
+      const std::uint32_t i = from + threadIdx.x;
+      const bool is = i < n && flag[i];
+      const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
+      if (lane == 0) room[warp] = __popc(vote);
+      __syncthreads();
+      std::uint32_t mine = before;
+#pragma unroll 8
+      for (unsigned w = 0; w < warps; ++w) {
+        const std::uint32_t there = room[w];
+        mine += w < warp ? there : 0;
+        before += there;
+      }
+      if (is) f(i, mine + __popc(vote & ((1u << lane) - 1)));
+      __syncthreads();
+    }
+    return before;
+  }
+};
+
+#else
+
+// The same, thread after thread.
+struct Block {
+  using Lanes = rich::HostLanes;
+
+  static constexpr unsigned threads() { return 64; }
+  static unsigned spread(unsigned t) { return t; }
+  template <class F>
+  static void each(const F& f) {
+    for (unsigned t = 0; t < threads(); ++t) f(t);
+  }
+  template <class F>
+  static void one(const F& f) {
+    f();
+  }
+  template <class F>
+  static void warps(const F& f) {
+    for (unsigned w = 0; w < threads() / 32; ++w) f(w);
+  }
+  static bool leads() { return true; }
+  static std::uint32_t take(std::uint32_t& at) { return at++; }
+  static std::uint32_t add(std::uint32_t& at, std::uint32_t n) {
+    const std::uint32_t before = at;
+    at += n;
+    return before;
+  }
+  static void least(std::uint32_t& at, std::uint32_t n) { at = n < at ? n : at; }
+  template <class F>
+  static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t*, const F& f) {
+    std::uint32_t before = 0;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (flag[i]) f(i, before++);
+    return before;
+  }
+};
+
+#endif
+
+}  // namespace nanet::gpu

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CLOP buffer in a thread block: its bytes are copied once to memory of the block's own, since anything may
+// write the buffer while it is read; then frame by frame (gather frame: one; packets: one for each payload)
+// through FrameWork.
+#pragma once
+
+#include "nanet/gpu/frame/frame.hpp"
+
+namespace nanet::gpu {
+
+// Shared memory of a block: bytes of a frame, fragments that its tables hold. At 10 MHz a frame has 4 kB and
+// 200 fragments; larger ones than fit are worked on in device memory.
+inline constexpr std::uint32_t shared_raw_bytes = 24576, shared_fragments = 1024;
+// Of each board at most, read together with the frame's header, before its length is known: one wait instead
+// of two.
+inline constexpr std::uint32_t ahead_bytes = 4096;
+
+NANET_HD inline constexpr std::uint32_t power_of_two(std::uint32_t n) {
+  std::uint32_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+// How the memory of a block is divided.
+struct BufferSizes {
+  bool frame = true;
+  std::uint32_t boards = 1;        // segments; gather packets: 1
+  std::uint32_t segment = 0;       // bytes of the largest segment, or of a payload's slot
+  std::uint32_t stride = 0;        // of segments in shared memory
+  std::uint32_t large_stride = 0;  // and in device memory
+  std::uint32_t lists = 1;
+  std::uint32_t fragments = 0;  // of the large tables: a power of two
+
+  static BufferSizes of(const contract::Shape& shape) {
+    BufferSizes s;
+    s.frame = shape.gather == contract::Gather::frame;
+    s.boards = s.frame ? shape.boards : 1;
+    s.segment = s.frame ? shape.segment_bytes : shape.slot_bytes;
+    s.lists = lists_for(s.boards);
+    s.large_stride = (s.segment + 15) / 16 * 16;
+    const std::uint32_t share = shared_raw_bytes / s.boards / 16 * 16;
+    s.stride = share < s.large_stride ? share : s.large_stride;
+    s.fragments = power_of_two(s.segment / 8) * s.lists;
+    return s;
+  }
+  NANET_HD std::uint32_t large_hits() const { return large_stride * boards / 2; }
+  std::size_t shared_bytes() const {
+    return shared_raw_bytes + table_bytes(shared_fragments, lists, shared_raw_bytes / 2);
+  }
+  std::size_t large_bytes() const {
+    return std::size_t{large_stride} * boards + table_bytes(fragments, lists, large_hits());
+  }
+};
+
+template <class A, class B>
+class BufferWork {
+ public:
+  // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: fragments that go
+  // into the small tables.
+  NANET_DEVICE BufferWork(const contract::Shape& shape, const BufferSizes& sizes, FrameShared& shared,
+                          std::byte* small, std::byte* large, std::uint32_t room)
+      : sizes_(sizes),
+        packets_(shape.packets),
+        slot_bytes_(shape.slot_bytes),
+        s_(shared),
+        small_(small),
+        large_(large),
+        room_(room),
+        small_tables_(lay_out(small + shared_raw_bytes, shared_fragments, sizes.lists, shared_raw_bytes / 2)),
+        large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
+                              sizes.lists, sizes.large_hits())) {}
+
+  // bytes: of the boards together, as the queue's entry has it. copy(to, from, n): by all threads, n a
+  // multiple of 16; copy.wait(): until what this thread copied is there. sampled(work, frame): gather
+  // packets, after each payload, whose rows the next one overwrites. Leaves packet, counts and trace (but for
+  // n, frame, seen and posted) in shared memory.
+  template <class Copy, class Clock, class Sampled>
+  NANET_DEVICE void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
+                        std::uint32_t frame, std::uint32_t bytes, const Copy& copy, const Clock& clock,
+                        const Sampled& sampled) {
+    work.begin();
+    trigger::Trace& trace = s_.trace;
+    if (sizes_.frame) {
+      const Bytes in = gather(buffer, bytes, copy);
+      const bool incomplete =
+          !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+      work.work(in, small_, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
+                trace.reconstructed);
+    } else {
+      payloads(work, buffer, copy, clock, sampled);
+    }
+    B::one([&] {
+      work.finish(frame);
+      trace.events = s_.events;
+      trace.primitives = s_.primitives;
+      trace.below_min_hits = s_.below;
+      trace.mtp_overflow = s_.overflow;
+      trace.rings = s_.rings;
+      trace.duplicate_hits = s_.duplicates;
+      trace.masked_hits = s_.masked;
+      for (unsigned k = 0; k < trigger::primitive_kinds; ++k) trace.downscaled[k] = s_.downscaled[k];
+    });
+    B::each([&](unsigned t) {
+      if (t != 32) return;  // beside what thread 0 does
+      if (sizes_.frame)
+        work.note_edges(trace);
+      else
+        trace.lows = trace.highs = 0;
+    });
+  }
+
+ private:
+  // The segments of a frame. Its header is memory that anything may have written: its lengths are held
+  // against the segment.
+  template <class Copy>
+  NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {
+    std::byte* const header = reinterpret_cast<std::byte*>(s_.packet);  // not yet in use
+    // The boards' shares are nearly alike; one board's is known.
+    const std::uint32_t likely =
+        sizes_.boards == 1 ? bytes : (bytes >> (sizes_.boards > 4 ? 3 : 2)) + bytes / 16 + 192;
+    std::uint32_t ahead = likely < ahead_bytes ? (likely + 15) / 16 * 16 : ahead_bytes;
+    if (ahead > sizes_.stride) ahead = sizes_.stride;
+    copy(header, buffer, contract::frame_header_bytes);
+    for (unsigned b = 0; b < sizes_.boards; ++b)
+      copy(small_ + std::size_t{b} * sizes_.stride, segment(buffer, b), ahead);
+    copy.wait();
+    B::each([](unsigned) {});
+    Bytes in;
+    in.boards = sizes_.boards;
+    in.at = small_;
+    in.stride = sizes_.stride;
+    bool fits = true, more = false;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < max_boards; ++b) {
+      if (b >= sizes_.boards) continue;
+      const std::uint32_t said = full_word(header + 8 + 4 * b) & 0xFFFF;
+      in.bytes[b] = said < sizes_.segment ? said : sizes_.segment;
+      fits = fits && in.bytes[b] <= sizes_.stride;
+      more = more || in.bytes[b] > ahead;
+    }
+    in.shared = fits;
+    if (!fits) {
+      in.at = large_;
+      in.stride = sizes_.large_stride;
+    }
+    if (!fits || more) {
+      const std::uint32_t from = fits ? ahead : 0;
+      NANET_UNROLLED
+      for (unsigned b = 0; b < max_boards; ++b)
+        if (b < sizes_.boards && in.bytes[b] > from)
+          copy(const_cast<std::byte*>(in.at) + std::size_t{b} * in.stride + from, segment(buffer, b) + from,
+               (in.bytes[b] + 15) / 16 * 16 - from);
+      copy.wait();
+      B::each([](unsigned) {});
+    }
+    return in;
+  }
+  NANET_DEVICE const std::byte* segment(const std::byte* buffer, unsigned b) const {
+    return buffer + contract::frame_header_bytes + std::size_t{b} * sizes_.segment;
+  }
+
+  // Gather mode packets: each payload stands alone.
+  template <class Copy, class Clock, class Sampled>
+  NANET_DEVICE void payloads(FrameWork<A, B>& work, const std::byte* buffer, const Copy& copy,
+                             const Clock& clock, const Sampled& sampled) {
+    const bool fits = sizes_.large_stride <= shared_raw_bytes;
+    std::byte* const at = fits ? small_ : large_;
+    const std::uint32_t at_once = fits ? shared_raw_bytes / sizes_.large_stride : 1;
+    Nanoseconds build = 0, reconstruct = 0, start = clock();  // as thread 0 sees them
+    const Nanoseconds began = start;
+    bool over = false;
+    for (std::uint32_t first = 0; first < packets_ && !over; first += at_once) {
+      const std::uint32_t n = packets_ - first < at_once ? packets_ - first : at_once;
+      copy(at, buffer + std::size_t{first} * slot_bytes_, n * slot_bytes_);
+      copy.wait();
+      B::each([](unsigned) {});
+      for (std::uint32_t p = 0; p < n && !over; ++p) {
+        Bytes in;
+        in.boards = 1;
+        in.at = at + std::size_t{p} * slot_bytes_;
+        in.shared = fits;
+        in.stride = sizes_.large_stride;
+        in.bytes[0] = full_word(in.at + 4) & 0xFFFF;
+        over = in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_;
+        if (over) break;  // the rest of the buffer is empty
+        const std::uint32_t frame = full_word(in.at + 12) & 0xFFFFFF;
+        Nanoseconds built = 0, reconstructed = 0;
+        work.work(in, small_, small_tables_, room_, large_tables_, frame, false, clock, built, reconstructed);
+        build += built - start;
+        reconstruct += reconstructed - built;
+        start = clock();
+        sampled(work, frame);
+        B::each([](unsigned) {});  // the next payload's tables overwrite these
+      }
+    }
+    B::each([&](unsigned t) {
+      if (t != 0) return;
+      s_.trace.built = began + build;
+      s_.trace.reconstructed = s_.trace.built + reconstruct;
+    });
+  }
+
+  BufferSizes sizes_;
+  std::uint32_t packets_, slot_bytes_;
+  FrameShared& s_;
+  std::byte* small_;
+  std::byte* large_;
+  std::uint32_t room_;
+  Tables small_tables_, large_tables_;
+};
+
+}  // namespace nanet::gpu

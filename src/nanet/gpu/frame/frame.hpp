@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// One buffer through build, reconstruct and decide in a thread block: from its bytes to the words of the MTP
+// packet and the counts of its trace. What trigger/executors/frame_processor.hpp does on a CPU, with the same
+// result, bit for bit.
+#pragma once
+
+#include "nanet/gpu/frame/merge.hpp"
+#include "nanet/gpu/frame/task.hpp"
+#include "nanet/trigger/account/trace.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
+#include "nanet/wire/mtp.hpp"
+
+namespace nanet::gpu {
+
+inline constexpr unsigned packet_words = contract::send_buffer_bytes / 4;
+
+// What the work on a frame depends on, besides its bytes.
+struct FrameOptions {
+  trigger::DecisionOptions decision;
+  std::uint32_t window = 41;
+  std::uint32_t source = rich_source;
+  bool downscaling = false;
+  std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // of each kind
+};
+
+// What a block shares while it works on a buffer.
+struct FrameShared {
+  Merge merge;
+  const std::byte* bytes;  // what was merged last, where it may be looked at: of board b from b x stride on
+  std::uint32_t stride, length[max_boards];
+  alignas(16) std::uint32_t packet[packet_words];
+  std::uint32_t words;       // of `packet` in use
+  std::uint32_t primitives;  // in it
+  std::uint32_t stamp;       // frame of its newest timestamp word
+  std::uint32_t events, below, overflow, rings, duplicates, masked, valid;
+  std::uint32_t downscaled[trigger::primitive_kinds];
+  std::uint32_t taken;     // events that warps have begun
+  std::uint32_t disorder;  // events not in order of time, or without a primitive
+  std::uint32_t with_rings[rich::max_rings + 1];
+  trigger::Trace trace;
+};
+
+// Whether an algorithm works with a warp for each event or with a thread.
+template <class A>
+concept Wide = requires { typename A::Scratch; };
+template <class A>
+struct ScratchOf {
+  struct type {};
+};
+template <Wide A>
+struct ScratchOf<A> {
+  using type = typename A::Scratch;
+};
+
+// Whether events are handed to others, who do the work of an algorithm: reconstruct() waits for all of them.
+template <class A>
+concept Remote = requires { A::at_once; };
+
+// Whether its sums over hits can be shared by threads: what each needs of a hit depends on the PM alone.
+template <class A>
+concept Summed = requires { typename A::Factors; };
+// What is looked up for each PM, and how it is made from the PM's position.
+template <class A>
+struct PlaneOf {
+  using type = rich::Point;
+  NANET_HD static type of(const rich::Point& p) { return p; }
+};
+template <Summed A>
+struct PlaneOf<A> {
+  using type = typename A::Factors;
+  NANET_HD static type of(const rich::Point& p) { return A::factors(p); }
+};
+
+// Where an algorithm looks things up and puts things down. rings: of each event in turn; may be null. scratch
+// and result: one for each warp, for algorithms that are wide.
+template <class A>
+struct Workspace {
+  const typename PlaneOf<A>::type* plane = nullptr;
+  rich::Rings* rings = nullptr;
+  typename ScratchOf<A>::type* scratch = nullptr;
+  rich::Rings* result = nullptr;
+  const std::int16_t* conditions = nullptr;  // of each PM; null: none
+};
+
+template <class A, class B>
+class FrameWork {
+ public:
+  NANET_DEVICE FrameWork(const A& algorithm, const FrameOptions& options, FrameShared& shared,
+                         const Workspace<A>& workspace)
+      : algorithm_(algorithm), options_(options), s_(shared), workspace_(workspace) {}
+
+  // The others see it after the next step.
+  NANET_DEVICE void begin() {
+    B::one([&] {
+      s_.words = wire::mtp::header_bytes / 4;
+      s_.primitives = s_.stamp = 0;
+      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = s_.masked = s_.valid = 0;
+      s_.taken = s_.disorder = 0;
+      for (std::uint32_t& n : s_.downscaled) n = 0;
+      for (std::uint32_t& n : s_.with_rings) n = 0;
+    });
+  }
+
+  // Builds and reconstructs the events of `in`, and adds their primitives to the packet. small: where shared
+  // bytes lie. clock: gives the time; built and reconstructed: when that was done, in thread 0.
+  template <class Clock>
+  NANET_DEVICE void work(const Bytes& in, std::byte* small, const Tables& shared_tables, std::uint32_t room,
+                         const Tables& large_tables, std::uint32_t frame, bool incomplete, const Clock& clock,
+                         Nanoseconds& built, Nanoseconds& reconstructed) {
+    frame_ = frame;
+    if (workspace_.rings) B::one([&] { note(in); });
+    Merger<B> merger(in, s_.merge, options_.window, workspace_.conditions);
+    // Twice the same code: the compiler sees in the first that all of it is shared memory, which takes fewer
+    // instructions and less time.
+    const bool few = merger.list() <= room;
+    if (few && in.shared) {
+      merger.bytes_at(small + (in.at - small));
+      tables_ = shared_tables;
+      merge(merger, shared_tables, incomplete, clock, built);
+    } else {
+      tables_ = few ? shared_tables : large_tables;
+      merge(merger, tables_, incomplete, clock, built);
+    }
+    if constexpr (Wide<A>) {
+      const bool by_size = order_by_hits();
+      B::warps([&](unsigned warp) {
+        typename A::Scratch& scratch = workspace_.scratch[warp];
+        rich::Rings& rings = workspace_.result[warp];
+        // Warps take events as they become free: some take ten times as long as others.
+        for (std::uint32_t i; (i = B::take(s_.taken)) < events_;) {
+          const std::uint32_t e = by_size ? tables_.slot[i] : i;
+          BuiltEvent& event = tables_.event[e];
+          algorithm_.template operator()<typename B::Lanes>(view(event), workspace_.plane, scratch, rings);
+          B::Lanes::sync();
+          if (B::leads()) decide(tables_, e, event, rings, incomplete);
+          B::Lanes::sync();  // the next event's rings overwrite these
+        }
+      });
+    } else if constexpr (Remote<A>) {
+      for (std::uint32_t from = 0; from < events_; from += A::at_once) {
+        const std::uint32_t n = events_ - from < A::at_once ? events_ - from : A::at_once;
+        algorithm_.reconstruct(tables_, s_.merge.pm_used, from, n, incomplete);
+        B::each([&](unsigned t) {
+          for (std::uint32_t i = t; i < n; i += B::threads()) {
+            const TaskResult answer = algorithm_.answer(i);
+            settle(tables_, from + i, tables_.event[from + i], answer.primitive, answer.rings);
+          }
+        });
+      }
+    }
+    B::one([&] { reconstructed = clock(); });
+    rank(frame);
+    B::one([&] {
+      s_.events += events_;
+      s_.duplicates += s_.merge.duplicates;
+      s_.masked += s_.merge.masked;
+      s_.taken = 0;
+      close(frame);
+    });
+  }
+
+  // The packet's header; the packet then has s_.words words. One thread.
+  NANET_DEVICE void finish(std::uint32_t frame) {
+    s_.packet[0] = options_.source << 24 | (frame & 0xFFFFFF);
+    s_.packet[1] = s_.primitives << 16 | 4 * s_.words;
+    for (unsigned r = 1; r <= rich::max_rings; ++r) s_.rings += r * s_.with_rings[r];
+  }
+
+  // Events so near to the edges of the frame that a neighbour may hold the rest of them. One thread.
+  NANET_DEVICE void note_edges(trigger::Trace& trace) const {
+    trace.lows = trace.highs = 0;
+    const std::uint32_t window = options_.window;
+    for (std::uint32_t e = 0; e < events_ && trace.lows < trigger::Trace::edges; ++e) {
+      const BuiltEvent& event = tables_.event[e];
+      if (event.opened > window) break;
+      trace.low[trace.lows++] = {event.opened, event.boards};
+    }
+    for (std::uint32_t e = events_; e-- > 0 && trace.highs < trigger::Trace::edges;) {
+      const BuiltEvent& event = tables_.event[e];
+      if (event.opened + window < static_cast<std::uint32_t>(lsb_per_frame)) break;
+      trace.high[trace.highs++] = {event.opened, event.boards};
+    }
+  }
+
+  NANET_DEVICE std::uint32_t events() const { return events_; }
+  NANET_DEVICE const FrameShared& shared() const { return s_; }
+  NANET_DEVICE const BuiltEvent& event(std::uint32_t e) const { return tables_.event[e]; }
+  NANET_DEVICE rich::EventView view(const BuiltEvent& event) const {
+    return {tables_.pm + event.first, event.hits};
+  }
+
+ private:
+  // Where the bytes are, if in memory of the block's own.
+  NANET_DEVICE void note(const Bytes& in) {
+    s_.bytes = in.at;
+    s_.stride = in.stride;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < max_boards; ++b) s_.length[b] = in.shared && b < in.boards ? in.bytes[b] : 0;
+  }
+
+  // Merges, and where an event is not a warp's work, does that too.
+  template <class Clock>
+  NANET_DEVICE void merge(Merger<B>& merger, const Tables& tables, bool incomplete, const Clock& clock,
+                          Nanoseconds& built) {
+    events_ = merger.build(tables);
+    constexpr bool at_once = !Wide<A> && !Summed<A> && !Remote<A>;
+    B::each([&](unsigned t) {
+      if (t == 0) built = clock();
+      for (std::uint32_t e = B::spread(t); e < events_; e += B::threads()) {
+        BuiltEvent& event = tables.event[e];
+        merger.finish(event);
+        if constexpr (at_once)
+          decide(tables, e, event, algorithm_(of(tables, event), workspace_.plane), incomplete);
+      }
+    });
+    if constexpr (Summed<A>) fit(tables, incomplete);
+  }
+
+  // Eight threads for each event, one for each sum, in the order of the hits; then one to solve. The sums lie
+  // where the fragments were.
+  NANET_DEVICE void fit(const Tables& tables, bool incomplete)
+    requires Summed<A>
+  {
+    static_assert(A::sums == 8);
+    float* const sums = reinterpret_cast<float*>(tables.fragment);
+    const auto room =
+        static_cast<std::uint32_t>(tables.fragments * sizeof(Fragment) / (A::sums * sizeof(float)));
+    for (std::uint32_t from = 0; from < events_; from += room) {
+      const std::uint32_t n = events_ - from < room ? events_ - from : room;
+      B::each([&](unsigned t) {
+        const unsigned left = A::left(t % A::sums), right = A::right(t % A::sums);
+        for (std::uint32_t i = t; i < n * A::sums; i += B::threads())
+          sums[i] = sum(tables, tables.event[from + i / A::sums], left, right);
+      });
+      B::each([&](unsigned t) {
+        for (std::uint32_t i = B::spread(t); i < n; i += B::threads()) {
+          BuiltEvent& event = tables.event[from + i];
+          decide(tables, from + i, event, algorithm_.of_sums(sums + i * A::sums, event.hits), incomplete);
+        }
+      });
+    }
+  }
+  NANET_DEVICE float sum(const Tables& tables, const BuiltEvent& event, unsigned left, unsigned right) const {
+    const PmId* const pm = tables.pm + event.first;
+    const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
+    constexpr unsigned together = 4;  // so many are looked up side by side
+    float sum = 0.0f;
+    std::uint32_t i = 0;
+    for (; i + together <= hits; i += together) {
+      float a[together], b[together];
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        const float* const factor = workspace_.plane[pm[i + j]].factor;
+        a[j] = factor[left];
+        b[j] = factor[right];
+      }
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) sum = rich::fused(a[j], b[j], sum);
+    }
+    for (; i < hits; ++i) {
+      const float* const factor = workspace_.plane[pm[i]].factor;
+      sum = rich::fused(factor[left], factor[right], sum);
+    }
+    return sum;
+  }
+  NANET_DEVICE static rich::EventView of(const Tables& tables, const BuiltEvent& event) {
+    return {tables.pm + event.first, event.hits};
+  }
+
+  NANET_DEVICE void decide(const Tables& tables, std::uint32_t e, BuiltEvent& event, const rich::Rings& rings,
+                           bool incomplete) {
+    const std::uint32_t hits = event.hits;
+    const bool cut = incomplete || event.truncated;
+    std::uint32_t id;
+    if constexpr (!Summed<A>) {
+      id = trigger::decide(rings, hits, cut, options_.decision);
+    } else {  // one ring at most: no loop over rings, which would have to lie in memory
+      id = trigger::decide_event(hits, rings.ambiguous, cut, options_.decision);
+      if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
+    }
+    settle(tables, e, event, id, rings.count);
+    if (workspace_.rings) workspace_.rings[e] = rings;
+  }
+  // Event e has so many rings and would have this primitive.
+  NANET_DEVICE void settle(const Tables& tables, std::uint32_t e, BuiltEvent& event, std::uint32_t id,
+                           std::uint32_t rings) {
+    B::add(s_.with_rings[rings], 1);
+    if (event.hits < options_.decision.min_hits) id = 0;
+    if (id == 0) {
+      B::add(s_.below, 1);
+    } else if (options_.downscaling) {
+      const unsigned kind = trigger::kind_of(static_cast<std::uint16_t>(id));
+      if (!trigger::downscale_keeps(static_cast<Lsb>(frame_) * lsb_per_frame + event.time,
+                                    options_.factor[kind])) {
+        B::add(s_.downscaled[kind], 1);
+        id = 0;
+      }
+    }
+    event.primitive = static_cast<std::uint16_t>(id);
+    tables.key[e] = id == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(event.time) << 16 | e;
+  }
+
+  static constexpr std::uint32_t ranked = 512;  // as many keys are compared all with all
+
+  // Events of most hits first, in tables_.slot, which is free by now: they take longest, so no warp should
+  // begin with one when the others have nothing left to do. False where there are too many to rank.
+  NANET_DEVICE bool order_by_hits() {
+    if (events_ > ranked || events_ <= B::threads() / 32) return false;
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < events_; i += B::threads()) {
+        const std::uint32_t hits = tables_.event[i].hits;
+        std::uint32_t rank = 0;
+        for (std::uint32_t j = 0; j < events_; ++j) {
+          const std::uint32_t other = tables_.event[j].hits;
+          rank += other > hits || (other == hits && j < i);
+        }
+        tables_.slot[rank] = i;
+      }
+    });
+    return true;
+  }
+
+  // Where the next primitives go: behind a timestamp word where the frame changes.
+  struct Place {
+    std::uint32_t words, room;
+    bool stamp;
+  };
+  NANET_DEVICE Place place(std::uint32_t frame) const {
+    Place p;
+    p.stamp = s_.primitives == 0 || s_.stamp != frame;
+    p.words = s_.words + p.stamp;
+    p.room = wire::mtp::max_primitives - s_.primitives;
+    if (p.words >= packet_words)
+      p.room = 0;
+    else if (packet_words - p.words < p.room)
+      p.room = packet_words - p.words;
+    return p;
+  }
+
+  // Primitives in order of time, ties in order of opening.
+  NANET_DEVICE void rank(std::uint32_t frame) {
+    constexpr std::uint32_t nothing = ~std::uint32_t{0};
+    // Events are in order of opening, which is nearly always the order of their times.
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < events_; i += B::threads()) {
+        const std::uint32_t key = tables_.key[i];
+        if (key == nothing || (i > 0 && tables_.key[i - 1] > key)) B::add(s_.disorder, 1);
+      }
+    });
+    const bool ordered = s_.disorder == 0, sorted = events_ > ranked;
+    if (!ordered && sorted) Merger<B>::sort(tables_.key, events_);
+    const Place p = place(frame);
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < events_; i += B::threads()) {
+        const std::uint32_t key = tables_.key[i];
+        if (key == nothing) continue;
+        const std::uint32_t at = ordered || sorted ? i : rank_of(i, key);
+        if (!ordered) B::add(s_.valid, 1);
+        BuiltEvent& event = tables_.event[key & 0xFFFF];
+        if (at < p.room)
+          s_.packet[p.words + at] = static_cast<std::uint32_t>(event.primitive) << 16 | event.time;
+        else
+          event.primitive = 0;
+      }
+    });
+  }
+  NANET_DEVICE std::uint32_t rank_of(std::uint32_t i, std::uint32_t key) const {
+    constexpr std::uint32_t together = 8;
+    const std::uint32_t* const keys = tables_.key;
+    std::uint32_t at = 0;
+    for (std::uint32_t j = 0; j < events_; j += together) {
+      NANET_UNROLLED
+      for (std::uint32_t l = 0; l < together; ++l) at += keys[j + l < events_ ? j + l : i] < key;
+    }
+    return at;
+  }
+  // What does not fit is counted. One thread, after rank().
+  NANET_DEVICE void close(std::uint32_t frame) {
+    const Place p = place(frame);
+    const std::uint32_t valid = s_.disorder ? s_.valid : events_, put = valid < p.room ? valid : p.room;
+    s_.overflow += valid - put;
+    s_.valid = s_.disorder = 0;
+    if (put == 0) return;
+    if (p.stamp) s_.packet[p.words - 1] = frame & 0xFFFFFF;
+    s_.stamp = frame;
+    s_.words = p.words + put;
+    s_.primitives += put;
+  }
+
+  const A& algorithm_;
+  const FrameOptions& options_;
+  FrameShared& s_;
+  Workspace<A> workspace_;
+  Tables tables_;
+  std::uint32_t events_ = 0, frame_ = 0;
+};
+
+}  // namespace nanet::gpu

@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame builder of a thread block: merges the boards' fragments into events (docs/formats.md, Merging),
+// the same events as trigger/build.hpp, bit for bit. Where fragments are farther apart than the window, what
+// comes before and what comes after are independent: each such cluster is a thread's.
+#pragma once
+
+#include "nanet/contract/layout.hpp"
+#include "nanet/gpu/frame/block.hpp"
+#include "nanet/gpu/frame/conditions.hpp"
+#include "nanet/rich/ring.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::gpu {
+
+inline constexpr unsigned max_payloads = 64;  // of a board, as many as trigger/build.hpp looks at
+inline constexpr std::uint16_t no_fragment = 0xFFFF;
+inline constexpr std::uint32_t fixed_slot_bytes = wire::mgp::fixed_event_bytes;
+
+// A fragment.
+struct Fragment {
+  std::uint32_t hits;  // offset of its hit words in the bytes
+  std::uint16_t time;  // within the frame, LSB
+  std::uint8_t stored, truncated;
+  std::uint32_t out;  // offset of its hits in Tables::pm
+  std::uint32_t sum;  // of its hits' time differences, in fours of an LSB; and `disorder` for each lane that
+                      // saw a hit not on the lattice, or not above the one before it
+  static constexpr std::uint32_t disorder = 1u << 16;
+
+  NANET_HD bool disordered() const {
+    return static_cast<std::int16_t>(sum) != static_cast<std::int32_t>(sum);
+  }
+  NANET_HD std::int32_t times() const {  // the sum of its hits' times
+    return 4 * static_cast<std::int16_t>(sum) + static_cast<std::int32_t>(stored) * time;
+  }
+};
+
+// An event.
+struct BuiltEvent {
+  std::uint32_t first;          // its hits are pm[first] .. pm[first + hits - 1]
+  std::uint16_t time, opened;   // within the frame, LSB
+  std::uint16_t hits, members;  // members: number of its list of fragments
+  std::uint16_t primitive;
+  std::uint8_t boards, truncated;
+};
+static_assert(sizeof(Fragment) == 16 && sizeof(BuiltEvent) == 16);
+
+// Tables for as many fragments as bytes can hold; shared memory, or device memory for frames too large.
+struct Tables {
+  Fragment* fragment = nullptr;
+  BuiltEvent* event = nullptr;      // also room for sorting the fragments
+  std::uint16_t* member = nullptr;  // lists x fragments
+  std::uint32_t* slot = nullptr;    // fragments + 1
+  std::uint32_t* key = nullptr;     // the power of two that holds the fragments
+  PmId* pm = nullptr;               // as many as hit words fit into the bytes
+  std::uint32_t fragments = 0;      // in all
+};
+
+NANET_HD inline constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + 15) / 16 * 16;
+}
+
+// fragments: a power of two; hits: hit words. Lays the tables out from `at` on, a 16 B boundary.
+NANET_HD inline Tables lay_out(std::byte* at, std::uint32_t fragments, unsigned lists, std::uint32_t hits) {
+  Tables t;
+  t.fragments = fragments;
+  t.fragment = reinterpret_cast<Fragment*>(at);
+  at += sizeof(Fragment) * fragments;
+  t.event = reinterpret_cast<BuiltEvent*>(at);
+  at += sizeof(BuiltEvent) * fragments;
+  t.key = reinterpret_cast<std::uint32_t*>(at);
+  at += sizeof(std::uint32_t) * fragments;
+  t.slot = reinterpret_cast<std::uint32_t*>(at);
+  at += round_up(sizeof(std::uint32_t) * (fragments + 1));
+  t.member = reinterpret_cast<std::uint16_t*>(at);
+  at += round_up(sizeof(std::uint16_t) * fragments * lists);
+  t.pm = reinterpret_cast<PmId*>(at);
+  static_cast<void>(hits);
+  return t;
+}
+NANET_HD inline constexpr std::size_t table_bytes(std::uint32_t fragments, unsigned lists,
+                                                  std::uint32_t hits) {
+  return sizeof(Fragment) * fragments + sizeof(BuiltEvent) * fragments + sizeof(std::uint32_t) * fragments +
+         round_up(sizeof(std::uint32_t) * (fragments + 1)) +
+         round_up(sizeof(std::uint16_t) * fragments * lists) + round_up(sizeof(PmId) * hits);
+}
+
+// Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
+NANET_HD inline constexpr unsigned lists_for(unsigned boards) {
+  return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
+}
+
+// What a block shares while it merges.
+struct Merge {
+  struct Payload {
+    std::uint32_t at, sequence;   // offset in the bytes
+    std::uint16_t length, start;  // start: of its fragments within the board's
+    std::uint8_t most, fixed;     // most: fragments at most; fixed: in slots of 32 hits
+    std::uint16_t walked;         // fragments found
+    std::uint32_t sound;          // how many there are before the first that is not sound
+  };
+  Payload payload[max_boards][max_payloads];
+  std::uint32_t payloads[max_boards];
+  std::uint32_t count[max_boards];  // fragments of each board
+  std::uint32_t unordered[max_boards];
+  std::uint32_t gaps, pm_used, duplicates, masked;
+  std::uint32_t room[33];
+};
+
+// The bytes of a frame, a copy that nobody else writes: those of board b from `at` + b x stride on. The array
+// is read with fixed indices only, so that it stays in registers.
+struct Bytes {
+  const std::byte* at = nullptr;
+  std::uint32_t stride = 0;
+  bool shared = false;  // `at` lies in memory of the block's own
+  std::uint32_t bytes[max_boards] = {};
+  unsigned boards = 0;
+};
+
+template <class B>
+class Merger {
+ public:
+  using Payload = Merge::Payload;
+
+  // conditions: of each PM, or null.
+  NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window, const std::int16_t* conditions)
+      : in_(in), m_(shared), conditions_(conditions), window_(window), lists_(lists_for(in.boards)) {}
+
+  // The bytes again, as a place of which the compiler knows more.
+  NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
+  // Finds the packets; gives the room they need in the tables. Every thread gets it.
+  NANET_DEVICE std::uint32_t list() {
+    B::each([&](unsigned t) {
+      for (unsigned b = t >> 5; b < lists_; b += B::threads() >> 5)
+        if ((t & 31) == 0) list_board(b);
+      if (t == 0) m_.gaps = m_.pm_used = m_.duplicates = m_.masked = 0;
+    });
+    std::uint32_t most = 0;
+    for (unsigned b = 0; b < lists_; ++b) most = m_.count[b] > most ? m_.count[b] : most;
+    return most * lists_;
+  }
+
+  // Fills the tables, in which each board's fragments have a share of their own; gives how many events there
+  // are. Every thread gets it.
+  NANET_DEVICE std::uint32_t build(const Tables& tables) {
+    t_ = tables;
+    share_ = tables.fragments / lists_;
+    // What one payload's fragments begin with is known only from the one before: a thread follows them, and
+    // does nothing else.
+    B::each([&](unsigned t) {
+      for (std::uint32_t q = t; q < lists_ * max_payloads; q += B::threads()) {
+        const unsigned b = q % lists_, p = q / lists_;
+        if (p < m_.payloads[b]) walk(b, m_.payload[b][p]);
+      }
+    });
+    each_fragment([&](unsigned b, std::uint32_t i, std::uint32_t earlier) {
+      t_.slot[earlier + i] = 0;
+      read(b, i);
+    });
+    if (m_.gaps) close_gaps();
+    for (unsigned b = 0; b < lists_; ++b)
+      if (m_.unordered[b]) sort_board(b);
+    if (lists_ == 1)
+      return assemble<1>();
+    else if (lists_ == 4)
+      return assemble<4>();
+    else
+      return assemble<max_boards>();
+  }
+
+  // The last step, of one event; any thread, after build().
+  NANET_DEVICE void finish(BuiltEvent& event) const {
+    if (lists_ == 1)
+      finish<1>(event);
+    else if (lists_ == 4)
+      finish<4>(event);
+    else
+      finish<max_boards>(event);
+  }
+
+  // Sorts key[0 .. n - 1], all different; room up to the next power of two.
+  NANET_DEVICE static void sort(std::uint32_t* key, std::uint32_t n) {
+    std::uint32_t size = 1;
+    while (size < n) size *= 2;
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = n + t; i < size; i += B::threads()) key[i] = ~std::uint32_t{0};
+    });
+    for (std::uint32_t run = 2; run <= size; run *= 2)
+      for (std::uint32_t step = run / 2; step > 0; step /= 2)
+        B::each([&](unsigned t) {
+          for (std::uint32_t k = t; k < size / 2; k += B::threads()) {
+            const std::uint32_t i = (k / step) * 2 * step + k % step, j = i + step;
+            const bool up = (i & run) == 0;
+            const std::uint32_t a = key[i], b = key[j];
+            if ((a > b) == up) {
+              key[i] = b;
+              key[j] = a;
+            }
+          }
+        });
+  }
+
+ private:
+  NANET_DEVICE std::uint32_t base(unsigned b) const { return b * share_; }
+
+  // f(board, i, fragments of earlier boards) for each fragment i of each board; the boards side by side.
+  template <class F>
+  NANET_DEVICE void each_fragment(const F& f) const {
+    lanes_of_fragments(
+        0, [&](unsigned b, std::uint32_t i, std::uint32_t earlier, unsigned) { f(b, i, earlier); });
+  }
+  // f(board, i, fragments of earlier boards, lane) with 2^bits lanes for each.
+  template <class F>
+  NANET_DEVICE void lanes_of_fragments(unsigned bits, const F& f) const {
+    const unsigned boards = lists_ == 1 ? 0 : lists_ == 4 ? 2 : 3;  // its logarithm
+    const unsigned side = contract::exponent(B::threads()) - boards;
+    static_assert(max_boards == 8);
+    B::each([&](unsigned t) {
+      const unsigned b = t >> side;
+      if (b >= lists_) return;  // threads beyond a power of two
+      std::uint32_t earlier = 0;
+      for (unsigned c = 0; c < b; ++c) earlier += m_.count[c];
+      const std::uint32_t lanes = m_.count[b] << bits;
+      for (std::uint32_t x = t & ((1u << side) - 1); x < lanes; x += 1u << side)
+        f(b, x >> bits, earlier, x & ((1u << bits) - 1));
+    });
+  }
+
+  // The payloads of one board in order of sequence number. One thread.
+  NANET_DEVICE void list_board(unsigned b) {
+    Payload* const list = m_.payload[b];
+    std::uint32_t n = 0;
+    std::uint32_t bytes = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < max_boards; ++c)
+      if (c == b && c < in_.boards) bytes = in_.bytes[c];
+    const std::uint32_t begin = b * in_.stride;
+    const std::byte* const segment = in_.at + begin;
+    for (std::uint32_t at = 0; at + 16 <= bytes && n < max_payloads;) {
+      const std::uint32_t word = full_word(segment + at), next = full_word(segment + at + 4);
+      const std::uint32_t length = next & 0xFFFF;
+      Payload p;
+      p.sequence = full_word(segment + at + 8);
+      if (length < 16 || at + length > bytes) break;
+      p.at = begin + at;
+      p.length = static_cast<std::uint16_t>(length);
+      p.fixed = (word >> 28) & 1;
+      const std::uint32_t said = next >> 16 & 0xFF,
+                          fit = p.fixed ? (length - 16u) / fixed_slot_bytes : (length - 16u) / 8;
+      p.most = static_cast<std::uint8_t>(said < fit ? said : fit);
+      p.start = 0;
+      p.walked = p.most;
+      p.sound = p.most;
+      std::uint32_t i = n++;
+      for (; i > 0 && list[i - 1].sequence > p.sequence; --i) list[i] = list[i - 1];
+      list[i] = p;
+      at += (length + 15) / 16 * 16;
+    }
+    std::uint32_t start = 0;
+    for (std::uint32_t p = 0; p < n; ++p) {
+      list[p].start = static_cast<std::uint16_t>(start);
+      start += list[p].most;
+    }
+    m_.payloads[b] = n;
+    m_.count[b] = start;
+    m_.unordered[b] = 0;
+  }
+
+  // Where the fragments of one payload begin. One thread; those in slots need none.
+  NANET_DEVICE void walk(unsigned b, Payload& p) {
+    if (p.fixed) return;
+    Fragment* const out = t_.fragment + base(b) + p.start;
+    const std::byte* const in = in_.at;
+    const std::uint32_t most = p.most, last = p.at + p.length - 8u;
+    std::uint32_t at = p.at + 16, n = 0;
+    for (; n < most && at <= last; ++n) {
+      const std::uint32_t stored = one_byte(in + at + 5);
+      out[n].hits = at + 8;
+      at += 8 + 2 * stored;
+    }
+    if (n == most) return;
+    p.walked = static_cast<std::uint16_t>(n);
+    p.sound = n;
+    m_.gaps = 1;
+  }
+
+  // Fragment i of a board, safe on any bytes. One thread.
+  NANET_DEVICE void read(unsigned b, std::uint32_t i) {
+    const std::uint32_t q = payload_of(b, i);
+    Payload& p = m_.payload[b][q];
+    const std::uint32_t within = i - p.start, end = p.at + p.length;
+    const bool fixed = p.fixed;
+    if (within >= p.walked) return;
+    const std::uint32_t at = begin_of(b, i, p);
+    const std::uint32_t low = half_word(in_.at + at), head = half_word(in_.at + at + 4),
+                        rest = half_word(in_.at + at + 6);
+    const std::uint32_t stored = head >> 8, bytes = fixed ? fixed_slot_bytes : 8 + 2 * stored;
+    if (stored > max_fragment_hits || end - at < bytes) {
+      B::least(p.sound, within);
+      m_.gaps = 1;
+      return;
+    }
+    const auto time = static_cast<std::uint16_t>((low & 0xFF) << 8 | (head & 0xFF));
+    Fragment& fragment = t_.fragment[base(b) + i];
+    if (fixed) fragment.hits = at + 8;
+    fragment.time = time;
+    fragment.stored = static_cast<std::uint8_t>(stored);
+    fragment.truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
+    if (i == 0) return;
+    // Its neighbour is being written by another thread; the bytes are not.
+    const Payload& before = m_.payload[b][within ? q : payload_of(b, i - 1)];
+    if (i - 1 - before.start < before.walked && time < time_at(begin_of(b, i - 1, before)))
+      m_.unordered[b] = 1;
+  }
+  NANET_DEVICE std::uint32_t payload_of(unsigned b, std::uint32_t i) const {
+    std::uint32_t q = 0;
+    while (q + 1 < m_.payloads[b] && i >= m_.payload[b][q + 1].start) ++q;
+    return q;
+  }
+  NANET_DEVICE std::uint32_t begin_of(unsigned b, std::uint32_t i, const Payload& p) const {
+    return p.fixed ? p.at + 16 + fixed_slot_bytes * (i - p.start) : t_.fragment[base(b) + i].hits - 8;
+  }
+  NANET_DEVICE std::uint16_t time_at(std::uint32_t at) const {
+    return static_cast<std::uint16_t>((half_word(in_.at + at) & 0xFF) << 8 | one_byte(in_.at + at + 4));
+  }
+
+  // Payloads that hold fewer events than they say: the others move up. Never so with what the card lets by.
+  NANET_DEVICE void close_gaps() {
+    B::each([&](unsigned t) {
+      for (unsigned b = t; b < lists_; b += B::threads()) {
+        std::uint32_t to = 0;
+        m_.unordered[b] = 0;
+        for (std::uint32_t p = 0; p < m_.payloads[b]; ++p)
+          for (std::uint32_t i = 0; i < m_.payload[b][p].sound; ++i, ++to) {
+            t_.fragment[base(b) + to] = t_.fragment[base(b) + m_.payload[b][p].start + i];
+            if (to > 0 && t_.fragment[base(b) + to].time < t_.fragment[base(b) + to - 1].time)
+              m_.unordered[b] = 1;
+          }
+        m_.count[b] = to;
+      }
+    });
+  }
+
+  // Brings the fragments of a board into order of time, ties as they are.
+  NANET_DEVICE void sort_board(unsigned b) {
+    const std::uint32_t n = m_.count[b];
+    Fragment* const fragment = t_.fragment + base(b);
+    Fragment* const copy = reinterpret_cast<Fragment*>(t_.event);
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < n; i += B::threads()) {
+        t_.key[i] = static_cast<std::uint32_t>(fragment[i].time) << 16 | i;
+        copy[i] = fragment[i];
+      }
+    });
+    sort(t_.key, n);
+    B::each([&](unsigned t) {
+      for (std::uint32_t i = t; i < n; i += B::threads()) fragment[i] = copy[t_.key[i] & 0xFFFF];
+    });
+  }
+
+  template <unsigned lists>
+  NANET_DEVICE std::uint32_t assemble() {
+    join<lists>();
+    std::uint32_t fragments = 0;
+    for (unsigned b = 0; b < lists; ++b) fragments += m_.count[b];
+    const std::uint32_t events =
+        B::number(t_.slot, fragments, m_.room,
+                  [&](std::uint32_t number, std::uint32_t index) { open<lists>(index, number); });
+    // Few fragments have many threads each.
+    unsigned bits = 0;
+    while (bits < 4 && (fragments << (bits + 1)) <= B::threads()) ++bits;
+    lanes_of_fragments(bits, [&](unsigned b, std::uint32_t i, std::uint32_t, unsigned lane) {
+      unpack(t_.fragment[base(b) + i], lane, 1u << bits);
+    });
+    return events;
+  }
+
+  // A fragment with none at most a window before it begins a cluster; its thread takes the cluster event by
+  // event, as trigger/build.hpp takes the frame. Events are numbered by how many fragments went to earlier
+  // ones.
+  template <unsigned lists>
+  NANET_DEVICE void join() {
+    std::uint32_t count[lists];
+    NANET_UNROLLED
+    for (unsigned c = 0; c < lists; ++c) count[c] = m_.count[c];
+    each_fragment([&](unsigned own, std::uint32_t i, std::uint32_t) {
+      const Fragment* const mine = t_.fragment + base(own) + i;
+      const std::uint32_t time = mine->time;
+      if (i > 0 && time - mine[-1].time <= window_) return;
+      // at[c]: how many of board c's fragments come before this one; all boards are searched side by side.
+      std::uint32_t at[lists], above[lists];
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c) {
+        at[c] = c == own ? i : 0;
+        above[c] = c == own ? i : count[c];
+      }
+      for (bool searching = lists > 1; searching;) {
+        std::uint32_t middle[lists], there[lists];
+        NANET_UNROLLED
+        for (unsigned c = 0; c < lists; ++c) {
+          middle[c] = (at[c] + above[c]) / 2;
+          there[c] = t_.fragment[base(c) + middle[c]].time;
+        }
+        searching = false;
+        NANET_UNROLLED
+        for (unsigned c = 0; c < lists; ++c) {
+          const bool open = at[c] < above[c], up = open && there[c] < time + (c < own);
+          at[c] = up ? middle[c] + 1 : at[c];
+          above[c] = open && !up ? middle[c] : above[c];
+          searching |= at[c] < above[c];
+        }
+      }
+      bool begins = true;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c)
+        if (c != own && at[c] > 0 && time - t_.fragment[base(c) + at[c] - 1].time <= window_) begins = false;
+      if (begins) cluster<lists>(at, count, time);
+    });
+  }
+  template <unsigned lists>
+  NANET_DEVICE void cluster(std::uint32_t (&at)[lists], const std::uint32_t (&count)[lists],
+                            std::uint32_t latest) {
+    constexpr std::uint32_t none = ~std::uint32_t{0};
+    for (;;) {
+      std::uint32_t head[lists], first = none, number = 0;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c) {
+        head[c] = t_.fragment[base(c) + (at[c] < count[c] ? at[c] : 0)].time;
+        if (at[c] >= count[c]) head[c] = none;
+        first = head[c] < first ? head[c] : first;
+        number += at[c];
+      }
+      if (first == none || (first > latest && first - latest > window_)) return;
+      t_.slot[number] = 1;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < lists; ++c) {
+        const bool take = head[c] != none && head[c] - first <= window_;
+        t_.member[number * lists + c] = take ? static_cast<std::uint16_t>(base(c) + at[c]) : no_fragment;
+        if (take && head[c] > latest) latest = head[c];
+        at[c] += take;
+      }
+    }
+  }
+
+  // BuiltEvent `event`, whose fragments are list `number`: room for its hits.
+  template <unsigned lists>
+  NANET_DEVICE void open(std::uint32_t index, std::uint32_t number) {
+    std::uint32_t member[lists], stored[lists];
+    BuiltEvent event;
+    std::uint32_t hits = 0, opened = ~std::uint32_t{0}, boards = 0;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) member[b] = t_.member[number * lists + b];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      const bool is = member[b] != no_fragment;
+      const Fragment& p = t_.fragment[is ? member[b] : 0];
+      stored[b] = is ? p.stored : 0;
+      const std::uint32_t time = is ? p.time : ~std::uint32_t{0};
+      hits += stored[b];
+      opened = time < opened ? time : opened;
+      boards |= static_cast<std::uint32_t>(is) << b;
+    }
+    event.first = B::add(m_.pm_used, hits);
+    event.time = event.opened = static_cast<std::uint16_t>(opened);
+    event.hits = 0;
+    event.members = static_cast<std::uint16_t>(number);
+    event.primitive = 0;
+    event.boards = static_cast<std::uint8_t>(boards);
+    event.truncated = 0;
+    std::uint32_t out = event.first;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      if (member[b] != no_fragment) {
+        t_.fragment[member[b]].out = out;
+        t_.fragment[member[b]].sum = 0;
+      }
+      out += stored[b];
+    }
+    t_.event[index] = event;
+  }
+
+  // Of the hits of one fragment those of one lane.
+  NANET_DEVICE void unpack(Fragment& p, unsigned lane, unsigned lanes) const {
+    const std::byte* const in = in_.at + p.hits;
+    const std::uint32_t stored = p.stored;
+    PmId* const pm = t_.pm + p.out;
+    std::int32_t differences = 0;
+    bool disorder = false;
+    constexpr unsigned together = 4;  // so many are read before one is written
+    for (std::uint32_t i = lane; i < stored; i += together * lanes) {
+      std::uint32_t word[together], before[together];
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        const std::uint32_t at = i + j * lanes < stored ? i + j * lanes : i;
+        word[j] = half_word(in + 2 * at);
+        before[j] = at ? half_word(in + 2 * at - 2) & 0x7FF : 0;
+      }
+      NANET_UNROLLED
+      for (unsigned j = 0; j < together; ++j) {
+        if (i + j * lanes >= stored) continue;
+        const std::uint32_t id = word[j] & 0x7FF;
+        pm[i + j * lanes] = static_cast<PmId>(id);
+        differences += static_cast<std::int16_t>(word[j]) >> 11;
+        disorder |= (i + j * lanes > 0 && id <= before[j]) || id >= pm_count;
+      }
+    }
+    const std::uint32_t sum = static_cast<std::uint32_t>(differences) + (disorder ? Fragment::disorder : 0);
+    if (sum) B::add(p.sum, sum);
+  }
+
+  template <unsigned lists>
+  NANET_DEVICE void finish(BuiltEvent& event) const {
+    const std::uint16_t* const member = t_.member + std::size_t{event.members} * lists;
+    std::uint32_t at[lists];
+    std::int32_t sum = 0;
+    std::uint8_t truncated = 0;
+    std::uint32_t hits = 0, last = 0;  // last: one more than the last PM ID so far
+    bool disorder = false;
+    Fragment fragment[lists];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) at[b] = member[b];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) fragment[b] = t_.fragment[at[b] == no_fragment ? 0 : at[b]];
+    NANET_UNROLLED
+    for (unsigned b = 0; b < lists; ++b) {
+      if (at[b] == no_fragment) continue;
+      const Fragment& p = fragment[b];
+      truncated |= p.truncated;
+      if (p.stored == 0) continue;
+      disorder |= p.disordered();
+      disorder |= t_.pm[p.out] < last;
+      last = t_.pm[p.out + p.stored - 1] + 1u;
+      sum += p.times();
+      hits += p.stored;
+    }
+    event.truncated = truncated;
+    disorder |= hits > max_event_hits;
+    if (conditions_ && !disorder) {
+      std::int32_t offsets = 0;
+      for (std::uint32_t i = 0; i < hits; ++i) {
+        const std::int32_t offset = conditions_[t_.pm[event.first + i]];
+        offsets += offset;
+        disorder |= offset == masked_pm;
+      }
+      sum -= offsets;
+    }
+    if (disorder) hits = careful(event, sum);
+    event.hits = static_cast<std::uint16_t>(hits);
+    event.time = event.opened;
+    if (hits == 0) return;
+    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // the mean, rounded half up
+    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+    event.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
+  }
+
+  // An event whose hits are not all different, in order, on the lattice and of PMs that are not masked, or
+  // are too many. Returns how many stay.
+  NANET_DEVICE std::uint32_t careful(const BuiltEvent& event, std::int32_t& sum) const {
+    const std::uint16_t* const member = t_.member + std::size_t{event.members} * lists_;
+    PmId* const pm = t_.pm + event.first;  // read from the bytes again, so it may be written over
+    std::uint32_t kept = 0, twice = 0, masked = 0;
+    sum = 0;
+    for (unsigned b = 0; b < lists_; ++b) {
+      if (member[b] == no_fragment) continue;
+      const Fragment& p = t_.fragment[member[b]];
+      for (std::uint32_t i = 0; i < p.stored; ++i) {
+        const std::uint32_t word = half_word(in_.at + p.hits + 2 * i), id = word & 0x7FF;
+        const std::int32_t offset = conditions_ ? conditions_[id] : 0;
+        if (offset == masked_pm) {
+          ++masked;
+          continue;
+        }
+        std::uint32_t at = kept;
+        while (at > 0 && pm[at - 1] > id) --at;
+        if (at > 0 && pm[at - 1] == id) {
+          ++twice;
+          continue;
+        }
+        if (id >= pm_count || kept == max_event_hits) continue;
+        for (std::uint32_t j = kept++; j > at; --j) pm[j] = pm[j - 1];
+        pm[at] = static_cast<PmId>(id);
+        sum += p.time + (static_cast<std::int16_t>(word) >> 11) * 4 - offset;
+      }
+    }
+    if (twice) B::add(m_.duplicates, twice);
+    if (masked) B::add(m_.masked, masked);
+    return kept;
+  }
+
+  Bytes in_;
+  Merge& m_;
+  Tables t_;
+  const std::int16_t* conditions_;
+  std::uint32_t window_, share_ = 0;  // share_: of each board in the tables
+  unsigned lists_;
+};
+
+}  // namespace nanet::gpu

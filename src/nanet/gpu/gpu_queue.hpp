@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that one event queue needs on its GPU: registered memory, device memory, the kernel of the algorithm
+// and what it is told. For the .cu files of this folder.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nanet/gpu/cuda_error.hpp"
+#include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/resident/resident.hpp"
+#include "nanet/trigger/account/physics.hpp"
+
+namespace nanet::gpu {
+
+// Memory of its own pages that a GPU can reach, and that stays when the GPU is gone.
+class PinnedPages {
+ public:
+  // Zeroed. Throws std::runtime_error.
+  explicit PinnedPages(std::size_t bytes);
+  ~PinnedPages();
+  PinnedPages(const PinnedPages&) = delete;
+  PinnedPages& operator=(const PinnedPages&) = delete;
+  std::byte* host() const noexcept { return host_; }
+  std::byte* device() const noexcept { return device_; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* host_ = nullptr;
+  std::byte* device_ = nullptr;
+};
+
+class GpuQueue {
+ public:
+  // areas: blocks or launches that take frames at the same time; 0: the kernel's own choice. Throws
+  // std::runtime_error.
+  GpuQueue(int device, const contract::View& view, const trigger::ExecutorOptions& execute,
+           const rich::Reconstructor& algorithm, trigger::TraceTable& traces, unsigned areas,
+           std::size_t area_bytes);
+  ~GpuQueue();
+  GpuQueue(const GpuQueue&) = delete;
+  GpuQueue& operator=(const GpuQueue&) = delete;
+
+  int device() const noexcept { return device_; }
+  void use() const;  // makes this GPU the calling thread's
+  Control& control() const noexcept { return *reinterpret_cast<Control*>(pages_->host()); }
+  // Brings the monitor's counts up to date. From one thread at a time.
+  void refresh(trigger::Physics& physics);
+  // Masks and time offsets are read there, where another process writes them.
+  void read_conditions(const ConditionsBoard& board);
+  // After a loss: what a kernel may still know, or a dead context still holds, is not freed.
+  void abandon() noexcept { lost_ = true; }
+
+  contract::View view;
+  Resident resident;
+  const FrameKernel* kernel = nullptr;
+  const void* value = nullptr;  // the algorithm's
+  std::size_t shared_bytes = 0;
+  std::size_t resident_bytes = 0;  // of shared memory, of the resident kernel; shared_bytes: of the other
+  unsigned threads = 0;            // of a block
+  unsigned areas = 0;
+  unsigned resident_blocks = 0;  // that keep house, take frames, or take events
+  cudaStream_t stream = nullptr;
+  std::byte* area = nullptr;  // area_bytes for each area, in device memory
+
+ private:
+  template <class T>
+  T* device_memory(std::size_t entries, const char* what);
+  std::byte* registered(void* at, std::size_t bytes, const char* what);
+  bool at_rest() const noexcept;
+
+  int device_;
+  bool lost_ = false;
+  std::unique_ptr<rich::Reconstructor> algorithm_;
+  std::unique_ptr<PinnedPages> pages_;
+  std::vector<void*> allocated_, registered_;
+  std::uint32_t version_[samples] = {};
+  std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // a copy to read
+};
+
+}  // namespace nanet::gpu

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring algorithms as kernels over a batch in device memory: one table, whatever a thread or a warp is to
+// an event. For the .cu files of this folder.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "nanet/gpu/cuda_error.hpp"
+#include "nanet/gpu/plane_entries.hpp"
+#include "nanet/rich/ring.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+
+namespace nanet::gpu {
+
+// All pointers are to memory that the device reads and writes. As rich::EventBatch; plane, math_plane:
+// plane_entries. One of rings and primitives may be null.
+struct DeviceBatch {
+  std::uint32_t events = 0;
+  const std::uint32_t* first = nullptr;
+  const PmId* pm = nullptr;
+  const rich::Point* plane = nullptr;
+  const rich::Point* math_plane = nullptr;  // about Math's origin, in mm and rows
+  rich::Rings* rings = nullptr;
+  std::uint16_t* primitives = nullptr;
+  void* work = nullptr;  // BatchKernel::work_bytes(events), on a 256 B boundary; null: slower
+};
+
+struct BatchKernel {
+  std::string_view name;
+  // value: as Reconstructor::value(). Does not wait.
+  cudaError_t (*launch)(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
+                        int multiprocessors, cudaStream_t stream);
+  // Working memory of a batch of so many events that launch() is glad of.
+  std::size_t (*work_bytes)(std::uint32_t events) = [](std::uint32_t) -> std::size_t { return 0; };
+};
+
+// Throws std::invalid_argument where no kernel runs that algorithm.
+const BatchKernel& kernel_of(std::string_view algorithm);
+
+}  // namespace nanet::gpu

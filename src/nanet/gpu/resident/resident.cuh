@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+// The resident kernel. Block 0 keeps house: heartbeat, clock, the count of finished entries, the monitor's
+// counts. Each other block claims an entry of the event queue, waits for it, does the whole work on its
+// frame, posts the answer, returns the buffer, and claims the next.
+#pragma once
+
+#pragma nv_diag_suppress 20011, 20014
+
+#include <algorithm>
+
+#include "nanet/contract/queue.hpp"
+#include "nanet/gpu/device_access.cuh"
+#include "nanet/gpu/resident/sampled.hpp"
+#include "nanet/gpu/resident/task_queue.cuh"
+#include "nanet/rich/geometry.hpp"
+#include "nanet/trigger/account/physics.hpp"
+
+namespace nanet::gpu {
+
+// The conditions that a block has at hand.
+struct OwnConditions {
+  ConditionsTable table;
+  std::uint64_t from[conditions_kept];
+  std::uint64_t version, asked;  // whose `from` these are; what the host said last
+  std::uint64_t number;          // of `table`, plus one; 0: none yet
+};
+
+// Shared memory of a block, one fragment after the other.
+template <class A>
+struct SharedMemory {
+  static constexpr std::size_t plane_bytes =
+      Remote<A> ? 0 : plane_entries * sizeof(typename PlaneOf<A>::type);
+  static constexpr std::size_t scratch_bytes =
+      Wide<A> ? (sizeof(typename ScratchOf<A>::type) + 127) / 128 * 128 : 0;
+  static constexpr std::size_t result_bytes = Wide<A> ? (sizeof(rich::Rings) + 15) / 16 * 16 : 0;
+
+  static std::size_t bytes(const BufferSizes& sizes, unsigned threads) {
+    return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
+           round_up(sizeof(OwnConditions)) + sizes.shared_bytes();
+  }
+  // Of a block that only serves: what lies before `frame`.
+  static std::size_t serving_bytes(unsigned threads) {
+    return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes;
+  }
+  std::byte* scratch;
+  std::byte* result;
+  typename PlaneOf<A>::type* plane;
+  FrameShared* frame;
+  OwnConditions* conditions;
+  std::byte* small;
+
+  __device__ explicit SharedMemory(std::byte* at) {
+    const unsigned warps = blockDim.x / 32;
+    scratch = at;
+    result = scratch + scratch_bytes * warps;
+    plane = reinterpret_cast<typename PlaneOf<A>::type*>(result + result_bytes * warps);
+    frame = reinterpret_cast<FrameShared*>(reinterpret_cast<std::byte*>(plane) + plane_bytes);
+    conditions =
+        reinterpret_cast<OwnConditions*>(reinterpret_cast<std::byte*>(frame) + round_up(sizeof(FrameShared)));
+    small = reinterpret_cast<std::byte*>(conditions) + round_up(sizeof(OwnConditions));
+  }
+};
+
+// An event as a block has it.
+struct ClaimedEvent {
+  std::uint64_t k, n;
+  std::int64_t seen, offset;
+  std::uint32_t type, flags, buffer, bytes, frame;
+  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: by the second reading
+};
+
+// Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. Both are
+// asked for in one instruction, so that they make one journey across PCIe.
+__device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  return load_acquire_system(e + (threadIdx.x & 1));
+}
+__device__ inline std::uint32_t lap_in(const Sixteen& half) {
+  return __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high >> 32), 1);
+}
+__device__ inline void fill(ClaimedEvent& out, const Sixteen& half, std::uint64_t reference) {
+  const auto n = __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high), 1);
+  if (threadIdx.x != 0) return;
+  const auto a = static_cast<std::uint32_t>(half.low);
+  out.type = a & 0xFF;
+  out.flags = a >> 16;
+  out.buffer = static_cast<std::uint32_t>(half.low >> 32);
+  out.bytes = static_cast<std::uint32_t>(half.high);
+  out.frame = static_cast<std::uint32_t>(half.high >> 32);
+  out.n = contract::unwrap_counter(n, reference);
+}
+
+// Waits for an entry of the queue. Its first half was not read after the lap but with it, so that the frame
+// can be fetched one journey sooner; it counts only when look_again() has read the same. The first warp.
+__device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
+  QueueState& state = *r.state;
+  std::uint64_t k = 0;
+  if (threadIdx.x == 0) k = atomicAdd(reinterpret_cast<unsigned long long*>(&state.claimed), 1ull);
+  k = __shfl_sync(0xFFFFFFFFu, k, 0);
+  const auto lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
+  // Entries come in order: who is far from the next one does not load the bus with asking.
+  constexpr std::uint64_t polling_distance = 4;
+  Sixteen half;
+  std::int64_t offset;
+  std::uint64_t reference;
+  bool close = false, ended = false;
+  ClaimedEvent::Found found = ClaimedEvent::over;
+  for (;;) {
+    // What is asked of device memory is there before the entry; nothing waits for it in between.
+    const std::uint32_t ending = load_relaxed_device(&state.ending);
+    offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+    reference = load_relaxed_device(&state.reference);
+    if (!close && !ending) {
+      close = k < load_relaxed_device(&state.frontier) + polling_distance;
+      if (!close) {
+        __nanosleep(100);
+        continue;
+      }
+    }
+    half = half_of(r, k);
+    const auto ahead = static_cast<std::int32_t>(lap_in(half) - lap);
+    if (ahead == 0) {
+      found = ClaimedEvent::event;
+      break;
+    }
+    if (ahead > 0) {
+      if (threadIdx.x == 0) {
+        store_release_system(&r.control->device.overrun, 1u);
+        atomicExch(&state.overrun, 1u);
+        atomicExch(&state.ending, 1u);
+      }
+      break;
+    }
+    if (ended) break;  // asked after `ending` was seen: what was written before the stop is there
+    ended = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending);
+  }
+  const std::int64_t now = device_time();
+  fill(out, half, reference);
+  if (threadIdx.x == 0) {
+    out.k = k;
+    out.offset = offset;
+    out.seen = now + offset;
+    out.found = found;
+    if (found == ClaimedEvent::event) {  // the next ones may begin to ask
+      atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
+                static_cast<unsigned long long>(k + 1));
+      store_relaxed_device(&state.reference, out.n);
+    }
+  }
+  return half;
+}
+
+// The entry once more, after its lap; a load that nobody waits for yet.
+__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  return load_relaxed_system(e + (threadIdx.x & 1));
+}
+
+// Counts an event of a sampled frame. One thread.
+__device__ inline void count_event(Counts& counts, const rich::EventView& event, const rich::Rings& rings) {
+  const auto add = [](std::uint64_t& at) { atomicAdd(reinterpret_cast<unsigned long long*>(&at), 1ull); };
+  add(counts.sampled_events);
+  add(counts.hits_per_event[event.hits <= max_event_hits ? event.hits : max_event_hits]);
+  for (std::uint32_t i = 0; i < event.hits; ++i) add(counts.occupancy[event.pm[i]]);
+  if (rings.count == 0) return;
+  const rich::Ring& ring = rings.ring[0];
+  if (ring.r >= 0 && ring.r < 256) add(counts.radius[static_cast<int>(ring.r)]);
+  const float bx = (ring.x - trigger::Physics::centre_low_x) / trigger::Physics::centre_width;
+  const float by = (ring.y - trigger::Physics::centre_low_y) / trigger::Physics::centre_width;
+  constexpr auto bins = static_cast<float>(Counts::centre_bins);
+  if (bx >= 0 && bx < bins && by >= 0 && by < bins)
+    add(counts.centre[static_cast<int>(by) * Counts::centre_bins + static_cast<int>(bx)]);
+}
+
+// The events of a frame that is sampled: counts, and now and then one of them to look at. All threads; the
+// frame's answer is on its way.
+template <class Work>
+__device__ void sample(const Resident& r, const Work& work, std::uint32_t frame, std::uint64_t n,
+                       const rich::Rings* rings) {
+  const std::uint32_t events = work.events();
+  for (std::uint32_t e = threadIdx.x; e < events; e += blockDim.x)
+    count_event(*r.counts, work.view(work.event(e)), rings[e]);
+  if (events == 0) return;
+  __shared__ std::uint64_t offered;
+  if (threadIdx.x == 0) offered = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->kept), 1ull);
+  __syncthreads();
+  const std::uint64_t kept = offered;
+  if (kept >= samples && kept % samples != 0) return;  // many a second; a few are enough to look at
+  const std::uint64_t number = kept < samples ? kept : kept / samples;
+  Sample& s = r.samples[number % samples];
+  const std::uint32_t e = static_cast<std::uint32_t>(kept % events);
+  const BuiltEvent& built = work.event(e);
+  const rich::EventView view = work.view(built);
+  const auto version = static_cast<std::uint32_t>(number / samples);
+  if (threadIdx.x == 0) {
+    store_relaxed_system(&s.version, 2 * version + 1);
+    __threadfence_system();
+    s.event.n = n;
+    s.event.time = static_cast<std::int64_t>(frame) * lsb_per_frame + built.time;
+    s.event.frame = frame;
+    s.event.primitive = built.primitive;
+    s.event.hits = built.hits;
+    s.opened = built.opened;
+    s.event.rings = rings[e];
+  }
+  __syncthreads();
+  for (std::uint32_t i = threadIdx.x; i < view.hits; i += blockDim.x) s.event.pm[i] = view.pm[i];
+  copy_payloads<Block>(work.shared(), s);
+  if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
+}
+
+// The conditions for n. All threads; costs a journey across PCIe, and two more after they have changed.
+__device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint64_t n, OwnConditions& own) {
+  if (!r.conditions) return nullptr;
+  if (threadIdx.x == 0) own.asked = load_acquire_system(&r.conditions->version);
+  __syncthreads();
+  const std::uint64_t version = own.asked;
+  if (version != own.version) {
+    if (threadIdx.x < conditions_kept)
+      own.from[threadIdx.x] = load_relaxed_system(&r.conditions->from[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) own.version = version;
+  }
+  const std::uint64_t number = table_for(n, version, own.from);
+  if (own.number != number + 1) {
+    const auto* const from =
+        reinterpret_cast<const Sixteen*>(r.conditions->table[number % conditions_kept].t0);
+    auto* const to = reinterpret_cast<Sixteen*>(own.table.t0);
+    for (std::uint32_t i = threadIdx.x; i < sizeof(ConditionsTable) / sizeof(Sixteen); i += blockDim.x)
+      to[i] = load_relaxed_system(from + i);
+    __syncthreads();
+    if (threadIdx.x == 0) own.number = number + 1;
+  }
+  __syncthreads();
+  return own.table.t0;
+}
+
+// Words from shared memory to pinned memory, side by side.
+__device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
+  for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+    static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
+}
+
+__device__ inline void misbehave(const Resident& r) {
+  if (r.injection.kind == Injection::Kind::fault) __trap();
+  while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
+}
+
+// A: no wide one; those are Remote here.
+template <class A>
+__device__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
+                        ClaimedEvent& claimed) {
+  const unsigned block = blockIdx.x - 1;
+  FrameShared& shared = *memory.frame;
+  Workspace<A> workspace;
+  workspace.plane = memory.plane;
+  rich::Rings* const rings = r.rings + std::size_t{block} * r.sizes.fragments;
+  BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * block,
+                                   shared_fragments);
+  const std::size_t buffer_bytes = r.shape.buffer_bytes();
+  const unsigned devices = contract::exponent(r.shape.devices),
+                 entries = contract::exponent(r.shape.descriptors);
+  const bool first_warp = threadIdx.x < 32;
+  Sixteen half{}, again{};  // of the first warp
+  for (bool claim = true;;) {
+    if (first_warp) {
+      if (claim) {
+        half = take(r, claimed);
+      } else {
+        half = again;
+        fill(claimed, half, claimed.n);
+        if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
+      }
+    }
+    __syncthreads();
+    if (claimed.found == ClaimedEvent::over) return;
+    const std::uint64_t n = claimed.n, k = claimed.k;
+    const std::uint32_t frame = claimed.frame, buffer = claimed.buffer;
+    const std::uint32_t lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
+    const bool received = claimed.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+                          buffer < r.shape.buffers;
+    if (first_warp) again = look_again(r, k);
+    workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
+    if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
+    FrameWork<A, Block> work(algorithm, r.options, shared, workspace);
+    if (received) {
+      if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
+      const std::int64_t offset = claimed.offset;
+      const auto clock = [offset] { return device_time() + offset; };
+      buffer_work.run(work, r.clop + buffer_bytes * buffer, static_cast<std::uint16_t>(claimed.flags), frame,
+                      claimed.bytes, BlockCopy{}, clock, [&](const auto& payload, std::uint32_t of) {
+                        if (of % sample_every == 0) sample(r, payload, of, n, rings);
+                      });
+    }
+    // What the entry said when it was first read is what it says, and nobody has written over it since.
+    if (first_warp) {
+      const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
+      const bool there = lap_in(again) == lap;
+      if (threadIdx.x == 0) {
+        claimed.confirmed = !there ? ClaimedEvent::over : same ? ClaimedEvent::event : ClaimedEvent::again;
+        shared.trace.n = n;
+        shared.trace.frame = frame;
+        shared.trace.seen = claimed.seen;
+        shared.trace.posted = device_time() + claimed.offset;
+      }
+    }
+    __syncthreads();
+    claim = claimed.confirmed == ClaimedEvent::event;
+    if (!claim) {
+      if (claimed.confirmed == ClaimedEvent::over) {  // lapped
+        if (threadIdx.x == 0) {
+          store_release_system(&r.control->device.overrun, 1u);
+          atomicExch(&r.state->ending, 1u);
+        }
+        return;
+      }
+      __syncthreads();
+      continue;
+    }
+    if (received) {
+      static_assert(sizeof(trigger::Trace) % 4 == 0);
+      const std::uint32_t words = shared.words;
+      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * buffer, shared.packet, words);
+      put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        contract::Descriptor* const d =
+            r.ring + (static_cast<std::uint32_t>(n >> devices) & (r.shape.descriptors - 1));
+        const std::uint64_t address = r.send_address + std::uint64_t{contract::send_buffer_bytes} * buffer;
+        __stcg(reinterpret_cast<uint4*>(d),
+               make_uint4(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
+                          4 * words, 0));
+        __stcg(reinterpret_cast<uint2*>(d) + 2, make_uint2(buffer, 0));
+        store_release_system(&d->lap, static_cast<std::uint32_t>(n >> (devices + entries)) + 1);
+        store_relaxed_system(r.doorbell, static_cast<std::uint32_t>(n));
+        store_release_system(r.returned + buffer, static_cast<std::uint32_t>(n + 1));
+      }
+      if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
+      if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])
+        atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
+                  static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
+    }
+    __syncthreads();  // the next event overwrites what was read here
+    if (threadIdx.x == 0)
+      store_release_device(r.done + (static_cast<std::uint32_t>(k) & (r.shape.events - 1)), lap);
+  }
+}
+
+// Block 0. Ends when every other block has.
+__device__ inline void supervise(const Resident& r) {
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  QueueState& state = *r.state;
+  Control& control = *r.control;
+  const std::uint32_t others = gridDim.x - 1;
+  if (warp == 0 && lane == 0) {
+    std::uint64_t beats = load_relaxed_system(&control.device.beat);
+    std::uint32_t answered = load_relaxed_system(&control.device.pong);
+    std::uint32_t host_beat = 0;
+    std::int64_t heard = device_time();
+    bool told = false;
+    store_release_system(&control.device.running, 1u);
+    for (;;) {
+      const uint4 h = __ldcv(reinterpret_cast<const uint4*>(&control.host));
+      const std::int64_t now = device_time();
+      if (h.z != answered) {
+        answered = h.z;
+        store_relaxed_system(&control.device.pong_time, static_cast<std::uint64_t>(now));
+        store_release_system(&control.device.pong, answered);
+      }
+      store_relaxed_device(&state.offset, load_relaxed_system(&control.host.offset));
+      store_relaxed_system(&control.device.beat, ++beats);
+      if (h.y != host_beat) {
+        host_beat = h.y;
+        heard = now;
+      } else if (now - heard > r.silence && !told) {
+        store_release_system(&control.device.silent, 1u);
+        store_release_device(&state.ending, 1u);
+        told = true;
+      }
+      if (!told && h.x && load_acquire_system(&control.host.stop)) {
+        store_release_device(&state.ending, 1u);
+        told = true;
+      }
+      if (load_acquire_device(&state.exited) == others) return;
+    }
+  } else if (warp == 1) {
+    // Entries are finished in any order; the card is told how far all are.
+    std::uint64_t finished = r.begin;
+    const unsigned bits = contract::exponent(r.shape.events);
+    for (;;) {
+      const bool last = load_acquire_device(&state.exited) == others;
+      const std::uint64_t k = finished + lane;
+      const bool is = load_acquire_device(r.done + (k & (r.shape.events - 1))) ==
+                      static_cast<std::uint32_t>(k >> bits) + 1;
+      const unsigned not_yet = __ballot_sync(0xFFFFFFFFu, !is);
+      const unsigned run = not_yet ? __ffs(static_cast<int>(not_yet)) - 1 : 32;
+      if (run) {
+        finished += run;
+        __syncwarp();
+        if (lane == 0) store_release_system(r.finished, finished);
+      } else if (__shfl_sync(0xFFFFFFFFu, last, 0)) {
+        return;
+      }
+    }
+  } else if (warp == 2) {
+    constexpr std::uint32_t words = sizeof(Counts) / 8;
+    for (bool last = false;;) {
+      for (std::uint32_t i = lane; i < words; i += 32)
+        store_relaxed_system(reinterpret_cast<std::uint64_t*>(r.mirror) + i,
+                             load_relaxed_device(reinterpret_cast<const std::uint64_t*>(r.counts) + i));
+      if (__shfl_sync(0xFFFFFFFFu, last, 0)) return;
+      for (int i = 0; i < 50 && !last; ++i) {
+        __nanosleep(400'000);
+        last = load_acquire_device(&state.exited) == others;
+      }
+      __syncwarp();
+      last = __any_sync(0xFFFFFFFFu, last);
+    }
+  }
+}
+
+inline constexpr unsigned most_threads = 512;  // of a block
+// A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks have
+// their instructions and tables at hand. Where events are handed out, a frame's block waits some 100 us.
+template <class A>
+inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
+
+template <class A>
+__device__ void fill_plane(const Resident& r, typename PlaneOf<A>::type* plane) {
+  for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
+    plane[i] = PlaneOf<A>::of(r.plane[i]);
+}
+
+template <class A>
+__global__ void __launch_bounds__(most_threads, 1)
+    resident(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
+  extern __shared__ __align__(128) std::byte room[];
+  __shared__ ClaimedEvent claimed;
+  if (blockIdx.x == 0) return supervise(r);
+  const auto take_frames = [&]<class Work>(const Work& work, const SharedMemory<Work>& memory) {
+    if constexpr (!Remote<Work>) fill_plane<Work>(r, memory.plane);
+    if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
+    __syncthreads();
+    consume(r, work, memory, claimed);
+    __syncthreads();
+  };
+  if constexpr (!Wide<A>) {
+    take_frames(algorithm, SharedMemory<A>(room));
+  } else if (blockIdx.x <= r.owner_blocks) {
+    std::uint32_t answered = 0;
+    const RemoteReconstruct<A> remote{r, blockIdx.x - 1, answered};
+    if (threadIdx.x == 0) r.tasks_done[remote.owner_block * line_words] = 0;
+    take_frames(remote, SharedMemory<RemoteReconstruct<A>>(room));
+    if (threadIdx.x == 0) {
+      __threadfence();
+      atomicAdd(&r.state->owners_ended, 1u);
+    }
+  } else {
+    static_assert(alignof(typename A::Scratch) <= 128);
+    const SharedMemory<A> memory(room);
+    fill_plane<A>(r, memory.plane);
+    __syncthreads();
+    const unsigned warp = threadIdx.x / 32;
+    serve(r, algorithm, memory.plane,
+          *reinterpret_cast<typename A::Scratch*>(memory.scratch + SharedMemory<A>::scratch_bytes * warp),
+          reinterpret_cast<rich::Rings*>(memory.result)[warp]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(&r.state->exited, 1u);
+  }
+}
+
+// One buffer: copied to device memory before, the answer copied back after.
+template <class A>
+__global__ void __launch_bounds__(most_threads, 1)
+    once(const __grid_constant__ Resident r, const __grid_constant__ A algorithm, const Buffer in) {
+  extern __shared__ __align__(128) std::byte room[];
+  const SharedMemory<A> memory(room);
+  const std::int64_t seen = device_time();
+  fill_plane<A>(r, memory.plane);
+  FrameShared& shared = *memory.frame;
+  Workspace<A> workspace;
+  workspace.plane = memory.plane;
+  workspace.rings = r.rings + std::size_t{in.slot} * r.sizes.fragments;
+  workspace.conditions = in.conditions;
+  if constexpr (Wide<A>) {
+    workspace.scratch = reinterpret_cast<typename A::Scratch*>(memory.scratch);
+    workspace.result = reinterpret_cast<rich::Rings*>(memory.result);
+  }
+  __syncthreads();
+  BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * in.slot,
+                                   shared_fragments);
+  FrameWork<A, Block> work(algorithm, r.options, shared, workspace);
+  buffer_work.run(
+      work, in.bytes, static_cast<std::uint16_t>(in.flags), in.frame, ~0u, BlockCopy{},
+      [] { return device_time(); },
+      [&](const auto& payload, std::uint32_t of) {
+        if (of % sample_every == 0) sample(r, payload, of, in.n, workspace.rings);
+      });
+  Block::each([&](unsigned t) {
+    if (t != 0) return;
+    shared.trace.n = in.n;
+    shared.trace.frame = in.frame;
+    shared.trace.seen = seen;
+  });
+  put_words(in.answer->packet, shared.packet, shared.words);
+  put_words(&in.answer->trace, &shared.trace, sizeof(trigger::Trace) / 4);
+  if (r.sizes.frame && in.frame % sample_every == 0) sample(r, work, in.frame, in.n, workspace.rings);
+  if (threadIdx.x <= rich::max_rings)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
+              static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
+}
+
+template <class A>
+FrameKernel frame_kernel() {
+  return {A::name,
+          reinterpret_cast<const void*>(resident<A>),
+          reinterpret_cast<const void*>(once<A>),
+          most_threads,
+          [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); },
+          [](const BufferSizes& sizes, unsigned threads) {
+            if constexpr (!Wide<A>)
+              return SharedMemory<A>::bytes(sizes, threads);
+            else
+              return std::max(SharedMemory<RemoteReconstruct<A>>::bytes(sizes, threads),
+                              SharedMemory<A>::serving_bytes(threads));
+          },
+          block_count<A>,
+          Wide<A>};
+}
+
+}  // namespace nanet::gpu

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host and the resident kernel share besides contract memory, and what the kernel is told when it is
+// started.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "nanet/gpu/frame/buffer.hpp"
+#include "nanet/gpu/injection.hpp"
+#include "nanet/gpu/plane_entries.hpp"
+#include "nanet/stats/event_sample.hpp"
+
+namespace nanet::gpu {
+
+static_assert(conditions_pms == plane_entries);
+
+// In pinned memory. Every word has one writer; each side's words have a cache line of their own.
+struct Control {
+  struct alignas(64) Host {
+    std::uint32_t stop;  // 1: finish what has been written to the queue, and end
+    std::uint32_t beat;  // grows; where it stands still for too long, the kernel ends itself
+    std::uint32_t ping;  // a new number asks for the device's time
+    std::uint32_t spare;
+    std::uint64_t offset;  // of the host's clock from the device's, ns
+  } host;
+  struct alignas(64) Device {
+    std::uint64_t beat;  // grows
+    std::uint64_t pong_time;
+    std::uint32_t pong;  // the ping that pong_time answers
+    std::uint32_t running;
+    std::uint32_t overrun;  // the queue has lapped the kernel
+    std::uint32_t silent;   // the host's beat stood still
+  } device;
+};
+static_assert(sizeof(Control) == 128);
+
+// In device memory, of one queue; survives from one run of the kernel to the next.
+struct QueueState {
+  std::uint64_t claimed;        // entries taken by blocks
+  std::uint64_t frontier;       // entries seen to be there
+  std::uint64_t reference;      // an n of a little while ago
+  std::uint64_t offset;         // Control::Host::offset
+  std::uint64_t kept;           // events offered as samples
+  std::uint64_t tasks_written;  // tasks written to the ring
+  std::uint64_t tasks_claimed;  // tasks claimed by warps, written or not yet
+  std::uint32_t ending, exited, overrun;
+  std::uint32_t owners_ended;  // owner blocks that have ended
+};
+
+// Physics (trigger/account/physics.hpp) counted by the device. Of a sample of frames, but for
+// rings_per_event.
+struct Counts {
+  static constexpr unsigned centre_bins = 64;
+  std::uint64_t hits_per_event[max_event_hits + 1];
+  std::uint64_t rings_per_event[rich::max_rings + 1];
+  std::uint64_t radius[256];
+  std::uint64_t centre[centre_bins * centre_bins];
+  std::uint64_t occupancy[pm_count];
+  std::uint64_t sampled_events;
+};
+
+// An event to look at; in pinned memory, a ring of them. version: odd while it is written. bytes: the boards'
+// payloads one after the other, each on a 16 B boundary, for the times of the hits; none of a large frame.
+struct Sample {
+  std::uint32_t version;
+  std::uint16_t opened;  // time of the first fragment
+  stats::EventSample event;
+  std::uint32_t length[max_boards];
+  alignas(16) std::byte bytes[shared_raw_bytes];
+};
+inline constexpr std::uint32_t samples = 64, sample_every = 8;
+
+// Pointers are the device's; those to contract memory lie in pinned host memory.
+struct Resident {
+  contract::Shape shape;
+  BufferSizes sizes;
+  FrameOptions options;
+  const std::byte* clop = nullptr;
+  std::uint32_t* returned = nullptr;
+  const contract::Event* queue = nullptr;
+  std::uint64_t* finished = nullptr;
+  contract::Descriptor* ring = nullptr;
+  std::byte* send_buffers = nullptr;
+  std::uint64_t send_address = 0;  // of send_buffers, as the card knows it
+  std::uint32_t* doorbell = nullptr;
+  trigger::Trace* traces = nullptr;
+  std::uint64_t trace_mask = 0;
+  Control* control = nullptr;
+  QueueState* state = nullptr;
+  std::uint32_t* done = nullptr;  // lap of each entry that is finished
+  const rich::Point* plane = nullptr;
+  std::byte* large = nullptr;    // of each block, large_bytes apart
+  rich::Rings* rings = nullptr;  // of each block, sizes.fragments apart
+  std::uint64_t large_bytes = 0;
+  Counts* counts = nullptr;
+  Counts* mirror = nullptr;  // counts for the host to see
+  Sample* samples = nullptr;
+  const ConditionsBoard* conditions = nullptr;  // null: none
+  // Where events are handed out: what blocks 1 .. owner_blocks hand to the blocks after them.
+  std::uint32_t owner_blocks = 0;
+  std::uint32_t task_bits = 0;           // the ring has 2^task_bits entries
+  std::uint32_t task_hits_capacity = 0;  // hits of a owner_block
+  Task* tasks = nullptr;
+  PmId* task_hits = nullptr;            // of each owner_block, task_hits_capacity apart
+  TaskResult* task_results = nullptr;   // of each owner_block, tasks_at_once apart
+  std::uint32_t* tasks_done = nullptr;  // of each owner_block, line_words apart
+  std::uint64_t begin = 0;              // first entry
+  std::int64_t silence = 0;             // ns without the host's beat after which the kernel ends
+  Injection injection;
+};
+
+// What a launch for one buffer is told, and what it gives; in device memory.
+struct Answer {
+  alignas(16) std::uint32_t packet[packet_words];
+  trigger::Trace trace;  // times are the device's
+};
+struct Buffer {
+  const std::byte* bytes = nullptr;
+  Answer* answer = nullptr;
+  std::uint64_t n = 0;
+  const std::int16_t* conditions = nullptr;      // of each PM, in device memory; null: none
+  std::uint32_t frame = 0, flags = 0, slot = 0;  // slot: which of the work areas
+};
+
+// The kernels of one algorithm; parameters: Resident, the algorithm's value, and of `once` a Buffer.
+struct FrameKernel {
+  std::string_view name;
+  const void* resident;
+  const void* once;
+  unsigned threads;
+  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // of `once`, and enough for both
+  std::size_t (*resident_bytes)(const BufferSizes& sizes, unsigned threads);
+  unsigned blocks;       // that take frames; as many as the GPU has room for, at most
+  bool uses_task_queue;  // events go from those to warps of other blocks
+};
+// nullptr where no kernel runs that algorithm.
+const FrameKernel* find_frame_kernel(std::string_view algorithm);
+
+}  // namespace nanet::gpu

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda-persistent: starts the resident kernel, watches over it, and hands over to the CPU when it is lost.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "nanet/card/udp.hpp"
+#include "nanet/contract/queue.hpp"
+#include "nanet/gpu/executors.hpp"
+#include "nanet/gpu/failover/cpu_fallback.hpp"
+#include "nanet/gpu/failover/gpu_recovery.hpp"
+#include "nanet/gpu/gpu_queue.hpp"
+
+namespace nanet::gpu {
+namespace {
+
+using card::monotonic_now;
+
+class ResidentExecutor final : public trigger::Executor {
+ public:
+  ResidentExecutor(const GpuOptions& options, const trigger::ExecutorOptions& execute,
+                   std::vector<contract::View> views, const rich::Reconstructor& algorithm,
+                   trigger::TraceTable& traces, int gpus)
+      : options_(options),
+        reference_(execute.reference),
+        fallback_(options.cpu_fallback, execute, views, algorithm, traces),
+        recovery_(recovery_options(options), execute, views, traces, fallback_) {
+    for (std::size_t d = 0; d < views.size(); ++d) {
+      queues_.push_back(std::make_unique<Watched>());
+      queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d],
+                                                   execute, algorithm, traces, options.blocks, 0);
+      queues_[d]->gpu->resident.silence = options.silence;
+      queues_[d]->gpu->resident.injection = options.injection;
+      if (options.conditions) queues_[d]->gpu->read_conditions(*options.conditions);
+    }
+  }
+  ~ResidentExecutor() override {
+    stop();
+    if (fallback_.lost())
+      for (auto& q : queues_) q->gpu->abandon();
+  }
+  std::string_view name() const noexcept override { return "cuda-persistent"; }
+  std::string_view memory() const noexcept override { return "pinned"; }
+
+  void start() override {
+    if (running_) return;
+    if (fallback_.lost()) {  // to this process it does not come back
+      fallback_.activate();
+      recovery_.begin([this] { return at_rest(); });
+      running_ = true;
+      return;
+    }
+    for (auto& q : queues_) launch(*q);
+    for (auto& q : queues_) {
+      await(*q);
+      calibrate(*q, 32);
+    }
+    running_ = true;
+    watch_ = std::jthread([this](const std::stop_token& token) { watch(token); });
+  }
+
+  void stop() noexcept override {
+    if (!running_) return;
+    running_ = false;
+    if (watch_.joinable()) {
+      watch_.request_stop();
+      watch_.join();
+    }
+    if (!fallback_.lost()) {
+      for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
+      const Nanoseconds until = monotonic_now() + options_.stall + 1'000'000'000;
+      for (auto& q : queues_) {
+        std::string why;
+        while (!ended(*q, why) && monotonic_now() < until) {
+          beat(*q);
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+        if (!why.empty() || !ended(*q, why)) lose(why.empty() ? "the kernel does not stop" : why);
+      }
+    }
+    recovery_.end();
+    fallback_.stop();
+  }
+
+  std::vector<const trigger::Physics*> physics() const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<const trigger::Physics*> all;
+    for (const auto& q : queues_) {
+      q->gpu->refresh(q->physics);
+      all.push_back(&q->physics);
+    }
+    fallback_.append_physics(all);
+    recovery_.append_physics(all);
+    return all;
+  }
+  bool event_overrun() const noexcept override {
+    return recovery_.event_overrun() || std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
+             return contract::acquire(q->gpu->control().device.overrun) != 0;
+           });
+  }
+  std::map<std::string, double> figures() const override {
+    double residual = 0;
+    for (const auto& q : queues_) residual = std::max(residual, static_cast<double>(q->residual.load()));
+    std::map<std::string, double> figures{
+        {"clock_residual_ns", residual},
+        {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
+        {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
+    recovery_.append_figures(figures);
+    fallback_.append_figures(figures);
+    return figures;
+  }
+  std::string trouble() const override { return fallback_.trouble(); }
+
+ private:
+  static RecoveryOptions recovery_options(const GpuOptions& options) {
+    RecoveryOptions recovery = options.recovery;
+    if (!options.cpu_fallback) recovery.command.clear();
+    recovery.device = options.device;
+    recovery.blocks = options.blocks;
+    recovery.silence = options.silence;
+    recovery.stall = options.stall;
+    return recovery;
+  }
+
+  struct Watched {
+    std::unique_ptr<GpuQueue> gpu;
+    mutable trigger::Physics physics;
+    std::uint64_t beat = 0;      // the GPU's, as last seen
+    Nanoseconds moved = 0;       // when it did
+    std::uint64_t finished = 0;  // entries, as last seen
+    Nanoseconds progress = 0;    // when that grew, or nothing was left to do
+    std::uint32_t ping = 0;
+    std::atomic<Nanoseconds> residual{0};
+  };
+
+  void launch(Watched& q) {
+    GpuQueue& gpu = *q.gpu;
+    gpu.use();
+    Control& control = gpu.control();
+    contract::relax(control.host.stop, 0u);
+    contract::relax(control.device.running, 0u);
+    contract::release(control.host.beat, control.host.beat + 1);
+    // Entries that are finished stay so; what an earlier run claimed and did not find is claimed again.
+    gpu.resident.begin = contract::acquire(*gpu.view.finished);
+    require(cudaMemcpy(&state_, gpu.resident.state, sizeof state_, cudaMemcpyDeviceToHost),
+            "the queue's state");
+    state_.claimed = state_.frontier = gpu.resident.begin;
+    state_.tasks_claimed = state_.tasks_written;
+    state_.ending = state_.exited = state_.owners_ended = 0;
+    if (state_.reference == 0) state_.reference = reference_;
+    require(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice),
+            "the queue's state");
+    void* arguments[] = {&gpu.resident, const_cast<void*>(gpu.value)};
+    require(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
+                             gpu.resident_bytes, gpu.stream),
+            "starting the resident kernel");
+    q.beat = contract::relaxed(control.device.beat);
+    q.moved = q.progress = monotonic_now();
+  }
+  void await(Watched& q) {
+    Control& control = q.gpu->control();
+    const Nanoseconds until = monotonic_now() + 10'000'000'000;
+    while (!contract::acquire(control.device.running)) {
+      beat(q);
+      std::string why;
+      if (ended(q, why) || monotonic_now() > until)
+        throw std::runtime_error("cuda: the resident kernel did not start" +
+                                 (why.empty() ? why : ": " + why));
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    q.beat = contract::relaxed(control.device.beat);
+    q.moved = q.progress = monotonic_now();
+  }
+  static void beat(Watched& q) noexcept {
+    contract::release(q.gpu->control().host.beat, q.gpu->control().host.beat + 1);
+  }
+  // Whether the kernel has ended; why: what was wrong with it.
+  static bool ended(Watched& q, std::string& why) noexcept {
+    const cudaError_t status = cudaStreamQuery(q.gpu->stream);
+    if (status == cudaErrorNotReady) return false;
+    if (status != cudaSuccess) why = cudaGetErrorString(status);
+    return true;
+  }
+
+  // The offset of the host's clock from the device's: of the exchange that took the least time; half of that
+  // time is how far wrong it can be.
+  void calibrate(Watched& q, unsigned rounds) noexcept {
+    Control& control = q.gpu->control();
+    Nanoseconds best = 1'000'000;
+    std::int64_t offset = 0;
+    bool found = false;
+    for (unsigned i = 0; i < rounds; ++i) {
+      const Nanoseconds before = monotonic_now();
+      contract::release(control.host.ping, ++q.ping);
+      Nanoseconds after = before;
+      while (contract::acquire(control.device.pong) != q.ping && after - before < 200'000)
+        after = monotonic_now();
+      if (contract::acquire(control.device.pong) != q.ping) continue;
+      after = monotonic_now();
+      if (after - before >= best) continue;
+      best = after - before;
+      offset = before + (after - before) / 2 -
+               static_cast<std::int64_t>(contract::relaxed(control.device.pong_time));
+      found = true;
+    }
+    if (!found) return;
+    contract::release(control.host.offset, static_cast<std::uint64_t>(offset));
+    q.residual = best / 2;
+  }
+
+  void watch(const std::stop_token& token) noexcept {
+    Nanoseconds calibrated = monotonic_now();
+    const auto period =
+        std::chrono::nanoseconds(std::clamp<Nanoseconds>(options_.stall / 10, 50'000, 1'000'000));
+    while (!token.stop_requested()) {
+      std::this_thread::sleep_for(period);
+      const Nanoseconds now = monotonic_now();
+      for (auto& q : queues_) {
+        beat(*q);
+        std::string why;
+        const std::uint64_t beats = contract::acquire(q->gpu->control().device.beat);
+        if (beats != q->beat) {
+          q->beat = beats;
+          q->moved = now;
+        }
+        if (ended(*q, why)) {
+          if (contract::acquire(q->gpu->control().device.overrun)) return;  // it has stopped, as it must
+          if (why.empty()) why = "the resident kernel ended by itself";
+        } else if (now - q->moved > options_.stall) {
+          why = "no heartbeat of the GPU";
+        } else if (late(*q, now)) {
+          why = "the GPU does not finish what it has taken";
+        }
+        if (why.empty()) continue;
+        lose(why);
+        return;
+      }
+      if (now - calibrated > 100'000'000) {
+        calibrated = now;
+        for (auto& q : queues_) calibrate(*q, 4);
+      }
+    }
+  }
+
+  // The oldest entry in the queue has not been finished for as long as a stall may last, or a long frame.
+  bool late(Watched& q, Nanoseconds now) noexcept {
+    const std::uint64_t finished = contract::acquire(*q.gpu->view.finished);
+    contract::Event event;
+    if (finished != q.finished ||
+        contract::poll_event(q.gpu->view, finished, event) != contract::Poll::event) {
+      q.finished = finished;
+      q.progress = now;
+    }
+    return now - q.progress > std::max<Nanoseconds>(options_.stall, 5'000'000);
+  }
+
+  // The GPU is given up, and the CPU goes on.
+  void lose(const std::string& why) noexcept {
+    fallback_.lose(why);
+    // A kernel that still runs is asked to end, so that nobody else is at the queue.
+    for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
+    const Nanoseconds until = monotonic_now() + options_.stall;
+    std::string ignored;
+    for (auto& q : queues_)
+      while (!ended(*q, ignored) && monotonic_now() < until) std::this_thread::yield();
+    fallback_.activate();
+    recovery_.begin([this] { return at_rest(); });
+  }
+
+  // No kernel runs. The driver takes some time to say so of one that has faulted; one that cannot be ended
+  // would share the GPU with that of a new process, and its memory.
+  bool at_rest() const noexcept {
+    std::string ignored;
+    return std::all_of(queues_.begin(), queues_.end(), [&](const auto& q) { return ended(*q, ignored); });
+  }
+
+  GpuOptions options_;
+  std::uint64_t reference_;
+  CpuFallback fallback_;
+  GpuRecovery recovery_;
+  std::vector<std::unique_ptr<Watched>> queues_;
+  QueueState state_{};
+  bool running_ = false;
+  mutable std::mutex mutex_;  // of the physics
+  std::jthread watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<trigger::Executor> make_resident_executor(const GpuOptions& options,
+                                                          const trigger::ExecutorOptions& execute,
+                                                          std::vector<contract::View> views,
+                                                          const rich::Reconstructor& algorithm,
+                                                          trigger::TraceTable& traces, int gpus) {
+  return std::make_unique<ResidentExecutor>(options, execute, std::move(views), algorithm, traces, gpus);
+}
+
+}  // namespace nanet::gpu
