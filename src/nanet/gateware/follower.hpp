@@ -68,7 +68,7 @@ class Follower final : public card::Reception {
   const bool by_packets_;
   std::vector<Sent> sent_;     // of the numbers that have a buffer
   std::uint64_t sent_to_ = 0;  // numbers below are passed by the sender
-  std::uint64_t near_ = 0;     // a number not far from those of the next events
+  std::uint64_t reference_ = 0;  // n of a recent event
   std::uint64_t received_ = 0, passed_ = 0;
   std::uint64_t bursts_begun_ = 0, bursts_ended_ = 0;
   std::uint32_t number_ = 0;  // of the newest burst, wraps counted
