@@ -6,7 +6,7 @@
 #include "loopback.hpp"
 #include "nanet/gpu/clop.hpp"
 
-namespace device = nanet::device;
+namespace gpu = nanet::gpu;
 
 struct Statistic {
   std::uint32_t sum, bits;
@@ -45,13 +45,13 @@ int main() {
   Loopback network;
   const auto nic = nanet::card::open_card("socket");
   nanet::card::Clop& clop = nic->register_clop(network.options());
-  gpu::GpuClop gpu(clop.view());
-  statistic<<<8, 128>>>(gpu.begin());  // eight blocks: as many packets at a time
+  gpu::GpuClop memory(clop.view());
+  statistic<<<8, 128>>>(memory.begin());  // eight blocks: as many packets at a time
   nic->start();
   const unsigned right = network.exchange(clop, 1000, expected);
   nic->stop();  // drains: pending packets leave
-  gpu.stop();
+  memory.stop();
   gpu::GpuClop::check(cudaDeviceSynchronize(), "the kernel");
   std::printf("%u of 1000 packets answered right\n", right);
-  return right == 1000 && !gpu.overrun() ? 0 : 1;
+  return right == 1000 && !memory.overrun() ? 0 : 1;
 }
