@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the site made from the sources, a mkdocs hook: commands, C++ headers, the card."""
+"""Generated pages of the site (mkdocs hook): commands, configuration, C++ headers, gateware documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = ROOT / "src" / "nanet"
-# Layers in the order of the arrows, and what is said above each page.
+# Layers in include order, with the introduction of each page.
 LAYERS = {
     "wire": "Byte layouts: encode, decode, validate; Ethernet framing; pcap.",
     "contract": "The memory between card and consumer: CLOP, event queue, return slots, send ring.",
@@ -26,7 +26,7 @@ LAYERS = {
     "readout": "The emulated readout boards.",
     "l0tp": "The emulated L0 trigger processor.",
 }
-# Pages that lie beside the gateware, and the table that ./dev synth writes.
+# Documents of the gateware folder, and the table of ./dev synth.
 CARD = [*sorted((ROOT / "gateware" / "doc").glob("*.md")), ROOT / "gateware" / "syn" / "results.md"]
 WORTH_A_PAGE = re.compile(r"(?<!_test)\.hpp$")
 
@@ -45,7 +45,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Lets links to the pages beside the gateware, right in a checkout, lead to their copies in the site."""
+    """Redirects links to documents of the gateware folder to their copies in the site."""
     for there, copy in (
         ("../gateware/doc/", "gateware/"),
         ("../gateware/syn/", "gateware/"),
@@ -68,7 +68,7 @@ def configuration_page() -> str:
 
 
 def help_of(name: str) -> str:
-    """What `nanet NAME --help` prints, without boxes."""
+    """Output of `nanet NAME --help`, without boxes."""
     sys.path.insert(0, str(ROOT / "python"))
     from nanet.cli.app import make_app
 
@@ -85,7 +85,7 @@ def command_page() -> str:
     sys.path.insert(0, str(ROOT / "python"))
     from nanet.cli.app import COMMANDS
 
-    parts = ["# Commands: every option\n\nWhat `nanet COMMAND --help` says."]
+    parts = ["# Commands: every option\n\nOutput of `nanet COMMAND --help`."]
     for name in COMMANDS:
         parts.append(f"## {name}\n\n```text\n{help_of(name)}\n```")
     return "\n\n".join(parts) + "\n"
@@ -95,11 +95,11 @@ def command_page() -> str:
 
 
 def cpp_index() -> str:
-    """The page over the layers' pages."""
+    """Index of the layer pages."""
     rows = "\n".join(f"- [`{layer}`](cpp-{layer}.md): {text}" for layer, text in LAYERS.items())
     return (
-        "# C++ reference\n\nMade from the headers: what each declares, with the comment that stands there. "
-        "How a program links with it: [building](../building.md#as-a-c-library); a program in a page: "
+        "# C++ reference\n\nGenerated from the headers: declarations with their comments. "
+        "Linking: [building](../building.md#as-a-c-library); example: "
         f"[application library](../application.md).\n\n{rows}\n"
     )
 
@@ -114,7 +114,7 @@ def layer_page(layer: str) -> str:
 
 
 def header_section(path: Path) -> str:
-    """One header: its opening comment, then its declarations with theirs."""
+    """One header: opening comment, then declarations with comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     parts = [f'## {path.name}\n\n`#include "nanet/{path.relative_to(SOURCES)}"`']
     opening = comment_text(
@@ -129,13 +129,13 @@ def header_section(path: Path) -> str:
 
 
 def comment_text(lines: list[str]) -> str:
-    """A // comment as Markdown: what it says, with nothing taken for markup."""
+    """A // comment as Markdown, with markup characters escaped."""
     text = "\n".join(line.strip().removeprefix("//").removeprefix(" ") for line in lines)
     return re.sub(r"([<>\[\]*_|])", r"\\\1", text).strip()
 
 
 def declarations(lines: list[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """(comment, code) of each declaration in a namespace; bodies of functions are left out."""
+    """(comment, code) of each declaration in a namespace, without function bodies."""
     comment: list[str] = []
     chunk: list[str] = []
     hidden = 0  # depth of an unnamed or detail namespace
@@ -169,19 +169,19 @@ def declarations(lines: list[str]) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def strip_comment(text: str) -> str:
-    """A line without its // comment and without what is in quotes."""
+    """A line without // comment and string contents."""
     return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])\'', '""', text).split("//")[0]
 
 
 def complete(chunk: list[str]) -> bool:
-    """Whether the braces and brackets are even and the declaration has ended."""
+    """Whether braces and brackets are balanced and the declaration has ended."""
     code = "\n".join(strip_comment(line) for line in chunk).strip()
     even = all(code.count(a) == code.count(b) for a, b in ("{}", "()"))
     return even and code.endswith((";", "}"))
 
 
 def unwanted(chunk: list[str]) -> bool:
-    """Checks and forward declarations tell a reader nothing."""
+    """Whether a declaration is a check or a forward declaration."""
     code = " ".join(strip_comment(line).strip() for line in chunk)
     return code.startswith(("static_assert", "using namespace")) or bool(
         re.fullmatch(r"(class|struct|enum class) \w+( : [\w:]+)?;", code)
@@ -189,7 +189,7 @@ def unwanted(chunk: list[str]) -> bool:
 
 
 def tidy(chunk: list[str]) -> list[str]:
-    """Without the bodies of functions, and without the private part of classes."""
+    """A declaration without function bodies and private parts."""
     out: list[str] = []
     body = 0  # depth within a function's body
     private = False

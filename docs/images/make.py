@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the README's pictures from a run of the demo: `python docs/images/make.py`; needs chromium.
+"""Screenshots for the documentation, from a run of the demo: `python docs/images/make.py`; needs chromium.
 
-demo.svg is the live view near the run's end, report.png the top of its report, events.png its events.
+demo.svg: live view; report.png: top of the report; events.png: its events.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ SHOWN_S = 8.5  # of the ten seconds
 
 
 class Kept(live.View):
-    """A view that keeps how it looked last before SHOWN_S."""
+    """View that keeps its last state before SHOWN_S."""
 
     shown: live.View | None = None
 
     def update(self, *arguments: object) -> None:
-        """As the view's own."""
+        """Updates the view and keeps its state."""
         super().update(*arguments)
         if self.elapsed < SHOWN_S:
             Kept.shown = copy.deepcopy(self)
 
 
 def svg(view: live.View) -> str:
-    """The view as a terminal's picture that loads no fonts."""
+    """SVG of the view, without external fonts."""
     console = Console(width=COLUMNS, record=True, force_terminal=True, file=io.StringIO())
     console.print(view)
     text = console.export_svg(title="./dev demo")
@@ -49,7 +49,7 @@ def svg(view: live.View) -> str:
 
 
 def picture(page: Path, height: int) -> Image.Image:
-    """The top of a page in light colours."""
+    """Screenshot of the top of a page, light colour scheme."""
     shot = page.with_suffix(".png")
     subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
