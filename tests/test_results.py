@@ -25,9 +25,6 @@ PAGES_OF_CONSTANTS = {
     "gateware/syn/results.md",
     "gateware/doc/registers.md",
 }
-# Pages that are still to be rewritten.
-PENDING = {"docs/algorithms.md"}
-PAGES_OF_CONSTANTS |= PENDING
 # Constants that may appear anywhere: format, physics, defaults, target clocks, published figures.
 CONSTANTS = {
     "6.4 µs": "length of a frame",
