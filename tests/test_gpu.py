@@ -59,7 +59,7 @@ def replay(nanet, tmp_path, capture, device, *options):
     )
 
 
-@pytest.mark.parametrize("algorithm", _core.algorithm_names())
+@pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
 @pytest.mark.parametrize("name", ["mix", "noise", "merged", "none"])
 class TestReplay:
     pytestmark = needs_gpu

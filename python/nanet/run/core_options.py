@@ -55,10 +55,12 @@ class Algorithm:
 
 def load_algorithm(given: str) -> Algorithm:
     """The algorithm of that name, or of the plug-in in that file. UsageError says what is wrong with it."""
-    if not names_a_plugin(given):
-        return Algorithm(given)
     from nanet import _core
 
+    if not names_a_plugin(given):
+        # Without any GPU kernel the build has no CUDA component, which `executor` reports.
+        kernels = _core.cuda_algorithms()
+        return Algorithm(given, cuda=not kernels or given in kernels)
     with starting():
         plugin = _core.load_algorithm(given)
     return Algorithm(plugin["name"], plugin["path"], plugin["cuda"])
@@ -87,6 +89,8 @@ def usable_cpus(key: str, given: str) -> list[int]:
 
 def core_options(config: Config) -> dict[str, Any]:
     """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
+    from nanet import _core
+
     trigger, card = config[Trigger], config[Card]
     pin = usable_cpus("card.pin", card.pin)
     algorithm = load_algorithm(trigger.algorithm)
@@ -100,6 +104,10 @@ def core_options(config: Config) -> dict[str, Any]:
         raise UsageError(
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
             "CPUs only: use --device cpu, or build it again where there is an nvcc"
+            if algorithm.plugin
+            else f"trigger.device = {trigger.device!r} with trigger.algorithm = {algorithm.name!r}: this build "
+            f"has GPU kernels for {', '.join(_core.cuda_algorithms())} only: use --device cpu, or build with "
+            "-DNANET_CUDA_ALGORITHMS=all"
         )
     fit, _ = host.fit_for_real_time()
     # A simulated card's clock is exact, however slow the host is.

@@ -11,11 +11,13 @@
 #include <mutex>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "nanet/contract/place.hpp"
 #include "nanet/contract/queue.hpp"
-#include "nanet/gpu/kernels/frame_kernels.hpp"
+#include "nanet/generated/kernels.hpp"
 #include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
+#include "nanet/gpu/kernels/registry.hpp"
 #include "nanet/gpu/resident/sampled.hpp"
 #include "nanet/rich/geometry.hpp"
 
@@ -49,8 +51,11 @@ void forget(void* at) {
 }  // namespace
 
 const FrameKernel* find_frame_kernel(std::string_view algorithm) {
-  static const FrameKernel all[] = {math_kernel(), tripl_kernel(),    hough_kernel(),    pomh_kernel(),
-                                    domh_kernel(), almagest_kernel(), multiring_kernel()};
+  static const std::vector<FrameKernel> all = [] {
+    std::vector<FrameKernel> kernels;
+    for (const auto& make : frame_kernels) kernels.push_back(make());
+    return kernels;
+  }();
   for (const FrameKernel& kernel : all)
     if (kernel.name == algorithm) return &kernel;
   if (const rich::Plugin* plugin = rich::find_plugin(algorithm)) return &plugin_frame_kernel(*plugin);
@@ -113,9 +118,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
     : view(v), device_(device), algorithm_(algorithm.clone()) {
   use();
   kernel = find_frame_kernel(algorithm.name());
-  if (!kernel)
-    throw std::invalid_argument("trigger.algorithm = " + std::string(algorithm.name()) +
-                                " does not run on a GPU: use --device cpu");
+  if (!kernel) throw std::invalid_argument(no_kernel_message(algorithm.name()));
   value = algorithm_->value();
   cudaDeviceProp properties;
   require(cudaGetDeviceProperties(&properties, device), "the GPU's properties");

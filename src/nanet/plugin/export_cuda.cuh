@@ -3,10 +3,9 @@
 // generated .cu file.
 #pragma once
 
+#include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
 #include "nanet/gpu/kernels/plugin_batch_kernel.hpp"
 #include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
-#include "nanet/gpu/kernels/thread_kernel.cuh"
-#include "nanet/gpu/kernels/wide_kernel.cuh"
 #include "nanet/gpu/resident/resident.cuh"
 #include "nanet/plugin/algorithm.hpp"
 
@@ -17,13 +16,7 @@ struct ExportCuda {
   using R = Running<A>;
 
   static void fill_batch(void* kernel) {
-    auto& k = *static_cast<gpu::BatchKernel*>(kernel);
-    k.name = A::name;
-    if constexpr (Wide<A>)
-      k.launch = gpu::launch_wide<R>;
-    else
-      k.launch = gpu::launch_thread<R>;
-    k.work_bytes = [](std::uint32_t) -> std::size_t { return 0; };
+    *static_cast<gpu::BatchKernel*>(kernel) = gpu::AlgorithmBatchKernel<R>::make();
   }
   // A kernel's host function means nothing to another CUDA runtime than the plug-in's own; its handle does.
   static cudaError_t shared(const void*& function) {

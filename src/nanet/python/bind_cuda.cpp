@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "nanet/bench/rings.hpp"
 #include "nanet/bench/rings_cuda.hpp"
 #include "nanet/gpu/device.hpp"
+#include "nanet/gpu/kernels/registry.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -68,6 +70,8 @@ void bind_cuda(nb::module_& m) {
       "(counted, moved in device memory), copied_bytes_per_event (to the device), the device's limits "
       "memory_bytes_per_s (copy, read and write), operations_per_s (fused multiply-adds, two each) and "
       "copy_bytes_per_s (bare copies from pinned memory), events (reconstructed). ValueError; RuntimeError.");
+  m.def("cuda_algorithms", &gpu::kernel_names,
+        "Names of the ring algorithms with GPU kernels in this build; empty without CUDA.");
   m.def(
       "cuda_devices",
       [] {

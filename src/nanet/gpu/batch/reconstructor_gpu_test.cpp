@@ -11,6 +11,7 @@
 #include "nanet/bench/math_slots_test.hpp"
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/device.hpp"
+#include "nanet/gpu/kernels/registry.hpp"
 #include "nanet/rich/generator.hpp"
 #include "nanet/trigger/decide/decide.hpp"
 
@@ -168,7 +169,7 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuInBatchesOfAnySize) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpu, EveryAlgorithm, testing::ValuesIn(rich::algorithm_names()),
+INSTANTIATE_TEST_SUITE_P(Gpu, EveryAlgorithm, testing::ValuesIn(kernel_names()),
                          [](const auto& info) { return info.param; });
 
 TEST(Slots, GiveTheWordsOfTheCpu) {

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATH on any batch: a thread for each event.
-#include <algorithm>
+// Batch kernel of MATH: a thread per event, with PM positions precomputed in its units.
+#pragma once
 
-#include "nanet/gpu/kernels/batch_kernel.hpp"
+#include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
 #include "nanet/gpu/kernels/math_device.cuh"
 
 namespace nanet::gpu {
-namespace {
 
-constexpr unsigned threads = 128;
+inline constexpr unsigned math_threads = 128;
 
-__global__ void __launch_bounds__(threads)
+static __global__ void __launch_bounds__(math_threads)
     math_kernel(const rich::Math math, const DeviceBatch batch, const trigger::DecisionOptions decision) {
-  const std::uint32_t i = blockIdx.x * threads + threadIdx.x;
+  const std::uint32_t i = blockIdx.x * math_threads + threadIdx.x;
   if (i >= batch.events) return;
   const std::uint32_t from = batch.first[i], seen = batch.first[i + 1] - from;
   const std::uint32_t hits = seen < max_event_hits ? seen : max_event_hits;
@@ -34,17 +33,21 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-cudaError_t launch(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision, int,
-                   cudaStream_t stream) {
-  if (batch.events == 0) return cudaSuccess;
-  math_kernel<<<(batch.events + threads - 1) / threads, threads, 0, stream>>>(
-      *static_cast<const rich::Math*>(value), batch, decision);
-  return cudaGetLastError();
-}
-
-}  // namespace
-
-extern const BatchKernel kernel_math;
-const BatchKernel kernel_math{rich::Math::name, launch};
+template <>
+struct AlgorithmBatchKernel<rich::Math> {
+  static cudaError_t launch(const void* value, const DeviceBatch& batch,
+                            const trigger::DecisionOptions& decision, int, cudaStream_t stream) {
+    if (batch.events == 0) return cudaSuccess;
+    math_kernel<<<(batch.events + math_threads - 1) / math_threads, math_threads, 0, stream>>>(
+        *static_cast<const rich::Math*>(value), batch, decision);
+    return cudaGetLastError();
+  }
+  static BatchKernel make() {
+    BatchKernel kernel;
+    kernel.name = rich::Math::name;
+    kernel.launch = launch;
+    return kernel;
+  }
+};
 
 }  // namespace nanet::gpu
