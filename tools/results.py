@@ -438,7 +438,7 @@ def gpu(measurements: Sequence[Measurement]) -> str:
         for row in m["rows"]
         if "gpu" in row
     ]
-    lost = [[row["case"], m["machine"], number(row["gpu_away_s"])] for m in recovery.all for row in m["rows"]]
+    lost = [[row["case"], m["machine"], number(row["gpu_fallback_s"])] for m in recovery.all for row in m["rows"]]
     return (
         "Stages of one frame in the resident kernel, medians, µs:\n\n"
         + table(["algorithm", "machine", "events", "build", "reconstruct", "post"], frames)
