@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Bursts, boards and jumps as docs/formats.md has them, and the list of pages. The fast path (clop) holds
-// bases, frames and sequence numbers and decides what is ordinary; here is what it asks about.
+// Card firmware: burst, board and jump rules of docs/formats.md, and the page list. The fast path (clop)
+// holds bases, frames and sequence numbers and classifies in-window packets; all other packets are decided
+// here.
 #include "nanet_fw.h"
 
 enum { flag_sob = 1, flag_eob = 2 };
@@ -21,7 +22,7 @@ static uint32_t read32(nanet_fw* fw, uint32_t address) {
 static void write32(nanet_fw* fw, uint32_t address, uint32_t value) {
   fw->bus.write32(fw->bus.context, address, value);
 }
-// Low word first: it makes the port keep a clock's high word.
+// Low word first: reading it latches the high word of a clock.
 static uint64_t read64(nanet_fw* fw, uint32_t address) {
   const uint64_t low = read32(fw, address);
   return low | (uint64_t)read32(fw, address + 4) << 32;
@@ -33,7 +34,7 @@ static void write64(nanet_fw* fw, uint32_t address, uint64_t value) {
 
 // ---------------------------------------------------------------- commands
 
-// Tells the host how a burst ended, before it ends.
+// Writes the end reason of both bursts to the REPORT registers, before the burst ends.
 static void report(nanet_fw* fw) {
   nanet_fw_burst* const bursts[2] = {&fw->current, &fw->old};
   for (uint32_t i = 0; i < 2; ++i) {
@@ -71,8 +72,8 @@ static void answer(nanet_fw* fw, const request* r, enum nanet_fw_as as) {
 
 // ---------------------------------------------------------------- bursts
 
-// Wakes the firmware when the next of its clocks has run out: the older burst's, or the silence of the
-// current one, after `last`.
+// Sets the alarm to the earlier of two times: close of the previous burst, or silence of the current burst
+// after `last`.
 static void set_alarm(nanet_fw* fw, uint64_t last) {
   uint64_t at = UINT64_MAX;
   if (fw->replay) return;
@@ -92,7 +93,7 @@ static int all_ended(const nanet_fw* fw, const nanet_fw_burst* burst) {
   return 1;
 }
 
-// Whether every board has sent EOB for this burst or, for the older of two, SOB for the newer.
+// True when every board has sent EOB for this burst or, for the previous burst, SOB for the current one.
 static int all_done(const nanet_fw* fw, const nanet_fw_burst* burst) {
   for (uint32_t b = 0; b < NANET_FW_BOARDS; ++b)
     if ((fw->expected >> b & 1) && !burst->board[b].eob && !(burst == &fw->old && fw->current.board[b].sob))
@@ -101,16 +102,16 @@ static int all_done(const nanet_fw* fw, const nanet_fw_burst* burst) {
 }
 
 static void close_old_if_done(nanet_fw* fw) {
-  if (fw->packets) return;  // its packets are as good as the new one's, up to the timeout
+  if (fw->packets) return;  // packets of both bursts are accepted until the timeout
   if (!fw->old.known || !all_done(fw, &fw->old)) return;
   fw->old.over = 1;
   command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
 }
 
-// The current burst's last frame: the largest that two boards, or the only one, give; where none agree the
-// second largest, which two boards reached. Without an EOB, the last that is known.
+// Last frame of the current burst: the largest value that two boards report, or that of a single board.
+// Without agreement: the second largest, which two boards reached. Without an EOB: the last known frame.
 static void fix_last(nanet_fw* fw, enum nanet_fw_how how) {
-  if (fw->packets) {  // owes no frames, and ends with the next one only
+  if (fw->packets) {  // no frames to answer; the burst ends with the next burst only
     if (!all_ended(fw, &fw->current)) fw->current.how = (uint8_t)how;
     return;
   }
@@ -142,7 +143,7 @@ static void forget_candidates(nanet_fw* fw) {
   for (uint32_t i = 0; i < 256; ++i) fw->candidate[i] = 0;
 }
 
-// The current burst becomes the old one. `first`: clock of the new one's first packet.
+// Makes the current burst the previous one. `first`: arrival time of the new burst's first packet.
 static void begin(nanet_fw* fw, const request* r, uint64_t first, uint64_t now) {
   nanet_fw_burst* const current = &fw->current;
   uint32_t number = r->number;
@@ -152,7 +153,7 @@ static void begin(nanet_fw* fw, const request* r, uint64_t first, uint64_t now) 
     if (!current->ending) fix_last(fw, NANET_FW_BY_NEXT_BURST);
     fw->old = *current;
     fw->old.reported = UINT32_MAX;
-    fw->old.close_at = first + fw->timeout + fw->packets;  // there up to the timeout, and with it
+    fw->old.close_at = first + fw->timeout + fw->packets;  // gather mode `packets`: inclusive timeout
   }
   *current = (nanet_fw_burst){0};
   current->known = 1;
@@ -174,8 +175,8 @@ static void begin(nanet_fw* fw, const request* r, uint64_t first, uint64_t now) 
 
 // ---------------------------------------------------------------- boards
 
-// A further SOB was followed by number 1: the board did begin anew, whatever becomes of the packet itself.
-// Returns whether the request has to be judged anew.
+// Restarts a board's sequence numbers when number 1 follows a repeated SOB, independent of the packet's own
+// outcome. Returns true if the request must be classified again.
 static int renew(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
   if (!board->sob_pending || r->sequence != 1) return 0;
   board->sob_pending = 0;
@@ -185,7 +186,7 @@ static int renew(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* boar
   return 1;
 }
 
-// The packet came in, even if it is of no use.
+// Marks the packet's sequence number as received, also for a refused packet.
 static void remember(nanet_fw* fw, const nanet_fw_burst* burst, const request* r) {
   if (!(r->reason & (NANET_FW_SLOWPATH_REPLAYED | NANET_FW_SLOWPATH_JUMP)))
     seen(fw, burst, r->board, r->flags & flag_sob ? 0 : r->sequence);
@@ -195,8 +196,8 @@ static uint32_t distance(uint32_t a, uint32_t b) {
   return a > b ? a - b : b - a;
 }
 
-// Whether a packet ahead of the windows is confirmed by one that came before it, and if not, keeps it in
-// mind. The same packet come twice confirms nothing.
+// True if an earlier packet confirms this packet beyond the windows; otherwise stores it. A duplicate of the
+// same packet does not confirm.
 static int confirmed(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* board, const request* r) {
   const uint32_t numbers = distance(r->sequence, board->jump_sequence);
   if (!board->jumping || (!fw->packets && distance(r->frame, board->jump_frame) > frame_window) ||
@@ -206,7 +207,7 @@ static int confirmed(nanet_fw* fw, const nanet_fw_burst* burst, nanet_fw_board* 
     board->jump_sequence = r->sequence;
     return 0;
   }
-  // Both came in; the lower one first, for the upper one may leave it a window behind.
+  // Mark both as received, the lower first: the upper may move the window past the lower.
   const int behind = r->sequence < board->jump_sequence;
   seen(fw, burst, r->board, behind ? r->sequence : board->jump_sequence);
   seen(fw, burst, r->board, behind ? board->jump_sequence : r->sequence);
@@ -223,7 +224,7 @@ static void sob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
     board->sob_pending = 1;
     command(fw, NANET_FW_WATCH, burst, r->board, 1);
   } else {
-    seen(fw, burst, r->board, 0);  // this board's first one, even if data overtook it
+    seen(fw, burst, r->board, 0);  // first SOB of this board, also when data overtook it
   }
   if (burst == &fw->current) close_old_if_done(fw);
   answer(fw, r, NANET_FW_MARKER);
@@ -250,11 +251,11 @@ static void eob(nanet_fw* fw, nanet_fw_burst* burst, nanet_fw_board* board, cons
   answer(fw, r, NANET_FW_MARKER);
 }
 
-// A packet of a burst that is known.
+// Packet of a tracked burst.
 static void of_a_burst(nanet_fw* fw, nanet_fw_burst* burst, const request* r) {
   nanet_fw_board* const board = &burst->board[r->board];
   if (r->reason & NANET_FW_SLOWPATH_ORDINARY) board->jumping = board->sob_pending = 0;
-  // All frames of the older one may be closed, but the other boards' EOBs are as good as the first one's.
+  // Markers of the previous burst are accepted until it is over, even with all its frames closed.
   const int marker = (r->flags & (flag_sob | flag_eob)) != 0;
   const int late = !(r->reason & NANET_FW_SLOWPATH_ACTIVE) && !(burst == &fw->old && marker && !burst->over);
   if (!(r->flags & flag_sob) && !(late && fw->packets) && renew(fw, burst, board, r))
@@ -273,7 +274,7 @@ static void of_a_burst(nanet_fw* fw, nanet_fw_burst* burst, const request* r) {
   answer(fw, r, confirmed(fw, burst, board, r) ? NANET_FW_ADMIT : NANET_FW_JUMP);
 }
 
-// A packet of neither burst, or the first one of all.
+// Packet of an untracked burst, or the very first packet.
 static void of_another_burst(nanet_fw* fw, const request* r) {
   const uint64_t now = read64(fw, NANET_FW_NOW);
   const uint64_t stamp = now - (uint32_t)((uint32_t)now - r->stamp);
@@ -283,7 +284,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
     if ((r->reason & NANET_FW_SLOWPATH_OLD_ACTIVE) && !fw->replay) return answer(fw, r, NANET_FW_WRONG_BURST);
     uint8_t* const candidate = &fw->candidate[r->number];
     if (!*candidate) {
-      if (fw->packets) forget_candidates(fw);  // there the newest one only
+      if (fw->packets) forget_candidates(fw);  // gather mode `packets`: track the newest candidate only
       *candidate = candidate_seen;
       fw->candidate_time[r->number] = stamp;
       if (!(r->flags & flag_sob)) return answer(fw, r, NANET_FW_JUMP);
@@ -291,7 +292,7 @@ static void of_another_burst(nanet_fw* fw, const request* r) {
       return answer(fw, r, NANET_FW_MARKER);
     }
     first = fw->candidate_time[r->number];
-    // A replay: no clock closes the older one, but the third does.
+    // Replay: a third burst closes the previous one, as no timeout does.
     if (r->reason & NANET_FW_SLOWPATH_OLD_ACTIVE) command(fw, NANET_FW_CLOSE, &fw->old, 0, 0);
   }
   begin(fw, r, first, stamp);
@@ -346,11 +347,11 @@ static void on_alarm(nanet_fw* fw) {
   report(fw);
 }
 
-// No packet will follow until a new burst: what is open is closed, the last frame is the last known.
+// Drain: closes all open frames; the last known frame is the last of the burst.
 static void drain(nanet_fw* fw) {
   write32(fw, NANET_FW_STATUS, NANET_FW_HAS_DRAIN);
   if (!fw->current.known) return;
-  if (fw->packets) {  // a burst goes on as long as it likes
+  if (fw->packets) {  // a burst has no last frame in this mode
     command(fw, NANET_FW_CLOSE, &fw->current, 0, 0);
     return;
   }
@@ -393,7 +394,7 @@ int nanet_fw_step(nanet_fw* fw) {
   const uint32_t rare = status & NANET_FW_HAS_SLOWPATH, miss = status & NANET_FW_HAS_MISS;
   if (status & NANET_FW_HAS_START) {
     start(fw);
-  } else if (miss && !(rare && fw->slowpath_waited)) {  // one after the other, where both wait
+  } else if (miss && !(rare && fw->slowpath_waited)) {  // alternate when both are pending
     fw->slowpath_waited = rare != 0;
     translate(fw);
   } else if (rare) {
