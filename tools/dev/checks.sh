@@ -96,15 +96,17 @@ run_find_package() { # installs the library into a temporary place and builds ex
 }
 
 # An sdist, its wheel, an environment without this tree, and files through the installed command line. The sdist is unpacked
-# with a link to this environment: its compile commands then equal those of build/release, and ccache has the objects.
+# beside an environment like this one: its compile commands then equal those of build/release, and ccache has the objects.
 run_wheel() {
-  local place rc=0 others
+  local place rc=0 others site
   place=$(mktemp -d)
   others=$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') # the dependencies, without the tree's .pth
+  site=$place/tree${others#"$root"}
   (cd "$root" && python -c 'import sys; from scikit_build_core.build import build_sdist; print(build_sdist(sys.argv[1]))' "$place/sdist") &&
-    mkdir "$place/tree" && tar -xzf "$place"/sdist/nanet-*.tar.gz -C "$place/tree" --strip-components=1 && ln -s "$venv" "$place/tree/.venv" &&
-    (use_ccache "$place/tree" && SKBUILD_CMAKE_DEFINE=NANET_CUDA=OFF "$place/tree/.venv/bin/python" \
-      -m pip wheel --no-deps --no-build-isolation --wheel-dir "$place" "$place/tree") &&
+    mkdir "$place/tree" && tar -xzf "$place"/sdist/nanet-*.tar.gz -C "$place/tree" --strip-components=1 &&
+    python -m venv --without-pip "$place/tree/.venv" && cp -r "$others/nanobind" "$site" && echo "$others" >"$site/others.pth" &&
+    (use_ccache "$place/tree" && export CXX=${CXX:-c++} SKBUILD_CMAKE_DEFINE=NANET_CUDA=OFF &&
+      "$place/tree/.venv/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$place" "$place/tree") &&
     python -m venv "$place/venv" &&
     "$place/venv/bin/python" -m pip install --no-deps --no-index "$place"/nanet-*.whl &&
     (cd "$place" && export PATH=$place/venv/bin:$PATH PYTHONPATH=$others &&
