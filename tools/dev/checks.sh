@@ -58,7 +58,7 @@ run_ctest() { # run_ctest PRESET [OPTION...]
 build_and_ctest() { build_all "$@" && run_ctest "$1"; }
 
 # ThreadSanitizer finds races only where there are threads: the default lane runs the tests of these layers.
-threaded='contract|card|trigger|readout|gpu|loop'
+threaded='contract|card|trigger|readout|gpu'
 
 run_tsan() {
   local targets
