@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Registers go into block RAM and multipliers where, and only where, nothing else can tell."""
+"""Registers move into block RAM and multipliers only where no other logic sees a difference."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cells(netlist: Netlist) -> dict[str, Any]:
 
 
 def test_registers_are_taken() -> None:
-    """The RAM then gives what the registers gave, and an output that nobody reads stays as it is."""
+    """The RAM then gives what the registers gave, and an unread output stays as it is."""
     netlist = memory()
     assert take(netlist) == 2
     assert set(cells(netlist)) == {"ram", "gate"}
@@ -149,7 +149,7 @@ def multiplier() -> Netlist:
 
 
 def test_a_multiplier_takes_the_registers_around_it() -> None:
-    """Factors come straight in then, the registered product out; an output that nobody reads stays."""
+    """Factors come straight in then, the registered product out; an unread output stays."""
     netlist = multiplier()
     assert take(netlist) == 5
     assert set(cells(netlist)) == {"product", "gate"}

@@ -24,7 +24,7 @@ struct OneLane {
   NANET_HD static float select(bool m, float a, float b) { return m ? a : b; }
 };
 
-// Every operation is float32, in this order, fused where it says so and nowhere else: CPU, vector units and
+// Every operation is float32, in this order, fused only where written as fma: CPU, vector units and
 // GPU give the same bits (docs/algorithms.md). Degenerate events (fewer than min_hits, hits on a line or all
 // on one spot, a radius outside r_min .. r_max) have no ring; nothing is ever NaN or infinite.
 struct Math {

@@ -93,7 +93,7 @@ class MathBatch final : public Reconstructor {
     std::memset(static_cast<void*>(rows_.data() + shared), 0, (most - shared) * sizeof(Row));
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const std::uint32_t e =
-          event[lane < events ? lane : 0];  // an empty lane fits the first event; nobody looks
+          event[lane < events ? lane : 0];  // an empty lane fits the first event; its result is not read
       const std::uint32_t hits = hits_of(batch, e);
       const PmId* const ids = batch.pm + batch.first[e];
       for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];

@@ -208,7 +208,7 @@ TEST(Multiring, AnyBreadth) {
   EXPECT_NE(rings[0], rings[2]) << "one way only finds other rings now and then";
 }
 
-// The order of an event's hits decides which triplets are looked at first, hardly what is found.
+// The order of an event's hits decides which triplets are looked at first, hardly the result.
 TEST(Multiring, OrderOfHitsHardlyMatters) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 2000, 8);
   TestEvents shuffled;

@@ -22,7 +22,7 @@ class PmFinder {
   int find(float x, float y) const { return at(place(x, y), x, y); }
 
   // The same in two steps, of which the first has no branch and vectorises: the place of the lattice nearest
-  // to a point, and what is there.
+  // to a point, and its contents.
   static int place(float x, float y) {
     const float at_y = within((y + bottom_mm) * (1.0f / row_mm), rows - 2.0f);
     const float at_x = within((x + left_mm) * (1.0f / pitch_mm), columns - 2.0f);
