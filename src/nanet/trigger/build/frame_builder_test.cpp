@@ -59,7 +59,7 @@ std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragme
                    [](const auto& a, const auto& b) { return a.second.time < b.second.time; });
   std::vector<PlainEvent> events;
   for (const auto& [board, f] : fragments) {
-    auto at = std::find_if(events.begin(), events.end(), [&, b = board](const PlainEvent& e) {
+    auto at = std::find_if(events.begin(), events.end(), [&, b = board, &f = f](const PlainEvent& e) {
       return f.time - e.opened <= window && !e.boards.contains(b);
     });
     if (at == events.end()) {
