@@ -18,6 +18,7 @@ from nanet import _core
 from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, trigger
 
 
+@pytest.mark.serial
 def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nanet, tmp_path):
     nanet("bench", "latency", "--samples", 1000, "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
@@ -45,6 +46,7 @@ def test_bandwidth_checks_the_data_of_every_buffer(nanet, tmp_path):
         assert row["bytes_per_s"] == pytest.approx(row["packets_per_s"] * row["payload"])
 
 
+@pytest.mark.serial
 def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(nanet, tmp_path):
     small = ("--seconds", 0.001, "--runs", 1, "--events", 100)
     nanet("bench", "rings", *small, "--json", "out.json", "--plots", "plots")
@@ -231,6 +233,7 @@ def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_pat
     assert not others()
 
 
+@pytest.mark.serial
 def test_record_accounts_for_every_packet(nanet, tmp_path):
     nanet("bench", "record", "--seconds", 1, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
@@ -243,6 +246,7 @@ def test_record_accounts_for_every_packet(nanet, tmp_path):
     assert result["figures"]["disk_MB_per_s"] > 1
 
 
+@pytest.mark.serial
 def test_soak_leans_on_the_monitor_and_the_trigger_does_not_notice(nanet, tmp_path):
     nanet("bench", "soak", "--seconds", 5, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())

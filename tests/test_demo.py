@@ -107,6 +107,7 @@ def test_share_carried_counts_what_was_dropped_and_what_came_behind() -> None:
     assert share(1000, 0.0, boards_s=2.0) == pytest.approx(0.25)  # the boards took four times as long
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("algorithm", ["multiring", "math"])
 def test_a_speed_is_found_that_the_host_carries(nanet, tmp_path: Path, algorithm: str) -> None:
     nanet(
@@ -206,6 +207,7 @@ def render(what: object) -> str:
     return out.file.getvalue()
 
 
+@pytest.mark.serial
 def test_the_trigger_shows_how_it_does_on_a_terminal(nanet_program: str, free_udp_port, tmp_path) -> None:
     main, side = pty.openpty()
     options = ["--listen", f"127.0.0.1:{free_udp_port()}", "--duration", "2", "--algorithm", "math"]
