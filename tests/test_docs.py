@@ -103,6 +103,19 @@ def test_every_gateware_module_has_its_row(root: Path) -> None:
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted(proofs)
 
 
+def test_includes_follow_the_order_of_the_architecture_page(root: Path) -> None:
+    """A folder of src/nanet includes only folders above it in the table; python and bench may include all."""
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\| `src/nanet/(\w+)` \|", text, re.M)
+    for path in sorted((root / "src" / "nanet").glob("*/**/*.[hc]*")):
+        folder = path.relative_to(root / "src" / "nanet").parts[0]
+        if folder in {"python", "bench"} or "test" in str(path.relative_to(root)):
+            continue
+        for other in re.findall(r'#include "nanet/(\w+)/', path.read_text(encoding="utf-8")):
+            if other != folder and other != "generated":
+                assert order.index(other) < order.index(folder), f"{path} includes nanet/{other}"
+
+
 def test_addresses_are_well_formed_and_of_hosts_that_everybody_reaches(root: Path) -> None:
     """No address of a private host or network is left in anything that is shipped or read."""
     for path in tracked(
