@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""APEnet+ packets as nanet_controller makes them: the reference, and the layout of header and footer."""
+"""Reference model of nanet_controller: APEnet+ packets, and the layout of header and footer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_PAYLOAD = 4096
 
 @dataclass
 class Datagram:
-    """What goes into the controller: a payload, who sent it, and the verdicts on it."""
+    """Input of the controller: a payload, its source, and the checksum and filter results."""
 
     payload: bytes
     filter: int = 0
@@ -22,15 +22,15 @@ class Datagram:
     verdict: int = 0
     refusal: int = 17
     hits: int = 0
-    length: int | None = None  # claimed, where it differs
+    length: int | None = None  # announced length, where it differs
 
     def info(self) -> int:
-        """Return datagram_t as a number."""
+        """Return the packed datagram_t."""
         length = len(self.payload) if self.length is None else self.length
         return (((self.filter << 32 | self.src_ip) << 16 | self.src_port) << 16 | length) << 32 | self.stamp
 
     def words(self) -> list[dict[str, int]]:
-        """Return the words of 64 bits that go into the controller."""
+        """Return the 64-bit input words."""
         parts = [self.payload[at : at + 8] for at in range(0, len(self.payload), 8)] or [b""]
         return [
             {
@@ -48,7 +48,7 @@ class Datagram:
 
 
 def packets(datagram: Datagram, number: int) -> list[tuple[int, int]]:
-    """Return (kind, word) of the APEnet+ packets of a datagram; the footers' stamp left 0."""
+    """Return the (kind, word) pairs of a datagram's APEnet+ packets, with 0 as the footers' time stamp."""
     out = []
     length = len(datagram.payload) if datagram.length is None else datagram.length
     starts = list(range(0, len(datagram.payload), MAX_PAYLOAD)) or [0]
@@ -72,7 +72,7 @@ def packets(datagram: Datagram, number: int) -> list[tuple[int, int]]:
 
 
 def without_unsettled(kind: int, word: int) -> int:
-    """Return a word without what is not settled: the stamp, and verdicts in a footer not the last."""
+    """Mask the undefined bits of a word: time stamps, and the check results in all footers but the last."""
     if kind != FOOTER:
         return word
     word &= (1 << 96) - 1

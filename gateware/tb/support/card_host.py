@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""A host for the whole card: its registers by name, the contract's memory, a driver and a consumer."""
+"""Host model for benches of the whole card: named registers, contract memory, a driver and a consumer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST = Host(mac=MAC, ip=IP)
 
 @cache
 def registers() -> dict[str, int]:
-    """Return the address of every register by its name, 64-bit pairs and memories by their first."""
+    """Return register addresses by name; a 64-bit pair or a memory has the address of its first word."""
     compiler = RDLCompiler()
     compiler.compile_file(str(GATEWARE / "regs" / "nanet_regs.rdl"))
     top = compiler.elaborate(top_def_name="nanet_regs").top
@@ -39,7 +39,7 @@ def registers() -> dict[str, int]:
 
 
 class Registers(Protocol):
-    """How the host gets at the card's registers."""
+    """Register access of the host."""
 
     async def read(self, address: int) -> int:
         """Return 32 bits."""
@@ -49,7 +49,7 @@ class Registers(Protocol):
 
 
 class RegisterBus:
-    """The card's register bus."""
+    """Register access over the card's register bus."""
 
     def __init__(self, dut):
         self.dut, self.lock = dut, Lock()
@@ -76,7 +76,7 @@ class RegisterBus:
 
 
 class Window:
-    """The registers of a further stream."""
+    """Register window of one further stream."""
 
     def __init__(self, bus: Registers, stream: int):
         self.bus, self.base = bus, stream << 16
@@ -89,7 +89,7 @@ class Window:
 
 
 class HostMemory(Protocol):
-    """How the host gets at its own memory, by bus address."""
+    """Host memory by bus address."""
 
     def read(self, address: int, length: int) -> bytes:
         """Load bytes."""
@@ -100,7 +100,7 @@ class HostMemory(Protocol):
 
 @dataclass
 class Setup:
-    """What the driver sets; counts are powers of two. `buffers` are those of each device."""
+    """Driver settings; counts are powers of two. `buffers` counts the buffers of each device."""
 
     buffers: int = 64
     devices: int = 1
@@ -115,8 +115,8 @@ class Setup:
     max_payload: int = 1472
     stage: int = 0
     stream: int = 0
-    ip: int = IP  # of channel 0; that of channel 1 follows
-    port: int = PORT  # listened to, and sent from
+    ip: int = IP  # channel 0; channel 1 uses the next address
+    port: int = PORT  # receive port and source port
     late_template: int = 0xFF000008 << 32 | 0x1C << 24
 
     @property
@@ -129,15 +129,15 @@ class Setup:
 
     @property
     def pages(self) -> int:
-        """Pages of a device's buffers."""
+        """Return the number of pages of a device's buffers."""
         return -(-self.buffers * self.buffer_bytes // PAGE)
 
 
 @dataclass
 class Layout:
-    """Bus addresses of the contract's memory; `pool`: pages that receive buffers may have, in any order.
+    """Bus addresses of the contract memory; receive buffers use the pages of `pool` in any order.
 
-    Those of further devices lie `step` further on each.
+    The areas of each further device lie `step` bytes higher.
     """
 
     pages: int = 0x1234_5678_9000
@@ -151,7 +151,7 @@ class Layout:
 
 @dataclass
 class Frame:
-    """A closed frame as the consumer saw it."""
+    """Closed frame as the consumer read it."""
 
     event: Event
     contents: bytes  # header and segments
@@ -159,15 +159,15 @@ class Frame:
 
 @dataclass
 class Answer:
-    """What the consumer posts for a number."""
+    """Answer that the consumer posts for a number."""
 
     payload: bytes
     destination: int = 0
-    descriptor: dict[str, int] = field(default_factory=dict)  # fields that are to be wrong
+    descriptor: dict[str, int] = field(default_factory=dict)  # fields with deliberately wrong values
 
 
 class CardHost:
-    """Driver and consumer. `wait` lets some cycles pass; `answer` says what is posted for a frame."""
+    """Driver and consumer. `wait` advances the simulation; `answer` chooses the answer to a frame."""
 
     def __init__(
         self,
@@ -189,11 +189,11 @@ class CardHost:
         self.begin()
 
     def begin(self) -> None:
-        """The consumer's side of a card that begins anew."""
+        """Reset the consumer's state for a card that starts from scratch."""
         self.k = [0] * self.setup.devices
         self.base = 0
-        self.events: list[Event] = []  # a burst's begin and end as the first device sees them
-        self.others: list[Event] = []  # the same, as the others do
+        self.events: list[Event] = []  # burst begin and end events of the first device
+        self.others: list[Event] = []  # burst begin and end events of the other devices
         self.frames: dict[int, Frame] = {}
         self.posted: dict[int, Answer] = {}
 
@@ -210,7 +210,7 @@ class CardHost:
     # ------------------------------------------------------------------ driver
 
     def lay_out(self) -> None:
-        """Memory of the contract: the receive buffers' pages lie anywhere."""
+        """Initialise the contract memory; the pages of the receive buffers are in random order."""
         self.pages = self.rng.sample(self.layout.pool, self.setup.devices * self.setup.pages)
         for i, page in enumerate(self.pages):
             self.memory.write(self.layout.pages + 8 * i, page.to_bytes(8, "little"))
@@ -221,7 +221,7 @@ class CardHost:
             self.memory.write(self.layout.finished + further, bytes(8))
 
     async def configure(self) -> None:
-        """Write every register that a run needs; the card is stopped."""
+        """Write all registers of a run while the card is stopped."""
         s, log2 = self.setup, lambda count: count.bit_length() - 1
         assert await self.read("status") & 4, "the card is not stopped"
         self.lay_out()
@@ -278,7 +278,7 @@ class CardHost:
             await self.bus.write(self.at["returned"] + 4 * i, 0)
 
     async def start(self) -> None:
-        """In the order of doc/architecture.md: events and sender, wait, then frames."""
+        """Start in the order of doc/architecture.md: event queue and sender, wait, then reception."""
         self.begin()
         await self.write("control", SEND_ON | EVENTS)
         while not await self.read("status") & 2:
@@ -286,18 +286,18 @@ class CardHost:
         await self.write("control", SEND_ON | EVENTS | RECEIVE)
 
     async def drain(self) -> None:
-        """No packet will follow: the firmware ends what is open."""
+        """Announce the end of the input; the firmware closes the open frames."""
         await self.write("control", SEND_ON | EVENTS | RECEIVE | DRAIN)
 
     async def stop(self) -> None:
-        """Everything off; returns when the card has forgotten all."""
+        """Switch everything off; return when the card's state is reset."""
         await self.write("control", SEND_ON | EVENTS)
         for _ in range(400):
             if await self.read("status") & 8:
                 break
             await self.wait(50)
         else:
-            raise AssertionError("the card does not come to rest")
+            raise AssertionError("the card does not become idle")
         await self.write("control", 0)
         for _ in range(400):
             if await self.read("status") & 4:
@@ -311,14 +311,14 @@ class CardHost:
         return {name: await self.read(name) for name in self.at if name.startswith(groups)}
 
     async def histogram(self) -> dict[int, int]:
-        """Return the bins of the histogram that are not empty."""
+        """Return the non-empty bins of the histogram."""
         counts = {i: await self.bus.read(self.at["histogram"] + 4 * i) for i in range(128)}
         return {i: count for i, count in counts.items() if count}
 
     # ------------------------------------------------------------------ consumer
 
     def clop(self, offset: int, length: int, device: int = 0) -> bytes:
-        """Bytes of a device's receive buffers, through the pages."""
+        """Read bytes of a device's receive buffers through its page list."""
         out = b""
         while len(out) < length:
             at = device * self.setup.pages * PAGE + offset + len(out)
@@ -327,7 +327,7 @@ class CardHost:
         return out
 
     async def consume(self, until: Callable[[], bool], every: int = 40, limit: int = 1000) -> None:
-        """Take events as they come, until a condition holds."""
+        """Process events in order until a condition holds."""
         for _ in range(limit):
             if until():
                 return
@@ -335,17 +335,19 @@ class CardHost:
             await self.wait(every)
         kinds = [(event.kind, event.n) for event in self.events]
         raise AssertionError(
-            f"in vain: {len(self.events)} events, {len(self.posted)} posted, kinds and n {kinds}"
+            f"no progress: {len(self.events)} events, {len(self.posted)} posted, kinds and n {kinds}"
         )
 
     async def look(self) -> None:
-        """Take the events that are there, post and return, and say how many are finished."""
+        """Process the available events, post answers, return buffers, and publish the number of finished
+        events.
+        """
         for device in range(self.setup.devices):
             while not self.stalled and await self.look_at(device):
                 pass
 
     async def look_at(self, device: int) -> bool:
-        """Take the next event of a device's queue, if there is one."""
+        """Process the next event of a device's queue, if there is one."""
         entries, further, k = self.setup.entries, device * self.layout.step, self.k[device]
         entry = self.memory.read(self.layout.queue + further + 32 * (k % entries), 32)
         if int.from_bytes(entry[28:], "little") != k // entries + 1:
@@ -363,7 +365,7 @@ class CardHost:
         return True
 
     async def take(self, event: Event) -> None:
-        """Look at a frame, post its answer, give its buffer back."""
+        """Check a frame, post its answer and return its buffer."""
         s = self.setup
         at, device = event.buffer * s.buffer_bytes, event.n % s.devices
         contents = self.clop(at, 64, device)
@@ -380,7 +382,7 @@ class CardHost:
         await self.bus.write(self.at["returned"] + 4 * slot, event.n + 1 & 0xFFFFFFFF)
 
     async def post(self, n: int, answer: Answer) -> None:
-        """Send buffer, descriptor, doorbell: in this order."""
+        """Write send buffer, descriptor and doorbell, in this order."""
         devices = self.setup.devices
         slot, further = n // devices % self.setup.buffers, n % devices * self.layout.step
         self.memory.write(self.layout.send + further + slot * STRIDE, answer.payload)
@@ -402,12 +404,12 @@ class CardHost:
         await self.write("doorbell", n & 0xFFFFFFFF)
 
     def late_packet(self, frame: int) -> bytes:
-        """The header-only packet of a frame."""
+        """Return the header-only packet of a frame."""
         return ((self.setup.late_template & ~0xFFFFFF) | frame).to_bytes(8, "little")
 
 
 def account(counters: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """Both sides of the identities at the end of docs/formats.md, and of what the MACs gave."""
+    """Check the counter identities at the end of docs/formats.md, and those of the MACs."""
     total = lambda prefix: sum(value for name, value in counters.items() if name.startswith(prefix))  # noqa: E731
     lost = ("duplicate", "late", "replayed_sequence", "overrun", "segment_overflow", "unconfirmed_jump")
     frames = {name.removeprefix("frames."): value for name, value in counters.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The MACs of a whole card in a simulation: send frames on all channels at once, collect what comes out."""
+"""MAC model for benches of the whole card: sends frames on all channels at once, collects the output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cocotb.triggers import Event, FallingEdge, ReadOnly, RisingEdge
 
 
 class Wire:
-    """Both directions of all MACs of `dut`."""
+    """Receive and transmit side of all MACs of `dut`."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0):
         self.dut, self.rng, self.rate = dut, rng, rate
@@ -20,7 +20,7 @@ class Wire:
         self.lanes = len(dut.s_axis_rx_tdata) // self.channels // 8
         self.queues: list[deque[tuple[bytes, int]]] = [deque() for _ in range(self.channels)]
         self.out: list[list[bytes]] = [[] for _ in range(self.channels)]
-        self.begun = [0] * self.channels  # cycle of the first word of the last frame
+        self.begun = [0] * self.channels  # cycle of the latest frame's first word
         self.cycle = 0
         self.idle = Event()
         dut.s_axis_rx_tvalid.value = dut.s_axis_rx_tuser.value = 0
@@ -28,13 +28,13 @@ class Wire:
         cocotb.start_soon(self._take())
 
     def put(self, frames: Iterable[tuple[int, bytes]], gap: int = 3) -> None:
-        """Queue (channel, frame); `gap`: idle cycles after each, 3 and 2 in turn being 10 GbE's."""
+        """Queue (channel, frame) pairs. `gap`: idle cycles after each frame; 10 GbE alternates 3 and 2."""
         for channel, frame in frames:
             self.queues[channel].append((frame, gap))
         self.idle.clear()
 
     async def send(self, frames: Iterable[tuple[int, bytes]], gap: int = 3) -> None:
-        """Queue frames and wait until the last is out."""
+        """Queue frames and wait until the last one is sent."""
         self.put(frames, gap)
         await self.idle.wait()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The firmware's part of the receive path, for tests: what is rare, decided by docs/formats.md."""
+"""Firmware model of the receive path, gather mode `frame`: slow-path decisions of docs/formats.md."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WINDOW, FRAME_WINDOW = 4096, 1024
 
 
 def command(op, old=0, flag=0, board=0, channel=0, answer=0, frame=0, sequence=0) -> int:
-    """Return a command_t."""
+    """Return a packed command_t."""
     head = op << 11 | old << 10 | flag << 9 | board << 7 | channel << 4 | answer
     return head << 56 | frame << 32 | sequence
 
 
 @dataclass
 class Rare:
-    """A slowpath_t."""
+    """Unpacked slowpath_t."""
 
     header: dict[str, int]
     channel: int
@@ -47,7 +47,7 @@ class Rare:
 
 @dataclass
 class Board:
-    """What the firmware remembers of a board in a burst."""
+    """Firmware state of a board in a burst."""
 
     jump: tuple[int, int] | None = None
     sob_pending: bool = False
@@ -57,7 +57,7 @@ class Board:
 
 @dataclass
 class Burst:
-    """A burst."""
+    """Firmware state of a burst."""
 
     number: int
     ending: bool = False
@@ -66,7 +66,7 @@ class Burst:
 
 
 class Firmware:
-    """Answers requests with commands, the last of which is always the answer."""
+    """Answers each request with commands; the last command is always the reply to the packet."""
 
     def __init__(self, expected=0xF, replay=False):
         self.expected, self.replay = expected, replay
@@ -75,7 +75,7 @@ class Firmware:
         self.candidates: dict[int, int] = {}
 
     def decide(self, rare: Rare) -> list[int]:
-        """Return the commands that a request leads to."""
+        """Return the commands for a request."""
         self.out: list[int] = []
         h = rare.header
         self.b = 0 if h["board"] == 0xFF else h["board"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""What the receive path must do with packets, by docs/formats.md: names, places, events, bursts."""
+"""Reference model of the receive path, gather mode `frame`: packet counts, frames, events and bursts.
+
+Source of the rules: docs/formats.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ WINDOW, FRAME_WINDOW = 4096, 1024
 
 @dataclass
 class Part:
-    """A board's part of a frame."""
+    """Segment of one board in a frame."""
 
     indices: set[int] = field(default_factory=set)
     last: int | None = None
@@ -26,7 +29,7 @@ class Part:
 
 @dataclass
 class Frame:
-    """An owed frame."""
+    """Frame with an owed answer."""
 
     n: int
     number: int
@@ -38,7 +41,7 @@ class Frame:
 
 
 class Sequence:
-    """The sequence numbers of a board."""
+    """Sequence-number state of a board."""
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
@@ -73,18 +76,19 @@ class Sequence:
 
 
 class Board:
-    """A board in a burst."""
+    """State of a board in a burst."""
 
     def __init__(self) -> None:
         self.sequence = Sequence()
         self.newest: int | None = None
-        self.jump: tuple[int, int] | None = None  # frame and sequence number of a jump's first packet
+        # frame and sequence number of a possible jump's first packet
+        self.jump: tuple[int, int] | None = None
         self.sob_pending = self.sob = False
         self.eob: int | None = None
 
 
 class Burst:
-    """A burst: the current one, or the older of two."""
+    """Current or previous burst."""
 
     def __init__(self, number: int, base: int) -> None:
         self.number, self.base, self.next, self.open = number, base, 0, 0
@@ -101,30 +105,30 @@ class Burst:
 
 
 class ClopModel:
-    """Takes packets in the order in which they end. `base`: number of the first burst's frame 0.
+    """Processes packets in the order in which they end. `base`: number of the first burst's frame 0.
 
-    window: frames this far behind are closed, as in a replay (0: none).
+    window: frames older than this many numbers are closed, as in a replay (0: none).
     """
 
     def __init__(self, buffers=2048, segment=8192, expected=0xF, base=0, window=0):
         self.buffers, self.segment, self.expected, self.window = buffers, segment, expected, window
         self.end = base
         self.frames: dict[int, Frame] = {}
-        self.slots: dict[int, int] = {}  # number that has a buffer last
-        self.returns = True  # buffers come back as soon as they are closed
+        self.slots: dict[int, int] = {}  # buffer index to the number that used it last
+        self.returns = True  # buffers return as soon as their frame closes
         self.returned: set[int] = set()
         self.current: Burst | None = None
         self.old: Burst | None = None
-        self.candidates: dict[int, int] = {}  # boards whose SOB was a new burst's first packet
+        self.candidates: dict[int, int] = {}  # boards with an SOB as a new burst's first packet
         self.counts: Counter[str] = Counter()
-        self.closed: list[int] = []  # numbers, in the order of their events
+        self.closed: list[int] = []  # numbers in event order
         self.owed: list[tuple[int, bool]] = []
-        self.bursts: list[tuple[str, int]] = []  # begins and ends
+        self.bursts: list[tuple[str, int]] = []  # begin and end events
         self.skipped = 0
         self.missing_before = [0] * 4
 
     def packet(self, data: bytes, **rules) -> str:
-        """Take a UDP payload and return what became of it."""
+        """Process a UDP payload; return the name under which it is counted."""
         name = mgp.refusal(data, **rules)
         if name is None:
             name = self._sound(data, mgp.header(data))
@@ -134,7 +138,7 @@ class ClopModel:
         return name
 
     def missing(self, board: int) -> int:
-        """Return how many sequence numbers of a board never came in."""
+        """Return the number of missing sequence numbers of a board."""
         open_bursts = [burst for burst in (self.old, self.current) if burst]
         return self.missing_before[board] + sum(b.board[board].sequence.missing for b in open_bursts)
 
@@ -371,7 +375,7 @@ class ClopModel:
         before = self.slots.get(n % self.buffers)
         if before is None or before in self.returned:
             return True
-        # The sender passes numbers in their order.
+        # Return slots are released in number order, so earlier open frames hold this one back.
         return self.returns and not any(f.open and f.buffer and f.n <= before for f in self.frames.values())
 
     def _overtaken(self) -> None:
@@ -380,7 +384,7 @@ class ClopModel:
                 self.close(frame.n, True)
 
     def close(self, n: int, timed_out: bool = False) -> None:
-        """Close a frame: complete, timed out, or with its burst."""
+        """Close a frame: complete, timed out, or at its burst's end."""
         frame = self.frames[n]
         frame.open, frame.timed_out = False, timed_out
         self.closed.append(n)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: SHL-2.1
-"""MGP packets of whole bursts, in order and with everything that goes wrong, for clop and what is near it."""
+"""Traffic generators for clop and the receive path: MGP packets of whole bursts, sound or hostile."""
 
 import mgp
 import reference_mgp
 
 
 def traffic(rng, frames, first=0, sequences=None, room=(40, 1400), packets=(1, 1, 2, 3), burst=0):
-    """Return packets of whole frames by board, as lists of payloads in order."""
+    """Return packets of whole frames: per board, a list of payloads in order."""
     sequences = sequences if sequences is not None else [1, 1, 1, 1]
     out = []
     for frame in range(first, first + frames):
@@ -33,11 +33,11 @@ def traffic(rng, frames, first=0, sequences=None, room=(40, 1400), packets=(1, 1
 
 
 def hostile(rng, bursts=3, blocks=6, frames=2):
-    """Return packets of some bursts with everything that is rare: only what is sound can be told of it."""
+    """Return packets of some bursts with all slow-path cases; the model can predict the sound ones only."""
     sent, before = [], []
     for burst in range(bursts):
         number, sequences = 253 + burst & 255, [1, 1, 1, 1]
-        if burst == 1:  # joined without SOB, in the middle
+        if burst == 1:  # joined in the middle, without SOB
             first = 700
         else:
             first = 0
@@ -71,11 +71,11 @@ def hostile(rng, bursts=3, blocks=6, frames=2):
                         sequences[board] = 1
                 elif way < 0.2 and before:
                     sent.append(rng.choice(before))
-            if rng.random() < 0.2:  # a jump that is confirmed
+            if rng.random() < 0.2:  # confirmed jump
                 frame += rng.choice([0, 1500])
                 sequences = [number + 6000 for number in sequences]
         before = sent[-40:]
         for board in range(4):
-            if burst != 1 or board < 2:  # not all of them say that it is over
+            if burst != 1 or board < 2:  # some boards omit their EOB
                 sent.append(mgp.marker(board, reference_mgp.EOB, frame - 1, sequences[board], number))
     return [bytes(data) for data in sent]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: SHL-2.1
-"""What the two modules that close buffers have around them: clop_close and clop_packets_close."""
+"""Bench helper for the modules that close buffers: clop_close and clop_packets_close."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class Pace:
-    """How much of the time its neighbours take part."""
+    """Activity rates of the neighbouring modules, as fractions of the cycles."""
 
     news: float = 1.0
     tlb: float = 1.0
     translation: tuple[int, int] = (6, 6)
     memory: float = 1.0
     done: float = 1.0
-    payloads: float = 1.0  # channels write
+    payloads: float = 1.0  # channels that write
     events: float = 1.0

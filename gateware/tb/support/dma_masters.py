@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Masters in front of an arbiter of the card's internal DMA interface, all of them at once."""
+"""Driver of all masters in front of an arbiter of the card's internal DMA interface."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 
 
 class Masters:
-    """All masters at once: packed ports cannot be driven one field at a time by independent drivers.
+    """Drives all masters from one task: packed ports cannot be driven field by field by independent drivers.
 
-    What comes back may be of each port, or common to all.
+    Responses have either a port for each master or one shared port.
     """
 
     def __init__(self, dut, rate: float, rng: random.Random, prefix: str = "m_"):

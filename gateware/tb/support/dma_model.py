@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""A memory behind the card's internal DMA interface (doc/dma.md) and a master in front of it, for tests."""
+"""Memory and master models for the card's internal DMA interface (doc/dma.md)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ PAGE = 4096
 
 @dataclass(frozen=True)
 class Command:
-    """A DMA request: bus address, bytes, tag."""
+    """DMA request: bus address, bytes, tag."""
 
     addr: int
     length: int
     tag: int = 0
 
     def pack(self) -> int:
-        """Return it as a dma_cmd_t."""
+        """Return the packed dma_cmd_t."""
         return (self.addr << 24) | (self.length << 8) | self.tag
 
     @staticmethod
     def unpack(value: int) -> Command:
-        """Take a dma_cmd_t apart."""
+        """Unpack a dma_cmd_t."""
         return Command(value >> 24, (value >> 8) & 0xFFFF, value & 0xFF)
 
 
 class Memory:
-    """64-bit address space, zero where nothing was written."""
+    """Sparse 64-bit address space; unwritten bytes read as zero."""
 
     def __init__(self) -> None:
         self.pages: dict[int, bytearray] = defaultdict(lambda: bytearray(PAGE))
@@ -53,20 +53,20 @@ class Memory:
 
 
 def known(vaddr: int) -> bool:
-    """Say whether a test's page has a translation: one in seven has none."""
+    """Return whether a test page has a translation; one page in seven has none."""
     return (vaddr >> 12) % 7 != 0
 
 
 def physical(vaddr: int) -> int:
-    """Return the translation of it."""
+    """Return the translation of a virtual address."""
     return (vaddr >> 12 ^ 0x5A5A5) << 12 | vaddr & 0xFFF
 
 
 class MemorySlave:
-    """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with pauses, latency and errors as asked.
+    """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with configurable pauses, latency and errors.
 
-    `writes` lists every finished write as (addr, bytes) in order; `error` says of a read whether it fails.
-    That a write is done is said with probability `done_rate` in each cycle after it.
+    `writes` lists every finished write as (addr, bytes) in order; `error` returns whether a read fails. Each
+    cycle after a write signals its completion with probability `done_rate`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class MemorySlave:
         self.writes: list[tuple[int, bytes]] = []
         self.reads: list[Command] = []
         self.error: Callable[[Command], bool] = lambda _: False
-        self.holds = False  # reads are not answered while set
+        self.holds = False  # set: reads get no response
         self._signal = lambda name: getattr(dut, prefix + name)
         self._queue: deque[tuple[int, Command]] = deque()
         self._cycle = 0
@@ -96,7 +96,7 @@ class MemorySlave:
             self.tasks += [cocotb.start_soon(self._run_ask()), cocotb.start_soon(self._run_answer())]
 
     def stop(self) -> None:
-        """End the memory's service."""
+        """Stop the memory's tasks."""
         for task in self.tasks:
             task.cancel()
 
@@ -117,7 +117,7 @@ class MemorySlave:
                 assert command == first, "the command changed within a request"
                 collected += int(s("wr_data").value).to_bytes(width, "little")
                 last = len(collected) >= command.length
-                assert int(s("wr_last").value) == int(last), "wr_last is not where the length ends"
+                assert int(s("wr_last").value) == int(last), "wr_last does not match the length"
                 if last:
                     data = bytes(collected[: command.length])
                     self.memory.write(command.addr, data)
@@ -132,7 +132,7 @@ class MemorySlave:
                 signal.value = value
 
     def _done_names(self) -> list[str]:
-        """Return what there is of wr_done_*: some masters take only the first."""
+        """Return the existing names of wr_done_*; some masters use only the first."""
         names = []
         for name in ("wr_done_valid", "wr_done_tag", "wr_done_error"):
             try:
@@ -171,7 +171,7 @@ class MemorySlave:
                 await RisingEdge(self.dut.clk)
                 continue
             command = self._queue.popleft()[1]
-            # What is read is what memory holds now: after the request, before the answer.
+            # Reads return the memory's contents at this point: after the request, before the response.
             data = self.memory.read(command.addr, command.length)
             failed = self.error(command)
             words = -(-command.length // width)
@@ -187,14 +187,14 @@ class MemorySlave:
                 s("rd_data_valid").value = 1
                 taken = False
                 while not taken:
-                    await FallingEdge(self.dut.clk)  # after the edge whose turn comes next may be ready
+                    await FallingEdge(self.dut.clk)  # after the edge, ready follows the next turn
                     taken = bool(int(s("rd_data_ready").value))
                     await RisingEdge(self.dut.clk)
                 s("rd_data_valid").value = 0
 
 
 class Master:
-    """A DMA master that keeps several requests under way."""
+    """DMA master that keeps several requests in flight."""
 
     def __init__(self, dut, rate: float, rng: random.Random, write: bool = True, read: bool = True):
         self.dut, self.rate, self.rng = dut, rate, rng
@@ -283,14 +283,14 @@ def pack_event(
     frame: int = 0,
     stamp: int = 0,
 ) -> int:
-    """Return an event_t without its lap."""
+    """Return a packed event_t without its lap."""
     value = kind | (stream << 8) | (flags << 16) | (buffer << 32) | (bytes_ << 64) | (frame << 96)
     return value | (stamp << 128) | (n << 192)
 
 
 @dataclass(frozen=True)
 class Event:
-    """An entry of the event queue as it lies in memory."""
+    """Entry of the event queue as stored in memory."""
 
     kind: int
     stream: int
@@ -304,7 +304,7 @@ class Event:
 
     @staticmethod
     def unpack(data: bytes) -> Event:
-        """Take 32 B apart."""
+        """Unpack 32 B."""
         word = lambda at, size: int.from_bytes(data[at : at + size], "little")  # noqa: E731
         return Event(
             word(0, 1),
@@ -320,7 +320,7 @@ class Event:
 
 
 class EventReader:
-    """A consumer: reads entry k when its lap says so, as nanet::contract::poll_event does."""
+    """Consumer of an event queue: an entry is valid when its lap matches, as in nanet::contract::poll_event."""
 
     def __init__(self, memory: Memory, base: int, finished: int, log2_entries: int):
         self.memory, self.base, self.finished = memory, base, finished
@@ -328,7 +328,7 @@ class EventReader:
         self.events: list[Event] = []
 
     def poll(self) -> bool:
-        """Take the next event if it is there."""
+        """Return the next event, or None."""
         at = self.base + 32 * (self.k & ((1 << self.log2) - 1))
         event = Event.unpack(self.memory.read(at, 32))
         ahead = event.lap - ((self.k >> self.log2) + 1)
@@ -340,5 +340,5 @@ class EventReader:
         return True
 
     def publish(self) -> None:
-        """Say how many entries are finished."""
+        """Publish the number of finished entries."""
         self.memory.write(self.finished, self.k.to_bytes(8, "little"))

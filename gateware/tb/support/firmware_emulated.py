@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The firmware on the instruction sets of microcontrollers: compiled for them, run by Unicorn behind any bus.
+"""Emulated firmware: cross-compiled for microcontrollers, executed by Unicorn behind any register bus.
 
-The registers of the firmware port are memory of the machine, as on a card; every instruction is counted.
+The registers of the firmware port are mapped into the emulated memory, as on a card. Instructions are
+counted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TARGETS = {
     "riscv32": ["--target=riscv32-unknown-elf", "-march=rv32imc", "-mno-relax"],
     "cortex-m3": ["--target=thumbv7m-none-eabi", "-mcpu=cortex-m3"],
 }
-# What such a machine adds to the firmware: the bus, and what the compiler calls by itself.
+# Target-specific additions to the firmware: the bus, and functions that the compiler calls implicitly.
 MACHINE = f"""
 #include <stddef.h>
 #include "nanet_fw.c"
@@ -51,25 +52,25 @@ void __aeabi_memcpy4(void* to, const void* from, size_t bytes) {{ memcpy(to, fro
 void __aeabi_memcpy8(void* to, const void* from, size_t bytes) {{ memcpy(to, from, bytes); }}
 #endif
 """
-CALL_THUMB, CALL_RISCV = 10, (18, 19)  # relocations of a call, in ELF
+CALL_THUMB, CALL_RISCV = 10, (18, 19)  # ELF relocation types of a call
 
 
 @dataclass(frozen=True)
 class Image:
-    """Code as it lies at CODE, and where its functions begin."""
+    """Linked code as loaded at CODE, with the addresses of its functions."""
 
     text: bytes
     symbols: dict[str, int]
 
 
 def cross_compiler() -> str | None:
-    """Return a compiler for other machines, or None."""
+    """Return a cross compiler, or None."""
     return shutil.which("clang") or shutil.which("clang-14")
 
 
 @functools.cache
 def image(target: str) -> Image:
-    """Compile the firmware for a machine and link its one section by hand."""
+    """Compile the firmware for a target and link its single section."""
     place = BUILD / target
     place.mkdir(parents=True, exist_ok=True)
     source, out = place / "machine.c", place / "machine.o"
@@ -80,7 +81,7 @@ def image(target: str) -> Image:
 
 
 def link(elf: bytes) -> Image:
-    """Return a relocatable ELF file's .text with its calls resolved; anything else it needs is an error."""
+    """Return a relocatable ELF file's .text with resolved calls; anything else to link is an error."""
     (at,) = struct.unpack_from("<I", elf, 32)
     size, count, names = struct.unpack_from("<3H", elf, 46)
     headers = [struct.unpack_from("<10I", elf, at + i * size) for i in range(count)]
@@ -99,16 +100,16 @@ def link(elf: bytes) -> Image:
         ):
             target = values[info >> 8]
             if target is None or info & 255 not in (CALL_THUMB, *CALL_RISCV):
-                raise ValueError(f"the firmware needs more of a linker: relocation {info & 255}")
+                raise ValueError(f"unsupported relocation in the firmware: {info & 255}")
             resolve(text, offset, target, info & 255 == CALL_THUMB)
     for title, header in section.items():
         if title.startswith((".data", ".bss", ".rodata")) and header[5]:
-            raise ValueError(f"the firmware has a section {title}, and no linker places it")
+            raise ValueError(f"unsupported section in the firmware: {title}")
     return Image(bytes(text), symbols)
 
 
 def resolve(text: bytearray, offset: int, target: int, thumb: bool) -> None:
-    """Write a call's distance into the instructions."""
+    """Write a call's distance into its instruction."""
     if thumb:
         distance = (target & ~1) - offset - 4
         sign = distance < 0
@@ -124,17 +125,17 @@ def resolve(text: bytearray, offset: int, target: int, thumb: bool) -> None:
 
 
 def content(elf: bytes, header: tuple[int, ...]) -> bytes:
-    """Return a section."""
+    """Return the contents of a section."""
     return elf[header[4] : header[4] + header[5]]
 
 
 def string(elf: bytes, at: int) -> str:
-    """Return the string that begins there."""
+    """Return the null-terminated string at an offset."""
     return elf[at : elf.index(0, at)].decode()
 
 
 class EmulatedFirmware:
-    """As `Firmware` of firmware_host; `instructions`: of the last call, `accesses`: of its bus."""
+    """Same interface as `Firmware` of firmware_host. `instructions`, `accesses`: counts of the last call."""
 
     target = "riscv32"
 
@@ -166,7 +167,7 @@ class EmulatedFirmware:
             self.accesses += 1
             try:
                 return read(offset)
-            except Exception as error:  # C lies between this and who has called
+            except Exception as error:  # the exception cannot pass the C frames of the emulator
                 self.stop(error)
                 return 0
 
@@ -181,12 +182,12 @@ class EmulatedFirmware:
         self.cpu.hook_add(unicorn.UC_HOOK_BLOCK, self.count)
 
     def stop(self, error: Exception) -> None:
-        """Keep what went wrong on the bus; `call` raises it."""
+        """Store an exception of the bus; `call` raises it."""
         self.trouble = self.trouble or error
         self.cpu.emu_stop()
 
     def count(self, _cpu: object, address: int, size: int, _data: object) -> None:
-        """Add the instructions of a block: two bytes each, or four where their first ones say so."""
+        """Add the instructions of a block; their first bits give their length, two or four bytes."""
         key = (address, size)
         if key not in self.lengths:
             text, at, number = self.cpu.mem_read(address, size), 0, 0
@@ -204,7 +205,7 @@ class EmulatedFirmware:
         self.cpu.reg_write(link_register, END | self.thumb)
         for register, value in zip((result, second), arguments, strict=False):
             self.cpu.reg_write(register, value)
-        # A request takes some hundred instructions: what has not ended after a million never does.
+        # A request takes some hundred instructions; the limit of a million catches endless loops.
         self.cpu.emu_start(self.image.symbols[function] | self.thumb, END, count=1_000_000)
         if self.trouble:
             trouble, self.trouble = self.trouble, None
@@ -218,5 +219,5 @@ class EmulatedFirmware:
         self.call("nanet_fw_init", DATA + 16, DATA)
 
     def step(self) -> bool:
-        """Handle one request; False where none waits."""
+        """Handle one request; return False if none is pending."""
         return bool(self.call("nanet_fw_step", DATA + 16))

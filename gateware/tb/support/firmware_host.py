@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The card's firmware as a shared library: compiles gateware/firmware and runs it behind any register bus."""
+"""Host build of the card's firmware: compiles gateware/firmware as a shared library, behind any register bus."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ STRICT = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
 
 
 def compile_shared(name: str, sources: Sequence[Path], command: Sequence[str]) -> Path:
-    """Compile sources into build/gateware/firmware/<name>.so and return it."""
+    """Compile sources to build/gateware/firmware/<name>.so and return its path."""
     BUILD.mkdir(parents=True, exist_ok=True)
     out = BUILD / f"{name}.so"
-    unique = BUILD / f"{name}.{os.getpid()}.so"  # several tests may be at it at once
+    unique = BUILD / f"{name}.{os.getpid()}.so"  # parallel tests may compile the same library
     cached = ["ccache"] if shutil.which("ccache") else []
     objects = []
     for source in sources:
@@ -35,7 +35,7 @@ def compile_shared(name: str, sources: Sequence[Path], command: Sequence[str]) -
 
 
 def compiler(language: str) -> str:
-    """Return the compiler of the host: `c` or `c++`."""
+    """Return the host's compiler; `language` is `c` or `c++`."""
     names = {"c": ("CC", "gcc", "clang"), "c++": ("CXX", "g++", "clang++")}[language]
     for name in (os.environ.get(names[0]), *names[1:]):
         if name and shutil.which(name):
@@ -58,24 +58,24 @@ Write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32
 
 @functools.cache
 def library() -> Path:
-    """Compile the firmware for this machine."""
+    """Compile and load the firmware for this machine."""
     return compile_shared("nanet_fw", [FIRMWARE / "nanet_fw.c"], [compiler("c"), *STRICT, "-O2"])
 
 
 class Bus(ctypes.Structure):
-    """nanet_fw_bus."""
+    """ctypes mirror of nanet_fw_bus."""
 
     _fields_ = (("context", ctypes.c_void_p), ("read32", Read), ("write32", Write))
 
 
 class Firmware:
-    """One running firmware; `read` and `write` are its bus."""
+    """Firmware instance with `read` and `write` as its bus."""
 
-    SIZE = 1 << 16  # of a nanet_fw, and room to spare
+    SIZE = 1 << 16  # upper bound for sizeof(nanet_fw)
 
     def __init__(self, read: Callable[[int], int], write: Callable[[int, int], None]):
         self.lib = ctypes.CDLL(str(library()))
-        # Named so that they live as long as this does.
+        # References keep the ctypes callbacks alive.
         self.read = Read(lambda _, address: read(address))
         self.write = Write(lambda _, address, value: write(address, value))
         self.state = ctypes.create_string_buffer(self.SIZE)
@@ -86,5 +86,5 @@ class Firmware:
         self.lib.nanet_fw_init(self.state, ctypes.byref(self.bus))
 
     def step(self) -> bool:
-        """Handle one request; False where none waits."""
+        """Handle one request; return False if none is pending."""
         return bool(self.lib.nanet_fw_step(self.state))

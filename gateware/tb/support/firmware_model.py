@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The fast path in plain Python, with the real firmware behind it.
+"""Reference model of the receive path in gather mode `frame`, with the real firmware for slow-path packets.
 
-What is ordinary is decided here as clop decides it, what is rare by the firmware (doc/firmware.md). A cycle
-is whatever unit the times have that are given to it.
+Fast-path decisions follow clop; the firmware takes the others (doc/firmware.md). Times have any unit, as long
+as it is the same everywhere.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Counts = (
 
 @dataclass
 class Progress:
-    """What clop keeps of a board in a burst."""
+    """State of a board in a burst, as clop stores it."""
 
     started: bool = False
     newest: int = 0
@@ -83,7 +83,7 @@ class Progress:
 
 @dataclass
 class Burst:
-    """One of clop's two contexts."""
+    """One of clop's two burst contexts."""
 
     known: bool = False
     number: int = 0
@@ -98,7 +98,7 @@ class Burst:
 
 @dataclass
 class Segment:
-    """A board's part of a frame."""
+    """Segment of one board in a frame."""
 
     indices: int = 0
     last: int | None = None
@@ -109,21 +109,21 @@ class Segment:
 
 @dataclass
 class Slot:
-    """A buffer."""
+    """Receive buffer and the frame in it."""
 
     n: int
     frame: int
     first: int
     seen: bool = False
     open: bool = True
-    back: bool = False  # the consumer has finished with it
+    back: bool = False  # returned by the consumer
     complete: int = 0
     board: list[Segment] = field(default_factory=lambda: [Segment() for _ in range(4)])
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event, and what lay in the buffer."""
+    """Event with the contents of its buffer."""
 
     kind: int
     flags: int
@@ -135,9 +135,9 @@ class Event:
 
 
 class Card(Port):
-    """Takes packets in order, each with its time; a consumer calls take() now and then."""
+    """Processes packets in order, each with its time; the consumer calls take() at any time."""
 
-    waits = False  # in a replay, for a buffer to come back
+    waits = False  # replay: wait for a buffer's return
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Card(Port):
     # ------------------------------------------------------------ packets
 
     def packet(self, data: bytes, stamp: int, channel: int = 0) -> None:
-        """Take a sound packet and let the firmware decide where it has to."""
+        """Process a sound packet; slow-path packets go to the firmware."""
         h = mgp.header(data)
         self.now = self.stamp = stamp
         admitted = False
@@ -221,7 +221,7 @@ class Card(Port):
             self.rare["CHANNEL"] = channel
             self.rare_header, self.rare_stamp = data[:16], stamp
             while self.answer is None:
-                assert self.firmware.step(), "the firmware leaves a packet waiting"
+                assert self.firmware.step(), "the firmware did not decide a packet"
                 self.requests += 1
             answered, self.answer = self.answer, None
             if answered not in (AGAIN, ADMIT):
@@ -229,13 +229,13 @@ class Card(Port):
                 break
             admitted = answered == ADMIT
         else:
-            raise AssertionError("the firmware goes on asking")
+            raise AssertionError("the firmware does not stop sending requests")
         self.counts[name] += 1
         if self.replay:
             self.close_overtaken()
 
     def judge(self, data: bytes, h: dict[str, int], admitted: bool) -> str | None:
-        """Return what becomes of a packet, or None where the firmware has to say."""
+        """Return the outcome of a packet, or None for the slow path."""
         number, b = h["burst"], 0 if h["board"] == 0xFF else h["board"]
         for burst in (self.current, self.old):
             if burst.known and burst.number & 0xFF == number:
@@ -320,7 +320,7 @@ class Card(Port):
             n = burst.base + burst.next
             slot = self.slots.get(n % self.buffers)
             self.counts["frames_in"] += 1
-            # A replay waits for a buffer that is closed and not yet back, if the card can.
+            # A replay waits for a closed buffer that is not yet returned, if the card supports it.
             if slot and (slot.open or not (slot.back or self.waits)):
                 self.overruns.add(n)
                 self.counts["frames_overrun"] += 1
@@ -405,7 +405,7 @@ class Card(Port):
             self.timers.popleft()
 
     def expire(self, now: int) -> None:
-        """Let time pass."""
+        """Advance the time and close expired frames."""
         self.now = self.stamp = now
         while not self.replay and self.timers:
             n, first = self.timers[0]
@@ -421,13 +421,13 @@ class Card(Port):
             self.requests += 1
 
     def drain(self, now: int) -> None:
-        """Tell the firmware that no packet will follow."""
+        """Announce the end of the input to the firmware."""
         self.now, self.drain_due = now, True
         while self.firmware.step():
             pass
 
     def take(self) -> list[Event]:
-        """Return the new events and give their buffers back."""
+        """Return the new events and release their buffers."""
         events, self.events = self.events, []
         for event in events:
             if event.kind == RECEIVE_DONE:
@@ -435,6 +435,6 @@ class Card(Port):
         return events
 
     def missing(self) -> int:
-        """Return what lost.missing shows."""
+        """Return the expected value of lost.missing."""
         both = self.current.board + self.old.board
         return self.missing_before + sum(board.missing() for board in both)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The fast path of gather mode packets in plain Python, with the real firmware behind it."""
+"""Reference model of the receive path in gather mode `packets`, with the real firmware."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firmware_port_model import FW
 
 
 class PacketCard(Card):
-    """Gather mode packets: payloads in the order in which they come, as many as fit into a buffer."""
+    """Gather mode `packets`: payloads fill the buffers in arrival order."""
 
     def __init__(self, packets: int, **options):
         self.packets = packets
@@ -18,7 +18,7 @@ class PacketCard(Card):
         super().__init__(**options)
 
     def command(self, word: int) -> None:
-        """Carry out a command."""
+        """Execute a firmware command."""
         op, flag = word & 15, word >> 5 & 1
         if op == FW["CLOSE"] and flag:
             self.old.over = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""firmware_port in plain Python: the registers that the firmware sees, and what lies behind them."""
+"""Reference model of firmware_port: the firmware's registers and their effects."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NAMES |= {FW["HEADER"] + 4 * i: f"HEADER{i}" for i in range(4)}
 
 
 class Port:
-    """The firmware and its registers; a subclass has the fast path that its commands are for."""
+    """Firmware with its registers; a subclass supplies the fast path that executes the commands."""
 
-    packets = 0  # in a buffer, gather mode packets
-    processor: type = Firmware  # what the firmware runs on
+    packets = 0  # packets per buffer in gather mode `packets`
+    processor: type = Firmware  # class that executes the firmware
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Port:
         self.firmware.init()
 
     def command(self, word: int) -> None:
-        """Carry out a command."""
+        """Execute a firmware command."""
         raise NotImplementedError
 
     def read(self, address: int) -> int:
-        """Read a register as firmware_port has it."""
+        """Read a register of firmware_port."""
         name = NAMES[address]
         wide = {
             "SILENCE": self.silence,
@@ -117,7 +117,7 @@ class Port:
         return sum(FW[f"SLOWPATH_{name}"] for name, set_ in rare.items() if set_ and name != "CHANNEL")
 
     def write(self, address: int, value: int) -> None:
-        """Write a register as firmware_port has it."""
+        """Write a register of firmware_port."""
         name = NAMES[address]
         self.written[address] = value
         if name == "STATUS":

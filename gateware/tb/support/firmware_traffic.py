@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Random traffic of several boards that is as untidy as the firmware has to stand."""
+"""Random traffic generator for firmware tests: several boards, with every disorder that the firmware accepts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LAST_NUMBER = 0xFFFF_FFFF  # numbers never wrap
 
 
 class Traffic:
-    """Boards that send frames, lose packets, jump, begin anew; bursts that follow one another untidily."""
+    """Boards that send frames, lose packets, jump and restart, in overlapping or incomplete bursts."""
 
     def __init__(self, rng: random.Random, boards: list[int], odd_sob: bool = True):
         self.rng, self.boards = rng, boards
-        self.odd_sob = odd_sob  # an SOB may have another number than 0, which nobody should look at
+        self.odd_sob = odd_sob  # an SOB may have a number other than 0, which must be ignored
         self.number = rng.randrange(256)
         self.frame, self.sequence = 0, dict.fromkeys(boards, 0)
         self.past: list[bytes] = []
@@ -24,7 +24,7 @@ class Traffic:
         self.next_burst()
 
     def next_burst(self) -> None:
-        """Begin a burst, tidily or not."""
+        """Start a burst, with or without markers of all boards."""
         rng = self.rng
         self.number = (self.number + rng.choice([1, 1, 1, 1, 2, 127, 128, 255])) % 256
         self.frame = rng.choice([0, 0, 0, 1, 70_000])
@@ -35,7 +35,7 @@ class Traffic:
                 self.queue.append(marker(board, mgp.SOB, burst=self.number))
 
     def data(self, board: int, frame: int, sequence: int, burst: int | None = None) -> bytes:
-        """Return a packet, most often the whole of its frame."""
+        """Return a packet, in most cases a whole frame of the board."""
         rng = self.rng
         index = rng.choice([0, 0, 0, 0, 0, 0, 1, 2])
         flags = rng.choice([0, 0, 0, 0, mgp.TRUNCATED, mgp.FIXED])
@@ -62,9 +62,9 @@ class Traffic:
                     self.sequence[b] += rng.choice([1, 1, 3])
             rng.shuffle(out)
             self.frame += rng.choice([1, 1, 1, 1, 2, 5])
-        elif what < 0.76:  # a jump of the board, of one packet or for good
+        elif what < 0.76:  # a jump of the board: a single packet, or permanent
             by = rng.choice([1023, 1024, 1025, 2000, 100_000])
-            now = self.sequence[board]  # more than half of all numbers, or almost to the last one
+            now = self.sequence[board]  # a distance of more than half the range, or close to the last number
             far = 0x9000_0000 if now % 2 else max(50_000, LAST_NUMBER - 100 - now)
             on = rng.choice([0, 0, 4095, 4096, 4097, 8192, far])
             frame = self.frame + by
@@ -76,14 +76,14 @@ class Traffic:
                 out.append(self.data(board, max(0, frame), max(0, sequence)))
             if rng.random() < 0.3:
                 self.frame, self.sequence[board] = max(0, frame), max(0, sequence) + 1
-        elif what < 0.82:  # it begins anew
+        elif what < 0.82:  # board restart
             number = rng.choice([0, 0, 0, 7]) if self.odd_sob else 0
             out.append(marker(board, mgp.SOB, burst=self.number, sequence=number))
             if rng.random() < 0.8:
                 self.sequence[board] = 1
-        elif what < 0.86 and self.past:  # from the past, or twice
+        elif what < 0.86 and self.past:  # old or duplicate packet
             out.append(rng.choice(self.past[-rng.choice([5, 100, 1000]) :]))
-        elif what < 0.92:  # EOBs of some, of all, of none
+        elif what < 0.92:  # EOBs of some, all or no boards
             last = max(0, self.frame - rng.choice([1, 1, 1, 0, 3, -3, -2000]))
             for b in self.boards:
                 if rng.random() < 0.8:
@@ -96,7 +96,7 @@ class Traffic:
                 self.next_burst()
         elif what < 0.925:
             self.next_burst()
-        elif what < 0.955:  # a stray packet of some burst
+        elif what < 0.955:  # stray packet of any burst
             burst = (self.number + rng.choice([1, 2, 3, 127, 128, 254, 255])) % 256
             if rng.random() < 0.3:
                 what, number = rng.choice([mgp.SOB, mgp.EOB]), rng.randrange(3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Ethernet frames for the tests, good and malformed, and what the card has to make of them: the reference."""
+"""Reference model of the Ethernet receive path: sound and malformed frames with their expected results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FILTER_BITS = 142
 
 @dataclass
 class Host:
-    """host_t of nanet_pkg, and the filters."""
+    """host_t of nanet_pkg, with its filters."""
 
     mac: int = 0x02_00_0A_00_00_01
     ip: int = 0x0A000001
@@ -99,7 +99,7 @@ def udp_frame(
     udp_checksum_error: int = 0,
     pad: bool = True,
 ) -> bytes:
-    """Build a frame; every field can be made wrong."""
+    """Build a UDP frame; every field can be overridden with a wrong value."""
     dst_ip = host.ip if dst_ip is None else dst_ip
     length = 8 + len(payload) if udp_length is None else udp_length
     header = bytearray(
@@ -151,7 +151,7 @@ def arp_frame(
 
 @dataclass
 class Judged:
-    """What the card makes of a frame."""
+    """Expected result of a frame."""
 
     verdict: str
     payload: bytes = b""
@@ -161,7 +161,7 @@ class Judged:
 
 
 def judge(frame: bytes, host: Host, bad: bool = False) -> Judged:
-    """Return the verdict by the order of names in nanet_pkg, and the payload of a datagram."""
+    """Return a frame's result, in the priority order of nanet_pkg, and the payload of an accepted datagram."""
     if bad:
         return Judged("bad_fcs")
     if len(frame) < 14:
@@ -220,7 +220,7 @@ def judge(frame: bytes, host: Host, bad: bool = False) -> Judged:
 
 
 def malformed(rng: random.Random, host: Host, size: int | None = None) -> bytes:
-    """Return a frame that is wrong in one or two random ways, or not at all."""
+    """Return a frame with none, one or two random faults."""
     payload = rng.randbytes(rng.choice([0, 1, 16, 18, 40, 100]) if size is None else size)
     changes = {}
     for _ in range(rng.choice([0, 1, 1, 2])):

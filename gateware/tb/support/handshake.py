@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Drivers and monitors of valid/ready channels with random pauses, and the clock and reset of a test."""
+"""Drivers and monitors of valid/ready channels with random pauses; clock and reset of a bench."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cocotb.triggers import Event, FallingEdge, ReadOnly, RisingEdge
 
 
 def start_clock(dut, period_ps: int = 6400) -> None:
-    """Start clk (156.25 MHz unless said otherwise); set what is called *_valid or *_ready to 0."""
+    """Start clk (default 156.25 MHz); set all inputs named *_valid or *_ready to 0."""
     for signal in dut:
         name = signal._name
         if name.endswith(("_valid", "_tvalid", "_ready", "_tready")):
@@ -33,7 +33,7 @@ async def reset(dut, cycles: int = 4) -> None:
 
 
 async def wait(dut, what, cycles: int = 60_000) -> None:
-    """Let cycles pass until `what()` is true; AssertionError where it never is."""
+    """Wait until `what()` is true; AssertionError after `cycles` cycles."""
     for _ in range(cycles):
         if what():
             return
@@ -42,10 +42,10 @@ async def wait(dut, what, cycles: int = 60_000) -> None:
 
 
 class Stepped:
-    """A bench that drives its signals behind each edge and looks at all of them before the next one."""
+    """Base of cycle-accurate benches: samples all signals before a clock edge, drives inputs after it."""
 
     async def run(self) -> None:
-        """Go on for ever; `now` counts cycles."""
+        """Run forever; `now` counts cycles."""
         while True:
             await FallingEdge(self.dut.clk)
             await ReadOnly()
@@ -56,7 +56,7 @@ class Stepped:
 
 
 def signed_words(signal, bits: int = 64) -> list[int]:
-    """Return what a packed array of signed words holds, element 0 first."""
+    """Return the signed words of a packed array, element 0 first."""
     value, half = int(signal.value), 1 << bits - 1
     return [(value >> at & 2 * half - 1 ^ half) - half for at in range(0, len(signal), bits)]
 
@@ -66,13 +66,13 @@ def _signals(dut, prefix: str, fields: Iterable[str]) -> dict[str, object]:
 
 
 def _handshake(dut, prefix: str, name: str) -> object:
-    """<prefix>_valid, or _tvalid of an AXI stream; the same for ready."""
+    """Return the signal <prefix>_<name>, or <prefix>_t<name> of an AXI stream."""
     plain = f"{prefix}_{name}"
     return getattr(dut, plain if hasattr(dut, plain) else f"{prefix}_t{name}")
 
 
 class Source:
-    """Drives <prefix>_valid and fields; a word waits with probability 1 - rate in every cycle."""
+    """Driver of <prefix>_valid and its fields; each cycle delays a word with probability 1 - rate."""
 
     def __init__(
         self,
@@ -102,15 +102,15 @@ class Source:
             self.wake.set()
 
     async def send_all(self, words: Iterable[Mapping[str, int]]) -> None:
-        """Queue words, which go out while the test goes on."""
+        """Queue words and return at once."""
         self.put(words)
 
     async def drained(self) -> None:
-        """Wait until everything that was queued has been taken."""
+        """Wait until all queued words are accepted."""
         await self.idle.wait()
 
     def stop(self) -> None:
-        """End the driver."""
+        """Stop the driver."""
         self.task.cancel()
         self.valid.value = 0
 
@@ -138,7 +138,7 @@ class Source:
 
 
 class Sink:
-    """Takes words with probability `rate` in every cycle; checks that what was offered stays offered."""
+    """Monitor that accepts words with probability `rate` per cycle; checks that offered words are stable."""
 
     def __init__(
         self,
@@ -164,12 +164,12 @@ class Sink:
             if len(self.words) >= count:
                 break
             await RisingEdge(self.clk)
-        assert len(self.words) >= count, f"only {len(self.words)} of {count} words came"
+        assert len(self.words) >= count, f"only {len(self.words)} of {count} words received"
         taken, self.words[:] = self.words[:count], self.words[count:]
         return taken
 
     def stop(self) -> None:
-        """End the monitor."""
+        """Stop the monitor."""
         self.task.cancel()
         if self.ready is not None:
             self.ready.value = 0
@@ -185,7 +185,7 @@ class Sink:
             valid = int(self.valid.value)
             word = {name: int(signal.value) for name, signal in self.fields.items()} if valid else None
             if offered is not None:
-                assert word == offered, "a word was withdrawn or changed before it was taken"
+                assert word == offered, "a word was withdrawn or changed before it was accepted"
             if valid and (willing or self.ready is None):
                 self.words.append(word)
                 offered = None

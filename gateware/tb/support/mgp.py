@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""MGP packets for the tests, sound and broken in every way that docs/formats.md names."""
+"""MGP packet generator: sound packets, and every fault that docs/formats.md names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def packet(
     hits: int = 32,
     room: int = 1472,
 ) -> bytes:
-    """Return a sound packet with random events that fit into `room` bytes."""
+    """Return a sound packet with random events within `room` bytes."""
     fixed = bool(flags & mgp.FIXED)
     first, end = (0, 1952) if board == 0xFF else (512 * board, min(512 * board + 512, 1952))
     count = rng.randrange(0, 8) if events is None else events
@@ -72,7 +72,7 @@ def marker(board: int, flag: int, frame: int = 0, sequence: int = 0, burst: int 
 
 
 def broken(rng: random.Random, board: int = 0) -> bytes:
-    """Return a packet with none to a few random faults, near the places that matter."""
+    """Return a packet with up to a few random faults in its headers and sizes."""
     kind = rng.random()
     frame = rng.choice([0, 1, 1000, 751_499])
     if kind < 0.1:

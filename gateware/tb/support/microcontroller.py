@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The card's microcontroller in a simulation: the real firmware behind the fw_* bus, as slow as asked."""
+"""Microcontroller model: the real firmware behind the fw_* bus, with configurable delays."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from firmware_host import Firmware
 class Microcontroller:
     """Runs nanet_fw_step while fw_interrupt is high.
 
-    `wake`: cycles from the interrupt to the first access; `think`: cycles spent on every request. `beside`:
-    one that serves another stream of the card over the same bus.
+    `wake`: cycles from the interrupt to the first access. `think`: cycles per request. `beside`:
+    microcontroller of another stream of the card on the same bus.
     """
 
     def __init__(

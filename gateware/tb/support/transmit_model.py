@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""What the card sends, by the RFCs and independent of the modules; and the MAC that takes it."""
+"""Reference model of the transmit path: UDP frames by the RFCs, and a MAC that checks their timing."""
 
 import random
 import struct
@@ -22,7 +22,7 @@ def ones_sum(data: bytes) -> int:
 def frame_of(
     payload: bytes, to_ip: int = TO_IP, to_port: int = TO_PORT, ip: int = IP, port: int = PORT
 ) -> bytes:
-    """Ethernet, IPv4 and UDP by the RFCs, padded to 60 B; independent of the module."""
+    """Return an Ethernet frame with IPv4 and UDP by the RFCs, padded to 60 B, independent of the RTL."""
     addresses = struct.pack("!II", ip, to_ip)
     udp = struct.pack("!HHHH", port, to_port, 8 + len(payload), 0)
     check = 0xFFFF & ~ones_sum(addresses + struct.pack("!HH", 17, 8 + len(payload)) + udp + payload)
@@ -39,7 +39,7 @@ def endpoint(ip: int = TO_IP, port: int = TO_PORT) -> int:
 
 
 class MacSink:
-    """A MAC's stream: pauses where `rate` says, no pause of the sender inside a frame is forgiven."""
+    """MAC side of an AXI stream: accepts words at `rate`; a gap within a frame is an error."""
 
     def __init__(self, dut, rate: float, rng: random.Random):
         self.dut, self.rate, self.rng = dut, rate, rng

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""A queue with two clocks (wr_clk, in_*; rd_clk, out_*) from both ends, for tests."""
+"""Bench helpers for FIFOs with two clocks: wr_clk with in_*, rd_clk with out_*."""
 
 import cocotb
 from cocotb.clock import Clock
@@ -7,7 +7,7 @@ from cocotb.triggers import RisingEdge, Timer
 
 
 async def begin(dut, wr_ps, rd_ps):
-    """Both clocks from anywhere in their period, both resets at once."""
+    """Start both clocks at random phases and assert both resets."""
     dut.in_valid.value = dut.out_ready.value = 0
     dut.wr_rst.value = dut.rd_rst.value = 1
     for clock, period in ((dut.wr_clk, wr_ps), (dut.rd_clk, rd_ps)):
@@ -18,7 +18,7 @@ async def begin(dut, wr_ps, rd_ps):
 
 
 async def write(dut, words, rate, rng):
-    """Hand in words with pauses."""
+    """Write words with random pauses."""
     for word in words:
         while rng.random() >= rate:
             await RisingEdge(dut.wr_clk)
@@ -30,7 +30,7 @@ async def write(dut, words, rate, rng):
 
 
 async def read(dut, count, rate, rng):
-    """Take so many words with pauses, and return them."""
+    """Read `count` words with random pauses and return them."""
     got = []
     while len(got) < count:
         dut.out_ready.value = ready = int(rng.random() < rate)
