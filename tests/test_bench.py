@@ -15,7 +15,7 @@ import pytest
 from nanet.run import host
 
 from nanet import _core
-from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, trigger
+from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, roofline, trigger
 
 
 @pytest.mark.serial
@@ -94,13 +94,13 @@ def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(na
 
 def test_roofline_by_hand():
     limits = {"memory_bytes_per_s": 10e9, "operations_per_s": 100e9}
-    (row,) = rings.roofline("a", "cpu", 1e6, 100, 200, limits)  # 2 operations per byte: 20 G at most
+    (row,) = roofline.roofline("a", "cpu", 1e6, 100, 200, limits)  # 2 operations per byte: 20 G at most
     assert row["limited_by"] == "memory" and row["share"] == pytest.approx(0.2e9 / 20e9)
-    (row,) = rings.roofline("a", "cpu", 1e6, 100, 50_000, limits)
+    (row,) = roofline.roofline("a", "cpu", 1e6, 100, 50_000, limits)
     assert row["limited_by"] == "arithmetic" and row["share"] == pytest.approx(50e9 / 100e9)
-    assert not list(rings.roofline("a", "cpu", 1e6, 100, None, limits))
-    assert rings.batches(100) == [1, 4, 16, 64, 100] and rings.batches(1) == [1]
-    assert rings.batches(1 << 20)[-2:] == [1 << 18, 1 << 20]
+    assert not list(roofline.roofline("a", "cpu", 1e6, 100, None, limits))
+    assert roofline.batches(100) == [1, 4, 16, 64, 100] and roofline.batches(1) == [1]
+    assert roofline.batches(1 << 20)[-2:] == [1 << 18, 1 << 20]
 
 
 def test_what_the_ring_benchmark_times_is_the_algorithm():
@@ -150,7 +150,7 @@ def test_figures_of_a_gpu(monkeypatch):
     )
     rows, figures = sheet.rows, sheet.figures
     curve = [row for row in rows if row.get("algorithm") == "math" and row["device"] == "cuda"]
-    assert [row["events_per_batch"] for row in curve[:-1]] == rings.batches(1 << 20)
+    assert [row["events_per_batch"] for row in curve[:-1]] == roofline.batches(1 << 20)
     assert ("math", 1 << 24, False) in calls  # more than any cache holds
     assert figures["math_frame_us"] == pytest.approx(5.064)
     assert figures["math_cuda_events_per_s"] == pytest.approx(1e9, rel=1e-3)

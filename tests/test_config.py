@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from nanet.config import sections
+from nanet.config import sections, values
 from nanet.config.file import load
 from nanet.config.options import key_of
 from nanet.errors import UsageError
@@ -120,12 +120,12 @@ def test_wrong_option_exits_2_with_one_sentence(nanet, arguments: list[str], sai
 
 
 def test_boards_become_a_mask() -> None:
-    assert [sections.board_mask(text) for text in ("4", "merged", "0", "1,3")] == [0b1111, 0, 0b0001, 0b1010]
+    assert [values.board_mask(text) for text in ("4", "merged", "0", "1,3")] == [0b1111, 0, 0b0001, 0b1010]
 
 
 def test_cpu_lists() -> None:
-    assert sections.cpu_list("0,2-4, 7") == [0, 2, 3, 4, 7]
-    assert sections.cpu_list("") == []
+    assert values.cpu_list("0,2-4, 7") == [0, 2, 3, 4, 7]
+    assert values.cpu_list("") == []
 
 
 def test_algorithms_are_those_of_the_core() -> None:

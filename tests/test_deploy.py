@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nanet.config.sections import cpu_list
+from nanet.config.values import cpu_list
 
 
 @pytest.fixture

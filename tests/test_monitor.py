@@ -22,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 sys.path.insert(0, str(Path(__file__).parent))
 import browser
+from nanet.config.values import page_endpoint
 from nanet.monitor import channels, histograms, link, metrics
 from nanet.monitor.state import State
 
@@ -285,10 +286,10 @@ def test_wrong_addresses(nanet: Callable[..., Any], given: str, said: str) -> No
 
 
 def test_loopback_unless_asked() -> None:
-    assert link.endpoint("8080") == ("127.0.0.1", 8080)
-    assert link.endpoint(":8080") == ("127.0.0.1", 8080)
-    assert link.endpoint("0.0.0.0:1") == ("0.0.0.0", 1)
-    assert link.endpoint("[::1]:80") == ("::1", 80)
+    assert page_endpoint("8080") == ("127.0.0.1", 8080)
+    assert page_endpoint(":8080") == ("127.0.0.1", 8080)
+    assert page_endpoint("0.0.0.0:1") == ("0.0.0.0", 1)
+    assert page_endpoint("[::1]:80") == ("::1", 80)
     assert link.is_loopback("127.3.2.1") and link.is_loopback("::1") and not link.is_loopback("0.0.0.0")
     with pytest.raises(errors.UsageError, match="--monitor"):
         link._listen("nowhere.invalid:80")

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 from nanet.config import sections
-from nanet.config.options import flag_of, key_of, right_values, toml_value
+from nanet.config.options import flag_of, key_of, off_flag_of, right_values, toml_value
 
 HEAD = "| key | option | default | range | meaning |\n|---|---|---|---|---|\n"
 PARAMETER_HEAD = "| key | default | range | meaning |\n|---|---|---|---|\n"
@@ -22,7 +22,7 @@ def row(field: attrs.Attribute) -> str:
     """A key: its name in the file and on the command line, default, what it takes, what it means."""
     meta, flag = field.metadata, flag_of(field)
     kind = meta["type"]
-    option = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
+    option = f"{flag}/{off_flag_of(field)}" if kind is bool else flag
     if kind is bool:
         takes = "true, false"
     elif meta["choices"]:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from nanet.bench import Row, Settings, Sheet, median
+from nanet.bench import Settings, Sheet, median
+from nanet.bench.rings_cuda import measure, why_not
+from nanet.bench.roofline import MOST_EVENTS, batches, roofline
 from nanet.run import host
 
-MOST_EVENTS = 1 << 20  # of the largest batch
 POINT_S, FIGURE_S = 0.2, 1.0  # of a point of the curve, and of a run that gives a figure
 FIGURE_BATCH = 4096
 FRAME = 64  # events
@@ -47,16 +47,6 @@ def run(settings: Settings, sheet: Sheet) -> None:
         rate = figures.get(f"{name}_cpu_events_per_s_per_core", max(reached))
         rows += roofline(name, ONE_CORE, rate, bench.bytes_per_event, bench.operations(name), limits)
     _cuda(names, settings, bench, sheet)
-
-
-def batches(most: int) -> list[int]:
-    """Sizes of batches of a curve: 1, 4, 16 ... and `most` itself."""
-    sizes = []
-    size = 1
-    while size < most:
-        sizes.append(size)
-        size *= 4
-    return [*sizes, most]
 
 
 class CpuBench:
@@ -120,41 +110,8 @@ class CpuBench:
         return _core.rings_bench_operations(name, self.first[: COUNTED_EVENTS + 1], self.pm)
 
 
-def roofline(
-    name: str,
-    device: str,
-    events_per_s: float,
-    bytes_per_event: float,
-    operations_per_event: float | None,
-    limits: dict[str, float],
-) -> Iterable[Row]:
-    """Where an algorithm stands between the memory's limit and the arithmetic's; nothing if uncounted.
-
-    limits: memory_bytes_per_s and operations_per_s of the device. `share` is what was reached of the lower
-    of the two.
-    """
-    if operations_per_event is None:
-        return
-    memory, arithmetic = limits["memory_bytes_per_s"], limits["operations_per_s"]
-    intensity = operations_per_event / bytes_per_event
-    reached = events_per_s * operations_per_event
-    yield {
-        "algorithm": name,
-        "device": device,
-        "bytes_per_event": bytes_per_event,
-        "operations_per_event": operations_per_event,
-        "operations_per_byte": intensity,
-        "operations_per_s": reached,
-        "bytes_per_s": events_per_s * bytes_per_event,
-        "limited_by": "memory" if intensity * memory < arithmetic else "arithmetic",
-        "share": reached / min(intensity * memory, arithmetic),
-    }
-
-
 def _cuda(names: list[str], settings: Settings, bench: CpuBench, sheet: Sheet) -> None:
     """The same on a GPU, or one row that says why not."""
-    from nanet.bench.rings_cuda import measure, why_not
-
     missing = why_not()
     if missing:
         sheet(f"GPU: not measured: {missing}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nanet.bench import Row, Settings, Sheet, median
+from nanet.bench.roofline import MOST_EVENTS, batches, roofline
 
 IN_MEMORY, STREAMING = "cuda", "cuda streaming"
 FRAME = 64
@@ -35,8 +36,6 @@ def measure(
 
     operations: per event, by algorithm, as the CPU counts them: the source is the same.
     """
-    from nanet.bench.rings import MOST_EVENTS, roofline
-
     most = settings.events or MOST_EVENTS
     rows, figures = sheet.rows, sheet.figures
     for name in names:
@@ -65,8 +64,6 @@ def _time(name: str, batch: int, device: str, seconds: float) -> dict[str, Any]:
 
 def _curve(name: str, device: str, most: int, settings: Settings, sheet: Sheet) -> None:
     """Rates and times of batches of 1 event to `most`."""
-    from nanet.bench.rings import batches
-
     rate = 0.0
     for batch in batches(most):
         if rate and batch / rate > LONGEST_BATCH_S:

@@ -6,6 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from nanet.cli.options import JsonFile
+from nanet.config.sections import (
+    DEFAULT_DEADLINE_US,
+    DEFAULT_TIMEOUT_US,
+    REAL_TIME_DEADLINE_US,
+    REAL_TIME_TIMEOUT_US,
+)
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
 
@@ -15,8 +21,8 @@ def examine() -> dict[str, Any]:
     fit, reasons = host.fit_for_real_time()
     return {
         "real_time": fit,
-        "timeout_us": host.FIT_TIMEOUT_US if fit else host.ELSE_TIMEOUT_US,
-        "deadline_us": host.FIT_DEADLINE_US if fit else host.ELSE_DEADLINE_US,
+        "timeout_us": REAL_TIME_TIMEOUT_US if fit else DEFAULT_TIMEOUT_US,
+        "deadline_us": REAL_TIME_DEADLINE_US if fit else DEFAULT_DEADLINE_US,
         "reasons": [
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in reasons

@@ -11,6 +11,7 @@ import typer
 
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
+from nanet.config.options import core_values
 from nanet.config.sections import Generate
 from nanet.errors import starting
 from nanet.report.output import check_distinct, check_writable, console, write_json
@@ -35,17 +36,8 @@ def generate(
     from nanet import _core
 
     section = config[Generate]
-    settings: dict[str, Any] = {
-        "events": section.events,
-        "rate": section.rate,
-        "noise": section.noise,
-        "rings": -1 if section.rings == "mix" else int(section.rings),
-        "seed": section.seed,
-        "merged": section.boards == "merged",
-        "fixed": section.slots == "fixed",
-        "pad": section.pad,
-        "max_payload": section.max_payload,
-        "burst_frames": section.max_frames,
+    settings = {
+        **core_values(section),
         "truth": truth_file is not None,
         "truth_hits": hits_file is not None,
     }

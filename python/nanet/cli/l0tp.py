@@ -9,6 +9,7 @@ import typer
 
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
+from nanet.config.options import core_values
 from nanet.config.sections import L0tp
 from nanet.errors import UsageError, describe_os_error, starting
 from nanet.report.output import check_writable, console, write_json
@@ -34,28 +35,6 @@ def l0tp(
         str | None,
         typer.Option("--times", metavar="FILE", help="Send times that readout shares there: the latency."),
     ] = None,
-    idle: Annotated[
-        float, typer.Option("--idle", min=0.0, help="End so many seconds after the last packet; 0: do not.")
-    ] = 0.0,
-    burst_frames: Annotated[
-        int,
-        typer.Option(
-            "--burst-frames", min=0, help="Frames of each burst but the last; 0: its last one tells."
-        ),
-    ] = 0,
-    buffer_bytes: Annotated[
-        int, typer.Option("--buffer-bytes", min=0, help="Socket receive buffer to ask for.")
-    ] = 32 << 20,
-    busy: Annotated[
-        bool, typer.Option("--busy", help="Poll without ever sleeping: a core of its own.")
-    ] = False,
-    kernel_stamps: Annotated[
-        bool,
-        typer.Option(
-            "--kernel-stamps/--user-clock",
-            help="Arrival as the kernel stamps it, or the clock read after each batch is received.",
-        ),
-    ] = True,
     json_file: JsonFile = None,
     status_file: StatusFile = None,
 ) -> None:
@@ -66,17 +45,7 @@ def l0tp(
     from nanet import _core
 
     check_writable(json=json_file)
-    section = config[L0tp]
-    settings: dict[str, Any] = {
-        "listen": section.listen,
-        "duration": section.duration,
-        "idle": idle,
-        "times": times or "",
-        "burst_frames": burst_frames,
-        "buffer_bytes": buffer_bytes,
-        "busy": busy,
-        "kernel_stamps": kernel_stamps,
-    }
+    settings: dict[str, Any] = {**core_values(config[L0tp]), "times": times or ""}
     if truth:
         settings["truth"] = read_truth(truth)
     out = console(json_file)

@@ -18,7 +18,7 @@ import attrs
 import typer
 
 from nanet.config.file import load
-from nanet.config.options import Section, flag_of, right_values
+from nanet.config.options import Section, flag_of, off_flag_of, right_values
 
 # Options that many commands have.
 JsonFile = Annotated[
@@ -110,7 +110,7 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
     default = field.default
     if meta["type"] is bool:
         return _keyword(
-            field.name, bool | None, None, [f"{flag}/--no-{flag[2:]}"], meta["help"], show_default=False
+            field.name, bool | None, None, [f"{flag}/{off_flag_of(field)}"], meta["help"], show_default=False
         )
     shown = "none" if default == "" else f"{default:g}" if meta["type"] is float else default
     text = meta["help"].replace("[", "\\[")  # typer's help is in rich's markup

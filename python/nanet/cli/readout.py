@@ -10,6 +10,7 @@ import typer
 
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
+from nanet.config.options import core_values
 from nanet.config.sections import Readout
 from nanet.errors import UsageError, starting
 from nanet.report.output import check_writable, console, write_json
@@ -27,9 +28,6 @@ def readout(
         str | None,
         typer.Option("--pcap", metavar="FILE", help="Send this capture (pcap, pcapng) instead, as recorded."),
     ] = None,
-    pcap_port: Annotated[
-        int, typer.Option("--pcap-port", min=1, max=65535, help="Port that the capture's packets went to.")
-    ] = 58913,
     times: Annotated[
         str | None,
         typer.Option("--times", metavar="FILE", help="Share the send times there, for l0tp's latency."),
@@ -38,50 +36,6 @@ def readout(
         str | None,
         typer.Option("--truth", metavar="FILE", help="Write the truth of the events sent there, as Parquet."),
     ] = None,
-    pool_frames: Annotated[
-        int,
-        typer.Option(
-            "--pool-frames", min=1, max=1 << 20, help="Frames that are generated, then sent again and again."
-        ),
-    ] = 4096,
-    bursts: Annotated[
-        int, typer.Option("--bursts", min=0, help="Bursts to send; 0: by duration or events, else one.")
-    ] = 0,
-    fault_seed: Annotated[
-        int | None, typer.Option("--fault-seed", min=0, help="Seed of the faults alone. [default: the seed]")
-    ] = None,
-    fault_markers: Annotated[
-        bool, typer.Option("--fault-markers", help="Faults befall SOB and EOB too.")
-    ] = False,
-    delay_frames: Annotated[
-        int,
-        typer.Option("--delay-frames", min=1, max=1 << 20, help="How much later delayed packets are sent."),
-    ] = 50,
-    max_payload: Annotated[
-        int,
-        typer.Option(
-            "--max-payload",
-            min=88,
-            max=65507,
-            help="Largest datagram in bytes; more than 1472 needs jumbo frames.",
-        ),
-    ] = 1472,
-    batch_us: Annotated[
-        float, typer.Option("--batch-us", min=0.0, help="Wall clock over which frames leave together, in µs.")
-    ] = 100.0,
-    batch_frames: Annotated[
-        int,
-        typer.Option(
-            "--batch-frames", min=1, max=44, help="Frames that leave together at most, even when behind."
-        ),
-    ] = 44,
-    segmentation: Annotated[
-        bool,
-        typer.Option("--segmentation/--no-segmentation", help="Trains of datagrams, cut up by the kernel."),
-    ] = True,
-    spin: Annotated[
-        bool, typer.Option("--spin", help="Never sleep between frames: a core of its own.")
-    ] = False,
     json_file: JsonFile = None,
     status_file: StatusFile = None,
 ) -> None:
@@ -96,37 +50,14 @@ def readout(
     if pcap and truth:
         raise UsageError(f"--truth {truth}: a capture's truth is what `nanet generate --truth` wrote with it")
     section = config[Readout]
-    limited = section.duration > 0 or section.events > 0 or bursts > 0
+    limited = section.duration > 0 or section.events > 0 or section.bursts > 0
     settings: dict[str, Any] = {
-        "to": section.to.replace(" ", ""),
-        "rate": section.rate,
-        "noise": section.noise,
-        "rings": -1 if section.rings == "mix" else int(section.rings),
-        "seed": section.seed,
-        "merged": section.boards == "merged",
-        "fixed": section.slots == "fixed",
-        "pad": section.pad,
-        "speed": section.speed,
-        "duration": section.duration,
-        "events": section.events,
-        "bursts": bursts if limited or pcap else 1,
-        "burst_gap": section.burst_gap,
-        "burst_frames": section.max_frames,
-        "fault": section.fault.replace(" ", ""),
-        "fault_seed": section.seed if fault_seed is None else fault_seed,
-        "fault_markers": fault_markers,
-        "delay_frames": delay_frames,
-        "max_payload": max_payload,
-        "pool_frames": pool_frames,
-        "keep_truth": truth is not None,
-        "pcap_port": pcap_port,
-        "times": times or "",
-        "batch_us": batch_us,
-        "batch_frames": batch_frames,
-        "segmentation": segmentation,
-        "spin": spin,
-        "threads": section.threads,
+        **core_values(section),
+        "bursts": section.bursts if limited or pcap else 1,
+        "fault_seed": section.seed if section.fault_seed < 0 else section.fault_seed,
         "pin": usable_cpus("readout.pin", section.pin),
+        "keep_truth": truth is not None,
+        "times": times or "",
     }
     out = console(json_file)
     with contextlib.ExitStack() as stack:

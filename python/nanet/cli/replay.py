@@ -13,6 +13,7 @@ import typer
 
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
+from nanet.config.options import live_only
 from nanet.config.sections import Card, Trigger
 from nanet.errors import UsageError, describe_os_error, starting
 from nanet.report.output import account_closes, check_distinct, check_writable, console, write_json
@@ -20,31 +21,9 @@ from nanet.run import host
 from nanet.run.core_options import core_options
 
 POLL_S = 0.1
-# Of no meaning without a network and a clock.
-LIVE_ONLY = (
-    "listen",
-    "send",
-    "executor",
-    "blocks",
-    "cpu_fallback",
-    "gpu_recovery",
-    "duration",
-    "strict",
-    "deadline_us",
-    "timeout_us",
-    "busy",
-    "pin",
-    "buffer_bytes",
-    "burst_report",
-    "choke_high",
-    "choke_low",
-    "record",
-    "record_limit_mb",
-    "record_file_mb",
-)
 
 
-@options(Trigger, Card, omit=LIVE_ONLY)
+@options(Trigger, Card, omit=live_only(Trigger, Card))
 def replay(
     config: Config,
     captures: Annotated[

@@ -44,11 +44,11 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
     ):
         with starting():
             core = _core.Trigger(settings)
-            control = RunControl(core, settings, out, watching.hash)
+            control = RunControl(core, config[Trigger], out, watching.hash)
             core.start()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
         with live_line(out) as show:
-            run(core, stop, status, settings["duration"], control, watching, show)
+            run(core, stop, status, config[Trigger].duration, control, watching, show)
         control.close()
         result = control.result(core.result())
         watching.finish(core, result)
@@ -60,7 +60,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
 
     print_result(out, result)
     write_json(result, json_file)
-    if not account_closes(result) or (settings["strict"] and not lossless(result)):
+    if not account_closes(result) or (config[Trigger].strict and not lossless(result)):
         raise typer.Exit(1)
 
 

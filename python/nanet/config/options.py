@@ -87,16 +87,21 @@ def option(
     offer: Iterable[str] = (),
     unit: str = "",
     check: Callable[[Any], str | None] | None = None,
-    flag: str = "",
+    off: str = "",
     key: str = "",
     words: bool = False,
+    live: bool = False,
+    core: str | None = "",
+    to_core: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A field of a section. Its type is its default's.
+    """Declares an option: an attrs field of a section, of the type of its default.
 
-    help: one sentence. low, high: inclusive range. offer: what the shell completes to where others are right
-    too. unit: of the value. check: returns what is wrong as a clause, or None. flag: name on the command line
-    (no dashes), where it is not the field's. key: name in the TOML file, where it is not the field's.
-    words: a string that may also be given as a list.
+    help: one sentence. low, high: inclusive range. unit: of the value.
+    choices: all valid values. offer: shell completions, where other values are valid too.
+    check: returns the error as a clause, or None. words: a string that may also be a list in TOML.
+    key: TOML key, default the field's name. off: flag that sets a bool to false, default no-FLAG.
+    live: without meaning in a replay. core: key for the C++ core, default the field's name; None: not
+    passed to the core. to_core: conversion to the core's value.
     """
     kind = type(default)
     converter = _number if kind is float else _words if words else None
@@ -107,7 +112,8 @@ def option(
         metadata={
             "help": help, "low": low, "high": high, "choices": tuple(choices),
             "offer": tuple(offer) or tuple(choices), "unit": unit, "check": check,
-            "flag": flag, "key": key, "type": kind, "words": words,
+            "off": off, "key": key, "type": kind, "words": words, "live": live,
+            "core": core, "to_core": to_core,
         },
     )  # fmt: skip
 
@@ -118,8 +124,28 @@ def key_of(field: attrs.Attribute) -> str:
 
 
 def flag_of(field: attrs.Attribute) -> str:
-    """A field's name on the command line, with its dashes."""
-    return "--" + (field.metadata["flag"] or field.name.replace("_", "-"))
+    """Flag of a field on the command line, with its dashes."""
+    return "--" + field.name.replace("_", "-")
+
+
+def off_flag_of(field: attrs.Attribute) -> str:
+    """Flag that sets a bool to false, with its dashes."""
+    return "--" + (field.metadata["off"] or f"no-{field.name.replace('_', '-')}")
+
+
+def live_only(*sections: type[Section]) -> tuple[str, ...]:
+    """Names of the fields without meaning in a replay: they need a network or a clock."""
+    return tuple(f.name for section in sections for f in attrs.fields(section) if f.metadata["live"])
+
+
+def core_values(section: Section) -> dict[str, Any]:
+    """Values of a section for the C++ core: its key -> converted value."""
+    out = {}
+    for field in attrs.fields(type(section)):
+        meta, value = field.metadata, getattr(section, field.name)
+        if meta["core"] is not None:
+            out[meta["core"] or field.name] = meta["to_core"](value) if meta["to_core"] else value
+    return out
 
 
 def toml_value(value: bool | int | float | str) -> str:

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be set: one class per section of the TOML file (docs/configuration.md)."""
+"""Options of all programs: one class per section of the TOML file, one declaration per option.
+
+A declaration gives TOML key, command-line flag, default, check, help text, and the key and conversion for the
+C++ core. Meanings: docs/configuration.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
+from nanet.config import values
 from nanet.config.options import Section, option
+from nanet.config.values import check_of, optional
 
 try:
     from nanet._core import algorithm_names
@@ -18,84 +24,19 @@ else:
     ALGORITHMS = tuple(algorithm_names())
 
 MAX_FRAMES = 751_500  # 4.8 s of detector time
+MEGABYTE = 1_000_000
+# Frame timeout and answer deadline (µs) where the option is 0: docs/formats.md, Clocks.
+REAL_TIME_TIMEOUT_US, REAL_TIME_DEADLINE_US = 200.0, 1_000.0  # also with the simulated card's exact clock
+DEFAULT_TIMEOUT_US, DEFAULT_DEADLINE_US = 20_000.0, 50_000.0
 
-
-def _endpoint(text: str) -> str | None:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host:
-        return f"{text!r} is not HOST:PORT, such as 127.0.0.1:58913"
-    if not port.isdecimal() or not 1 <= int(port) <= 65535:
-        return f"port {port!r} must be 1 to 65535"
-    return None
-
-
-def _endpoints(text: str) -> str | None:
-    return next((wrong for part in text.split(",") if (wrong := _endpoint(part.strip()))), None)
-
-
-def _optional(check: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    return lambda text: check(text) if text else None
-
-
-def _page(text: str) -> str | None:
-    from nanet.monitor.link import endpoint
-
-    try:
-        endpoint(text)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _boards(text: str) -> str | None:
-    try:
-        board_mask(text)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def board_mask(text: str) -> int:
-    """Bit b: board b; 0 for "merged", one stream of whole events. ValueError says what is right."""
-    right = "must be 4 (all boards), a list of boards such as 0,1, or merged"
-    if text == "merged":
-        return 0
-    if text == "4":
-        return 0xF
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part in ("0", "1", "2", "3") for part in parts) or len(set(parts)) != len(parts):
-        raise ValueError(right)
-    return sum(1 << int(part) for part in parts)
-
-
-def cpu_list(text: str) -> list[int]:
-    """ "0,2-3" -> [0, 2, 3]. ValueError says what is right."""
-    cpus: list[int] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError("must be CPU numbers such as 2,3 or 2-5")
-        cpus += range(int(first), int(last if dash else first) + 1)
-    return cpus
-
-
-def _cpus(text: str) -> str | None:
-    try:
-        cpu_list(text)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def _device(text: str) -> str | None:
-    name, colon, number = text.partition(":")
-    if text in ("auto", "cpu", "cuda") or (name == "cuda" and colon and number.isdecimal()):
-        return None
-    return "must be auto, cpu, cuda or cuda:N"
+ENDPOINT, ENDPOINTS = check_of(values.endpoint), check_of(values.endpoints)
+BOARDS, CPUS, DEVICE = check_of(values.board_mask), check_of(values.cpu_list), check_of(values.device)
+DOWNSCALE, FAULTS = check_of(values.downscale_factors), check_of(values.faults)
+PAGE = optional(check_of(values.page_endpoint))
 
 
 def names_a_plugin(algorithm: str) -> bool:
-    """Whether an algorithm is given by the file of its plug-in: as the core sees it."""
+    """Whether an algorithm is the file of a plug-in; the same rule as in the core."""
     return "/" in algorithm or algorithm.endswith(".so")
 
 
@@ -105,59 +46,101 @@ def _algorithm(text: str) -> str | None:
     return f"must be one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so"
 
 
-def downscale_factors(text: str) -> list[int]:
-    """ "0=10,1=2" -> [10, 2, 1, 1]: of primitives without a ring one in ten is sent. ValueError says what is
-    right."""
-    factors = [1, 1, 1, 1]
-    given: set[int] = set()
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        kind, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or kind not in ("0", "1", "2", "3") or int(kind) in given:
-            raise ValueError(f"{part!r} is not RINGS=FACTOR with RINGS 0, 1, 2 or 3 (or more), each once")
-        if not value.isdecimal() or int(value) > 1_000_000:
-            raise ValueError(f"the factor in {part!r} must be 0 (none is sent) to 1000000")
-        given.add(int(kind))
-        factors[int(kind)] = int(value)
-    return factors
+def _ring_count(text: str) -> int:
+    return -1 if text == "mix" else int(text)
 
 
-def _downscale(text: str) -> str | None:
-    try:
-        downscale_factors(text)
-    except ValueError as error:
-        return str(error)
-    return None
+def _without_spaces(text: str) -> str:
+    return text.replace(" ", "")
 
 
-def _per_cent(text: str) -> str | None:
-    """Faults: name=probability, by commas."""
-    known = ("drop", "dup", "reorder", "corrupt", "delay")
-    for part in filter(None, text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals or name.strip() not in known:
-            return f"{part!r} is not NAME=PROBABILITY with NAME one of {', '.join(known)}"
-        try:
-            good = 0.0 <= float(value) <= 1.0
-        except ValueError:
-            good = False
-        if not good:
-            return f"the probability in {part!r} must be 0 to 1"
-    return None
+def _megabytes(number: int) -> int:
+    return number * MEGABYTE
+
+
+def _is(value: str) -> Callable[[str], bool]:
+    return lambda text: text == value
+
+
+# Options of several sections, declared once.
+def _event_rate(low: float) -> Any:
+    return option(10e6, "Events per second of detector time.", low=low, high=100e6, unit="Hz")
+
+
+def _noise() -> Any:
+    return option(1.0, "Mean noise hits per event.", low=0.0, high=64.0)
+
+
+def _ring_mix() -> Any:
+    return option(
+        "mix",
+        "Rings per event: mix, or a number.",
+        choices=("mix", "0", "1", "2", "3", "4"),
+        words=True,
+        to_core=_ring_count,
+    )
+
+
+def _seed(help: str) -> Any:
+    return option(1, help, low=0, high=(1 << 63) - 1)
+
+
+def _sent_boards() -> Any:
+    return option(
+        "4",
+        "4, or merged (one stream of whole events).",
+        choices=("4", "merged"),
+        words=True,
+        core="merged",
+        to_core=_is("merged"),
+    )
+
+
+def _slots() -> Any:
+    return option(
+        "packed",
+        "Event size: packed (variable length), or fixed (32 hit slots).",
+        choices=("packed", "fixed"),
+        core="fixed",
+        to_core=_is("fixed"),
+    )
+
+
+def _burst_frames() -> Any:
+    return option(MAX_FRAMES, "Frames of a burst.", low=1, high=1 << 24, core="burst_frames")
+
+
+def _fault() -> Any:
+    return option(
+        "",
+        "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.",
+        check=FAULTS,
+        words=True,
+        to_core=_without_spaces,
+    )
+
+
+def _stop_after(**more: Any) -> Any:
+    text = "Stop after this time; 0: run until SIGINT or SIGTERM."
+    return option(0.0, text, low=0.0, high=1e9, unit="s", **more)
 
 
 @attrs.frozen(kw_only=True)
 class Trigger(Section):
-    """The trigger: what it reconstructs with, where answers go, when they are due."""
+    """Trigger: reconstruction, destination and deadline of the answers."""
 
     name: ClassVar[str] = "trigger"
 
     send: str = option(
-        "127.0.0.1:58914", "Where the primitives go, HOST:PORT, several by commas.", check=_endpoints
+        "127.0.0.1:58914",
+        "Destination of the primitives, HOST:PORT, several by commas.",
+        check=ENDPOINTS,
+        live=True,
     )
     device: str = option(
         "auto",
-        "Where events are reconstructed: auto, cpu, cuda or cuda:N.",
-        check=_device,
+        "Device that reconstructs events: auto, cpu, cuda or cuda:N.",
+        check=DEVICE,
         offer=("auto", "cpu", "cuda"),
     )
     algorithm: str = option(
@@ -168,125 +151,141 @@ class Trigger(Section):
         offer=ALGORITHMS,
     )
     threads: int = option(
-        1,
-        "1: one thread does all, run to completion; more: workers beside the card's thread.",
-        low=1,
-        high=64,
+        1, "1: one thread, run to completion; more: worker threads beside the card's thread.", low=1, high=64
     )
     executor: str = option(
         "persistent",
         "GPU executor: one resident kernel, or one kernel launch per buffer.",
         choices=("persistent", "launch"),
-    )
-    blocks: int = option(
-        0, "Thread blocks of the resident kernel that take frames; 0: its own choice.", low=0, high=1024
+        live=True,
     )
     devices: int = option(
         1,
-        "Queues that frames are dealt to in turn, each with a GPU from --device on: 1, 2, 4, ...",
+        "Queues that receive the frames in turn, each on a GPU, counted from --device: 1, 2, 4, ...",
         low=1,
         high=64,
     )
-    cpu_fallback: bool = option(True, "The CPU replaces a lost GPU; else answers are header-only.")
+    cpu_fallback: bool = option(True, "The CPU replaces a lost GPU; else answers are header-only.", live=True)
     gpu_recovery: bool = option(
         True,
         "A separate process restores a lost GPU; needs --cpu-fallback and the executor persistent.",
+        live=True,
+        core=None,
     )
-    duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
-    strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.")
+    duration: float = _stop_after(live=True, core=None)
+    strict: bool = option(False, "Exit 1 if a frame was late or a packet lost.", live=True, core=None)
     deadline_us: float = option(
         0.0,
-        "Answer due so long after a frame's first packet; 0: 1 ms on a real-time host or the gateware card, "
-        "else 50 ms.",
+        f"Time from a frame's first packet to its answer; 0: {REAL_TIME_DEADLINE_US / 1000:g} ms on a "
+        f"real-time host or the gateware card, else {DEFAULT_DEADLINE_US / 1000:g} ms.",
         low=0.0,
         high=10e6,
         unit="µs",
+        live=True,
     )
     window_lsb: int = option(
-        41, "Fragments this close belong to one event.", low=0, high=65535, unit="× 0.0975 ns"
+        41, "Coincidence window: fragments this close are one event.", low=0, high=65535, unit="× 0.0975 ns"
     )
     min_hits: int = option(1, "Events with fewer hits give no primitive.", low=0, high=128)
     multiplicity: int = option(
-        24, "Hits from which the primitive's multiplicity bit is set.", low=1, high=128
+        24, "Number of hits from which the primitive's multiplicity bit is set.", low=1, high=128
     )
     saturated_mm: float = option(
-        185.0, "A leading ring from this radius on counts as saturated.", low=0.0, high=1000.0, unit="mm"
+        185.0, "Radius from which a leading ring counts as saturated.", low=0.0, high=1000.0, unit="mm"
     )
     small_mm: float = option(
-        180.0, "A ring below this radius counts as small.", low=0.0, high=1000.0, unit="mm"
+        180.0, "Radius below which a ring counts as small.", low=0.0, high=1000.0, unit="mm"
     )
     chi2_cut: float = option(
-        3.0, "Leading ring's χ²/ndf above which the primitive says so.", low=0.0, high=1e6
+        3.0, "χ²/ndf of the leading ring above which the primitive is flagged.", low=0.0, high=1e6
     )
     downscale: str = option(
         "",
-        "Of primitives with so many rings one in so many is sent: RINGS=FACTOR,…",
-        check=_downscale,
+        "Downscaling by number of rings: RINGS=FACTOR,…; one in FACTOR primitives is sent.",
+        check=DOWNSCALE,
         words=True,
+        core="downscale_factors",
+        to_core=values.downscale_factors,
     )
-    conditions: str = option("", "File of masked photomultipliers and time offsets, reloaded between bursts.")
-    burst_report: str = option("", "Write a line of JSON there for every burst.")
-    choke_high: float = option(0.75, "Share of the buffers at which choke is raised.", low=0.0, high=1.0)
-    choke_low: float = option(0.5, "Share of the buffers below which it is withdrawn.", low=0.0, high=1.0)
+    conditions: str = option(
+        "", "File of masked photomultipliers and time offsets, reloaded between bursts.", core=None
+    )
+    burst_report: str = option("", "Write one line of JSON per burst to this file.", live=True, core=None)
+    choke_high: float = option(
+        0.75, "Share of the buffers at which choke is raised.", low=0.0, high=1.0, live=True
+    )
+    choke_low: float = option(
+        0.5, "Share of the buffers below which choke is withdrawn.", low=0.0, high=1.0, live=True
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Card(Section):
-    """The card: how packets come in and where they are put."""
+    """Card: reception of packets and their buffers."""
 
     name: ClassVar[str] = "card"
 
     card: str = option(
         "socket",
-        "Implementation of the card: on sockets, or the gateware, simulated.",
+        "Card implementation: UDP sockets, or the simulated gateware.",
         choices=("socket", "gateware"),
         key="type",
     )
     listen: str = option(
-        "127.0.0.1:58913", "Where packets arrive, HOST:PORT, several by commas.", check=_endpoints, words=True
+        "127.0.0.1:58913",
+        "Address that receives packets, HOST:PORT, several by commas.",
+        check=ENDPOINTS,
+        words=True,
+        live=True,
     )
     boards: str = option(
         "4",
         "Boards that send: 4, a list such as 0,1, or merged (one stream, board 0xFF).",
-        check=_boards,
+        check=BOARDS,
         words=True,
+        to_core=values.board_mask,
     )
     gather: str = option(
         "frame",
-        "One buffer per frame, or a number of packets per buffer, whose boards are not merged.",
+        "One buffer per frame, or a fixed number of packets per buffer; these are not merged.",
         choices=("frame", "packets"),
     )
     packets: int = option(16, "Packets per buffer with --gather packets.", low=1, high=4096)
     buffers: int = option(
-        0, "Buffers; 0: twice the deadline's frames as a power of two, at least 2048.", low=0, high=1 << 24
+        0,
+        "Number of buffers; 0: the frames of two deadlines, as a power of two, at least 2048.",
+        low=0,
+        high=1 << 24,
     )
     segment_bytes: int = option(
-        8192, "Bytes of a frame's buffer for each board.", low=1024, high=65472, unit="B"
+        8192, "Bytes per board in the buffer of a frame.", low=1024, high=65472, unit="B"
     )
     timeout_us: float = option(
         0.0,
-        "A frame closes so long after its first packet; 0: 200 µs on a real-time host or the gateware card, "
-        "else 20 ms.",
+        f"Time from a frame's first packet to its close; 0: {REAL_TIME_TIMEOUT_US:g} µs on a real-time host "
+        f"or the gateware card, else {DEFAULT_TIMEOUT_US / 1000:g} ms.",
         low=0.0,
         high=10e6,
         unit="µs",
+        live=True,
     )
     max_frames: int = option(MAX_FRAMES, "Frames of the longest burst.", low=1, high=1 << 24)
     max_payload: int = option(
-        1472,
-        "Largest payload that is accepted; more than 1472 needs jumbo frames.",
-        low=64,
-        high=8972,
-        unit="B",
+        1472, "Largest accepted payload; more than 1472 needs jumbo frames.", low=64, high=8972, unit="B"
     )
     source: int = option(0x1C, "Source ID of the packets.", low=0, high=255)
     buffer_bytes: int = option(
-        0, "Socket receive buffer; 0: as much as the host allows up to 64 MiB.", low=0, high=1 << 31, unit="B"
+        0,
+        "Socket receive buffer; 0: the host's limit, at most 64 MiB.",
+        low=0,
+        high=1 << 31,
+        unit="B",
+        live=True,
     )
     card_threads: int = option(
         1,
-        "1: the card's thread does all; 2: another one sends; 3 to 10: the others read, at most one for each"
-        " address of --listen. Those never sleep.",
+        "1: one thread; 2: another one sends; 3 to 10: the others receive, at most one per address of "
+        "--listen. Two and more threads never sleep.",
         low=1,
         high=10,
     )
@@ -294,33 +293,39 @@ class Card(Section):
         "auto",
         "Poll busily, or block when idle; auto: poll on a real-time host.",
         choices=("auto", "yes", "no"),
+        live=True,
     )
     pin: str = option(
         "",
-        "CPUs to pin the threads to, such as 2,3 or 2-5: the card's, those beside it, workers.",
-        check=_cpus,
+        "CPUs of the threads, such as 2,3 or 2-5, in order: card, further card threads, workers.",
+        check=CPUS,
         words=True,
+        live=True,
     )
-    keep_bad: str = option("", "Keep the last refused packets in this pcap.", flag="keep-bad")
-    record: str = option("", "Record the raw packets in this folder, as a ring of captures.")
+    keep_bad: str = option("", "Keep the last refused packets in this pcap.")
+    record: str = option("", "Record the raw packets in this folder, as a ring of captures.", live=True)
     record_limit_mb: int = option(
-        4096, "All recorded files together: the oldest go.", low=16, high=1 << 30, unit="MB"
-    )
-    record_file_mb: int = option(
-        256, "Size at which a recorded file is closed.", low=1, high=1 << 20, unit="MB"
+        4096,
+        "Size of all recorded files; the oldest are deleted.",
+        low=16,
+        high=1 << 30,
+        unit="MB",
+        live=True,
+        core="record_limit_bytes",
+        to_core=_megabytes,
     )
 
 
 @attrs.frozen(kw_only=True)
 class Monitor(Section):
-    """What a running trigger shows: a page with metrics, and a log."""
+    """Monitor of a running trigger: page and metrics."""
 
     name: ClassVar[str] = "monitor"
 
     monitor: str = option(
         "",
-        "Serve the monitor's page there, HOST:PORT, or PORT for this machine alone; empty: no page.",
-        check=_optional(_page),
+        "Serve the monitor page here: HOST:PORT, or PORT on loopback; empty: no page.",
+        check=PAGE,
         key="listen",
         words=True,
     )
@@ -328,82 +333,92 @@ class Monitor(Section):
 
 @attrs.frozen(kw_only=True)
 class Readout(Section):
-    """The emulated boards."""
+    """Emulated boards."""
 
     name: ClassVar[str] = "readout"
 
     to: str = option(
-        "127.0.0.1:58913", "Where to send, HOST:PORT, several by commas.", check=_endpoints, words=True
+        "127.0.0.1:58913", "Destination, HOST:PORT, several by commas.", check=ENDPOINTS, words=True
     )
-    rate: float = option(10e6, "Events per second of detector time.", low=0.0, high=100e6, unit="Hz")
+    rate: float = _event_rate(0.0)
     speed: float = option(
-        1.0, "Detector seconds per wall-clock second; 0: as fast as it goes.", low=0.0, high=1e6
+        1.0, "Detector seconds per wall-clock second; 0: as fast as possible.", low=0.0, high=1e6
     )
     duration: float = option(
-        0.0, "Wall-clock seconds; 0: one burst, or as many events as asked.", low=0.0, high=1e9, unit="s"
+        0.0, "Wall-clock seconds; 0: one burst, or the given number of events.", low=0.0, high=1e9, unit="s"
     )
     events: int = option(0, "Events to send; 0: by duration.", low=0, high=1 << 62)
-    boards: str = option(
-        "4", "4, or merged (one stream of whole events).", choices=("4", "merged"), words=True
-    )
-    slots: str = option(
-        "packed", "Events as long as they are, or of 32 hit slots each.", choices=("packed", "fixed")
-    )
-    pad: bool = option(
-        False, "Make every datagram the same size, so that senders can use segmentation offload."
-    )
-    noise: float = option(1.0, "Mean noise hits per event.", low=0.0, high=64.0)
-    rings: str = option(
-        "mix", "Rings per event: mix, or a number.", choices=("mix", "0", "1", "2", "3", "4"), words=True
-    )
-    seed: int = option(1, "Seed of events and faults.", low=0, high=(1 << 63) - 1)
+    bursts: int = option(0, "Bursts to send; 0: by duration or events, else one.", low=0, high=1 << 30)
+    boards: str = _sent_boards()
+    slots: str = _slots()
+    pad: bool = option(False, "Make all datagrams the same size, as segmentation offload requires.")
+    noise: float = _noise()
+    rings: str = _ring_mix()
+    seed: int = _seed("Seed of events and faults.")
     burst_gap: float = option(0.0, "Pause between bursts.", low=0.0, high=3600.0, unit="s")
-    max_frames: int = option(MAX_FRAMES, "Frames of a burst.", low=1, high=1 << 24)
-    fault: str = option(
-        "", "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.", check=_optional(_per_cent), words=True
+    max_frames: int = _burst_frames()
+    max_payload: int = option(
+        1472, "Largest datagram; more than 1472 needs jumbo frames.", low=88, high=65507, unit="B"
     )
+    pool_frames: int = option(4096, "Generated frames, sent repeatedly.", low=1, high=1 << 20)
+    pcap_port: int = option(58913, "Destination port of the packets in the capture.", low=1, high=65535)
+    fault: str = _fault()
+    fault_seed: int = option(-1, "Separate seed of the faults; -1: --seed.", low=-1, high=(1 << 63) - 1)
+    fault_markers: bool = option(False, "Apply faults to SOB and EOB too.")
+    delay_frames: int = option(50, "Delay of delayed packets.", low=1, high=1 << 20, unit="frames")
+    batch_us: float = option(
+        100.0, "Wall-clock time whose frames are sent together.", low=0.0, high=1e9, unit="µs"
+    )
+    batch_frames: int = option(44, "Largest number of frames sent together, even when late.", low=1, high=44)
+    segmentation: bool = option(True, "Send trains of datagrams with UDP segmentation offload.")
+    spin: bool = option(False, "Poll between frames instead of sleeping; occupies a core.")
     threads: int = option(
-        1, "Threads that send, each with boards of its own; a capture and a merged stream take 1.",
-        low=1, high=4,
-    )  # fmt: skip
+        1, "Sending threads, each with its boards; a capture and a merged stream take 1.", low=1, high=4
+    )
     pin: str = option(
-        "", "CPUs to pin those threads to, such as 2,3 or 2-5; what is missing is not pinned.",
-        check=_cpus, words=True,
-    )  # fmt: skip
+        "",
+        "CPUs of those threads, such as 2,3 or 2-5; threads beyond the list are not pinned.",
+        check=CPUS,
+        words=True,
+        to_core=values.cpu_list,
+    )
 
 
 @attrs.frozen(kw_only=True)
 class L0tp(Section):
-    """The emulated L0 trigger processor."""
+    """Emulated L0 trigger processor."""
 
     name: ClassVar[str] = "l0tp"
 
-    listen: str = option("127.0.0.1:58914", "Where primitives arrive, HOST:PORT.", check=_endpoint)
-    duration: float = option(0.0, "Stop after so long; 0: when told to.", low=0.0, high=1e9, unit="s")
+    listen: str = option("127.0.0.1:58914", "Address that receives primitives, HOST:PORT.", check=ENDPOINT)
+    duration: float = _stop_after()
+    idle: float = option(0.0, "Stop this long after the last packet; 0: do not.", low=0.0, high=1e9, unit="s")
+    burst_frames: int = option(
+        0, "Frames of each burst but the last; 0: by the last frame received.", low=0, high=1 << 24
+    )
+    buffer_bytes: int = option(32 << 20, "Socket receive buffer.", low=0, high=1 << 31, unit="B")
+    busy: bool = option(False, "Poll instead of sleeping; occupies a core.")
+    kernel_stamps: bool = option(
+        True, "Arrival times from kernel timestamps, else from the clock after each batch.", off="user-clock"
+    )
 
 
 @attrs.frozen(kw_only=True)
 class Generate(Section):
-    """The toy Monte Carlo into files."""
+    """Toy Monte Carlo into files."""
 
     name: ClassVar[str] = "generate"
 
     events: int = option(100_000, "Events to generate.", low=1, high=1 << 62)
-    seed: int = option(1, "Seed.", low=0, high=(1 << 63) - 1)
-    rate: float = option(10e6, "Events per second of detector time.", low=1.0, high=100e6, unit="Hz")
-    noise: float = option(1.0, "Mean noise hits per event.", low=0.0, high=64.0)
-    rings: str = option(
-        "mix", "Rings per event: mix, or a number.", choices=("mix", "0", "1", "2", "3", "4"), words=True
-    )
-    boards: str = option(
-        "4", "4, or merged (one stream of whole events).", choices=("4", "merged"), words=True
-    )
-    slots: str = option(
-        "packed", "Events as long as they are, or of 32 hit slots each.", choices=("packed", "fixed")
-    )
-    pad: bool = option(False, "Pad every datagram to max_payload (flag b6).")
+    seed: int = _seed("Seed.")
+    rate: float = _event_rate(1.0)
+    noise: float = _noise()
+    rings: str = _ring_mix()
+    boards: str = _sent_boards()
+    slots: str = _slots()
+    pad: bool = option(False, "Pad all datagrams to max_payload (flag b6).")
     max_payload: int = option(1472, "Largest datagram.", low=100, high=65507, unit="B")
-    max_frames: int = option(MAX_FRAMES, "Frames of a burst.", low=1, high=1 << 24)
+    max_frames: int = _burst_frames()
 
 
 @attrs.frozen(kw_only=True)
@@ -412,21 +427,19 @@ class Demo(Section):
 
     name: ClassVar[str] = "demo"
 
-    rate: float = option(10e6, "Events per second of detector time.", low=1.0, high=100e6, unit="Hz")
+    rate: float = _event_rate(1.0)
     speed: float = option(
-        0.0, "Detector seconds per wall-clock second; 0: what the host carries.", low=0.0, high=1e3
+        0.0, "Detector seconds per wall-clock second; 0: measured on this host.", low=0.0, high=1e3
     )
     duration: float = option(10.0, "Wall-clock seconds of the run.", low=0.5, high=86_400.0, unit="s")
-    seed: int = option(1, "Seed of the events.", low=0, high=(1 << 63) - 1)
-    noise: float = option(1.0, "Mean noise hits per event.", low=0.0, high=64.0)
-    fault: str = option(
-        "", "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.", check=_optional(_per_cent), words=True
-    )
+    seed: int = _seed("Seed of the events.")
+    noise: float = _noise()
+    fault: str = _fault()
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
     monitor: str = option(
         "127.0.0.1:0",
-        "Serve the monitor's page there, HOST:PORT; port 0: a free one; empty: no page.",
-        check=_optional(_page),
+        "Serve the monitor page here: HOST:PORT; port 0: a free one; empty: no page.",
+        check=PAGE,
         words=True,
     )
 

@@ -15,7 +15,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from nanet.config.sections import MAX_FRAMES, board_mask
+from nanet.config.sections import MAX_FRAMES
+from nanet.config.values import board_mask
 from nanet.errors import DataWarning, UsageError, describe_os_error
 from nanet.files.pcapng import as_classic_pcap
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
+from nanet.config.values import page_endpoint
 from nanet.errors import UsageError, describe_os_error
 from nanet.monitor.histograms import coarse
 from nanet.report.output import plain
@@ -25,17 +26,6 @@ PHYSICS_S = 1.0  # between two copies of the histograms and the occupancy
 START_S = 30.0
 END_S = 5.0
 SEND_BYTES = 1 << 20
-
-
-def endpoint(text: str) -> tuple[str, int]:
-    """HOST:PORT, :PORT or PORT (then on loopback); ValueError says what is right."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if port.isdecimal() and int(port) > 65535:
-        raise ValueError(f"port {port} must be 0 to 65535")
-    if not port.isdecimal():
-        raise ValueError(f"{text!r} is not HOST:PORT or PORT, such as 127.0.0.1:8080")
-    return host, int(port)
 
 
 def is_loopback(host: str) -> bool:
@@ -49,7 +39,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(text: str) -> socket.socket:
-    host, port = endpoint(text)
+    host, port = page_endpoint(text)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)

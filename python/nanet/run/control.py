@@ -8,6 +8,7 @@ import time
 from typing import IO, Any
 
 from nanet.config.conditions import Watch
+from nanet.config.sections import Trigger
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import plain
 
@@ -17,7 +18,7 @@ WATCH_S = 0.5
 class RunControl:
     """Looked in on by the loop that waits for the core; never in the path of a packet."""
 
-    def __init__(self, core: Any, settings: dict[str, Any], err: Any, config_hash: str) -> None:
+    def __init__(self, core: Any, section: Trigger, err: Any, config_hash: str) -> None:
         """err: console for what goes wrong meanwhile.
 
         UsageError where the file for the reports cannot be written.
@@ -25,11 +26,11 @@ class RunControl:
         self._core = core
         self._err = err
         self._config_hash = config_hash
-        self._watch = Watch(settings["conditions_file"]) if settings["conditions_file"] else None
+        self._watch = Watch(section.conditions) if section.conditions else None
         self._next = 0.0
         self._file: IO[str] | None = None
         self.conditions_refused = 0
-        path = settings["burst_report"]
+        path = section.burst_report
         if path:
             try:
                 self._file = open(path, "w", encoding="utf-8", buffering=1)  # noqa: SIM115

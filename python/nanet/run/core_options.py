@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the configuration says, as the one flat dictionary that the core's Trigger and Replay take."""
+"""Options of the core's Trigger and Replay: the configuration, resolved for this host."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ import attrs
 
 from nanet.config import conditions
 from nanet.config.file import Config
+from nanet.config.options import core_values
 from nanet.config.sections import (
     ALGORITHMS,
+    DEFAULT_DEADLINE_US,
+    DEFAULT_TIMEOUT_US,
+    REAL_TIME_DEADLINE_US,
+    REAL_TIME_TIMEOUT_US,
     Card,
     Trigger,
-    board_mask,
-    cpu_list,
-    downscale_factors,
     names_a_plugin,
 )
+from nanet.config.values import cpu_list
 from nanet.errors import UsageError, near, starting
 from nanet.run import gpu_recovery, host
 
 
 def executor(device: str, *, threads: int = 1) -> str:
-    """The device that runs, of the one asked for: cpu or cuda:N.
+    """Device for a requested one: cpu or cuda:N. UsageError for a GPU that cannot be used.
 
-    auto is a GPU where there is one and one thread is asked for.
+    auto: the first GPU, if there is one and `threads` is 1.
     """
     if device == "cpu" or (device == "auto" and threads > 1):
         return "cpu"
@@ -37,7 +40,7 @@ def executor(device: str, *, threads: int = 1) -> str:
     number = int(device.partition(":")[2] or 0)
     if number >= len(found["devices"]):
         there = ", ".join(f"cuda:{one['number']} ({one['name']})" for one in found["devices"])
-        raise UsageError(f"trigger.device = {device!r}: there is no such GPU; there are {there}")
+        raise UsageError(f"trigger.device = {device!r}: there is no such GPU; this host has {there}")
     if threads > 1:
         text = f"trigger.threads = {threads} with trigger.device = {device!r}"
         raise UsageError(f"{text}: a GPU is fed by one thread: leave --threads out")
@@ -46,15 +49,15 @@ def executor(device: str, *, threads: int = 1) -> str:
 
 @attrs.frozen
 class Algorithm:
-    """The algorithm in use: its name for the core, which knows a plug-in's once it is loaded."""
+    """Algorithm in use."""
 
-    name: str
-    plugin: str = ""  # the file it came from
+    name: str  # in the core
+    plugin: str = ""  # file of the plug-in
     cuda: bool = True  # can run on a GPU
 
 
 def load_algorithm(given: str) -> Algorithm:
-    """The algorithm of that name, or of the plug-in in that file. UsageError says what is wrong with it."""
+    """Algorithm of a name, or of a plug-in file, which is loaded. UsageError: the file is no plug-in."""
     from nanet import _core
 
     if not names_a_plugin(given):
@@ -67,7 +70,7 @@ def load_algorithm(given: str) -> Algorithm:
 
 
 def _check(algorithm: str, parameters: dict[str, float]) -> None:
-    """UsageError where the core refuses the parameters; also those of an algorithm that is not in use now."""
+    """UsageError for parameters that the core refuses, also of an algorithm not in use."""
     import numpy as np
 
     from nanet import _core
@@ -77,18 +80,18 @@ def _check(algorithm: str, parameters: dict[str, float]) -> None:
 
 
 def usable_cpus(key: str, given: str) -> list[int]:
-    """The CPUs of a list such as 2,3 or 2-5. UsageError names the key and one that this process has not."""
+    """CPU numbers of a list such as 2,3 or 2-5. UsageError for a CPU outside the affinity of this process."""
     usable = host.cpus()
     wanted = cpu_list(given)
     for cpu in wanted:
         if cpu not in usable:
-            text = f"{key} = {given!r}: CPU {cpu} is not one this process may use"
+            text = f"{key} = {given!r}: CPU {cpu} is not available to this process"
             raise UsageError(f"{text}; take from {usable[0]} to {usable[-1]}")
     return wanted
 
 
 def core_options(config: Config) -> dict[str, Any]:
-    """Options of the core, by name; times not given are those of docs/formats.md (Clocks) for this host."""
+    """Options of the core by key. A timeout of 0 gets the default for this host (docs/formats.md, Clocks)."""
     from nanet import _core
 
     trigger, card = config[Trigger], config[Card]
@@ -97,47 +100,48 @@ def core_options(config: Config) -> dict[str, Any]:
     known = dict.fromkeys((*ALGORITHMS, algorithm.name))
     for name, parameters in config.algorithms.items():
         if name not in known:
-            remedy = "" if algorithm.plugin else "; a plug-in's is known when trigger.algorithm is its file"
+            remedy = "" if algorithm.plugin else "; for a plug-in, set trigger.algorithm to its file"
             raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}")
         _check(name, parameters)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
         raise UsageError(
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
-            "CPUs only: use --device cpu, or build it again where there is an nvcc"
+            "CPUs only: use --device cpu, or build it again on a host with nvcc"
             if algorithm.plugin
             else f"trigger.device = {trigger.device!r} with trigger.algorithm = {algorithm.name!r}: this build "
-            f"has GPU kernels for {', '.join(_core.cuda_algorithms())} only: use --device cpu, or build with "
+            f"has GPU kernels for {', '.join(_core.cuda_algorithms())}: use --device cpu, or build with "
             "-DNANET_CUDA_ALGORITHMS=all"
         )
     fit, _ = host.fit_for_real_time()
-    # A simulated card's clock is exact, however slow the host is.
-    exact = fit or card.card == "gateware"
-    options = {**attrs.asdict(trigger), **attrs.asdict(card)}
-    options.update(
-        algorithm=algorithm.name,
-        plugin=algorithm.plugin,
-        device=executor(trigger.device if algorithm.cuda else "cpu", threads=trigger.threads),
-        boards=board_mask(card.boards),
-        pin=pin,
-        busy=fit if card.busy == "auto" else card.busy == "yes",
-        real_time=fit,
-        timeout_us=card.timeout_us or (host.FIT_TIMEOUT_US if exact else host.ELSE_TIMEOUT_US),
-        deadline_us=trigger.deadline_us or (host.FIT_DEADLINE_US if exact else host.ELSE_DEADLINE_US),
-        parameters=config.algorithms.get(algorithm.name, {}),
-    )
+    exact = fit or card.card == "gateware"  # the clock of the simulated card is exact on any host
+    timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
+    deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
+    _check_combinations(trigger, card, timeout_us, deadline_us)
+    options = {
+        **core_values(trigger),
+        **core_values(card),
+        "algorithm": algorithm.name,
+        "plugin": algorithm.plugin,
+        "parameters": config.algorithms.get(algorithm.name, {}),
+        "device": executor(trigger.device if algorithm.cuda else "cpu", threads=trigger.threads),
+        "pin": pin,
+        "busy": fit if card.busy == "auto" else card.busy == "yes",
+        "real_time": fit,
+        "timeout_us": timeout_us,
+        "deadline_us": deadline_us,
+        "conditions": conditions.load(trigger.conditions).core() if trigger.conditions else None,
+    }
     if trigger.gpu_recovery:
         options["recovery"] = gpu_recovery.command()
-    options.update(
-        downscale_factors=downscale_factors(trigger.downscale),
-        conditions=conditions.load(trigger.conditions).core() if trigger.conditions else None,
-        conditions_file=trigger.conditions,
-        record_file_bytes=card.record_file_mb * 1_000_000,
-        record_limit_bytes=card.record_limit_mb * 1_000_000,
-    )
+    return options
+
+
+def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadline_us: float) -> None:
+    """UsageError for values that exclude each other."""
     if card.card == "gateware":
         for name, value in (("keep_bad", card.keep_bad), ("record", card.record)):
             if value:
-                text = f"card.{name} = {value!r}: the gateware card hands out no copies of packets"
+                text = f"card.{name} = {value!r}: the gateware card gives no copies of packets"
                 raise UsageError(f"{text}: leave it out, or use --card socket")
     if trigger.conditions and card.gather == "packets":
         raise UsageError(
@@ -149,9 +153,8 @@ def core_options(config: Config) -> dict[str, Any]:
             f"trigger.choke_low = {trigger.choke_low:g}: must not be above trigger.choke_high = "
             f"{trigger.choke_high:g}"
         )
-    if options["deadline_us"] <= options["timeout_us"]:
+    if deadline_us <= timeout_us:
         raise UsageError(
-            f"trigger.deadline_us = {options['deadline_us']:g}: must be more than card.timeout_us = "
-            f"{options['timeout_us']:g}, or no incomplete frame is ever answered in time"
+            f"trigger.deadline_us = {deadline_us:g}: must be more than card.timeout_us = "
+            f"{timeout_us:g}, or no incomplete frame is ever answered in time"
         )
-    return options

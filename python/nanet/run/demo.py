@@ -22,6 +22,7 @@ import attrs
 
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Monitor, Trigger
+from nanet.config.values import page_endpoint
 from nanet.errors import UsageError
 from nanet.run.core_options import load_algorithm
 from nanet.run.process import free_ports
@@ -46,9 +47,7 @@ FRAME, FRAME_S = 64, 6.387449e-6  # events of a frame, its detector time
 
 def page_address(asked: str) -> str:
     """HOST:PORT for the monitor's page: as asked, a free port where port 0 is."""
-    from nanet.monitor.link import endpoint
-
-    host, port = endpoint(asked)
+    host, port = page_endpoint(asked)
     if port == 0:
         with contextlib.suppress(OSError), socket.create_server((host, 0)) as server:
             port = server.getsockname()[1]

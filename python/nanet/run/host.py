@@ -20,8 +20,6 @@ from typing import Any
 
 import attrs
 
-FIT_TIMEOUT_US, FIT_DEADLINE_US = 200.0, 1_000.0
-ELSE_TIMEOUT_US, ELSE_DEADLINE_US = 20_000.0, 50_000.0
 MIN_CPUS = 4
 MIN_RMEM = 4 << 20
 STEADY_CLOCKS = ("tsc", "arch_sys_counter")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parsers and checks of option values: addresses, boards, CPU lists, downscaling factors, faults.
+
+A parser raises ValueError with a clause that states the right form. A check returns that clause, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Check = Callable[[str], str | None]
+FAULTS = ("drop", "dup", "reorder", "corrupt", "delay")
+MAX_DOWNSCALE = 1_000_000
+
+
+def check_of(parse: Callable[[str], Any]) -> Check:
+    """The check of a value that `parse` must accept."""
+
+    def check(text: str) -> str | None:
+        try:
+            parse(text)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return check
+
+
+def optional(check: Check) -> Check:
+    """The same check, with an empty string allowed."""
+    return lambda text: check(text) if text else None
+
+
+def endpoint(text: str) -> tuple[str, int]:
+    """HOST:PORT with a port of 1 to 65535, as (host, port)."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host:
+        raise ValueError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:58913")
+    if not port.isdecimal() or not 1 <= int(port) <= 65535:
+        raise ValueError(f"port {port!r} must be 1 to 65535")
+    return host, int(port)
+
+
+def endpoints(text: str) -> list[tuple[str, int]]:
+    """Comma-separated HOST:PORT, as a list of (host, port)."""
+    return [endpoint(part.strip()) for part in text.split(",")]
+
+
+def page_endpoint(text: str) -> tuple[str, int]:
+    """HOST:PORT, :PORT or PORT of the monitor page, as (host, port); the default host is 127.0.0.1."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if port.isdecimal() and int(port) > 65535:
+        raise ValueError(f"port {port} must be 0 to 65535")
+    if not port.isdecimal():
+        raise ValueError(f"{text!r} is not HOST:PORT or PORT, such as 127.0.0.1:8080")
+    return host, int(port)
+
+
+def board_mask(text: str) -> int:
+    """Bit mask of the boards, bit b for board b; 0 for "merged", one stream of whole events."""
+    right = "must be 4 (all boards), a list of boards such as 0,1, or merged"
+    if text == "merged":
+        return 0
+    if text == "4":
+        return 0xF
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part in ("0", "1", "2", "3") for part in parts) or len(set(parts)) != len(parts):
+        raise ValueError(right)
+    return sum(1 << int(part) for part in parts)
+
+
+def cpu_list(text: str) -> list[int]:
+    """CPU numbers of a list with ranges: "0,2-3" gives [0, 2, 3]."""
+    cpus: list[int] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError("must be CPU numbers such as 2,3 or 2-5")
+        cpus += range(int(first), int(last if dash else first) + 1)
+    return cpus
+
+
+def device(text: str) -> str:
+    """Name of a device: auto, cpu, cuda or cuda:N."""
+    name, colon, number = text.partition(":")
+    if text in ("auto", "cpu", "cuda") or (name == "cuda" and colon and number.isdecimal()):
+        return text
+    raise ValueError("must be auto, cpu, cuda or cuda:N")
+
+
+def downscale_factors(text: str) -> list[int]:
+    """Downscaling factors by number of rings (0, 1, 2, 3 or more): "0=10,1=2" gives [10, 2, 1, 1].
+
+    Factor n: one in n primitives is sent; 0: none.
+    """
+    factors = [1, 1, 1, 1]
+    given: set[int] = set()
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        kind, equals, value = (word.strip() for word in part.partition("="))
+        if not equals or kind not in ("0", "1", "2", "3") or int(kind) in given:
+            raise ValueError(f"{part!r} is not RINGS=FACTOR with RINGS 0, 1, 2 or 3 (or more), each once")
+        if not value.isdecimal() or int(value) > MAX_DOWNSCALE:
+            raise ValueError(f"the factor in {part!r} must be 0 (none is sent) to {MAX_DOWNSCALE}")
+        given.add(int(kind))
+        factors[int(kind)] = int(value)
+    return factors
+
+
+def faults(text: str) -> dict[str, float]:
+    """Fault probabilities by name: "drop=0.1,dup=0.2" gives {"drop": 0.1, "dup": 0.2}."""
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or name.strip() not in FAULTS:
+            raise ValueError(f"{part!r} is not NAME=PROBABILITY with NAME one of {', '.join(FAULTS)}")
+        try:
+            probability = float(value)
+        except ValueError:
+            probability = -1.0
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"the probability in {part!r} must be 0 to 1")
+        found[name.strip()] = probability
+    return found
