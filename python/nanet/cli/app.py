@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `nanet` command line: finds the command, imports that one only, and turns errors into exit statuses.
+"""Entry point of the `nanet` command line: imports only the requested command, maps errors to exit statuses.
 
-Exit status 0: done; 1: the run failed its own checks; 2: bad usage, configuration or environment, said in one
+Exit status 0: done; 1: the run failed its own checks; 2: bad usage, configuration or environment, with one
 sentence on standard error.
 """
 
@@ -20,22 +20,22 @@ from nanet import __version__
 from nanet.cli.examples import epilog
 from nanet.errors import DataWarning, UsageError, describe_os_error
 
-# name -> one line of help. The function `name` of nanet.cli.<name> is the command ("-" is "_" there).
+# Name -> one line of help. The function `name` of nanet.cli.<name> is the command ("-" is "_" there).
 COMMANDS: dict[str, str] = {
-    "demo": "The whole chain on this machine: boards, trigger, L0TP; a live view and a report.",
+    "demo": "The whole chain on this machine: boards, trigger, L0TP; with live view and report.",
     "trigger": "The trigger processor: MGP packets in, primitives out, until stopped.",
     "readout": "Emulated readout boards: generated or recorded events, sent as MGP packets.",
     "l0tp": "Emulated L0 trigger processor: receives primitives, checks them, measures the latency.",
     "generate": "Toy Monte Carlo of the RICH: MGP packets in a pcap, and the truth.",
-    "replay": "Recorded traffic through the trigger, as fast as it goes.",
-    "evaluate": "Found rings against the truth: efficiency, fakes, resolutions.",
+    "replay": "Recorded traffic through the trigger, as fast as possible.",
+    "evaluate": "Found rings compared with the truth: efficiency, fakes, resolutions.",
     "quality": "All ring algorithms on the same generated events: tables and figures.",
     "export": "Captures, rings and truth as ROOT trees or Parquet tables.",
     "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
-    "build-algorithm": "A header with an algorithm of your own into a plug-in for --algorithm.",
-    "dissector": "Wireshark dissectors for MGP and MTP: where they are, and their installation.",
-    "bench": "Measurements of this machine, each beside a peer or a limit.",
-    "doctor": "What this host is fit for, and what would make it fitter.",
+    "build-algorithm": "Build a header with a user algorithm into a plug-in for --algorithm.",
+    "dissector": "Wireshark dissectors for MGP and MTP: location and installation.",
+    "bench": "Benchmarks of this machine, each with a peer or a limit.",
+    "doctor": "Real-time fitness of this host, with remedies.",
 }
 
 
@@ -54,17 +54,17 @@ def _root(
 
 
 def _stub() -> None:
-    """Stands for a command in the help; never runs, since main() registers the real one."""
+    """Placeholder of a command in the help; main() registers the real one."""
 
 
 def command_function(name: str) -> Callable[..., None]:
-    """The function of a command; imports its module."""
+    """Function of a command; imports its module."""
     module = name.replace("-", "_")
     return getattr(importlib.import_module(f"nanet.cli.{module}"), module)
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """The application with the one command that the arguments name, or with the names of all for the help."""
+    """Application with the command named in the arguments, or with all command names for the help."""
     app = typer.Typer(
         name="nanet",
         no_args_is_help=True,
@@ -88,7 +88,7 @@ def _complain(message: str) -> int:
 
 
 def _warn_as(usual: Callable[..., None]) -> Callable[..., None]:
-    """What shows a warning: one about the user's data without the line of code that said it."""
+    """A replacement of warnings.showwarning that prints a DataWarning without its line of code."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, DataWarning):
@@ -100,7 +100,7 @@ def _warn_as(usual: Callable[..., None]) -> Callable[..., None]:
 
 
 def _being_completed() -> list[str]:
-    """The words of a command line whose completion the shell asks for; none in any other call."""
+    """Words of the command line that the shell completes; empty in any other call."""
     if "_NANET_COMPLETE" not in os.environ:
         return []
     words = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
@@ -108,7 +108,7 @@ def _being_completed() -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns the exit status (the entry point of the `nanet` script)."""
+    """Runs the command line and returns the exit status (entry point of the `nanet` script)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
@@ -125,7 +125,7 @@ def _main(arguments: list[str]) -> int:
         return status if isinstance(status, int) else 0
     except UsageError as error:
         return _complain(str(error))
-    except BrokenPipeError:  # the reader of our standard output has gone: not worth a word
+    except BrokenPipeError:  # the reader of standard output has closed it: end without a message
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -133,10 +133,10 @@ def _main(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except Exception as error:
-        # Usage errors of typer: their class lives in click or in typer's own copy of it, by version.
+        # Usage errors of typer: their class lives in click or in typer's copy of it, by version.
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             message = error.format_message().strip()
-            if not message:  # `nanet` alone: the help has been printed
+            if not message:  # `nanet` without arguments: the help has been printed
                 return 2
             context = getattr(error, "ctx", None)
             hint = f" Try '{context.command_path} --help'." if context is not None else ""

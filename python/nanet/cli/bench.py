@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench NAME`: measurements of this machine, each beside a peer or a limit in the same run."""
+"""`nanet bench NAME`: benchmarks of this machine, each with a peer or a limit measured in the same run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ from nanet.run.process import interruptible
 
 MOST_COLUMNS = 9
 PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate", "card")
-PROGRAMS = ("loopback", "trigger", "rate", "monitor", "soak", "record")  # they start the programs of a chain
+PROGRAMS = (
+    "loopback",
+    "trigger",
+    "rate",
+    "monitor",
+    "soak",
+    "record",
+)  # benchmarks that start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 
@@ -32,7 +39,7 @@ def bench(
     name: Annotated[str, typer.Argument(help=WHAT, show_default=False)],
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: its own."),
+        typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: the benchmark's default."),
     ] = 0.0,
     samples: Annotated[
         int, typer.Option("--samples", min=1000, max=16_000_000, help="Round trips (latency).")
@@ -53,14 +60,14 @@ def bench(
     ] = 0,
     plots: Annotated[
         str | None,
-        typer.Option("--plots", metavar="DIR", help=f"Write figures there ({', '.join(PLOTS)})."),
+        typer.Option("--plots", metavar="DIR", help=f"Write figures to this folder ({', '.join(PLOTS)})."),
     ] = None,
     rate: Annotated[
         float,
         typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger; rate: the first)."),
     ] = 10e6,
     device: Annotated[
-        str, typer.Option("--device", help="As of `nanet trigger`: every bench with a GPU in it.")
+        str, typer.Option("--device", help="As in `nanet trigger`; for every benchmark with a GPU.")
     ] = "auto",
     card_threads: Annotated[
         int,
@@ -68,7 +75,7 @@ def bench(
             "--card-threads",
             min=0,
             max=10,
-            help="As of `nanet trigger`, on cores of their own if there are enough (trigger, rate).",
+            help="As in `nanet trigger`, on separate cores if the host has enough (trigger, rate).",
         ),
     ] = 0,
     board_threads: Annotated[
@@ -77,7 +84,7 @@ def bench(
             "--board-threads",
             min=0,
             max=4,
-            help="As of `nanet readout --threads` (trigger, rate); 0: 4 where there are 12 CPUs, else 1.",
+            help="As in `nanet readout --threads` (trigger, rate); 0: 4 where there are 12 CPUs, else 1.",
         ),
     ] = 0,
     batch_us: Annotated[
@@ -85,19 +92,19 @@ def bench(
         typer.Option(
             "--batch-us",
             min=0.0,
-            help="As of `nanet readout`. [default: 100; trigger with several threads of boards: 0]",
+            help="As in `nanet readout`. [default: 100; trigger with several threads of boards: 0]",
         ),
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Measurements of this machine, each beside a peer or a limit in the same run."""
+    """Benchmarks of this machine, each with a peer or a limit measured in the same run."""
     if name not in NAMES:
         raise UsageError(f"bench {name}: must be one of {', '.join(NAMES)}")
     if plots is not None and name not in PLOTS:
         raise UsageError(f"--plots {plots}: bench {name} draws no figures; {', '.join(PLOTS)} do")
     if algorithm is not None:
         _known(algorithm)
-        if name not in PROGRAMS:  # those start programs, which load a plug-in's file themselves
+        if name not in PROGRAMS:  # these start programs that load the plug-in file themselves
             algorithm = load_algorithm(algorithm).name
     check_writable(json=json_file)
     if plots is not None:
@@ -130,7 +137,7 @@ def bench(
             module.run(settings, sheet)
     except KeyboardInterrupt:
         trouble = "stopped before its end"
-    except RuntimeError as error:  # a measurement that refutes itself
+    except RuntimeError as error:  # a measurement that contradicts itself
         trouble = str(error)
     described = {**host.describe(), "load_before": before, "load_after": _load()}
     result: dict[str, Any] = {
@@ -145,7 +152,7 @@ def bench(
     _print(out, sheet.rows, sheet.figures)
     if trouble:
         write_json(result | {"trouble": trouble}, json_file)
-        out.print(f"[red]bench {name}: {trouble}; what stands here is what there was until then[/]")
+        out.print(f"[red]bench {name}: {trouble}; the results are incomplete[/]")
         raise typer.Exit(1)
     if plots is not None:
         from nanet.bench import loop_plots, rings_plots
@@ -171,7 +178,7 @@ def _known(algorithm: str) -> None:
 
 @contextmanager
 def _plots_folder() -> Iterator[None]:
-    """Say of what goes wrong in it that it is the folder of --plots."""
+    """Adds the option --plots to errors of its folder."""
     try:
         yield
     except OSError as error:
@@ -184,7 +191,7 @@ def _load() -> list[float]:
 
 
 def _print(out: Any, rows: list[Row], figures: dict[str, float]) -> None:
-    """Rows with the same keys as one table each, keys down the side where they are many; then the figures."""
+    """Prints rows with the same keys as one table each, transposed if they are many; then the figures."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         shown = tuple(key for key, value in row.items() if not isinstance(value, dict))
@@ -213,7 +220,7 @@ def _table(out: Any, head: tuple[str, ...], rows: list[list[str]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    """A number as people read it: 12.3 M, 4.56; others as they are."""
+    """A number for people, such as 12.3 M or 4.56; other values unchanged."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, float | int):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet build-algorithm`: a user's header with an algorithm into a plug-in (docs/writing-algorithms.md)."""
+"""`nanet build-algorithm`: builds a plug-in from a header with an algorithm (docs/writing-algorithms.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nanet.report.output import check_distinct, console, write_json
 from nanet.run.core_options import load_algorithm
 
 OLDEST_CUDA = (12, 8)
-# Machine code for Hopper, and PTX from which the driver makes that of any other GPU since Ampere.
+# Machine code for Hopper, and PTX for the driver to compile for any other GPU since Ampere.
 ARCHITECTURES = ("arch=compute_80,code=compute_80", "arch=compute_90,code=sm_90")
 SHARED = ["-std=c++20", "-O3"]
 CPU = [
@@ -31,25 +31,23 @@ CPU = [
 
 
 def build_algorithm(
-    header: Annotated[str, typer.Argument(metavar="FILE", help="The header with the algorithm.")],
+    header: Annotated[str, typer.Argument(metavar="FILE", help="Header with the algorithm.")],
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The plug-in to write (default: FILE's stem .so)."
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Plug-in to write (default: FILE's stem .so)."),
     ] = None,
     cuda: Annotated[
         str,
         typer.Option(
-            "--cuda", metavar="TEXT", help="For GPUs too: auto (where there is an nvcc), on or off."
+            "--cuda", metavar="TEXT", help="Compile for GPUs too: auto (if nvcc is found), on or off."
         ),
     ] = "auto",
     json_file: JsonFile = None,
 ) -> None:
-    """Builds a header with an algorithm of your own into a plug-in for --algorithm.
+    """Compiles a header with a user algorithm into a plug-in for --algorithm.
 
-    Compilers: CXX (else g++, c++ or clang++) and CUDACXX (else nvcc on the path, of /usr/local/cuda, or of
-    PyPI in this Python's environment), 12.8 or newer.
+    Compilers: CXX (else g++, c++ or clang++) and CUDACXX (else nvcc on the path, in /usr/local/cuda, or
+    from PyPI in this Python's environment), 12.8 or newer.
     """
     source = Path(header)
     if not source.is_file():
@@ -67,7 +65,7 @@ def build_algorithm(
     with tempfile.TemporaryDirectory(prefix="nanet-algorithm-") as folder:
         built, kernels = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
         try:
-            # Not written over the old one in place: a trigger may be running with it.
+            # Replaces the old file instead of overwriting it: a running trigger may have it mapped.
             placed = target.with_name(f".{target.name}.{os.getpid()}")
             shutil.copyfile(built, placed)
             os.replace(placed, target)
@@ -88,7 +86,7 @@ def build_algorithm(
 
 
 def headers() -> Path:
-    """Where nanet's headers are: in the package, or in the source tree around it."""
+    """Folder of nanet's headers: in the package, or in the source tree around it."""
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "include", package.parent.parent / "src"):
         if (folder / "nanet" / "plugin" / "algorithm.hpp").is_file():
@@ -97,7 +95,7 @@ def headers() -> Path:
 
 
 def find_cxx() -> str:
-    """The C++ compiler."""
+    """Path of the C++ compiler."""
     for name in filter(None, (os.environ.get("CXX"), "g++", "c++", "clang++")):
         if found := shutil.which(name):
             return found
@@ -105,7 +103,7 @@ def find_cxx() -> str:
 
 
 def find_nvcc() -> tuple[str | None, str]:
-    """The nvcc to take, or None and why there is none."""
+    """Path of nvcc, or None with the reason."""
     site = Path(sys.prefix) / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     wanted = os.environ.get("CUDACXX")
     places = [wanted] if wanted else ["nvcc", "/usr/local/cuda/bin/nvcc", f"{site}/nvidia/cu13/bin/nvcc"]
@@ -126,8 +124,9 @@ def find_nvcc() -> tuple[str | None, str]:
 def compile_plugin(
     header: Path, folder: Path, cxx: str, nvcc: str | None
 ) -> tuple[Path, list[dict[str, str | int]]]:
-    """The plug-in, made in `folder`, and what its kernels take of a GPU. UsageError where the header does not
-    compile; the compiler said why.
+    """Compiles the plug-in in `folder` and returns the resources of its kernels (kernels_of).
+
+    UsageError if the header does not compile; the compiler's messages are on standard error.
     """
     include, target = f"-I{headers()}", folder / "plugin.so"
     version = f'-DNANET_PLUGIN_VERSION="{__version__}"'
@@ -149,8 +148,8 @@ def compile_plugin(
         )  # fmt: skip
         kernels = kernels_of(said)
         libraries = [str(static_runtime(Path(nvcc))), "-ldl", "-lrt", "-lpthread"]
-    # Nothing is shown to other shared objects of the process but these: not the C++ library either, where the
-    # compiler links it statically.
+    # Only these symbols are visible to other shared objects of the process. This hides a statically linked
+    # C++ library too.
     (folder / "exports.map").write_text("{ global: nanet_algorithm; nanet_algorithm_needs; local: *; };\n")
     shown = ["-Wl,--exclude-libs,ALL", f"-Wl,--version-script={folder}/exports.map"]
     run(header, cxx, "-shared", *objects, *libraries, *shown, "-o", str(target))
@@ -158,8 +157,9 @@ def compile_plugin(
 
 
 def kernels_of(said: str) -> list[dict[str, str | int]]:
-    """What `ptxas -v` says of each kernel: its name, the architecture, registers of a thread, bytes that are
-    spilled to memory, and shared memory of its own.
+    """Resources of each kernel from `ptxas -v`.
+
+    Keys: kernel, architecture, registers per thread, spilled_bytes and shared memory (bytes).
     """
     kernels: list[dict[str, str | int]] = []
     for part in said.split("Compiling entry function ")[1:]:
@@ -182,7 +182,7 @@ def kernels_of(said: str) -> list[dict[str, str | int]]:
 
 
 def innermost_name(mangled: str) -> str:
-    """_ZN5nanet4loop4onceI… -> once: the last of a C++ symbol's nested names."""
+    """Last of the nested names of a mangled C++ symbol: _ZN5nanet4loop4onceI… gives once."""
     name, rest = mangled, mangled.removeprefix("_ZN")
     while found := re.match(r"\d+", rest):
         end = found.end() + int(found[0])
@@ -191,20 +191,16 @@ def innermost_name(mangled: str) -> str:
 
 
 def static_runtime(nvcc: Path) -> Path:
-    """CUDA's static runtime library beside an nvcc: where the system's packages, or PyPI's, have it."""
+    """CUDA's static runtime library that belongs to an nvcc of the system or of PyPI."""
     root = nvcc.resolve().parent.parent
     for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"):
         if (found := root / folder / "libcudart_static.a").is_file():
             return found
-    raise UsageError(
-        f"{nvcc}: its libcudart_static.a is not there; install the CUDA runtime's development files"
-    )
+    raise UsageError(f"{nvcc}: libcudart_static.a is missing; install the CUDA runtime's development files")
 
 
 def run(header: Path, *command: str) -> str:
-    """Runs a compiler. What it says goes to standard error, but for what it was asked to tell, which is given
-    back.
-    """
+    """Runs a compiler. Its messages go to standard error; the requested resource report is returned."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     kept = done.stdout.splitlines(keepends=True)
     told = re.compile(r"ptxas info|^    \d+ bytes stack frame")

@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_S = 0.25
-LINE_S = 2.0  # between lines where there is no terminal
+LINE_S = 2.0  # between lines without a terminal
 
 
 @options(Demo)
 def demo(
     config: Config,
-    device: Annotated[str | None, typer.Option("--device", help="As of `nanet trigger`.")] = None,
-    algorithm: Annotated[str | None, typer.Option("--algorithm", help="As of `nanet trigger`.")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="As of `nanet trigger`.")] = None,
-    card: Annotated[str | None, typer.Option("--card", help="As of `nanet trigger`.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="As in `nanet trigger`.")] = None,
+    algorithm: Annotated[str | None, typer.Option("--algorithm", help="As in `nanet trigger`.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="As in `nanet trigger`.")] = None,
+    card: Annotated[str | None, typer.Option("--card", help="As in `nanet trigger`.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """The whole chain on this machine: boards, trigger, L0 trigger processor; a live view and a report."""
+    """The whole chain on this machine: boards, trigger, L0 trigger processor; with live view and report."""
     given = {"device": device, "algorithm": algorithm, "threads": threads}
     config.set(Trigger, **{name: value for name, value in given.items() if value is not None})
     if card is not None:
         config.set(Card, card=card)
     if config[Trigger].duration:
-        config.set(Trigger, duration=0.0)  # the demo says when
+        config.set(Trigger, duration=0.0)  # the demo sets the duration
     settings = core_options(config)
     section = config[Demo]
     check_writable(json=json_file)
@@ -84,7 +84,7 @@ def demo(
 
 
 def report_folder(name: str) -> Path | None:
-    """The folder for the report, made now so that a wrong one is found before the run; None: no report."""
+    """Folder for the report, made before the run so that errors come early; None: no report."""
     if not name:
         return None
     folder = Path(name)
@@ -99,19 +99,19 @@ def report_folder(name: str) -> Path | None:
 
 
 def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tuple[float, str]:
-    """The speed given, or what two short trials find this host to carry."""
+    """Speed given by the user, or the speed that this host sustains in two short trials."""
     if section.speed:
         chain.make_truth()
         return section.speed, "given"
     if chain.config[Card].card == "gateware":
         chain.make_truth()
-        return chain.card_speed(device), "what the simulated card carries, calculated"
-    out.print("finding out what this host carries …", end="\r" if out.is_terminal else "\n")
-    return chain.find_speed(device), "what this host carried without loss in a short trial"
+        return chain.card_speed(device), "calculated for the simulated card"
+    out.print("measuring the speed that this host sustains …", end="\r" if out.is_terminal else "\n")
+    return chain.find_speed(device), "sustained without loss in a short trial"
 
 
 def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Console) -> None:
-    """Shows the chain until the boards have sent everything or someone says stop."""
+    """Shows the chain until the boards have sent everything or a signal arrives."""
     from nanet.run.live import View, plain_line
 
     title = (
@@ -179,7 +179,7 @@ def write_report(
 
 
 def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
-    """The account, what the L0 trigger processor made of it, and where the report is."""
+    """Prints the account, the L0 trigger processor's summary and the path of the report."""
     from nanet.report.tables import count, duration, print_result
 
     print_result(out, outcome.trigger)

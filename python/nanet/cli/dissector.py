@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet dissector`: where the Wireshark dissectors for MGP and MTP are, and their installation."""
+"""`nanet dissector`: location and installation of the Wireshark dissectors for MGP and MTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "wireshark" / "nanet.lua"
 
 
 def plugin_folder() -> Path:
-    """Wireshark's folder for a user's Lua plugins: as tshark says, else where Wireshark looks on Unix."""
+    """Wireshark's folder for the user's Lua plugins: from tshark, else the default on Unix."""
     tshark = shutil.which("tshark")
     if tshark:
         try:
@@ -33,20 +33,20 @@ def plugin_folder() -> Path:
 
 def dissector(
     install: Annotated[
-        bool, typer.Option("--install", help="Copy it to where Wireshark and tshark look for plugins.")
+        bool, typer.Option("--install", help="Copy it to the plugin folder of Wireshark and tshark.")
     ] = False,
     folder: Annotated[
         str | None,
-        typer.Option("--to", metavar="DIR", help="Another folder to copy it to (with --install)."),
+        typer.Option("--to", metavar="DIR", help="Folder for --install, instead of Wireshark's."),
     ] = None,
 ) -> None:
-    """Wireshark dissectors for MGP and MTP: prints where the file is, or installs it.
+    """Wireshark dissectors for MGP and MTP: prints the path of the file, or installs it.
 
-    Every field of both formats, and expert information for each way in which a packet can be malformed,
-    by the names of the formats page: `mgp.refusal == "bad_board"`, `mgp.hit.pm == 17`.
+    They decode every field of both formats, and add expert information for each kind of malformed packet,
+    with the names of docs/formats.md: `mgp.refusal == "bad_board"`, `mgp.hit.pm == 17`.
     """
     if folder is not None and not install:
-        raise UsageError("--to says where --install copies to: give --install too")
+        raise UsageError("--to is the folder of --install: give --install too")
     if not install:
         typer.echo(SOURCE)
         return

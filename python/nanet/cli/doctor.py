@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet doctor`: what this host is fit for, and what would make it fitter."""
+"""`nanet doctor`: real-time fitness of this host, with remedies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nanet.run import host
 
 
 def examine() -> dict[str, Any]:
-    """Everything doctor knows, as its JSON."""
+    """Result of the examination, as the command's JSON."""
     fit, reasons = host.fit_for_real_time()
     return {
         "real_time": fit,
@@ -27,7 +27,7 @@ def examine() -> dict[str, Any]:
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in reasons
         ],
-        # Worth mending, but no reason for longer times.
+        # Worth fixing, but no reason for longer timeouts.
         "advice": [
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in (host.memory_reason(), *host.gpu_reasons())
@@ -80,7 +80,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _cuda(cuda: dict[str, Any]) -> str:
-    """What --device cuda would find."""
+    """Device that --device cuda selects, or the reason why there is none."""
     if cuda["trouble"]:
         return f"not usable: {cuda['trouble']}"
     return ", ".join(
@@ -91,7 +91,7 @@ def _cuda(cuda: dict[str, Any]) -> str:
 
 
 def doctor(json_file: JsonFile = None) -> None:
-    """What this host is fit for: real time or not, why, and what would mend it."""
+    """Real-time fitness of this host: verdict, reasons and remedies."""
     from rich.table import Table
 
     check_writable(json=json_file)
@@ -114,7 +114,7 @@ def doctor(json_file: JsonFile = None) -> None:
         "[bold green]fit for real time[/]" if found["real_time"] else "[bold yellow]not fit for real time[/]"
     )
     out.print(
-        f"This host is {verdict}: a frame closes after {found['timeout_us'] / 1000:g} ms and is due after "
-        f"{found['deadline_us'] / 1000:g} ms, unless --timeout-us and --deadline-us say otherwise."
+        f"This host is {verdict}: frames close after {found['timeout_us'] / 1000:g} ms and are due after "
+        f"{found['deadline_us'] / 1000:g} ms, unless --timeout-us and --deadline-us are given."
     )
     write_json(found, json_file)

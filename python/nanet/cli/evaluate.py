@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet evaluate`: found rings against the truth."""
+"""`nanet evaluate`: found rings compared with the truth."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from nanet.report.output import check_writable, console, write_json
 
 def evaluate(
     truth_file: Annotated[
-        str, typer.Option("--truth", metavar="FILE", help="What generate --truth wrote.", show_default=False)
+        str,
+        typer.Option("--truth", metavar="FILE", help="Truth file from generate --truth.", show_default=False),
     ],
     rings_file: Annotated[
-        str, typer.Option("--rings", metavar="FILE", help="What replay --out wrote.", show_default=False)
+        str, typer.Option("--rings", metavar="FILE", help="Ring file from replay --out.", show_default=False)
     ],
     hits_file: Annotated[
         str | None,
         typer.Option(
-            "--truth-hits", metavar="FILE", help="What generate --truth-hits wrote: for the exact bound."
+            "--truth-hits", metavar="FILE", help="Hit file from generate --truth-hits, for the exact bound."
         ),
     ] = None,
     plots: Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Write figures there.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Found rings against the truth: efficiency, fakes, ring count, resolutions (docs/quality.md)."""
+    """Found rings compared with the truth: efficiency, fakes, ring count, resolutions (docs/quality.md)."""
     from nanet.quality.evaluate import evaluate_files
 
     check_writable(json=json_file)
@@ -49,7 +50,7 @@ def evaluate(
 
 
 def print_result(out: Any, result: dict[str, Any]) -> None:
-    """The figures side by side, all events and isolated ones, for people."""
+    """Prints the figures of all events and of isolated ones side by side."""
     from rich.table import Table
 
     from nanet.report.tables import count

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples of each command, shown at the end of its help: what one types, and what it is good for."""
+"""Examples of each command, shown at the end of its help."""
 
 from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "demo": (
-        ("nanet demo", "ten seconds, at a speed that this host carries"),
+        ("nanet demo", "ten seconds, at a speed that this host sustains"),
         ("nanet demo --algorithm math --duration 60", "one ring per event, many times as many events"),
-        ("nanet demo --fault drop=0.01,corrupt=0.01 --report faults", "faults, and where they turn up"),
+        ("nanet demo --fault drop=0.01,corrupt=0.01 --report faults", "faults, and how they are counted"),
     ),
     "trigger": (
         ("nanet trigger --listen 127.0.0.1:58913 --send 127.0.0.1:58914", "until Ctrl-C, then its account"),
         (
             "nanet trigger --config site.toml --strict --json run.json",
-            "a site's; 1 if anything was lost or late",
+            "a site's configuration; exit status 1 after a loss or a late frame",
         ),
         (
             "nanet trigger --threads 3 --pin 2-5 --busy yes",
-            "three workers beside the card, CPUs of their own",
+            "three workers beside the card, on separate CPUs",
         ),
     ),
     "readout": (
         ("nanet readout --to 127.0.0.1:58913 --speed 0.005 --duration 10", "50 000 events per second, 10 s"),
         (
             "nanet readout --pcap run.pcap --to 127.0.0.1:58913 --speed 0.002",
-            "a capture, at its times, slowed down",
+            "a capture with its own timing, slowed down",
         ),
         ("nanet readout --to 127.0.0.1:58913 --speed 0.005 --fault drop=0.01,reorder=0.05", "with faults"),
     ),
@@ -38,11 +38,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "generate": (
         (
             "nanet generate --events 1e6 --seed 1 --out run.pcap --truth run.parquet",
-            "a tenth of a second of detector",
+            "0.1 s of detector time",
         ),
         (
             "nanet generate --rings 2 --noise 5 --out two.pcap --truth two.parquet",
-            "two rings each, much noise",
+            "two rings per event, high noise",
         ),
         (
             "nanet generate --boards merged --slots fixed --pad --out merged.pcap",
@@ -57,7 +57,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         (
             "nanet replay recorded/raw-000007-burst7.pcap recorded/raw-000008-burst8.pcap",
-            "what --record kept, as one run; the folder recorded for all of it",
+            "files of --record as one run; or give the folder",
         ),
         (
             "nanet replay run.pcap --boards merged --keep-bad bad.pcap",
@@ -86,19 +86,19 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("nanet show run.pcap --event 17 --truth run.parquet", "in the terminal"),
         (
             "nanet show run.pcap --event 17 --rings rings.parquet --out event.svg",
-            "with rings found before; a file",
+            "with rings from a file; written as SVG",
         ),
     ),
     "build-algorithm": (
         (
             "nanet build-algorithm mine.hpp",
-            "mine.so, for --algorithm ./mine.so; for GPUs too where there is an nvcc",
+            "mine.so, for --algorithm ./mine.so; with nvcc also for GPUs",
         ),
-        ("nanet build-algorithm mine.hpp --output /tmp/try.so --cuda off", "for CPUs, somewhere else"),
+        ("nanet build-algorithm mine.hpp --output /tmp/try.so --cuda off", "for CPUs only, to another file"),
     ),
     "dissector": (
-        ("nanet dissector --install", "where Wireshark and tshark look for plugins"),
-        ("tshark -X lua_script:$(nanet dissector) -r run.pcap -V", "without installing it"),
+        ("nanet dissector --install", "into the plugin folder of Wireshark and tshark"),
+        ("tshark -X lua_script:$(nanet dissector) -r run.pcap -V", "without installation"),
     ),
     "bench": (
         ("nanet bench latency", "round trips of one packet, beside a bare UDP echo"),
@@ -112,7 +112,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def epilog(name: str) -> str | None:
-    """The examples of a command as the end of its help: a paragraph for each, as typer wants it."""
+    """Examples of a command as the end of its help, one paragraph each, in typer's format."""
     examples = EXAMPLES.get(name)
     if not examples:
         return None

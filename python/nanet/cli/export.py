@@ -24,26 +24,29 @@ def export(
         str, typer.Option("--out", metavar="FILE", help=".root or .parquet.", show_default=False)
     ],
     tables: Annotated[
-        str, typer.Option("--tables", help="Of a capture, by commas: events, fragments, packets.")
+        str, typer.Option("--tables", help="Tables of a capture, by commas: events, fragments, packets.")
     ] = "events",
     boards: Annotated[
-        str, typer.Option("--boards", help="4, a list such as 0,1, merged, or auto: as the capture tells.")
+        str, typer.Option("--boards", help="4, a list such as 0,1, merged, or auto: as found in the capture.")
     ] = "auto",
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="UDP port that the boards' packets went to.")
+        int, typer.Option("--port", min=1, max=65535, help="UDP destination port of the boards' packets.")
     ] = 58913,
     max_payload: Annotated[
-        int, typer.Option("--max-payload", min=64, max=65507, help="Largest payload that is accepted, in B.")
+        int, typer.Option("--max-payload", min=64, max=65507, help="Largest accepted payload, in B.")
     ] = 1472,
     window_lsb: Annotated[
-        int, typer.Option("--window-lsb", min=0, max=65535, help="Fragments this close are one event.")
+        int,
+        typer.Option(
+            "--window-lsb", min=0, max=65535, help="Coincidence window: fragments this close are one event."
+        ),
     ] = 41,
     json_file: JsonFile = None,
 ) -> None:
     """Captures, rings and truth as ROOT trees or Parquet tables.
 
-    A ROOT file gets one tree for each table: events, fragments, packets of a capture; rings, truth, hits. A
-    Parquet file holds one table. A capture is read into memory; rings and truth are copied piece by piece.
+    A ROOT file gets one tree per table: events, fragments, packets of a capture; rings, truth, hits. A
+    Parquet file holds one table. A capture is read into memory; rings and truth are copied in chunks.
     """
     if Path(out_file).suffix.lower() not in FORMATS:
         raise UsageError(f"--out {out_file}: must end in {' or '.join(FORMATS)}")

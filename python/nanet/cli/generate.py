@@ -24,11 +24,13 @@ def generate(
     config: Config,
     out_file: Annotated[str, typer.Option("--out", metavar="FILE", help="The pcap.", show_default=False)],
     truth_file: Annotated[
-        str | None, typer.Option("--truth", metavar="FILE", help="Write the true rings there, as Parquet.")
+        str | None, typer.Option("--truth", metavar="FILE", help="Write the true rings to this Parquet file.")
     ] = None,
     hits_file: Annotated[
         str | None,
-        typer.Option("--truth-hits", metavar="FILE", help="Write the hits and who made them, as Parquet."),
+        typer.Option(
+            "--truth-hits", metavar="FILE", help="Write the hits and their sources to this Parquet file."
+        ),
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -66,7 +68,7 @@ def generate(
 
 
 def _write(core: Any, truth_file: str | None, hits_file: str | None, metadata: dict[str, Any]) -> None:
-    """Runs the core to its end, writing the truth chunk by chunk."""
+    """Runs the core to its end; writes the truth in chunks."""
     truth = hits = None
     with contextlib.ExitStack() as stack:
         if truth_file or hits_file:

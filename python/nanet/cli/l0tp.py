@@ -28,12 +28,14 @@ def l0tp(
     truth: Annotated[
         str | None,
         typer.Option(
-            "--truth", metavar="FILE", help="Compare with this truth (Parquet of readout or generate)."
+            "--truth", metavar="FILE", help="Compare with this truth file (from readout or generate)."
         ),
     ] = None,
     times: Annotated[
         str | None,
-        typer.Option("--times", metavar="FILE", help="Send times that readout shares there: the latency."),
+        typer.Option(
+            "--times", metavar="FILE", help="File of send times shared by readout, for the latency."
+        ),
     ] = None,
     json_file: JsonFile = None,
     status_file: StatusFile = None,
@@ -70,16 +72,16 @@ def l0tp(
 
 
 def histograms(core: Any) -> dict[str, dict[str, Any]]:
-    """The latency histograms, as JSON takes them."""
+    """Latency histograms for JSON."""
     return {
         name: {"edges_us": edges, "counts": counts} for name, (edges, counts) in core.histograms().items()
     }
 
 
 def read_truth(path: str) -> dict[str, Any]:
-    """One entry per event with at least one hit, as the core takes it: burst, timestamp, fine_time, period.
+    """Events with at least one hit, as columns for the core: burst, timestamp, fine_time; and the period.
 
-    period: frames after which a readout's events repeat (metadata nanet.period_frames); 0: they do not.
+    period: frames after which the events of a readout repeat (metadata nanet.period_frames); 0: never.
     """
     import numpy as np
     import pyarrow as pa
@@ -89,7 +91,7 @@ def read_truth(path: str) -> dict[str, Any]:
 
     columns = ["burst", "timestamp", "fine_time", "event", "event_hits"]
     try:
-        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+        with open(path, "rb"):  # its error is clearer than Arrow's
             pass
         table = pq.read_table(path, columns=columns)
     except OSError as error:
@@ -107,7 +109,9 @@ def read_truth(path: str) -> dict[str, Any]:
     period = int((table.schema.metadata or {}).get(PERIOD_KEY, b"0"))
     arrays = {name: table[name].to_numpy() for name in columns}
     with_hits = arrays["event_hits"] > 0
-    _, first = np.unique(arrays["event"][with_hits], return_index=True)  # one row per ring: one of each event
+    _, first = np.unique(
+        arrays["event"][with_hits], return_index=True
+    )  # one row per ring: keep one row per event
 
     def column(name: str, dtype: type) -> np.ndarray:
         return np.ascontiguousarray(arrays[name][with_hits][first], dtype=dtype)
@@ -121,7 +125,7 @@ def read_truth(path: str) -> dict[str, Any]:
 
 
 def print_result(out: Console, result: dict[str, Any]) -> None:
-    """What came, what did not, and how late, for people."""
+    """Prints received, missing and late primitives, and the latencies."""
     from nanet.report.tables import count, latency_table
 
     out.print(

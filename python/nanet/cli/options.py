@@ -20,25 +20,29 @@ import typer
 from nanet.config.file import load
 from nanet.config.options import Section, flag_of, off_flag_of, right_values
 
-# Options that many commands have.
+# Options of many commands.
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", help="Write the results as JSON; -: to standard output, alone there."
+        "--json",
+        metavar="FILE",
+        help="Write the results as JSON; -: to standard output, messages to standard error.",
     ),
 ]
 StatusFile = Annotated[
     str | None,
-    typer.Option("--status", metavar="FILE", help="Write a line of JSON there a few times a second."),
+    typer.Option(
+        "--status", metavar="FILE", help="Write a line of JSON to this file a few times per second."
+    ),
 ]
 
 
 def options(
     *wanted: type[Section], omit: Iterable[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a command each option of the sections, --config and --print-config; it receives them as `config`.
+    """Decorator: options of the sections, --config and --print-config, passed to the command as `config`.
 
-    The command's other parameters stay options of its own. omit: fields that have no meaning for it.
+    Other parameters of the command remain separate options. omit: fields without meaning for the command.
     """
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
@@ -53,7 +57,12 @@ def options(
         fields = {field.name: section for section, field in mine}
         extra += [
             _keyword(
-                "config", str | None, None, ["--config"], "TOML file; options win over it.", metavar="FILE"
+                "config",
+                str | None,
+                None,
+                ["--config"],
+                "TOML file; command-line options override it.",
+                metavar="FILE",
             ),
             _keyword("print_config", bool, False, ["--print-config"], "Print the TOML in effect and exit."),
         ]
@@ -67,7 +76,7 @@ def options(
                 if value is not None:
                     config.set(section, **{name: _parsed(value, getattr(attrs.fields(section), name))})
             for section in wanted:
-                config[section]  # complains about the command line too, before anything is opened
+                config[section]  # checks the command line too, before anything is opened
             if show:
                 typer.echo(config.toml(*wanted), nl=False)
                 return
@@ -76,7 +85,7 @@ def options(
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *extra]]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
-        del run.__wrapped__  # typer would look through it at the function's own signature
+        del run.__wrapped__  # typer would read the signature of the wrapped function
         return run
 
     return wrap
@@ -90,7 +99,7 @@ def _keyword(
 
 
 def _parsed(value: bool | str, field: attrs.Attribute) -> Any:
-    """The value as the field's type; what is no number stays a string, for the check to refuse."""
+    """Value as the type of the field; text that is no number stays a string, which the check refuses."""
     kind = field.metadata["type"]
     if kind not in (int, float):
         return value
@@ -99,7 +108,7 @@ def _parsed(value: bool | str, field: attrs.Attribute) -> Any:
             number = parse(value)
         except ValueError:
             continue
-        # 1e6 is a whole number too; not so NaN, infinity and 1.5
+        # 1e6 counts as a whole number; NaN, infinity and 1.5 do not
         return int(number) if kind is int and abs(number) < 1e18 and number == int(number) else number
     return value
 
@@ -113,10 +122,10 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
             field.name, bool | None, None, [f"{flag}/{off_flag_of(field)}"], meta["help"], show_default=False
         )
     shown = "none" if default == "" else f"{default:g}" if meta["type"] is float else default
-    text = meta["help"].replace("[", "\\[")  # typer's help is in rich's markup
+    text = meta["help"].replace("[", "\\[")  # typer's help is rich markup
     help = f"{text} ({right_values(field) + '; ' if _worth_saying(meta) else ''}default {shown})"
     metavar = {int: "N", float: "X", str: "TEXT"}[meta["type"]]
-    # Text for all: the checks of option() name the key, the value and what would be right, typer's do not.
+    # Text for all types: the checks of option() name key, value and remedy, typer's do not.
     more: dict[str, Any] = {"metavar": metavar, "show_default": False}
     if meta["offer"]:
         more["autocompletion"] = lambda: [str(value) for value in meta["offer"]]

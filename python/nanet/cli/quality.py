@@ -21,7 +21,7 @@ from nanet.run.core_options import core_options
 
 EVENTS, SEED = 200_000, 20261121
 
-# Of the trigger's options those that say where it runs; what it runs is this command's business.
+# Options of the trigger that select the device; this command sets all others.
 _ELSEWHERE = tuple(field.name for field in attrs.fields(Trigger) if field.name not in ("device", "threads"))
 
 
@@ -36,10 +36,10 @@ def quality(
     ] = SEED,
     algorithms: Annotated[
         str | None,
-        typer.Option("--algorithms", metavar="NAMES", help="Algorithms by commas; all if not given."),
+        typer.Option("--algorithms", metavar="NAMES", help="Algorithms by commas; default: all."),
     ] = None,
     out_folder: Annotated[
-        str, typer.Option("--out", metavar="DIR", help="Report, figures and JSON go there.")
+        str, typer.Option("--out", metavar="DIR", help="Folder for report, figures and JSON.")
     ] = "nanet-quality",
     docs: Annotated[
         str | None,
@@ -120,7 +120,7 @@ def _chosen(wanted: str | None, known: list[str]) -> list[str]:
 
 
 def _prepare(folder: Path, docs: str | None) -> None:
-    """Makes the folders, and complains now about a page that could not be rewritten at the end."""
+    """Makes the folders; UsageError now for a page that could not be rewritten at the end."""
     option = "--docs" if docs is not None else "--out"
     try:
         if docs is not None:
@@ -136,7 +136,7 @@ def _prepare(folder: Path, docs: str | None) -> None:
 
 
 def _print(out: Any, result: dict[str, Any]) -> None:
-    """The main figures of isolated events, a line per algorithm."""
+    """Prints the main figures of isolated events, one line per algorithm."""
     from rich.table import Table
 
     from nanet.report.tables import count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet readout`: the emulated boards, sending generated or recorded events."""
+"""`nanet readout`: emulated boards that send generated or recorded events."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ def readout(
     config: Config,
     pcap: Annotated[
         str | None,
-        typer.Option("--pcap", metavar="FILE", help="Send this capture (pcap, pcapng) instead, as recorded."),
+        typer.Option(
+            "--pcap", metavar="FILE", help="Send this capture (pcap, pcapng) instead, with its timing."
+        ),
     ] = None,
     times: Annotated[
         str | None,
-        typer.Option("--times", metavar="FILE", help="Share the send times there, for l0tp's latency."),
+        typer.Option(
+            "--times", metavar="FILE", help="Share the send times in this file, for l0tp's latency."
+        ),
     ] = None,
     truth: Annotated[
         str | None,
-        typer.Option("--truth", metavar="FILE", help="Write the truth of the events sent there, as Parquet."),
+        typer.Option("--truth", metavar="FILE", help="Write the truth of the events to this Parquet file."),
     ] = None,
     json_file: JsonFile = None,
     status_file: StatusFile = None,
@@ -48,7 +52,7 @@ def readout(
 
     check_writable(json=json_file, truth=truth)
     if pcap and truth:
-        raise UsageError(f"--truth {truth}: a capture's truth is what `nanet generate --truth` wrote with it")
+        raise UsageError(f"--truth {truth}: the truth of a capture is the file from `nanet generate --truth`")
     section = config[Readout]
     limited = section.duration > 0 or section.events > 0 or section.bursts > 0
     settings: dict[str, Any] = {
@@ -90,7 +94,7 @@ def readout(
 
 
 def start_line(settings: dict[str, Any], pcap: str | None) -> str:
-    """What is sent where, and how fast, in one line."""
+    """Destination and speed, in one line."""
     what = pcap or f"{settings['rate'] / 1e6:g} MHz of events"
     speed = f"at {settings['speed']:g} × detector time" if settings["speed"] else "as fast as it goes"
     faults = f", faults {settings['fault']}" if settings["fault"] else ""
@@ -98,7 +102,7 @@ def start_line(settings: dict[str, Any], pcap: str | None) -> str:
 
 
 def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> None:
-    """What was sent, and anything that did not go as it should, for people."""
+    """Prints packets sent, delays, faults and send errors."""
     from nanet.report.tables import count, microseconds, rate
 
     out.print(
@@ -120,7 +124,7 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
 
 
 def _write_truth(path: str, core: Any, settings: dict[str, Any]) -> None:
-    """The pool's truth; frame f of every burst holds the events of pool frame f mod nanet.period_frames."""
+    """The pool's truth; frame f of a burst holds the events of pool frame f mod nanet.period_frames."""
     from nanet.files.truth import write_truth
 
     write_truth(path, core.truth(), period_frames=settings["pool_frames"])

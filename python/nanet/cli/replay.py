@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet replay`: recorded traffic through the trigger, as fast as it goes."""
+"""`nanet replay`: recorded traffic through the trigger, as fast as possible."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def replay(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="pcap or pcapng; several, or a folder of them, are one run in the order given.",
+            help="pcap or pcapng; several files, or a folder, are one run in the given order.",
             show_default=False,
         ),
     ],
     out_file: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Write the rings there, as Parquet.")
+        str | None, typer.Option("--out", metavar="FILE", help="Write the rings to this Parquet file.")
     ] = None,
     mtp_file: Annotated[
         str | None,
-        typer.Option("--mtp", metavar="FILE", help="Write the primitives' packets there, as pcap."),
+        typer.Option("--mtp", metavar="FILE", help="Write the primitive packets to this pcap."),
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="UDP port that the boards' packets went to.")
+        int, typer.Option("--port", min=1, max=65535, help="UDP destination port of the boards' packets.")
     ] = 58913,
     json_file: JsonFile = None,
 ) -> None:
-    """Recorded traffic through the trigger, as fast as it goes."""
+    """Recorded traffic through the trigger, as fast as possible."""
     from nanet import _core
     from nanet.files.pcapng import as_classic_pcap
 
@@ -63,7 +63,7 @@ def replay(
         if more:
             settings["more"] = more
         settings["rings"] = out_file is not None
-        settings["detect_merged"] = config[Card].boards == "4"  # a capture of a merged stream tells itself
+        settings["detect_merged"] = config[Card].boards == "4"  # a merged stream is recognised by its packets
         with starting():
             core = _core.Replay(settings)
         writer = None
@@ -82,13 +82,13 @@ def replay(
     print_result(out, result)
     for cut in result["truncated_files"]:
         out.print(
-            f"{cut} ends within a record: what came before it was replayed", style="yellow", markup=False
+            f"{cut} ends within a record: the packets before it were replayed", style="yellow", markup=False
         )
     if "device_failed" in result:
-        text = "the CPU went on in its place, with the same answers"
+        text = "the CPU continued, with the same answers"
         out.print(f"[yellow]{result['device']} failed: {result['device_failed']}; {text}[/]")
     if result["packets_in"] == 0:
-        there = "there is no packet in it"
+        there = "the file has no packets"
         if any(result["not_mgp"].values()):
             there = f"no packet went to port {port}: give --port"
         out.print(f"{label}: {there}", style="yellow", markup=False)
@@ -98,10 +98,10 @@ def replay(
 
 
 def captures_of(given: list[str]) -> list[str]:
-    """The captures that files and folders stand for, in order; UsageError where one cannot be read.
+    """Capture files of the given files and folders, in order. UsageError for one that cannot be read.
 
-    A folder stands for what `--record` left in it (raw-*.pcap; the refused packets, bad-*.pcap, are another
-    matter), else for all its captures, by name.
+    A folder stands for the captures of `--record` (raw-*.pcap, without the refused packets in
+    bad-*.pcap), else for all its captures by name.
     """
     files: list[str] = []
     for name in given:
@@ -124,13 +124,13 @@ def _of_folder(folder: str) -> list[str]:
 
 
 def run(core: Any, writer: Any, out: Any, label: str) -> None:
-    """Runs the core in a thread; meanwhile writes its rings and shows how far it is, on a terminal."""
+    """Runs the core in a thread; meanwhile writes its rings and shows the progress on a terminal."""
     failure: list[BaseException] = []
 
     def work() -> None:
         try:
             core.run()
-        except BaseException as error:  # carried to the main thread
+        except BaseException as error:  # raised again in the main thread
             failure.append(error)
 
     thread = threading.Thread(target=work, name="replay")
@@ -156,7 +156,7 @@ def run(core: Any, writer: Any, out: Any, label: str) -> None:
 
 @contextlib.contextmanager
 def progress(out: Any, label: str) -> Iterator[Any]:
-    """A line that moves while the replay runs, on a terminal only."""
+    """Progress line during the replay, on a terminal only."""
     if not out.is_terminal:
         yield lambda snapshot: None
         return

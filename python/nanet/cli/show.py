@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet show`: one event of a capture, drawn in the terminal and, if wanted, as SVG or PNG."""
+"""`nanet show`: one event of a capture, drawn in the terminal and optionally as SVG or PNG."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ def show(
     capture: Annotated[str, typer.Argument(metavar="FILE", help="pcap or pcapng.", show_default=False)],
     number: Annotated[
         int,
-        typer.Option("--event", metavar="N", min=0, help="Number of the event, as rings.parquet counts."),
+        typer.Option("--event", metavar="N", min=0, help="Number of the event, as in rings.parquet."),
     ] = 0,
     rings_file: Annotated[
         str | None,
         typer.Option(
-            "--rings", metavar="FILE", help="Rings to draw, of replay --out; else they are found now."
+            "--rings", metavar="FILE", help="Rings to draw, from replay --out; default: reconstruct them."
         ),
     ] = None,
     truth_file: Annotated[
-        str | None, typer.Option("--truth", metavar="FILE", help="True rings, of generate --truth.")
+        str | None, typer.Option("--truth", metavar="FILE", help="True rings, from generate --truth.")
     ] = None,
     algorithm: Annotated[
         str,
         typer.Option(
             "--algorithm",
             metavar="NAME",
-            help="Ring algorithm, or the file of a plug-in, where --rings is not given.",
+            help="Ring algorithm, or the file of a plug-in, without --rings.",
             autocompletion=lambda: list(ALGORITHMS),
         ),
     ] = "multiring",
     out_file: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="Draw it there too: .svg, .png or .pdf."),
+        typer.Option("--out", metavar="FILE", help="Also draw it into this file: .svg, .png or .pdf."),
     ] = None,
     boards: Annotated[
-        str, typer.Option("--boards", help="4, a list such as 0,1, merged, or auto: as the capture tells.")
+        str, typer.Option("--boards", help="4, a list such as 0,1, merged, or auto: as found in the capture.")
     ] = "auto",
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="UDP port that the boards' packets went to.")
+        int, typer.Option("--port", min=1, max=65535, help="UDP destination port of the boards' packets.")
     ] = 58913,
     max_payload: Annotated[
-        int, typer.Option("--max-payload", min=64, max=65507, help="Largest payload that is accepted, in B.")
+        int, typer.Option("--max-payload", min=64, max=65507, help="Largest accepted payload, in B.")
     ] = 1472,
     json_file: JsonFile = None,
 ) -> None:
-    """Draws one event of a capture: hits coloured by time, rings, and the truth where it is given.
+    """Draws one event of a capture: hits coloured by time, rings, and the truth if given.
 
-    The drawing is the common plane: the PMs of both disks, shifted by their mirrors. Rings are lines, true
-    rings are dotted.
+    The drawing shows the common plane: the PMs of both disks, shifted by their mirrors. Rings are solid,
+    true rings are dotted.
     """
     if out_file is not None and Path(out_file).suffix.lower() not in FORMATS:
         raise UsageError(f"--out {out_file}: must end in {', '.join(FORMATS)}")
@@ -96,7 +96,7 @@ def _save(one: Any, path: str) -> None:
     from nanet.analysis import draw_event
 
     axes = draw_event(one)
-    # The same event gives the same file.
+    # Deterministic output: the same event gives the same file.
     undated = {"Date": None} if path.lower().endswith(".svg") else None
     matplotlib.rcParams["svg.hashsalt"] = "nanet"
     axes.figure.savefig(path, dpi=140, bbox_inches="tight", metadata=undated)
@@ -104,7 +104,7 @@ def _save(one: Any, path: str) -> None:
 
 
 def result(one: Any) -> dict[str, Any]:
-    """The event as JSON: hits with positions in mm and times in ns, rings, true rings (null: unknown)."""
+    """Event as JSON: hits with positions (mm) and times (ns), rings, true rings (null: unknown)."""
 
     def rings(some: Any) -> Any:
         return None if some is None else [attrs.asdict(ring) for ring in some]

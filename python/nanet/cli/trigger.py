@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet trigger`: runs the trigger until stopped, then hands out its account."""
+"""`nanet trigger`: runs the trigger until stopped, then reports its account."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
 
 
 def start_line(settings: dict[str, Any]) -> str:
-    """What runs where, and how patient it is, in one line."""
+    """Addresses, algorithm, device and timeouts, in one line."""
     fit, reasons = host.fit_for_real_time()
     unfit = [reason.found for reason in reasons if not reason.fit]
     why = "real time" if fit else f"not real time: {'; '.join(unfit)}"
@@ -84,7 +84,7 @@ def lossless(result: dict[str, Any]) -> bool:
 
 
 def histograms(core: Any) -> dict[str, dict[str, Any]]:
-    """The latency histograms by stage, as JSON takes them."""
+    """Latency histograms by stage, for JSON."""
     return {
         stage: {"edges_us": edges, "counts": counts} for stage, (edges, counts) in core.histograms().items()
     }
@@ -99,10 +99,10 @@ def run(
     watching: Watching,
     show: Callable[[Callable[[], dict[str, Any]]], None],
 ) -> None:
-    """Waits until the core is done; passes a stop on to it, and its state to the status file.
+    """Waits until the core is done; passes stop requests to it, and its state to the status file.
 
-    duration: seconds after which it is told to stop; 0: only by a signal. show: is offered a way to a
-    snapshot each time.
+    duration: seconds after which it is stopped; 0: only by a signal. show: called with a function that
+    returns a snapshot.
     """
     end = time.monotonic() + duration if duration else float("inf")
     told = False
@@ -120,7 +120,7 @@ def run(
 
 @contextlib.contextmanager
 def live_line(out: Console) -> Iterator[Callable[[Callable[[], dict[str, Any]]], None]]:
-    """On a terminal: two lines that say how the trigger does, now and then; elsewhere nothing."""
+    """Two status lines on a terminal, refreshed periodically; nothing elsewhere."""
     if not out.is_terminal:
         yield lambda snapshot: None
         return
@@ -145,7 +145,7 @@ def live_line(out: Console) -> Iterator[Callable[[Callable[[], dict[str, Any]]],
 
 
 def light(monitor: dict[str, Any]) -> dict[str, Any]:
-    """What a live view needs of the monitor: no events, and hits by board instead of by photomultiplier."""
+    """Monitor data for a live view: without events, hits by board instead of by photomultiplier."""
     occupancy = monitor["pm_occupancy"]
     boards = [int(occupancy[first : first + PMS_PER_BOARD].sum()) for first in range(0, 1952, PMS_PER_BOARD)]
     return {
