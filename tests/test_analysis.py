@@ -305,7 +305,7 @@ def test_wrong_arguments_are_said(run: Path) -> None:
     truth = analysis.read_truth(str(run / "run.parquet"))
     rings = analysis.reconstruct(events.slice(0, 5), "math")
     for call, said in (
-        (lambda: analysis.reconstruct(truth), "events has no column pm: give what read_events gives"),
+        (lambda: analysis.reconstruct(truth), "events has no column pm: give the result of read_events"),
         (lambda: analysis.reconstruct(None), "events is NoneType"),
         (lambda: analysis.evaluate(rings, truth), "truth has no column particle"),
         (lambda: analysis.event(events, 0, rings=truth), "rings has no column"),
@@ -329,7 +329,7 @@ def test_a_capture_that_is_cut_off_is_read_up_to_there(
     with pytest.warns(DataWarning, match=r"cut\.pcap ends within a record"):
         events = analysis.read_events(str(tmp_path / "cut.pcap"))
     assert 0 < events.num_rows < analysis.read_events(str(run / "run.pcap")).num_rows
-    said = "nanet: cut.pcap ends within a record: what came before it was read\n"
+    said = "nanet: cut.pcap ends within a record: the packets before it were read\n"
     assert nanet("show", "cut.pcap", "--event", 0).stderr == said
     assert nanet("export", "cut.pcap", "--out", "cut.root").stderr == said
 

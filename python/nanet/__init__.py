@@ -4,4 +4,4 @@
 Importing the package loads nothing heavy; the compiled core is `nanet._core`.
 """
 
-__version__ = "0.1.0"  # the one place: CMakeLists.txt and the wheel read it from here
+__version__ = "0.1.0"  # single source of the version, also for CMakeLists.txt and the wheel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user did wrong, said in one sentence; the command line turns it into exit status 2."""
+"""Errors of the user in one sentence; the command line maps them to exit status 2."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator
 
 
 class UsageError(Exception):
-    """Bad usage or configuration: the text names the key or option, its value and what would be right."""
+    """Bad usage or configuration; the message names the key or option, its value and the remedy."""
 
 
 class DataWarning(UserWarning):
-    """What is odd with data that can be used all the same: a finished sentence that names the file."""
+    """An irregularity in usable data; the message is a sentence that names the file."""
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: " (did you mean X?)", or the known names where none is near."""
+    """Hint for a misspelt name: " (did you mean X?)", or the known names."""
     known = list(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     if close:
@@ -27,7 +27,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def describe_os_error(error: OSError, path: str | None = None) -> str:
-    """One sentence for an error of the operating system, with the file, if it or `path` names one."""
+    """One sentence for an error of the operating system, with the file if it or `path` names one."""
     reason = error.strerror or str(error) or type(error).__name__
     if error.filename is None:
         return f"{path}: {reason}" if path else reason
@@ -37,9 +37,9 @@ def describe_os_error(error: OSError, path: str | None = None) -> str:
 
 @contextlib.contextmanager
 def starting() -> Iterator[None]:
-    """Turns what the core refuses at set-up (with a finished sentence) into UsageError.
+    """Converts errors of the core's set-up (with a finished sentence) to UsageError.
 
-    Wrap only the set-up in it, so that a ValueError out of a defect still shows its traceback.
+    Wrap only the set-up: a ValueError from a defect must keep its traceback.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An event drawn by matplotlib: both disks' PMs in the common plane, hits coloured by time, rings, truth."""
+"""Drawing of an event with matplotlib: PMs of both disks in the common plane, coloured hits, rings, truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PM_MM = 9.0  # half the pitch
 RING_COLOURS = ("#d1495b", "#edae49", "#00798c", "#8d5a97")
 TRUE_COLOUR = "#666666"
-LIMITS = ((-485.0, 181.0), (-306.0, 306.0))  # mm: both lattices in the common plane
+LIMITS = ((-485.0, 181.0), (-306.0, 306.0))  # mm; contains both lattices in the common plane
 
 
 def draw_event(
@@ -29,7 +29,8 @@ def draw_event(
 ) -> Axes:
     """Draws event `number` of read_events (or an Event) and returns the axes.
 
-    rings, truth: as event() takes them. axes: to draw into; else a new figure. lattice: all PMs.
+    rings, truth: tables, as in event(). axes: existing axes; default: a new figure. lattice: draw all
+    PMs.
     """
     import matplotlib.pyplot as plt
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ring algorithms on arrays, and found rings against the truth, for notebooks."""
+"""Ring algorithms on arrays, and comparison of rings with the truth, for notebooks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ALGORITHM = "multiring"
 
 
 def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
-    """A column of lists as numpy: where each list begins (one more than lists), and all values."""
+    """A list column as numpy: offsets of the lists (one more than lists), and all values."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # no chunks at all
+    if isinstance(array, pa.ChunkedArray):  # a column without chunks
         array = pa.array([], column.type)
     offsets = array.offsets.to_numpy()
     values = array.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
@@ -29,11 +29,12 @@ def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarr
 def reconstruct_hits(
     first: np.ndarray, pm: np.ndarray, algorithm: str = ALGORITHM, **parameters: float
 ) -> dict[str, np.ndarray]:
-    """Runs an algorithm: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
+    """Runs an algorithm on events: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
 
-    Returns columns with a row for each ring found: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm,
-    common plane), chi2_ndf. algorithm: a name, or the file of a plug-in such as ./mine.so. parameters: as
-    [algorithm.NAME] of the configuration. UsageError.
+    Returns columns with one row per ring: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm, common
+    plane), chi2_ndf.
+    algorithm: a name, or the file of a plug-in such as ./mine.so. parameters: as in [algorithm.NAME] of
+    the configuration. UsageError.
     """
     from nanet import _core
     from nanet.run.core_options import load_algorithm
@@ -63,7 +64,7 @@ def reconstruct_hits(
 
 
 def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.ndarray:
-    """As an array of that kind; UsageError where values are not whole or do not fit."""
+    """Array of the given type. UsageError if values are not whole or out of range."""
     given = np.asarray(values)
     most = int(np.iinfo(kind).max)
     if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() > most):
@@ -72,11 +73,12 @@ def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.
 
 
 def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: float) -> pa.Table:
-    """The rings of events (of read_events), in the columns of rings.parquet; primitive is 0. UsageError.
+    """Rings of events (from read_events) in the columns of rings.parquet, with primitive = 0. UsageError.
 
-    An event without rings has one row, ring = 255. parameters: as [algorithm.NAME] of the configuration.
+    An event without rings has one row with ring = 255. parameters: as in [algorithm.NAME] of the
+    configuration.
     """
-    need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "what read_events gives")
+    need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events")
     first, pm = offsets_and_values(events["pm"])
     found = reconstruct_hits(first, pm, algorithm, **parameters)
     none = np.ones(events.num_rows, dtype=bool)
@@ -107,13 +109,13 @@ def _events(table: pa.Table, no_ring: int) -> Any:
 
 
 def evaluate(truth: pa.Table, rings: pa.Table) -> Any:
-    """Compares rings with the truth: an Evaluation; its result() has the figures of docs/quality.md.
+    """Compares rings with the truth. Returns an Evaluation; its result() has the figures of docs/quality.md.
 
-    UsageError where a table is not what read_truth, and read_rings or reconstruct give.
+    truth: from read_truth; rings: from read_rings or reconstruct. UsageError for other tables.
     """
     from nanet.quality import evaluate as comparison
 
-    need(truth, "truth", truth_files.RING_SCHEMA.names, "what read_truth gives")
-    need(rings, "rings", ring_files.SCHEMA.names, "what read_rings or reconstruct gives")
+    need(truth, "truth", truth_files.RING_SCHEMA.names, "the result of read_truth")
+    need(rings, "rings", ring_files.SCHEMA.names, "the result of read_rings or reconstruct")
     found, true = _events(rings, ring_files.NO_RING), _events(truth, truth_files.NO_RING)
     return comparison.compare(true, found, comparison.bounds_from_counts(true.rings.hits))

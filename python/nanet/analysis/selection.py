@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One event out of the tables: its hits in the common plane, the rings found, the true rings."""
+"""Selection of one event from the tables: hits in the common plane, found rings, true rings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nanet.files.captures import EVENT_SCHEMA
 from nanet.files.tables import need
 
 LSB_NS = 0.097464731802
-PAIR_NS = 5.0  # an event and its truth are this close, as in nanet.quality.evaluate
+PAIR_NS = 5.0  # largest time difference between an event and its truth, as in nanet.quality.evaluate
 NO_RING = 255
 
 
 @attrs.frozen
 class Ring:
-    """A ring in the common plane, mm. chi2_ndf: of found ones; particle, momentum (GeV/c): of true ones."""
+    """Ring in the common plane (mm). chi2_ndf: found rings only; particle, momentum (GeV/c): true ones."""
 
     x: float
     y: float
@@ -33,7 +33,7 @@ class Ring:
 
 @attrs.frozen
 class Event:
-    """One event. Positions in the common plane in mm, times in ns; rings are None where none are known."""
+    """One event. Positions in the common plane (mm), times (ns); rings are None if unknown."""
 
     burst: int
     number: int
@@ -50,16 +50,16 @@ class Event:
 
     @property
     def time_ns(self) -> float:
-        """Since the start of the burst."""
+        """Time since the start of the burst (ns)."""
         return (self.timestamp * 256 + self.fine_time) * LSB_NS
 
     @property
     def frame(self) -> int:
-        """Its frame within the burst."""
+        """Frame within the burst."""
         return self.timestamp >> 8
 
     def title(self) -> str:
-        """What it is, in a line."""
+        """Title of a drawing, one line."""
         hits = len(self.pm)
         return (
             f"event {self.number}, burst {self.burst}, frame {self.frame}, {self.time_ns:.1f} ns, {hits} hits"
@@ -67,7 +67,7 @@ class Event:
 
 
 def pm_positions() -> np.ndarray:
-    """Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2)."""
+    """Positions of the PMs in the common plane (mm), by PM ID: float32, shape (1952, 2)."""
     from nanet import _core
 
     return _core.pm_positions_common()
@@ -76,16 +76,16 @@ def pm_positions() -> np.ndarray:
 def event(
     events: pa.Table, number: int, rings: pa.Table | None = None, truth: pa.Table | None = None
 ) -> Event:
-    """Event `number` of read_events, with what is known of it. UsageError where there is none.
+    """Event `number` of read_events, with rings and truth if given. UsageError: no such event, wrong tables.
 
-    rings: of read_rings or reconstruct; those of the event's time. truth: of read_truth; those of the event
-    nearest in time, up to 5 ns away.
+    rings: from read_rings or reconstruct; rings at the event's time are used. truth: from read_truth; the
+    rings of the nearest true event are used, up to 5 ns away.
     """
-    need(events, "events", EVENT_SCHEMA.names, "what read_events gives")
+    need(events, "events", EVENT_SCHEMA.names, "the result of read_events")
     if rings is not None:
-        need(rings, "rings", ring_files.SCHEMA.names, "what read_rings or reconstruct gives")
+        need(rings, "rings", ring_files.SCHEMA.names, "the result of read_rings or reconstruct")
     if truth is not None:
-        need(truth, "truth", truth_files.RING_SCHEMA.names, "what read_truth gives")
+        need(truth, "truth", truth_files.RING_SCHEMA.names, "the result of read_truth")
     if not isinstance(number, int | np.integer):
         raise UsageError(f"event {number!r}: must be a number")
     if not 0 <= number < events.num_rows:
@@ -127,7 +127,7 @@ def _true(row: dict, truth: pa.Table) -> tuple[Ring, ...] | None:
     time = row["timestamp"] * 256 + row["fine_time"]
     period = int((truth.schema.metadata or {}).get(truth_files.PERIOD_KEY, b"0"))
     mask = np.ones(truth.num_rows, dtype=bool)
-    if period:  # a pool of frames that was sent again and again
+    if period:  # the truth covers a pool of frames that was sent repeatedly
         time %= period << 16
     else:
         mask = truth["burst"].to_numpy() == row["burst"]

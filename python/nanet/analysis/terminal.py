@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An event drawn in the terminal: hits as dots coloured by time, rings as lines of braille dots."""
+"""Drawing of an event in the terminal: hits as dots coloured by time, rings as lines of braille dots."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from nanet.analysis.selection import Event, Ring
 
 RING_STYLES = ("bright_red", "bright_yellow", "bright_cyan", "bright_magenta")
 TRUE_STYLE = "grey62"
-# Early to late, as seen from the event's time.
+# from early to late, relative to the event's time
 TIME_STYLES = ("blue", "dodger_blue2", "cyan", "green", "yellow", "orange3", "red")
 HIT = "●"
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # braille: [row][column]
-CELL = 2.0  # height of a character over its width
+CELL = 2.0  # height of a character divided by its width
 
 
 class Canvas:
-    """Characters over the common plane; each has two by four dots. Later marks win a character's colour."""
+    """Characters over the common plane, two by four dots each. The last mark sets a character's colour."""
 
     def __init__(self, columns: int) -> None:
         (left, right), (bottom, top) = LIMITS
         self.columns = columns
-        self.scale = (right - left) / columns  # mm for each column
+        self.scale = (right - left) / columns  # mm per column
         self.rows = math.ceil((top - bottom) / (self.scale * CELL))
         self._left, self._top = left, top
         self._dots = np.zeros((self.rows, columns), dtype=np.uint8)
-        self._cells: dict[tuple[int, int], tuple[str, str]] = {}  # characters of their own
+        self._cells: dict[tuple[int, int], tuple[str, str]] = {}  # characters that replace the dots
         self._styles: dict[tuple[int, int], str] = {}
 
     def dot(self, x: float, y: float, style: str) -> None:
-        """A small dot at a place in mm; nothing where that is outside."""
+        """Draws a small dot at a position (mm); ignored outside the plane."""
         column, row = (x - self._left) / self.scale, (self._top - y) / (self.scale * CELL)
         cell = (math.floor(row), math.floor(column))
         if 0 <= cell[0] < self.rows and 0 <= cell[1] < self.columns:
@@ -45,20 +45,20 @@ class Canvas:
             self._styles[cell] = style
 
     def put(self, x: float, y: float, character: str, style: str) -> None:
-        """A character of its own at a place in mm."""
+        """Draws a character at a position (mm)."""
         cell = (math.floor((self._top - y) / (self.scale * CELL)), math.floor((x - self._left) / self.scale))
         if 0 <= cell[0] < self.rows and 0 <= cell[1] < self.columns:
             self._cells[cell] = (character, style)
 
     def circle(self, ring: Ring, style: str, gap: int = 1) -> None:
-        """A ring; gap > 1 leaves dots out."""
+        """Draws a ring; gap > 1 skips dots."""
         steps = max(int(2 * math.pi * ring.r / (self.scale / 2)), 8)
         for at in range(0, steps, gap):
             angle = 2 * math.pi * at / steps
             self.dot(ring.x + ring.r * math.cos(angle), ring.y + ring.r * math.sin(angle), style)
 
     def lines(self) -> Iterator[Text]:
-        """The rows from top to bottom."""
+        """Rows from top to bottom."""
         for row in range(self.rows):
             text = Text()
             for column in range(self.columns):
@@ -73,13 +73,13 @@ class Canvas:
 
 
 def time_style(dt: float, spread: float) -> str:
-    """The colour of a hit dt ns from the event, when the farthest is `spread` away."""
+    """Colour of a hit at dt ns from the event time; `spread` is the largest |dt|."""
     at = (dt / spread + 1) / 2 * len(TIME_STYLES)
     return TIME_STYLES[min(max(int(at), 0), len(TIME_STYLES) - 1)]
 
 
 def picture(event: Event, columns: int = 78) -> RenderableType:
-    """The event with a legend below, for rich's console."""
+    """Event with a legend below, for rich's console."""
     canvas = Canvas(columns)
     for ring in event.true_rings or ():
         canvas.circle(ring, TRUE_STYLE, gap=4)

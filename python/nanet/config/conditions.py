@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions file: photomultipliers that are masked, and each channel's time offset (docs/files.md)."""
+"""Conditions file: masked photomultipliers and time offsets of channels (docs/files.md)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ MAX_T0_NS = MAX_T0_LSB * LSB_NS
 
 @attrs.frozen
 class Conditions:
-    """What holds for the detector. masked: PM IDs; t0_lsb: of all channels, or empty; name: its content's."""
+    """Conditions of the detector.
+
+    masked: PM IDs; t0_lsb: offsets of all channels (LSB), or empty; name: hash of the file.
+    """
 
     masked: tuple[int, ...]
     t0_lsb: tuple[int, ...]
     name: str
 
     def core(self) -> dict[str, Any]:
-        """As nanet._core takes them."""
+        """Dictionary for nanet._core."""
         return {"masked": list(self.masked), "t0_lsb": list(self.t0_lsb), "name": self.name}
 
 
 def load(path: str) -> Conditions:
-    """Reads a file. UsageError says what is wrong in it, by key and value."""
+    """Reads a file. UsageError names the key and the wrong value."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -54,7 +57,7 @@ def load(path: str) -> Conditions:
 
 
 def _channels(path: str, key: str, text: Any) -> range:
-    """17, "17" or "512-519"."""
+    """Channels of 17, "17" or "512-519". UsageError for anything else."""
     right = f"must be a photomultiplier, 0 to {PM_COUNT - 1}, or a range of them such as 512-519"
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
@@ -102,7 +105,7 @@ def _offsets(path: str, given: Any) -> tuple[int, ...]:
 
 
 class Watch:
-    """Looks whether the file has changed; what changes is read once it has stayed the same for a look."""
+    """Watches the file for changes; a change counts once the file is the same in two looks."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -116,7 +119,7 @@ class Watch:
         return (state.st_mtime_ns, state.st_size, state.st_ino)
 
     def changed(self) -> Conditions | None:
-        """New conditions, or None: nothing new. UsageError says, once, why what is new cannot be taken."""
+        """New conditions, or None. UsageError, once per change, for a file that is refused."""
         before, self._seen = self._seen, self._signature()
         if self._seen is None or self._seen == self._read or self._seen != before:
             return None

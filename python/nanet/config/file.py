@@ -18,15 +18,15 @@ S = TypeVar("S", bound=Section)
 
 @attrs.define
 class Config:
-    """What the file says, with what the command line says on top of it."""
+    """Values of the file, overridden by the command line."""
 
     path: str | None = None
     tables: dict[str, dict[str, Any]] = attrs.field(factory=dict)  # of the file, by section
-    overrides: dict[type[Section], dict[str, Any]] = attrs.field(factory=dict)  # of the command line
+    overrides: dict[type[Section], dict[str, Any]] = attrs.field(factory=dict)  # from the command line
     algorithms: dict[str, dict[str, float]] = attrs.field(factory=dict)  # [algorithm.NAME]
 
     def __getitem__(self, section: type[S]) -> S:
-        """The section's values; UsageError names the key, the value and what would be right."""
+        """Values of a section. UsageError names key, value and remedy."""
         values = {}
         names = {key_of(field): field.name for field in attrs.fields(section)}
         for key, value in self.tables.get(section.name, {}).items():
@@ -45,14 +45,14 @@ class Config:
             raise UsageError(f"command line: {error}") from None
 
     def set(self, section: type[Section], **values: Any) -> None:
-        """Sets values on top of the file, as if given on the command line."""
+        """Overrides values, as the command line does."""
         self.overrides.setdefault(section, {}).update(values)
 
     def _where(self) -> str:
         return f"{self.path}: " if self.path else ""
 
     def toml(self, *wanted: type[Section]) -> str:
-        """The sections as TOML, every key with its value in effect."""
+        """The sections as TOML, all keys with their values in effect."""
         parts = []
         for section in wanted:
             values = self[section]
@@ -66,16 +66,16 @@ class Config:
 
 
 def _elsewhere(section: type[Section], key: str) -> str:
-    """Where a key belongs that stands in the wrong section."""
+    """Hint at the section of a key that stands in the wrong one."""
     homes = [other.name for other in sections.ALL if key in map(key_of, attrs.fields(other))]
     return f" here, it belongs in [{homes[0]}]" if homes and section.name not in homes else ""
 
 
 def load(path: str | None) -> Config:
-    """Reads a TOML file and checks all of it, whichever command asks; None: the defaults.
+    """Reads a TOML file and checks all of its sections; None: the defaults.
 
-    UsageError where the file cannot be read, is no TOML, or has an unknown section or key, a wrong type
-    or a value out of range.
+    UsageError: the file cannot be read, is not TOML, or has an unknown section or key, a wrong type or a
+    value out of range.
     """
     if path is None:
         return Config()
@@ -102,7 +102,7 @@ def load(path: str | None) -> Config:
 
 
 def _algorithms(path: str, table: Any) -> dict[str, dict[str, float]]:
-    """[algorithm.NAME] tables: numbers by name. Whether NAME has such a parameter is for it to say."""
+    """Parameters of the [algorithm.NAME] tables, by name. The algorithm checks them."""
     if not isinstance(table, dict):
         raise UsageError(f"{path}: algorithm = {table!r}: must be sections, [algorithm.NAME]")
     for name, parameters in table.items():

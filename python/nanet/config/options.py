@@ -15,9 +15,9 @@ _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", 
 
 
 class Section:
-    """A table of the TOML file: subclasses are attrs classes whose fields are made by option()."""
+    """A table of the TOML file: subclasses are attrs classes with fields made by option()."""
 
-    name: ClassVar[str] = ""  # of the table
+    name: ClassVar[str] = ""  # of the TOML table
 
 
 def _number(value: Any) -> Any:
@@ -25,7 +25,7 @@ def _number(value: Any) -> Any:
 
 
 def _words(value: Any) -> Any:
-    """A list, or one number, as the comma-separated string that the command line takes."""
+    """A list, or one number, as comma-separated string, the form of the command line."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, list | tuple) and all(
@@ -36,7 +36,7 @@ def _words(value: Any) -> Any:
 
 
 def right_values(field: attrs.Attribute) -> str:
-    """What a field takes, in words: for error messages and the documentation."""
+    """Valid values of a field in words, for error messages and documentation."""
     meta = field.metadata
     unit = f" {meta['unit']}" if meta["unit"] else ""
     if meta["choices"]:
@@ -72,7 +72,7 @@ def _validate(instance: Section, field: attrs.Attribute, value: Any) -> None:
 
 
 def _typed(field: attrs.Attribute) -> str:
-    """The type in words, and the range where there is one."""
+    """Type in words, with the range if there is one."""
     kind, right = _TYPE_NAMES[field.metadata["type"]], right_values(field)
     return kind if kind == right else f"{kind}, {right}"
 
@@ -119,7 +119,7 @@ def option(
 
 
 def key_of(field: attrs.Attribute) -> str:
-    """A field's name in the TOML file."""
+    """Key of a field in the TOML file."""
     return field.metadata["key"] or field.name
 
 
@@ -154,4 +154,4 @@ def toml_value(value: bool | int | float | str) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
-    return json.dumps(value, ensure_ascii=False)  # a basic string of TOML and a string of JSON escape alike
+    return json.dumps(value, ensure_ascii=False)  # strings of TOML (basic) and of JSON have the same escapes

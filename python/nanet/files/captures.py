@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures as Arrow tables: packets, fragments, and events merged of them by the rules of docs/formats.md.
+"""Captures as Arrow tables: packets, fragments, and merged events by the rules of docs/formats.md.
 
-The packets are judged by the core; they are taken apart and merged here, in numpy, for looking at traffic.
-What the trigger would lose for order or time alone (late packets, jumps in the sequence) is taken here.
+The core validates the packets; numpy code here decodes and merges them, for the study of traffic. Packets
+that the trigger loses for their order or time alone (late packets, sequence jumps) are kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEADER = np.dtype(
     ]
 )  # fmt: skip
 MOST_FRAGMENT_HITS = 32
-CHUNK = 1 << 18  # fragments at a time, to keep what is in between small
+CHUNK = 1 << 18  # fragments per chunk; bounds the memory of intermediate arrays
 
 PACKET_SCHEMA = pa.schema(
     [
@@ -78,20 +78,20 @@ EVENT_SCHEMA = pa.schema(
 
 @attrs.frozen
 class Capture:
-    """A capture taken apart. Columns and units: docs/python.md."""
+    """A decoded capture. Columns and units: docs/python.md."""
 
-    packets: pa.Table  # one row for each record, in order
-    fragments: pa.Table  # one row for each fragment of the sound packets, in order
-    events: pa.Table  # one row for each merged event, in order of burst and time
+    packets: pa.Table  # one row per record, in order
+    fragments: pa.Table  # one row per fragment of the valid packets, in order
+    events: pa.Table  # one row per merged event, in order of burst and time
 
 
 def read_packets(path: str, *, port: int = PORT, boards: str = "auto") -> pa.Table:
-    """Every record of a pcap or pcapng: what it is, or why it is no MGP or refused. UsageError."""
+    """Records of a pcap or pcapng, with the reason for refused ones: PACKET_SCHEMA. UsageError."""
     return read_capture(path, port=port, boards=boards).packets
 
 
 def read_fragments(path: str, *, port: int = PORT, boards: str = "auto") -> pa.Table:
-    """The boards' fragments of events in a pcap or pcapng. UsageError."""
+    """Event fragments of the boards in a pcap or pcapng: FRAGMENT_SCHEMA. UsageError."""
     return read_capture(path, port=port, boards=boards).fragments
 
 
@@ -104,7 +104,7 @@ def read_events(
     max_payload: int = 1472,
     max_frames: int = MAX_FRAMES,
 ) -> pa.Table:
-    """The events in a pcap or pcapng, merged as the trigger merges them; options of read_capture."""
+    """Events of a pcap or pcapng, merged as in the trigger: EVENT_SCHEMA. Options as in read_capture."""
     return read_capture(
         path, port=port, boards=boards, window_lsb=window_lsb, max_payload=max_payload, max_frames=max_frames
     ).events
@@ -119,13 +119,13 @@ def read_capture(
     max_payload: int = 1472,
     max_frames: int = MAX_FRAMES,
 ) -> Capture:
-    """Reads all of a pcap or pcapng into memory: packets, fragments and events. UsageError.
+    """Reads a whole pcap or pcapng into memory: packets, fragments and events. UsageError.
 
-    A capture that ends within a record is read up to there, with a DataWarning.
+    A capture that ends within a record is read up to that record, with a DataWarning.
 
-    boards: as card.boards (4, a list such as 0,1, or merged); auto: 4 or merged, by what the capture holds.
-    window_lsb: fragments this close belong to one event, in fine-time steps of 0.0975 ns.
-    max_payload (bytes), max_frames (of a burst): packets beyond are refused, as by the card's.
+    boards: as card.boards (4, a list such as 0,1, or merged); auto: 4 or merged, as found in the capture.
+    window_lsb: coincidence window of fragments of one event, in fine-time steps of 0.0975 ns.
+    max_payload (bytes), max_frames (of a burst): packets beyond are refused, as by the card.
     """
     if not 1 <= port <= 65535:
         raise UsageError(f"port = {port}: must be 1 to 65535")
@@ -148,7 +148,7 @@ def _mask(boards: str) -> int:
 
 
 class _Records:
-    """All records of a capture: payloads of what is to the port, and what is wrong with each."""
+    """All records of a capture: payloads to the port, and the reason for each refused one."""
 
     def __init__(self, path: str, port: int) -> None:
         from nanet._core import wire
@@ -168,7 +168,7 @@ class _Records:
                     self.not_mgp.append(reason)
                     self.payloads.append(payload or b"")
                 if reader.truncated:
-                    text = f"{path} ends within a record: what came before it was read"
+                    text = f"{path} ends within a record: the packets before it were read"
                     warnings.warn(text, DataWarning, stacklevel=4)
         except OSError as error:
             raise UsageError(f"{describe_os_error(error, path)}: give a pcap or pcapng file") from None
@@ -177,7 +177,7 @@ class _Records:
         self.sound = np.zeros(len(self.times), dtype=bool)
 
     def detect(self) -> int:
-        """4 boards, or 0 for a merged stream, as `nanet replay` tells it: by the first thousand packets."""
+        """Boards: 4, or 0 for a merged stream; from the first thousand packets, as in `nanet replay`."""
         from nanet._core import wire
 
         ours = [data for data, no in zip(self.payloads, self.not_mgp, strict=True) if no is None][:1000]
@@ -185,7 +185,7 @@ class _Records:
         return 0 if 2 * merged > len(ours) else 0xF
 
     def judge(self, boards: int, max_payload: int, max_frames: int) -> None:
-        """Finds the sound ones."""
+        """Validates all records."""
         from nanet._core import wire
 
         self.refusals = [
@@ -196,13 +196,13 @@ class _Records:
             self.sound[at] = no is None and refusal is None
 
     def heads(self) -> bytes:
-        """16 bytes of each record; zeros where there are none."""
+        """First 16 bytes of each record; zeros for shorter ones."""
         return b"".join(data[:16].ljust(16, b"\0") for data in self.payloads)
 
     def placed(self, header: np.ndarray, burst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bytes of the packets with events, and where each record's begin (-1: not used).
+        """Bytes of the packets with events, and the offset of each record in them (-1: not used).
 
-        Of the packets of a board's frame with one index the first is used.
+        Of packets with the same board, frame and index the first is used.
         """
         first = np.full(len(header), -1, dtype=np.int64)
         seen: set[tuple[int, int, int, int]] = set()
@@ -221,7 +221,7 @@ class _Records:
 
 
 def _with_wraps(number: np.ndarray, sound: np.ndarray) -> np.ndarray:
-    """Burst numbers with the wraps of their byte counted; one up to 128 behind is an old one."""
+    """Burst numbers with the wraps of their byte; up to 128 behind is an earlier burst."""
     full = np.zeros(len(number), dtype=np.int64)
     current = -1
     for at in np.flatnonzero(sound):
@@ -259,7 +259,7 @@ def _packet_table(records: _Records, header: np.ndarray, burst: np.ndarray) -> p
 
 @attrs.define
 class _Fragments:
-    """Fragments in order of packet and position, their hits back to back from `first_hit` on."""
+    """Fragments in order of packet and position; their hits are contiguous from `first_hit` on."""
 
     packet: np.ndarray
     burst: np.ndarray
@@ -268,12 +268,12 @@ class _Fragments:
     time: np.ndarray  # LSB since the start of the burst
     seen: np.ndarray
     truncated: np.ndarray
-    first_hit: np.ndarray  # one more than fragments
+    first_hit: np.ndarray  # length: fragments + 1
     pm: np.ndarray
-    dt: np.ndarray  # LSB to the fragment's time
+    dt: np.ndarray  # LSB relative to the fragment's time
 
     def table(self) -> pa.Table:
-        """As FRAGMENT_SCHEMA."""
+        """Table of FRAGMENT_SCHEMA."""
         offsets = pa.array(self.first_hit.astype(np.int32))
         arrays = [
             pa.array(self.packet.astype(np.uint32)),
@@ -290,7 +290,7 @@ class _Fragments:
 
 
 def _walk(data: np.ndarray, first: np.ndarray, header: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The k-th events of all packets at once: (packets, where their k-th event begins)."""
+    """The k-th event of all packets at once: (packets, offsets of their k-th event)."""
     packet = np.flatnonzero(first >= 0)
     at = first[packet] + 16
     left = header["events"][packet].astype(np.int64)
@@ -305,12 +305,12 @@ def _walk(data: np.ndarray, first: np.ndarray, header: np.ndarray) -> Iterator[t
 
 
 def _fragments(data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: np.ndarray) -> _Fragments:
-    """All fragments of the packets that `first` places in `data`."""
+    """All fragments of the packets with an offset `first` in `data`."""
     steps = list(_walk(data, first, header))
     nothing = np.zeros(0, dtype=np.int64)
     packet = np.concatenate([p for p, _ in steps] or [nothing])
     at = np.concatenate([a for _, a in steps] or [nothing])
-    order = np.argsort(at)  # packets lie one behind the other
+    order = np.argsort(at)  # packets are contiguous
     packet, at = packet[order], at[order]
     periods = sum(data[at + k].astype(np.int64) << 8 * k for k in range(4))
     stored = data[at + 5].astype(np.int64)
@@ -331,17 +331,17 @@ def _fragments(data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: n
 
 
 def _positions(lengths: np.ndarray, first: np.ndarray | int) -> np.ndarray:
-    """first[i], first[i] + 1, ... for each of the lists with these lengths, one list behind the other."""
+    """first[i], first[i] + 1, ... for each list of these lengths, concatenated."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(first - before, lengths) + np.arange(lengths.sum())
 
 
 def _merge(f: _Fragments, window: int) -> pa.Table:
-    """Events of fragments, within each frame (docs/formats.md, Merging), some frames at a time."""
+    """Events from fragments, merged within each frame (docs/formats.md, Merging), in chunks of frames."""
     order = np.lexsort((np.arange(len(f.time)), f.sequence, f.board, f.time, f.burst))
     frame = (f.burst << 24 | f.time >> 16)[order]
     edges = [0]
-    while edges[-1] < len(order):  # between frames
+    while edges[-1] < len(order):  # chunk ends between frames
         last = min(edges[-1] + CHUNK, len(order)) - 1
         edges.append(int(np.searchsorted(frame, frame[last], side="right")))
     parts, events = [EVENT_SCHEMA.empty_table()], 0
@@ -352,14 +352,14 @@ def _merge(f: _Fragments, window: int) -> pa.Table:
 
 
 def _merge_frames(f: _Fragments, chosen: np.ndarray, window: int, number: int) -> pa.Table:
-    """Events of the chosen fragments, in their order of merging; the first event is `number`."""
+    """Events of the chosen fragments, in merging order; the first event has number `number`."""
     time, burst = f.time[chosen], f.burst[chosen]
     event_of = np.asarray(_join(burst, time, f.board[chosen], window), dtype=np.int64)
     events = int(event_of.max()) + 1
-    first = np.full(events, -1, dtype=np.int64)  # the fragment that opened the event
+    first = np.full(events, -1, dtype=np.int64)  # fragment that opened the event
     first[event_of[::-1]] = np.arange(len(chosen))[::-1]
 
-    # Of hits of the same PM in one fragment the first counts.
+    # Of several hits of a PM in one fragment the first counts.
     stored = np.diff(f.first_hit)[chosen]
     source = _positions(stored, f.first_hit[chosen])
     fragment = np.repeat(np.arange(len(chosen)), stored)
@@ -370,7 +370,8 @@ def _merge_frames(f: _Fragments, chosen: np.ndarray, window: int, number: int) -
     of = event_of[fragment[hit]]
     n = np.bincount(of, minlength=events)
 
-    # Times: the mean of the hits', half up; the first fragment's without hits; inside the frame.
+    # Event time: mean of the hit times, rounded half up, limited to the frame. Without hits: time of the
+    # first fragment.
     opened = time[first]
     total = np.bincount(of, weights=when_hit[hit] - opened[of], minlength=events).astype(np.int64)
     mean = opened + (2 * total + n) // np.maximum(2 * n, 1)
@@ -402,9 +403,9 @@ def _merge_frames(f: _Fragments, chosen: np.ndarray, window: int, number: int) -
 
 
 def _join(burst: np.ndarray, time: np.ndarray, board: np.ndarray, window: int) -> list[int]:
-    """The event of each fragment, in order of merging; events are numbered as they are opened."""
+    """Event of each fragment, in merging order; events are numbered in order of opening."""
     result: list[int] = []
-    open_events: list[list[int]] = []  # first fragment's time, mask of boards, number
+    open_events: list[list[int]] = []  # time of the first fragment, mask of boards, number
     events = 0
     frame = (-1, -1)
     columns = (column.tolist() for column in (burst, time, board))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures, rings and truth as ROOT trees or Parquet tables.
 
-ROOT trees have no empty places, and no text here: an empty float is NaN, any other empty place 0; particles
-are PDG numbers (their sign is not known), names of refusals their place in a list that lies beside the trees.
+ROOT trees here hold neither nulls nor text. A null float is NaN, any other null is 0. Particles are PDG
+numbers (without sign); names of refusals are indices into a list stored beside the trees.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PARQUET_MAGIC = b"PAR1"
 
 @attrs.frozen
 class Source:
-    """A table to export: its name in the file, its columns, where its batches come from."""
+    """A table to export: its name in the file, its columns, its batches."""
 
     name: str
     schema: pa.Schema
@@ -44,7 +44,7 @@ class Source:
     capture: captures.Capture | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, some at a time."""
+        """The rows in batches."""
         if self.capture is not None:
             yield from getattr(self.capture, self.name).to_batches(BATCH_ROWS)
             return
@@ -53,7 +53,7 @@ class Source:
                 yield from pa.Table.from_batches([batch]).cast(self.schema).to_batches()
 
     def metadata(self) -> dict[str, str]:
-        """What the file says about itself."""
+        """Metadata of the source file."""
         if self.capture is not None:
             return {}
         with pq.ParquetFile(self.path) as file:
@@ -62,7 +62,7 @@ class Source:
 
 
 def sources(paths: Sequence[str], tables: Sequence[str], **options: Any) -> list[Source]:
-    """What the files hold. tables: of captures, by name. options: of read_capture. UsageError."""
+    """Tables of the files. tables: of captures, by name. options: of read_capture. UsageError."""
     for name in tables:
         if name not in CAPTURE_TABLES:
             raise UsageError(f"--tables {name}: must be of {', '.join(CAPTURE_TABLES)}")
@@ -83,7 +83,7 @@ def sources(paths: Sequence[str], tables: Sequence[str], **options: Any) -> list
     for name in names:
         if names.count(name) > 1:
             twice = " and ".join(source.path for source in found if source.name == name)
-            raise UsageError(f"{twice}: both give {name}: export them to files of their own")
+            raise UsageError(f"{twice}: both give {name}: export them to separate files")
     return found
 
 
@@ -97,19 +97,19 @@ def _is_parquet(path: str) -> bool:
 
 
 def export(found: Sequence[Source], path: str) -> dict[str, int]:
-    """Writes the tables to a .root or .parquet file and returns their rows by name. UsageError."""
+    """Writes the tables to a .root or .parquet file and returns the number of rows by table. UsageError."""
     write = to_root if path.lower().endswith(".root") else to_parquet
     try:
         return write(found, path)
     except OSError as error:
         if os.path.isfile(path):
             with suppress(OSError):
-                os.remove(path)  # what is half written helps nobody
+                os.remove(path)  # remove the incomplete file
         raise UsageError(f"--out {describe_os_error(error, path)}") from None
 
 
 def to_parquet(found: Sequence[Source], path: str) -> dict[str, int]:
-    """One table as Parquet."""
+    """Writes one table as Parquet."""
     if len(found) != 1:
         raise UsageError(
             f"--out {path}: a Parquet file holds one table, not {' and '.join(s.name for s in found)}: "
@@ -125,7 +125,7 @@ def to_parquet(found: Sequence[Source], path: str) -> dict[str, int]:
 
 
 def to_root(found: Sequence[Source], path: str) -> dict[str, int]:
-    """One tree for each table, and `about`: JSON with their origin and the names that codes stand for."""
+    """Writes one tree per table, and `about`: JSON with the origins and the names behind codes."""
     import uproot
 
     rows: dict[str, int] = {}

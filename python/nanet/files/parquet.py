@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of Parquet files as numpy arrays; errors name the file, the column and what would be right."""
+"""Columns of Parquet files as numpy arrays; errors name file, column and remedy."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nanet.errors import UsageError, describe_os_error
 def read_columns(
     option: str, path: str, schema: pa.Schema, names: tuple[str, ...], remedy: str
 ) -> tuple[dict[str, np.ndarray], dict[bytes, bytes]]:
-    """The named columns, in the types of `schema` (null: NaN in floats), and the file's metadata.
+    """The named columns in the types of `schema` (null floats: NaN), and the file's metadata.
 
-    option: the command line's; remedy: what to give instead, for the errors (UsageError).
+    option: command-line option, remedy: what to give instead, both for the UsageError.
     """
     where = f"{option} {path}"
     try:
-        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+        with open(path, "rb"):  # its error is clearer than Arrow's
             pass
         file = pq.ParquetFile(path)
     except OSError as error:

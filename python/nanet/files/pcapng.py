@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pcapng captures turned into classic pcap, which is what the core reads.
+"""Conversion of pcapng captures to classic pcap, the format that the core reads.
 
-dpkt reads the interface blocks. Packet blocks are taken apart here: dpkt's reader keeps neither the length on
-the wire (by which cut-off frames are told) nor nanoseconds, and knows one interface only.
+dpkt decodes the interface blocks. Packet blocks are decoded here, as dpkt's reader drops nanoseconds and the
+length on the wire (which marks truncated frames), and supports one interface only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nanet.errors import UsageError, describe_os_error
 MAGIC = b"\x0a\x0d\x0d\x0a"
 CLASSIC_MAGIC_NS = 0xA1B23C4D
 ETHERNET = 1
-MAX_FRAME = 262_144  # the largest record of a capture
+MAX_FRAME = 262_144  # largest record of a capture
 MAX_BLOCK = 1 << 24
 
 SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 6
@@ -28,7 +28,7 @@ OPTION_RESOLUTION, OPTION_OFFSET = 9, 14
 
 
 class Interface(NamedTuple):
-    """What a packet block needs to know of its interface."""
+    """Properties of an interface that its packet blocks need."""
 
     link_type: int
     snap_length: int
@@ -45,7 +45,7 @@ class Packet(NamedTuple):
 
 
 class _Damaged(Exception):
-    """A block that cannot be right."""
+    """A block is invalid."""
 
 
 class _CutOff(Exception):
@@ -53,16 +53,16 @@ class _CutOff(Exception):
 
 
 def is_pcapng(path: str | os.PathLike[str]) -> bool:
-    """True if the file starts as a pcapng does. Raises OSError if it cannot be read."""
+    """Whether the file starts as a pcapng. OSError if it cannot be read."""
     with open(path, "rb") as file:
         return file.read(4) == MAGIC
 
 
 def to_pcap(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-    """Write the packets of the pcapng `source` to the classic pcap `target` (nanoseconds); return how many.
+    """Writes the packets of the pcapng `source` to the pcap `target` (nanoseconds); returns their number.
 
-    A capture that ends within a block gives a pcap that ends within a record, so that its reader can tell.
-    Raises UsageError, naming file and remedy, where the capture is damaged or a packet is not from Ethernet.
+    A capture that ends within a block gives a pcap that ends within a record, so the reader detects it
+    too. UsageError names file and remedy, if the capture is damaged or a packet is not from Ethernet.
     """
     count = 0
     try:
@@ -80,15 +80,15 @@ def to_pcap(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> i
                 remedy = "give a whole pcapng of an Ethernet interface, or what `editcap -F pcap` makes of it"
                 raise UsageError(f"{os.fspath(source)}: {error}: {remedy}") from None
     except OSError as error:
-        raise UsageError(f"{describe_os_error(error)}: cannot turn the pcapng into a pcap") from None
+        raise UsageError(f"{describe_os_error(error)}: cannot convert the pcapng to a pcap") from None
     return count
 
 
 @contextlib.contextmanager
 def as_classic_pcap(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the path of a classic pcap: `path` itself, or a temporary file if it is a pcapng.
+    """Yields the path of a classic pcap: `path`, or a temporary file converted from a pcapng.
 
-    Raises UsageError where the file cannot be read or turned.
+    UsageError if the file cannot be read or converted.
     """
     try:
         convert = is_pcapng(path)
@@ -111,13 +111,13 @@ def _read(file: BinaryIO, size: int) -> bytes:
 
 
 def _blocks(file: BinaryIO) -> Iterator[tuple[int, str, bytes]]:
-    """Type, byte order and body of every block."""
+    """Type, byte order and body of each block."""
     order = "<"
     while head := file.read(8):
         if len(head) < 8:
             raise _CutOff
         at = file.tell() - 8
-        if head[:4] == MAGIC:  # reads alike in both byte orders; the word that follows tells
+        if head[:4] == MAGIC:  # the same in both byte orders; the next word gives the order
             mark = _read(file, 4)
             order = ">" if mark == b"\x1a\x2b\x3c\x4d" else "<"
             if struct.unpack(f"{order}I", mark)[0] != 0x1A2B3C4D:
@@ -180,7 +180,7 @@ def _packets(file: BinaryIO) -> Iterator[Packet]:
             elif kind == OLD_PACKET:
                 index, _, high, low, captured, original = struct.unpack_from(f"{order}HHIIII", body)
                 yield packet(index, high << 32 | low, captured, original, body[20:])
-            elif kind == SIMPLE_PACKET:  # of the first interface, without a time
+            elif kind == SIMPLE_PACKET:  # on the first interface, without a time
                 (original,) = struct.unpack_from(f"{order}I", body)
                 limit = interfaces[0].snap_length if interfaces else 0
                 yield packet(0, 0, min(original, limit or original), original, body[4:])

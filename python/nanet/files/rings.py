@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rings.parquet: one row per reconstructed ring, written chunk by chunk as the trigger finds them."""
+"""rings.parquet: one row per reconstructed ring, written in chunks during the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
 
-# Columns of docs/formats.md; an event without rings has one row, ring = NO_RING, x, y, r and chi2_ndf null.
+# Columns of docs/formats.md. An event without rings has one row: ring = NO_RING, x, y, r and chi2_ndf null.
 SCHEMA = pa.schema(
     [
         ("burst", pa.uint16()),
@@ -45,7 +45,7 @@ def table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 class RingWriter:
-    """Writes rings to a Parquet file; a context manager. UsageError where the file cannot be written."""
+    """Writes rings to a Parquet file; a context manager. UsageError if the file cannot be written."""
 
     def __init__(self, path: str) -> None:
         self.rows = 0
@@ -56,7 +56,7 @@ class RingWriter:
             raise UsageError(f"--out {describe_os_error(error, path)}") from None
 
     def write(self, columns: Mapping[str, Any]) -> None:
-        """Appends a chunk; an empty one is nothing."""
+        """Appends a chunk; an empty one is ignored."""
         chunk = table(columns)
         if chunk.num_rows:
             try:

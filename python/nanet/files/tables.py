@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rings, truth and its hits: Parquet files as Arrow tables with the columns of docs/formats.md, checked."""
+"""Rings, truth and truth hits: Parquet files as Arrow tables with the columns of docs/formats.md, checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nanet.files import rings, truth
 
 
 class Kind(NamedTuple):
-    """A kind of Parquet file: what it holds, its columns, what writes it."""
+    """Kind of Parquet file: its name, its columns, the command that writes it."""
 
     name: str
     schema: pa.Schema
@@ -27,22 +27,22 @@ HITS = Kind("hits", truth.HIT_SCHEMA, "`nanet generate --truth-hits`")
 
 
 def read_rings(path: str) -> pa.Table:
-    """What `nanet replay --out` wrote: one row for each ring; ring 255 for an event without. UsageError."""
+    """Rings from `nanet replay --out`: one row per ring; ring 255: event without rings. UsageError."""
     return read(path, RINGS)
 
 
 def read_truth(path: str) -> pa.Table:
-    """What `nanet generate --truth` wrote: one row for each true ring; ring 255 for an event without."""
+    """Truth from `nanet generate --truth`: one row per true ring; 255: event without rings. UsageError."""
     return read(path, TRUTH)
 
 
 def read_truth_hits(path: str) -> pa.Table:
-    """What `nanet generate --truth-hits` wrote: one row for each hit and owner; ring 255 for noise."""
+    """Hits from `nanet generate --truth-hits`: one row per hit and source; ring 255: noise. UsageError."""
     return read(path, HITS)
 
 
 def kind_of(path: str) -> Kind | None:
-    """Which of the three a Parquet file is, by its columns; None for another one. UsageError."""
+    """Kind of a Parquet file, from its columns; None for any other file. UsageError."""
     names = set(_open(path, "a Parquet file").schema_arrow.names)
     for kind in (RINGS, TRUTH, HITS):
         if set(kind.schema.names) <= names:
@@ -51,9 +51,9 @@ def kind_of(path: str) -> Kind | None:
 
 
 def read(path: str, kind: Kind) -> pa.Table:
-    """The file's columns of that kind, in its types; the metadata is kept. UsageError."""
-    remedy = f"give what {kind.written_by} wrote"
-    file = _open(path, f"what {kind.written_by} wrote")
+    """Columns of a kind, in its types, with the file's metadata. UsageError."""
+    remedy = f"give a file from {kind.written_by}"
+    file = _open(path, f"a file from {kind.written_by}")
     missing = [name for name in kind.schema.names if name not in file.schema_arrow.names]
     if missing:
         raise UsageError(f"{path}: has no column {missing[0]}: {remedy}")
@@ -65,7 +65,7 @@ def read(path: str, kind: Kind) -> pa.Table:
 
 
 def need(table: object, argument: str, columns: Iterable[str], from_where: str) -> None:
-    """UsageError where `table` is no table with these columns; from_where: what gives one."""
+    """UsageError if `table` is no Arrow table with these columns. from_where: its source, for the message."""
     if not isinstance(table, pa.Table):
         raise UsageError(f"{argument} is {type(table).__name__}: must be a pyarrow.Table: give {from_where}")
     missing = [name for name in columns if name not in table.schema.names]
@@ -75,7 +75,7 @@ def need(table: object, argument: str, columns: Iterable[str], from_where: str) 
 
 def _open(path: str, wanted: str) -> pq.ParquetFile:
     try:
-        with open(path, "rb"):  # says in plainer words than Arrow what is wrong with a file
+        with open(path, "rb"):  # its error is clearer than Arrow's
             pass
         return pq.ParquetFile(path)
     except OSError as error:

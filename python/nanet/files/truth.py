@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth of generated events as Parquet: rings (run.parquet) and, if wanted, hits with their owners."""
+"""Truth of generated events as Parquet: rings (run.parquet), and optionally hits with their sources."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from nanet.errors import UsageError, describe_os_error
 NO_RING = 255
 NOISE = 255
 PARTICLES = ("e", "mu", "pi", "K")
-PERIOD_KEY = (
-    b"nanet.period_frames"  # schema metadata: frame f of a burst holds what frame f mod this holds here
-)
+PERIOD_KEY = b"nanet.period_frames"  # schema metadata: frame f of a burst repeats frame f modulo this number
 
-# A ring-less event has one row with ring = NO_RING and x, y, r, particle and momentum null.
+# An event without rings has one row: ring = NO_RING; x, y, r, particle and momentum null.
 RING_SCHEMA = pa.schema(
     [
         ("burst", pa.uint16()),
@@ -40,7 +38,14 @@ RING_SCHEMA = pa.schema(
 HIT_SCHEMA = pa.schema(
     [("event", pa.uint64()), ("ring", pa.uint8()), ("pm", pa.uint16()), ("time", pa.float64())]
 )
-_REPEATING = ("burst", "ring", "particle", "n_hits", "event_hits", "pm")  # worth a dictionary in the file
+_REPEATING = (
+    "burst",
+    "ring",
+    "particle",
+    "n_hits",
+    "event_hits",
+    "pm",
+)  # dictionary-encoded in the file
 _NULLABLE = ("x", "y", "r", "momentum")
 
 
@@ -67,9 +72,9 @@ def hit_table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 class TruthWriter:
-    """Writes tables chunk by chunk to a Parquet file; a context manager. UsageError where it cannot.
+    """Writes tables to a Parquet file in chunks; a context manager. UsageError if the file cannot be written.
 
-    option: the command line's, for the error. metadata: kept in the schema (seed, rate, ...).
+    option: command-line option, for the error. metadata: stored in the schema (seed, rate, ...).
     """
 
     def __init__(
@@ -90,7 +95,7 @@ class TruthWriter:
         return UsageError(f"{self._what}: {describe_os_error(error)}: give a file that can be written")
 
     def write(self, table: pa.Table) -> None:
-        """Appends a table; an empty one is nothing."""
+        """Appends a table; an empty one is ignored."""
         if table.num_rows:
             try:
                 self._writer.write_table(table.replace_schema_metadata(self.schema.metadata))
@@ -118,9 +123,9 @@ def write_truth(
     metadata: Mapping[str, Any] | None = None,
     option: str = "--truth",
 ) -> None:
-    """Writes run.parquet from the core's columns in one go.
+    """Writes run.parquet from the core's columns.
 
-    period_frames: where the events are sent again and again, the frames after which they repeat.
+    period_frames: number of frames after which repeated events start again.
     """
     keys = dict(metadata or {})
     if period_frames is not None:

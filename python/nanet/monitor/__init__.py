@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor: a page, metrics and a log beside a running trigger, in a process of their own.
+"""Monitor: web page and metrics of a running trigger, in a separate process.
 
-link.py is the trigger's end and server.py the other one; between them are a socket that drops what does not
-fit, and the core's ring of events in shared memory. So nothing that a browser does reaches the trigger.
+link.py is the trigger's end, server.py the monitor's. They share a socket that drops messages when full, and
+the core's ring of event samples in shared memory. Browsers cannot delay the trigger.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor's process: `python -m nanet.monitor LISTENING LINK TAP`, descriptors that the trigger made."""
+"""Process of the monitor: `python -m nanet.monitor LISTENING LINK TAP` (file descriptors)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nanet.monitor.server import serve
 
 
 def worth_saying(record: logging.LogRecord) -> bool:
-    """Not what clients send that is no HTTP: it would fill the trigger's standard error."""
+    """Drops log messages about malformed HTTP of clients: they would flood the trigger's standard error."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def main() -> None:
     """Serves until the trigger closes its end."""
     listening, link, event_ring = map(int, sys.argv[1:4])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trigger ends first, and says so here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trigger ends first and closes the link
     logging.getLogger("aiohttp.server").addFilter(worth_saying)
     os.nice(10)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Photomultipliers that count too little or too much, by their neighbours."""
+"""Dead and hot photomultipliers, found by comparison with their neighbours."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-NEIGHBOURS_MM = 37.0  # two rings of the lattice: 18 of them
-DEAD_BELOW = 20.0  # hits expected: chance makes none of so many for one in 5e8
+NEIGHBOURS_MM = 37.0  # two rings of the lattice: 18 neighbours
+DEAD_BELOW = 20.0  # expected hits; probability of zero by chance: 2e-9
 HOT_FACTOR, HOT_SIGMA = 3.0, 8.0
 
 
 @functools.cache
 def _neighbours() -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours of each PM on its own disk, (1952, 18), and which of these places are taken."""
+    """Neighbours of each PM on its disk, shape (1952, 18), and the mask of valid entries."""
     from nanet import _core
 
     disk = _core.pm_positions_disk().astype(float)
@@ -34,15 +34,15 @@ def _neighbours() -> tuple[np.ndarray, np.ndarray]:
 
 
 def expected(occupancy: Sequence[int] | np.ndarray) -> np.ndarray:
-    """What each of the 1952 PMs should have counted: the median of its neighbours."""
+    """Expected count of each of the 1952 PMs: the median of its neighbours."""
     index, taken = _neighbours()
     return np.nanmedian(np.where(taken, np.asarray(occupancy, float)[index], np.nan), axis=1)
 
 
 def judge(occupancy: Sequence[int] | np.ndarray, masked: Sequence[int] = ()) -> dict[str, list[int]]:
-    """PM IDs that are dead (nothing where neighbours count), hot (far above their neighbours), and masked.
+    """PM IDs that are dead (no hits, unlike the neighbours), hot (far above the neighbours), and masked.
 
-    Masked ones are not judged: what they counted is from before they were masked.
+    Masked PMs are not judged: their counts date from before the mask.
     """
     counts = np.asarray(occupancy, float)
     wanted = expected(counts)

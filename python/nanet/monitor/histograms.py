@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trigger's latency histograms in the buckets of the metric."""
+"""Latency histograms of the trigger in the buckets of the Prometheus metric."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# Upper edges of the metric's buckets, in seconds: 1, 2, 5 from 1 µs to 1 s.
+# Upper edges of the buckets (s): 1, 2, 5 from 1 µs to 1 s.
 EDGES_S = (*(float(f"{m}e{e}") for e in range(-6, 0) for m in (1, 2, 5)), 1.0)
 
-Histograms = Mapping[str, tuple[Any, Any]]  # stage -> upper edges in µs, counts
+Histograms = Mapping[str, tuple[Any, Any]]  # stage -> upper edges (µs), counts
 
 
 def coarse(histograms: Histograms) -> dict[str, dict[str, Any]]:
-    """The latency histograms in the metric's buckets: stage -> cumulative counts, n, sum in seconds."""
+    """Latency histograms in the metric's buckets: stage -> cumulative counts, n, sum in seconds."""
     import numpy as np
 
     out = {}

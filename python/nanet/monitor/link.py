@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trigger's end of the monitor: starts its process, and tells it what the counters say."""
+"""Trigger's end of the monitor: starts the monitor process and sends it snapshots of the counters."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from nanet.errors import UsageError, describe_os_error
 from nanet.monitor.histograms import coarse
 from nanet.report.output import plain
 
-WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two snapshots
-PHYSICS_S = 1.0  # between two copies of the histograms and the occupancy
+WATCHED_S, UNWATCHED_S = 0.1, 1.0  # between two snapshots, with and without open pages
+PHYSICS_S = 1.0  # between two copies of histograms and occupancy
 START_S = 30.0
 END_S = 5.0
 SEND_BYTES = 1 << 20
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address or name."""
+    """Whether an address or name is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -50,17 +50,17 @@ def _listen(text: str) -> socket.socket:
 
 
 def _make_ordinary(process: int, keep_off: set[int]) -> None:
-    """Takes from a child what the trigger was started with: real-time priority, and CPUs kept for it."""
+    """Resets the child to normal priority, and to CPUs not reserved for the trigger."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(process, os.SCHED_OTHER, os.sched_param(0))
         os.sched_setaffinity(process, (os.sched_getaffinity(0) - keep_off) or os.sched_getaffinity(0))
 
 
 class Monitor:
-    """A context manager that keeps the monitor's process while the trigger runs.
+    """Context manager that runs the monitor process while the trigger runs.
 
-    about: what the page says of the run besides numbers: configuration, its hash, version and the like.
-    keep_off: CPUs of the trigger's threads, which it leaves to them.
+    about: static information for the page: configuration, its hash, version and others. keep_off: CPUs of
+    the trigger's threads, which the monitor avoids.
     """
 
     def __init__(self, listen: str, about: dict[str, Any], keep_off: Iterable[int] = ()) -> None:
@@ -79,7 +79,7 @@ class Monitor:
         self._process: subprocess.Popen[bytes] | None = None
         self._watchers = 0
         self._next = self._next_physics = 0.0
-        self.dropped = 0  # messages that the monitor was too slow to take
+        self.dropped = 0  # messages dropped because the monitor was too slow
 
     def __enter__(self) -> Monitor:
         kept = [self._server.fileno(), self._theirs.fileno(), self.event_ring]
@@ -91,7 +91,7 @@ class Monitor:
         self._server.close()
         self._theirs.close()
         self._send({"kind": "about", **self._about})
-        # Its start takes a processor for a while: better before the first packet.
+        # Its start occupies a CPU for a while: do it before the first packet.
         select.select([self._link], [], [], START_S)
         self._hear()
         return self
@@ -109,9 +109,9 @@ class Monitor:
                 self._process.wait()
 
     def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
-        """Passes the counters on where it is time to: ten times a second if someone watches.
+        """Sends a snapshot if one is due: every 0.1 s with an open page, else every second.
 
-        told: makes of the core's snapshot what a result says.
+        told: converts the core's snapshot to a result.
         """
         now = time.monotonic()
         before = self._watchers
@@ -125,15 +125,15 @@ class Monitor:
             self._physics(core, now)
 
     def finish(self, core: Any, result: dict[str, Any]) -> None:
-        """The last word: the trigger has ended, with this result."""
-        self._link.settimeout(1.0)  # nobody waits for a packet any more
+        """Sends the final result."""
+        self._link.settimeout(1.0)  # the run has ended: blocking is harmless
         self._physics(core, time.monotonic())
         self._send({"kind": "result", "t": time.monotonic(), "snapshot": result})
 
     def _physics(self, core: Any, now: float) -> None:
         physics = core.monitor()
         events = physics.pop("events")
-        # A GPU keeps events of its own.
+        # A GPU holds separate event samples.
         kept = events[-16:] if self._watchers and self._gpu(core) else []
         stages = coarse(core.histograms())
         self._send({"kind": "physics", "t": now, "physics": physics, "events": kept, "stages": stages})
@@ -148,7 +148,7 @@ class Monitor:
                 self._watchers = int(said)
 
     def _send(self, message: dict[str, Any]) -> None:
-        """All of it or nothing: a monitor that is slow, or gone, must not hold up the trigger's end."""
+        """Sends the whole message or nothing: a slow or closed monitor must not delay the trigger."""
         data = json.dumps(plain(message), allow_nan=False, separators=(",", ":")).encode()
         try:
             self._link.send(data, 0 if self._link.gettimeout() else socket.MSG_DONTWAIT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trigger's counters as Prometheus metrics; docs/monitor.md says what each one is."""
+"""Prometheus metrics of the trigger's counters, described in docs/monitor.md."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ from nanet.monitor.state import State
 
 # name -> (key of the JSON, help)
 COUNTERS = {
-    "nanet_packets": ("packets_in", "UDP datagrams that came to the MGP port."),
+    "nanet_packets": ("packets_in", "UDP datagrams received on the MGP port."),
     "nanet_packets_used": ("packets_used", "Packets whose payload was placed in a buffer."),
-    "nanet_burst_markers": ("burst_markers", "Start and end of burst packets that were taken."),
-    "nanet_received_bytes": ("bytes_in", "Bytes of all datagrams that came in."),
-    "nanet_fragments": ("events_in", "Boards' parts of events in the packets used."),
+    "nanet_burst_markers": ("burst_markers", "Start-of-burst and end-of-burst packets used."),
+    "nanet_received_bytes": ("bytes_in", "Bytes of all datagrams received."),
+    "nanet_fragments": ("events_in", "Event fragments in the packets used."),
     "nanet_hits": ("hits_in", "Hits in the packets used."),
-    "nanet_events": ("events_built", "Events built of fragments."),
+    "nanet_events": ("events_built", "Events built from fragments."),
     "nanet_rings": ("rings", "Rings found."),
-    "nanet_primitives": ("primitives_out", "Primitives that left in time."),
-    "nanet_frames": ("frames_in", "Frames owed to the L0 trigger processor."),
+    "nanet_primitives": ("primitives_out", "Primitives sent in time."),
+    "nanet_frames": ("frames_in", "Frames due to the L0 trigger processor."),
     "nanet_frames_answered": ("frames_answered", "Frames answered by the trigger in time."),
     "nanet_frames_late": ("frames_late", "Frames answered header-only, at the deadline or without buffer."),
     "nanet_frames_incomplete": ("frames_incomplete", "Frames closed with a board missing."),
-    "nanet_frames_skipped": ("frames_skipped", "Frames in a confirmed gap, owed by nobody."),
-    "nanet_frames_overrun": ("frames_overrun", "Frames that found no free buffer."),
-    "nanet_duplicate_hits": ("duplicate_hits", "Hits dropped because the PM came twice in a fragment."),
+    "nanet_frames_skipped": ("frames_skipped", "Frames in a confirmed gap, without answer."),
+    "nanet_frames_overrun": ("frames_overrun", "Frames without a free buffer."),
+    "nanet_duplicate_hits": ("duplicate_hits", "Hits dropped as duplicates of a PM in a fragment."),
     "nanet_split_events": ("split_at_frame_edge", "Events split by the edge between two frames."),
     "nanet_masked_hits": ("masked_hits", "Hits of masked photomultipliers, dropped."),
     "nanet_bursts": ("bursts", "Bursts begun."),
     "nanet_send_errors": ("send_errors", "Datagrams that the network refused."),
-    "nanet_account_violations": ("account_violations", "Checks of the account that failed while running."),
+    "nanet_account_violations": ("account_violations", "Failed checks of the account during the run."),
 }  # fmt: skip
 WITHHELD = ("below_min_hits", "mtp_overflow", "in_late_frames")
 BY_NAME = {
-    "nanet_packets_lost": ("lost", "Sound packets that could not be used, by reason."),
+    "nanet_packets_lost": ("lost", "Valid packets that were not used, by reason."),
     "nanet_packets_bad": ("bad_packets", "Malformed packets, by reason."),
-    "nanet_packets_foreign": ("not_mgp", "Packets that are no UDP to the MGP port, by reason."),
+    "nanet_packets_foreign": ("not_mgp", "Packets other than UDP to the MGP port, by reason."),
 }
-STATES = ("ready", "waiting", "burst", "draining", "stopped")  # of the core's trigger
-BALANCE = "missing"  # of `lost`: it falls again when a packet comes after all, so it is no counter
+STATES = ("ready", "waiting", "burst", "draining", "stopped")  # counters of the core's trigger
+BALANCE = "missing"  # term of `lost`: it decreases when a missing packet arrives late, so it is a gauge
 
 
 class TriggerCollector(Collector):
-    """Collects from the newest numbers at each scrape."""
+    """Prometheus collector of the latest numbers."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.watchers = 0
 
     def collect(self) -> Iterator[Metric]:
-        """All families; before the trigger's first word only those of the monitor itself."""
+        """All metric families; before the first message only those of the monitor."""
         state, s = self.state, self.state.snapshot
         ok, _ = state.health()
-        yield GaugeMetricFamily("nanet_up", "Whether the trigger works: as /health says.", float(ok))
+        yield GaugeMetricFamily("nanet_up", "1: the trigger works, as in /health.", float(ok))
         yield GaugeMetricFamily("nanet_monitor_watchers", "Pages that are open.", float(self.watchers))
         if not s:
             return
@@ -71,7 +71,7 @@ class TriggerCollector(Collector):
             "nanet_build", "Version of nanet.", {"version": str(state.about.get("version", ""))}
         )
         yield InfoMetricFamily(
-            "nanet_configuration", "What the trigger runs with.",
+            "nanet_configuration", "Configuration of the trigger.",
             {"hash": str(state.about.get("config_hash", "")), "algorithm": s["algorithm"],
              "device": s["device"], "card": s["card"], "gather": s["gather"]},
         )  # fmt: skip
@@ -97,29 +97,33 @@ class TriggerCollector(Collector):
         yield self._latency()
 
     def _run(self, s: dict[str, Any]) -> Iterator[Metric]:
-        run = GaugeMetricFamily("nanet_run_state", "Where the run is: 1 for that state.", labels=["state"])
+        run = GaugeMetricFamily(
+            "nanet_run_state", "State of the run: 1 for the current state.", labels=["state"]
+        )
         for name in STATES:
             run.add_metric([name], float(name == s["state"]))
         yield run
-        newest = GaugeMetricFamily("nanet_burst", "Number of the newest burst, wraps counted.")
+        newest = GaugeMetricFamily("nanet_burst", "Number of the latest burst, including wraps.")
         if s["burst"] is not None:
             newest.add_metric([], float(s["burst"]))
         yield newest
         choke = s["choke"]
         yield GaugeMetricFamily("nanet_choke", "Whether choke is raised.", float(choke["on"]))
-        yield CounterMetricFamily("nanet_choke_raised", "How often choke was raised.", float(choke["raised"]))
         yield CounterMetricFamily(
-            "nanet_choke_seconds", "How long choke has been raised in all.", float(choke["seconds"])
+            "nanet_choke_raised", "Number of times choke was raised.", float(choke["raised"])
+        )
+        yield CounterMetricFamily(
+            "nanet_choke_seconds", "Total time with choke raised.", float(choke["seconds"])
         )
         yield GaugeMetricFamily("nanet_buffer_fill_ratio", "Share of the buffers in use.", choke["fill"])
         if "gpu_faults" in s:
-            yield CounterMetricFamily("nanet_gpu_faults", "How often a GPU was lost.", s["gpu_faults"])
+            yield CounterMetricFamily("nanet_gpu_faults", "Number of times a GPU was lost.", s["gpu_faults"])
             yield CounterMetricFamily(
-                "nanet_gpu_recoveries", "How often a lost GPU came back.", s["gpu_recoveries"]
+                "nanet_gpu_recoveries", "Number of times a lost GPU recovered.", s["gpu_recoveries"]
             )
-            yield GaugeMetricFamily("nanet_gpu_lost", "Whether the CPU stands in for a GPU.", s["gpu_lost"])
+            yield GaugeMetricFamily("nanet_gpu_lost", "1 while the CPU replaces a GPU.", s["gpu_lost"])
             yield CounterMetricFamily(
-                "nanet_gpu_fallback_seconds", "How long the CPU has stood in for a GPU in all.", s["gpu_fallback_s"]
+                "nanet_gpu_fallback_seconds", "Total time with the CPU replacing a GPU.", s["gpu_fallback_s"]
             )
         if conditions := s.get("conditions"):
             yield InfoMetricFamily(
@@ -129,16 +133,16 @@ class TriggerCollector(Collector):
                 "nanet_channels_masked", "Photomultipliers masked.", float(conditions["masked"])
             )
             yield CounterMetricFamily(
-                "nanet_conditions_changes", "How often other conditions took effect.",
+                "nanet_conditions_changes", "Number of changes of conditions.",
                 float(conditions["changes"]),
             )  # fmt: skip
             yield CounterMetricFamily(
-                "nanet_conditions_refused", "Changed files of conditions that could not be taken.",
+                "nanet_conditions_refused", "Refused changes of the conditions file.",
                 float(conditions.get("refused", 0)),
             )  # fmt: skip
         if recorded := s.get("recorded"):
             kept = CounterMetricFamily(
-                "nanet_packets_recorded", "Packets by what recording did with them.", labels=["outcome"]
+                "nanet_packets_recorded", "Packets of the recorder, by outcome.", labels=["outcome"]
             )
             for outcome in ("packets", "bad_packets", "ring_full", "write_failed"):
                 kept.add_metric([outcome], float(recorded[outcome]))
@@ -147,17 +151,17 @@ class TriggerCollector(Collector):
     def _gauges(self, s: dict[str, Any]) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "nanet_packets_missing",
-            "Sequence numbers that never came, a running balance.",
+            "Missing sequence numbers, running balance.",
             float(s["lost"][BALANCE]),
         )
         yield GaugeMetricFamily(
             "nanet_deadline_seconds",
-            "Answer due so long after a frame's first packet.",
+            "Time from a frame's first packet to its deadline.",
             s["deadline_us"] * 1e-6,
         )
         yield GaugeMetricFamily(
             "nanet_frame_timeout_seconds",
-            "A frame closes so long after its first packet.",
+            "Time from a frame's first packet to its close.",
             s["timeout_us"] * 1e-6,
         )
         yield GaugeMetricFamily(
@@ -182,7 +186,7 @@ class TriggerCollector(Collector):
             "nanet_board_hits_sampled", "Hits of each board in the sampled frames.", labels=["board"]
         )
         sends = GaugeMetricFamily(
-            "nanet_board_sends", "Whether a board's hits came in the last second.", labels=["board"]
+            "nanet_board_sends", "1 if hits of the board arrived in the last second.", labels=["board"]
         )
         for board in state.boards:
             boards.add_metric([str(board["board"])], float(board["hits"]))
@@ -191,7 +195,7 @@ class TriggerCollector(Collector):
         yield sends
         channels = GaugeMetricFamily(
             "nanet_channels",
-            "Photomultipliers that are masked, or dead or hot by their neighbours.",
+            "Photomultipliers masked, dead or hot (compared with neighbours).",
             labels=["state"],
         )
         for name, found in state.channels.items():

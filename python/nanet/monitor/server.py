@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor's web server: the page, its feed, metrics and health. It reads; there is nothing to write.
+"""Web server of the monitor: page, feed, metrics and health; read-only.
 
-A client gets the newest of each kind of message when it has taken the one before: what it is too slow for
-is dropped here, and nothing is kept for it.
+A client receives the latest message of each kind once it has taken the previous one. Older messages are
+dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nanet.monitor.state import State
 
 MAX_WATCHERS = 64
 EVENTS_PER_UPDATE = 4
-SLOW_S = 10.0  # a client that takes nothing for so long is let go
+SLOW_S = 10.0  # a client that takes nothing for this time is disconnected
 LAST_WORDS_S = 0.5
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -48,19 +48,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Watcher:
-    """What one page is still to be told: at most one message of each kind."""
+    """Pending messages of one page: at most one of each kind."""
 
     def __init__(self) -> None:
         self.pending: dict[str, str] = {}
         self.ready = asyncio.Event()
 
     def offer(self, kind: str, text: str) -> None:
-        """The newest takes the place of what was not sent yet."""
+        """Replaces the pending message of the same kind."""
         self.pending[kind] = text
         self.ready.set()
 
     async def next(self) -> list[str]:
-        """Waits for something to send."""
+        """Waits for a pending message."""
         await self.ready.wait()
         self.ready.clear()
         texts = list(self.pending.values())
@@ -69,10 +69,10 @@ class Watcher:
 
 
 class Server:
-    """Everything between the trigger's end and the browsers."""
+    """State, routes and open pages of the monitor."""
 
     def __init__(self, event_ring: Any, tell: Callable[[int], None] = lambda watchers: None) -> None:
-        """event_ring: event samples; tell: is told how many pages are open whenever that changes."""
+        """event_ring: event samples; tell: called with the number of open pages when it changes."""
         self.state = State()
         self.event_ring = event_ring
         self.tell = tell
@@ -83,7 +83,7 @@ class Server:
         self._registry.register(self._collector)
 
     def take(self, data: bytes) -> None:
-        """A message of the trigger: to the state, and on to the pages."""
+        """Takes a message of the trigger: updates the state, and passes it to the pages."""
         message = json.loads(data)
         kind = self.state.take(message)
         self._collector.watchers = len(self.watchers)
@@ -106,7 +106,7 @@ class Server:
             watcher.offer(kind, text)
 
     def application(self) -> web.Application:
-        """The routes; all of them GET."""
+        """Routes of the server, all GET."""
         app = web.Application(middlewares=[self._guard], client_max_size=1024)
         app.router.add_get("/", functools.partial(self._file, "index.html"))
         app.router.add_get("/static/{name:[A-Za-z0-9.]+}", self._static)
@@ -120,7 +120,8 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        # A page of somebody else's must not read this one by a name that it lets point at 127.0.0.1.
+        # A page of another site must not read this one through a name that resolves to 127.0.0.1 (DNS
+        # rebinding).
         if self.state.about.get("loopback", True) and not _local_name(request.host):
             raise web.HTTPForbidden(text="this monitor answers to addresses of this machine only\n")
         response = await handler(request)
@@ -176,7 +177,7 @@ class Server:
         try:
             async for message in ws:
                 if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    break  # a page has nothing to say
+                    break  # messages from a page are ignored
         finally:
             self.watchers.discard(watcher)
             self.tell(len(self.watchers))
@@ -214,7 +215,7 @@ def _local_name(host: str) -> bool:
 
 @functools.cache
 def _geometry() -> str:
-    """Positions of the PMs in mm: on their disks, and in the common plane."""
+    """Positions of the PMs (mm): on their disks, and in the common plane."""
     from nanet import _core
 
     disk, common = _core.pm_positions_disk(), _core.pm_positions_common()
@@ -222,7 +223,7 @@ def _geometry() -> str:
 
 
 async def serve(listening: socket.socket, link: socket.socket, ring_fd: int) -> None:
-    """Serves on a listening socket what comes through the link, until its other end is closed."""
+    """Serves messages of the link on a listening socket, until the other end of the link is closed."""
     from nanet import _core
 
     event_ring = _core.SharedEventRing(ring_fd)

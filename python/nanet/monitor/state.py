@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the monitor knows of the trigger: the newest numbers, rates, and whether all is well."""
+"""State of the trigger in the monitor: latest numbers, rates, and health."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from nanet.monitor.channels import judge
 from nanet.report.output import account_closes
 
-SILENT_S = 5.0  # no word for so long: lost
-HISTORY, HISTORY_S = 1200, 0.25  # points of the rates, and their spacing: five minutes
+SILENT_S = 5.0  # silence after which the trigger counts as lost
+HISTORY, HISTORY_S = 1200, 0.25  # points of the rate series, and their spacing: five minutes
 PMS_PER_BOARD, PM_COUNT = 512, 1952
 RATES = ("events_built", "packets_in", "bytes_in", "frames_out", "rings", "frames_late")
 
 
 class State:
-    """Takes what the trigger's end says; everything the page and the metrics show comes from here."""
+    """Takes messages of the trigger; source of all data of the page and the metrics."""
 
     def __init__(self) -> None:
         self.about: dict[str, Any] = {}
@@ -90,23 +90,23 @@ class State:
         ]
 
     def trouble(self) -> str:
-        """What is wrong, in a clause; empty: nothing."""
+        """Fault as a clause; empty without one."""
         s = self.snapshot
         if not s:
-            return "no word from the trigger yet"
+            return "no message from the trigger yet"
         if self.ended:
             return "the trigger has ended"
         silent = time.monotonic() - self.heard
         if silent > SILENT_S:
-            return f"no word from the trigger for {silent:.0f} s"
-        if s.get("device_failed") and s.get("gpu_lost", 1):  # else it has come back
+            return f"no message from the trigger for {silent:.0f} s"
+        if s.get("device_failed") and s.get("gpu_lost", 1):  # else the device has recovered
             return f"the device failed: {s['device_failed']}"
         if s.get("account_violations"):
             return f"{s['account_violations']} checks of the account failed"
         return ""
 
     def health(self) -> tuple[bool, str]:
-        """Whether the trigger works, and one line on it."""
+        """Whether the trigger works, with one line of text."""
         wrong = self.trouble()
         if wrong:
             return False, f"not ok: {wrong}"
@@ -117,7 +117,7 @@ class State:
         )
 
     def feed(self) -> dict[str, Any]:
-        """The page's numbers: the trigger's JSON as `trigger`, and what is made of it."""
+        """Numbers of the page: the trigger's JSON as `trigger`, with derived values."""
         ok, line = self.health()
         return {
             "type": "state",
@@ -132,10 +132,10 @@ class State:
         }
 
     def physics_feed(self) -> dict[str, Any]:
-        """Histograms, centre map and occupancy, once a second."""
+        """Histograms, centre map and occupancy, once per second."""
         return {"type": "physics", **self.physics, "channels": self.channels}
 
 
 def lost(snapshot: Mapping[str, Any]) -> int:
-    """Packets lost, of all names."""
+    """Packets lost, sum of all reasons."""
     return sum(int(value) for value in snapshot["lost"].values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs hand out: strict JSON for machines, and a console for people that keeps out of its way."""
+"""Program output: strict JSON for machines, a console for people, and the identities of the account."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def plain(value: Any) -> Any:
-    """`value` as strict JSON can hold it: numpy values as numbers and lists, NaN and infinities as null."""
+    """`value` for strict JSON: numpy values as numbers and lists, NaN and infinities as null."""
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
-    if hasattr(value, "tolist"):  # numpy, without importing it
+    if hasattr(value, "tolist"):  # numpy, without an import
         return plain(value.tolist())
     if isinstance(value, Sequence | set | frozenset):
         return [plain(part) for part in value]
@@ -50,10 +50,10 @@ def write_json(result: Mapping[str, Any], target: str | None) -> None:
 
 
 def check_writable(**targets: str | None) -> None:
-    """Complains now about files that could not be written at the end of a long run.
+    """UsageError for files that could not be written at the end of a long run.
 
-    targets: option name (underscores for dashes) -> file, None or "-". What is there stays as it is; where
-    nothing was, nothing is left: a run that is refused after this leaves no empty files.
+    targets: option name (underscores for dashes) -> file, None or "-". Existing files are unchanged; new
+    ones are removed again, so a run that is refused later leaves no empty files.
     """
     for name, target in targets.items():
         if not target or target == "-":
@@ -71,7 +71,7 @@ def check_writable(**targets: str | None) -> None:
 
 
 def check_distinct(**files: str | None) -> None:
-    """Complains when two options name the same file, which one of them would destroy.
+    """UsageError if two options name the same file, which one of them would overwrite.
 
     files: option name (underscores for dashes) -> file, None, "" or "-".
     """
@@ -86,7 +86,7 @@ def check_distinct(**files: str | None) -> None:
 
 
 def console(json_target: str | None = None) -> Console:
-    """Where people read: standard output, or standard error when standard output carries the JSON."""
+    """Console on standard output, or on standard error if standard output carries the JSON."""
     from rich.console import Console
 
     out = Console(stderr=json_target == "-", highlight=False)
@@ -95,7 +95,7 @@ def console(json_target: str | None = None) -> Console:
     return out
 
 
-# The account at the end of docs/formats.md: total = sum of terms; "name.*" is every value of an object.
+# Account at the end of docs/formats.md: total = sum of terms; "name.*" stands for all values of an object.
 IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "packets_in",
@@ -121,7 +121,7 @@ IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def term(result: Mapping[str, Any], name: str) -> int:
-    """The value of one term of the account: a key, `object.key`, or `object.*` for the sum of an object."""
+    """Value of a term of the account: a key, `object.key`, or `object.*` for the sum of an object."""
     head, _, tail = name.partition(".")
     value = result.get(head, {} if tail else 0)
     if not tail:
@@ -132,7 +132,7 @@ def term(result: Mapping[str, Any], name: str) -> int:
 
 
 def account(result: Mapping[str, Any]) -> list[tuple[str, int, list[tuple[str, int]], bool]]:
-    """The identities with their numbers: (total's name, total, [(term's name, value)], agreement)."""
+    """Identities with numbers: (name of the total, total, [(name of the term, value)], agreement)."""
     rows = []
     for total, names in IDENTITIES:
         terms = [(name, term(result, name)) for name in names]
@@ -142,5 +142,5 @@ def account(result: Mapping[str, Any]) -> list[tuple[str, int, list[tuple[str, i
 
 
 def account_closes(result: Mapping[str, Any]) -> bool:
-    """Whether every identity holds, computed here from the numbers and not taken from the program's word."""
+    """Whether every identity holds, calculated here and reported by the program."""
     return all(agrees for *_, agrees in account(result)) and bool(result.get("account_closes", True))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's figures, as SVG that takes its colours from the page, so that light and dark both read well.
+"""Figures of the report as SVG with the colours of the page's theme, light or dark.
 
-matplotlib draws in placeholder colours; svg() replaces them by CSS variables, which report.css
-defines for both themes.
+matplotlib draws in placeholder colours; svg() replaces them by CSS variables, which report.css defines for
+both themes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from nanet.report.tables import STAGES, duration, microseconds
 
-# Placeholder -> CSS variable. Odd values, so that nothing else has them.
+# Placeholder -> CSS variable. The values are unusual, so that no other colour equals them.
 FG, MUTED, GRID = "#010203", "#040506", "#070809"
 SERIES = ("#0a0b0c", "#0d0e0f", "#101112", "#131415", "#161718", "#191a1b", "#1c1d1e")
 WARN = "#1f2021"
@@ -36,13 +36,13 @@ _VARIABLES = {
     WARN: "--warn",
     **{colour: f"--s{i}" for i, colour in enumerate(SERIES)},
 }
-# From see-through to full: zero counts show the page.
+# From transparent to opaque: bins without counts show the page.
 HEAT = LinearSegmentedColormap.from_list(
     "heat",
     [(0.16, 0.42, 0.68, 0.0), (0.16, 0.50, 0.75, 0.55), (0.10, 0.66, 0.60, 0.9), (0.98, 0.75, 0.15, 1.0)],
 )
 
-CENTRE_X, CENTRE_Y = (-552.0, 248.0), (-400.0, 400.0)  # mm, the monitor's histogram of ring centres
+CENTRE_X, CENTRE_Y = (-552.0, 248.0), (-400.0, 400.0)  # mm, range of the monitor's histogram of ring centres
 RADIUS_BETA_1 = 190.7  # mm
 PM_RADIUS = 9.0  # mm, half the pitch
 
@@ -76,7 +76,7 @@ plt.rcParams.update(
 
 
 def svg(figure: Figure, label: str) -> str:
-    """The figure as an inline SVG element that scales with its column; closes the figure."""
+    """Inline SVG element that scales with its column; closes the figure."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})
     plt.close(figure)
@@ -86,8 +86,8 @@ def svg(figure: Figure, label: str) -> str:
         text = text.replace(colour, f"var({variable})")
     text = re.sub(r"font: ([^;\"]*?)'?sans-serif'?[^;\"]*", r"font: \1 inherit", text)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r' id="image\w+"', "", text)  # equal images have equal ones, and nobody refers to them
-    # Identifiers are unique within a figure only; several figures share the page.
+    text = re.sub(r' id="image\w+"', "", text)  # identifiers of equal images are equal and unreferenced
+    # Identifiers are unique within a figure only, but several figures share the page.
     prefix = re.sub(r"\W+", "-", label.lower()) + "-"
     text = re.sub(r'\bid="', f'id="{prefix}', text)
     text = re.sub(r'(xlink:href="#|href="#|url\(#)', rf"\g<1>{prefix}", text)
@@ -103,17 +103,17 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _share(upper: np.ndarray, counts: np.ndarray, bins: np.ndarray) -> np.ndarray:
-    """Counts of fine bins (by their upper edges) summed into coarse ones, as shares of all."""
+    """Counts of fine bins (by upper edge) summed into coarse bins, as shares of the total."""
     return np.histogram(upper, bins=bins, weights=counts)[0] / max(counts.sum(), 1)
 
 
 def _arrays(histogram: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Upper edges in µs and counts of the bins that hold something."""
+    """Upper edges (µs) and counts of the non-empty bins."""
     return np.asarray(histogram["edges_us"], dtype=float), np.asarray(histogram["counts"], dtype=float)
 
 
 def _limits(data: Sequence[tuple[np.ndarray, np.ndarray]], deadline_us: float) -> tuple[float, float]:
-    """From below the first filled bin to beyond the last or the deadline, in whole half decades."""
+    """Axis limits in half decades: from below the first filled bin to beyond the last or the deadline."""
     low, high = deadline_us, deadline_us * 1.3
     for upper, _ in data:
         if len(upper):
@@ -155,7 +155,9 @@ def stages(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float, time
         (timeout_us, "timeout", MUTED, (0, (2, 2)), "right", 0.04),
         (deadline_us, "deadline", WARN, "solid", side, 0.04 if side == "left" else 0.28),
     ):
-        top = 1.0 if name == "deadline" else (len(data) + 0.22) / (len(data) + 0.55)  # not through the label
+        top = (
+            1.0 if name == "deadline" else (len(data) + 0.22) / (len(data) + 0.55)
+        )  # keeps the line clear of the label
         axes.axvline(when, ymax=top, color=colour, linestyle=style, linewidth=1.3)
         label = f" {name} {duration(when)} "
         axes.annotate(label, (when, len(data) + up), color=colour, fontsize=8.5, ha=align)
@@ -163,7 +165,7 @@ def stages(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float, time
 
 
 def tail(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float) -> str:
-    """How many frames took longer: one minus the cumulative distribution, with the percentiles marked."""
+    """Fraction of frames above a latency: one minus the cumulative distribution, with percentiles marked."""
     figure, axes = _figure(4.6, 3.1)
     upper, counts = _arrays(histograms["total"])
     total = counts.sum()
@@ -188,7 +190,7 @@ def tail(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float) -> str
 
 
 def rate_over_time(times: Sequence[float], events: Sequence[float], lost: Sequence[float]) -> str:
-    """Events per second of wall-clock time over the run, and where packets were lost or frames late."""
+    """Events per second of wall-clock time over the run, with marks at lost packets and late frames."""
     figure, axes = _figure(4.6, 3.1)
     t, n = np.asarray(times, dtype=float), np.asarray(events, dtype=float)
     if len(t) > 2 and (np.diff(t) > 0).all():
@@ -240,7 +242,7 @@ def rings_per_event(counts: Sequence[float]) -> str:
     for n, value in enumerate(share):
         axes.annotate(f"{100 * value:.1f} %", (n, value), ha="center", va="bottom", fontsize=9)
     axes.set_xticks(np.arange(len(values)))
-    axes.set_xlabel("rings found per event")
+    axes.set_xlabel("rings per event")
     axes.set_ylabel("share of events")
     axes.grid(axis="x", visible=False)
     axes.set_ylim(0, max(share.max(), 0.01) * 1.15)
@@ -248,7 +250,7 @@ def rings_per_event(counts: Sequence[float]) -> str:
 
 
 def radius(counts: Sequence[float]) -> str:
-    """Radii of leading rings, 1 mm bins, with the radius of a particle at the speed of light."""
+    """Radii of leading rings in bins of 1 mm, with the radius at the speed of light."""
     values = np.asarray(counts, dtype=float)
     figure, axes = _bars(values, "radius of the leading ring / mm", "share of rings per mm", SERIES[3], 0.0)
     top = axes.get_ylim()[1] * 0.94
@@ -292,7 +294,7 @@ def occupancy(counts: Sequence[float], disk: np.ndarray) -> str:
     values = np.asarray(counts, dtype=float)
     figure, both = plt.subplots(1, 2, figsize=(9.4, 4.3), sharey=True, layout="constrained")
     half = len(values) // 2
-    # An image and not paths: two thousand circles.
+    # An image instead of two thousand circles.
     style = {"cmap": HEAT, "clim": (0, max(values.max(), 1)), "edgecolors": LATTICE, "linewidths": 0.4}
     for axes, part, name in ((both[0], slice(0, half), "Jura"), (both[1], slice(half, None), "Salève")):
         circles = _photomultipliers(axes, disk[part], array=values[part], rasterized=True, **style)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run: one HTML file that needs nothing else, readable in light and dark."""
+"""Report of a run: one self-contained HTML file, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from nanet.report.tables import (
 
 @attrs.define
 class Run:
-    """Everything that a report shows of one run."""
+    """Data of one run for the report."""
 
     trigger: dict[str, Any]  # result of the trigger
     histograms: dict[str, dict[str, Any]]  # stage -> edges_us, counts
-    monitor: dict[str, Any]  # sampled physics
+    monitor: dict[str, Any]  # sampled physics histograms
     readout: dict[str, Any]
     l0tp: dict[str, Any]
     host: dict[str, Any]
@@ -45,11 +45,11 @@ class Run:
     speed: float  # detector seconds per wall-clock second
     speed_why: str = ""
     series: list[dict[str, float]] = attrs.field(factory=list)  # t, events, lost
-    notes: list[str] = attrs.field(factory=list)  # why the host is not fit for real time, and so on
+    notes: list[str] = attrs.field(factory=list)  # reasons for an unfit host, and other notes
 
 
 def write(run: Run, folder: str | Path) -> Path:
-    """Writes index.html and run.json to the folder, which is made if need be; returns the page's path."""
+    """Writes index.html and run.json to the folder (created if needed); returns the path of the page."""
     folder = Path(folder)
     page = folder / "index.html"
     try:
@@ -64,7 +64,7 @@ def write(run: Run, folder: str | Path) -> Path:
 
 
 def render(run: Run) -> str:
-    """The page as text."""
+    """The page as HTML text."""
     style = resources.files("nanet.report").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join(
         [_head(run), _latency(run), _physics(run), _events(run), _account(run), _neighbours(run), _about(run)]
@@ -78,7 +78,7 @@ def render(run: Run) -> str:
 
 
 def verdicts(run: Run) -> list[tuple[bool, str]]:
-    """What the run is judged by: (good, in words)."""
+    """Checks of the run: (passed, text)."""
     result, l0tp = run.trigger, run.l0tp
     late, lost = result["frames_late"], sum(result["lost"].values())
     bad = sum(result["bad_packets"].values())
@@ -107,7 +107,7 @@ def verdicts(run: Run) -> list[tuple[bool, str]]:
 
 
 def steady_rate(run: Run) -> float:
-    """Events per second while they came: by the series, which leaves out the waiting before and after."""
+    """Events per second while events arrived; the series excludes waiting times before and after."""
     first, last = (run.series[0], run.series[-1]) if len(run.series) > 2 else ({}, {})
     seconds = last["t"] - first["t"] if first else 0.0
     return (last["events"] - first["events"]) / seconds if seconds > 0 else run.trigger["events_per_s"]
@@ -121,10 +121,10 @@ def _head(run: Run) -> str:
         for good, text in verdicts(run)
     )
     if figures := result.get("card_figures"):
-        # The card has a clock of its own: what lies between a packet and an answer mixes two.
+        # The card has a separate clock: the time from packet to answer would mix two clocks.
         of_cycles = [figures[f"closing_cycles_{name}"] * CARD_CYCLE_NS / 1e3 for name in ("p50", "max")]
         times = [
-            (microseconds(of_cycles[0]), "median, packet → event, by the card's clock"),
+            (microseconds(of_cycles[0]), "median, packet → event, card clock"),
             (microseconds(of_cycles[1]), "the longest of these"),
         ]
     else:
@@ -222,8 +222,8 @@ def _physics(run: Run) -> str:
         return ""
     disk = _core.pm_positions_disk()
     return (
-        "<h2>What was seen</h2>"
-        '<p class="muted">From a sample of the events, taken beside the trigger\'s path.</p>'
+        "<h2>Physics</h2>"
+        '<p class="muted">From a sample of the events.</p>'
         + _grid(
             _figure("Hits", lambda: plots.hits_per_event(m["hits_per_event"])),
             _figure("Rings", lambda: plots.rings_per_event(m["rings_per_event"])),
@@ -239,7 +239,7 @@ def _physics(run: Run) -> str:
 
 
 def pick_events(events: Sequence[Mapping[str, Any]], number: int = 6) -> list[Mapping[str, Any]]:
-    """Events worth a picture: two each with one, two, three or more rings, two more clear ones, any."""
+    """Events for display: two each with one, two, three or more rings, two more clear ones, any others."""
 
     def clarity(event: Mapping[str, Any]) -> float:
         rings = event["rings"]
@@ -292,14 +292,14 @@ def _account(run: Run) -> str:
     )
     more = f'<div class="box"><table>{named}</table></div>' if named else ""
     return (
-        "<h2>The account</h2><p>Everything that came in is somewhere on the way out: each total on the left "
+        "<h2>The account</h2><p>Each total on the left "
         "must equal the sum on its right.</p>"
         f'<div class="box"><table class="identity">{rows}</table></div>{more}'
     )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested values as rows; zeros of an object (faults, refusals) are left out."""
+    """Nested values as rows, without zeros of objects (faults, refusals)."""
     rows = []
     for key, value in values.items():
         name = f"{prefix}{key}".replace("_", " ")
@@ -328,7 +328,7 @@ def _rows(rows: Sequence[tuple[str, str]]) -> str:
 
 def _neighbours(run: Run) -> str:
     elsewhere = {"host", "latency_us"}
-    parts = ["<h2>The neighbours</h2>"]
+    parts = ["<h2>Readout and L0 trigger processor</h2>"]
     sides = []
     for title, values in (("Readout boards", run.readout), ("L0 trigger processor", run.l0tp)):
         shown = {key: value for key, value in values.items() if key not in elsewhere}
@@ -336,8 +336,8 @@ def _neighbours(run: Run) -> str:
     parts.append(f'<div class="grid">{"".join(sides)}</div>')
     parts.append(_latency_rows(run.l0tp.get("latency_us", {}), ("from_first", "from_last")))
     parts.append(
-        '<p class="muted">From outside: from the sending of a frame\'s first and last packet to the arrival '
-        "of its primitives, by one clock.</p>"
+        '<p class="muted">External measurement by one clock: from the sending of a frame\'s first and last packet to '
+        "the arrival of its primitives.</p>"
     )
     return "".join(parts)
 
@@ -346,12 +346,14 @@ def _about(run: Run) -> str:
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in run.notes)
     listed = f'<ul class="muted">{notes}</ul>' if notes else ""
     simulated = (
-        " The card is simulated: its times are by its own clock." if run.trigger.get("card_figures") else ""
+        " The card is simulated: its times are from the simulated clock."
+        if run.trigger.get("card_figures")
+        else ""
     )
-    fit = "called fit for real time" if run.trigger.get("real_time") else "not called fit for real time"
+    fit = "fit for real time" if run.trigger.get("real_time") else "not fit for real time"
     return (
-        f"<h2>Host</h2><p>This host is {fit}: a frame closes {duration(run.trigger['timeout_us'])} after its "
-        f"first packet and is due after {duration(run.trigger['deadline_us'])}.{simulated}</p>{listed}"
+        f"<h2>Host</h2><p>This host is {fit}: frames close {duration(run.trigger['timeout_us'])} after the "
+        f"first packet and are due after {duration(run.trigger['deadline_us'])}.{simulated}</p>{listed}"
         f"{_rows(_flat(run.host))}"
         f'<h2>Configuration</h2><div class="box"><pre>$ {html.escape(run.command)}</pre>'
         f"<pre>{html.escape(run.config)}</pre></div>"

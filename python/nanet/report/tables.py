@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result as people read it in a terminal: the account with its identities, and the latencies."""
+"""Results as terminal tables: account with its identities, losses, latencies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PERCENTILES = (
 
 
 def count(value: float) -> str:
-    """A count with thin separators: 1 234 567."""
+    """A count with thousands separators: 1 234 567."""
     return f"{int(value):,}".replace(",", " ")
 
 
@@ -36,7 +36,7 @@ def rate(value: float) -> str:
 
 
 def microseconds(value: float | None) -> str:
-    """A latency in the unit that reads best."""
+    """A latency (µs) in a readable unit."""
     if value is None:
         return "-"
     if value >= 1e6:
@@ -49,7 +49,7 @@ def microseconds(value: float | None) -> str:
 
 
 def duration(us: float) -> str:
-    """A configured time without needless digits: 20 ms, 200 µs."""
+    """A configured time (µs) without needless digits: 20 ms, 200 µs."""
     return f"{us / 1000:g} ms" if us >= 1000 else f"{us:g} µs"
 
 
@@ -61,12 +61,12 @@ def _plain_table(*columns: str) -> Table:
 
 
 def term_name(name: str) -> str:
-    """`bad_packets.*` -> `bad packets`, `lost.late` -> `lost: late`."""
+    """Display name of a term: `bad_packets.*` gives `bad packets`, `lost.late` gives `lost: late`."""
     return name.removesuffix(".*").replace(".", ": ").replace("_", " ")
 
 
 def account_table(result: Mapping[str, Any]) -> Table:
-    """The identities, each total with its terms; zero terms are left out."""
+    """Identities, each total with its non-zero terms."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for _ in range(3):
         table.add_column(justify="right")
@@ -83,7 +83,7 @@ def _sum(terms: list[tuple[str, int]]) -> str:
 
 
 def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Everything that was refused or lost, by name, and not zero."""
+    """Everything refused or lost: (name, non-zero count)."""
     rows = [(f"lost: {name}", value) for name, value in result.get("lost", {}).items()]
     rows += [(f"bad packet: {name}", value) for name, value in result.get("bad_packets", {}).items()]
     rows += [(f"downscaled: {name}", value) for name, value in result.get("downscaled", {}).items()]
@@ -112,7 +112,7 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def run_state(snapshot: Mapping[str, Any]) -> str:
-    """Where a run is, in the words and numbers of the JSON; empty before a trigger's first word."""
+    """State of the run with the words and numbers of the JSON; empty before the first snapshot."""
     if "state" not in snapshot:
         return ""
     choke, conditions = snapshot["choke"], snapshot.get("conditions")
@@ -122,7 +122,7 @@ def run_state(snapshot: Mapping[str, Any]) -> str:
     raised = f", raised {count(choke['raised'])} times" if choke["raised"] else ""
     words.append(f"choke {'RAISED' if choke['on'] else 'off'} (buffers {choke['fill']:.1%} full{raised})")
     if faults := snapshot.get("gpu_faults"):
-        where = "LOST, the CPU stands in" if snapshot["gpu_lost"] else "back"
+        where = "LOST, replaced by the CPU" if snapshot["gpu_lost"] else "back"
         words.append(f"GPU {where} (lost {count(int(faults))} times)")
     if conditions:
         refused = f", {count(conditions['refused'])} refused" if conditions.get("refused") else ""
@@ -144,7 +144,7 @@ def latency_table(latency: Mapping[str, Mapping[str, float]], stages: tuple[str,
 
 
 def print_result(out: Console, result: Mapping[str, Any]) -> None:
-    """The account of a trigger or a replay."""
+    """Prints the account of a trigger or a replay."""
     out.print()
     out.print(account_table(result))
     small = losses(result)
@@ -171,11 +171,11 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
         )
 
 
-CARD_CYCLE_NS = 6.4  # of the gateware card's clock, 156.25 MHz
+CARD_CYCLE_NS = 6.4  # clock of the gateware card, 156.25 MHz
 
 
 def card_line(figures: Mapping[str, Any]) -> str:
-    """What a card's own instruments say, in a line."""
+    """The card's own measurements, in one line."""
     cycles = [figures[f"closing_cycles_{name}"] for name in ("p50", "p99", "max")]
     times = " / ".join(f"{value:.0f}" for value in cycles)
     nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a running trigger is told and tells between bursts: new conditions in, reports of bursts out."""
+"""Run control between bursts: reloads conditions and writes burst reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WATCH_S = 0.5
 
 
 class RunControl:
-    """Looked in on by the loop that waits for the core; never in the path of a packet."""
+    """Called periodically by the loop that waits for the core; never in a packet's path."""
 
     def __init__(self, core: Any, section: Trigger, err: Any, config_hash: str) -> None:
-        """err: console for what goes wrong meanwhile.
+        """err: console for warnings during the run.
 
-        UsageError where the file for the reports cannot be written.
+        UsageError if the file of burst reports cannot be written.
         """
         self._core = core
         self._err = err
@@ -39,7 +39,7 @@ class RunControl:
                 raise UsageError(text) from None
 
     def look(self) -> list[dict[str, Any]]:
-        """Hands new conditions to the core; writes, and returns, the reports of bursts that have ended."""
+        """Passes new conditions to the core; writes and returns the reports of finished bursts."""
         if self._watch and time.monotonic() >= self._next:
             self._next = time.monotonic() + WATCH_S
             self._reload(self._watch)
@@ -56,7 +56,7 @@ class RunControl:
             changed = watch.changed()
         except UsageError as error:
             self.conditions_refused += 1
-            self._err.print(f"conditions stay as they are: {error}", style="yellow", markup=False)
+            self._err.print(f"conditions unchanged: {error}", style="yellow", markup=False)
             return
         if changed is not None:
             self._core.offer_conditions(changed.core())
@@ -71,14 +71,14 @@ class RunControl:
             self._file = None
 
     def result(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The core's result or snapshot with what is known here."""
+        """The core's result or snapshot with the configuration hash and refused conditions."""
         out = {**result, "config_hash": self._config_hash}
         if self._watch:
             out["conditions"] = {**out["conditions"], "refused": self.conditions_refused}
         return out
 
     def close(self) -> None:
-        """The last reports, and the end of the file."""
+        """Writes the last reports and closes the file."""
         self.look()
         if self._file:
             self._file.close()

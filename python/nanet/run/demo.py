@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of `nanet demo`: three programs on loopback, watched through pipes."""
+"""Chain of `nanet demo`: three programs on loopback, monitored through pipes."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from nanet.errors import UsageError
 from nanet.run.core_options import load_algorithm
 from nanet.run.process import free_ports
 
-START_S = 20.0  # a program that says nothing for so long has failed
+START_S = 20.0  # a program without output for this time has failed
 END_S = 20.0
 TRIAL_S = 0.5
-TRIAL_SPEED = 0.5  # more than two cores carry
-# Of the simulated gateware card: cycles that a frame takes, and that it makes per second on a slow core; the
-# share of a core that the two of them, card and ring algorithm, may take.
+TRIAL_SPEED = 0.5  # more than two cores sustain
+# Simulated gateware card: cycles per frame, simulated cycles per second on a slow core, and the share of a
+# core for card and ring algorithm together.
 CARD_FRAME_CYCLES, CARD_CYCLES_PER_S, CARD_SHARE = 2000, 0.5e6, 0.5
-EXCESS = 2.0  # the first trial's events over those that the ring algorithm alone can take
+EXCESS = 2.0  # events of the first trial, relative to the capacity of the ring algorithm alone
 MIN_SPEED, MAX_SPEED = 0.0005, 1.0
-MARGIN = 0.4  # of what the first trial carried; the view and the rest of the host want some too
+MARGIN = 0.4  # of the speed of the first trial; leaves room for the view and the rest of the host
 STEP_DOWN = 0.4
 TRIALS = 4
-POOL_FRAMES = 1024  # 65 000 events at 10 MHz, made anew by each of the trials
+POOL_FRAMES = 1024  # 65 000 events at 10 MHz, generated in each trial
 BEHIND_US = 20_000.0
-TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm by itself
-FRAME, FRAME_S = 64, 6.387449e-6  # events of a frame, its detector time
+TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm alone
+FRAME, FRAME_S = 64, 6.387449e-6  # events per frame, detector time per frame
 
 
 def page_address(asked: str) -> str:
-    """HOST:PORT for the monitor's page: as asked, a free port where port 0 is."""
+    """HOST:PORT of the monitor page; port 0 is replaced by a free one."""
     host, port = page_endpoint(asked)
     if port == 0:
         with contextlib.suppress(OSError), socket.create_server((host, 0)) as server:
@@ -55,16 +55,16 @@ def page_address(asked: str) -> str:
 
 
 class Program:
-    """One child: `nanet NAME …` with its status lines read as they come.
+    """A child process: `nanet NAME …`, with its status lines read as they arrive.
 
-    It lives in a session of its own, so that a Ctrl-C at the terminal reaches the demo alone, which then
-    ends the chain in order.
+    It runs in a separate session: Ctrl-C at the terminal reaches only the demo, which then stops the
+    chain in order.
     """
 
     def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name = name
-        self.last: dict[str, Any] = {}  # the newest status line
-        self.final: dict[str, Any] = {}  # the line with the result
+        self.last: dict[str, Any] = {}  # latest status line
+        self.final: dict[str, Any] = {}  # line with the result
         self.on_status: Callable[[dict[str, Any]], None] | None = None
         self._log = log
         reading, writing = os.pipe()
@@ -91,7 +91,7 @@ class Program:
             for line in lines:
                 try:
                     status = json.loads(line)
-                except ValueError:  # cut off by a kill
+                except ValueError:  # truncated by a kill
                     continue
                 if "result" in status:
                     self.final = status
@@ -104,18 +104,18 @@ class Program:
 
     @property
     def snapshot(self) -> dict[str, Any]:
-        """Its newest numbers."""
+        """Latest numbers."""
         return (self.final or {}).get("result") or self.last.get("snapshot", {})
 
     def wait_started(self) -> None:
-        """Until its first word. UsageError with its own sentence where it did not start."""
+        """Waits for the first output. UsageError with the program's message if it did not start."""
         self._said.wait(START_S)
         if not self.last and not self.final:
             self.kill()
             raise UsageError(f"nanet {self.name} did not start: {self.complaint()}")
 
     def complaint(self) -> str:
-        """The last line it printed."""
+        """Last line of the program's output."""
         with contextlib.suppress(OSError):
             lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             if lines:
@@ -123,16 +123,16 @@ class Program:
         return "it said nothing"
 
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
     def wait(self) -> None:
-        """Until it has ended by itself, for a while."""
+        """Waits for the end of the process, up to START_S."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(START_S)
 
     def stop(self) -> dict[str, Any]:
-        """Tells it to end, waits, and returns its result; UsageError where there is none."""
+        """Stops the process, waits, and returns its result; UsageError without a result."""
         if self.running():
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -145,17 +145,16 @@ class Program:
         return self.final["result"]
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills the process."""
         if self.running():
             self.process.kill()
         self.process.wait()
 
 
 def carried_share(seen: dict[str, Any], sent: dict[str, Any]) -> float:
-    """The part of an overload that trigger and boards carried; `seen` and `sent` are their results.
+    """Share of an overload that trigger and boards carried; `seen` and `sent` are their results.
 
-    Of the events sent, those built; fewer by the time that the trigger needed beyond the trial, which is how
-    far behind its slowest answer was; and the boards themselves may have been behind.
+    Events built divided by events sent, reduced by the delay of the boards and of the slowest answer.
     """
     built = seen["events_built"] / max(sent["events_sent"], 1)
     sending = max(sent["elapsed_s"], TRIAL_S)
@@ -163,7 +162,7 @@ def carried_share(seen: dict[str, Any], sent: dict[str, Any]) -> float:
 
 
 def _held(result: dict[str, Any]) -> bool:
-    """Whether a trial went well, with room to spare: nothing lost, nothing late, far from the deadline."""
+    """Whether a trial had no loss, no late frame, and latencies below a quarter of the deadline."""
     slowest = result["latency_us"]["total"]["p99_9"]
     hurt = result["frames_late"] + sum(result["lost"].values())
     return not hurt and slowest < result["deadline_us"] / 4
@@ -171,7 +170,7 @@ def _held(result: dict[str, Any]) -> bool:
 
 @attrs.define
 class Outcome:
-    """What a chain left behind."""
+    """Results of a chain."""
 
     trigger: dict[str, Any]
     histograms: dict[str, Any]
@@ -182,7 +181,7 @@ class Outcome:
 
 
 class Chain:
-    """Sets up and runs the three programs; a context manager that leaves none behind."""
+    """Starts and stops the three programs; a context manager that terminates all of them."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -195,7 +194,7 @@ class Chain:
         self.trigger: Program | None = None
         self.readout: Program | None = None
         self.l0tp: Program | None = None
-        self.page = ""  # address of the monitor's page
+        self.page = ""  # address of the monitor page
 
     def __enter__(self) -> Chain:
         return self
@@ -230,7 +229,7 @@ class Chain:
         )  # fmt: skip
 
     def _alone(self) -> float:
-        """Events per second that the ring algorithm by itself takes on one core."""
+        """Events per second of the ring algorithm alone on one core."""
         from nanet import _core
 
         first, pm = _core.rings_bench_events(TIMED_EVENTS)
@@ -239,7 +238,7 @@ class Chain:
         return _core.rings_bench_cpu(algorithm, first, pm, FRAME, 1, TIMED_S, parameters)["events_per_s"]
 
     def _first_speed(self, device: str) -> float:
-        """A speed that is too much for this host, but not so much that its backlog takes long to answer."""
+        """A speed above the capacity of this host, with a backlog that is still short."""
         from nanet.run import host
 
         if device != "cpu":
@@ -248,16 +247,16 @@ class Chain:
         return min(EXCESS * cores * self._alone() / self.demo.rate, TRIAL_SPEED)
 
     def card_speed(self, device: str) -> float:
-        """The speed that the simulated gateware card and the ring algorithm carry, by calculation."""
+        """Calculated speed of the simulated gateware card with the ring algorithm."""
         rings = self.demo.rate / self._alone() if device == "cpu" else 0.0
         cycles = CARD_FRAME_CYCLES / FRAME_S / CARD_CYCLES_PER_S
         return float(f"{CARD_SHARE / (rings + cycles):.1g}")
 
     def find_speed(self, device: str) -> float:
-        """The speed this host carries: a trial too fast tells the trigger's rate, more check a part of it.
+        """Speed that this host sustains: an overload gives the trigger's rate, more trials check a part.
 
-        device: the one that reconstructs, cpu or cuda:N. Each trial has a trigger of its own, so that none
-        inherits another's backlog. Also writes the truth, which depends on the seed alone.
+        device: cpu or cuda:N. Each trial starts a new trigger, without the backlog of the previous
+        one. The trials also write the truth, which depends on the seed alone.
         """
         sink, *ports = free_ports(1 + TRIALS)
         answers = self._program("l0tp", "--listen", f"127.0.0.1:{sink}")
@@ -287,7 +286,7 @@ class Chain:
         return float(f"{min(speed, MAX_SPEED):.2g}")
 
     def make_truth(self) -> None:
-        """Writes the truth without a trial: the boards send one event to nobody."""
+        """Writes the truth without a trial: the boards send one event to a port without receiver."""
         (nobody,) = free_ports(1)
         readout = self._readout(nobody, "--events", "1", "--truth", str(self.truth))
         readout.wait_started()
@@ -295,7 +294,7 @@ class Chain:
         readout.stop()
 
     def start(self, speed: float) -> None:
-        """Starts the chain, back to front, so that nothing is sent to nobody."""
+        """Starts the chain from receiver to sender, so that every packet has a receiver."""
         card, answers = free_ports(2)
         if self.demo.monitor:
             self.page = page_address(self.demo.monitor)
@@ -323,22 +322,22 @@ class Chain:
             self.series.append({"t": status["t"], "events": snapshot["events_built"], "lost": lost})
 
     def sending(self) -> bool:
-        """Whether the boards still send."""
+        """Whether the boards are sending."""
         return self.readout is not None and self.readout.running()
 
     def finish(self) -> Outcome:
-        """Ends the chain, front to back, so that everything sent is answered, and collects what it found."""
+        """Stops the chain from sender to receiver, after all answers, and collects the results."""
         assert self.readout and self.trigger and self.l0tp
         readout = self.readout.stop()
         self._settle()
         trigger = self.trigger.stop()
-        time.sleep(0.1)  # the last answers are on their way
+        time.sleep(0.1)  # the last answers are in flight
         l0tp = self.l0tp.stop()
         final = self.trigger.final
         return Outcome(trigger, final["histograms"], final["monitor"], readout, l0tp, self.series)
 
     def _settle(self) -> None:
-        """Until the trigger has answered all it took in, or for a second."""
+        """Waits until the trigger has answered all its input, for a second at most."""
         assert self.trigger
         end = time.monotonic() + 1.0
         before = -1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this host is: read from /proc and /sys, judged for real time, and written beside every result.
+"""Properties of this host from /proc and /sys, its real-time fitness, and the `host` object of results.
 
-The rule for "fit for real time" (docs/configuration.md, Real time) is conservative: a host that nobody has
-prepared is not fit, and then frames get 20 ms to come in and 50 ms to be answered instead of 200 µs and 1 ms.
+The rule for "fit for real time" (docs/configuration.md, Real time) is conservative: an unprepared host is not
+fit. Frames then close after 20 ms and are due after 50 ms, instead of 200 µs and 1 ms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CAP_NET_ADMIN, _CAP_SYS_NICE = 12, 23  # linux/capability.h
 
 @attrs.frozen
 class Reason:
-    """One thing that was looked at: whether it is fit, what was found, and what would mend it."""
+    """One examined property: whether it is fit, the value found, and the remedy."""
 
     name: str
     fit: bool
@@ -39,7 +39,7 @@ class Reason:
 
 
 def read(path: str) -> str:
-    """A small file of /proc or /sys without its line end; empty where it is not there."""
+    """A small file of /proc or /sys without its line end; empty if it does not exist."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -47,12 +47,12 @@ def read(path: str) -> str:
 
 
 def cpus() -> list[int]:
-    """The CPUs this process may run on."""
+    """CPUs in the affinity mask of this process."""
     return sorted(os.sched_getaffinity(0))
 
 
 def siblings(cpu: int) -> set[int]:
-    """The CPUs that are threads of the same core as `cpu`, itself included."""
+    """CPUs of the core of `cpu`, itself included."""
     found = {cpu}
     text = read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     for part in filter(None, text.split(",")):
@@ -63,7 +63,7 @@ def siblings(cpu: int) -> set[int]:
 
 
 def cores() -> list[int]:
-    """One CPU of each core that this process may use: two threads of a core slow each other down."""
+    """One CPU per core of this process: two threads of a core slow each other down."""
     apart: list[int] = []
     taken: set[int] = set()
     for cpu in cpus():
@@ -74,7 +74,7 @@ def cores() -> list[int]:
 
 
 def cpu_quota() -> float | None:
-    """CPUs' worth of time that the control group grants, None without a limit."""
+    """CPU time granted by the control group, in CPUs; None without a limit."""
     parts = read("/sys/fs/cgroup/cpu.max").split()
     if len(parts) == 2 and parts[0].isdecimal() and parts[1].isdecimal():
         return int(parts[0]) / int(parts[1])
@@ -82,31 +82,31 @@ def cpu_quota() -> float | None:
 
 
 def governors() -> set[str]:
-    """Frequency governors of our CPUs; empty where the kernel offers no frequency scaling."""
+    """Frequency governors of the usable CPUs; empty without frequency scaling."""
     found = {read(f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus()}
     return found - {""}
 
 
 def isolated() -> str:
-    """CPUs kept free of other work (isolcpus=, cpusets), as the kernel lists them; empty: none."""
+    """CPUs isolated from other work (isolcpus=, cpusets), as the kernel lists them; empty: none."""
     text = read("/sys/devices/system/cpu/isolated")
     return "" if text == "(null)" else text
 
 
 def rmem_max() -> int:
-    """Largest receive buffer that an unprivileged socket gets, in bytes."""
+    """Largest receive buffer of an unprivileged socket, in bytes."""
     text = read("/proc/sys/net/core/rmem_max")
     return int(text) if text.isdecimal() else 0
 
 
 def has_capability(bit: int) -> bool:
-    """Whether this process holds a capability (its number in linux/capability.h)."""
+    """Whether this process has a capability (number in linux/capability.h)."""
     found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", read("/proc/self/status"), re.M)
     return bool(found) and bool(int(found.group(1), 16) >> bit & 1)
 
 
 def virtual() -> str:
-    """What the machine is run by, where it is a virtual one; empty on bare metal."""
+    """Name of the hypervisor; empty on bare metal."""
     if not re.search(r"^flags\s*:.*\bhypervisor\b", read("/proc/cpuinfo"), re.M):
         return ""
     return read("/sys/class/dmi/id/product_name") or read("/sys/class/dmi/id/sys_vendor") or "a hypervisor"
@@ -118,7 +118,7 @@ def clock_source() -> str:
 
 
 def huge_pages() -> dict[str, Any]:
-    """Reserved huge pages and the setting of transparent ones."""
+    """Number of reserved huge pages, and the setting of transparent ones."""
     memory = read("/proc/meminfo")
     count = re.search(r"^HugePages_Total:\s*(\d+)", memory, re.M)
     free = re.search(r"^HugePages_Free:\s*(\d+)", memory, re.M)
@@ -131,7 +131,7 @@ def huge_pages() -> dict[str, Any]:
 
 
 def udp_offload() -> dict[str, bool]:
-    """Whether a train of datagrams crosses loopback in one piece: segmentation out, coalescing in."""
+    """Whether a train of datagrams crosses loopback as one packet (UDP_SEGMENT, UDP_GRO)."""
     result = {"gso": False, "gro": False}
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
@@ -155,7 +155,7 @@ def udp_offload() -> dict[str, bool]:
 
 
 def gpus() -> list[str]:
-    """Names of the NVIDIA GPUs whose driver is loaded."""
+    """Names of the NVIDIA GPUs with a loaded driver."""
     found = []
     for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         model = re.search(r"^Model:\s*(.+)$", read(str(information)), re.M)
@@ -164,15 +164,15 @@ def gpus() -> list[str]:
 
 
 def gpu_driver() -> str:
-    """Version of the NVIDIA kernel driver; empty where there is none."""
+    """Version of the NVIDIA kernel driver; empty without one."""
     found = re.search(r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", read("/proc/driver/nvidia/version"))
     return found.group(1) if found else ""
 
 
 def gpu_states() -> list[dict[str, Any]]:
-    """Each NVIDIA GPU as found: name, PCIe link (generation, lanes; now and at most), clocks in MHz.
+    """State of each NVIDIA GPU: name, PCIe link (generation, lanes; current and maximum), clocks in MHz.
 
-    The link is sysfs's; clocks are nvidia-smi's, 0 where it is not installed.
+    Sources: sysfs for the link, nvidia-smi for the clocks (0 if it is not installed).
     """
     clocks = _gpu_clocks()
     found = []
@@ -202,7 +202,7 @@ def _leading_number(text: str) -> float:
 
 
 def _gpu_clocks() -> dict[str, tuple[int, int]]:
-    """PCI address (and number) of each GPU -> clock of its multiprocessors now and at most, MHz."""
+    """PCI address and number of each GPU -> multiprocessor clock, current and maximum, MHz."""
     if not shutil.which("nvidia-smi"):
         return {}
     query = "--query-gpu=index,pci.bus_id,clocks.sm,clocks.max.sm"
@@ -218,12 +218,14 @@ def _gpu_clocks() -> dict[str, tuple[int, int]]:
         if len(parts) == 4 and parts[2].isdecimal() and parts[3].isdecimal():
             pair = (int(parts[2]), int(parts[3]))
             clocks[parts[0]] = pair
-            clocks[parts[1].lower().removeprefix("0000")] = pair  # nvidia-smi writes domains of eight digits
+            clocks[parts[1].lower().removeprefix("0000")] = (
+                pair  # nvidia-smi writes domains with eight digits
+            )
     return clocks
 
 
 def gpu_reasons() -> list[Reason]:
-    """What of each GPU is not as it should be in the loop; nothing where there is none."""
+    """Properties of each GPU that matter for the trigger's latency; empty without a GPU."""
     reasons = []
     for number, gpu in enumerate(gpu_states()):
         speed, lanes = gpu["link_gts"], gpu["lanes"]
@@ -233,7 +235,7 @@ def gpu_reasons() -> list[Reason]:
                 f"GPU {number}, PCIe link",
                 not known or (speed[0] >= speed[1] and lanes[0] >= lanes[1]),
                 f"{speed[0]:g} GT/s x{lanes[0]} of {speed[1]:g} GT/s x{lanes[1]}" if known else "not visible",
-                "an idle link may have slowed down and comes back under load; else: another slot, the BIOS",
+                "an idle link may run slower until it has load; else check slot and BIOS",
             )
         )
         clock, most = gpu["clock_mhz"], gpu["clock_max_mhz"]
@@ -242,7 +244,7 @@ def gpu_reasons() -> list[Reason]:
                 f"GPU {number}, clock",
                 not most or clock >= 0.75 * most,
                 f"{clock} of {most} MHz" if most else "not visible (no nvidia-smi)",
-                "an idle GPU has slowed down: the first frames are late; "
+                "an idle GPU runs slower and answers the first frames late;  "
                 f"nvidia-smi -i {number} -pm 1; nvidia-smi -i {number} -lgc {most}",
             )
         )
@@ -250,7 +252,7 @@ def gpu_reasons() -> list[Reason]:
 
 
 def memory_reason() -> Reason:
-    """Whether buffers can lie in huge pages, which spare the GPU and the CPU many look-ups of addresses."""
+    """Whether buffers can use huge pages, which reduce TLB misses of GPU and CPU."""
     pages = huge_pages()
     return Reason(
         "huge pages",
@@ -270,7 +272,7 @@ def has_libcuda() -> bool:
 
 
 def cuda() -> dict[str, Any]:
-    """What the compiled core finds: keys built, driver, trouble (why nothing), devices."""
+    """GPU properties from the compiled core. Keys: built, driver, trouble (reason for no device), devices."""
     try:
         from nanet import _core
     except ImportError as error:
@@ -284,13 +286,13 @@ def cuda() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name."""
+    """Model name of the processor."""
     found = re.search(r"^model name\s*:\s*(.+)$", read("/proc/cpuinfo"), re.M)
     return found.group(1).strip() if found else platform.processor() or platform.machine()
 
 
 def fit_for_real_time() -> tuple[bool, list[Reason]]:
-    """Whether this host may be asked for 200 µs and 1 ms, and what was looked at; fit if all of it is."""
+    """Whether 200 µs and 1 ms are realistic on this host, and the properties examined; all must be fit."""
     reasons = []
     count, quota = len(cpus()), cpu_quota()
     usable = min(count, quota) if quota is not None else count
@@ -299,7 +301,7 @@ def fit_for_real_time() -> tuple[bool, list[Reason]]:
             "CPUs",
             usable >= MIN_CPUS,
             f"{usable:g} CPUs usable" + (f" ({count} allowed, quota {quota:g})" if quota is not None else ""),
-            f"needs {MIN_CPUS}: card, worker, sender and the rest of the system each want one",
+            f"needs {MIN_CPUS}: card, worker, sender and the rest of the system need one each",
         )
     )
     apart, governor = isolated(), governors()
@@ -345,7 +347,7 @@ def fit_for_real_time() -> tuple[bool, list[Reason]]:
 
 
 def describe() -> dict[str, Any]:
-    """The host as results carry it (JSON key `host`)."""
+    """Host object of results (JSON key `host`)."""
     return {
         "cpu": cpu_model(),
         "cores": len(cpus()),

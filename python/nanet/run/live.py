@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live view of `nanet demo`: what the three programs say, drawn a few times a second."""
+"""Live view of `nanet demo`: status of the three programs, refreshed a few times per second."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nanet.report.tables import CARD_CYCLE_NS, STAGES, count, duration, losses, 
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
-# Named by the account, but of the physics and not a loss.
+# Terms of the account that are properties of the data, not losses.
 HARMLESS = ("split at frame edge", "duplicate hits", "below min hits")
 
 
 def sparkline(values: list[float]) -> str:
-    """Values from zero to their largest, as a line of blocks."""
+    """Values from zero to their maximum, as a line of block characters."""
     top = max(values, default=0.0)
     if top <= 0:
         return ""
@@ -29,7 +29,7 @@ def sparkline(values: list[float]) -> str:
 
 
 def bar(share: float, width: int) -> str:
-    """A share of one as a bar of `width` characters."""
+    """A share from 0 to 1 as a bar of `width` characters."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     full, rest = divmod(eighths, 8)
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width)
@@ -48,7 +48,7 @@ def _shares(rows: list[tuple[str, int]], style: str, width: int) -> Table:
 
 
 class Rates:
-    """Rates per second of counts that arrive with their times."""
+    """Rates per second from counts with their times."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, float]] = {}
@@ -56,7 +56,7 @@ class Rates:
         self.history: deque[float] = deque(maxlen=HISTORY)
 
     def update(self, name: str, t: float, value: float) -> None:
-        """Notes the count `value` at time t (seconds)."""
+        """Adds the count `value` at time t (seconds)."""
         before = self._last.get(name)
         if before is None:
             self._last[name] = (t, value)
@@ -87,7 +87,7 @@ class View:
         readout: Mapping[str, Any],
         l0tp: Mapping[str, Any],
     ) -> None:
-        """Takes the newest status line of each program."""
+        """Takes the latest status line of each program."""
         self.elapsed = elapsed
         self.trigger = trigger.get("snapshot", {})
         self.monitor = trigger.get("monitor", {})
@@ -201,20 +201,20 @@ class View:
 
 
 def run_line(snapshot: Mapping[str, Any]) -> Text:
-    """Where the run is, red where choke is raised."""
+    """State of the run, red while choke is raised."""
     choked = snapshot.get("choke", {}).get("on", False)
     return Text(run_state(snapshot), style="bold red" if choked else "dim", no_wrap=True, overflow="ellipsis")
 
 
 class TriggerLine:
-    """What `nanet trigger` shows of itself on a terminal while it runs: two lines."""
+    """Two status lines of `nanet trigger` on a terminal."""
 
     def __init__(self) -> None:
         self.snapshot: Mapping[str, Any] = {}
         self.rates = Rates()
 
     def update(self, t: float, snapshot: Mapping[str, Any]) -> None:
-        """Takes a snapshot of time t (seconds)."""
+        """Takes a snapshot at time t (seconds)."""
         self.snapshot = snapshot
         self.rates.update("events", t, snapshot["events_built"])
 
@@ -230,7 +230,7 @@ class TriggerLine:
 def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
     """Rate, latency and losses in one line."""
     total = snapshot.get("latency_us", {}).get("total", {})
-    total = total if total.get("n") else {}  # nothing is measured yet
+    total = total if total.get("n") else {}  # no measurement yet
     lost = sum(snapshot.get("lost", {}).values())
     return (
         f"{rate(events_per_s)} events  "
@@ -241,6 +241,6 @@ def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
 
 
 def plain_line(view: View) -> str:
-    """The view as one line, where there is no terminal."""
+    """The view as one line, for output without a terminal."""
     numbers = numbers_line(view.trigger, view.rates.now.get("events", 0))
     return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For programs that run until told to stop: signals as a flag, lines of state for whoever watches."""
+"""Support for long-running programs: stop signals, status lines, free ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATUS_S = 0.25
 
 
 def free_ports(number: int) -> list[int]:
-    """UDP ports of 127.0.0.1 that nobody has."""
+    """Free UDP ports of 127.0.0.1."""
     sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
     try:
         for one in sockets:
@@ -31,25 +31,25 @@ def free_ports(number: int) -> list[int]:
 
 
 def free_tcp_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody has."""
+    """A free TCP port of 127.0.0.1."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
 
 class StopFlag:
-    """Signals that have come in and ask to stop."""
+    """Stop signals received."""
 
     def __init__(self) -> None:
         self.signals: list[int] = []
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """As a signal handler."""
+        """Signal handler."""
         self.signals.append(number)
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopFlag]:
-    """SIGINT and SIGTERM set a flag; a second SIGINT kills as usual."""
+    """SIGINT and SIGTERM set a flag; a second signal has its default effect."""
     flag = StopFlag()
 
     def first(number: int, frame: FrameType | None) -> None:
@@ -68,7 +68,7 @@ def stop_signals() -> Iterator[StopFlag]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGINT and SIGTERM alike raise KeyboardInterrupt, once; a second one kills as usual."""
+    """SIGINT and SIGTERM raise KeyboardInterrupt once; a second signal has its default effect."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def first(number: int, frame: FrameType | None) -> None:
@@ -86,7 +86,7 @@ def interruptible() -> Iterator[None]:
 
 
 class StatusWriter:
-    """Lines of JSON for whoever watches, a few times a second; goes quiet when the reader has gone."""
+    """Writes lines of JSON at intervals of STATUS_S; stops when the reader has closed the file."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -94,7 +94,7 @@ class StatusWriter:
         self._open = True
 
     def due(self) -> bool:
-        """Whether it is time for another line."""
+        """Whether the next line is due."""
         return self._open and time.monotonic() >= self._next
 
     def write(self, what: dict[str, Any]) -> None:
@@ -111,7 +111,7 @@ class StatusWriter:
 
 @contextmanager
 def status_writer(path: str | None) -> Iterator[StatusWriter | None]:
-    """The status file, if one is asked for; it may be a pipe (/dev/fd/N)."""
+    """Writer of the status file, None without one; the file may be a pipe (/dev/fd/N)."""
     if path is None:
         yield None
         return

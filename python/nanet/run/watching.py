@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who watches a running trigger: the monitor's page, where it is asked for."""
+"""Monitor page of a running trigger."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def config_hash(config: Config) -> str:
-    """SHA-256 of what the trigger's configuration says: the TOML of its sections and algorithms."""
+    """SHA-256 of the trigger's configuration: the TOML of its sections and algorithms."""
     return hashlib.sha256(config.toml(Trigger, Card).encode()).hexdigest()
 
 
 class Watching:
-    """A context manager around the trigger; opens what is asked for, and puts `event_ring` into the settings."""
+    """Context manager around the trigger; opens the monitor page, and adds `event_ring` to the settings."""
 
     def __init__(self, config: Config, settings: dict[str, Any], out: Console) -> None:
         self.hash = config_hash(config)
@@ -55,15 +55,15 @@ class Watching:
         self._open.close()
 
     def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Passes on what the counters say; for the thread that waits for the trigger.
+        """Passes counters to the page; called by the thread that waits for the trigger.
 
-        told: makes of the core's snapshot what a result says (RunControl.result).
+        told: converts the core's snapshot to a result (RunControl.result).
         """
         if self.page:
             self.page.update(core, told)
 
     def finish(self, core: Any, result: dict[str, Any]) -> None:
-        """The trigger has ended, with this result."""
+        """Passes the trigger's final result to the page."""
         if self.page:
             self.page.finish(core, result)
 

@@ -84,7 +84,7 @@ function showRun(t) {
     ["choke raised, in all", `${choke.seconds.toFixed(2)} s`],
     ["buffers in use, now and at most", `${percent(choke.fill)}, ${percent(choke.fill_max)}`]];
   if (t.gpu_faults) {
-    wanted.push(["GPU", { text: t.gpu_lost ? "lost: the CPU stands in" : "back", bad: t.gpu_lost > 0 }],
+    wanted.push(["GPU", { text: t.gpu_lost ? "lost, replaced by the CPU" : "back", bad: t.gpu_lost > 0 }],
       ["GPU faults", { text: count(t.gpu_faults), key: "gpu_faults", bad: true }],
       ["GPU recoveries", { text: count(t.gpu_recoveries), key: "gpu_recoveries" }],
       ["CPU fallback time", `${t.gpu_fallback_s.toFixed(2)} s`]);
