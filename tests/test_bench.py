@@ -15,7 +15,7 @@ import pytest
 from nanet.run import host
 
 from nanet import _core
-from nanet.bench import Settings, Sheet, answers, rings, rings_cuda, roofline, trigger
+from nanet.bench import Settings, Sheet, answers, rings_cuda, roofline, trigger
 
 
 @pytest.mark.serial

@@ -147,7 +147,8 @@ def test_axis_holds_every_bin_and_the_deadline() -> None:
 
 def test_events_for_the_report_show_each_ring_count_once_there() -> None:
     def event(rings: int, chi2: float) -> dict:
-        return {"pm": list(range(12)), "rings": [{"x": 0, "y": 0, "r": 180, "chi2_ndf": chi2, "hits": 8}] * rings}
+        ring = {"x": 0, "y": 0, "r": 180, "chi2_ndf": chi2, "hits": 8}
+        return {"pm": list(range(12)), "rings": [ring] * rings}
 
     events = [event(0, 0)] + [event(1, c) for c in (9, 1, 5, 2)] + [event(2, 1), event(3, 1), event(4, 1)]
     chosen = run_report.pick_events(events)

@@ -388,8 +388,8 @@ def test_errors_name_file_column_and_remedy(nanet, tmp_path):
     good = ("--truth", "run.parquet", "--rings", "rings.parquet")
     for arguments, text in (
         (("--rings", "gone.parquet"), "--rings gone.parquet"),
-        (("--truth", "no.parquet"), "--truth no.parquet: is no Parquet file: give what `nanet generate"),
-        (("--rings", "lacking.parquet"), "--rings lacking.parquet: has no column fine_time: give what"),
+        (("--truth", "no.parquet"), "--truth no.parquet: is no Parquet file: give a file from `nanet"),
+        (("--rings", "lacking.parquet"), "--rings lacking.parquet: has no column fine_time: give a file"),
         (("--truth", "typed.parquet"), "--truth typed.parquet: column event is string, must be uint64"),
         (("--truth", "holes.parquet"), "--truth holes.parquet: column x has empty places"),
         (("--truth-hits", "hits.parquet"), "--truth-hits hits.parquet: has no hits of event 0"),

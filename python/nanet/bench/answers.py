@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench answers`: one capture through every executor, and each primitive that is not the CPU's.
+"""`nanet bench answers`: one capture through every executor; primitives that differ from the CPU's.
 
-Executors are those of a live trigger, fed from the file as fast as they go. Nothing is lost and nothing is
-late then, so packets are compared one by one, in order.
+The executors are those of a live trigger, fed from the file at full speed. Nothing is lost or late then, so
+the packets are compared one by one, in order.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ EVENTS = 10_000_000
 ALGORITHMS = ("math", "multiring")
 EXECUTORS = ("persistent", "launch")
 HEADER = 42  # Ethernet, IPv4, UDP
-MOST_LISTED = 1000  # primitives that differ, of one executor
+MOST_LISTED = 1000  # differing primitives listed per executor
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Rows: each executor's primitives and how many differ; then those that do. RuntimeError: no GPU."""
+    """Rows: primitives and differences of each executor, then the differences. RuntimeError: no GPU."""
     if settings.device == "cpu":
-        raise RuntimeError("there is no GPU, so there is nothing to compare: needs --device cuda")
+        raise RuntimeError("there is no GPU to compare with: needs --device cuda")
     events = settings.events or EVENTS
     threads = max(1, min(14, len(host.cores()) - 2))
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -75,7 +75,7 @@ def _packets(path: str) -> Iterator[bytes]:
 
 
 def compare(reference: str, answers: str, algorithm: str, executor: str, listed: list[Row]) -> int:
-    """How many words of primitives differ; each is listed. ValueError where packets are missing."""
+    """Number of primitive words that differ; each is listed. ValueError for missing packets."""
     from nanet import _core
 
     different = 0
@@ -103,5 +103,5 @@ def compare(reference: str, answers: str, algorithm: str, executor: str, listed:
 
 
 def _text(primitive: tuple[int, int] | None) -> str:
-    """Its time in LSB since SOB, and its bits."""
+    """Time (LSB since SOB) and bits of a primitive."""
     return "none" if primitive is None else f"{primitive[0]} {primitive[1]:#06x}"

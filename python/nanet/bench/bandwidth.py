@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench bandwidth`: the historic measurements of the NaNet papers, on this host's sockets and its GPU.
+"""`nanet bench bandwidth`: the measurements of the NaNet papers, on this host's sockets and GPU.
 
-Sockets: one program registers buffers of P payloads, sends P packets, waits for the event and checks the
-data. GPU: buffers of E events are copied in, fitted, and the primitives copied out; one buffer after the
-other, or two at a time, so that the copies of one overlap the kernel of the other.
+Sockets: a program registers buffers of P payloads, sends P packets, waits for the event and checks the data.
+GPU: buffers of E events are copied in, fitted, and the primitives copied out. One buffer follows the other,
+or two are in flight, so that copies overlap kernels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GPU_SECONDS = 0.2
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Latency with one buffer in flight and throughput with two, for each payload and P; then the GPU."""
+    """Latency with one buffer in flight and throughput with two, by payload and P; then the GPU."""
     from nanet import _core
 
     rows = sheet.rows
@@ -26,7 +26,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             sheet(f"{payload} B x {packets} payloads per buffer")
             measured = _core.bench_bandwidth(payload, packets, settings.seconds or 1.0)
             if measured["wrong"]:
-                raise RuntimeError(f"{measured['wrong']} buffers did not hold the bytes that were sent")
+                raise RuntimeError(f"{measured['wrong']} buffers held wrong bytes")
             rows.append(
                 {"payload": payload, "packets": packets, "buffer_bytes": payload * packets, **measured}
             )
@@ -45,7 +45,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def _gpu(settings: Settings, sheet: Sheet) -> list[Row]:
-    """Throughput and latency against events per buffer, copies and kernel in turn and overlapped."""
+    """Throughput and latency against events per buffer, with copies and kernel in sequence and overlapped."""
     from nanet import _core
 
     number = int(settings.device.partition(":")[2] or 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet bench card`: the simulated gateware card, in cycles of its clock of 156.25 MHz.
 
-Packets one at a time to an idle card, with translations known and by the firmware with the original card's
-times; then packets without a gap, at every frame size.
+Single packets to an idle card, with translations in the TLB and by firmware with the original card's times;
+then back-to-back packets at every frame size.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from nanet.bench import Row, Settings, Sheet
 
 CYCLE_US = 0.0064
 SIZES = (64, 128, 256, 512, 1024, 1518, 9018)  # bytes of a frame, FCS included
-HISTORIC = 1472 + 46  # the original's benchmark: 1472 B of payload
-# The original's microcontroller: 0.6 - 2.0 us to wake up, 4.0 us for a packet; its UDP stage: 3.9 us.
+HISTORIC = 1472 + 46  # benchmark of the original card: 1472 B of payload
+# Microcontroller of the original card: 0.6 - 2.0 us to wake up, 4.0 us per packet; its UDP stage: 3.9 us.
 ORIGINAL = {"by_firmware": 1, "wake_cycles_min": 99, "wake_cycles_max": 308, "work_cycles": 625}
-ORIGINAL_WORD = 3  # cycles in which 8 bytes come, so that 1472 B take as long as in its UDP stage
-LINKS = (("10GbE", 1, 1), ("2x10GbE", 2, 1), ("1GbE", 1, 10))  # name, channels, cycles for 8 bytes
+ORIGINAL_WORD = 3  # cycles per 8 bytes, so that 1472 B take as long as in the original UDP stage
+LINKS = (("10GbE", 1, 1), ("2x10GbE", 2, 1), ("1GbE", 1, 10))  # name, channels, cycles per 8 bytes
 COLOURS = {"tlb": "#3b7dd8", "firmware": "#d8763b"}
-WRITE_US = 0.5  # what it takes to write 1472 B that are all there
-LINE_BYTES = 80_000  # of a run at line rate, about
+WRITE_US = 0.5  # time to write 1472 B that have arrived
+LINE_BYTES = 80_000  # approximate packets of a run at line rate
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Rows: what was measured, frame size, times in cycles; figures: those of docs/benchmarks.md."""
+    """Rows: measurement, frame size, times in cycles; figures: names of docs/benchmarks.md."""
     from nanet import _core
 
     if missing := _core.gateware_missing():
@@ -39,7 +39,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         times = _core.card_bench_times({"frame_bytes": size, "packets": packets})
         events += times["event"].tolist()
         sheet.rows.append(_row("idle", size, times))
-        if size == SIZES[0]:  # such a packet asks for its address when all of it is there
+        if size == SIZES[0]:  # the address of such a packet is requested once the packet is complete
             sheet.figures["tlb_cycles"] = float(max(times["placed"] - times["controller"]))
     sheet.figures["event_cycles_max"] = float(max(events))
     sheet.figures["event_cycles_spread"] = float(max(events) - min(events))
@@ -90,7 +90,7 @@ def _row(measured: str, size: int, times: dict[str, Any]) -> Row:
 
 
 def plots(rows: list[Row], folder: Path) -> None:
-    """Draws the time that a packet takes by TLB and by firmware, and what of it the stages take."""
+    """Draws the time per packet by TLB and by firmware, and its stages."""
     from matplotlib.figure import Figure
 
     by = {row["measured"]: row for row in rows if "written_us" in row}
@@ -110,7 +110,7 @@ def plots(rows: list[Row], folder: Path) -> None:
             name: (row[f"{name}_cycles_min"] + row[f"{name}_cycles_max"]) / 2 * CYCLE_US
             for name in ("controller", "placed", "written")
         }
-        # By firmware nothing is written before the address is known, which is after the packet is in.
+        # With firmware, writing starts once the address is known, after the end of the packet.
         write = middle["controller"] if way == "tlb" else middle["written"] - WRITE_US
         parts = {
             "UDP": (0.0, middle["controller"]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain as a user runs it, three programs on loopback, and whether it lost anything."""
+"""The chain of three programs on loopback, as users run it, with its losses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nanet.run.process import free_ports
 
 @attrs.frozen
 class ChainResult:
-    """Results of the three programs and what they say of losses: empty names mean lossless."""
+    """Results and losses of the three programs; no losses: lossless."""
 
     readout: dict[str, Any]
     trigger: dict[str, Any]
@@ -33,12 +33,12 @@ class ChainResult:
 
     @property
     def lossless(self) -> bool:
-        """By the definition of docs/benchmarks.md."""
+        """Lossless by the definition of docs/benchmarks.md."""
         return not self.losses
 
 
 def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]:
-    """Everything that keeps a run from being called lossless, by name."""
+    """Everything that keeps a run from being lossless, by name."""
     found: dict[str, float] = {f"lost.{name}": n for name, n in trigger["lost"].items() if n}
     found.update({f"bad_packets.{name}": n for name, n in trigger["bad_packets"].items() if n})
     for name in ("frames_late", "frames_overrun", "frames_incomplete"):
@@ -70,19 +70,19 @@ def run_chain(
 ) -> ChainResult:
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
-    rate: events per second of detector time. keep_off: CPUs that boards and L0TP leave to the trigger. times:
-    the L0TP also measures the latency from outside. links: ports of the trigger, among which the boards are
-    dealt.
+    rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
+    also measures the latency from outside. links: ports of the trigger; the boards are distributed over
+    them.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
         mtp, nowhere, *mgp = free_ports(2 + links)
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
         trigger = programs.start("trigger", *ports, *trigger_options)
-        os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # of what is started from here on
+        os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # for the processes started below
         truth = Path(folder) / "truth.parquet"
         boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
-        # The truth is that of the pool and the seed: written by boards that send one event to nobody.
+        # The truth depends on the pool and the seed: boards that send one event to an unused port write it.
         nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(truth)]
         programs.start("readout", *nobody, *boards).wait()
         stamps = ["--times", str(Path(folder) / "times")] if times else []
@@ -104,7 +104,7 @@ def run_chain(
 
 @contextlib.contextmanager
 def _all_cpus() -> Iterator[set[int]]:
-    """The CPUs this process may use, and may use again afterwards."""
+    """CPUs available to this process, before and after restrictions."""
     before = os.sched_getaffinity(0)
     try:
         yield before
@@ -113,7 +113,7 @@ def _all_cpus() -> Iterator[set[int]]:
 
 
 class Programs:
-    """Starts `nanet NAME …` with their results in a folder; a context manager that leaves none behind."""
+    """Starts `nanet NAME …` with their results in a folder; a context manager that terminates them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -130,7 +130,7 @@ class Programs:
             process.wait()
 
     def start(self, program: str, *arguments: str) -> subprocess.Popen[str]:
-        """Starts one; of two of the same name the later one's result stays."""
+        """Starts a program; of two with the same name the result of the later one is kept."""
         with open(self._folder / f"{program}.err", "w") as said:
             self._started.append(
                 subprocess.Popen(
@@ -142,7 +142,7 @@ class Programs:
         return self._started[-1]
 
     def result(self, program: str) -> dict[str, Any]:
-        """What one wrote at its end; RuntimeError says what it said instead."""
+        """Result file of a program; RuntimeError with its output if there is none."""
         try:
             return json.loads((self._folder / f"{program}.json").read_text())
         except (OSError, ValueError):
@@ -151,7 +151,7 @@ class Programs:
 
 
 def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
-    """Until something is bound to UDP `port` (as /proc/net/udp shows it)."""
+    """Waits until UDP `port` is bound (/proc/net/udp)."""
     wanted = f"{port:04X}"
     until = time.monotonic() + 30
     while time.monotonic() < until and process.poll() is None:
@@ -163,6 +163,6 @@ def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
 
 
 def _cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far: its threads, user and kernel."""
+    """CPU time of a process so far (s): user and kernel, all threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench kernel`: what a frame's stages take in the executor, against events, for each algorithm.
+"""`nanet bench kernel`: time of a frame's stages in the executor against events, by algorithm.
 
-One frame in flight, of whole events in one packet or several; times are the executor's own (trace).
+One frame in flight, with whole events in one packet or several; times are from the executor's trace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PACKETS = (1, 2, 4, 8, 15)
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Rows: algorithm, events, median time of build, reconstruct, post; figures: of 64 events."""
+    """Rows: algorithm, events, median time of build, reconstruct, post; figures: for 64 events."""
     from nanet import _core
 
     sender, responder = pins()

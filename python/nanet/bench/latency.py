@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench latency`: one packet in flight, sender -> trigger -> back, every round trip recorded."""
+"""`nanet bench latency`: round trips sender -> trigger -> sender with one packet in flight, all recorded."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from nanet.run.process import free_ports
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
 BYTES = 16 + 72 * EVENTS
-BUSY_DEADLINE_US = 50_000.0  # what is later is no answer
-DEADLINE_US = 6_000.0  # where there are cores enough: few buffers, as on a real-time host
+BUSY_DEADLINE_US = 50_000.0  # a later answer counts as lost
+DEADLINE_US = 6_000.0  # on a host with enough cores: few buffers, as on a real-time host
 MANY_CORES = 7
-SEVERAL = (2, 4, 8, 15)  # packets of one frame; 255 primitives are the most of an answer
+SEVERAL = (2, 4, 8, 15)  # packets of one frame; an answer holds 255 primitives at most
 
 
 def pins() -> tuple[int, int]:
-    """A core for the sender and one for what answers, so that neither waits for the other; -1: not pinned."""
+    """CPUs of sender and responder, on separate cores; -1: not pinned."""
     cores = host.cores()
     return (cores[0], cores[1]) if len(cores) > 1 else (-1, -1)
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Modes: echo (bare UDP, both ends spinning); the trigger: cpu, and with a GPU launch and
-    persistent; sockperf where installed.
-    """
+    """Modes: echo (bare UDP, polling), cpu, with a GPU launch and persistent, sockperf if installed."""
     from nanet import _core
 
     sender, responder = pins()
@@ -97,9 +95,9 @@ def through_trigger(
     executor: str = "persistent",
     packets: int = 1,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Round trips through a trigger of its own, `packets` of one frame at a time; and the trigger's result.
+    """Round trips through a new trigger, `packets` of one frame at a time; and the trigger's result.
 
-    executor: how a GPU is kept in the loop. RuntimeError where the trigger's account does not close.
+    executor: of the GPU. RuntimeError if the account of the trigger does not close.
     """
     from nanet import _core
 
@@ -115,7 +113,7 @@ def through_trigger(
         "segment_bytes": 24576 if packets > 1 else 8192,
         "deadline_us": deadline_us,
         "timeout_us": deadline_us / 2,
-        # A frame for each round trip and those to warm up, all of one burst.
+        # One frame per round trip, warm-up included, all in one burst.
         "max_frames": max(MAX_FRAMES, samples + 100_000),
     }
     if device != "cpu":
@@ -135,7 +133,7 @@ def through_trigger(
 
 
 def _sockperf(sender: int, responder: int, seconds: float) -> Row:
-    """sockperf's own ping-pong at the same size; it prints half round trips, which are doubled here."""
+    """sockperf's ping-pong at the same size; it prints half round trips, which are doubled here."""
     (port,) = free_ports(1)
     address = ["-i", "127.0.0.1", "-p", str(port)]
 
@@ -174,7 +172,7 @@ def _sockperf(sender: int, responder: int, seconds: float) -> Row:
     largest = re.search(r"<MAX> observation\s*=\s*([\d.]+)", text)
     levels = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99_9": 99.9, "p99_99": 99.99, "p99_999": 99.999}
     if not observed or any(level not in found for level in levels.values()):
-        raise RuntimeError(f"sockperf's output was not understood: {text[-500:]}")
+        raise RuntimeError(f"unexpected output of sockperf: {text[-500:]}")
     row: Row = {"mode": "sockperf", "bytes": BYTES, "samples": int(observed[1]), "lost": 0}
     row.update({f"{name}_us": found[level] for name, level in levels.items()})
     row["max_us"] = 2 * float(largest[1]) if largest else float("nan")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of `nanet bench latency`, `bandwidth`, `kernel`, `trigger` and `rate`: one or two each."""
+"""Figures of `nanet bench latency`, `bandwidth`, `kernel`, `trigger` and `rate`: one or two each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RC = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9}
 
 
 def write(name: str, rows: list[Row], folder: Path) -> list[str]:
-    """Writes what `name` draws as SVG and PNG; returns the file names. OSError."""
+    """Writes the figures of benchmark `name` as SVG and PNG; returns the file names. OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with matplotlib.rc_context(_RC):
@@ -41,18 +41,18 @@ def _figure() -> tuple[Figure, Any]:
 
 
 def _round_trips(axis: Any, rows: list[Row]) -> None:
-    """Share of round trips that take longer, against time: the tail is what counts."""
+    """Share of round trips above a time, against time."""
     for row in rows:
         if "distribution_us" not in row or "packets" in row:
             continue
         shares = [(1 - float(share), us) for share, us in row["distribution_us"].items()]
         axis.plot([us for _, us in shares], [above for above, _ in shares], label=row["mode"])
-    axis.set(xscale="log", yscale="log", xlabel="round trip / µs", ylabel="share that takes longer")
+    axis.set(xscale="log", yscale="log", xlabel="round trip / µs", ylabel="share above")
     axis.legend(frameon=False)
 
 
 def _stages(axis: Any, rows: list[Row]) -> None:
-    """Where the median round trip goes, stage on stage."""
+    """Stages of the median round trip, stacked."""
     shown = [row for row in rows if "stage_gather_p50_us" in row]
     left = [0.0] * len(shown)
     for stage in ("gather", "queue", "build", "reconstruct", "post", "send"):
@@ -116,7 +116,7 @@ def _percentiles(axis: Any, rows: list[Row]) -> None:
 def _attempts(axis: Any, rows: list[Row]) -> None:
     for lossless, colour in ((True, "C2"), (False, "C3")):
         mine = [(i, row) for i, row in enumerate(rows) if (row["losses"] == "none") == lossless]
-        label = "nothing lost or late" if lossless else "something lost or late"
+        label = "nothing lost or late" if lossless else "losses or late frames"
         axis.plot([i for i, _ in mine], [row["events_per_s"] / 1e6 for _, row in mine], "o", color=colour,
                   label=label)  # fmt: skip
     axis.set(xlabel="attempt", ylabel="M events/s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench loopback`: the largest rate that boards -> trigger -> L0TP carry here without any loss."""
+"""`nanet bench loopback`: largest lossless rate of boards -> trigger -> L0TP on this host."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from nanet.bench.chain import ChainResult, run_chain
 
 PROBE_S = 3.0
 FINAL_S = 20.0
-STEP = 1.08  # the last step of the search, as a ratio
-TOP = 40e6  # events per second; nothing here carries more
+STEP = 1.08  # final step of the search, as a ratio
+TOP = 40e6  # events per second, above the capacity of any host
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Packed packets of varied size, then padded trains; then what a packet costs, beside peers."""
+    """Packed packets of varied size, then padded trains; then the CPU cost of a packet, with peers."""
     final_s = settings.seconds or FINAL_S
     figures = sheet.figures
     for pad in (False, True):
@@ -35,7 +35,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def search(pad: bool, final_s: float, settings: Settings, sheet: Sheet, kind: str) -> float:
-    """Doubles the rate until something is lost, halves the interval, then holds the best for long runs."""
+    """Doubles the rate until losses, halves the interval, then confirms the best rate in long runs."""
     chosen = ["--device", "cpu", "--algorithm", settings.algorithm]
 
     def attempt(rate: float, seconds: float) -> bool:
@@ -46,7 +46,7 @@ def search(pad: bool, final_s: float, settings: Settings, sheet: Sheet, kind: st
         return result.lossless
 
     def probe(rate: float) -> bool:
-        # Twice before a rate is given up: a hiccup of the machine must not end the search far too low.
+        # Two attempts per rate: a pause of the machine must not end the search too low.
         return attempt(rate, PROBE_S) or attempt(rate, PROBE_S)
 
     low, high = 0.0, 1e6
@@ -58,7 +58,7 @@ def search(pad: bool, final_s: float, settings: Settings, sheet: Sheet, kind: st
             low = middle
         else:
             high = middle
-    while low > 1e5:  # three long runs in a row, or a little less
+    while low > 1e5:  # three consecutive long runs, else a slightly lower rate
         if all(attempt(low, final_s) for _ in range(settings.runs)):
             return low
         low /= STEP

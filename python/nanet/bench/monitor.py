@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench monitor`: what the monitor costs the trigger: the same with it and without, in turns.
+"""`nanet bench monitor`: cost of the monitor for the trigger, in pairs of runs with and without it.
 
-Once with one packet at a time, once as a chain of boards, trigger and L0TP. With the monitor, pages' worth of
-watchers take every update. Both kinds of runs are told apart by nothing else.
+Loads: one packet at a time, and the chain of boards, trigger and L0TP. Runs with the monitor have clients
+that take every update. The runs are otherwise identical.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from nanet.run.process import free_ports, free_tcp_port
 
 SECONDS = 10.0
 WATCHERS = 3
-SPEED = 0.01  # of a machine with few cores; a rate far from what it can carry, so that latency is not queues
+SPEED = 0.01  # for few cores; far below capacity, so that queues do not dominate the latency
 LEVELS = ("p50", "p99", "p99_9")
 
 
 class Watchers:
-    """Takes the page's feed in a thread, as WATCHERS browsers would; a context manager."""
+    """Reads the page's feed in a thread, like WATCHERS browsers; a context manager."""
 
     def __init__(self, port: int) -> None:
         self.updates = self.bytes = self.events = 0
-        self._first = self._last = 0.0  # when updates came
+        self._first = self._last = 0.0  # arrival times of updates
         self._url = f"http://127.0.0.1:{port}/feed"
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="watchers", daemon=True)
@@ -54,7 +54,7 @@ class Watchers:
 
     @property
     def updates_per_s(self) -> float:
-        """Of each watcher, from the first update to the last."""
+        """Updates per second of each client, from the first update to the last."""
         return (self.updates / WATCHERS - 1) / max(self._last - self._first, 1e-9) if self.updates else 0.0
 
     def _run(self) -> None:
@@ -87,11 +87,13 @@ class Watchers:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Pairs of runs: latency without and with the monitor, and what its watchers took meanwhile."""
+    """Pairs of runs: latency without and with the monitor, and the updates taken."""
     rows = sheet.rows
     for load, measure in (("chain", chain), ("packets", packets)):
         for pair in range(settings.runs):
-            for watched in (False, True) if pair % 2 == 0 else (True, False):  # a drift hits both alike
+            for watched in (
+                (False, True) if pair % 2 == 0 else (True, False)
+            ):  # alternating order: a drift affects both
                 name = "on" if watched else "off"
                 sheet(f"{load}, pair {pair + 1} of {settings.runs}, monitor {name}")
                 rows.append({"load": load, "pair": pair + 1, "monitor": name, **measure(settings, watched)})
@@ -102,7 +104,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def compare(load: str, rows: list[Row]) -> dict[str, float]:
-    """Medians without and with the monitor; the difference within pairs, beside the noise of either kind."""
+    """Medians without and with the monitor; differences within pairs, and the noise of either kind."""
     figures = {}
     for level in LEVELS:
         of = {name: [row[f"{level}_us"] for row in rows if row["monitor"] == name] for name in ("off", "on")}
@@ -121,10 +123,10 @@ def compare(load: str, rows: list[Row]) -> dict[str, float]:
 
 
 def packets(settings: Settings, watched: bool) -> Row:
-    """One packet at a time through a trigger, as `bench latency` has it: a row."""
+    """One packet at a time through a trigger, as in `bench latency`: a row."""
     from nanet import _core
 
-    # With few cores, two that poll and everything else would wait for one another.
+    # With few cores two polling threads would wait for each other and everything else.
     sender, responder = pins() if own_cores(settings) else (-1, -1)
     deadline = DEADLINE_US if own_cores(settings) else BUSY_DEADLINE_US
     ping = _core.Ping()
@@ -150,7 +152,7 @@ def packets(settings: Settings, watched: bool) -> Row:
 
 
 def round_trips(ping: Any, to: str, samples: int, cpu: int, trigger: subprocess.Popen[str]) -> dict[str, Any]:
-    """What `Ping.run` gives; in a thread, so that signals are heard meanwhile. wrong: late ones, too."""
+    """Result of `Ping.run`, called in a thread so that signals are handled. wrong: includes late answers."""
     found: list[dict[str, Any]] = []
 
     def measure() -> None:
@@ -167,7 +169,7 @@ def round_trips(ping: Any, to: str, samples: int, cpu: int, trigger: subprocess.
 
 @contextlib.contextmanager
 def apart(cpus: set[int]) -> Iterator[None]:
-    """This thread, and what it starts, on other CPUs than these, where there are others."""
+    """Moves this thread and its children to other CPUs than these, if there are any."""
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, before - cpus or before)
@@ -193,7 +195,7 @@ def chain(settings: Settings, watched: bool) -> Row:
 
 
 def speed_here(settings: Settings) -> float:
-    """Of the detector: its own where there are cores enough."""
+    """Speed: the detector's on a host with enough cores."""
     return 1.0 if own_cores(settings) else SPEED
 
 
@@ -205,7 +207,7 @@ def boards_here(settings: Settings) -> list[str]:
 
 
 def chain_here(settings: Settings, seconds: float, more: list[str]) -> ChainResult:
-    """The chain as this machine carries it; more: options of the trigger."""
+    """The chain at a rate that this host sustains; more: options of the trigger."""
     speed = speed_here(settings)
     return run_chain(
         seconds,
@@ -220,7 +222,7 @@ def chain_here(settings: Settings, seconds: float, more: list[str]) -> ChainResu
 
 
 def taken(watchers: Watchers | None) -> Row:
-    """What the watchers got, where there were some."""
+    """Updates taken by the clients, if any."""
     return {
         "updates_per_s": watchers.updates_per_s if watchers else 0.0,
         "events_shown": watchers.events if watchers else 0,
@@ -229,5 +231,5 @@ def taken(watchers: Watchers | None) -> Row:
 
 
 def spread(values: list[float]) -> float:
-    """Largest minus smallest: the noise between runs of one kind."""
+    """Largest minus smallest value: the noise between runs of one kind."""
     return max(values) - min(values)

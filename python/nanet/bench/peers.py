@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a received packet costs in CPU time: the card, a bare recvmmsg loop, spead2's receiver; equal sizes.
+"""CPU time per received packet: the card, a bare recvmmsg loop, and spead2's receiver, at equal sizes.
 
-Every receiver runs in one thread and blocks when there is nothing to do. The load is the same for all: frames
-of four boards, every datagram 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 speaks its own
-protocol, so its load comes from its own sender, at the same packet size and rate.
+Every receiver runs in one thread and blocks when idle. The load is the same: frames of four boards, datagrams
+of 1168 B, sent in trains (UDP_SEGMENT) or one by one. spead2 has a different protocol, so its own sender
+provides the load, at the same packet size and rate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RECEIVERS = ("recvmmsg", "recvmmsg_gro", "card")
 
 
 def cpu_per_packet(seconds: float, packets_per_s: float, sheet: Sheet) -> list[Row]:
-    """One row per receiver and kind of load, on the sheet and returned."""
+    """One row per receiver and kind of load, added to the sheet and returned."""
     from nanet import _core
 
     first = len(sheet.rows)
@@ -61,7 +61,7 @@ def _row(receiver: str, load: str, got: dict[str, float]) -> Row:
 
 
 def spead2(seconds: float, packets_per_s: float) -> dict[str, float]:
-    """Packets and CPU time of spead2's receiver, in a process of its own."""
+    """Packets and CPU time of spead2's receiver, in a separate process."""
     receiver = subprocess.Popen(
         [sys.executable, "-m", "nanet.bench.spead2_peer", "receive"], stdout=subprocess.PIPE, text=True
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench rate`: the largest rate of four boards that the trigger answers with nothing lost or late."""
+"""`nanet bench rate`: largest rate of four boards without losses and late frames."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from nanet.bench.chain import run_chain
 from nanet.bench.trigger import board_options, kept_free, links, summary, trigger_options
 
 PROBE_S, FINAL_S = 3.0, 20.0
-STEP = 1.1  # the last step of the search, as a ratio
+STEP = 1.1  # final step of the search, as a ratio
 LEAST, TOP = 0.1e6, 64e6
-BUFFERS = 4096  # beyond 20 MHz, 512 are full after a pause of the host of 1.6 ms
+BUFFERS = 4096  # above 20 MHz, 512 buffers are full after a pause of the host of 1.6 ms
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """From --rate on doubles until something is lost, or halves until nothing is; then halves the interval,
-    and holds the best for `runs` long runs.
+    """Starts at --rate: doubles it until losses, or halves it until there are none; then halves the interval.
+
+    The best rate is confirmed in `runs` long runs.
     """
 
     def attempt(rate: float, seconds: float) -> bool:
@@ -35,7 +36,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         return result.lossless
 
     def probe(rate: float) -> bool:
-        # Twice before a rate is given up: a hiccup of the machine must not end the search far too low.
+        # Two attempts per rate: a pause of the machine must not end the search too low.
         return attempt(rate, PROBE_S) or attempt(rate, PROBE_S)
 
     low, high = 0.0, settings.rate

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench record`: the chain without recording, recording to a disk, and to memory in place of a disk.
+"""`nanet bench record`: the chain without recording, with recording to disk, and to memory.
 
-What the disk takes by itself is measured in the same run, and what was not written is counted by the trigger.
+The rate of the disk alone is measured in the same run; the trigger counts the packets not written.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ SECONDS = 10.0
 MEMORY = Path("/dev/shm")
 DISK_S = 4.0
 FILE_MB = 256  # as the trigger's
-LIMIT_MB = 8192  # of files kept; a ring, as in a run of days
-ROOM = 4  # of the limit: a file system must have so much to spare for it
+LIMIT_MB = 8192  # of files kept; a ring, as in long runs
+ROOM = 4  # of the limit: free space that the file system must have
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """A row for each place recorded to; figures: shares not written, MB/s, latency without and with."""
+    """One row per target; figures: shares not written, MB/s, latency without and with recording."""
     with tempfile.TemporaryDirectory(prefix="nanet-record-") as folder:
         limit = limit_mb(Path(folder))
-        sheet(f"what the disk of {folder} takes, with nothing else going on")
+        sheet(f"rate of the disk of {folder} alone")
         sheet.figures["disk_MB_per_s"] = disk_rate(Path(folder), limit)
         sheet.rows.append(one(settings, sheet, "nowhere", None))
         sheet.rows.append(one(settings, sheet, "disk", Path(folder)))
@@ -44,12 +44,12 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def limit_mb(folder: Path) -> int:
-    """How much may be recorded there, MB."""
+    """Limit of recorded files in a folder, MB."""
     return max(min(LIMIT_MB, shutil.disk_usage(folder).free // 1_000_000 // ROOM), 16)
 
 
 def disk_rate(folder: Path, most_mb: int) -> float:
-    """MB/s of one file written in order and brought to the disk, with nothing else going on."""
+    """Rate of sequential writes to one file, with fsync, without other load (MB/s)."""
     block = os.urandom(1_000_000)
     path = folder / "rate"
     written, began = 0, time.monotonic()
@@ -74,7 +74,7 @@ def one(settings: Settings, sheet: Sheet, where: str, folder: Path | None) -> Ro
     trigger = result.trigger
     recorded = trigger.get("recorded", {})
     if folder and sum(recorded[name] for name in OUTCOMES) != trigger["packets_in"]:
-        raise RuntimeError("what was recorded and what was not are not all packets together")
+        raise RuntimeError("packets recorded and not recorded do not add up to all packets")
     total = trigger["latency_us"]["total"]
     return {
         "recorded_to": where,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench replay`: recorded traffic through the trigger on one core, as fast as it goes."""
+"""`nanet bench replay`: recorded traffic through the trigger on one core, as fast as possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIANTS = (("4 boards, packed", "4", "packed"), ("merged stream, fixed slots", 
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Best and median of some passes over a million generated events; the file lies in the page cache."""
+    """Best and median of several passes over a million generated events; the file is in the page cache."""
     from nanet import _core
 
     copy = max(_core.bench_copy_rate(1168, 256 << 20, 0.5) for _ in range(3))
@@ -61,7 +61,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def generate_capture(path: str, events: int, boards: str, slots: str) -> None:
-    """A capture of the standard mix; for measurements, so without its truth."""
+    """Generates a capture of the standard mix, without its truth."""
     from nanet import _core
 
     options = {

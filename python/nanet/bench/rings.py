@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench rings`: every ring algorithm against events per batch, on CPU and GPU, beside its roofline."""
+"""`nanet bench rings`: every ring algorithm against events per batch, on CPU and GPU, with its roofline."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nanet.bench.rings_cuda import measure, why_not
 from nanet.bench.roofline import MOST_EVENTS, batches, roofline
 from nanet.run import host
 
-POINT_S, FIGURE_S = 0.2, 1.0  # of a point of the curve, and of a run that gives a figure
+POINT_S, FIGURE_S = 0.2, 1.0  # per point of the curve, and per run for a figure
 FIGURE_BATCH = 4096
 FRAME = 64  # events
-LONGEST_BATCH_S = 4.0  # a point whose one batch would take longer is left out
-RINGS_BYTES = 84  # what an event's rings take in memory
+LONGEST_BATCH_S = 4.0  # a point with a longer batch is skipped
+RINGS_BYTES = 84  # memory of an event's rings
 COUNTED_EVENTS = 2000
 ONE_CORE, ALL_CORES = "cpu, one core", "cpu, all cores"
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """The curves, the roofline rows, and for each algorithm its figures; settings.events: largest batch."""
+    """Curves, roofline rows, and figures of each algorithm; settings.events: largest batch."""
     from nanet import _core
 
     names = [settings.only] if settings.only else _core.algorithm_names()
@@ -36,7 +36,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             sheet(f"{name}: {device}")
             bench.curve(name, device, threads, sheet)
         figures |= bench.figures(name)
-    sheet("the limits of one core")
+    sheet("limits of one core")
     limits = {
         "memory_bytes_per_s": 2 * max(_core.bench_copy_rate(1 << 16, 256 << 20, 0.3) for _ in range(3)),
         "operations_per_s": max(_core.bench_most_operations(0.2) for _ in range(3)),
@@ -50,7 +50,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 class CpuBench:
-    """Measures on the CPU over one set of generated events."""
+    """Measurements on the CPU with one set of generated events."""
 
     def __init__(self, first: np.ndarray, pm: np.ndarray, settings: Settings) -> None:
         self.first, self.pm, self.settings = first, pm, settings
@@ -60,7 +60,7 @@ class CpuBench:
         self.bytes_per_event = 4 + 2 * self.hits_per_event + RINGS_BYTES
 
     def devices(self) -> list[tuple[str, int]]:
-        """Names and threads of what is measured."""
+        """Names of the measured devices, with their threads."""
         return [(ONE_CORE, 1), *([(ALL_CORES, self.cores)] if self.cores > 1 else [])]
 
     def time(self, name: str, batch: int, threads: int, seconds: float) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class CpuBench:
         return _core.rings_bench_cpu(name, self.first, self.pm, batch, threads, seconds)
 
     def curve(self, name: str, device: str, threads: int, sheet: Sheet) -> None:
-        """Rates and times of batches of 1 event to all."""
+        """Rates and times of batches of 1 event to all events."""
         rate = 0.0
         for batch in batches(self.events):
             if rate and batch / rate * threads > LONGEST_BATCH_S:
@@ -89,7 +89,7 @@ class CpuBench:
             )
 
     def figures(self, name: str) -> dict[str, float]:
-        """Medians of some runs: rate of one core and of all, time of a frame; not what --events forbids."""
+        """Medians of several runs: rate of one core and of all, time of a frame; limited by --events."""
         runs = range(self.settings.runs)
         seconds = self.settings.seconds or FIGURE_S
         figures: dict[str, float] = {}
@@ -104,14 +104,14 @@ class CpuBench:
         return figures
 
     def operations(self, name: str) -> float | None:
-        """Floating-point operations per event, counted over some of them; None where nobody can count."""
+        """Floating-point operations per event, over COUNTED_EVENTS; None if this build cannot count."""
         from nanet import _core
 
         return _core.rings_bench_operations(name, self.first[: COUNTED_EVENTS + 1], self.pm)
 
 
 def _cuda(names: list[str], settings: Settings, bench: CpuBench, sheet: Sheet) -> None:
-    """The same on a GPU, or one row that says why not."""
+    """The same on a GPU, or one row with the reason why not."""
     missing = why_not()
     if missing:
         sheet(f"GPU: not measured: {missing}")

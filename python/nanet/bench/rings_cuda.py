@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU's part of `nanet bench rings`: events in device memory, and streaming from pinned host memory."""
+"""GPU part of `nanet bench rings`: events in device memory, and streaming from pinned host memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nanet.bench.roofline import MOST_EVENTS, batches, roofline
 IN_MEMORY, STREAMING = "cuda", "cuda streaming"
 FRAME = 64
 POINT_S, FIGURE_S = 0.1, 0.5
-LONGEST_BATCH_S = 1.0  # a point whose one batch would take longer is left out
-# MATH's figure is of so many times the largest batch: 16 M distinct events of 72 B do not fit any cache.
+LONGEST_BATCH_S = 1.0  # a point with a longer batch is skipped
+# MATH is measured with this multiple of the largest batch: 16 M distinct events of 72 B exceed any cache.
 MATH_TIMES = 16
 LIMITS = ("memory_bytes_per_s", "operations_per_s", "copy_bytes_per_s")
 
 
 def why_not() -> str:
-    """Why nothing can be measured on a GPU here; empty where it can."""
+    """Reason why no GPU can be measured; empty if one can."""
     from nanet import _core
     from nanet.run import host
 
@@ -34,7 +34,7 @@ def measure(
 ) -> None:
     """Curves, roofline rows and figures of every algorithm on the first GPU.
 
-    operations: per event, by algorithm, as the CPU counts them: the source is the same.
+    operations: per event, by algorithm, counted on the CPU: the source is the same.
     """
     most = settings.events or MOST_EVENTS
     rows, figures = sheet.rows, sheet.figures
@@ -50,7 +50,7 @@ def measure(
         figures[f"{name}_cuda_events_per_s"] = rate
         figures[f"{name}_cuda_streaming_events_per_s"] = streamed
         figures[f"{name}_frame_us"] = median([r["batch_us"] for r in frame])
-        # Of the rate of bare copies to the device.
+        # Relative to the rate of plain copies to the device.
         copied = streamed * streaming[-1]["copied_bytes_per_event"]
         figures[f"{name}_cuda_streaming_share"] = copied / limits["copy_bytes_per_s"]
         rows += roofline(name, IN_MEMORY, rate, memory[-1]["bytes_per_event"], operations(name), limits)
@@ -63,7 +63,7 @@ def _time(name: str, batch: int, device: str, seconds: float) -> dict[str, Any]:
 
 
 def _curve(name: str, device: str, most: int, settings: Settings, sheet: Sheet) -> None:
-    """Rates and times of batches of 1 event to `most`."""
+    """Rates and times of batches of 1 event to `most` events."""
     rate = 0.0
     for batch in batches(most):
         if rate and batch / rate > LONGEST_BATCH_S:
@@ -85,7 +85,7 @@ def _curve(name: str, device: str, most: int, settings: Settings, sheet: Sheet) 
 def _runs(
     name: str, rows: list[Row], most: int, settings: Settings
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """The runs that give the figures: in memory, streaming (at the best batch of the curve), frames."""
+    """Runs for the figures: in memory, streaming (at the best batch of the curve), frames."""
 
     def best(device: str) -> int:
         points = [

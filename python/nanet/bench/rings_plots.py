@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of `nanet bench rings`: processing time against events, and the roofline."""
+"""Figures of `nanet bench rings`: processing time against events, and the roofline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nanet.bench import Row
 from nanet.bench.rings import ALL_CORES, ONE_CORE
 from nanet.quality.figures import COLOURS
 
-# Device -> line style; devices that are not named here are dotted.
+# Device -> line style; other devices are dotted.
 STYLES = {ONE_CORE: "-", ALL_CORES: "--", "cuda": "-.", "cuda streaming": ":"}
 _RC = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9}
 BUDGET_PERIOD_S = 1e-7  # 10 MHz
@@ -51,7 +51,7 @@ def _figure(width: float = 6.4, height: float = 4.6) -> tuple[Figure, Any]:
 
 
 def _curves(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
-    """The rows of the curves by (algorithm, device)."""
+    """Rows of the curves by (algorithm, device)."""
     curves: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if "events_per_batch" in row:
@@ -81,9 +81,9 @@ def _draw(axis: Any, rows: list[Row], key: str) -> None:
 
 
 def time_against_events(rows: list[Row]) -> Figure:
-    """The classic curve: time of a batch against its events, log-log, a line per algorithm and device.
+    """Time of a batch against its events, log-log, one line per algorithm and device.
 
-    Without all cores together: a batch stays on one core, so that its time is that of one core.
+    All cores together are left out: a batch stays on one core, so its time is the same.
     """
     figure, axis = _figure()
     _draw(axis, [row for row in rows if row["device"] != ALL_CORES], "batch_us")
@@ -106,7 +106,7 @@ def rate_against_events(rows: list[Row]) -> Figure:
 
 
 def roofline(rows: list[Row], figures: Mapping[str, float]) -> Figure:
-    """Operations per second against operations per byte, under the roof of each device that has one."""
+    """Operations per second against operations per byte, below the roof of each device that has one."""
     figure, axis = _figure()
     points = [row for row in rows if "operations_per_byte" in row]
     roofs = {"cpu": ("one core", "-"), "cuda": ("GPU", "-.")}

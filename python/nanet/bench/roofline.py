@@ -11,7 +11,7 @@ MOST_EVENTS = 1 << 20  # of the largest batch
 
 
 def batches(most: int) -> list[int]:
-    """Sizes of batches of a curve: 1, 4, 16 ... and `most` itself."""
+    """Batch sizes of a curve: 1, 4, 16 ... and `most`."""
     sizes = []
     size = 1
     while size < most:
@@ -28,10 +28,10 @@ def roofline(
     operations_per_event: float | None,
     limits: dict[str, float],
 ) -> Iterable[Row]:
-    """Where an algorithm stands between the memory's limit and the arithmetic's; nothing if uncounted.
+    """Position of an algorithm between the limits of memory and arithmetic; nothing without a count.
 
-    limits: memory_bytes_per_s and operations_per_s of the device. `share` is what was reached of the lower
-    of the two.
+    limits: memory_bytes_per_s and operations_per_s of the device. `share`: rate relative to the lower
+    limit.
     """
     if operations_per_event is None:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench soak`: a trigger whose monitor is leant on for minutes: does anything grow, does it notice?
+"""`nanet bench soak`: growth of memory and effects on a trigger whose monitor is under load for minutes.
 
-Meanwhile there are readers that take every update, a crowd that connects and says nothing, pages that never
-read, and clients that send garbage. Memory is what the kernel says of the trigger and of its monitor.
+Clients: readers that take every update, many idle connections, pages that never read, and senders of
+malformed data. Memory is the resident memory of trigger and monitor.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
 from nanet.run.process import free_ports, free_tcp_port
 
 SECONDS = 600.0
-SPEED = 0.002  # where cores are few: a rate that any machine carries beside the crowd
+SPEED = 0.002  # on a host with few cores: a rate that any host sustains with these clients
 START_S = 60.0
-EVERY_S = 10.0  # between two looks
+EVERY_S = 10.0  # between two samples
 READERS, IDLE, SLOW = 3, 1000, 16
-SLOW_S, GARBAGE_S = 60.0, 0.05  # how long a page does not read; between two pieces of garbage
+SLOW_S, GARBAGE_S = 60.0, 0.05  # time without reading of a page; between two malformed requests
 HANDSHAKE = (
     b"GET /feed HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -49,17 +49,17 @@ GARBAGE = (
     b"POST /feed HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n" + b"y" * 5000,
     b"GET /static/../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
     b"GET /metrics HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n",
-    HANDSHAKE + b"\xff" * 3000,  # what follows is no frame
+    HANDSHAKE + b"\xff" * 3000,  # an invalid frame follows
     HANDSHAKE[:40],
 )
 
 
 class Crowd:
-    """All the clients, in a thread of their own; a context manager."""
+    """All clients, in one thread; a context manager."""
 
     def __init__(self, port: int) -> None:
         self.updates = self.garbage = self.slow = self.idle_let_go = 0
-        self.trigger: dict[str, Any] = {}  # its newest numbers
+        self.trigger: dict[str, Any] = {}  # latest numbers
         self.idle: list[socket.socket] = []
         self._port = port
         self._loop = asyncio.new_event_loop()
@@ -116,7 +116,7 @@ class Crowd:
             self.trigger = message["trigger"]
 
     async def _slow(self) -> None:
-        """A page that never reads; what was sent to it waits, so it does not hear that it was let go."""
+        """A page that never reads; sent data waits, so it does not notice that it was disconnected."""
         while True:
             with await self._connect() as client, contextlib.suppress(OSError):
                 await self._loop.sock_sendall(client, HANDSHAKE)
@@ -150,7 +150,7 @@ def let_go(client: socket.socket) -> bool:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """A row every ten seconds; figures: memory (median) in the run's second and last quarter, updates."""
+    """One row every ten seconds; figures: median memory in the second and last quarter, updates."""
     seconds = settings.seconds or SECONDS
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 1 << 16), most))
@@ -172,7 +172,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             f"http://127.0.0.1:{page}/ for {seconds:g} s at {settings.rate * speed / 1e6:g} MHz: "
             f"{IDLE} idle clients, {SLOW} slow, garbage"
         )
-        # Boards that go on until told, with bursts as in the experiment.
+        # Boards that send until stopped, with bursts as in the experiment.
         paced = ["--rate", str(settings.rate), "--speed", str(speed), "--duration", str(seconds + 60)]
         programs.start("readout", "--to", listen, *paced, *boards)
         with Crowd(page) as crowd:
@@ -181,7 +181,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         trigger.wait(30)
         result = programs.result("trigger")
     if not result["events_built"]:
-        raise RuntimeError("the trigger got nothing")
+        raise RuntimeError("the trigger received no packets")
     if not result["account_closes"]:
         raise RuntimeError("the trigger's account does not close")
     sheet.figures |= {
@@ -195,17 +195,17 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def wait_until_well(page: int, trigger: subprocess.Popen[str]) -> None:
-    """Until the monitor says that the trigger works. RuntimeError where that takes too long."""
+    """Waits until the monitor reports a healthy trigger. RuntimeError after a timeout."""
     until = time.monotonic() + START_S
     while time.monotonic() < until and trigger.poll() is None:
         with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{page}/health", timeout=5.0):
             return
         time.sleep(0.1)
-    raise RuntimeError("the trigger's monitor did not call it well")
+    raise RuntimeError("the monitor did not report a healthy trigger")
 
 
 def look(crowd: Crowd, trigger: int, seconds: float, sheet: Sheet) -> None:
-    """Notes memory and what the clients got, until the time is over."""
+    """Samples memory and the clients' updates until the end of the run."""
     began = time.monotonic()
     before = (began, 0)
     rows: list[Row] = []
@@ -242,13 +242,13 @@ def look(crowd: Crowd, trigger: int, seconds: float, sheet: Sheet) -> None:
 
 
 def memory_kb(process: int) -> int:
-    """Resident memory of a process."""
+    """Resident memory of a process (kB)."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])
 
 
 def monitor_of(trigger: int) -> int:
-    """The process of a trigger's monitor: its only child. RuntimeError where there is none."""
+    """Process ID of a trigger's monitor, its only child. RuntimeError if there is none."""
     children = Path(f"/proc/{trigger}/task/{trigger}/children").read_text().split()
     if len(children) != 1:
         raise RuntimeError(f"the trigger has {len(children)} children; one was expected, its monitor")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spead2 at both ends, as its documentation shows it: a memory pool, one thread, heaps of a megabyte.
+"""spead2 at both ends, configured as in its documentation: memory pool, one thread, heaps of a megabyte.
 
-`receive` prints the port it listens on, then what it received and the CPU time it took; `send PORT SECONDS
-RATE BYTES` sends.
+`receive` prints its port, then the received data and the CPU time. `send PORT SECONDS RATE BYTES` sends.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ BUFFER = 64 << 20
 
 
 def receive() -> None:
-    """Until the sender ends the stream."""
+    """Receives until the sender ends the stream."""
     pool = spead2.ThreadPool(1)
     config = spead2.recv.StreamConfig(
         max_heaps=4, memory_allocator=spead2.MemoryPool(HEAP, HEAP + (1 << 16), 16, 8)
@@ -42,7 +41,7 @@ def receive() -> None:
 
 
 def send(port: int, seconds: float, packets_per_s: float, payload: int) -> None:
-    """Heaps of zeros, cut into packets of `payload` bytes, at a set rate."""
+    """Sends heaps of zeros in packets of `payload` bytes, at a given rate."""
     config = spead2.send.StreamConfig(max_packet_size=payload, rate=packets_per_s * payload, max_heaps=4)
     stream = spead2.send.UdpStream(spead2.ThreadPool(1), [("127.0.0.1", port)], config, buffer_size=8 << 20)
     group = spead2.send.ItemGroup()

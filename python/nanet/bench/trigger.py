@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench trigger --rate R`: four boards, gather by frame, as a user runs it; latency from outside."""
+"""`nanet bench trigger --rate R`: four boards, gather by frame; latency from outside."""
 
 from __future__ import annotations
 
@@ -12,46 +12,47 @@ STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
 
 
 TIMEOUT_US, DEADLINE_US = 200.0, 1000.0  # of a real-time host: docs/formats.md, Clocks
-# A thread of the boards that the host stops for a while is no board that is silent: the trigger waits for it
-# as long as the deadline lets it.
+# A thread of the boards suspended by the host is no silent board: the trigger waits for it as long as the
+# deadline permits.
 PATIENT_US = 800.0
-BUFFERS = 512  # enough for the deadline, three times over; 2048 fit no second-level cache
+BUFFERS = 512  # three times the deadline; 2048 do not fit a second-level cache
 
 
 BOARDS = 4
-MANY_CPUS = 12  # enough for a thread of each board beside the chain's others
-# Frames at once of a board whose thread was stopped for a while: boards do not send what they owe in one go.
+MANY_CPUS = 12  # enough for one thread per board beside the other threads of the chain
+# Largest number of frames sent together after a suspension of the thread: boards do not send their backlog at
+# once.
 CATCH_UP = 2
-TRAINS_US = 100.0  # what one thread gathers to keep up: trains of 15 frames of each board at 10 MHz
+TRAINS_US = 100.0  # gathering time of one thread at 10 MHz: trains of 15 frames per board
 
 
 def own_cores(settings: Settings) -> list[int]:
-    """The CPUs that the card's threads have for themselves: of the last cores, where there are many."""
+    """CPUs reserved for the card's threads: the last cores, on a host with many."""
     cores = host.cores()
-    # With three the card keeps 10 MHz up, but not once it is behind; six are a reading thread for each link.
+    # Three sustain 10 MHz but cannot catch up; six give one reading thread per link.
     threads = settings.card_threads or (6 if len(cores) >= 14 else 3 if len(cores) >= 7 else 0)
     return cores[-threads:] if 0 < threads <= len(cores) - 4 else []
 
 
 def kept_free(settings: Settings) -> list[int]:
-    """Those and the other threads of their cores."""
+    """These CPUs and the other threads of their cores."""
     return sorted(set().union(*(host.siblings(cpu) for cpu in own_cores(settings))))
 
 
 def links(settings: Settings) -> int:
-    """Ports of the trigger: one, or one for each thread that reads, at most one for each board."""
+    """Ports of the trigger: one, or one per reading thread, at most one per board."""
     return min(max(len(own_cores(settings)) - 2, 1), BOARDS)
 
 
 def board_threads(settings: Settings) -> int:
-    """Threads that send: one for each board, as boards are, where there are CPUs enough; else one."""
+    """Sending threads: one per board on a host with enough CPUs, else one."""
     return settings.board_threads or (BOARDS if len(host.cpus()) >= MANY_CPUS else 1)
 
 
 def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
-    """Options of `nanet readout`: its threads, on cores that the card leaves; how long frames are gathered.
+    """Options of `nanet readout`: threads on cores outside the card's, and the gathering time of frames.
 
-    batch_us: where the command line does not say.
+    batch_us: default without the command-line option.
     """
     threads = board_threads(settings)
     gathered = batch_us if settings.batch_us is None else settings.batch_us
@@ -68,12 +69,12 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
 
 
 def when_due(settings: Settings) -> list[str]:
-    """board_options; boards side by side need not gather: each frame leaves when it is due."""
+    """board_options; parallel boards need not gather: each frame leaves when it is due."""
     return board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0)
 
 
 def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
-    """Options of `nanet trigger`: the device, and with cores of its own polling and real time."""
+    """Options of `nanet trigger`: the device, and with reserved cores polling and real-time timeouts."""
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
     if cores := own_cores(settings):
         pin = ",".join(str(core) for core in cores)
@@ -85,7 +86,7 @@ def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """One run; latency in the trigger by stage, and from first and last packet to the answer's arrival."""
+    """One run; latency by stage, and from first and last packet to the arrival of the answer."""
     seconds = settings.seconds or SECONDS
     sheet(f"{settings.rate / 1e6:g} MHz for {seconds:g} s: {settings.algorithm} on {settings.device}")
     result = run_chain(
@@ -120,7 +121,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 
 def summary(settings: Settings, result: ChainResult) -> Row:
-    """What ran, and what went wrong."""
+    """Programs, rates and losses of a run."""
     return {
         "device": result.trigger["device"],
         "executor": result.trigger["executor"],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality report: every algorithm and an oracle on the same generated events, side by side.
+"""Quality report: every algorithm and an oracle on the same generated events, side by side.
 
-samples: generate and replay; oracle: a fit given the right hits; curves: figures against something;
-results: all of it as one dictionary; figures and page: that dictionary as pictures and Markdown.
+evaluate: comparison of rings with the truth; samples: generation and replay; oracle: fit of the true hits;
+curves: dependence on hits, radius and others; results: all of it as one dictionary; figures and page: that
+dictionary as pictures and Markdown.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of an evaluation against something: hits, radius, how far apart two rings are. Isolated events."""
+"""Figures of an evaluation against hits, radius and distance of rings, for isolated events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Curve = dict[str, list[float]]
 
 
 def _bins(values: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bin of each value (low edge included; outside: len(edges) - 1), and the number in each bin."""
+    """Bin of each value (low edge included; outside: len(edges) - 1), and the number in each bin."""
     size = len(edges) - 1
     index = np.searchsorted(edges, values, side="right") - 1
     index = np.where((index < 0) | (index >= size), size, index)
@@ -29,14 +29,14 @@ def _bins(values: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _curve(edges: np.ndarray, n: np.ndarray, **columns: np.ndarray) -> Curve:
-    """Bins that hold something."""
+    """Rows of the non-empty bins."""
     some = n > 0
     parts = {"low": edges[:-1], "high": edges[1:], "n": n, **columns}
     return {name: values[some].tolist() for name, values in parts.items()}
 
 
 def share_curve(values: np.ndarray, passed: np.ndarray, edges: np.ndarray) -> Curve:
-    """The share of those that passed in each bin of `values`: low, high, n, value, error (binomial)."""
+    """Share of passed entries in each bin of `values`: low, high, n, value, error (binomial)."""
     index, n = _bins(values, edges)
     part = np.bincount(index[passed], minlength=len(edges))[: len(edges) - 1]
     share = part / np.maximum(n, 1)
@@ -46,9 +46,9 @@ def share_curve(values: np.ndarray, passed: np.ndarray, edges: np.ndarray) -> Cu
 def spread_curve(
     values: np.ndarray, difference: np.ndarray, variance: np.ndarray, edges: np.ndarray
 ) -> Curve:
-    """The standard deviation of `difference` in each bin of `values`: low, high, n, value, error, bound.
+    """Standard deviation of `difference` in each bin of `values`: low, high, n, value, error, bound.
 
-    variance: what each entry's would be by its bound; `bound` is the root of its mean.
+    variance: lower bound of each entry's variance; `bound` is the root of its mean.
     """
     index, n = _bins(values, edges)
     at_least_one = np.maximum(n, 1)
@@ -65,11 +65,12 @@ def spread_curve(
 def of(evaluation: Evaluation) -> dict[str, Curve]:
     """All curves of one evaluation of the standard mix, isolated events.
 
-    Efficiency against the true rings of the event that count (rings), the ring's hits (ring_hits; also in
-    events of one true ring alone: single_ring_hits), the event's hits (event_hits), the true radius (radius),
-    and in events of two true rings that count against the distance of their centres in mm (separation) and
-    against both distances in units of the matching (distance):
-    sqrt((dcentre / 15 mm)^2 + (dR / 10 mm)^2). sigma_r_*: resolution of the radius with its bound.
+    Efficiency against the counting true rings of the event (rings), the ring's hits (ring_hits;
+    single_ring_hits: in events of one true ring), the event's hits (event_hits), the true radius
+    (radius).
+    For events of two counting rings, also against the distance of the centres in mm (separation), and
+    against the distance in units of the matching (distance): sqrt((dcentre / 15 mm)^2 + (dR / 10 mm)^2).
+    sigma_r_*: resolution of the radius with its bound.
     """
     true, rings = evaluation.true, evaluation.true.rings
     chosen = evaluation.counts & evaluation.isolated[rings.event]
@@ -106,7 +107,7 @@ def of(evaluation: Evaluation) -> dict[str, Curve]:
 
 
 def pairs_of_two(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
-    """The two rings of each event with exactly two true rings that count: indices into true.rings."""
+    """The two rings of each event with exactly two counting true rings: indices into true.rings."""
     rings = np.flatnonzero(evaluation.counts)
     event = evaluation.true.rings.event[rings]
     two = np.bincount(event, minlength=len(evaluation.true.time))[event] == 2
@@ -115,7 +116,7 @@ def pairs_of_two(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
 
 
 def against_noise(per_noise: dict[int, dict[str, Any]]) -> dict[str, Curve]:
-    """Figures of the samples of other noise as curves: efficiency_K, count_right_K and fakes_per_event."""
+    """Figures of the noise samples as curves: efficiency_K, count_right_K and fakes_per_event."""
     noises = sorted(per_noise)
     parts = {noise: per_noise[noise]["isolated"] for noise in noises}
     curves: dict[str, Curve] = {}

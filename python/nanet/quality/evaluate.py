@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Found rings against the truth: the quality figures, by the definitions of docs/quality.md."""
+"""Comparison of found rings with the truth: the quality figures, by the definitions of docs/quality.md."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nanet.files import truth
 from nanet.files.parquet import read_columns
 
 LSB_NS = 0.097464731802
-PAIR_NS = 5.0  # events of truth and trigger belong together within this
-ISOLATED_NS = 25.0  # an event is isolated when both neighbours are farther than this
-CENTRE_MM, RADIUS_MM = 15.0, 10.0  # a found ring matches a true one within these
-MIN_HITS = 4  # a true ring counts from here on
-HIT_SIGMA_MM = 4.85  # one hit about its ring: PM 4.74 and optics 1.0 in quadrature
+PAIR_NS = 5.0  # largest time difference of a true and a found event that are paired
+ISOLATED_NS = 25.0  # an isolated event is farther than this from both neighbours
+CENTRE_MM, RADIUS_MM = 15.0, 10.0  # largest differences of a matched pair of rings
+MIN_HITS = 4  # fewest hits of a counting true ring
+HIT_SIGMA_MM = 4.85  # distance of a hit from its ring: PM 4.74 and optics 1.0 in quadrature
 MOST_RINGS = 4
-BURST_LSB = 1 << 41  # more than a burst is long: bursts side by side on one axis of time
+BURST_LSB = 1 << 41  # longer than a burst; puts bursts one after the other on a common time axis
 MAX_REPEATED_ROWS = 50_000_000
 
 
@@ -35,12 +35,12 @@ class Rings:
     y: np.ndarray
     r: np.ndarray
     hits: np.ndarray
-    number: np.ndarray  # as the file numbers them
+    number: np.ndarray  # number in the file
 
 
 @attrs.define
 class Events:
-    """Events in order of time with their rings. time: LSB, bursts BURST_LSB apart. key: the file's number."""
+    """Events in order of time, with rings. time: LSB, bursts BURST_LSB apart. key: number in the file."""
 
     time: np.ndarray
     hits: np.ndarray
@@ -48,13 +48,13 @@ class Events:
     rings: Rings
 
     def ring_counts(self, wanted: np.ndarray | None = None) -> np.ndarray:
-        """Rings per event, of those wanted."""
+        """Number of the selected rings per event."""
         event = self.rings.event if wanted is None else self.rings.event[wanted]
         return np.bincount(event, minlength=len(self.time))
 
 
 def events_of(columns: Mapping[str, np.ndarray], no_ring: int) -> Events:
-    """Rows of either file (ring = no_ring: the event has none) as events in order of time."""
+    """Rows of either file (ring = no_ring: event without rings) as events in order of time."""
     burst, number = columns["burst"].astype(np.int64), columns["event"].astype(np.int64)
     time = burst * BURST_LSB + columns["timestamp"].astype(np.int64) * 256 + columns["fine_time"]
     order = np.lexsort((columns["ring"], number, time))
@@ -76,15 +76,15 @@ _COMMON = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n
 
 def read_found(path: str) -> Events:
     """Events and rings of rings.parquet. UsageError."""
-    remedy = "give what `nanet replay --out` wrote"
+    remedy = "give a file from `nanet replay --out`"
     columns, _ = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
     _check_rings("--rings", path, columns, found_rings.NO_RING)
     return events_of(columns, found_rings.NO_RING)
 
 
 def read_true(path: str, found: Events) -> Events:
-    """Events and rings of run.parquet, repeated as far as `found` goes where a readout did so. UsageError."""
-    remedy = "give what `nanet generate --truth` or `nanet readout --truth` wrote"
+    """Events and rings of run.parquet, repeated over the time range of `found` for a readout. UsageError."""
+    remedy = "give a file from `nanet generate --truth` or `nanet readout --truth`"
     columns, metadata = read_columns("--truth", path, truth.RING_SCHEMA, (*_COMMON, "momentum"), remedy)
     _check_rings("--truth", path, columns, truth.NO_RING)
     period = metadata.get(truth.PERIOD_KEY, b"0")
@@ -102,7 +102,7 @@ def _check_rings(option: str, path: str, columns: dict[str, np.ndarray], no_ring
 
 
 def _repeat(path: str, columns: dict[str, np.ndarray], period: int, found: Events) -> dict[str, np.ndarray]:
-    """The truth of a pool of `period` frames, as often as the found events' bursts hold it."""
+    """Truth of a pool of `period` frames, repeated over the bursts of the found events."""
     burst, frame = found.time // BURST_LSB, (found.time % BURST_LSB) >> 16
     pool_frame = columns["timestamp"] >> 8
     events = int(columns["event"].max(initial=0)) + 1
@@ -128,10 +128,10 @@ def _repeat(path: str, columns: dict[str, np.ndarray], period: int, found: Event
 
 
 def pair(true: np.ndarray, found: np.ndarray, window: float) -> np.ndarray:
-    """Pairs two ascending arrays of times one to one, the nearest first, up to `window` apart.
+    """Pairs two ascending arrays of times one to one, nearest first, up to `window` apart.
 
-    Returns for each of `true` the index into `found`, or -1. Two that are each other's nearest among those
-    left are a pair; repeated until there are none.
+    Returns for each entry of `true` the index into `found`, or -1. Mutual nearest neighbours among the
+    remaining entries form a pair, until there are none.
     """
     partner = np.full(len(true), -1, dtype=np.int64)
     left_true, left_found = np.arange(len(true)), np.arange(len(found))
@@ -150,7 +150,7 @@ def pair(true: np.ndarray, found: np.ndarray, window: float) -> np.ndarray:
 
 
 def _nearest(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each of a the index of the nearest in b (ties: the earlier), and how far it is."""
+    """Index of the nearest entry of b for each entry of a (ties: the earlier), and the distance."""
     after = np.clip(np.searchsorted(b, a), 0, len(b) - 1)
     before = np.maximum(after - 1, 0)
     index = np.where(np.abs(a - b[before]) <= np.abs(a - b[after]), before, after)
@@ -158,7 +158,7 @@ def _nearest(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def isolated(time: np.ndarray) -> np.ndarray:
-    """Which events (times in LSB, ascending) are farther than ISOLATED_NS from both neighbours."""
+    """Mask of the events (times in LSB, ascending) farther than ISOLATED_NS from both neighbours."""
     far = np.diff(time) > ISOLATED_NS / LSB_NS
     return (
         np.concatenate(([True], far)) & np.concatenate((far, [True]))
@@ -168,14 +168,15 @@ def isolated(time: np.ndarray) -> np.ndarray:
 
 
 def match_rings(true: Rings, found: Rings, true_ok: np.ndarray, found_ok: np.ndarray) -> np.ndarray:
-    """Matches rings of the same event one to one: as many as can be, and of those ways the nearest.
+    """Matches rings of the same event one to one: the largest number of pairs, then the smallest distance.
 
-    The rings' `event` must mean the same events. true_ok, found_ok: which rings take part. Returns for each
-    true ring the index of the found one, or -1. The distance is (dcentre / 15 mm)^2 + (dR / 10 mm)^2.
+    The `event` of both must refer to the same events. true_ok, found_ok: masks of the rings that take
+    part. Returns for each true ring the index of the found one, or -1. Distance: (dcentre / 15 mm)^2 +
+    (dR / 10 mm)^2.
     """
     result = np.full(len(true.event), -1, dtype=np.int64)
     a, b = np.flatnonzero(true_ok), np.flatnonzero(found_ok)
-    # Every pair of rings of one event that is near enough. Where no ring has two candidates, that is all.
+    # All pairs of rings of one event within the limits. Without rings in two pairs these are the result.
     low, high = (
         np.searchsorted(found.event[b], true.event[a]),
         np.searchsorted(found.event[b], true.event[a], "right"),
@@ -202,9 +203,9 @@ def match_rings(true: Rings, found: Rings, true_ok: np.ndarray, found_ok: np.nda
 
 
 def _assign(i: np.ndarray, j: np.ndarray, cost: np.ndarray) -> list[tuple[int, int]]:
-    """The optimal assignment within one event: most pairs, then least cost."""
+    """Optimal assignment within one event: most pairs, then least cost."""
     rows, columns = np.unique(i), np.unique(j)
-    table = np.full((len(rows), len(columns)), 1e3)  # a pair that is not allowed costs more than all that are
+    table = np.full((len(rows), len(columns)), 1e3)  # a forbidden pair costs more than all allowed ones
     table[np.searchsorted(rows, i), np.searchsorted(columns, j)] = cost
     if max(table.shape) <= MOST_RINGS:
         flip = table.shape[0] > table.shape[1]
@@ -223,15 +224,15 @@ def _assign(i: np.ndarray, j: np.ndarray, cost: np.ndarray) -> list[tuple[int, i
 
 @attrs.define
 class Bounds:
-    """Cramér-Rao bounds of the true rings, mm; NaN where the hits are too few. source: what they are from."""
+    """Cramér-Rao bounds of the true rings, mm; NaN with too few hits. source: of the hits."""
 
     r: np.ndarray  # of the radius
-    xy: np.ndarray  # of the centre per axis, quadratic mean of the two
+    xy: np.ndarray  # of the centre per axis, quadratic mean of both
     source: str
 
 
 def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Hits by their owners as (ring, PM): index into true.rings; noise and unknown owners are left out."""
+    """Hits by source as (ring, PM): index into true.rings; without noise and unknown sources."""
     rings = true.rings
     key = true.key[rings.event] * 256 + rings.number
     order = np.argsort(key, kind="stable")
@@ -245,7 +246,7 @@ def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarr
 
 
 def bounds_from_hits(true: Events, hits: Mapping[str, np.ndarray], positions: np.ndarray) -> Bounds:
-    """The bounds of each true ring from its own hits. positions: of the PMs in the common plane, mm."""
+    """Bounds of each true ring from its hits. positions: of the PMs in the common plane, mm."""
     rings = true.rings
     ring, pm = ring_of_hits(true, hits)
     dx, dy = positions[pm, 0] - rings.x[ring], positions[pm, 1] - rings.y[ring]
@@ -254,7 +255,7 @@ def bounds_from_hits(true: Events, hits: Mapping[str, np.ndarray], positions: np
 
 
 def bounds_from_counts(hits: np.ndarray, draws: int = 400) -> Bounds:
-    """The same from the number of hits alone: each ring takes one of `draws` with angles drawn uniformly."""
+    """Bounds from the number of hits alone: the mean of `draws` with uniform angles."""
     random = np.random.default_rng(1)
     r, xy = np.full(len(hits), np.nan), np.full(len(hits), np.nan)
     for n in np.unique(hits[hits >= MIN_HITS]):
@@ -267,7 +268,7 @@ def bounds_from_counts(hits: np.ndarray, draws: int = 400) -> Bounds:
 
 
 def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> tuple[np.ndarray, np.ndarray]:
-    """sigma of R, and of x and y, of circles whose hits lie in directions (c, s): inverse Fisher matrix."""
+    """Sigma of R, and of x and y, for circles with hits in directions (c, s): inverse Fisher matrix."""
 
     def total(weights: np.ndarray | None = None) -> np.ndarray:
         return np.bincount(ring, weights=weights, minlength=rings)[:rings]
@@ -276,25 +277,25 @@ def _bound(ring: np.ndarray, c: np.ndarray, s: np.ndarray, rings: int) -> tuple[
     minor = cc * s2 - cs * cs
     det = n * minor - sc * (sc * s2 - ss * cs) + ss * (sc * cs - ss * cc)
     both = (n * s2 - ss * ss + n * cc - sc * sc) / 2
-    flat = det <= 1e-9 * np.maximum(n, 1) ** 3  # hits in one or two directions: no radius from them
+    flat = det <= 1e-9 * np.maximum(n, 1) ** 3  # hits in one or two directions do not determine a radius
     with np.errstate(divide="ignore", invalid="ignore"):
         r, xy = (np.sqrt(np.where(flat, np.inf, HIT_SIGMA_MM**2 * part / det)) for part in (minor, both))
     return np.where(n < 3, np.nan, r), np.where(n < 3, np.nan, xy)
 
 
 def cut_variance(sigma: np.ndarray, cut: float = RADIUS_MM) -> np.ndarray:
-    """Variance of a Gaussian of width sigma, looked at within +-cut only."""
+    """Variance of a Gaussian of width sigma, truncated to +-cut."""
     from scipy.special import ndtr
 
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         a = cut / sigma
         inside = 2 * ndtr(a) - 1
         variance = sigma**2 * (1 - 2 * a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi) / inside)
-    return np.where(sigma > 50 * cut, cut**2 / 3, variance)  # nothing left of the Gaussian but its flat top
+    return np.where(sigma > 50 * cut, cut**2 / 3, variance)  # only the flat top of the Gaussian remains
 
 
 def cut_variance_disc(sigma: np.ndarray, cut: float = CENTRE_MM) -> np.ndarray:
-    """Variance per axis of a round Gaussian of width sigma per axis, looked at within a disc only."""
+    """Variance per axis of a round Gaussian of width sigma per axis, truncated to a disc."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         q = (cut / sigma) ** 2 / 2
         variance = sigma**2 * (1 - q / np.expm1(q))
@@ -308,20 +309,20 @@ def mad(values: np.ndarray) -> float:
 
 @attrs.define
 class Evaluation:
-    """Everything compared, event by event and ring by ring."""
+    """Comparison of events and rings, one by one."""
 
     true: Events
     found: Events
-    partner: np.ndarray  # per true event: the found event, or -1
+    partner: np.ndarray  # per true event: paired found event, or -1
     isolated: np.ndarray  # per true event
-    counts: np.ndarray  # per true ring: has at least MIN_HITS
-    match: np.ndarray  # per true ring: the found ring, or -1
-    fake: np.ndarray  # per found ring: matches no true ring, large or small
-    home: np.ndarray  # per found event: its true event; nearest in time where it is paired with none
+    counts: np.ndarray  # per true ring: has at least MIN_HITS hits
+    match: np.ndarray  # per true ring: matched found ring, or -1
+    fake: np.ndarray  # per found ring: matches no true ring, of any size
+    home: np.ndarray  # per found event: its true event, else the nearest in time
     bounds: Bounds  # per true ring
 
     def figures(self, chosen: np.ndarray) -> dict[str, Any]:
-        """The figures over the chosen true events."""
+        """Figures of the selected true events."""
         true, found = self.true, self.found
         n_true, n_found = true.ring_counts(self.counts), found.ring_counts()
         rings = self.counts & chosen[true.rings.event]
@@ -359,7 +360,7 @@ class Evaluation:
         }
 
     def ring_count_matrix(self, chosen: np.ndarray) -> np.ndarray:
-        """Paired events of those chosen, by true rings that count and found rings; 4: four or more."""
+        """Paired selected events by number of counting true rings and of found rings; 4: four or more."""
         both = chosen & (self.partner >= 0)
         size = MOST_RINGS + 1
         true = np.minimum(self.true.ring_counts(self.counts)[both], MOST_RINGS)
@@ -367,7 +368,7 @@ class Evaluation:
         return np.bincount(true * size + found, minlength=size * size).reshape(size, size)
 
     def result(self) -> dict[str, Any]:
-        """All figures, as --json gives them."""
+        """All figures, with the keys of --json."""
         every = np.ones(len(self.true.time), dtype=bool)
         return {
             **self.figures(every),
@@ -391,8 +392,8 @@ def _std(values: np.ndarray) -> float:
 
 
 def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:
-    """Pairs events, matches rings, finds the fakes."""
-    seen = np.flatnonzero(true.hits > 0)  # the others left no trace in the detector
+    """Pairs events, matches rings, finds fakes."""
+    seen = np.flatnonzero(true.hits > 0)  # other events have no hit in the detector
     partner = np.full(len(true.time), -1, dtype=np.int64)
     paired = pair(true.time[seen], found.time, PAIR_NS / LSB_NS)
     partner[seen] = paired
@@ -408,7 +409,7 @@ def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:
     home[partner[has]] = np.flatnonzero(has)
     with_partner[partner[has]] = True
 
-    # Found rings under the number of their true event, in its order.
+    # Found rings under the index of their true event, in its order.
     f = found.rings
     order = np.argsort(home[f.event], kind="stable")
     named = Rings(home[f.event][order], f.x[order], f.y[order], f.r[order], f.hits[order], f.number[order])
@@ -426,7 +427,7 @@ def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:
 
 
 def _hitless_isolated(seen: np.ndarray, hitless: np.ndarray) -> np.ndarray:
-    """Which events without hits have no event with hits within ISOLATED_NS."""
+    """Mask of the events without hits that have no event with hits within ISOLATED_NS."""
     if not len(seen) or not len(hitless):
         return np.ones(len(hitless), dtype=bool)
     return _nearest(hitless, seen)[1] > ISOLATED_NS / LSB_NS
@@ -435,7 +436,7 @@ def _hitless_isolated(seen: np.ndarray, hitless: np.ndarray) -> np.ndarray:
 def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = None) -> Evaluation:
     """Compares rings.parquet with run.parquet. UsageError.
 
-    hits_file: what --truth-hits wrote, for the bound from the true hits.
+    hits_file: file from --truth-hits, for the bound from the true hits.
     """
     found = read_found(rings_file)
     true = read_true(truth_file, found)
@@ -444,7 +445,7 @@ def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = Non
     else:
         from nanet import _core
 
-        remedy = "give what `nanet generate --truth-hits` wrote"
+        remedy = "give a file from `nanet generate --truth-hits`"
         hits, _ = read_columns("--truth-hits", hits_file, truth.HIT_SCHEMA, ("event", "ring", "pm"), remedy)
         positions = _core.pm_positions_common().astype(np.float64)
         if len(hits["pm"]) and hits["pm"].max() >= len(positions):
@@ -456,6 +457,6 @@ def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = Non
         if lacking.any():
             event = true.key[true.rings.event[lacking][0]]
             raise UsageError(
-                f"--truth-hits {hits_file}: has no hits of event {event} of --truth: give both of one run"
+                f"--truth-hits {hits_file}: has no hits of event {event} of --truth: give files of one run"
             )
     return compare(true, found, bounds)

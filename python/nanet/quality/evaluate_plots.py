@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of an evaluation: one PNG per question, and the same figure as SVG."""
+"""Pictures of an evaluation, each as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLUE, ORANGE, GREY = "#1f6fb2", "#d9731a", "#8a8a8a"
 
 
 def write_plots(evaluation: Evaluation, folder: str) -> list[str]:
-    """Writes the figures to a folder, which is made where it is missing; returns the files. UsageError."""
+    """Writes the figures to a folder, which is created if needed; returns the files. UsageError."""
     figures = {
         "efficiency": efficiency(evaluation),
         "ring_count": ring_count(evaluation),
@@ -46,7 +46,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list
 
 
 def efficiency(evaluation: Evaluation) -> Figure:
-    """Efficiency against the number of true rings, all events and isolated ones."""
+    """Efficiency against the number of true rings, for all events and for isolated ones."""
     figure, (axis,) = _figure(5, 3.6)
     every = np.ones(len(evaluation.true.time), dtype=bool)
     for chosen, name, colour, shift in (
@@ -129,11 +129,11 @@ def residuals(evaluation: Evaluation) -> Figure:
 
 
 def _expected(sigma: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Entries per bin if each ring's radius were as exact as its bound allows."""
+    """Entries per bin if each ring's radius had the resolution of its bound."""
     from scipy.special import ndtr
 
     sigma = np.minimum(sigma[~np.isnan(sigma)], 1e4)
-    # By classes of sigma: rings are many, and their bounds alike.
+    # In classes of sigma, as there are many rings with similar bounds.
     count, width = np.histogram(np.log(sigma), bins=200)
     middle = np.exp((width[:-1] + width[1:]) / 2)[count > 0, None]
     inside = ndtr(edges[-1] / middle) - ndtr(edges[0] / middle)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality report's pictures: one SVG per question, all algorithms side by side."""
+"""Pictures of the quality report: one SVG per question, all algorithms side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STYLE = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9, "axes
 
 
 def write(result: Mapping[str, Any], folder: Path) -> list[str]:
-    """Writes all figures as SVG to a folder that exists; returns their names. OSError."""
+    """Writes all figures as SVG to an existing folder; returns their names. OSError."""
     names = []
     with matplotlib.rc_context(_STYLE):
         for name, draw in FIGURES.items():
@@ -47,7 +47,7 @@ def _figure(panels: int, height: float = 3.4, width: float = 4.6) -> tuple[Figur
 
 
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
-    """How an algorithm is drawn; oracles are dashed and without markers."""
+    """Style of an algorithm; oracles are dashed and without markers."""
     index = list(names).index(name)
     colour = COLOURS.get(name, f"C{index}")
     if name in ORACLES:
@@ -65,7 +65,7 @@ def _efficiency_axis(axis: Axes, label: str) -> None:
 
 
 def _legend(figure: Figure, axis: Axes) -> None:
-    """One legend for the whole figure, above it."""
+    """One legend above the whole figure."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 9), frameon=False)
 
@@ -73,7 +73,7 @@ def _legend(figure: Figure, axis: Axes) -> None:
 def _draw_curve(axis: Axes, curve: Mapping[str, Sequence[float]], look: dict[str, Any], label: str) -> None:
     middle = (np.asarray(curve["low"]) + np.asarray(curve["high"])) / 2
     error = np.asarray(curve["error"])
-    keep = np.asarray(curve["n"]) >= 10  # what fewer say is noise
+    keep = np.asarray(curve["n"]) >= 10  # bins with fewer entries are noise
     axis.errorbar(
         middle[keep], np.asarray(curve["value"])[keep], error[keep], elinewidth=0.6, label=label, **look
     )
@@ -103,7 +103,7 @@ def by_hits(rows: Mapping[str, Any]) -> Figure:
 
 
 def by_separation(rows: Mapping[str, Any]) -> Figure:
-    """Efficiency in events of two rings against how far apart they are."""
+    """Efficiency in events of two rings against their distance."""
     return _two_curves(
         rows,
         ("separation", "distance of the centres, mm (events of two rings)"),
@@ -122,7 +122,7 @@ def _two_curves(rows: Mapping[str, Any], *panels: tuple[str, str]) -> Figure:
 
 
 def by_radius(rows: Mapping[str, Any]) -> Figure:
-    """Efficiency and resolution against the radius, and the resolution against the ring's hits."""
+    """Efficiency and resolution against the radius, and resolution against the ring's hits."""
     figure, axes = _figure(3, width=3.9)
     for name, row in rows.items():
         look = _look(name, list(rows))
@@ -130,7 +130,7 @@ def by_radius(rows: Mapping[str, Any]) -> Figure:
         _draw_curve(axes[1], row["curves"]["sigma_r_radius"], look, _name(name))
         _draw_curve(axes[2], row["curves"]["sigma_r_ring_hits"], look, _name(name))
     for axis, curve in zip(axes[1:], ("sigma_r_radius", "sigma_r_ring_hits"), strict=True):
-        bound = rows[next(iter(ORACLES))]["curves"][curve]  # of the rings that the oracle matches: nearly all
+        bound = rows[next(iter(ORACLES))]["curves"][curve]  # from the rings matched by the oracle, nearly all
         middle = (np.asarray(bound["low"]) + np.asarray(bound["high"])) / 2
         axis.plot(middle, bound["bound"], color="#c0392b", ls=":", lw=1.6, label="Cramér-Rao bound")
         axis.set(ylabel="σ(R), mm", ylim=(0, 5))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle: circles fitted to exactly the hits that each true ring made: what a finder can hope for.
+"""Oracle: circles fitted to the true hits of each ring, an upper limit for ring finders.
 
-Two of them. `oracle` is the geometric least-squares fit and nothing else. `oracle_prior` knows as well
-what the detector allows: no ring is larger than that of beta = 1, and how centres are distributed.
+`oracle` is the geometric least-squares fit. `oracle_prior` also uses the constraints of the detector: the
+largest radius (beta = 1), and the distribution of centres.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from nanet.quality.evaluate import HIT_SIGMA_MM, MIN_HITS, Bounds, Evaluation, Events, Rings, compare
 
 LARGEST_MM = 190.7  # beta = 1
-CENTRE_MM, CENTRE_SIGMA_MM = (-152.0, 0.0), 60.0  # of the generator, per axis
+CENTRE_MM, CENTRE_SIGMA_MM = (-152.0, 0.0), 60.0  # centre distribution of the generator, per axis
 STEPS = 40
 
 
 def taubin(group: np.ndarray, x: np.ndarray, y: np.ndarray, groups: int) -> np.ndarray:
-    """Circles (x, y, R) through groups of points, (groups, 3), by Taubin's algebraic fit.
+    """Circles (x, y, R) through groups of points, shape (groups, 3), by Taubin's algebraic fit.
 
-    G. Taubin, IEEE PAMI 13 (1991) 1115. group: of each point. Not finite where the points make no circle.
+    G. Taubin, IEEE PAMI 13 (1991) 1115. group: of each point. Not finite if the points define no circle.
     """
 
     def total(values: np.ndarray) -> np.ndarray:
@@ -31,7 +31,7 @@ def taubin(group: np.ndarray, x: np.ndarray, y: np.ndarray, groups: int) -> np.n
         u, v = x - mean_x[group], y - mean_y[group]
         w = u * u + v * v
         uu, vv, uv, uw, vw, ww = (total(p) / n for p in (u * u, v * v, u * v, u * w, v * w, w * w))
-        # Smallest root of the characteristic polynomial, by Newton from 0, which is below it.
+        # Smallest root of the characteristic polynomial, by Newton's method from 0, which is below it.
         z, det, spread = uu + vv, uu * vv - uv * uv, ww - (uu + vv) ** 2
         a0 = uw * (uw * vv - vw * uv) + vw * (vw * uu - uw * uv) - spread * det
         a1 = spread * z + 4 * det * z - uw * uw - vw * vw
@@ -48,15 +48,15 @@ def taubin(group: np.ndarray, x: np.ndarray, y: np.ndarray, groups: int) -> np.n
 def geometric(
     group: np.ndarray, x: np.ndarray, y: np.ndarray, start: np.ndarray, *, prior: bool = False
 ) -> np.ndarray:
-    """Circles of least sum (distance - R)^2, by damped Gauss-Newton from `start`, (groups, 3).
+    """Circles of least sum (distance - R)^2, by damped Gauss-Newton from `start`, shape (groups, 3).
 
-    prior: adds ((centre - CENTRE_MM) / CENTRE_SIGMA_MM)^2 in units of a hit's error, and keeps R at or below
+    prior: adds ((centre - CENTRE_MM) / CENTRE_SIGMA_MM)^2 in units of a hit's error, and limits R to
     LARGEST_MM.
     """
     weight = (HIT_SIGMA_MM / CENTRE_SIGMA_MM) ** 2 if prior else 0.0
     circles = _descend(group, x, y, start, weight, free=True)
     beyond = np.flatnonzero(circles[:, 2] > LARGEST_MM)
-    if prior and len(beyond):  # once more, on the limit
+    if prior and len(beyond):  # second fit, with R at the limit
         start = circles[beyond]
         start[:, 2] = LARGEST_MM
         circles[beyond] = _descend(*_only(beyond, len(circles), group, x, y), start, weight, free=False)
@@ -66,7 +66,7 @@ def geometric(
 def _only(
     groups: np.ndarray, of: int, group: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The points of some groups, the groups numbered anew."""
+    """Points of the selected groups, with new consecutive group numbers."""
     number = np.full(of, -1)
     number[groups] = np.arange(len(groups))
     keep = number[group] >= 0
@@ -76,7 +76,7 @@ def _only(
 def _descend(
     group: np.ndarray, x: np.ndarray, y: np.ndarray, start: np.ndarray, weight: float, *, free: bool
 ) -> np.ndarray:
-    """The minimum near `start`; free: of R too, else R stays. Groups that have arrived are left out."""
+    """Minimum near `start`. free: whether R is fitted. Converged groups are skipped."""
     result = start.copy()
     left = np.arange(len(start))
     p, damping = start.copy(), np.full(len(start), 1e-3)
@@ -92,7 +92,7 @@ def _descend(
         dx, dy = x - p[group, 0], y - p[group, 1]
         d = np.maximum(np.hypot(dx, dy), 1e-9)
         c, s, e = dx / d, dy / d, d - p[group, 2]
-        # Normal equations of the residuals e, whose derivative is (-c, -s, -1).
+        # Normal equations of the residuals e with derivatives (-c, -s, -1).
         matrix, right = np.zeros((len(p), 3, 3)), np.zeros((len(p), 3))
         matrix[:, 0, 0], matrix[:, 1, 1] = total(c * c) + weight, total(s * s) + weight
         matrix[:, 0, 1] = matrix[:, 1, 0] = total(c * s)
@@ -126,9 +126,9 @@ def _cost(group: np.ndarray, x: np.ndarray, y: np.ndarray, p: np.ndarray, weight
 def oracle(
     true: Events, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray, bounds: Bounds, *, prior: bool
 ) -> Evaluation:
-    """The evaluation of fits to each counting ring's own hits, events as the truth has them.
+    """Evaluation of fits to the hits of each counting true ring, with the true events.
 
-    ring, pm: hits by their owners, as evaluate.ring_of_hits gives them; positions: of the PMs, mm.
+    ring, pm: hits by source, from evaluate.ring_of_hits; positions: of the PMs, mm.
     """
     wanted = np.flatnonzero(true.rings.hits >= MIN_HITS)
     group_of = np.full(len(true.rings.event), -1)
@@ -136,7 +136,7 @@ def oracle(
     own = group_of[ring] >= 0
     group, x, y = group_of[ring[own]], positions[pm[own], 0], positions[pm[own], 1]
     start = taubin(group, x, y, len(wanted))
-    # Hits nearly in a line have no circle, or a huge one: from their middle, as good a start as any.
+    # Hits nearly on a line give no circle or a huge one: start from their mean instead.
     lost = ~np.isfinite(start).all(axis=1) | (start[:, 2] > 2 * LARGEST_MM)
     n = np.maximum(np.bincount(group, minlength=len(wanted)), 1)
     start[lost, 0] = (np.bincount(group, weights=x, minlength=len(wanted)) / n)[lost]

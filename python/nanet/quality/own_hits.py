@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many hits a true ring has for itself: rings that share theirs with others are hard to count."""
+"""Hits that belong to one true ring only; rings that share their hits are hard to count."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 
 from nanet.quality.evaluate import MOST_RINGS, Evaluation
 
-REACH_MM = 12.0  # a hit this close to a circle may be one of its own
+REACH_MM = 12.0  # largest distance of a hit from its circle, mm
 ENOUGH = (2, 3, 4)
 
 
 def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Per true ring: how many of its hits are out of reach of every other ring that counts in its event.
+    """Per true ring: number of its hits out of reach of every other counting ring of the event.
 
-    ring, pm: hits by their owners, as evaluate.ring_of_hits gives them; positions: of the PMs, mm.
+    ring, pm: hits by source, from evaluate.ring_of_hits; positions: of the PMs, mm.
     """
     rings, counts = evaluation.true.rings, evaluation.counts
     x, y = positions[pm].T
     alone = np.ones(len(ring), dtype=bool)
-    for step in (*range(1 - MOST_RINGS, 0), *range(1, MOST_RINGS)):  # rings of an event are neighbours
+    for step in (*range(1 - MOST_RINGS, 0), *range(1, MOST_RINGS)):  # rings of an event are adjacent
         other = np.clip(ring + step, 0, len(rings.event) - 1)
         is_other = (ring + step == other) & (rings.event[other] == rings.event[ring]) & counts[other]
         distance = np.abs(np.hypot(x - rings.x[other], y - rings.y[other]) - rings.r[other])
@@ -28,9 +28,9 @@ def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions
 
 
 def separable(evaluation: Evaluation, own: np.ndarray) -> dict[str, dict[str, float]]:
-    """Share of the isolated events of K true rings that count in which each has at least M hits of its own.
+    """Share of isolated events of K counting true rings in which each ring has at least M separate hits.
 
-    Keys: str(M), then str(K); NaN where there are no such events.
+    Keys: str(M), then str(K); NaN without such events.
     """
     true, counts = evaluation.true, evaluation.counts
     number = true.ring_counts(counts)

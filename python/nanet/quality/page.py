@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality report as Markdown, alone or between the markers of docs/quality.md."""
+"""Quality report as Markdown, alone or between the markers of docs/quality.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GOALS: tuple[tuple[str, str, float, Get], ...] = (
 
 
 def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
-    """The report as Markdown. images: where the figures lie, as a link goes there ("images/" or "")."""
+    """Report as Markdown. images: prefix of links to the figures ("images/" or "")."""
     rows = result["algorithms"]
     mix = next(iter(rows.values()))["mix"]
     parts = [
@@ -85,7 +85,7 @@ def _events(result: Mapping[str, Any], name: str) -> int:
 
 
 def _changed(result: Mapping[str, Any]) -> str:
-    """Which parameters are not the defaults."""
+    """Parameters that differ from the defaults."""
     changed = [
         f"`{name}.{key} = {value:g}`"
         for name, parameters in result.get("parameters", {}).items()
@@ -126,7 +126,7 @@ FEW = 9  # hits: separate columns up to here, one for all others
 
 
 def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
-    """Efficiency for single rings by their hits, and what share of the rings each number has."""
+    """Efficiency for single rings by their hits, and the share of rings with that number."""
     text = "Single rings by their hits: share of the rings, and efficiency."
     head = ["hits of the ring", *(str(k) for k in range(4, FEW + 1)), f"{FEW + 1} and more"]
     lines = []
@@ -159,7 +159,7 @@ def _spread_table(rows: Mapping[str, Any]) -> list[str]:
 
 
 def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """How many events have a ring that shares nearly all its hits."""
+    """Number of events with a ring that shares nearly all its hits."""
     text = (
         "A finder can count only rings with hits that no other ring of the event explains (within 12 mm). "
         "Share of the isolated events in which each ring has that many such hits:"
@@ -173,7 +173,7 @@ def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
 def _figure_table(
     rows: Mapping[str, Any], part: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> list[str]:
-    """Figures down, algorithms across. part: takes all events or isolated ones from an evaluation."""
+    """Figures as rows, algorithms as columns. part: selects all or isolated events of an evaluation."""
     lines: list[tuple[str, ...]] = []
 
     def line(title: str, digits: int, get: Get, *, finders_only: bool = False) -> None:
@@ -210,12 +210,12 @@ def _figure_table(
 
 
 def between(page: Path) -> str:
-    """What stands between the markers of a page. UsageError where there is no such page or no markers."""
+    """Text between the markers of a page. UsageError if page or markers are missing."""
     return _split(page)[1]
 
 
 def rewrite(page: Path, text: str) -> None:
-    """Puts `text` between the markers of a page. UsageError where that cannot be done."""
+    """Replaces the text between the markers of a page. UsageError if page or markers are missing."""
     head, _, tail = _split(page)
     text = text.strip("\n")
     try:
@@ -228,7 +228,7 @@ def _split(page: Path) -> tuple[str, str, str]:
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--docs {describe_os_error(error)}: give the folder that has quality.md") from None
+        raise UsageError(f"--docs {describe_os_error(error)}: give the folder of quality.md") from None
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise UsageError(f"--docs: {page} must have the lines {BEGIN} and {END} once, in this order")
     head, rest = text.split(BEGIN)

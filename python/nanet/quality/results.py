@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quality report as one dictionary: every algorithm and the oracles over all samples."""
+"""Quality report as one dictionary: every algorithm and the oracles over all samples."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def collect(
     run: Callable[[Any, Any, str], None],
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Generates, replays and evaluates everything. RuntimeError where a replay is no measurement.
+    """Generates, replays and evaluates all samples. RuntimeError for a replay with losses.
 
     settings: of the core, by algorithm; run: runs a core, (core, writer, label).
 
-    Result: `samples`, `separable` (own_hits.py) of the standard mix, and `algorithms`: name -> `mix`, `noise`
-    ("0" ... "5") and `empty` ("1", "5"), each with the keys of `nanet evaluate`, and `curves`.
+    Result: `samples`, `separable` (own_hits.py) of the standard mix, and `algorithms`: name -> `mix`,
+    `noise` ("0" ... "5") and `empty` ("1", "5"), each with the keys of `nanet evaluate`, and `curves`.
     """
     rows: dict[str, dict[str, Any]] = {
         name: {"noise": {}, "empty": {}, "curves": {}} for name in (*algorithms, *ORACLES)
@@ -70,7 +70,7 @@ def _oracle(generated: Generated, *, prior: bool) -> Evaluation:
 
 
 def _file(row: dict[str, Any], sample: str, evaluation: Evaluation) -> None:
-    """Puts an evaluation where it belongs in an algorithm's part of the result."""
+    """Stores an evaluation in an algorithm's part of the result."""
     if sample == MIX:
         row[MIX] = evaluation.result()
         row["curves"] = curves.of(evaluation)

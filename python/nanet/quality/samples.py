@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated samples of the quality report: what they are, their truth, and their replay."""
+"""Generated samples of the quality report: definition, truth, and replay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMPTY_NOISES = (1, 5)
 
 @attrs.frozen
 class Sample:
-    """What is generated. rings: per event, -1 for the mix."""
+    """Definition of a sample. rings: per event, -1 for the mix."""
 
     name: str
     events: int
@@ -33,10 +33,10 @@ class Sample:
 
 
 def plan(events: int, seed: int) -> list[Sample]:
-    """The samples of a report of so many events of the standard mix; a seed each, from `seed` upwards.
+    """Samples of a report with `events` events of the standard mix; one seed each, from `seed` upwards.
 
-    mix: the standard one; noise0 ... noise5: the mix at other noise, a fifth of the events each; empty1 and
-    empty5: events without rings at noise 1 and 5, a quarter each.
+    mix: the standard one; noise0 ... noise5: the mix at other noise, a fifth of the events each; empty1
+    and empty5: events without rings at noise 1 and 5, a quarter each.
     """
     samples = [Sample(MIX, events, 1.0, -1, seed)]
     for noise in NOISES:
@@ -49,7 +49,7 @@ def plan(events: int, seed: int) -> list[Sample]:
 
 @attrs.define
 class Generated:
-    """A sample on disk and its truth. hit_ring, hit_pm: hits by their owners: index into true.rings, PM."""
+    """A sample on disk and its truth. hit_ring, hit_pm: hits by source: index into true.rings, PM."""
 
     sample: Sample
     capture: str
@@ -61,7 +61,7 @@ class Generated:
 
 
 def generate(sample: Sample, folder: Path) -> Generated:
-    """Writes the sample's capture (four boards, 10 MHz) to the folder and keeps its truth."""
+    """Writes the sample's capture (four boards, 10 MHz) to the folder; returns it with its truth."""
     from nanet import _core
 
     capture = str(folder / f"{sample.name}.pcap")
@@ -83,7 +83,7 @@ def generate(sample: Sample, folder: Path) -> Generated:
 
 
 class _Columns:
-    """Takes the place of a file: keeps the rings that a replay hands out."""
+    """Collects the rings of a replay in memory, with the interface of RingWriter."""
 
     def __init__(self) -> None:
         self.parts: list[Mapping[str, Any]] = []
@@ -98,10 +98,10 @@ class _Columns:
 
 
 def replay(generated: Generated, settings: Mapping[str, Any], run: Callable[[Any, Any, str], None]) -> Events:
-    """The events and rings that the trigger finds in a sample. run: (core, writer, label).
+    """Events and rings found by the trigger in a sample. run: (core, writer, label).
 
-    settings: options of the core, without the capture. RuntimeError where the account of the replay does not
-    close or a packet was refused: the figures would be those of another sample.
+    settings: options of the core, without the capture. RuntimeError if the account of the replay does not
+    close or a packet was refused: the figures would describe another sample.
     """
     from nanet import _core
     from nanet.report.output import account_closes
