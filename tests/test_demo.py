@@ -182,7 +182,7 @@ def test_the_run_is_said_alike_wherever_it_is_shown() -> None:
     assert tables.run_state({}) == ""
     quiet = {**snapshot, "burst": None, "choke": {**snapshot["choke"], "on": False, "raised": 0}}
     assert tables.run_state(quiet).startswith("state burst  choke off (buffers 80.0% full)")
-    for lost, where in ((1.0, "LOST, replaced by the CPU"), (0.0, "back")):
+    for lost, where in ((1.0, "LOST, replaced by the CPU"), (0.0, "recovered")):
         on_gpu = {**quiet, "gpu_faults": 2.0, "gpu_lost": lost, "conditions": None}
         assert tables.run_state(on_gpu).endswith(f"full)  GPU {where} (lost 2 times)")
     view = live.View("title", 10.0)

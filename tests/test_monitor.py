@@ -410,13 +410,13 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
             try:
                 await page.open(running.url)
                 await page.until("window.nanet?.page.state?.trigger?.frames_out > 50 && nanet.page.physics")
-                await page.until("!document.querySelector('#event-says').textContent.startsWith('No event')")
+                await page.until("!document.querySelector('#event-text').textContent.startsWith('No event')")
                 assert await page.value("document.querySelector('#banner').hidden")
                 # The keyboard: pause, step, from hit to hit.
                 await page.press(" ", "Space")
-                assert await page.value("document.querySelector('#pause').textContent") == "go on"
+                assert await page.value("document.querySelector('#pause').textContent") == "continue"
                 await page.until("nanet.display.events.length > 2")
-                shown = "document.querySelector('#event-says').textContent"
+                shown = "document.querySelector('#event-text').textContent"
                 says = (
                     f"{shown}.startsWith(`Frame ${{nanet.display.events[nanet.display.at].frame}},`)"
                     f" && {shown}.includes(`Shown ${{nanet.display.at + 1}} of`)"

@@ -203,8 +203,8 @@ def run(header: Path, *command: str) -> str:
     """Runs a compiler. Its messages go to standard error; the requested resource report is returned."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     kept = done.stdout.splitlines(keepends=True)
-    told = re.compile(r"ptxas info|^    \d+ bytes stack frame")
-    sys.stderr.writelines(line for line in kept if not told.search(line))
+    resources = re.compile(r"ptxas info|^    \d+ bytes stack frame")
+    sys.stderr.writelines(line for line in kept if not resources.search(line))
     if done.returncode:
         raise UsageError(f"{header}: {Path(command[0]).name} refuses it, see above")
     return done.stdout

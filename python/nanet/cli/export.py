@@ -66,6 +66,6 @@ def export(
     from nanet.report.tables import count
 
     out = console(json_file)
-    told = ", ".join(f"{name} ({count(number)} rows)" for name, number in rows.items())
-    out.print(f"{out_file}: {told}, {size / 1e6:.1f} MB", markup=False, soft_wrap=True)
+    tables_written = ", ".join(f"{name} ({count(number)} rows)" for name, number in rows.items())
+    out.print(f"{out_file}: {tables_written}, {size / 1e6:.1f} MB", markup=False, soft_wrap=True)
     write_json({"out": out_file, "tables": rows, "bytes": size}, json_file)

@@ -56,11 +56,11 @@ def l0tp(
             core = _core.L0tp(settings)
             core.start()
         out.print(f"nanet l0tp: listening on {core.endpoint}", highlight=False, markup=False)
-        told = False
+        stopping = False
         while not core.join(POLL_S):
-            if stop.signals and not told:
+            if stop.signals and not stopping:
                 core.request_stop()
-                told = True
+                stopping = True
             if status and status.due():
                 status.write({"snapshot": core.snapshot()})
         result = core.result()

@@ -78,11 +78,11 @@ def readout(
             _write_truth(truth, core, settings)
         core.start()
         out.print(start_line(settings, pcap), highlight=False, markup=False, soft_wrap=True)
-        told = False
+        stopping = False
         while not core.join(POLL_S):
-            if stop.signals and not told:
+            if stop.signals and not stopping:
                 core.request_stop()
-                told = True
+                stopping = True
             if status and status.due():
                 status.write({"snapshot": core.snapshot()})
         result = core.result()

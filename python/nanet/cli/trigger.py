@@ -105,11 +105,11 @@ def run(
     returns a snapshot.
     """
     end = time.monotonic() + duration if duration else float("inf")
-    told = False
+    stopping = False
     while not core.join(min(POLL_S, max(end - time.monotonic(), 0.001))):
-        if not told and (stop.signals or time.monotonic() >= end):
+        if not stopping and (stop.signals or time.monotonic() >= end):
             core.request_stop()
-            told = True
+            stopping = True
             end = float("inf")
         control.look()
         if status and status.due():

@@ -108,10 +108,10 @@ class Monitor:
                 self._process.kill()
                 self._process.wait()
 
-    def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
+    def update(self, core: Any, to_result: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
         """Sends a snapshot if one is due: every 0.1 s with an open page, else every second.
 
-        told: converts the core's snapshot to a result.
+        to_result: converts the core's snapshot to a result.
         """
         now = time.monotonic()
         before = self._watchers
@@ -119,7 +119,7 @@ class Monitor:
         if now < self._next and not self._watchers > before:
             return
         self._next = now + (WATCHED_S if self._watchers else UNWATCHED_S)
-        self._send({"kind": "snapshot", "t": now, "snapshot": told(core.snapshot())})
+        self._send({"kind": "snapshot", "t": now, "snapshot": to_result(core.snapshot())})
         if now >= self._next_physics:
             self._next_physics = now + PHYSICS_S
             self._physics(core, now)

@@ -71,11 +71,11 @@ class Watcher:
 class Server:
     """State, routes and open pages of the monitor."""
 
-    def __init__(self, event_ring: Any, tell: Callable[[int], None] = lambda watchers: None) -> None:
-        """event_ring: event samples; tell: called with the number of open pages when it changes."""
+    def __init__(self, event_ring: Any, on_watchers: Callable[[int], None] = lambda watchers: None) -> None:
+        """event_ring: event samples; on_watchers: called with the number of open pages when it changes."""
         self.state = State()
         self.event_ring = event_ring
-        self.tell = tell
+        self.on_watchers = on_watchers
         self.watchers: set[Watcher] = set()
         self.over = asyncio.Event()
         self._collector = TriggerCollector(self.state)
@@ -172,7 +172,7 @@ class Server:
         if self.state.physics:
             watcher.offer("physics", json.dumps(self.state.physics_feed()))
         self.watchers.add(watcher)
-        self.tell(len(self.watchers))
+        self.on_watchers(len(self.watchers))
         sending = asyncio.create_task(_send(ws, watcher))
         try:
             async for message in ws:
@@ -180,7 +180,7 @@ class Server:
                     break  # messages from a page are ignored
         finally:
             self.watchers.discard(watcher)
-            self.tell(len(self.watchers))
+            self.on_watchers(len(self.watchers))
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await sending
@@ -229,11 +229,11 @@ async def serve(listening: socket.socket, link: socket.socket, ring_fd: int) -> 
     event_ring = _core.SharedEventRing(ring_fd)
     os.close(ring_fd)
 
-    def tell(watchers: int) -> None:
+    def on_watchers(watchers: int) -> None:
         with contextlib.suppress(OSError):
             link.send(str(watchers).encode())
 
-    server = Server(event_ring, tell)
+    server = Server(event_ring, on_watchers)
     runner = web.AppRunner(
         server.application(),
         access_log=None,

@@ -336,7 +336,7 @@ def _neighbours(run: Run) -> str:
     parts.append(f'<div class="grid">{"".join(sides)}</div>')
     parts.append(_latency_rows(run.l0tp.get("latency_us", {}), ("from_first", "from_last")))
     parts.append(
-        '<p class="muted">Measured outside, with one clock: from the sending of a frame\'s first and last packet '
+        '<p class="muted">Measured outside by one clock: from sending a frame\'s first and last packet '
         "to the arrival of its primitives.</p>"
     )
     return "".join(parts)

@@ -122,7 +122,7 @@ def run_state(snapshot: Mapping[str, Any]) -> str:
     raised = f", raised {count(choke['raised'])} times" if choke["raised"] else ""
     words.append(f"choke {'RAISED' if choke['on'] else 'off'} (buffers {choke['fill']:.1%} full{raised})")
     if faults := snapshot.get("gpu_faults"):
-        where = "LOST, replaced by the CPU" if snapshot["gpu_lost"] else "back"
+        where = "LOST, replaced by the CPU" if snapshot["gpu_lost"] else "recovered"
         words.append(f"GPU {where} (lost {count(int(faults))} times)")
     if conditions:
         refused = f", {count(conditions['refused'])} refused" if conditions.get("refused") else ""
@@ -181,7 +181,7 @@ def card_line(figures: Mapping[str, Any]) -> str:
     nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)
     measured = f"{times} cycles = {nanoseconds} ns" if figures["events"] else "–"
     return (
-        f"card: packet to event {measured} (p50 / p99 / max of its own counters); "
+        f"card: packet to event {measured} (p50 / p99 / max of the card's counters); "
         f"{count(int(figures['firmware_requests']))} requests to the firmware; "
         f"simulated at {figures['cycles_per_s'] / 1e6:.2f} M cycles/s"
     )

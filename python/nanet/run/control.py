@@ -43,12 +43,12 @@ class RunControl:
         if self._watch and time.monotonic() >= self._next:
             self._next = time.monotonic() + WATCH_S
             self._reload(self._watch)
-        reports = [{"time": time.time(), **self._told(report)} for report in self._core.take_bursts()]
+        reports = [{"time": time.time(), **self._with_hash(report)} for report in self._core.take_bursts()]
         for report in reports:
             self._write(report)
         return reports
 
-    def _told(self, report: dict[str, Any]) -> dict[str, Any]:
+    def _with_hash(self, report: dict[str, Any]) -> dict[str, Any]:
         return {**report, "config_hash": self._config_hash}
 
     def _reload(self, watch: Watch) -> None:

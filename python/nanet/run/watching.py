@@ -54,13 +54,13 @@ class Watching:
     ) -> None:
         self._open.close()
 
-    def update(self, core: Any, told: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def update(self, core: Any, to_result: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Passes counters to the page; called by the thread that waits for the trigger.
 
-        told: converts the core's snapshot to a result (RunControl.result).
+        to_result: converts the core's snapshot to a result (RunControl.result).
         """
         if self.page:
-            self.page.update(core, told)
+            self.page.update(core, to_result)
 
     def finish(self, core: Any, result: dict[str, Any]) -> None:
         """Passes the trigger's final result to the page."""

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Wireshark dissectors for nanet's packets: MGP (readout boards -> card) and MTP (trigger -> L0 trigger processor).
--- Layouts, and the names of what can be wrong with a packet: docs/formats.md. Wireshark 3.6 or newer.
+-- Layouts and names of refusals: docs/formats.md. Wireshark 3.6 or newer.
 
 set_plugin_info({
   version = "1.0.0",
@@ -20,12 +20,12 @@ local function bit_of(value, bit)
   return math.floor(value / 2 ^ bit) % 2 == 1
 end
 
--- Whole numbers of Wireshark's Lua may be floats; %d wants them whole.
+-- Integers of Wireshark's Lua may be floats; %d needs integers.
 local function whole(value)
   return string.format("%.0f", value)
 end
 
--- The expert information of a protocol by name, and the list that registers it.
+-- Expert information of a protocol by name, and the list for its registration.
 local function experts(prefix, list)
   local by_name, registered = {}, {}
   for _, entry in ipairs(list) do
@@ -38,7 +38,7 @@ local function experts(prefix, list)
   return by_name, registered
 end
 
--- Says what is wrong with a packet: at the item that is at fault, in a field to filter by, in the packet list.
+-- Marks a refused packet: expert information at the faulty item, a filter field, and the packet list.
 local function refuse(root, field, infos, name, item, pinfo)
   root:add(field, name):set_generated()
   local place = item or root
@@ -46,10 +46,10 @@ local function refuse(root, field, infos, name, item, pinfo)
   pinfo.cols.info:append(" [refused: " .. name .. "]")
 end
 
--- Ports that the protocols are registered for now.
+-- Ports with registered protocols.
 local ports = {}
 
--- Wireshark offers a packet to the protocols of both its ports, the lower port's first: ours is the destination.
+-- Wireshark tries the protocols of both ports, lower port first; these protocols use the destination port.
 local function comes_from(port, pinfo)
   return pinfo.src_port == port and pinfo.dst_port ~= port
 end
@@ -95,7 +95,7 @@ local F = {
   time = ProtoField.int32("mgp.hit.time", "Time difference to the event (LSB)", base.DEC),
   slots = ProtoField.bytes("mgp.event.unused", "Unused slots"),
   padding = ProtoField.bytes("mgp.padding", "Padding"),
-  excess = ProtoField.bytes("mgp.excess", "Bytes that belong to no event"),
+  excess = ProtoField.bytes("mgp.excess", "Bytes outside all events"),
   refusal = ProtoField.string("mgp.refusal", "Refused"),
 }
 for _, field in pairs(F) do table.insert(mgp.fields, field) end
@@ -103,38 +103,38 @@ for _, field in pairs(F) do table.insert(mgp.fields, field) end
 local mgp_expert, mgp_experts = experts("mgp", {
   { "short_header", "shorter than 16 bytes" },
   { "bad_version", "a version other than 1" },
-  { "bad_source", "another source ID than the one configured" },
+  { "bad_source", "source ID differs from the configured one" },
   { "bad_board", "a board that is not configured" },
   { "bad_encoding", "a hit encoding other than 0" },
-  { "length_mismatch", "length and datagram do not fit, or an SOB is not 16 or an EOB not 40 bytes long" },
-  { "oversized", "longer than the largest payload configured" },
-  { "sob_eob_with_events", "an SOB or EOB with events or the mark of a last packet, or both at once" },
-  { "event_past_end", "an event reaches past the packet's length" },
+  { "length_mismatch", "length differs from the datagram, or an SOB is not 16 or an EOB not 40 bytes long" },
+  { "oversized", "longer than the largest configured payload" },
+  { "sob_eob_with_events", "an SOB or EOB with events or the last-packet flag, or both markers" },
+  { "event_past_end", "an event extends past the packet's length" },
   { "trailing_bytes", "bytes between the last event and the packet's length" },
   { "timestamp_outside_frame", "an event of another frame" },
   { "hits_above_32", "an event with more than 32 hits stored" },
   { "seen_below_stored", "an event with fewer hits seen than stored" },
   { "pm_out_of_range", "a PM ID above 1951" },
   { "pm_of_other_board", "a PM of another board" },
-  { "frame_beyond_spill", "a frame beyond the longest burst configured" },
-  { "wrong_burst", "would begin a third burst while two are open" },
-  { "cut_short", "not captured whole: not judged", GROUP.UNDECODED, SEVERITY.WARN },
-  { "ip_fragment", "came in IP fragments, which nanet does not take", GROUP.PROTOCOL, SEVERITY.WARN },
+  { "frame_beyond_spill", "a frame beyond the longest configured burst" },
+  { "wrong_burst", "would start a third burst while two are open" },
+  { "cut_short", "truncated in the capture: not checked", GROUP.UNDECODED, SEVERITY.WARN },
+  { "ip_fragment", "received in IP fragments, which nanet refuses", GROUP.PROTOCOL, SEVERITY.WARN },
   { "board_error", "the board reports an error", GROUP.RESPONSE_CODE, SEVERITY.WARN },
   { "board_truncated", "the board truncated this frame", GROUP.RESPONSE_CODE, SEVERITY.NOTE },
 })
 mgp.experts = mgp_experts
 
-mgp.prefs.port = Pref.uint("UDP port", 58913, "Where the boards' packets go (card.listen)")
+mgp.prefs.port = Pref.uint("UDP port", 58913, "Destination of the boards' packets (card.listen)")
 mgp.prefs.boards = Pref.string("Boards", "auto",
-  "4, a list such as 0,1, or merged (card.boards); auto: 4 or merged, as the first sound packet tells")
+  "4, a list such as 0,1, or merged (card.boards); auto: 4 or merged, from the first valid packet")
 mgp.prefs.source = Pref.uint("Source ID", 0x1C, "card.source; RICH is 28")
 mgp.prefs.max_payload = Pref.uint("Largest payload", 1472, "card.max_payload")
 mgp.prefs.max_frames = Pref.uint("Frames of a burst", 751500, "card.max_frames")
 mgp.prefs.timeout_us = Pref.uint("Timeout (us)", 20000,
-  "card.timeout_us: so long after a new burst's first packet the old one is closed")
+  "card.timeout_us: time from a new burst's first packet to the close of the old burst")
 
--- What earlier packets tell, found on the first pass in order and kept by packet number.
+-- State from earlier packets, collected in order on the first pass and stored by packet number.
 local bursts, merged_capture, wrong_burst
 
 local function forget()
@@ -143,7 +143,7 @@ local function forget()
   wrong_burst = {}
 end
 
--- The boards of the preference: a set, or nil where the capture is to tell.
+-- Boards of the preference: a set, or nil for auto.
 local parsed_boards, parsed_text
 local function configured_boards()
   local text = mgp.prefs.boards
@@ -163,7 +163,7 @@ end
 
 local FOUR, ONE = { [0] = true, true, true, true }, { [MERGED] = true }
 
--- The first rule that a header breaks, before its events are looked at.
+-- First rule broken by the header; events are checked later.
 local function header_refusal(h, size, allowed)
   if h.version ~= 1 then return "bad_version" end
   if h.source ~= mgp.prefs.source then return "bad_source" end
@@ -182,7 +182,7 @@ local event_rules = {
   "timestamp_outside_frame", "hits_above_32", "seen_below_stored", "pm_out_of_range", "pm_of_other_board",
 }
 
--- One event in the tree, as much of it as there is. Returns where it ends; collects broken rules with their items.
+-- Adds one event to the tree, as far as captured. Returns its end; collects broken rules with their items.
 local function add_event(tvb, root, h, number, at, limit, broken)
   local function breaks(name, item)
     if broken[name] == nil then broken[name] = item end
@@ -230,7 +230,7 @@ local function add_event(tvb, root, h, number, at, limit, broken)
   return at + size
 end
 
--- All events; returns the first rule broken and its item.
+-- Adds all events; returns the first broken rule and its item.
 local function add_events(tvb, root, h, size)
   local limit = math.min(h.length, size)
   local broken, at = {}, 16
@@ -247,7 +247,7 @@ local function add_events(tvb, root, h, size)
   return nil
 end
 
--- Whether a sound packet would begin a third burst while two are open.
+-- Whether a valid packet would start a third burst while two are open.
 local function begins_third(h, now, allowed)
   local b = bursts
   local function all(set, more)
@@ -404,25 +404,25 @@ local T = {
   fine = ProtoField.uint8("mtp.primitive.fine", "Fine time", base.DEC),
   time = ProtoField.uint64("mtp.primitive.time", "Time since start of burst (LSB)", base.DEC),
   ns = ProtoField.double("mtp.primitive.ns", "Time since start of burst (ns)"),
-  rest = ProtoField.bytes("mtp.excess", "Bytes that make no word"),
+  rest = ProtoField.bytes("mtp.excess", "Incomplete word"),
   refusal = ProtoField.string("mtp.refusal", "Refused"),
 }
 for _, field in pairs(T) do table.insert(mtp.fields, field) end
 
 local mtp_expert, mtp_experts = experts("mtp", {
   { "short_header", "shorter than 8 bytes" },
-  { "bad_source", "another source ID than expected" },
-  { "length_mismatch", "not as long as it says, or no whole number of words" },
-  { "count_mismatch", "does not hold as many primitive words as it says" },
-  { "no_timestamp_word", "has words, and the first is no timestamp word" },
+  { "bad_source", "unexpected source ID" },
+  { "length_mismatch", "length field differs from the datagram, or is no multiple of a word" },
+  { "count_mismatch", "number of primitive words differs from the header" },
+  { "no_timestamp_word", "the first word is no timestamp word" },
   { "ends_with_timestamp", "ends with a timestamp word" },
   { "not_in_order", "a primitive earlier than the one before it" },
-  { "cut_short", "not captured whole: not judged", GROUP.UNDECODED, SEVERITY.WARN },
+  { "cut_short", "truncated in the capture: not checked", GROUP.UNDECODED, SEVERITY.WARN },
   { "late", "the frame missed its deadline and was answered header-only", GROUP.RESPONSE_CODE, SEVERITY.NOTE },
 })
 mtp.experts = mtp_experts
 
-mtp.prefs.port = Pref.uint("UDP port", 58914, "Where the primitives go (trigger.send)")
+mtp.prefs.port = Pref.uint("UDP port", 58914, "Destination of the primitives (trigger.send)")
 mtp.prefs.source = Pref.uint("Source ID", 0x1C, "RICH is 28")
 
 local function is_timestamp(tvb, at)
@@ -433,7 +433,7 @@ local ID_BITS = {
   "calibration", "valid", "rings", "saturated", "small", "multiplicity", "ambiguous", "incomplete", "chi2", "radius",
 }
 
--- One primitive word; returns its time in LSB and its item.
+-- Adds one primitive word; returns its time (LSB) and its item.
 local function add_primitive(tvb, root, at, frame)
   local fine, timestamp, id = tvb(at, 1):uint(), tvb(at + 1, 1):uint(), tvb(at + 2, 2):le_uint()
   local time = frame * LSB_PER_FRAME + timestamp * 256 + fine
@@ -513,7 +513,7 @@ end
 
 ------------------------------------------------------------------------------------------------ empty datagrams
 
--- Wireshark asks no dissector about a datagram without payload; it is a short_header all the same.
+-- Wireshark calls no dissector for a datagram without payload; nanet refuses it as short_header.
 local empty = Proto("nanet_empty", "nanet: empty datagrams")
 local udp_port, udp_length = Field.new("udp.dstport"), Field.new("udp.length")
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event display: the lattice of both disks in the common plane, hits by time, fitted rings.
+// Event display: lattice of both disks in the common plane, hits coloured by time, fitted rings.
 import { canvas, colour, heat } from "./format.js";
 
 const KEPT = 200;
-const EVERY_MS = 700; // a new event as long as nobody pauses
+const EVERY_MS = 700; // interval of new events, unless paused
 const RANGE_NS = 2;
 const BITS = [[14, "valid"], [11, "saturated"], [10, "small"], [9, "multiplicity"], [8, "ambiguous"], [7, "incomplete"], [6, "poor fit"]];
 const BOX = { left: -500, right: 200, bottom: -312, top: 312 };
@@ -30,7 +30,7 @@ export class EventDisplay {
   }
 
   add(event) {
-    // What somebody looks at stays: then one event waits outside, for the step beyond the newest.
+    // While paused the list is kept; one event waits for a step beyond the newest.
     if (this.paused && this.events.length >= KEPT) {
       this.waiting = event;
       return;
@@ -61,7 +61,7 @@ export class EventDisplay {
   pause(paused) {
     this.paused = paused;
     if (!paused) this.waiting = null;
-    this.$("pause").textContent = paused ? "go on" : "pause";
+    this.$("pause").textContent = paused ? "continue" : "pause";
     this.$("pause").setAttribute("aria-pressed", String(paused));
   }
 
@@ -159,7 +159,7 @@ export class EventDisplay {
 
   say(event) {
     const bits = event.primitive ? BITS.filter(([bit]) => event.primitive >> bit & 1).map(([, name]) => name).join(", ") : "not sent";
-    this.$("event-says").textContent = `Frame ${event.frame}, ${(event.time_ns / 1e6).toFixed(6)} ms after SOB: ` +
+    this.$("event-text").textContent = `Frame ${event.frame}, ${(event.time_ns / 1e6).toFixed(6)} ms after SOB: ` +
       `${event.pm.length} hits, ${event.rings.length} rings. Primitive ${event.primitive ? `0x${event.primitive.toString(16).padStart(4, "0")}` : ""} (${bits}).` +
       ` Shown ${this.at + 1} of ${this.events.length} kept.`;
     const cells = (values) => values.map((value) => { const td = document.createElement("td"); td.textContent = value; return td; });
@@ -176,8 +176,8 @@ export class EventDisplay {
       body.replaceChildren(
         row(["photomultiplier", `${pm}, ${pm < 976 ? "Jura" : "Salève"}, board ${pm >> 9}`]),
         row(["x, y common plane", `${x.toFixed(1)}, ${y.toFixed(1)} mm`]),
-        row(["after the event's time", late === null ? "not known" : `${late.toFixed(2)} ns`]),
-        row(["off the nearest ring", off === undefined ? "no ring" : `${off.toFixed(1)} mm`]));
+        row(["time after the event", late === null ? "unknown" : `${late.toFixed(2)} ns`]),
+        row(["distance to the nearest ring", off === undefined ? "no ring" : `${off.toFixed(1)} mm`]));
     } else if (this.picked?.ring !== undefined) {
       const r = event.rings[this.picked.ring];
       body.replaceChildren(row(["ring", `${this.picked.ring}`]), row(["centre", `${r.x.toFixed(2)}, ${r.y.toFixed(2)} mm`]),

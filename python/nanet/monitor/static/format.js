@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as people read them: as in nanet's terminal tables.
+// Number formats, the same as in nanet's terminal tables.
 
 export const count = (value) => Math.trunc(value).toLocaleString("en-US").replaceAll(",", "\u202f");
 
@@ -21,10 +21,10 @@ export function microseconds(us) {
 
 export const shortTime = (msAgo) => new Date(Date.now() - msAgo).toLocaleTimeString();
 
-// Named by the account, but of the physics and not a loss.
+// Terms of the account that are properties of the data, not losses.
 export const HARMLESS = ["below_min_hits", "duplicate_hits", "split_at_frame_edge"];
 
-// All losses of sound packets, and of the rest what is not zero: [name, value, key in the JSON].
+// All losses of valid packets, and the other non-zero terms: [name, value, key in the JSON].
 export function losses(t) {
   const words = (name) => name.replaceAll("_", " ");
   const out = Object.entries(t.lost).map(([name, value]) => [`lost: ${words(name)}`, value, `lost.${name}`]);
@@ -37,7 +37,7 @@ export function losses(t) {
   return out;
 }
 
-// A canvas's context at the screen's resolution: [context, width, height] in CSS pixels, cleared.
+// Cleared context of a canvas at the screen's resolution: [context, width, height] in CSS pixels.
 export function canvas(element) {
   const { clientWidth: width, clientHeight: height } = element;
   const ratio = devicePixelRatio || 1;
@@ -53,7 +53,7 @@ export function canvas(element) {
 
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Dark blue - teal - yellow, for light and dark grounds; t from 0 to 1.
+// Dark blue - teal - yellow, for light and dark backgrounds; t from 0 to 1.
 const STOPS = [[68, 60, 160], [46, 120, 190], [32, 160, 145], [120, 190, 70], [240, 190, 30]];
 export function heat(t) {
   const at = Math.max(0, Math.min(0.9999, t)) * (STOPS.length - 1);

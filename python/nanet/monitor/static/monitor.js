@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: takes the feed, fills in the numbers, and says so when there is nothing to take.
+// Monitor page: reads the feed, shows the numbers, and reports a lost connection.
 import { count, HARMLESS, losses, microseconds, percent, rate, shortTime } from "./format.js";
 import { EventDisplay } from "./event.js";
 import { drawCentres, drawLatency, drawOccupancy, RatePlot, BarPlot } from "./plots.js";
@@ -11,7 +11,7 @@ const COUNTS = ["packets_in", "packets_used", "burst_markers", "events_in", "eve
   "primitives_out", "frames_in", "frames_out", "frames_answered", "frames_late"];
 const SILENT_MS = 3000;
 
-const page = { state: null, physics: null, geometry: null, heard: 0, open: false, lost: false, dirty: new Set() };
+const page = { state: null, physics: null, geometry: null, received: 0, open: false, lost: false, dirty: new Set() };
 const display = new EventDisplay($("display"), $("scale"), $);
 const rates = new RatePlot($("rates"));
 const ringCount = new BarPlot($("ringcount"), "rings", "events");
@@ -23,7 +23,7 @@ function set(id, text, bad) {
   if (bad !== undefined) at.classList.toggle("bad", bad);
 }
 
-// Rows of text cells; keeps the elements, so that nothing flickers and nothing piles up.
+// Rows of text cells; existing elements are reused, against flicker and memory growth.
 function rows(table, wanted) {
   const body = table.tBodies[0];
   while (body.rows.length > wanted.length) body.deleteRow(-1);
@@ -69,7 +69,7 @@ function showState() {
   drawLatency($("latency"), t, STAGES);
 }
 
-// Where the run is: the words and numbers of the trigger's JSON.
+// State of the run, with the words and numbers of the trigger's JSON.
 function showRun(t) {
   const { choke, conditions, recorded, downscaled } = t;
   set("run", t.state);
@@ -77,14 +77,14 @@ function showRun(t) {
   set("choke", choke.on ? "raised" : "off", choke.on);
   set("fill", percent(choke.fill));
   const wanted = [["state", { text: t.state, key: "state" }],
-    ["newest burst", { text: t.burst === null ? "none" : `${t.burst}`, key: "burst" }],
-    ["bursts begun", { text: count(t.bursts), key: "bursts" }],
+    ["latest burst", { text: t.burst === null ? "none" : `${t.burst}`, key: "burst" }],
+    ["bursts started", { text: count(t.bursts), key: "bursts" }],
     ["choke", { text: choke.on ? "raised" : "off", bad: choke.on }],
     ["choke raised, times", { text: count(choke.raised), key: "choke.raised", bad: choke.raised > 0 }],
-    ["choke raised, in all", `${choke.seconds.toFixed(2)} s`],
-    ["buffers in use, now and at most", `${percent(choke.fill)}, ${percent(choke.fill_max)}`]];
+    ["choke raised, total", `${choke.seconds.toFixed(2)} s`],
+    ["buffers in use, now and maximum", `${percent(choke.fill)}, ${percent(choke.fill_max)}`]];
   if (t.gpu_faults) {
-    wanted.push(["GPU", { text: t.gpu_lost ? "lost, replaced by the CPU" : "back", bad: t.gpu_lost > 0 }],
+    wanted.push(["GPU", { text: t.gpu_lost ? "lost, replaced by the CPU" : "recovered", bad: t.gpu_lost > 0 }],
       ["GPU faults", { text: count(t.gpu_faults), key: "gpu_faults", bad: true }],
       ["GPU recoveries", { text: count(t.gpu_recoveries), key: "gpu_recoveries" }],
       ["CPU fallback time", `${t.gpu_fallback_s.toFixed(2)} s`]);
@@ -94,7 +94,7 @@ function showRun(t) {
       ["photomultipliers masked", { text: count(conditions.masked), key: "conditions.masked" }],
       ["conditions changed, times", { text: count(conditions.changes), key: "conditions.changes" }],
       ["conditions refused, times", { text: count(conditions.refused ?? 0), key: "conditions.refused", bad: conditions.refused > 0 }],
-      ["hits of masked ones", { text: count(t.masked_hits), key: "masked_hits" }]);
+      ["hits of masked photomultipliers", { text: count(t.masked_hits), key: "masked_hits" }]);
   } else wanted.push(["conditions", "none"]);
   for (const [kind, value] of Object.entries(downscaled))
     if (value) wanted.push([`downscaled: ${kind.replaceAll("_", " ")}`, { text: count(value), key: `downscaled.${kind}` }]);
@@ -126,7 +126,7 @@ function showAbout(about) {
   set("version", about.version);
 }
 
-// Painting is bound to the screen, not to the feed: a hidden page paints nothing.
+// Painting follows the screen, not the feed: a hidden page is not painted.
 function paint() {
   const dirty = page.dirty;
   if (dirty.delete("state")) showState();
@@ -137,7 +137,7 @@ function paint() {
 }
 
 function take(message) {
-  page.heard = performance.now();
+  page.received = performance.now();
   if (message.type === "hello") {
     showAbout(message.about);
     rates.reset(message.history);
@@ -160,17 +160,17 @@ function take(message) {
 }
 
 function judge() {
-  let says = "";
-  const silent = performance.now() - page.heard;
-  if (page.state?.ended) says = "The trigger has ended. These are its last numbers.";
-  else if (page.lost) says = "Lost the trigger: it went without a last word. These are the numbers before that.";
-  else if (!page.open && page.heard) says = `Lost the trigger at ${shortTime(silent)}: nothing answers here any more. Trying again …`;
-  else if (!page.open) says = "No trigger answers here. Trying again …";
-  else if (silent > SILENT_MS) says = `No word from the trigger since ${shortTime(silent)}.`;
-  $("banner").hidden = !says;
-  set("banner", says);
-  document.body.classList.toggle("stale", says !== "" && !page.state?.ended);
-  if (says && !page.state?.ended) {
+  let text = "";
+  const silent = performance.now() - page.received;
+  if (page.state?.ended) text = "The trigger has ended. These are its last numbers.";
+  else if (page.lost) text = "Lost the trigger: it ended without a final result. These are its last numbers.";
+  else if (!page.open && page.received) text = `Lost the trigger at ${shortTime(silent)}: no connection. Retrying …`;
+  else if (!page.open) text = "No trigger at this address. Retrying …";
+  else if (silent > SILENT_MS) text = `No message from the trigger since ${shortTime(silent)}.`;
+  $("banner").hidden = !text;
+  set("banner", text);
+  document.body.classList.toggle("stale", text !== "" && !page.state?.ended);
+  if (text && !page.state?.ended) {
     set("health", "lost the trigger");
     $("health").className = "pill bad";
   }
@@ -178,7 +178,7 @@ function judge() {
 
 function connect() {
   const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/feed`);
-  socket.onopen = () => { page.open = true; page.heard = performance.now(); };
+  socket.onopen = () => { page.open = true; page.received = performance.now(); };
   socket.onmessage = ({ data }) => take(JSON.parse(data));
   socket.onclose = () => {
     page.open = false;
@@ -202,6 +202,6 @@ fetch("/geometry.json").then((answer) => answer.json()).then((geometry) => {
 new ResizeObserver(repaint).observe(document.body);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { rates.restyle(); ringCount.restyle(); radius.restyle(); repaint(); });
 setInterval(judge, 500);
-window.nanet = { page, display }; // for tests and the curious
+window.nanet = { page, display }; // for tests and debugging
 connect();
 requestAnimationFrame(paint);

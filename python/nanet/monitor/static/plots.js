@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Curves and bars by uPlot; the latency ladder and the maps on canvases of their own.
+// Curves and histograms with uPlot; latency percentiles and maps on canvases.
 import uPlot from "./vendor/uPlot.esm.js";
 import { canvas, colour, heat, microseconds } from "./format.js";
 
@@ -10,7 +10,7 @@ const axis = (more) => ({
   ticks: { stroke: () => colour("--line"), width: 1 }, font: "12px system-ui, sans-serif", ...more,
 });
 
-// Keeps a uPlot as large as its place.
+// Resizes a uPlot with its container.
 class Fitted {
   constructor(place) { this.place = place; this.plot = null; }
   size() { return { width: Math.max(120, this.place.clientWidth), height: this.place.classList.contains("short") ? 200 : 230 }; }
@@ -28,7 +28,7 @@ export class RatePlot extends Fitted {
     this.points = history.slice(-KEPT);
   }
 
-  // One point [t, events/s, lost/s, late/s, burst]; false where it is there already.
+  // One point [t, events/s, lost/s, late/s, burst]; false if it exists already.
   add(point) {
     if (this.points.length && point[0] <= this.points.at(-1)[0]) return false;
     this.points.push(point);
@@ -91,7 +91,7 @@ export class BarPlot extends Fitted {
 
 const MARKS = [["p50", 7], ["p90", 5], ["p99", 5], ["p99_9", 5], ["p99_99", 5]];
 
-// One line for each stage from its median to its largest, on a logarithmic axis, with the deadline.
+// One line per stage from the median to the maximum, on a logarithmic axis, with the deadline.
 export function drawLatency(element, trigger, stages) {
   const [c, width, height] = canvas(element);
   const shown = stages.filter((stage) => trigger.latency_us[stage].n);
