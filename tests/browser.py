@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A headless Chromium for tests of pages, spoken to by its DevTools protocol."""
+"""Headless Chromium for tests of pages, driven by the DevTools protocol."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find() -> str | None:
-    """The browser's program, None where there is none."""
+    """Path of the browser's program, None without one."""
     given = os.environ.get("NANET_CHROMIUM")
     return given or next(filter(None, map(shutil.which, NAMES)), None)
 
@@ -31,10 +31,10 @@ class Page:
     def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
         self._ws = ws
         self._number = 0
-        self.problems: list[str] = []  # exceptions and errors that the page logged
+        self.problems: list[str] = []  # exceptions and errors logged by the page
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """A command of the protocol; its result."""
+        """Sends a command of the protocol; returns its result."""
         self._number += 1
         number = self._number
         await self._ws.send_json({"id": number, "method": method, "params": parameters})
@@ -50,7 +50,7 @@ class Page:
                 self.problems.append(message["params"]["entry"]["text"])
 
     async def open(self, url: str, width: int = 1400, height: int = 1500, dark: bool = False) -> None:
-        """Goes there with a window of that size."""
+        """Loads an address in a window of that size."""
         await self.call("Runtime.enable")
         await self.call("Log.enable")
         await self.call(
@@ -62,7 +62,7 @@ class Page:
         await self.call("Page.navigate", url=url)
 
     async def value(self, expression: str) -> Any:
-        """What a JavaScript expression is."""
+        """Value of a JavaScript expression."""
         said = await self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -70,7 +70,7 @@ class Page:
         return said["result"].get("value")
 
     async def until(self, expression: str, seconds: float = 30.0) -> Any:
-        """Waits until an expression is true, and returns it."""
+        """Waits until an expression is true; returns its value."""
         end = time.monotonic() + seconds
         while True:
             found = await self.value(expression)
@@ -80,26 +80,26 @@ class Page:
             await asyncio.sleep(0.1)
 
     async def press(self, key: str, code: str = "") -> None:
-        """A key, as the keyboard gives it."""
+        """Presses a key."""
         for kind in ("keyDown", "keyUp"):
             await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key)
 
     async def click(self, x: float, y: float) -> None:
-        """A click of the left button."""
+        """Clicks the left button."""
         for kind in ("mousePressed", "mouseReleased"):
             await self.call(
                 "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
             )  # fmt: skip
 
     async def screenshot(self, path: Path) -> None:
-        """The window as a PNG."""
+        """Screenshot of the window as PNG."""
         shot = await self.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextlib.asynccontextmanager
 async def browser(folder: Path) -> AsyncIterator[Page]:
-    """Starts the browser with a profile in the folder, and ends it."""
+    """Browser with a profile in the folder, closed at the end."""
     program = find()
     assert program is not None
     process = subprocess.Popen(

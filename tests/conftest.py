@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the Python tests: the command line as a user runs it, and the places of things in the tree."""
+"""Fixtures of the Python tests: command line, free ports, root of the source tree."""
 
 import os
 import socket
@@ -13,20 +13,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A slow or busy machine is no failure, and a failing example is printed so that it can be repeated.
+# No deadline on a slow or busy machine; a failing example is printed for repetition.
 hypothesis.settings.register_profile("nanet", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("nanet")
 
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The root of the source tree."""
+    """Root of the source tree."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def nanet_program() -> str:
-    """The `nanet` of the environment the tests run in, for subprocess.Popen."""
+    """`nanet` of the environment of the tests, for subprocess.Popen."""
     program = Path(sys.executable).parent / "nanet"
     assert program.exists(), f"{program} is missing: run the tests in the environment of ./dev (./dev shell)"
     return str(program)
@@ -34,9 +34,9 @@ def nanet_program() -> str:
 
 @pytest.fixture
 def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`nanet("replay", "run.pcap")` runs the command line in tmp_path and returns what it said.
+    """`nanet("replay", "run.pcap")` runs the command line in tmp_path and returns the completed process.
 
-    `status` is the exit status it must end with (None: any), `timeout` is in seconds.
+    `status` is the expected exit status (None: any), `timeout` is in seconds.
     """
 
     def run(
@@ -62,7 +62,7 @@ def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.Comple
 
 @pytest.fixture
 def free_udp_port() -> Callable[[], int]:
-    """Returns UDP ports of 127.0.0.1 that nobody held a moment ago, each another one."""
+    """Function that returns free UDP ports of 127.0.0.1, each once."""
     picked: set[int] = set()
 
     def pick() -> int:

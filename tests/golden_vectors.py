@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the golden vectors in tests/golden: the bytes of one structure each, with its fields."""
+"""Golden vectors in tests/golden: the bytes of one structure each, with its fields."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def read(name: str) -> tuple[dict[str, list[str]], bytes]:
-    """Return the fields (a repeated key has several values, in the file's order) and the bytes."""
+    """Fields (a repeated key has several values, in the order of the file) and bytes."""
     text, _, data = (FOLDER / f"{name}.hex").read_text().partition("bytes:\n")
     fields: dict[str, list[str]] = {}
     for line in text.splitlines():

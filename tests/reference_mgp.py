@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MGP by the letter of docs/formats.md, in plain Python: what the C++ is compared with. Slow, to be read."""
+"""Reference implementation of MGP in plain Python, written from docs/formats.md. Slow, to be read."""
 
 import struct
 
@@ -9,7 +9,7 @@ EVENT = struct.Struct("<IBBBB")
 
 
 def header(data: bytes) -> dict[str, int]:
-    """Return the fields of the header."""
+    """Fields of the header."""
     source, board, version, flags, length, events, index, sequence, frame, burst = HEADER.unpack_from(data)
     return {
         "source": source,
@@ -33,7 +33,7 @@ def refusal(
     max_frames: int = 751_500,
     source: int = 0x1C,
 ) -> str | None:
-    """Return the first name of the list of refusals that applies to the packet, or None."""
+    """First name of the list of refusals that applies to the packet, or None."""
     if len(data) < 16:
         return "short_header"
     h = header(data)
@@ -66,7 +66,7 @@ def refusal(
 
 
 def event_rules(data: bytes, h: dict[str, int]) -> str | None:
-    """Return the first rule about events that the packet breaks."""
+    """First rule about events that the packet breaks, or None."""
     events = []
     at = 16
     for _ in range(h["events"]):
@@ -96,7 +96,7 @@ def event_rules(data: bytes, h: dict[str, int]) -> str | None:
 
 
 def encode(fields: dict[str, int], events: list[tuple[int, int, list[tuple[int, int]], int, int]]) -> bytes:
-    """Return a packet; events as in _core.wire.encode_packet: (timestamp, fine, [(PM, LSB)], seen, flags)."""
+    """A packet; events as in _core.wire.encode_packet: (timestamp, fine, [(PM, LSB)], seen, flags)."""
     body = b""
     for timestamp, fine, hits, seen, flags in events:
         words = [pm | (lsb // 4 % 32) << 11 for pm, lsb in hits]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic of readout boards, good and hostile, for tests: random by seed, packed here and not by nanet."""
+"""Traffic of readout boards for tests, valid and malformed: random with a seed, encoded without nanet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def header(
     source: int = 0x1C,
     version: int = 1,
 ) -> bytes:
-    """16 B of an MGP packet's header."""
+    """Header of an MGP packet, 16 B."""
     head = struct.pack("<BBBBHBBI", source, board, version, flags, length & 0xFFFF, events, index, sequence)
     return head + (frame & 0xFFFFFF).to_bytes(3, "little") + bytes([burst & 0xFF])
 
@@ -48,7 +48,7 @@ def event_bytes(event: EventTuple, fixed: bool) -> bytes:
 
 @dataclass
 class Sender:
-    """One board: numbers its packets."""
+    """One board; numbers its packets."""
 
     board: int
     burst: int = 0
@@ -68,7 +68,7 @@ class Sender:
     def packet(
         self, flags: int, frame: int, index: int, events: list[EventTuple], tail: bytes = b""
     ) -> bytes:
-        """Any packet, with the next sequence number."""
+        """A packet with the next sequence number."""
         fixed = bool(flags & FIXED)
         body = b"".join(event_bytes(event, fixed) for event in events) + tail
         head = header(self.board, flags, 16 + len(body), len(events), index, self.sequence, frame, self.burst)
@@ -76,7 +76,7 @@ class Sender:
         return head + body
 
     def frame(self, frame: int, events: list[EventTuple], rng: random.Random, most: int = 255) -> list[bytes]:
-        """All packets of a frame, cut wherever `most` events or the room ask for it."""
+        """All packets of a frame, split at `most` events or at the largest datagram."""
         groups: list[list[EventTuple]] = [[]]
         size = 16
         for event in events:
@@ -99,12 +99,12 @@ class Sender:
 
 
 def board_of(pm: int) -> int:
-    """The board that reads a PM."""
+    """Board that reads a PM."""
     return pm // 512
 
 
 def ring_hits(rng: random.Random, plane: list[tuple[float, float]]) -> list[int]:
-    """PMs within 9 mm of a random circle: some of them, in any order."""
+    """Some PMs within 9 mm of a random circle, in random order."""
     x, y, r = rng.gauss(-152, 60), rng.gauss(0, 60), rng.uniform(100, 195)
     near = [pm for pm, (px, py) in enumerate(plane) if abs(math.hypot(px - x, py - y) - r) < 9]
     return rng.sample(near, min(len(near), rng.randint(3, 16)))
@@ -113,7 +113,7 @@ def ring_hits(rng: random.Random, plane: list[tuple[float, float]]) -> list[int]
 def random_fragments(
     rng: random.Random, boards: tuple[int, ...], time: int, plane: list[tuple[float, float]]
 ) -> dict[int, EventTuple]:
-    """One physics event, cut into the boards' fragments."""
+    """One physics event, split into the fragments of the boards."""
     kind = rng.random()
     if kind < 0.5:
         pms = ring_hits(rng, plane)
@@ -145,7 +145,7 @@ def random_fragments(
 def frame_events(
     rng: random.Random, boards: tuple[int, ...], frames: int, first: int, plane: list, mean: float
 ) -> dict[tuple[int, int], list[EventTuple]]:
-    """(frame, board) → its fragments, for random events; some of them at the edges between frames."""
+    """Fragments of random events by (frame, board); some events lie at the edges between frames."""
     out: dict[tuple[int, int], list[EventTuple]] = {}
     for frame in range(first, first + frames):
         if rng.random() < 0.02:
@@ -185,17 +185,17 @@ def edit(data: bytes, at: int, value: int, size: int = 1) -> bytes:
 
 
 def sized(data: bytes) -> bytes:
-    """The packet with the length field that it has."""
+    """The packet with a correct length field."""
     return edit(data, 4, len(data), 2)
 
 
 def with_event(data: bytes, event: bytes) -> bytes:
-    """The packet with one more event, unfixed."""
+    """The packet with one more event, its header unchanged."""
     return sized(edit(edit(data, 6, data[6] + 1), 3, data[3] & ~FIXED)[:] + event)
 
 
 def bare(data: bytes, board: int | None = None) -> bytes:
-    """The packet's header alone, as an empty packet."""
+    """Header of the packet as an empty packet."""
     out = edit(edit(edit(data[:16], 6, 0), 4, 16, 2), 3, data[3] & ~FIXED & ~PADDED)
     return out if board is None else edit(out, 1, board)
 
@@ -212,7 +212,7 @@ def _own_pm(data: bytes) -> int:
     return 0 if data[1] == 0xFF else 512 * (data[1] & 3)
 
 
-# name → (good packet, random) → a packet that must be refused under that name
+# name -> (valid packet, random) -> packet that must be refused with that name
 MALFORMED: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "short_header": lambda d, r: d[: r.randrange(16)],
     "bad_version": lambda d, r: edit(d, 2, r.choice((0, 2, 255))),
@@ -276,7 +276,7 @@ MALFORMED: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def corrupt(data: bytes, rng: random.Random) -> bytes:
-    """Some bytes turned."""
+    """The packet with some bytes changed."""
     out = bytearray(data)
     for _ in range(rng.randint(1, 3)):
         if out:
@@ -295,10 +295,10 @@ class Faults:
     corrupt: float = 0
     delay: float = 0
     malformed: float = 0
-    wild: float = 0  # any fields of the header replaced by others
+    wild: float = 0  # some fields of the header replaced
 
     def apply(self, packets: list[bytes], rng: random.Random) -> list[bytes]:
-        """The packets as they arrive."""
+        """The packets in order of arrival."""
         slots: list[tuple[float, bytes]] = []
         for at, data in enumerate(packets):
             if rng.random() < self.drop:
@@ -322,7 +322,7 @@ class Faults:
 
 
 def wild(data: bytes, rng: random.Random) -> bytes:
-    """The packet, empty, with some fields of its header replaced by others that may pass."""
+    """The packet, empty, with some header fields replaced by other valid values."""
     if len(data) < 16:
         return data
     out = bare(data)
@@ -350,7 +350,7 @@ def wild(data: bytes, rng: random.Random) -> bytes:
 
 
 def internet_checksum(data: bytes) -> int:
-    """RFC 1071."""
+    """Checksum of RFC 1071."""
     data += b"\0" * (len(data) % 2)
     total = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
@@ -367,7 +367,7 @@ def udp_frame(
     protocol: int = 17,
     udp_length: int | None = None,
 ) -> bytes:
-    """An Ethernet frame with a UDP datagram. checksum: right, none or wrong."""
+    """Ethernet frame with a UDP datagram. checksum: right, none or wrong."""
     length = 8 + len(content) if udp_length is None else udp_length
     addresses = bytes((10, 0, 0, 1, 10, 0, 0, 2))
     udp = struct.pack(">4H", 40000, port, length & 0xFFFF, 0) + content
@@ -404,7 +404,7 @@ def not_mgp(rng: random.Random) -> tuple[bytes, int]:
 
 
 def pcap(frames: list[tuple[bytes, int]], order: str = "<", nano: bool = True) -> bytes:
-    """A classic pcap of Ethernet frames; (captured bytes, length on the wire)."""
+    """Classic pcap of Ethernet frames; (captured bytes, length on the wire)."""
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
     out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 262144, 1)]
     for at, (data, original) in enumerate(frames):
@@ -419,7 +419,7 @@ def write_pcap(path: Path, datagrams: list[bytes]) -> Path:
 
 
 def capture(datagrams: list[bytes], rng: random.Random, foreign: float) -> bytes:
-    """A capture of the datagrams, dressed in whatever is allowed, with foreign frames between."""
+    """A capture of the datagrams in random valid framing, with foreign frames in between."""
     frames: list[tuple[bytes, int]] = []
     for data in datagrams:
         while rng.random() < foreign:
@@ -439,7 +439,7 @@ def capture(datagrams: list[bytes], rng: random.Random, foreign: float) -> bytes
 
 @dataclass
 class Scenario:
-    """What a capture is made of."""
+    """Contents of a capture."""
 
     seed: int
     boards: tuple[int, ...] = (0, 1, 2, 3)
@@ -452,13 +452,13 @@ class Scenario:
     first_burst: int = 0
 
     def datagrams(self, plane: list[tuple[float, float]]) -> list[bytes]:
-        """The packets in the order in which they arrive."""
+        """The packets in order of arrival."""
         rng = random.Random(self.seed)
         out: list[bytes] = []
         number = self.first_burst
         for _ in range(self.bursts):
             packets = self._burst(rng, number, plane)
-            if self.hostile and out and rng.random() < 0.3:  # the end of the old one among the new
+            if self.hostile and out and rng.random() < 0.3:  # end of the old burst among the new packets
                 cut = rng.randrange(min(len(out), 40) + 1)
                 tail, out = out[len(out) - cut :], out[: len(out) - cut]
                 head, packets = packets[:cut], packets[cut:]
@@ -477,7 +477,7 @@ class Scenario:
             Sender(b, number & 0xFF, fixed=rng.random() < 0.3, room=rng.choice((400, 1472)))
             for b in self.boards
         ]
-        shift = 0  # frames that jumps have put in between
+        shift = 0  # frames skipped by jumps
         out: list[bytes] = []
         with_sob = not hostile or rng.random() < 0.7
         for sender in senders:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole trigger in replay mode by the letter of docs/formats.md, in plain Python. Slow, to be read.
+"""Reference trigger for replays in plain Python, written from docs/formats.md. Slow, to be read.
 
-`Reference(options).run(path)` reads a capture and gives what `nanet replay` must give: counts, MTP packets,
-events. Rings are those of MATH in double precision; everything else is exact.
+`Reference(options).run(path)` reads a capture and gives the expected results of `nanet replay`: counts, MTP
+packets, events. Rings are those of MATH in double precision; everything else is exact.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NOT_MGP = [
     "udp_length",
 ]
 FRAMES_JUMP, SEQUENCE_JUMP, SEQUENCE_WINDOW = 1024, 4096, 4096
-FRAMES_ON = 1024  # a replay closes a frame when one so much later comes
+FRAMES_ON = 1024  # a replay closes a frame at the first packet this much later
 FRAME_LSB = 65536
 
 
@@ -76,7 +76,7 @@ class Options:
     max_frames: int = 751_500
 
     def core(self) -> dict[str, object]:
-        """The same for nanet._core.Replay."""
+        """Options of nanet._core.Replay."""
         mask = 0 if self.boards == (0xFF,) else sum(1 << board for board in self.boards)
         names = (
             "port window_lsb min_hits multiplicity saturated_mm small_mm chi2_cut segment_bytes max_payload"
@@ -91,7 +91,7 @@ class Options:
 
 @dataclass
 class Fragment:
-    """One board's part of an event. hits: (PM ID, time in LSB since SOB), as they came."""
+    """Part of an event from one board. hits: (PM ID, time in LSB since SOB), in order of arrival."""
 
     time: int
     board: int
@@ -101,13 +101,13 @@ class Fragment:
     hits: list[tuple[int, int]]
 
     def order(self) -> tuple[int, int, int, int]:
-        """The order in which fragments are merged."""
+        """Order of merging of fragments."""
         return self.time, self.board, self.sequence, self.position
 
 
 @dataclass
 class Packet:
-    """A packet's header fields and fragments."""
+    """Header fields and fragments of a packet."""
 
     source: int
     board: int
@@ -158,7 +158,7 @@ def parse(data: bytes, options: Options) -> Packet | str:
 
 
 def parse_events(data: bytes, p: Packet) -> str | None:
-    """Fills in the fragments; the name of the first rule broken."""
+    """Adds the fragments; returns the name of the first broken rule."""
     found: set[str] = set()
     at = 16
     for position in range(p.count):
@@ -205,7 +205,7 @@ def records(path: str) -> Iterator[tuple[bytes, int]]:
 
 
 def internet_sum(data: bytes) -> int:
-    """The ones' complement sum of 16-bit words."""
+    """Ones' complement sum of 16-bit words."""
     total = sum(struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
@@ -213,7 +213,7 @@ def internet_sum(data: bytes) -> int:
 
 
 def payload(frame: bytes, original: int, port: int) -> bytes | str:
-    """The UDP payload to the MGP port, or the name of what the frame is instead."""
+    """UDP payload to the MGP port, or the name of the other kind of frame."""
     if len(frame) < 14:
         return "cut_short"
     if frame[12:14] != b"\x08\x00":
@@ -255,48 +255,48 @@ def payload(frame: bytes, original: int, port: int) -> bytes | str:
 
 @dataclass
 class Segment:
-    """What one board has put into one frame."""
+    """Packets of one board in one frame."""
 
     packets: dict[int, Packet] = field(default_factory=dict)
-    last: int | None = None  # index of the b5 packet
+    last: int | None = None  # index of the packet with b5
     end: int = 0
 
     def contradicts(self, p: Packet) -> bool:
-        """Whether that index is there, or speaks against an earlier b5."""
+        """Whether that index is present, or contradicts an earlier b5."""
         if p.index in self.packets:
             return True
         return self.last is not None and (bool(p.flags & LAST) or p.index > self.last)
 
     def complete(self) -> bool:
-        """Whether the b5 packet and all before it are there."""
+        """Whether the packet with b5 and all before it are present."""
         return self.last is not None and all(index in self.packets for index in range(self.last + 1))
 
 
 @dataclass
 class Board:
-    """What is known of one board in one burst."""
+    """State of one board in one burst."""
 
-    seen: set[int] = field(default_factory=set)  # sequence numbers that came in
+    seen: set[int] = field(default_factory=set)  # sequence numbers received
     frame: int | None = None  # newest
     jump: Packet | None = None
     restarting: bool = False
     sob: bool = False
     eob: int | None = None
-    newest: int = -1  # of seen
-    missing_before: int = 0  # before it began anew
+    newest: int = -1  # of sequence numbers
+    missing_before: int = 0  # before the last restart
 
     def see(self, sequence: int) -> None:
-        """The number came in."""
+        """Marks a number as received."""
         self.seen.add(sequence)
         self.newest = max(self.newest, sequence)
 
     def missing(self) -> int:
-        """How many numbers between the first and the newest never came."""
+        """Numbers missing between the first and the newest."""
         gaps = self.newest - min(self.seen) + 1 - len(self.seen) if self.seen else 0
         return self.missing_before + gaps
 
     def look(self, sequence: int) -> str:
-        """Whether a number is fresh, replayed (or too old to tell), or a jump."""
+        """Whether a number is fresh, replayed (or too old), or a jump."""
         if not self.seen:
             return "fresh"
         if sequence > self.newest + SEQUENCE_JUMP:
@@ -304,12 +304,12 @@ class Board:
         return "replayed" if sequence in self.seen or sequence <= self.newest - SEQUENCE_WINDOW else "fresh"
 
     def came(self, sequence: int) -> None:
-        """The packet is of no use, but its number is not missing."""
+        """Marks the number of an unusable packet as received."""
         if self.look(sequence) == "fresh":
             self.see(sequence)
 
     def begin_anew(self, sequence: int) -> None:
-        """A further SOB holds once the next number is 1."""
+        """A further SOB is valid once the next number is 1."""
         if self.restarting and sequence == 1:
             self.missing_before = self.missing()
             self.seen, self.newest = {0}, 0
@@ -318,13 +318,13 @@ class Board:
 
 @dataclass(eq=False)
 class Burst:
-    """A burst that has begun: what came for which frame, and which frames are closed."""
+    """An open burst: contents of its frames, and the closed frames."""
 
-    number: int  # with wraps counted
-    base: int = 0  # number n of its frame 0
-    first: int | None = None  # first owed frame
-    next: int = 0  # frames below are known
-    last: int | None = None  # once it is fixed
+    number: int  # including wraps
+    base: int = 0  # sequence number of its frame 0
+    first: int | None = None  # first frame due
+    next: int = 0  # frames below are determined
+    last: int | None = None  # once it is determined
     boards: dict[int, Board] = field(default_factory=dict)
     frames: dict[int, dict[int, Segment]] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
@@ -332,7 +332,7 @@ class Burst:
     skipped: set[int] = field(default_factory=set)
 
     def board(self, number: int) -> Board:
-        """What is known of a board."""
+        """State of a board."""
         return self.boards.setdefault(number, Board())
 
     def is_closed(self, frame: int) -> bool:
@@ -344,14 +344,14 @@ class Burst:
         return frame < self.closed_below or frame in self.closed or frame in self.skipped
 
     def is_jump(self, board: Board, p: Packet) -> bool:
-        """Whether the packet is too far ahead of its board (of all boards, if it is that board's first)."""
+        """Whether the packet is too far ahead of its board (for a first packet: of all boards)."""
         newest = board.frame
         if newest is None and self.first is not None:
             newest = max(self.next - 1, 0)
         return (newest is not None and p.frame > newest + FRAMES_JUMP) or board.look(p.sequence) == "jump"
 
     def advance(self, frame: int) -> None:
-        """A frame is seen: those before it are owed, unless it is a confirmed jump."""
+        """Takes note of a frame: those before it become due, except over a confirmed jump."""
         if self.first is None:
             self.first = self.next = frame
         if frame >= self.next:
@@ -360,12 +360,12 @@ class Burst:
             self.next = frame + 1
 
     def fix_last(self) -> None:
-        """The last frame, by what the boards' EOBs say; else the last seen."""
+        """Determines the last frame from the EOBs of the boards, else from the packets."""
         said = sorted((b.eob for b in self.boards.values() if b.eob is not None), reverse=True)
         if said:
             agreed = [frame for frame in said if said.count(frame) > 1] + said[1:2] + said[:1]
             if self.first is None:
-                self.first = self.next = agreed[0] + 1  # nothing seen, nothing owed
+                self.first = self.next = agreed[0] + 1  # no packets, no frames due
             elif agreed[0] >= self.next:
                 self.advance(agreed[0])
         self.last = self.next - 1
@@ -373,9 +373,9 @@ class Burst:
 
 @dataclass
 class Event:
-    """One merged event, and what it became."""
+    """A merged event and its result."""
 
-    first: int  # time of its first fragment
+    first: int  # time of the first fragment
     boards: set[int]
     fragments: list[Fragment]
     pms: list[int] = field(default_factory=list)
@@ -383,13 +383,13 @@ class Event:
     incomplete: bool = False
     burst: int = 0
     fit: Fit = field(default_factory=lambda: Fit())
-    either: int = 0  # bits of the primitive ID that rounding may turn
-    word: int = 0  # the primitive ID it would get
-    primitive: int = 0  # the one sent
+    either: int = 0  # bits of the primitive ID that depend on rounding
+    word: int = 0  # primitive ID before downscaling and limits
+    primitive: int = 0  # primitive ID sent
 
 
 class Reference:
-    """The trigger, of one capture."""
+    """The trigger for one capture."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
@@ -397,14 +397,14 @@ class Reference:
         self.bad: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.not_mgp: Counter[str] = Counter()
-        self.bursts: list[Burst] = []  # all, in order
+        self.bursts: list[Burst] = []  # all bursts, in order
         self.open: list[Burst] = []
         self.candidates: dict[int, Packet] = {}  # first packets of new burst numbers
         self.events: list[Event] = []
         self.mtp: list[bytes] = []
-        self.doubtful = 0  # events of which single precision may say otherwise whether there is a ring
+        self.doubtful = 0  # events whose ring depends on single precision
 
-    # What comes in
+    # Input
 
     def run(self, path: str) -> Reference:
         """Reads a capture to its end and drains."""
@@ -418,7 +418,7 @@ class Reference:
         return self
 
     def datagram(self, data: bytes) -> None:
-        """One datagram to the MGP port."""
+        """Processes one datagram to the MGP port."""
         self.count["packets_in"] += 1
         p = parse(data, self.options)
         if isinstance(p, str):
@@ -438,7 +438,7 @@ class Reference:
             other.closed_below = max(other.closed_below, newest - FRAMES_ON + 1 - other.base)
 
     def burst_of(self, p: Packet) -> Burst | None:
-        """The burst the packet belongs to; None when the packet is used up by finding that out."""
+        """Burst of the packet; None if the packet is consumed."""
         for burst in self.open:
             if burst.number % 256 == p.burst:
                 return burst
@@ -465,7 +465,7 @@ class Reference:
         kept = self.candidates[p.burst]
         self.candidates = {}
         while len(self.open) > 1 or (self.open and self.open[0].last is not None):
-            self.close(self.open[0])  # a third one
+            self.close(self.open[0])  # a third burst
         if self.open:
             self.open[0].fix_last()
         last = self.bursts[-1].last
@@ -476,7 +476,7 @@ class Reference:
         return burst
 
     def begin(self, number: int, base: int) -> Burst:
-        """A burst is there."""
+        """Starts a burst."""
         burst = Burst(number, base)
         self.open.append(burst)
         self.bursts.append(burst)
@@ -484,7 +484,7 @@ class Reference:
 
     @staticmethod
     def start_of_burst(burst: Burst, p: Packet) -> None:
-        """The SOB of a board: its first, or another one."""
+        """SOB of a board, the first or a further one."""
         if burst.first is None:
             burst.first = 0
         board = burst.board(p.board)
@@ -497,7 +497,7 @@ class Reference:
             board.frame = 0
 
     def packet(self, burst: Burst, p: Packet) -> None:
-        """A packet with events, or an EOB."""
+        """Processes a packet with events, or an EOB."""
         eob = bool(p.flags & EOB)
         board = burst.board(p.board)
         board.begin_anew(p.sequence)
@@ -515,7 +515,7 @@ class Reference:
             self.lost["unconfirmed_jump"] += 1
         else:
             if burst.is_jump(board, p) and board.jump is not None:
-                for number in sorted((board.jump.sequence, p.sequence)):  # both did come in
+                for number in sorted((board.jump.sequence, p.sequence)):  # both numbers were received
                     if board.look(number) != "replayed":
                         board.see(number)
             board.see(p.sequence)
@@ -530,7 +530,7 @@ class Reference:
 
     @staticmethod
     def confirms(board: Board, p: Packet) -> bool:
-        """Whether an earlier leap of the board makes this one believable; the same packet again does not."""
+        """Whether an earlier jump of the board confirms this one; the same packet again does not."""
         return (
             board.jump is not None
             and abs(p.frame - board.jump.frame) <= FRAMES_JUMP
@@ -538,7 +538,7 @@ class Reference:
         )
 
     def place(self, burst: Burst, p: Packet) -> None:
-        """A packet into its frame."""
+        """Adds a packet to its frame."""
         burst.advance(p.frame)
         segment = burst.frames.setdefault(p.frame, {}).setdefault(p.board, Segment())
         start = (segment.end + 15) // 16 * 16
@@ -556,12 +556,12 @@ class Reference:
             burst.closed.add(p.frame)
 
     def is_complete(self, burst: Burst, frame: int) -> bool:
-        """Whether all boards have given all of the frame."""
+        """Whether all boards have sent the whole frame."""
         segments = burst.frames.get(frame, {})
         return all(board in segments and segments[board].complete() for board in self.options.boards)
 
     def close_bursts(self) -> None:
-        """Ends the bursts of which all boards have sent EOB, or SOB for the next."""
+        """Closes the bursts for which all boards have sent EOB, or SOB of the next burst."""
         for burst, newer in zip(self.bursts, [*self.bursts[1:], None], strict=True):
             if burst in self.open and all(
                 (number in burst.boards and burst.boards[number].eob is not None)
@@ -571,13 +571,13 @@ class Reference:
                 self.close(burst)
 
     def close(self, burst: Burst) -> None:
-        """The burst is over."""
+        """Closes the burst."""
         if burst.last is None:
             burst.fix_last()
         self.open.remove(burst)
 
     def drain(self) -> None:
-        """No more will come: everything is closed, built and sent."""
+        """End of input: closes, builds and sends everything."""
         for burst in list(self.open):
             if burst.last is None:
                 burst.last = burst.next - 1
@@ -586,10 +586,10 @@ class Reference:
             self.lost["missing"] += sum(board.missing() for board in burst.boards.values())
             self.send(burst)
 
-    # What goes out
+    # Output
 
     def send(self, burst: Burst) -> None:
-        """All owed frames of a burst: events, primitives, packets."""
+        """Sends all due frames of a burst: events, primitives, packets."""
         self.count["frames_skipped"] += len(burst.skipped)
         if burst.first is None or burst.last is None:
             return
@@ -614,7 +614,7 @@ class Reference:
     def build(
         self, segments: dict[int, Segment], frame: int, incomplete: bool
     ) -> tuple[list[Event], list[Event]]:
-        """The frame's events in order of time, and in the order in which they were opened."""
+        """Events of the frame, in order of time and in order of opening."""
         fragments = [
             f for segment in segments.values() for p in segment.packets.values() for f in p.fragments
         ]
@@ -656,7 +656,7 @@ class Reference:
         self.doubtful += event.fit.doubtful
 
     def decide(self, event: Event) -> None:
-        """The bits of the primitive ID."""
+        """Bits of the primitive ID."""
         o = self.options
         word = 1 << 14
         if len(event.pms) >= o.multiplicity:
@@ -678,7 +678,7 @@ class Reference:
         event.word = word
 
     def split(self, before: list[Event], after: list[Event]) -> int:
-        """How many events of a frame would have joined one of the frame before."""
+        """Number of events of a frame that would have merged with one of the frame before."""
         taken = [set(event.boards) for event in before]
         found = 0
         for event in after:
@@ -690,7 +690,7 @@ class Reference:
         return found
 
     def encode(self, frame: int, events: list[Event]) -> bytes:
-        """The frame's MTP packet."""
+        """MTP packet of the frame."""
         self.count["frames_out"] += 1
         self.count["frames_answered"] += 1
         self.count["below_min_hits"] += sum(len(e.pms) < self.options.min_hits for e in events)
@@ -706,7 +706,7 @@ class Reference:
         return struct.pack(f"<{2 + len(words)}I", 0x1C << 24 | frame, len(sent) << 16 | length, *words)
 
     def counts(self) -> dict[str, object]:
-        """The counts of the JSON of `nanet replay`."""
+        """Counts of the JSON of `nanet replay`."""
         names = [
             "packets_in",
             "packets_used",
@@ -741,7 +741,7 @@ class Reference:
 
 
 def pm_positions() -> np.ndarray:
-    """(1952, 2) positions in the common plane, mm: docs/detector.md. Rows are 9 sqrt(3) mm apart."""
+    """Positions in the common plane (mm), shape (1952, 2): docs/detector.md. Rows are 9 sqrt(3) mm apart."""
     inside = [(-18, -1), (0, -1), (18, -1), (-9, 0), (9, 0), (-18, 1), (0, 1), (18, 1)]
     up = [(-243, 109.12), (-234, 155.88), (-180, 187.06), (-171, 233.83), (-117, 265.00), (-18, 280.59)]
     down = [(-252, 62.35), (-261, 15.59), (-270, -31.18), (-279, -77.94), (-243, -140.30), (-207, -202.65)]
@@ -763,7 +763,7 @@ PLANE = pm_positions()
 
 @dataclass
 class Fit:
-    """A circle in double precision, and how far single precision may be off."""
+    """A circle in double precision, with bounds on the error of single precision."""
 
     x: float = 0.0
     y: float = 0.0
@@ -771,11 +771,11 @@ class Fit:
     chi2_ndf: float = 0.0
     slack: float = 0.0  # mm
     found: bool = False
-    doubtful: bool = False  # too close to a limit to say that there is a ring, or none
+    doubtful: bool = False  # too close to a limit to decide whether there is a ring
 
 
 def math_ring(pms: list[int]) -> Fit:
-    """The circle that minimises sum((d^2 - r^2)^2), by least squares: the algorithm MATH."""
+    """Circle that minimises sum((d^2 - r^2)^2), by least squares: the algorithm MATH."""
     if len(pms) < 4:
         return Fit()
     points = PLANE[pms]
@@ -791,7 +791,7 @@ def math_ring(pms: list[int]) -> Fit:
     r = math.sqrt(c + a * a + b * b)
     off = (local[:, 0] - a) ** 2 + (local[:, 1] - b) ** 2 - r * r
     chi2_ndf = float(off @ off) / (2 * r * 4.85) ** 2 / (len(pms) - 3)
-    # What single precision makes of the sums of p (x^2 + y^2 - usual), carried through the normal equations.
+    # Error of single precision in the sums of p (x^2 + y^2 - usual), propagated through the normal equations.
     about = points - [-152.0, 0.0]
     sums = np.abs(about).T @ np.abs((about**2).sum(axis=1) - 32768.0)
     rounding = 4 * 2.0**-24 * sums.max() / np.linalg.eigvalsh(moments)[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every ring algorithm: sane rings from any hits, symmetries, independent fits, honest flags.
+"""Properties of every ring algorithm: sane rings from any hits, symmetries, independent fits, correct flags.
 
 All tests run over every algorithm of the build, through _core.reconstruct, and one through a whole replay.
 """
@@ -30,7 +30,7 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 
 
 def reconstruct(name: str, events: list, **parameters: float) -> dict[str, np.ndarray]:
-    """An algorithm on events given as PM IDs."""
+    """Runs an algorithm on events given as PM IDs."""
     first = np.concatenate(([0], np.cumsum([len(pm) for pm in events]))).astype(np.uint32)
     pm = np.concatenate([np.zeros(0), *map(np.asarray, events)]).astype(np.uint16)
     return _core.reconstruct(name, first, pm, parameters)
@@ -48,7 +48,7 @@ def defaults(name: str) -> dict[str, float]:
 
 
 def check(name: str, events: list) -> dict[str, np.ndarray]:
-    """Runs the algorithm and asserts what must hold whatever the hits."""
+    """Runs the algorithm and asserts the properties that hold for any hits."""
     found = reconstruct(name, events)
     for key in ("x", "y", "r", "chi2_ndf"):
         assert np.isfinite(found[key]).all()
@@ -65,15 +65,15 @@ def check(name: str, events: list) -> dict[str, np.ndarray]:
         assert set(found["n_rings"][mine]) == {len(r)}
         assert len(r) <= (MOST_RINGS if name in SEVERAL else 1)
         assert (hits >= 3).all() and (hits <= min(len(events[e]), MOST_HITS)).all()
-        assert hits[0] == hits.max() and r[0] == r[hits == hits[0]].max()  # the leading ring leads
+        assert hits[0] == hits.max() and r[0] == r[hits == hits[0]].max()  # the leading ring comes first
     return found
 
 
-# ---- hits made by hand
+# ---- constructed hits
 
 
 def on_ring(random, x: float, y: float, r: float, photons: int, disk: int | None = None) -> set[int]:
-    """PMs that photons of a ring hit: 1 mm smear, nearest PM, either disk or the one given."""
+    """PMs hit by photons of a ring: 1 mm smear, nearest PM, either disk or the given one."""
     angle = random.uniform(0, 2 * np.pi, photons)
     points = np.stack((x + r * np.cos(angle), y + r * np.sin(angle)), axis=1)
     points += random.normal(0, 1, points.shape)
@@ -88,7 +88,7 @@ def on_ring(random, x: float, y: float, r: float, photons: int, disk: int | None
 
 @cache
 def single_rings(number: int, seed: int, disk: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Clean rings of at least twelve hits that lie on the detector: (PM IDs, true (x, y, r))."""
+    """Clean rings of at least twelve hits on the detector: (PM IDs, true (x, y, r))."""
     random = np.random.default_rng(seed)
     events = []
     while len(events) < number:
@@ -101,7 +101,7 @@ def single_rings(number: int, seed: int, disk: int | None = None) -> list[tuple[
 
 @cache
 def two_rings(number: int, seed: int, disk: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The same with two rings whose centres are 80 to 160 mm apart: (PM IDs, circles (2, 3))."""
+    """Events with two rings whose centres are 80 to 160 mm apart: (PM IDs, circles (2, 3))."""
     random = np.random.default_rng(seed)
     events = []
     while len(events) < number:
@@ -119,7 +119,7 @@ def noise(random, number: int) -> set[int]:
 
 
 def row_of(pm: int) -> list[int]:
-    """All PMs of a disk in one line with a PM."""
+    """All PMs of a disk on a line with a PM."""
     same = np.flatnonzero(np.abs(DISK[:976, 1] - DISK[pm, 1]) < 0.5)
     return sorted(same.tolist())
 
@@ -181,7 +181,7 @@ def test_odd_events_give_sane_rings_or_none(name, case):
 
 @every_algorithm
 def test_no_limit_of_the_radius_lets_anything_bad_out(name):
-    """Every straight or pointlike event again where any radius is allowed."""
+    """Straight and pointlike events with any radius allowed."""
     events = [pm[:MOST_HITS] for pm in HAND_MADE.values()]
     found = reconstruct(name, events, r_min=5, r_max=1000, min_hits=3)
     for key in ("x", "y", "r", "chi2_ndf"):
@@ -225,25 +225,25 @@ def test_a_large_batch_gives_the_bits_of_a_small_one(name):
 
 # ---- symmetries
 
-# Images of a PM: the lattice goes onto itself, to 0.1 mm, under shifts by a lattice vector, and under turns
-# by 60 degrees and reflections about any of its PMs.
+# Images of a PM: to 0.1 mm, the lattice is invariant under lattice vectors, and under turns by 60 degrees and
+# reflections about any of its PMs.
 
 
 def images(points: np.ndarray) -> np.ndarray:
-    """The PMs (0-975) at points of a disk's plane; -1 where there is none."""
+    """PMs (0-975) at points of a disk's plane; -1: none."""
     distance = np.hypot(points[:, None, 0] - DISK[:976, 0], points[:, None, 1] - DISK[:976, 1])
     nearest = distance.argmin(axis=1)
     return np.where(distance[np.arange(len(points)), nearest] < 0.3, nearest, -1)
 
 
 def moved(pm: np.ndarray, matrix: np.ndarray, about: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Where hits come to lie: matrix @ (position - about) + about + shift, on their disks; -1: beside."""
+    """Images of hits: matrix @ (position - about) + about + shift, on their disks; -1: outside."""
     to = images((DISK[pm] - about) @ matrix.T + about + shift)
     return np.where(to >= 0, to + 976 * (pm // 976), -1)
 
 
 def agree(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
-    """Whether two events have the same rings, to a tolerance in mm for the centre and for the radius."""
+    """Whether two events have the same rings, within tolerances (mm) for centre and radius."""
     if len(a) != len(b):
         return False
     left = list(b)
@@ -260,7 +260,7 @@ def agree(a: np.ndarray, b: np.ndarray, tolerance: float) -> bool:
 
 
 def clean_events(name: str, disk: int | None = None) -> list[np.ndarray]:
-    """Events that an algorithm should find whole: one ring, and two where it can."""
+    """Events that an algorithm should reconstruct fully: one ring, and two for a multi-ring algorithm."""
     events = [pm for pm, _ in single_rings(120, 21, disk)]
     if name in SEVERAL:
         events += [pm for pm, _ in two_rings(80, 22, disk)]
@@ -268,7 +268,7 @@ def clean_events(name: str, disk: int | None = None) -> list[np.ndarray]:
 
 
 def share_that_moves_along(name, events, matrix, about_of, shift, tolerance=1.0) -> float:
-    """Share of the events whose rings, after all hits were moved, are the rings of before, moved."""
+    """Share of the events whose rings move with their hits."""
     before, after, abouts = [], [], []
     for pm in events:
         about = about_of(pm)
@@ -296,7 +296,7 @@ def share_that_moves_along(name, events, matrix, about_of, shift, tolerance=1.0)
 @every_algorithm
 @pytest.mark.parametrize("shift", [(18.0, 0.0), (-36.0, 31.177), (9.0, -15.588)])
 def test_rings_move_with_their_hits(name, shift):
-    """By lattice vectors. Priors on where centres lie pull at a ring by less than the tolerance."""
+    """Lattice vectors. Priors on the centres shift a ring by less than the tolerance."""
     share = share_that_moves_along(
         name, clean_events(name), np.eye(2), lambda pm: np.zeros(2), np.array(shift)
     )
@@ -306,13 +306,13 @@ def test_rings_move_with_their_hits(name, shift):
 @every_algorithm
 @pytest.mark.parametrize("turn", [60, 120, 180, -60, "x", "y"])
 def test_rings_turn_with_their_hits(name, turn):
-    """By 60 degrees and reflections about a PM next to the middle of the centres; all hits on one disk."""
+    """60 degrees and reflections about a PM near the mean centre; all hits on one disk."""
     if isinstance(turn, int):
         c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
         matrix = np.array([[c, -s], [s, c]])
     else:
         matrix = np.diag([-1.0, 1.0] if turn == "x" else [1.0, -1.0])
-    # The PM nearest to the common plane's (-152, 0) on disk 0, of which the whole neighbourhood is lattice.
+    # PM nearest to (-152, 0) of the common plane on disk 0; its whole neighbourhood is lattice.
     middle = DISK[np.hypot(*(COMMON[:976] - CENTRE).T).argmin()]
     share = share_that_moves_along(name, clean_events(name, 0), matrix, lambda pm: middle, np.zeros(2))
     assert share >= SYMMETRIC.get(name, 0.97)
@@ -320,7 +320,7 @@ def test_rings_turn_with_their_hits(name, turn):
 
 @every_algorithm
 def test_the_order_of_hits_does_not_matter(name):
-    """The trigger sorts hits by PM, so this asks more than it needs."""
+    """Stronger than needed: the trigger sorts hits by PM."""
     random = np.random.default_rng(31)
     events = clean_events(name)
     shuffled = [random.permutation(pm) for pm in events]
@@ -334,7 +334,7 @@ SYMMETRIC: dict[str, float] = {}
 
 
 def geometric(points: np.ndarray) -> np.ndarray:
-    """circle-fit's least squares of the distances."""
+    """Least squares of the distances by circle-fit."""
     return np.array(circle_fit.standardLSQ(points)[:3])
 
 
@@ -349,7 +349,7 @@ def test_clean_rings_are_those_of_circle_fit_and_scikit_image(name):
             model = CircleModel.from_estimate(COMMON[pm])
             from_geometric.append(np.abs(rings[0] - geometric(COMMON[pm])).max())
             from_algebraic.append(np.abs(rings[0] - [*model.center, model.radius]).max())
-    # The two kinds of fit differ by some tenths of a mm, and so do robust ones that leave a hit out.
+    # Both kinds of fit differ by some 0.1 mm, and so do robust fits that leave out a hit.
     for apart in (from_geometric, from_algebraic):
         assert np.median(apart) < 0.7
         assert np.quantile(apart, 0.95) < 3.0
@@ -357,7 +357,7 @@ def test_clean_rings_are_those_of_circle_fit_and_scikit_image(name):
 
 @pytest.mark.parametrize("name", ROBUST)
 def test_a_ring_among_noise_is_that_of_a_robust_fit(name):
-    """scikit-image's RANSAC on the same hits, where it is right itself."""
+    """scikit-image's RANSAC on the same hits, where its result is right."""
     random = np.random.default_rng(51)
     events = [(np.array(sorted({*pm} | noise(random, 3))), true) for pm, true in single_rings(120, 52)]
     found = rings_of(reconstruct(name, [pm for pm, _ in events]), len(events))
@@ -401,7 +401,7 @@ def test_concentric_rings_are_two(name):
 
 
 def primitive_of(rings: np.ndarray, chi2: float, hits: int, ambiguous: bool) -> int:
-    """The primitive ID of docs/formats.md, default settings, nothing truncated."""
+    """Primitive ID of docs/formats.md with default settings, nothing truncated."""
     word = 1 << 14 | (hits >= 24) << 9 | ambiguous << 8
     if len(rings):
         r = np.float32(rings[:, 2])
@@ -413,7 +413,7 @@ def primitive_of(rings: np.ndarray, chi2: float, hits: int, ambiguous: bool) -> 
 
 @every_algorithm
 def test_replay_finds_the_same_rings_and_its_primitives_say_so(name, tmp_path):
-    """Few events, far apart, through the whole trigger, against the algorithm on the hits of the truth."""
+    """Few events, far apart, through the whole trigger, compared with the algorithm on the true hits."""
     options = {"events": 600, "rate": 1e5, "seed": 77, "noise": 2.0, "truth": True, "truth_hits": True}
     writer = _core.Capture(options, str(tmp_path / "run.pcap"))
     hits: list[np.ndarray] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks' API: what it reads of captures is what the trigger builds of them; and nanet show."""
+"""Notebook API: captures give the events that the trigger builds; and `nanet show`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LSB_NS = 0.097464731802
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with 3000 generated events: run.pcap, run.parquet, hits.parquet, rings.parquet (by math)."""
+    """Folder with 3000 generated events: run.pcap, run.parquet, hits.parquet, rings.parquet (by math)."""
     folder = tmp_path_factory.mktemp("run")
     settings = {
         "events": 3000, "rate": 10e6, "noise": 1.0, "rings": -1, "seed": 21, "merged": False, "fixed": False,
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def replay(path: Path, out: Path | None = None, boards: tuple[int, ...] = (0, 1, 2, 3)) -> pa.Table:
-    """The rings of the trigger, by math."""
+    """Rings of the trigger, by math."""
     from nanet.files.rings import RingWriter, table
 
     options = ref.Options(boards=boards).core()
@@ -63,7 +63,7 @@ def replay(path: Path, out: Path | None = None, boards: tuple[int, ...] = (0, 1,
 
 
 def same(want: pa.Table, got: pa.Table, omit: tuple[str, ...] = ("primitive",)) -> None:
-    """Equal columns, bit for bit."""
+    """Whether columns are bit-identical."""
     assert want.num_rows == got.num_rows
     for name in want.schema.names:
         if name not in omit:
@@ -106,7 +106,7 @@ def test_slots_padding_and_merged_streams(tmp_path: Path, how: dict[str, bool]) 
     core = _core.Capture(settings | how, str(path))
     while core.next(64):
         pass
-    events = analysis.read_events(str(path))  # which of the two it is, the capture tells
+    events = analysis.read_events(str(path))  # the kind is found in the capture
     boards = (0xFF,) if "merged" in how else (0, 1, 2, 3)
     same(replay(path, boards=boards), analysis.reconstruct(events, "math"))
 
@@ -154,7 +154,7 @@ def test_the_hits_are_those_of_the_truth(run: Path) -> None:
     ]
     for time, number in zip(hits["time"].to_numpy()[:500], hits["pm"].to_numpy()[:500], strict=True):
         near = seen[seen[:, 1] == number][:, 0]
-        # a board's clock is off by up to 1 ns, a step is 0.39 ns
+        # the clock of a board is off by up to 1 ns, a step is 0.39 ns
         assert np.abs(near * LSB_NS - time).min() < 1.7
 
 
@@ -257,7 +257,7 @@ def test_show_says_what_the_event_is(nanet: Callable[..., Any], run: Path, tmp_p
     assert [hit["pm"] for hit in told["hits"]] == one.pm.tolist()
     assert [ring["r"] for ring in told["true_rings"]] == [ring.r for ring in one.true_rings]
     assert told["time_ns"] == pytest.approx(one.time_ns)
-    # by itself, with another algorithm
+    # without file, with another algorithm
     done = nanet("show", run / "run.pcap", "--event", number, "--algorithm", "tripl", "--json", "-")
     own = json.loads(done.stdout)
     assert own["true_rings"] is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench`: the figures are there under their names and agree. Speed is not the business of a test."""
+"""`nanet bench`: the figures exist under their names and agree. Speed is not tested."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(na
 
 def test_roofline_by_hand():
     limits = {"memory_bytes_per_s": 10e9, "operations_per_s": 100e9}
-    (row,) = roofline.roofline("a", "cpu", 1e6, 100, 200, limits)  # 2 operations per byte: 20 G at most
+    (row,) = roofline.roofline("a", "cpu", 1e6, 100, 200, limits)  # 2 operations per byte: at most 20 G
     assert row["limited_by"] == "memory" and row["share"] == pytest.approx(0.2e9 / 20e9)
     (row,) = roofline.roofline("a", "cpu", 1e6, 100, 50_000, limits)
     assert row["limited_by"] == "arithmetic" and row["share"] == pytest.approx(50e9 / 100e9)
@@ -110,7 +110,7 @@ def test_what_the_ring_benchmark_times_is_the_algorithm():
     assert again[0].tolist() == first.tolist() and again[1].tolist() == pm.tolist()
     r = _core.rings_bench_cpu("math", first, pm, 50, 1, 0.001)
     assert r["events"] % 50 == 0 and r["events_per_s"] == pytest.approx(r["events"] / r["elapsed_s"])
-    # MATH: so many operations per hit, so many per fit, nothing below four hits.
+    # MATH: a fixed number of operations per hit and per fit, none below four hits.
     of = {
         hits: _core.rings_bench_operations(
             "math", np.array([0, hits], np.uint32), np.arange(40, dtype=np.uint16)
@@ -130,7 +130,7 @@ def test_what_the_ring_benchmark_times_is_the_algorithm():
 
 
 def test_figures_of_a_gpu(monkeypatch):
-    """A GPU of made-up speed: 5 us a launch and 1 ns an event in memory, three times that streaming."""
+    """A simulated GPU: 5 us per launch and 1 ns per event in memory, three times as much for streaming."""
     calls = []
 
     def fake(name, batch, streaming, seconds):
@@ -159,7 +159,7 @@ def test_figures_of_a_gpu(monkeypatch):
     assert figures["cuda_memory_bytes_per_s"] == 4e12
     assert curve[-1]["limited_by"] == "memory"
     assert curve[-1]["share"] == pytest.approx(1e9 * 76 / 4e12, rel=1e-3)
-    # The slow one: 10 us an event, so a million are left out, and said to be.
+    # The slow one: 10 us per event, so a million events are left out, with a message.
     slow = [row["events_per_batch"] for row in rows if row["algorithm"] == "slow" and row["device"] == "cuda"]
     assert max(slow) == 1 << 16 and any("would take more" in text for text in said)
     assert figures["slow_cuda_events_per_s"] == pytest.approx(1e5, rel=1e-3)
@@ -183,7 +183,7 @@ def test_boards_send_side_by_side_where_there_are_cpus_enough(monkeypatch):
     for threads, timeout in ((1, "200"), (4, "800")):
         options = trigger.trigger_options(Settings(board_threads=threads, device="cpu"))
         assert options[options.index("--timeout-us") + 1] == timeout
-    machine(12)  # 8 cores for the card: its threads are not crowded, the boards' are not pinned
+    machine(12)  # 8 cores for the card: its threads have separate cores, those of the boards are not pinned
     assert trigger.board_options(Settings(card_threads=8)) == ["--batch-us", "100", "--threads", "4"]
 
 
@@ -195,7 +195,7 @@ def test_a_bench_that_is_stopped_writes_what_it_has(nanet_program, tmp_path, num
     )  # fmt: skip
     with process:
         for line in process.stdout:
-            if "tripl: cpu, one core" in line:  # math is done
+            if "tripl: cpu, one core" in line:  # math is finished
                 break
         process.send_signal(number)
         rest = process.stdout.read()
@@ -216,7 +216,7 @@ def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_pat
     def others() -> list[int]:
         found = []
         for stat in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):  # it has gone
+            with contextlib.suppress(OSError):  # the process has ended
                 _, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
                 if int(session) == process.pid and stat.parent.name != str(process.pid):
                     found.append(int(stat.parent.name))
@@ -293,7 +293,7 @@ def test_card_counts_cycles_and_loses_nothing_at_line_rate(nanet, tmp_path):
     assert 7.2 < figures["firmware_us_min"] < figures["firmware_us_max"] < 8.7
     assert figures["by_tlb_us_max"] < figures["firmware_us_min"]
     assert figures["line_rate_lost"] == 0 and figures["sim_cycles_per_s"] > 0
-    # 8 bytes a cycle, or a tenth of it, less headers, preambles and gaps.
+    # 8 bytes per cycle, or a tenth of it, without headers, preambles and gaps.
     for row in (row for row in rows if "payload_MB_per_s" in row):
         wire = {"10GbE": 1250, "2x10GbE": 2500, "1GbE": 125}[row["measured"]]
         share = (row["frame_bytes"] - 46) / (row["frame_bytes"] + 20)

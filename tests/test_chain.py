@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chain over loopback, boards -> trigger -> L0TP, and the round trip generate -> replay -> evaluate.
 
-The account is added up here from the JSON, not taken from the programs' word. Rates are small, deadlines
-long: what is tested is what happens to each packet, event and frame, never how fast. Where rings do not
-matter the algorithm is math, which takes next to no time.
+The account is added up here from the JSON, independently of the programs. Rates are low and deadlines long:
+the tests follow packets, events and frames, not speed. The algorithm is math, the fastest, where rings do not
+matter.
 """
 
 import json
@@ -22,7 +22,7 @@ QUICK = ["--algorithm", "math"]
 
 
 def assert_account(result: dict[str, Any]) -> None:
-    """The identities of docs/formats.md, term by term."""
+    """Asserts the identities of docs/formats.md, term by term."""
     lost = result["lost"]
     came_in = ("duplicate", "late", "replayed_sequence", "overrun", "segment_overflow", "unconfirmed_jump")
     assert result["packets_in"] == (
@@ -43,7 +43,7 @@ def assert_account(result: dict[str, Any]) -> None:
 
 
 class Running:
-    """A program of the chain that writes its JSON when told to stop."""
+    """A program of the chain that writes its JSON when stopped."""
 
     def __init__(self, program: str, folder: Path, name: str, *arguments: object) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Running:
             [program, name, *map(str, arguments), "--json", str(self.json)],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        self.said = self.process.stdout.readline()  # that it listens
+        self.said = self.process.stdout.readline()  # waits until it listens
 
     def stop(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGTERM)
@@ -102,7 +102,7 @@ def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
             done = nanet(
                 "readout", "--to", f"127.0.0.1:{card}", *rate, "--times", "times", "--json", "-", *readout
             )  # fmt: skip
-            time.sleep(0.3)  # what was sent is received; the drain takes care of the rest
+            time.sleep(0.3)  # everything sent was received; the drain handles the rest
             result = trigger_program.stop()
             return json.loads(done.stdout), result, l0tp.stop()
 
@@ -124,7 +124,7 @@ def test_everything_sent_is_answered(chain, threads: int) -> None:
     assert l0tp["primitives_expected"] == boards["events_sent"]
     assert l0tp["primitives_paired"] >= 0.999 * l0tp["primitives_expected"]
     assert trigger["latency_us"]["total"]["n"] == trigger["frames_out"]
-    # From outside no frame is faster than from inside: the same clock, a longer way.
+    # External latencies exceed internal ones: the same clock, a longer path.
     assert l0tp["latency_us"]["from_first"]["n"] == l0tp["frames"]
     assert l0tp["latency_us"]["from_first"]["max"] >= trigger["latency_us"]["send"]["p50"]
 
@@ -148,7 +148,7 @@ def test_the_default_algorithm_keeps_up_and_finds_several_rings(
     assert trigger["algorithm"] == "multiring"
     assert trigger["frames_in"] == trigger["frames_answered"] == received["frames"]
     assert sum(trigger["lost"].values()) == 0
-    # Of the mix 1.66 per event; math would find 0.88.
+    # 1.66 per event of the mix; math would find 0.88.
     assert 1.4 < trigger["rings"] / trigger["events_built"] < 1.9
 
 
@@ -160,13 +160,11 @@ def test_faults_are_counted_by_name_and_the_account_closes(chain) -> None:
     for name in ("drop", "dup", "reorder", "corrupt"):
         assert injected[name] > 0, name
     again = trigger["lost"]["duplicate"] + trigger["lost"]["replayed_sequence"]
-    # A duplicate of a packet that was corrupted is none, and one whose frame was answered meanwhile is late.
+    # A duplicate of a corrupted packet is no duplicate; one of an answered frame is late.
     assert again + trigger["lost"]["late"] > 0.8 * injected["dup"]
     assert again <= injected["dup"] + injected["corrupt"]
     assert trigger["lost"]["missing"] >= 0.9 * injected["drop"]
-    assert (
-        trigger["frames_in"] == boards["frames_sent"] == l0tp["frames"]
-    )  # each frame is answered all the same
+    assert trigger["frames_in"] == boards["frames_sent"] == l0tp["frames"]  # each frame is answered anyway
     assert 0 < trigger["frames_incomplete"] <= injected["drop"] + injected["corrupt"]
     assert l0tp["primitives"] == trigger["primitives_out"]
     assert l0tp["frames_missing"] == 0
@@ -180,7 +178,7 @@ def test_merged_stream(chain) -> None:
     assert_account(trigger)
     assert trigger["packets_in"] == boards["packets_sent"]
     assert trigger["burst_markers"] == 2
-    # One fragment is one event: nothing is merged, nothing is split.
+    # One fragment is one event: nothing is merged or split.
     assert trigger["events_built"] == trigger["events_in"] == boards["events_sent"]
     assert l0tp["primitives"] == boards["events_sent"]
 
@@ -231,7 +229,7 @@ def test_strict_fails_when_frames_are_lost(nanet, nanet_program: str, tmp_path: 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory, nanet_program: str) -> Path:
-    """A folder with a generated run: run.pcap and its truth."""
+    """Folder with a generated run: run.pcap and its truth."""
     folder = tmp_path_factory.mktemp("recorded")
     subprocess.run(
         [nanet_program, "generate", "--events", "30000", "--seed", "7", "--rings", "1", "--noise", "0",
@@ -270,7 +268,7 @@ def test_replay_finds_what_was_generated(nanet, recorded: Path, tmp_path: Path) 
 
 
 def test_replay_by_default_finds_what_math_cannot(nanet, tmp_path: Path) -> None:
-    """The standard mix with noise: several rings per event, and hits that belong to none."""
+    """The standard mix with noise: several rings per event, and noise hits."""
     nanet("generate", "--events", 5000, "--seed", 11, "--out", "run.pcap", "--truth", "run.parquet")
     figures = {}
     for name, chosen in (("multiring", []), ("math", QUICK)):
@@ -291,7 +289,7 @@ def test_replay_by_default_finds_what_math_cannot(nanet, tmp_path: Path) -> None
 
 
 def payloads(path: Path) -> list[bytes]:
-    """The UDP payloads of a capture; its times are those of the sending and not the same twice."""
+    """UDP payloads of a capture, without its times, which are the sending times."""
     import dpkt
 
     with open(path, "rb") as file:

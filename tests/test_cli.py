@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: what it lists, how it exits, what goes to which stream, and that starting is cheap."""
+"""Command line: list of commands, exit statuses, output streams, cheap start."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_doctor_gives_a_verdict_with_reasons_and_remedies(nanet) -> None:
     )
     assert all(reason["remedy"] for reason in found["reasons"] if not reason["fit"])
     assert found["host"]["cores"] == len(os.sched_getaffinity(0))
-    assert "real time" in done.stderr  # people read standard error when the JSON has standard output
+    assert "real time" in done.stderr  # messages go to standard error when standard output carries the JSON
 
 
 def test_port_in_use_is_one_sentence(nanet, free_udp_port) -> None:
@@ -134,7 +134,7 @@ def test_trigger_drains_on_signals(nanet_program: str, free_udp_port, tmp_path: 
     )  # fmt: skip
     with process:
         first = process.stdout.readline()
-        assert "close after" in first and "due after" in first  # which times apply is said at the start
+        assert "close after" in first and "due after" in first  # the timeouts are printed at the start
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -176,7 +176,7 @@ ACCOUNT = {
 
 
 def test_account_is_computed_from_its_terms() -> None:
-    assert output.account_closes(ACCOUNT)  # what never came in (missing, socket_overflow) is no term
+    assert output.account_closes(ACCOUNT)  # packets never received (missing, socket_overflow) are no terms
     assert not output.account_closes({**ACCOUNT, "account_closes": False})
 
 

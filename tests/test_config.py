@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configuration: what is wrong is said by key, value and remedy; what is right comes back as it was given."""
+"""Configuration: refusals name key, value and remedy; accepted values are printed unchanged."""
 
 import tomllib
 from pathlib import Path
@@ -138,7 +138,7 @@ def test_algorithms_are_those_of_the_core() -> None:
 def test_algorithm_without_such_a_parameter_says_which_there_are(
     nanet, tmp_path: Path, free_udp_port
 ) -> None:
-    # Of any algorithm in the file, not only of the one in use.
+    # Checks every algorithm in the file, not only the one in use.
     (tmp_path / "run.toml").write_text("[algorithm.math]\nr_mn = 40.0\n")
     done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)
     for part in ("algorithm.math.r_mn", "40", "r_min"):

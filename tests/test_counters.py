@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every key of a result has its sentence in docs/counters.md, refusals and the like in docs/formats.md."""
+"""Every key of a result is described in docs/counters.md, refusals and the like in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# Objects whose keys are data, or are told of elsewhere as a whole.
+# Objects whose keys are data, or which are documented elsewhere as a whole.
 WHOLE = {"host", "latency_us"}
 BY_NAME = {"bad_packets", "not_mgp"}  # of docs/formats.md
 
@@ -26,7 +26,7 @@ def keys(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, set[str]]:
-    """What the pages put into backticks."""
+    """Code spans of the pages."""
     docs = Path(__file__).resolve().parent.parent / "docs"
     return {
         name: set(re.findall(r"`([\w.]+)`", (docs / f"{name}.md").read_text()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet demo` end to end, and the pieces of its view and report that can be wrong unnoticed."""
+"""`nanet demo` end to end, and parts of its view and report."""
 
 import contextlib
 import io
@@ -37,7 +37,7 @@ def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
 
 
 def assert_self_contained(page: str) -> None:
-    """One file that loads nothing: no scripts, no addresses but XML name spaces and data."""
+    """Asserts that the page loads nothing: no scripts, no addresses but XML name spaces and data."""
     assert page.startswith("<!doctype html>")
     assert "<script" not in page and "<link" not in page and "@import" not in page
     loads = re.findall(r'(?:src|href)="([^"#][^"]*)"', page)
@@ -68,7 +68,7 @@ def test_demo_ends_early_on_ctrl_c_and_still_reports(nanet_program: str, tmp_pat
     )  # fmt: skip
     with process:
         for line in process.stdout:
-            if re.match(r"\s*\d+\.\d s ", line):  # it is under way
+            if re.match(r"\s*\d+\.\d s ", line):  # the run has started
                 break
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -153,7 +153,7 @@ def test_events_for_the_report_show_each_ring_count_once_there() -> None:
     events = [event(0, 0)] + [event(1, c) for c in (9, 1, 5, 2)] + [event(2, 1), event(3, 1), event(4, 1)]
     chosen = run_report.pick_events(events)
     assert [len(e["rings"]) for e in chosen[:5]] == [1, 1, 2, 3, 4]
-    assert [e["rings"][0]["chi2_ndf"] for e in chosen[:2]] == [1, 2]  # the clearest
+    assert [e["rings"][0]["chi2_ndf"] for e in chosen[:2]] == [1, 2]  # the ones with the best fit
     assert len(chosen) == 6
     assert len({id(e) for e in chosen}) == 6
     assert run_report.pick_events([]) == []
@@ -202,7 +202,7 @@ def test_the_run_is_said_alike_wherever_it_is_shown() -> None:
 
 
 def render(what: object) -> str:
-    """As a wide terminal shows it."""
+    """Output on a wide terminal."""
     out = Console(width=200, file=io.StringIO(), force_terminal=True, color_system=None)
     out.print(what)
     return out.file.getvalue()
@@ -219,7 +219,7 @@ def test_the_trigger_shows_how_it_does_on_a_terminal(nanet_program: str, free_ud
     )  # fmt: skip
     os.close(side)
     said = b""
-    with contextlib.suppress(OSError):  # the terminal's end
+    with contextlib.suppress(OSError):  # the terminal's end of the pipe
         while part := os.read(main, 4096):
             said += part
     os.close(main)

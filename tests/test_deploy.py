@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files in deploy/ hold together: the configuration loads, unit and container use what exists."""
+"""Files in deploy/ are consistent: the configuration loads; paths and options exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nanet.config.values import cpu_list
 
 @pytest.fixture
 def unit(root: Path) -> dict[str, list[str]]:
-    """The unit's keys with their values."""
+    """Keys of the unit with their values."""
     found: dict[str, list[str]] = {}
     for line in (root / "deploy" / "nanet-trigger.service").read_text().splitlines():
         if "=" in line and not line.startswith("#"):
@@ -33,7 +33,7 @@ def test_the_site_is_a_configuration(nanet: Callable[..., Any], root: Path) -> N
         for key, value in tomllib.loads(site.read_text())[section].items():
             value = ",".join(value) if isinstance(value, list) else value
             assert str(shown[section][key]) == str(value)
-    # the keys that are named but not set exist too
+    # keys in comments exist, too
     for key in re.findall(r"^# (\w+) = ", site.read_text(), re.M):
         assert key in shown["trigger"] or key in shown["card"]
 
@@ -58,7 +58,7 @@ def test_the_unit_fits_the_site(nanet: Callable[..., Any], root: Path, unit: dic
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_takes_the_unit(root: Path, tmp_path: Path) -> None:
     text = (root / "deploy" / "nanet-trigger.service").read_text()
-    # a program that is there, and no user that is not
+    # an existing program, and no special user
     text = text.replace("/opt/nanet/bin/nanet", "/bin/true").replace("User=nanet\nGroup=nanet\n", "")
     place = tmp_path / "nanet-trigger.service"
     place.write_text(text)

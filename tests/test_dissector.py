@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Wireshark dissectors against the decoder: every field of good packets, the name of every bad one."""
+"""Wireshark dissectors compared with the decoder: fields of valid packets, refusals of bad ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installe
 
 
 def tshark(path: Path, fields: tuple[str, ...], **preferences: object) -> list[list[str]]:
-    """The fields of every packet of a capture, as text; the same field several times: by commas."""
+    """Fields of every packet of a capture as text; repeated fields separated by commas."""
     command = [
         str(TSHARK),
         "-X",
@@ -64,13 +64,13 @@ def tshark(path: Path, fields: tuple[str, ...], **preferences: object) -> list[l
 
 
 def payloads(path: Path, port: int = wire.default_port) -> Iterator[bytes | None]:
-    """The datagram of every record, None for what is none to the port."""
+    """Datagram of every record, None if it is not to the port."""
     for _, frame, original in wire.PcapReader(str(path)):
         yield wire.parse_udp_frame(frame, port, original)[1]
 
 
 def numbers(text: str) -> list[int]:
-    """The values of a field."""
+    """Values of a field."""
     return [int(part, 0) for part in text.split(",") if part]
 
 
@@ -89,7 +89,7 @@ MGP_FIELDS = (
 
 
 def mgp_row(data: bytes) -> dict[str, Any]:
-    """What tshark is to say about a good packet, by the core's decoder."""
+    """Expected output of tshark for a valid packet, from the core's decoder."""
     head = wire.decode_header(data)
     events = wire.fragments(data)
     hits = [hit for event in events for hit in event["hits"]]
@@ -145,7 +145,7 @@ def test_every_malformation_is_named(tmp_path: Path, boards: tuple[int, ...]) ->
     experts = tuple(f"mgp.{name}" for name in wire.refusals)
     rows = tshark(path, ("mgp.refusal", *experts), mgp_boards="merged" if merged else "4")
     assert [row[0] for row in rows] == want
-    for row in rows:  # the one expert information, and no other
+    for row in rows:  # exactly one expert information
         assert [name for name, flag in zip(wire.refusals, row[1:], strict=True) if flag] == [row[0]] * bool(
             row[0]
         )
@@ -162,7 +162,7 @@ def test_hostile_captures_agree_with_the_decoder(tmp_path: Path, seed: int) -> N
     path = tmp_path / "hostile.pcap"
     path.write_bytes(capture(datagrams, random.Random(seed), 0.05))
     text = "4" if seed % 3 else "merged"
-    # The replay has no clock that could find a burst too many, and neither has this.
+    # A replay has no clock that could detect a third burst, and neither has the dissector.
     rows = tshark(path, ("mgp.refusal",), mgp_boards=text, mgp_timeout_us=0)
     found: Counter[str] = Counter()
     for row, data in zip(rows, payloads(path), strict=True):
@@ -216,7 +216,7 @@ def test_a_third_burst_is_flagged_while_two_are_open(tmp_path: Path) -> None:
     bursts = burst(1), burst(2)[:-3], burst(3)[:2]
     datagrams = [*bursts[0], *bursts[1], *bursts[2]]
     names = [[row[0] for row in tshark(write_pcap(tmp_path / "a.pcap", datagrams), ("mgp.refusal",))]]
-    # With burst 1 at its end (its EOBs, or the SOBs of burst 2 from all boards) there is room for a third.
+    # After the end of burst 1 (its EOBs, or the SOBs of burst 2 from all boards) a third burst may start.
     datagrams = [*bursts[0], bursts[1][0], bursts[1][4], *bursts[2]]
     names += [[row[0] for row in tshark(write_pcap(tmp_path / "b.pcap", datagrams), ("mgp.refusal",))]]
     datagrams = [*bursts[0], *ends, bursts[1][0], bursts[1][4], *bursts[2]]
@@ -232,12 +232,12 @@ def test_any_bytes_are_judged_and_none_stops_the_dissector(tmp_path: Path) -> No
     rng = random.Random(9)
     good = [p for p in Scenario(5, frames=6, mean=4).datagrams(PLANE) if len(p) > 40]
     datagrams = [rng.randbytes(rng.randrange(120)) for _ in range(300)]
-    for _ in range(1500):  # good headers with anything behind them, or good packets with anything turned
+    for _ in range(1500):  # valid headers with random contents, or valid packets with random changes
         data = bytearray(rng.choice(good))
         for _ in range(rng.choice((1, 2, 8, 60))):
             data[rng.randrange(len(data))] = rng.choice((0, 1, 31, 32, 33, 127, 128, 255, rng.randrange(256)))
         datagrams.append(bytes(data[: rng.choice((len(data), rng.randrange(16, len(data))))]))
-        if rng.random() < 0.5:  # with a length that fits
+        if rng.random() < 0.5:  # with a matching length
             datagrams[-1] = edit(datagrams[-1], 4, len(datagrams[-1]), 2)
     rows = tshark(
         write_pcap(tmp_path / "any.pcap", datagrams),
@@ -265,7 +265,7 @@ ID_BITS = {
 
 
 def mtp_rows(path: Path) -> Iterator[tuple[dict[str, str], tuple[str | None, Any, list[tuple[int, int]]]]]:
-    """What tshark and the core's decoder say about each MTP packet."""
+    """Output of tshark and of the core's decoder for each MTP packet."""
     fields = (*MTP_FIELDS, *(f"mtp.primitive.{name}" for name in ID_BITS), "mgp.refusal")
     for row, data in zip(tshark(path, fields), payloads(path, MTP_PORT), strict=True):
         assert data is not None
@@ -299,7 +299,7 @@ def test_every_field_of_the_primitives(nanet: Callable[..., Any], tmp_path: Path
 
 
 def mtp_packets(rng: random.Random) -> Iterator[bytes]:
-    """MTP packets, most of them wrong in one way or another."""
+    """MTP packets, most of them malformed."""
     for _ in range(300):
         frame = rng.randrange(1 << 24)
         times = sorted(rng.randrange(65536) for _ in range(rng.choice((0, 1, 2, 7))))
@@ -311,7 +311,7 @@ def mtp_packets(rng: random.Random) -> Iterator[bytes]:
         for _ in range(3):
             at = rng.randrange(len(data))
             yield bytes(data[:at] + bytes((data[at] ^ 1 << rng.randrange(8),)) + data[at + 1 :])
-        # whole words in any order, with a header that agrees in length and number
+        # whole words in any order, with a header that matches in length and number
         words = [bytes(data[at : at + 4]) for at in range(8, len(data), 4)]
         rng.shuffle(words)
         del words[: rng.randrange(2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the site makes of the sources: configuration tables, commands' help, C++ declarations."""
+"""Generated parts of the site: configuration tables, help of commands, C++ declarations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_configuration_reference_has_every_key(root: Path) -> None:
 
 
 def tracked(root: Path, *patterns: str) -> list[Path]:
-    """Files of the source tree by name, those of folders that are made aside."""
+    """Tracked files of the source tree by name, without generated folders."""
     made = {"build", "site", "dist", "node_modules"}
     found = [path for pattern in patterns for path in root.rglob(pattern)]
     kept = [(path, path.relative_to(root).parts) for path in found]
@@ -53,7 +53,7 @@ def tracked(root: Path, *patterns: str) -> list[Path]:
 
 
 def anchors(text: str) -> set[str]:
-    """What the headings of a page can be linked by."""
+    """Link targets of the headings of a page."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.+?) *$", text, re.M):
@@ -67,7 +67,7 @@ def anchors(text: str) -> set[str]:
 
 
 def test_links_between_pages_lead_somewhere(root: Path) -> None:
-    """Those of the site are also checked by its strict build; here the README and others are too."""
+    """Links of the site are also checked by its strict build; this includes the README and others."""
     links = 0
     for page in tracked(root, "*.md"):
         text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
@@ -76,11 +76,11 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
                 continue
             path, _, anchor = target.partition("#")
             there = (page.parent / path).resolve() if path else page
-            if there.parent == root / "docs" / "gateware":  # a page of the site that lies beside the gateware
+            if there.parent == root / "docs" / "gateware":  # a page of the site stored beside the gateware
                 sources = (root / "gateware" / folder / there.name for folder in ("doc", "syn"))
                 there = next(filter(Path.exists, sources), there)
             if "reference" in there.parts and not there.exists():
-                assert (root / "docs" / "hooks" / "reference.py").exists()  # made when the site is built
+                assert (root / "docs" / "hooks" / "reference.py").exists()  # generated with the site
                 continue
             assert there.exists(), f"{page}: {target}"
             assert there.is_relative_to(root), f"{page}: {target}"
@@ -117,7 +117,7 @@ def test_includes_follow_the_order_of_the_architecture_page(root: Path) -> None:
 
 
 def test_addresses_are_well_formed_and_of_hosts_that_everybody_reaches(root: Path) -> None:
-    """No address of a private host or network is left in anything that is shipped or read."""
+    """No address of a private host or network in any file of the tree."""
     for path in tracked(
         root, "*.md", "*.html", "*.js", "*.css", "*.toml", "*.json", "*.ipynb", "*.service", "Containerfile"
     ):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet evaluate`: hand-made cases with known figures, an independent slow evaluation, and its errors."""
+"""`nanet evaluate`: constructed cases with known figures, an independent slow evaluation, and errors."""
 
 import json
 
@@ -23,7 +23,7 @@ def lsb(ns: float) -> int:
 
 
 class Run:
-    """Collects rows of both files. An event is (time in ns, rings); a ring is (x, y, r, hits)."""
+    """Rows of both files. An event is (time in ns, rings); a ring is (x, y, r, hits)."""
 
     def __init__(self) -> None:
         self.true: dict[str, list] = {name: [] for name in truth.RING_SCHEMA.names}
@@ -109,12 +109,12 @@ def test_limits_of_matching(tmp_path):
 def test_one_found_ring_matches_one_true_ring_and_the_most_are_matched(tmp_path):
     run = Run()
     near = off(A, 9)
-    # The found ring between the two is nearer to A, but only it can match `near`, and A has another.
+    # The found ring in between is nearer to A, but only it can match `near`, and A has another one.
     run.add_true(0, A, near)
     run.add_found(0, off(A, 4), off(A, -12))
-    run.add_true(100, A, near)  # one found ring: one match only
+    run.add_true(100, A, near)  # one found ring: only one match
     run.add_found(100, off(A, 4))
-    run.add_true(200, A)  # two found rings on one: one is a fake
+    run.add_true(200, A)  # two found rings on one true ring: one is a fake
     run.add_found(200, off(A, 1), off(A, 2))
     result = run.result(tmp_path)
     assert result["efficiency"]["2"] == pytest.approx(3 / 4)
@@ -137,7 +137,7 @@ def test_small_rings_are_neither_match_nor_fake(tmp_path):
     assert result["true_rings"] == 2
     assert result["efficiency"]["1"] == 1
     assert result["fakes_per_event"] == 0
-    assert result["ring_count_accuracy"]["0"] == 0  # no true ring counts, one was found
+    assert result["ring_count_accuracy"]["0"] == 0  # no counting true ring, one found
     assert result["fakes_per_event_noise_only"] is None or np.isnan(result["fakes_per_event_noise_only"])
 
 
@@ -147,12 +147,12 @@ def test_lost_and_invented_events(tmp_path):
         run.add_true(100 * k, A)
     run.add_found(0, A)
     run.add_found(100 + 4.9, A)
-    run.add_found(200 + 5.2, A)  # too late: lost, and its ring a fake
+    run.add_found(200 + 5.2, A)  # too late: lost, and its ring is a fake
     result = run.result(tmp_path)
     assert result["efficiency"]["1"] == 0.5
     assert result["fakes_per_event"] == 0.25
     assert result["events_paired"] == 2
-    assert result["ring_count_accuracy"]["1"] == 1  # over events that both have
+    assert result["ring_count_accuracy"]["1"] == 1  # over the events in both files
 
 
 def test_pairs_are_the_nearest_one_to_one(tmp_path):
@@ -160,7 +160,7 @@ def test_pairs_are_the_nearest_one_to_one(tmp_path):
     run.add_true(0, A)
     run.add_true(4, B)
     run.add_found(3, B)  # 1 ns from the second, 3 from the first
-    run.add_found(7, C)  # 3 from the second, which is taken; 7 from the first
+    run.add_found(7, C)  # 3 from the second, which is paired; 7 from the first
     result = run.result(tmp_path)
     assert result["efficiency"]["1"] == 0.5
     assert result["events_paired"] == 1
@@ -214,7 +214,7 @@ def test_truth_that_a_readout_repeats(tmp_path):
     run = Run()
     frame = 65536 * LSB_NS
     run.add_true(100, A)
-    run.add_true(frame + 200, B)  # two frames that are sent again and again
+    run.add_true(frame + 200, B)  # two frames, sent repeatedly
     for burst, frames in ((0, 5), (1, 3)):
         for f in range(frames):
             run.add_found(f * frame + (200 if f % 2 else 100), B if f % 2 else A, burst=burst)
@@ -224,7 +224,7 @@ def test_truth_that_a_readout_repeats(tmp_path):
 
 
 def test_bound(tmp_path):
-    """The bound from hits: what a fit to hits smeared by 4.85 mm reaches, for a given set of angles."""
+    """Bound from hits: resolution of a fit to hits smeared by 4.85 mm, for given angles."""
     positions = _core.pm_positions_common().astype(float)
     run = Run()
     run.add_true(0, A)
@@ -238,7 +238,7 @@ def test_bound(tmp_path):
     variance = np.diag(np.linalg.inv(design.T @ design))
     assert bounds.r == pytest.approx([np.sqrt(variance[2])], rel=1e-6)
     assert bounds.xy == pytest.approx([np.sqrt(variance[:2].mean())], rel=1e-6)
-    # Many hits: sigma / sqrt(n); cut at 10 mm: the variance of what is left of a Gaussian.
+    # Many hits: sigma / sqrt(n); cut at 10 mm: variance of the truncated Gaussian.
     assert evaluate.bounds_from_counts(np.full(400, 200)).r.mean() == pytest.approx(
         4.85 / np.sqrt(200), rel=0.02
     )
@@ -248,7 +248,7 @@ def test_bound(tmp_path):
     )
     assert evaluate.cut_variance(np.array([np.inf, 1e5]))[0] == pytest.approx(100 / 3, rel=1e-6)
     assert evaluate.cut_variance(np.array([1.0]))[0] == pytest.approx(1, rel=1e-6)
-    # The centre is cut by a disc of 15 mm: the same by drawing.
+    # The centre is cut by a disc of 15 mm: compared with random numbers.
     x, y = np.random.default_rng(2).normal(0, 9, (2, 400_000))
     assert evaluate.cut_variance_disc(np.array([9.0]))[0] == pytest.approx(
         x[np.hypot(x, y) < 15].var(), rel=0.01
@@ -266,7 +266,7 @@ def test_pairing_is_greedy_by_distance(a, b):
     mine = sorted(abs(a[i] - b[j]) for i, j in enumerate(partner) if j >= 0)
     assert len({j for j in partner if j >= 0}) == sum(j >= 0 for j in partner)
     assert all(d <= 20 for d in mine)
-    # Nothing is left that could be paired, and no pair stands while a nearer one was to be had for both.
+    # No pairable entries remain, and no pair exists if both had nearer free partners.
     free_a = [i for i, j in enumerate(partner) if j < 0]
     free_b = set(range(len(b))) - set(partner)
     assert all(abs(a[i] - b[j]) > 20 for i in free_a for j in free_b)
@@ -317,7 +317,7 @@ def test_command_line(nanet, tmp_path):
         "hits.parquet",
     )
     truth_table, hits = pq.read_table(tmp_path / "run.parquet"), pq.read_table(tmp_path / "hits.parquet")
-    # What an ideal trigger with MATH would find: each event's own hits.
+    # Expected result of an ideal trigger with MATH: the hits of each event.
     pairs = np.unique(
         np.stack((hits["event"].to_numpy().astype(int), hits["pm"].to_numpy().astype(int))), axis=1
     )
@@ -342,7 +342,7 @@ def test_command_line(nanet, tmp_path):
     assert result["events"] == 3000
     assert set(result["efficiency"]) == {"1", "2", "3", "4"}
     assert set(result["ring_count_accuracy"]) == {"0", "1", "2", "3", "4"}
-    assert result["efficiency"]["1"] > 0.5  # one noise hit an event, and a fit that believes every hit
+    assert result["efficiency"]["1"] > 0.5  # one noise hit per event, and a fit of all hits
     assert result["efficiency"]["2"] < 0.2
     assert result["crlb_sigma_r_mm"] < result["sigma_r_mm"] < 5
     for name in ("fakes_per_event", "fakes_per_event_noise_only", "sigma_r_mad_mm", "sigma_xy_mm"):

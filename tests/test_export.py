@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nanet export: what is read back of ROOT and Parquet files is what was put in."""
+"""`nanet export`: ROOT and Parquet files give back the exported tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLES = "events,fragments,packets"
 
 @pytest.fixture
 def run(nanet: Callable[..., Any], tmp_path: Path) -> Path:
-    """A folder with a generated run and its rings."""
+    """Folder with a generated run and its rings."""
     nanet("generate", "--events", 700, "--seed", 4, "--max-frames", 9, "--out", "run.pcap", "--truth",
           "run.parquet", "--truth-hits", "hits.parquet")  # fmt: skip
     nanet("replay", "run.pcap", "--out", "rings.parquet", "--algorithm", "tripl", "--device", "cpu")
@@ -35,7 +35,7 @@ def run(nanet: Callable[..., Any], tmp_path: Path) -> Path:
 
 
 def check(tree: Any, table: pa.Table) -> None:
-    """A tree's columns are the table's, by the rules of nanet/files/export.py."""
+    """Compares the columns of a tree with the table, by the rules of nanet/files/export.py."""
     assert tree.num_entries == table.num_rows
     for field in table.schema:
         want, got = table[field.name], tree[field.name].array(library="np")
@@ -66,7 +66,7 @@ def test_everything_of_a_run_in_one_root_file(
     }  # fmt: skip
     told = nanet("export", *files, "--tables", TABLES, "--out", "all.root", "--json", "-")
     assert json.loads(told.stdout)["tables"] == {name: table.num_rows for name, table in tables.items()}
-    monkeypatch.setattr(export, "BATCH_ROWS", 100)  # so that the trees are written in many pieces
+    monkeypatch.setattr(export, "BATCH_ROWS", 100)  # so that the trees are written in many batches
     export.export(export.sources(files, TABLES.split(",")), str(run / "pieces.root"))
     for name in ("all.root", "pieces.root"):
         with uproot.open(run / name) as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user may do to files by mistake: no input is destroyed, nothing is replayed in silence."""
+"""User errors with files: no input is overwritten, no wrong input is replayed silently."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_outputs_of_one_name_are_refused(nanet, capture):
 @pytest.mark.parametrize("option", ["--mtp", "--keep-bad"])
 def test_a_full_disk_is_one_sentence(nanet, capture, option):
     bad = bytearray(capture.read_bytes())
-    bad[24 + 16 + 42 + 2] = 9  # version of the first packet (its UDP checksum is made 0: none)
+    bad[24 + 16 + 42 + 2] = 9  # version of the first packet (with UDP checksum 0: none)
     bad[24 + 16 + 34 + 6 : 24 + 16 + 34 + 8] = b"\0\0"
     capture.write_bytes(bad)
     said = nanet("replay", "run.pcap", option, "/dev/full", status=2).stderr

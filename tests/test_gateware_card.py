@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated gateware card against the socket card: the same capture, the same primitives and account."""
+"""Simulated gateware card compared with the socket card: same capture, same primitives and account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reference_traffic import Faults, Scenario, Sender, capture, corrupt, pcap, 
 from nanet import _core
 
 PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
-# What tells the two apart, and times.
+# Keys that differ between the cards, and times.
 OWN = {"latency_us", "elapsed_s", "events_per_s", "progress", "card", "card_figures", "account_checks"}
 
 pytestmark = pytest.mark.skipif(
@@ -41,7 +41,7 @@ def replay(path: Path, card: str, options: dict[str, Any]) -> tuple[dict[str, An
 
 
 def check(path: Path, boards: tuple[int, ...] = (0, 1, 2, 3), **core: Any) -> dict[str, Any]:
-    """Both cards, with these options of the core, agree in everything; returns the gateware's result."""
+    """Asserts that both cards agree with these options; returns the gateware's result."""
     given = ref.Options(boards=boards).core() | core
     want, want_packets, want_rings = replay(path, "socket", given)
     got, packets, rings = replay(path, "gateware", given)
@@ -68,7 +68,7 @@ def test_bursts_from_sob_to_eob(boards: tuple[int, ...], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_faults(seed: int, tmp_path: Path) -> None:
-    """Drops, duplicates, packets out of order, broken and malformed ones, and frames of other kinds."""
+    """Drops, duplicates, reordered, corrupted and malformed packets, and frames of other kinds."""
     faults = Faults(drop=0.03, dup=0.03, reorder=0.1, corrupt=0.03, delay=0.01, malformed=0.03)
     result = check_scenario(
         Scenario(seed, bursts=2, frames=60, mean=1.5, faults=faults, foreign=0.05), tmp_path
@@ -91,7 +91,7 @@ def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> N
 
 
 def test_numbers_that_jump_by_more_than_half_of_all(tmp_path: Path) -> None:
-    """What is missing goes beyond 32 bits for each board; one has the first number and the last there is."""
+    """Missing numbers exceed 32 bits for each board: one board has the first number, and the last number."""
     packets = Scenario(21, bursts=3, frames=40, mean=1).datagrams(PLANE)
     numbers = [(data[15], data[1], int.from_bytes(data[8:12], "little")) for data in packets]
     last = {
@@ -111,7 +111,7 @@ def test_numbers_that_jump_by_more_than_half_of_all(tmp_path: Path) -> None:
 
 
 def behind(packets: list[bytes], board: int, burst: int, places: int) -> list[bytes]:
-    """The packets, those of one board in one burst so many places later."""
+    """The packets, with those of one board in one burst delayed by a number of positions."""
     slots = [
         (at + places * (data[1] == board and data[15] == burst), data) for at, data in enumerate(packets)
     ]
@@ -119,12 +119,12 @@ def behind(packets: list[bytes], board: int, burst: int, places: int) -> list[by
 
 
 def turned(data: bytes, rng: random.Random) -> bytes:
-    """The packet with some bits turned, not those of its burst: two alike would end the burst for all."""
+    """The packet with some bits changed, not its burst: two equal burst errors would end the burst."""
     return corrupt(data[:15], rng) + data[15:16] + corrupt(data[16:], rng)
 
 
 def test_ten_thousand_frames(tmp_path: Path) -> None:
-    """Five bursts from SOB to EOB with every kind of fault; two boards are late, one too late to be used."""
+    """Five bursts from SOB to EOB with every kind of fault; two boards are late, one of them too late."""
     rng = random.Random(10_000)
     packets = Scenario(9, bursts=5, frames=2100, mean=0.2).datagrams(PLANE)
     packets = behind(packets, board=2, burst=1, places=800)  # 200 frames
@@ -157,12 +157,12 @@ def test_ten_thousand_frames(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("seed", [2, 8])
 def test_other_ways_to_gather(mode: dict[str, Any], seed: int, tmp_path: Path) -> None:
-    """Payloads in the order in which they come, and buffers dealt out to several queues in turn."""
+    """Payloads in order of arrival, and buffers for several queues in turn."""
     faults = Faults(drop=0.03, dup=0.03, reorder=0.1, corrupt=0.02, delay=0.01, malformed=0.02)
     scenario = Scenario(seed, bursts=3, frames=40, mean=1.0, faults=faults, hostile=seed == 8, foreign=0.02)
     result = check_scenario(scenario, tmp_path, **mode)
     assert result["bursts"] >= 3 and result["frames_answered"] > 80
-    if "gather" in mode:  # buffers are counted, not frames
+    if "gather" in mode:  # counts buffers, not frames
         payloads = result["packets_used"] / mode["packets"]
         assert payloads <= result["frames_in"] <= payloads + result["frames_incomplete"]
         assert (result["frames_incomplete"] > 0) == (mode["packets"] > 1)
@@ -176,7 +176,7 @@ def test_a_frame_is_closed_when_the_window_has_passed_it(tmp_path: Path) -> None
 
 
 def test_the_end_of_a_capture_waits_for_consumers(tmp_path: Path) -> None:
-    """The last packets open a frame whose buffer the consumer still has."""
+    """The last packets open a frame whose buffer is held by the consumer."""
     board = [Sender(b) for b in range(4)]
 
     def packet(b: int, sequence: int, frame: int, burst: int) -> bytes:
@@ -195,7 +195,7 @@ def test_the_end_of_a_capture_waits_for_consumers(tmp_path: Path) -> None:
 
 
 def test_bursts_of_few_frames(tmp_path: Path) -> None:
-    """More numbers are under way than a burst has; some of them are skipped."""
+    """More frame numbers are in flight than a burst has; some are skipped."""
     sender = Sender(0)
     packets = [sender.sob(), *(sender.packet(0x20, frame, 0, []) for frame in range(200))]
     for sender.burst in (1, 2):
@@ -214,7 +214,7 @@ def test_every_frame_number_of_the_header(tmp_path: Path) -> None:
 
 
 def test_longer_than_any_frame_on_a_wire(tmp_path: Path) -> None:
-    """What kernels have joined, as a capture behind them shows it."""
+    """Datagrams joined by the kernel, as recorded in captures."""
     sender = Sender(0xFF)
     packets = [sender.sob(), *sender.frame(0, [], random.Random(1))]
     long = sender.packet(0x60, 1, 0, [])
@@ -231,7 +231,7 @@ def test_longer_than_any_frame_on_a_wire(tmp_path: Path) -> None:
 
 
 def test_what_only_a_capture_shows(tmp_path: Path) -> None:
-    """Checksums that the sending interface was to fill in, runts, frames cut short in their padding."""
+    """Checksums left to the sending interface, runts, frames truncated in their padding."""
     sender = Sender(0xFF)
     sob, data, eob = (
         sender.sob(),
@@ -243,7 +243,7 @@ def test_what_only_a_capture_shows(tmp_path: Path) -> None:
     half[40:42] = ((pseudo & 0xFFFF) + (pseudo >> 16)).to_bytes(2, "big")
     whole = udp_frame(sob)
     frames = [(whole, len(whole)), (bytes(half), len(half)), (b"", 60), (whole[:9], 60), (whole, 70)]
-    frames += [(udp_frame(b"", port) + bytes(18), 160) for port in (1, 58913)]  # nothing but headers
+    frames += [(udp_frame(b"", port) + bytes(18), 160) for port in (1, 58913)]  # headers only
     frames.append((udp_frame(eob), len(udp_frame(eob))))
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap(frames))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet generate`: the packets hold what the truth says, in every mode, and a seed gives the same files."""
+"""`nanet generate`: packets match the truth in every mode, and a seed gives identical files."""
 
 import json
 from collections import defaultdict
@@ -16,7 +16,7 @@ FRAME_NS = LSB_NS * 65536
 
 
 def packets(path):
-    """(time in s, source port, destination port, UDP payload) of a capture, by another library's reader."""
+    """(time in s, source port, destination port, UDP payload) of a capture, read with another library."""
     with open(path, "rb") as file:
         for time, frame in dpkt.pcap.Reader(file):
             udp = dpkt.ethernet.Ethernet(frame).data.data
@@ -24,7 +24,7 @@ def packets(path):
 
 
 def fragments(payload):
-    """Header fields and events of a packet, taken apart by the letter of docs/formats.md."""
+    """Header fields and events of a packet, decoded from docs/formats.md."""
     assert payload[0] == 0x1C
     assert payload[2] == 1
     head = {
@@ -49,7 +49,7 @@ def fragments(payload):
 
 
 def check_run(folder, boards, fixed=False, pad=False, max_frames=751_500):
-    """Every packet sound and in sequence; every true hit sent once, at its time. Returns the numbers."""
+    """Asserts valid packets in sequence, and every true hit sent once, at its time. Returns the numbers."""
     truth = pq.read_table(folder / "run.parquet").to_pydict()
     hits = pq.read_table(folder / "hits.parquet")
     sent = defaultdict(list)  # (burst, board, PM) -> times in LSB
@@ -96,7 +96,7 @@ def check_run(folder, boards, fixed=False, pad=False, max_frames=751_500):
                 assert (pm // 512 == board).all()
             for one, delta in zip(pm, difference, strict=True):
                 sent[head["burst"], int(one)].append(event_time + delta)
-    # The truth's hits, as the boards see them: one per PM of an event, at the earliest time.
+    # True hits as seen by the boards: one per PM of an event, at the earliest time.
     columns = hits.to_pydict()
     first = {}
     for event, pm, time in zip(columns["event"], columns["pm"], columns["time"], strict=True):
@@ -109,7 +109,7 @@ def check_run(folder, boards, fixed=False, pad=False, max_frames=751_500):
     for channel, times in wanted.items():
         there = iter(sorted(sent[channel]))
         now = next(there, np.inf)
-        for time in sorted(times):  # one for one in order of time; those cut off are passed over
+        for time in sorted(times):  # one to one in order of time, without truncated hits
             if now * LSB_NS < time + 2.5 * LSB_NS:
                 assert now * LSB_NS > time - 2.5 * LSB_NS
                 now = next(there, np.inf)
@@ -166,7 +166,7 @@ def test_bursts_follow_each_other(nanet, tmp_path):
     assert max(run["truth"]["timestamp"]) < 10 * 256
     assert sorted(set(run["truth"]["burst"])) == list(range(result["bursts"]))
     assert len(set(run["truth"]["event"])) == 3000
-    assert run["missing"] <= 2 * result["bursts"]  # a fragment may fall on the other side of a burst's edge
+    assert run["missing"] <= 2 * result["bursts"]  # a fragment may fall into the other burst at an edge
 
 
 def test_truth_files(nanet, tmp_path):
@@ -220,7 +220,7 @@ def test_rings_and_noise(nanet, tmp_path):
     assert len(hits) / 500 == pytest.approx(5, abs=0.4)
     truth = pq.read_table(tmp_path / "run.parquet").to_pydict()
     assert truth["ring"] == [255] * 500
-    assert 0 in truth["event_hits"]  # an event without a hit has its row too
+    assert 0 in truth["event_hits"]  # an event without hits has a row, too
 
 
 def test_a_seed_gives_the_same_files(nanet, tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a GPU has to give: the CPU's answers, byte for byte. And what is said where there is no GPU."""
+"""GPU results: byte-identical to the CPU's; messages on a host without GPU."""
 
 import json
 
@@ -12,13 +12,13 @@ from nanet import _core
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
-# What depends on the clock or names the device.
+# Keys that depend on the clock or name the device.
 APART = {"elapsed_s", "events_per_s", "latency_us", "device", "host", "progress"}
 
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory, nanet_program):
-    """Captures of the mix, of one with much noise, and of a merged stream."""
+    """Captures of the mix, of high noise, and of a merged stream."""
     import subprocess
 
     folder = tmp_path_factory.mktemp("captures")
@@ -34,7 +34,7 @@ def capture(tmp_path_factory, nanet_program):
 
 
 def payloads(path):
-    """Records of a classic pcap without their times, which are those of the reading."""
+    """Records of a classic pcap without their times, which are reading times."""
     data, at, found = path.read_bytes(), 24, []
     while at < len(data):
         captured = int.from_bytes(data[at + 8 : at + 12], "little")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An algorithm of the user's on a GPU: built by one command, in replay and in the live executors."""
+"""User algorithm on a GPU: built by one command, in replay and in the live executors."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory, nanet_program, root):
-    """The example, built for CPUs and GPUs; without an nvcc, the one that the build of the examples made."""
+    """The example, built for CPUs and GPUs; without nvcc, the one from the build of the examples."""
     built = root / "build" / "release" / "examples" / "algorithms" / "multiplicity.so"
     if not find_nvcc()[0]:
         if not built.exists():

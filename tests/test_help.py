@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help and completion: every command has examples that hold, the shell is offered what there is."""
+"""Help and completion: every command has valid examples, and the shell completes options and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nanet.cli.examples import EXAMPLES
 
 @pytest.fixture(scope="module")
 def helps(nanet_program: str) -> dict[str, str]:
-    """The help of every command."""
+    """Help of every command."""
     environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
 
     def one(name: str) -> str:
@@ -50,7 +50,7 @@ def test_every_option_is_explained(helps: dict[str, str]) -> None:
 
 
 def complete(program: str, line: str) -> set[str]:
-    """What bash is offered at the end of a line."""
+    """Completions that bash offers at the end of a line."""
     words = line.split(" ")
     environment = {"_NANET_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     done = subprocess.run(

@@ -51,7 +51,7 @@ def module_graph(root: Path) -> Graph:
 
 
 def package_graph(graph: Graph) -> Graph:
-    """Package -> packages that it imports. The modules beside them (nanet.errors) are packages of one."""
+    """Package -> packages that it imports. Modules outside packages (nanet.errors) are packages of one."""
 
     def package(module: str) -> str:
         return ".".join(module.split(".")[:2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MATH against circle fits of other libraries on the same hits, and what must not change a fit."""
+"""MATH compared with circle fits of other libraries on the same hits, and invariances of a fit."""
 
 import circle_fit
 import numpy as np
@@ -25,7 +25,7 @@ def fit(events: list[np.ndarray], **parameters: float) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def clean_rings() -> list[np.ndarray]:
-    """Hits of single rings without noise, at least five each: photons at a circle, 1 mm smear, nearest PM."""
+    """Hits of single rings without noise, at least five each: photons on a circle, 1 mm smear, nearest PM."""
     random = np.random.default_rng(3)
     events = []
     while len(events) < 400:
@@ -47,7 +47,7 @@ def clean_rings() -> list[np.ndarray]:
 
 
 def kasa(points: np.ndarray) -> tuple[float, float, float]:
-    """The algebraic circle fit by scipy, float64: x^2 + y^2 = 2 a x + 2 b y + c."""
+    """Algebraic circle fit by scipy, float64: x^2 + y^2 = 2 a x + 2 b y + c."""
     origin = points.mean(axis=0)
     u = points.astype(np.float64) - origin
     a, b, c = scipy.linalg.lstsq(np.column_stack((2 * u, np.ones(len(u)))), (u**2).sum(axis=1))[0]
@@ -65,7 +65,7 @@ def test_agrees_with_library_fits(clean_rings):
     for k, pm in enumerate(clean_rings):
         points = COMMON[pm].astype(np.float64)
         ours = np.array([rings["x"][k], rings["y"][k], rings["r"][k]], dtype=np.float64)
-        # float32 rounding grows where the hits cover a short arc: by the arc's share of the moments.
+        # float32 rounding grows for hits on a short arc, with the arc's share of the moments.
         spread = np.linalg.eigvalsh(np.cov(points.T))
         tolerance = 2e-3 * max(1.0, 0.02 * spread[1] / spread[0])
         assert ours == pytest.approx(kasa(points), abs=tolerance)
@@ -75,7 +75,7 @@ def test_agrees_with_library_fits(clean_rings):
 
 
 def test_near_the_geometric_fit_and_best_in_its_own_measure(clean_rings):
-    """circle-fit minimises distances; MATH sum((d^2 - r^2)^2), and nobody does better at that."""
+    """circle-fit minimises distances; MATH sum((d^2 - r^2)^2), in which it is the best."""
     rings = fit(clean_rings)
     apart = []
     for k, pm in enumerate(clean_rings):
@@ -88,7 +88,7 @@ def test_near_the_geometric_fit_and_best_in_its_own_measure(clean_rings):
 
 
 def test_chi2_is_that_of_the_hits(clean_rings):
-    """Of the residual d^2 - r^2 that MATH minimises; that of the distances is within a few per cent."""
+    """Of the residual d^2 - r^2 that MATH minimises; the χ² of the distances is within a few per cent."""
     rings = fit(clean_rings)
     for k, pm in enumerate(clean_rings):
         d = np.hypot(*(COMMON[pm] - (rings["x"][k], rings["y"][k])).T.astype(np.float64))
@@ -101,14 +101,14 @@ def test_chi2_is_that_of_the_hits(clean_rings):
     assert np.mean(rings["chi2_ndf"]) == pytest.approx(1.0, abs=0.15)
 
 
-# Where a PM comes to lie when an event is moved by a lattice vector.
+# Position of a PM in an event moved by a lattice vector.
 POSITION = {
     (round(float(x), 1), round(float(y), 1)): pm for pm, (x, y) in enumerate(_core.pm_positions_disk()[:976])
 }
 
 
 def moved(pm: int, dx: float, dy: float) -> int | None:
-    """The PM at a lattice vector from another one, on the same disk."""
+    """PM at a lattice vector from another one, on the same disk."""
     x, y = _core.pm_positions_disk()[pm]
     for wobble in (0.0, 0.1, -0.1):
         found = POSITION.get((round(float(x) + dx, 1), round(float(y) + dy + wobble, 1)))

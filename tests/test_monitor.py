@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitor beside a running trigger: its numbers are the trigger's, and no client reaches through it."""
+"""Monitor of a running trigger: its numbers are the trigger's, and clients cannot affect the trigger."""
 
 import asyncio
 import contextlib
@@ -54,20 +54,20 @@ class Running:
         )  # fmt: skip
 
     def feeding(self, *more: str, speed: float = 0.0005) -> subprocess.Popen[bytes]:
-        """The same beside what follows."""
+        """Feeds in parallel to the body."""
         return subprocess.Popen(
             [self.program, "readout", "--to", f"127.0.0.1:{self.listen}", "--speed", str(speed), *more],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
     def tell(self) -> None:
-        """Tells the trigger to end, once: the second signal would kill it."""
+        """Stops the trigger, once: a second signal would kill it."""
         if not self.told:
             self.trigger.send_signal(signal.SIGTERM)
         self.told = True
 
     def stop(self) -> dict[str, Any]:
-        """Ends the trigger; its result."""
+        """Stops the trigger; returns its result."""
         self.tell()
         _, err = self.trigger.communicate(timeout=60)
         assert self.trigger.returncode == 0, err
@@ -88,7 +88,7 @@ def running(nanet_program: str, tmp_path: Path, free_udp_port: Callable[[], int]
 
 
 async def until(what: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
-    """Waits until it gives something true."""
+    """Waits for a true value; returns it."""
     end = time.monotonic() + seconds
     while not (found := await what()):
         assert time.monotonic() < end
@@ -98,7 +98,7 @@ async def until(what: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> An
 
 @contextlib.asynccontextmanager
 async def feed_of(url: str) -> AsyncIterator[Callable[[str, Callable[[Any], Any]], Awaitable[Any]]]:
-    """The page's feed; gives wait(type, condition) -> the first message of that type that meets it."""
+    """Feed of the page; gives wait(type, condition) -> the first message of that type that meets it."""
     async with (
         aiohttp.ClientSession() as session,
         session.ws_connect(f"{url}/feed", max_msg_size=1 << 24) as ws,
@@ -139,7 +139,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
 
             async def settled() -> bool:
                 counts = []
-                for _ in range(2):  # nothing changes any more
+                for _ in range(2):  # no more changes
                     await asyncio.sleep(1.5)
                     async with session.get(f"{running.url}/status.json") as answer:
                         now = (await answer.json())["trigger"]
@@ -156,7 +156,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
             running.tell()
             last = await wait("state", lambda message: message["ended"])
             result = running.stop()
-            # Everything of the trigger's JSON but the description of the host is in the feed, equal.
+            # The feed has everything of the trigger's JSON except the host, equal.
             assert {**last["trigger"], "host": 0, "real_time": 0} == {**result, "host": 0, "real_time": 0}
             assert result["packets_in"] > 0 and sum(result["bad_packets"].values()) > 0
             assert last["closes"] is True
@@ -246,13 +246,13 @@ def test_the_trigger_does_not_notice_its_watchers(running: Running) -> None:
                 assert (await answer.text()).startswith("ok: ")
         for _, writer in idle + slow:
             writer.transport.abort()
-        await asyncio.sleep(0.1)  # they are closed by the loop
+        await asyncio.sleep(0.1)  # the loop closes them
 
     asyncio.run(crowd())
     result = running.stop()
     assert (
         result["events_built"] >= 20000 - 100
-    )  # an event split at an edge counts twice, one without hits not
+    )  # an event split at an edge counts twice, one without hits does not
     assert sum(result["lost"].values()) == 0
     assert result["account_closes"]
 
@@ -302,7 +302,7 @@ def test_the_monitor_leaves_the_triggers_cpus_alone() -> None:
         link._make_ordinary(process.pid, {first})
         assert os.sched_getaffinity(process.pid) == (mine - {first} or mine)
         assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
-        link._make_ordinary(process.pid, mine)  # nothing would be left
+        link._make_ordinary(process.pid, mine)  # no CPU would remain
         assert os.sched_getaffinity(process.pid) == mine
         process.kill()
 
@@ -317,7 +317,7 @@ def test_dead_and_hot_by_their_neighbours() -> None:
     assert channels.judge(counts) == {"dead": [17, 975, 976], "hot": [400, 1951], "masked": []}
     masked = [17, 400, 500]
     assert channels.judge(counts, masked) == {"dead": [975, 976], "hot": [1951], "masked": masked}
-    little = {"dead": [], "hot": [], "masked": []}  # to judge by
+    little = {"dead": [], "hot": [], "masked": []}  # for a judgement
     assert channels.judge(random.poisson(2.0, 1952)) == channels.judge(np.zeros(1952, int)) == little
 
 
@@ -364,7 +364,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         assert of_run[name] == {(): value}
     state.snapshot["account_violations"] = 0
     assert state.health() == (False, "not ok: the device failed: gone")
-    state.snapshot["gpu_lost"] = 0.0  # it is back
+    state.snapshot["gpu_lost"] = 0.0  # recovered
     assert state.health()[1].endswith(", choke raised")
     dashboard = json.loads((root / "deploy" / "grafana" / "nanet.json").read_text())
     asked = {
@@ -394,7 +394,7 @@ def test_what_is_shipped_of_others(root: Path) -> None:
     assert f"| uPlot | {version[1]} |" in (root / "docs" / "dependencies.md").read_text()
     licence = (static / "licences.txt").read_text()
     assert f"uPlot {version[1]}" in licence and "Permission is hereby granted" in licence
-    # Nothing is fetched from elsewhere.
+    # No external resources.
     for file in static.iterdir():
         if file.suffix in (".html", ".js", ".css"):
             assert not re.search(
@@ -412,7 +412,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                 await page.until("window.nanet?.page.state?.trigger?.frames_out > 50 && nanet.page.physics")
                 await page.until("!document.querySelector('#event-text').textContent.startsWith('No event')")
                 assert await page.value("document.querySelector('#banner').hidden")
-                # The keyboard: pause, step, from hit to hit.
+                # Keyboard: pause, step, selection of hits.
                 await page.press(" ", "Space")
                 assert await page.value("document.querySelector('#pause').textContent") == "continue"
                 await page.until("nanet.display.events.length > 2")
@@ -424,7 +424,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                 await page.until(says)
                 first = await page.value(shown)
                 await asyncio.sleep(1.0)
-                assert await page.value(shown) == first  # it stays
+                assert await page.value(shown) == first  # unchanged while paused
                 for key, by in (("ArrowLeft", -1), ("ArrowRight", 1), ("ArrowLeft", -1)):
                     at = await page.value("nanet.display.at")
                     last = await page.value("nanet.display.events.length") - 1
@@ -439,7 +439,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                 await page.press("ArrowDown")
                 await page.until("document.querySelector('#picked').textContent.includes('photomultiplier')")
                 assert re.search(r"\d ns", await page.value("document.querySelector('#picked').textContent"))
-                # No frame goes by without its numbers: what is drawn has ink on it.
+                # Every frame shows its numbers, and the canvases are not empty.
                 for canvas in ("display", "latency", "centres", "occupancy"):
                     assert await page.value(
                         f"(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v))"
@@ -476,7 +476,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
             assert cells["state"] == "stopped" and cells["conditions.masked"] == "2"
             assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
             assert "ended" in await page.value("document.querySelector('#banner').textContent")
-            # On a phone, in the dark.
+            # On a phone, in dark mode.
             await page.call(
                 "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True
             )

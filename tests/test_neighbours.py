@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet readout` into a plain socket, a plain sender into `nanet l0tp`: the wire read and made by hand."""
+"""`nanet readout` into a plain socket, and a plain sender into `nanet l0tp`."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SOB, EOB, LAST, PADDED = 1, 2, 32, 64
 
 
 class Sink:
-    """Receives datagrams in a thread until told that the sender has ended."""
+    """Receives datagrams in a thread until the end of the sender."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -88,7 +88,7 @@ def mtp(frame: int, times: list[int], sub_id: int = 0, rings: int = 1) -> bytes:
 
 
 class L0tp:
-    """`nanet l0tp` as a process that a plain socket sends to."""
+    """`nanet l0tp` as a process with a plain socket as sender."""
 
     def __init__(self, program: str, port: int, folder: Path, *arguments: object):
         self.json = folder / "l0tp.json"
@@ -175,7 +175,7 @@ def test_readout_sends_whole_bursts_and_says_so(nanet, sink, tmp_path, threads):
         assert struct.unpack_from("<IIQQ", packets[-1], 16) == (150, len(packets), count, hits)
         sent += count
     assert result["fragments_sent"] == sent
-    # The second burst sends the pool again from its start.
+    # The second burst repeats the pool from its start.
     for board in range(4):
         first, second = (
             [(t & 0xFF, fine, n) for p in streams[burst, board][1:-1] for t, fine, n in fragments(p)]
@@ -195,7 +195,7 @@ def test_readout_truth_is_what_it_sends(nanet, sink, tmp_path):
     result = json.loads((tmp_path / "out.json").read_text())
     frames = result["frames_sent"]
     assert frames < 500
-    times = defaultdict(set)  # of the events with hits, in LSB, by frame
+    times = defaultdict(set)  # times of the events with hits (LSB), by frame
     events = set()
     for row in truth.to_pylist():
         frame = row["timestamp"] >> 8
@@ -203,7 +203,7 @@ def test_readout_truth_is_what_it_sends(nanet, sink, tmp_path):
             events.add(row["event"])
             times[frame].add(row["timestamp"] << 8 | row["fine_time"])
     assert result["events_sent"] == len(events) >= 20000
-    # Boards' clocks are off by a nanosecond or less, hits spread by 0.3 ns each.
+    # Clocks of boards are off by at most a nanosecond, hits are spread by 0.3 ns each.
     near = total = 0
     for datagram in datagrams:
         h = header(datagram)
@@ -242,7 +242,7 @@ def test_faults_are_counted_and_repeat(nanet, tmp_path):
     assert all(result["faults"].values())
     assert all(streams[board] == same[board] for board in range(4))
     assert sum(map(len, streams.values())) == result["packets_sent"]
-    # EOB tells what the board made: what was dropped is missing of it, what was doubled is too many.
+    # EOB holds the generated numbers: dropped packets are missing from it, duplicates are in excess.
     made = sum(
         struct.unpack_from("<II", stream[-1], 16)[1] for board, stream in streams.items() if board in range(4)
     )
@@ -314,8 +314,8 @@ def test_l0tp_pairs_with_the_truth_of_a_readout(nanet, sink, l0tp, tmp_path):
     for burst in range(2):
         for frame in range(1200):
             if frame in (5, 6) and burst == 0:
-                continue  # lost on the way
-            # A trigger whose times are off by a little, the order kept.
+                continue  # lost in transit
+            # A trigger whose times are slightly off, in the same order.
             times = sorted(min(time + 9, 65535) for _, time in truth[frame % 200])
             receiver.send(mtp(frame, [], 0xFF) if frame == late else mtp(frame, times))
             if frame % 50 == 0:
@@ -355,14 +355,14 @@ def test_l0tp_names_what_it_refuses_and_misses(l0tp):
     assert refused.pop("not_in_order") == 1
     assert sum(refused.values()) == 3
     assert result["packets"] == 10
-    assert result["primitives_expected"] is None  # without a truth there is nothing to expect
+    assert result["primitives_expected"] is None  # nothing is expected without a truth
 
 
 def test_l0tp_measures_from_first_and_last_packet(l0tp, tmp_path):
     times = tmp_path / "times"
     receiver = l0tp("--times", times)
     frames = 200
-    with open(times, "wb+") as file:  # made while l0tp runs, before the first packet
+    with open(times, "wb+") as file:  # created while l0tp runs, before the first packet
         file.truncate(16 * frames)
         for frame in range(frames):
             now = time.monotonic_ns()

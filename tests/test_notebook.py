@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks run from beginning to end, and what they draw is there."""
+"""Notebooks run from beginning to end and produce their drawings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms of the user's: built by one command, run by every program, refused where they do not fit."""
+"""User algorithms: built by one command, run by every program, refused if they do not fit."""
 
 import json
 import shutil
@@ -48,7 +48,7 @@ def test_what_was_built(folder):
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
 def test_nothing_of_it_stands_in_for_other_libraries_symbols(folder):
-    """A C++ library within the core or a plug-in, shown to the process, would: its streams' facets clash."""
+    """Visible symbols of a static C++ library would replace those of others: stream facets clash."""
     from nanet import _core
 
     def shown(file):
@@ -93,7 +93,7 @@ def test_replay_gives_its_primitives(nanet, folder):
     result, rows = replay(nanet, folder, "cut", "--algorithm", plugin, "--config", folder / "cut.toml")
     assert result["algorithm"] == "multiplicity"
     assert result["events_built"] == result["primitives_out"] == len(rows["primitive"])
-    assert set(rows["ring"]) == {255}  # it decides, and looks for no rings
+    assert set(rows["ring"]) == {255}  # it decides without looking for rings
     fired = 0
     for primitive, hits in zip(rows["primitive"], rows["event_hits"], strict=True):
         assert primitive & 0xF200 == (0x4200 if hits >= 20 else 0x4000)
@@ -103,7 +103,7 @@ def test_replay_gives_its_primitives(nanet, folder):
     threads, again = replay(nanet, folder, "three", "--algorithm", plugin, "--threads", "3")
     default, _ = replay(nanet, folder, "default", "--algorithm", plugin)
     assert threads["primitives_out"] == default["primitives_out"]
-    assert sum(p >> 9 & 1 for p in again["primitive"]) < fired  # 24 hits where nothing is said
+    assert sum(p >> 9 & 1 for p in again["primitive"]) < fired  # 24 hits by default
 
 
 def test_live(folder):

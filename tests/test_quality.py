@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet quality`: curves and fits against values worked out by hand or by scipy, and the command itself."""
+"""`nanet quality`: curves and fits compared with known values or scipy, and the command."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_figures_of_a_hand_made_case():
     bounds = evaluate.bounds_from_counts(true.rings.hits)
     case = evaluate.compare(true, found, bounds)
     result = case.result()
-    # Rows: true rings that count 0 ... 4; columns: rings found.
+    # Rows: counting true rings 0 ... 4; columns: rings found.
     assert result["ring_count_matrix"] == [
         [0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 2, 0, 0, 0], [0] * 5, [0] * 5
     ]  # fmt: skip
@@ -83,7 +83,7 @@ def test_figures_of_a_hand_made_case():
 
 def test_own_hits_are_those_out_of_reach_of_the_other_rings():
     a, b, c = (0.0, 0.0, 100.0, 4), (300.0, 0.0, 100.0, 4), (0.0, 0.0, 110.0, 4)
-    tiny = (0.0, 0.0, 100.0, 3)  # does not count, and takes nothing away
+    tiny = (0.0, 0.0, 100.0, 3)  # does not count, and removes nothing
     true = events([a, b], [a, c], [a, tiny], [])
     bounds = evaluate.bounds_from_counts(true.rings.hits)
     case = evaluate.compare(true, events([], [], [], []), bounds)
@@ -101,7 +101,7 @@ def test_own_hits_are_those_out_of_reach_of_the_other_rings():
 
 @pytest.fixture(scope="module")
 def arcs():
-    """Circles, and points about them with 4.85 mm of noise: (circles, group, x, y)."""
+    """Circles, and points around them with 4.85 mm of noise: (circles, group, x, y)."""
     random = np.random.default_rng(7)
     circles = np.column_stack(
         (random.normal(-152, 40, 60), random.normal(0, 40, 60), random.uniform(100, 188, 60))
@@ -155,7 +155,7 @@ def test_the_oracle_matches_nearly_every_ring_and_reaches_the_bound(tmp_path):
     result = case.result()
     for rings in "1234":
         assert result["efficiency"][rings] > 0.97
-    # Its fakes are its own fits that went astray: as many as rings unmatched.
+    # Its fakes are its own failed fits: as many as unmatched rings.
     assert result["fakes"] == result["true_rings"] - result["matched_rings"]
     assert result["sigma_r_mm"] == pytest.approx(result["crlb_sigma_r_mm"], rel=0.1)
     assert result["sigma_xy_mm"] == pytest.approx(result["crlb_sigma_xy_mm"], rel=0.1)
@@ -191,7 +191,7 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
     table = text[text.index("### Isolated events") :].splitlines()
     line = next(line for line in table if line.startswith("|efficiency, 1 true ring|"))
     assert line.split("|")[2].strip() == f"{math['efficiency']['1']:.3f}"
-    # The tables by hits and by number of rings: single rings by hand from the JSON.
+    # Tables by hits and by number of rings: single rings, computed from the JSON.
     curve = result["algorithms"]["multiring"]["curves"]["single_ring_hits"]
     at = curve["low"].index(7.5)
     line = next(line for line in text.splitlines() if line.startswith("|`multiring`|"))

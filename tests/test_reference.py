@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet replay` against a reference written from the formats alone: counts, MTP bytes, events."""
+"""`nanet replay` compared with a reference written from the formats alone: counts, MTP bytes, events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def replay(
 
 
 def differences(want: dict[str, Any], got: dict[str, Any], prefix: str = "") -> list[str]:
-    """What of `want` is otherwise in `got`."""
+    """Keys of `want` with other values in `got`."""
     out = []
     for name, value in want.items():
         if isinstance(value, dict):
@@ -64,7 +64,7 @@ def differences(want: dict[str, Any], got: dict[str, Any], prefix: str = "") -> 
 
 
 def check(path: Path, options: ref.Options | None = None, threads: tuple[int, ...] = (1,)) -> ref.Reference:
-    """Holds the core against the reference; returns the reference."""
+    """Compares the core with the reference; returns the reference."""
     options = options or ref.Options()
     want = ref.Reference(options).run(str(path))
     for number in threads:
@@ -81,7 +81,7 @@ def check(path: Path, options: ref.Options | None = None, threads: tuple[int, ..
 
 
 def packets_and_records_agree(want: ref.Reference) -> bool:
-    """The identities of the account, of the reference."""
+    """Identities of the account, of the reference."""
     count, lost = want.count, want.lost
     came = sum(lost[n] for n in ref.LOST if n not in ("missing", "socket_overflow"))
     events = count["primitives_out"] + count["below_min_hits"] + count["mtp_overflow"]
@@ -92,7 +92,7 @@ def packets_and_records_agree(want: ref.Reference) -> bool:
 
 
 def check_events(want: ref.Reference, rings: dict[str, Any]) -> None:
-    """One row per event (MATH finds at most one ring), in order; where rounding decides, either is right."""
+    """Compares events (at most one ring each), in order; either result is right if rounding decides."""
     assert list(rings["event"]) == list(range(len(want.events)))
     for at, event in enumerate(want.events):
         row = {name: column[at] for name, column in rings.items()}
@@ -114,7 +114,7 @@ def check_events(want: ref.Reference, rings: dict[str, Any]) -> None:
 
 
 def check_packets(want: ref.Reference, packets: list[bytes], rings: dict[str, Any]) -> None:
-    """The MTP packets, byte for byte; check_events has held the primitive IDs against the reference."""
+    """Compares MTP packets byte for byte; check_events has compared the primitive IDs."""
     sent = iter(int(word) for word in rings["primitive"] if word)
     expected = []
     for packet in want.mtp:
@@ -138,7 +138,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def check_scenario(scenario: Scenario, threads: tuple[int, ...] = (1,), **options: Any) -> ref.Reference:
-    """A random capture through both."""
+    """A random capture through core and reference."""
     with tempfile.TemporaryDirectory() as folder:
         path = scenario_file(scenario, Path(folder))
         return check(path, ref.Options(boards=scenario.boards, **options), threads)
@@ -230,7 +230,7 @@ def test_each_refusal(name: str, tmp_path: Path) -> None:
     packets.append(sender.eob(29))
     want = check(write_pcap(tmp_path / "a.pcap", packets), ref.Options(boards=(0, 1)))
     assert dict(want.bad) == {name: 30}
-    assert want.count["events_built"] == 30  # a refused packet leaves nothing behind
+    assert want.count["events_built"] == 30  # a refused packet has no effect
 
 
 def test_more_events_than_a_packet_holds(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_an_event_at_the_edge_of_two_frames(tmp_path: Path) -> None:
             packets += sender.frame(frame, events, rng)
     packets += [sender.eob(1) for sender in senders]
     want = check(write_pcap(tmp_path / "a.pcap", packets))
-    # 65562 is 42 LSB after the first: it joins the event at 65536, which is the other half of that at 65520.
+    # 65562 is 42 LSB after the first: it merges with the event at 65536, the other half of the one at 65520.
     assert (want.count["events_built"], want.count["split_at_frame_edge"]) == (2, 1)
 
 
@@ -280,7 +280,7 @@ def test_bursts_are_no_neighbours(tmp_path: Path) -> None:
 
 
 def test_end_of_burst_overtaken_by_the_next(tmp_path: Path) -> None:
-    """The boards end a burst each for itself: the first packets of the next may come before the last EOB."""
+    """Boards end a burst independently: first packets of the next burst may arrive before the last EOB."""
     rng = random.Random(1)
     old, new = [Sender(b, 0) for b in (0, 1)], [Sender(b, 1) for b in (0, 1)]
     packets = [s.sob() for s in old] + [p for s in old for p in s.frame(0, [], rng)]

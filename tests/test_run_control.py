@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run control and recording: bursts as units, conditions, downscaling, what was recorded replayed."""
+"""Run control and recording: bursts as units, conditions, downscaling, replay of recorded packets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def burst(number: int, frames: int, events: int = 2, eob: bool = True) -> list[b
 
 
 class Live:
-    """A trigger of the core with a socket that feeds it and one that takes its answers."""
+    """A trigger of the core with a socket that feeds it and one that receives its answers."""
 
     def __init__(self, port: int, **options: Any) -> None:
         self.answers = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -72,7 +72,7 @@ class Live:
                 time.sleep(0.001)
 
     def take(self, frames: int) -> list[bytes]:
-        """So many answers."""
+        """Receives a number of answers."""
         return [self.answers.recv(2048) for _ in range(frames)]
 
     def stop(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_reports_of_bursts_add_up(live: Callable[..., Live]) -> None:
             packets.insert(40, b"\0" * 5)
         trigger.send(packets)
         trigger.take(count)
-        if number == 8:  # its EOB has come: it is over
+        if number == 8:  # after its EOB the burst is over
             end = time.monotonic() + 10
             while trigger.core.snapshot()["state"] != "waiting":
                 assert time.monotonic() < end
@@ -226,9 +226,9 @@ def test_several_captures_are_one_run(nanet: Callable[..., Any], tmp_path: Path)
         for r in (whole, several, all_of_it)
     ]
     assert payloads[0] == payloads[1] == payloads[2]
-    # The wrong way round each burst is older than the one before: nothing of it is taken.
+    # In reverse order each burst is older than the one before, and is ignored.
     assert replay(*reversed(parts))["lost"]["late"] == sum(map(len, bursts[:2]))
-    # One that is cut off is named, and the others go on.
+    # A truncated file is named, and the others are replayed.
     parts[0].write_bytes(parts[0].read_bytes()[:-1])
     cut = replay("raw")
     assert cut["truncated"] and cut["truncated_files"] == ["raw/raw-000001-burst0.pcap"]
@@ -326,7 +326,7 @@ def test_a_changed_file_is_read_once_it_stays(tmp_path: Path) -> None:
     watch = Watch(str(path))
     assert watch.changed() is None
     path.write_text("mask = [1, ")
-    assert watch.changed() is None  # it may still be written
+    assert watch.changed() is None  # it may be incomplete
     path.write_text("mask = [1, 2]")
     assert watch.changed() is None
     changed = watch.changed()
@@ -336,7 +336,7 @@ def test_a_changed_file_is_read_once_it_stays(tmp_path: Path) -> None:
     assert watch.changed() is None
     with pytest.raises(UsageError):
         watch.changed()
-    assert watch.changed() is None  # said once
+    assert watch.changed() is None  # one message only
     os.remove(path)
     assert watch.changed() is None
 
@@ -355,7 +355,7 @@ def test_masks_and_offsets_act_alike_in_every_executor(tmp_path: Path) -> None:
         assert (result["masked_hits"], result["below_min_hits"]) == (250, 50) and result["account_closes"]
         seen.append([ref.payload(f, n, 58914) for f, n in ref.records(str(out))])
     assert seen[0] == seen[1] == seen[2]
-    # Event 1 has lost PM 513; those left are odd and 40 LSB late. Event 2: four even ones.
+    # Event 1 has lost PM 513; the remaining hits are odd and 40 LSB late. Event 2: four even ones.
     assert [t for _, t in primitives(seen[0][5])][:2] == [9960, 19992]
 
 
@@ -428,11 +428,13 @@ def test_command_line(
     assert result["choke"]["raised"] == 0
     replay = ("replay", "raw/raw-000001-burst0.pcap", "--port", port, "--json", "-", "--algorithm", "math")
     again = json.loads(nanet(*replay, "--device", "cpu").stdout)
-    assert again["primitives_out"] == first["primitives_out"] + 0  # the event of PM 0 keeps its other three
+    assert (
+        again["primitives_out"] == first["primitives_out"] + 0
+    )  # the event of PM 0 keeps its other three hits
 
 
 def load_name(text: str, folder: Path) -> str:
-    """What results call conditions of that text by."""
+    """Name of conditions of that text in results."""
     path = folder / "named.toml"
     path.write_text(text)
     return load(str(path)).name

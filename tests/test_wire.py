@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wire layer through Python: golden vectors, and agreement with an independent reading of the format."""
+"""Wire layer through Python: golden vectors, and comparison with a second implementation."""
 
 import random
 import struct
@@ -84,7 +84,7 @@ def test_golden_mtp(name: str) -> None:
 
 @st.composite
 def sound_packets(draw: st.DrawFn) -> bytes:
-    """Packets that break no rule when all boards are configured, their own stream is, and frames suffice."""
+    """Packets that break no rule with all boards configured, a separate stream each, and enough frames."""
     board = draw(st.sampled_from([0, 1, 2, 3, 255]))
     frame = draw(st.integers(0, 751_499))
     flags = draw(st.sampled_from([0, reference.FIXED])) | draw(st.sampled_from([0, reference.LAST, 0x8C]))
@@ -116,7 +116,7 @@ def with_byte(data: bytes, at: int, value: int) -> bytes:
 
 
 def mutate(data: bytes, choose: random.Random) -> bytes:
-    """Damage a packet in one of the ways in which packets are damaged."""
+    """Damages a packet in a random way."""
     kind = choose.randrange(7)
     if not data or kind == 0:
         return data[: choose.randrange(len(data) + 1)]
@@ -127,7 +127,7 @@ def mutate(data: bytes, choose: random.Random) -> bytes:
         return with_byte(data, at, (data[at] + choose.choice([-1, 1, 16, 128])) % 256)
     if kind == 3:  # flags
         return with_byte(data, 3, data[3] ^ 1 << choose.randrange(8)) if len(data) > 3 else data
-    if kind == 4 and len(data) >= 16:  # the length fits the datagram again
+    if kind == 4 and len(data) >= 16:  # corrects the length
         return data[:4] + struct.pack("<H", len(data)) + data[6:]
     if kind == 5 and len(data) > 23:  # the first event's header
         at = 16 + choose.randrange(8)
@@ -171,7 +171,7 @@ def test_random_bytes(data: bytes) -> None:
 
 
 def test_every_refusal_is_met_and_agreed_on() -> None:
-    """Twenty thousand damaged packets: the same names, and none of them unseen."""
+    """Twenty thousand damaged packets: the same refusals, and each refusal occurs."""
     choose = random.Random(20)
     met: Counter[str | None] = Counter()
     for _ in range(20_000):
@@ -196,7 +196,7 @@ def test_every_refusal_is_met_and_agreed_on() -> None:
         expected = reference.refusal(data, **rules)
         assert wire.validate(data, **rules)[0] == expected, data.hex()
         met[expected] += 1
-    # What came before decides on wrong_burst, so no single packet shows it.
+    # wrong_burst depends on earlier packets, so no single packet shows it.
     assert set(met) == {None, *wire.refusals} - {"wrong_burst"}
 
 
@@ -240,7 +240,7 @@ def test_mtp_round_trip(frame: int, primitives: list[tuple[int, int, int]], sub_
 
 
 def mtp_refusal(data: bytes) -> str | None:
-    """The rules for MTP packets by the letter of docs/formats.md."""
+    """The rules for MTP packets, written from docs/formats.md."""
     if len(data) < 8:
         return "short_header"
     if data[3] != 0x1C:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures: what the core writes others read, what others write it reads, and pcapng by way of Python."""
+"""Captures: exchange between the core and other programs, and conversion of pcapng."""
 
 import io
 import struct
@@ -31,7 +31,7 @@ def test_frames_are_read_alike_by_dpkt(payload: bytes, here: int, there: int, sp
     assert isinstance(ip, dpkt.ip.IP)
     assert (ip.src, ip.dst) == (here.to_bytes(4, "big"), there.to_bytes(4, "big"))
     assert (ip.data.sport, ip.data.dport, bytes(ip.data.data)) == (sport, dport, payload)
-    # dpkt fills in checksums that are 0 when it packs.
+    # dpkt replaces checksums of 0 when it packs.
     sums = ip.sum, ip.data.sum
     ip.sum = ip.data.sum = 0
     again = dpkt.ip.IP(bytes(ip))
@@ -133,7 +133,7 @@ def test_pcapng_keeps_time_and_length_on_the_wire(tmp_path: Path, order: str) ->
     data += enhanced(order, 2, 3 * 1024 + 512, FRAME)
     data += block(
         order, 3, struct.pack(f"{order}I", 102) + FRAME[:70]
-    )  # a simple packet, cut at the interface's 70
+    )  # a simple packet, truncated at the interface's 70
     other = ">" if order == "<" else "<"
     data += section(other) + interface(other, resolution=9) + enhanced(other, 0, 7, FRAME)
     old = struct.pack(f"{other}HHIIII", 0, 0, 0, 9, len(FRAME), len(FRAME)) + FRAME
