@@ -20,11 +20,13 @@ from nanet.errors import DataWarning, UsageError
 from nanet.files import captures
 from nanet.files import truth as truth_files
 from nanet.quality import evaluate
-from reference_traffic import Faults, Scenario, capture
+from reference_pcap import capture
+from reference_rings import PLANE as PM_PLANE
+from reference_traffic import Faults, Scenario
 
 from nanet import _core, analysis
 
-PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 LSB_NS = 0.097464731802
 
 

@@ -16,25 +16,13 @@ import pytest
 import reference_trigger as ref
 from nanet._core import wire
 from nanet.cli.dissector import SOURCE
-from reference_traffic import (
-    EOB,
-    LAST,
-    MALFORMED,
-    SOB,
-    Faults,
-    Scenario,
-    Sender,
-    bare,
-    capture,
-    edit,
-    pcap,
-    udp_frame,
-    write_pcap,
-)
+from reference_pcap import capture, pcap, udp_frame, write_pcap
+from reference_rings import PLANE as PM_PLANE
+from reference_traffic import EOB, LAST, MALFORMED, SOB, Faults, Scenario, Sender, bare, edit
 
 from nanet import _core
 
-PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 MTP_PORT = 58914
 TSHARK = shutil.which("tshark")
 needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is not installed (Debian: tshark)")

@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import reference_trigger as ref
 import uproot
 from nanet._core import wire
 from nanet.files import export
-from reference_traffic import Faults, Scenario, capture
+from reference_pcap import capture
+from reference_rings import PLANE as PM_PLANE
+from reference_traffic import Faults, Scenario
 
 from nanet import analysis
 
-PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 TABLES = "events,fragments,packets"
 
 

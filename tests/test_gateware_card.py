@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import reference_trigger as ref
-from reference_traffic import Faults, Scenario, Sender, capture, corrupt, pcap, udp_frame, write_pcap
+from reference_pcap import capture, pcap, udp_frame, write_pcap
+from reference_rings import PLANE as PM_PLANE
+from reference_traffic import Faults, Scenario, Sender, corrupt
 
 from nanet import _core
 
-PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 # Keys that differ between the cards, and times.
 OWN = {"latency_us", "elapsed_s", "events_per_s", "progress", "card", "card_figures", "account_checks"}
 

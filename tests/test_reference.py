@@ -14,24 +14,13 @@ import pytest
 import reference_trigger as ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_traffic import (
-    EOB,
-    LAST,
-    MALFORMED,
-    PORT,
-    Faults,
-    Scenario,
-    Sender,
-    capture,
-    edit,
-    pcap,
-    udp_frame,
-    write_pcap,
-)
+from reference_pcap import PORT, capture, pcap, udp_frame, write_pcap
+from reference_rings import PLANE as PM_PLANE
+from reference_traffic import EOB, LAST, MALFORMED, Faults, Scenario, Sender, edit
 
 from nanet import _core
 
-PLANE = [(float(x), float(y)) for x, y in ref.PLANE]
+PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 
 
 def replay(

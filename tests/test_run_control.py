@@ -20,7 +20,8 @@ import pytest
 import reference_trigger as ref
 from nanet.config.conditions import LSB_NS, Watch, load
 from nanet.errors import UsageError
-from reference_traffic import Sender, write_pcap
+from reference_pcap import write_pcap
+from reference_traffic import Sender
 
 from nanet import _core
 
