@@ -8,7 +8,7 @@ import attrs
 import pytest
 from nanet.config import sections, values
 from nanet.config.file import load
-from nanet.config.options import key_of
+from nanet.config.options import core_values, key_of, live_only
 from nanet.errors import UsageError
 
 WRONG = {
@@ -121,6 +121,22 @@ def test_wrong_option_exits_2_with_one_sentence(nanet, arguments: list[str], sai
 
 def test_boards_become_a_mask() -> None:
     assert [values.board_mask(text) for text in ("4", "merged", "0", "1,3")] == [0b1111, 0, 0b0001, 0b1010]
+
+
+def test_every_option_reaches_the_core_under_one_key() -> None:
+    card = core_values(sections.Card(boards="0,1", record_limit_mb=20))
+    assert (card["boards"], card["record_limit_bytes"], card["listen"]) == (
+        0b11,
+        20_000_000,
+        "127.0.0.1:58913",
+    )
+    readout = core_values(
+        sections.Readout(boards="merged", slots="fixed", rings="mix", fault="drop=0.1, dup=0")
+    )
+    assert (readout["merged"], readout["fixed"], readout["rings"]) == (True, True, -1)
+    assert readout["fault"] == "drop=0.1,dup=0" and readout["burst_frames"] == sections.MAX_FRAMES
+    assert "strict" not in core_values(sections.Trigger())
+    assert {"listen", "deadline_us", "record"} <= set(live_only(sections.Trigger, sections.Card))
 
 
 def test_cpu_lists() -> None:

@@ -73,7 +73,7 @@ def test_the_monitor_sees_what_the_gpu_did(free_udp_port):
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 @pytest.mark.parametrize("cpu_fallback", [True, False])
 def test_a_lost_gpu_is_counted_and_the_cpu_goes_on(tmp_path, cpu_fallback, free_udp_port, nanet_program):
-    """A kernel that faults: in a process of its own, since its context is gone with it."""
+    """A kernel that faults, in a separate process, since its CUDA context is lost."""
     import json
     import subprocess
     import sys
@@ -112,7 +112,7 @@ print(json.dumps({{key: result[key] for key in ("account_closes", "gpu_faults", 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 def test_a_lost_gpu_comes_back(tmp_path, free_udp_port):
-    """In a process of its own, while frames go on; the trigger's own context is gone."""
+    """A separate process recovers it during the run; the trigger's CUDA context stays lost."""
     import json
     import subprocess
     import sys

@@ -344,7 +344,8 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "downscaled": {"rings_0": 1}, "state": "burst", "burst": 300,
         "choke": {"on": True, "raised": 1, "fill": 0.5, "seconds": 1.5},
         "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
-        "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5, "device_failed": "gone",
+        "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5,
+        "device_failed": "gone",
         "recorded": dict.fromkeys(("packets", "bad_packets", "ring_full", "write_failed"), 1),
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})

@@ -129,7 +129,7 @@ def test_parameters_are_checked(nanet, folder):
             assert part in done.stderr
     (folder / "wrong.toml").write_text("[algorithm.multiplicity]\ncut = 3\n")
     done = nanet("replay", folder / "run.pcap", "--config", folder / "wrong.toml", status=2)
-    assert "[algorithm.multiplicity]: no such algorithm" in done.stderr and "is its file" in done.stderr
+    assert "[algorithm.multiplicity]: no such algorithm" in done.stderr and "to its file" in done.stderr
 
 
 def test_what_is_no_plugin_is_refused(nanet, folder, tmp_path):

@@ -108,8 +108,8 @@ def core_options(config: Config) -> dict[str, Any]:
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
             "CPUs only: use --device cpu, or build it again on a host with nvcc"
             if algorithm.plugin
-            else f"trigger.device = {trigger.device!r} with trigger.algorithm = {algorithm.name!r}: this build "
-            f"has GPU kernels for {', '.join(_core.cuda_algorithms())}: use --device cpu, or build with "
+            else f"trigger.device = {trigger.device!r} with trigger.algorithm = {algorithm.name!r}: this "
+            f"build has kernels for {', '.join(_core.cuda_algorithms())}: use --device cpu, or build with "
             "-DNANET_CUDA_ALGORITHMS=all"
         )
     fit, _ = host.fit_for_real_time()
