@@ -381,7 +381,7 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
 
 
 def test_states_have_one_set_of_names(root: Path) -> None:
-    source = (root / "src" / "nanet" / "trigger" / "trigger.hpp").read_text()
+    source = (root / "src" / "nanet" / "trigger" / "live" / "trigger.hpp").read_text()
     names = re.search(r"state_names = \{(.*?)\};", source, re.S)
     assert names and tuple(re.findall(r'"(\w+)"', names[1])) == metrics.STATES
     documented = (root / "docs" / "counters.md").read_text().split("| `state` |")[1].split("\n")[0]
