@@ -24,6 +24,7 @@ TITLES = {
     "control": "Registers, firmware port, counters",
     "common": "Building blocks",
 }
+FEWEST_WORDS = 5  # of a row
 HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
 # Modules
 
@@ -34,7 +35,7 @@ tested as parts); *proof*: see [proofs](proofs.md). Timing: [receive path](recei
 
 
 def first_sentence(source: str) -> str:
-    """First clause of the header comment; empty if there is none."""
+    """First clauses of the header comment, up to FEWEST_WORDS or more; empty if there is none."""
     words: list[str] = []
     for line in source.splitlines():
         if not line.startswith("//"):
@@ -42,8 +43,10 @@ def first_sentence(source: str) -> str:
         text = line.removeprefix("//").strip()
         if not text.startswith(("SPDX-", "verilator")):
             words.append(text)
-    sentence = re.split(r"(?<=[\w)`])[.;] ", " ".join(words), maxsplit=1)[0]
-    return sentence.rstrip(".").replace("|", "\\|")
+    text = " ".join(words)
+    ends = [end.start() for end in re.finditer(r"(?<=[\w)`])[.;:](?= |$)", text)]
+    first = next((end for end in ends if len(text[:end].split()) >= FEWEST_WORDS), len(text))
+    return text[:first].rstrip(".").replace("|", "\\|")
 
 
 def groups() -> Iterator[tuple[str, list[Path]]]:
