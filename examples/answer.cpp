@@ -8,24 +8,24 @@
 #include <cstdio>
 
 #include "nanet/card/card.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/os/socket.hpp"
 
 int main() {
   namespace card = nanet::card;
   namespace contract = nanet::contract;
   namespace mgp = nanet::wire::mgp;
-  const card::Fd answers = card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+  const os::Fd answers = os::open_udp_receiver({.address = 0x7F000001, .port = 0});
 
   card::ClopOptions options;
   options.listen = {{.address = 0x7F000001, .port = 0}};
-  options.destinations = {card::local_endpoint(answers.get())};
+  options.destinations = {os::local_endpoint(answers.get())};
   options.gather = contract::Gather::packets;
   options.packets = 2;
   const auto nic = card::open_card("socket");
   card::Clop& clop = nic->register_clop(options);
   nic->start();  // the card's own thread moves packets from here on
 
-  const card::Fd board = card::open_udp_sender(clop.local());
+  const os::Fd board = os::open_udp_sender(clop.local());
   for (nanet::Sequence sequence = 1; sequence <= 2; ++sequence) {  // one event of three hits in each packet
     std::array<std::byte, mgp::default_max_payload> packet;
     mgp::PacketWriter writer(packet.data(), packet.size(), {.flags = mgp::flag::last, .sequence = sequence});

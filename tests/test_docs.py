@@ -182,7 +182,7 @@ def test_the_headers_pages_hold_what_they_declare(reference: ModuleType) -> None
         "bool poll(contract::Event& event);",
         "void give_back(const contract::Event& event);",
         "struct ClopOptions {",
-        "std::unique_ptr<Card> open_card(std::string_view kind);",
+        "std::unique_ptr<Card> open_card(std::string_view name);",
     ):
         assert declared in card
     assert "private:" not in card

@@ -19,6 +19,7 @@ SOURCES = ROOT / "src" / "nanet"
 # Layers in include order, with the introduction of each page.
 LAYERS = {
     "wire": "Byte layouts: encode, decode, validate; Ethernet framing; pcap.",
+    "os": "Clocks, UDP sockets, thread affinity, memory regions.",
     "contract": "The memory between card and consumer: CLOP, event queue, return slots, send ring.",
     "card": "The card, and the application library over it (begin with `card.hpp`).",
     "rich": "Geometry, Monte Carlo and ring algorithms: plain functions, no threads, no I/O.",

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nanet/card/card.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/os/socket.hpp"
 
 class Loopback {
  public:
@@ -18,7 +18,7 @@ class Loopback {
   nanet::card::ClopOptions options() const {
     nanet::card::ClopOptions o;
     o.listen = {{.address = 0x7F000001, .port = 0}};
-    o.destinations = {nanet::card::local_endpoint(answers_.get())};
+    o.destinations = {nanet::os::local_endpoint(answers_.get())};
     o.gather = nanet::contract::Gather::packets;
     o.packets = 1;
     return o;
@@ -29,7 +29,7 @@ class Loopback {
   unsigned exchange(const nanet::card::Clop& clop, unsigned packets,
                     Answer (*expected)(std::span<const std::byte>)) {
     namespace mgp = nanet::wire::mgp;
-    const nanet::card::Fd sender = nanet::card::open_udp_sender(clop.local());
+    const nanet::os::Fd sender = nanet::os::open_udp_sender(clop.local());
     const timeval patience{5, 0};
     setsockopt(answers_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     unsigned right = 0;
@@ -50,5 +50,5 @@ class Loopback {
   }
 
  private:
-  nanet::card::Fd answers_ = nanet::card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+  nanet::os::Fd answers_ = nanet::os::open_udp_receiver({.address = 0x7F000001, .port = 0});
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The units of time and the identifiers that every layer speaks of.
+// Units of time and identifiers used by every layer.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ using BoardId = std::uint8_t;     // 0 - 3, or merged_board
 using Sequence = std::uint32_t;   // packet count of one board, 0 is the SOB
 using Nanoseconds = std::int64_t;  // CLOCK_MONOTONIC
 
-// The one constant of time; everything else derives from it.
+// Period of the detector clock; every other time constant derives from it.
 inline constexpr double lsb_ns = 0.097464731802;
 inline constexpr std::int32_t lsb_per_period = 256;
 inline constexpr std::int32_t periods_per_frame = 256;
@@ -33,7 +33,7 @@ inline constexpr Frame default_max_frames = 751'500;  // 4.8 s of detector time
 inline constexpr PmId pm_count = 1952;
 inline constexpr PmId pms_per_board = 512;
 inline constexpr BoardId merged_board = 0xFF;
-inline constexpr unsigned max_boards = 8;  // as many as a CLOP frame header has room for
+inline constexpr unsigned max_boards = 8;  // limit of the CLOP frame header
 inline constexpr std::uint8_t rich_source = 0x1C;
 inline constexpr unsigned max_fragment_hits = 32;
 inline constexpr unsigned max_event_hits = 128;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "nanet/bench/math_slots.hpp"
-#include "nanet/card/udp.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/rich/geometry.hpp"
 #include "nanet/wire/mgp.hpp"
@@ -19,9 +19,9 @@
 namespace nanet::bench {
 namespace {
 
-using card::monotonic_now;
 using gpu::PinnedPages;
 using gpu::require;
+using os::monotonic_now;
 namespace mgp = wire::mgp;
 
 template <class T>

@@ -14,6 +14,9 @@
 #include <stdexcept>
 
 #include "nanet/card/card.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/socket.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/readout/packet_sender.hpp"
 #include "nanet/wire/mgp.hpp"
@@ -32,12 +35,12 @@ double thread_cpu_s() noexcept {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-card::Fd receiver(bool gro, int buffer_bytes = 64 << 20) {
-  card::UdpReceiveOptions options;
+os::Fd receiver(bool gro, int buffer_bytes = 64 << 20) {
+  os::UdpReceiveOptions options;
   options.gro = gro;
   options.timestamps = false;
   options.buffer_bytes = buffer_bytes;
-  return card::open_udp_receiver(any_port, options);
+  return os::open_udp_receiver(any_port, options);
 }
 
 // The calling thread on one core, as long as this lives: threads it starts afterwards are free again.
@@ -45,7 +48,7 @@ class PinnedHere {
  public:
   explicit PinnedHere(int cpu) {
     known_ = cpu >= 0 && pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) == 0;
-    if (cpu >= 0) card::pin_this_thread(cpu);
+    if (cpu >= 0) os::pin_this_thread(cpu);
   }
   ~PinnedHere() {
     if (known_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
@@ -60,7 +63,7 @@ class PinnedHere {
 
 }  // namespace
 
-Ping::Ping() : socket_(receiver(false)), reply_port_(card::local_endpoint(socket_.get()).port) {}
+Ping::Ping() : socket_(receiver(false)), reply_port_(os::local_endpoint(socket_.get()).port) {}
 
 void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   const PinnedHere pinned(options.cpu);
@@ -82,7 +85,7 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
         std::memcpy(pool.emplace_back().data(), generated.bytes.data() + p.offset + at,
                     mgp::fixed_event_bytes);
   }
-  const sockaddr_in to = card::to_sockaddr(options.to);
+  const sockaddr_in to = os::to_sockaddr(options.to);
   const std::size_t size = mgp::header_bytes + options.events * mgp::fixed_event_bytes;
   std::vector<std::byte> packet(size * options.packets);
   std::array<std::byte, 65536> answer;
@@ -119,14 +122,14 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
         mgp::store<std::uint32_t>(event, (frame << 8) | (mgp::load<std::uint32_t>(event) & 0xFF));
       }
     }
-    const Nanoseconds start = card::monotonic_now();
+    const Nanoseconds start = os::monotonic_now();
     for (unsigned p = 0; p < options.packets; ++p) send(packet.data() + p * size, size);
     unsigned replies = 0;
     bool wrong = false;
     Nanoseconds now = start;
     for (;;) {
       const ssize_t got = recv(socket_.get(), answer.data(), answer.size(), MSG_DONTWAIT);
-      now = card::monotonic_now();
+      now = os::monotonic_now();
       if (got >= 0) {
         if (echo) {
           wrong |= static_cast<std::size_t>(got) != size;
@@ -153,16 +156,16 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
       result.round_trip.add(now - start);
     }
     if (options.gap_us > 0) {
-      const Nanoseconds until = card::monotonic_now() + static_cast<Nanoseconds>(options.gap_us * 1e3);
-      while (card::monotonic_now() < until) {
+      const Nanoseconds until = os::monotonic_now() + static_cast<Nanoseconds>(options.gap_us * 1e3);
+      while (os::monotonic_now() < until) {
       }
     }
   }
 }
 
-Echo::Echo(int cpu) : socket_(receiver(false)), port_(card::local_endpoint(socket_.get()).port) {
+Echo::Echo(int cpu) : socket_(receiver(false)), port_(os::local_endpoint(socket_.get()).port) {
   thread_ = std::jthread([this, cpu](const std::stop_token& stop) {
-    if (cpu >= 0) card::pin_this_thread(cpu);
+    if (cpu >= 0) os::pin_this_thread(cpu);
     std::array<std::byte, 65536> bytes;
     sockaddr_in from;
     while (!stop.stop_requested()) {
@@ -178,7 +181,7 @@ Echo::Echo(int cpu) : socket_(receiver(false)), port_(card::local_endpoint(socke
 
 struct ReceiveProbe::State {
   ReceiverKind kind;
-  card::Fd socket;
+  os::Fd socket;
   std::unique_ptr<card::Card> card;
   card::Clop* clop = nullptr;
 };
@@ -193,7 +196,7 @@ ReceiveProbe::ReceiveProbe(ReceiverKind kind) : state_(std::make_unique<State>()
     port_ = state_->clop->local().port;
   } else {
     state_->socket = receiver(kind == ReceiverKind::recvmmsg_gro);
-    port_ = card::local_endpoint(state_->socket.get()).port;
+    port_ = os::local_endpoint(state_->socket.get()).port;
   }
 }
 ReceiveProbe::~ReceiveProbe() = default;
@@ -201,7 +204,7 @@ ReceiveProbe::~ReceiveProbe() = default;
 ReceiveResult ReceiveProbe::run() {
   ReceiveResult result;
   const double cpu_before = thread_cpu_s();
-  Nanoseconds first = 0, last = card::monotonic_now() + 10 * second;  // time to start the load
+  Nanoseconds first = 0, last = os::monotonic_now() + 10 * second;  // time to start the load
   if (state_->kind == ReceiverKind::card) {
     card::Card& card = *state_->card;
     contract::Event event;
@@ -213,7 +216,7 @@ ReceiveResult ReceiveProbe::run() {
           state_->clop->give_back(event);
         }
       card.send();
-      const Nanoseconds now = card::monotonic_now();
+      const Nanoseconds now = os::monotonic_now();
       if (received) {
         if (!first) first = now;
         last = now;
@@ -232,7 +235,7 @@ ReceiveResult ReceiveProbe::run() {
     std::vector<std::byte> bytes(messages * room);
     std::array<mmsghdr, messages> message{};
     std::array<iovec, messages> vector{};
-    std::array<std::array<std::byte, card::receive_control_bytes>, messages> control{};
+    std::array<std::array<std::byte, os::receive_control_bytes>, messages> control{};
     for (unsigned i = 0; i < messages; ++i) vector[i] = {bytes.data() + i * room, room};
     for (;;) {
       for (unsigned i = 0; i < messages; ++i) {
@@ -243,7 +246,7 @@ ReceiveResult ReceiveProbe::run() {
         message[i].msg_hdr.msg_controllen = control[i].size();
       }
       const int got = recvmmsg(state_->socket.get(), message.data(), messages, MSG_DONTWAIT, nullptr);
-      const Nanoseconds now = card::monotonic_now();
+      const Nanoseconds now = os::monotonic_now();
       if (got <= 0) {
         if (now - last > second / 2) break;
         pollfd p{state_->socket.get(), POLLIN, 0};
@@ -253,7 +256,7 @@ ReceiveResult ReceiveProbe::run() {
       if (!first) first = now;
       last = now;
       for (int i = 0; i < got; ++i) {
-        const auto info = card::receive_info(message[static_cast<unsigned>(i)].msg_hdr);
+        const auto info = os::receive_info(message[static_cast<unsigned>(i)].msg_hdr);
         const std::size_t size = message[static_cast<unsigned>(i)].msg_len;
         result.packets += info.segment_bytes ? (size + info.segment_bytes - 1) / info.segment_bytes : 1;
         result.bytes += size;
@@ -277,11 +280,11 @@ std::uint64_t blast(const BlastOptions& options) {
   std::array<Sequence, 4> sequence{};
   for (auto& s : sender) s = std::make_unique<readout::PacketSender>(options.to, options.segment);
   std::uint64_t sent = 0;
-  const Nanoseconds start = card::monotonic_now();
+  const Nanoseconds start = os::monotonic_now();
   constexpr std::size_t frames_at_once = 16;
   Frame frame = 0;
   for (std::size_t at = 0;; at = (at + frames_at_once) % pool.size()) {
-    const double elapsed = static_cast<double>(card::monotonic_now() - start) * 1e-9;
+    const double elapsed = static_cast<double>(os::monotonic_now() - start) * 1e-9;
     if (elapsed > options.seconds || frame + frames_at_once > default_max_frames) break;
     if (static_cast<double>(sent) > options.packets_per_s * elapsed) {
       std::this_thread::sleep_for(std::chrono::microseconds(30));
@@ -357,12 +360,12 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
   contract::Event event;
   // When the event of the next full buffer was seen, its bytes then checked; 0 after a second without one.
   const auto receive = [&](const std::vector<std::byte>& bytes) -> Nanoseconds {
-    const Nanoseconds until = card::monotonic_now() + second;
+    const Nanoseconds until = os::monotonic_now() + second;
     do {
       card->receive();
       while (clop.poll(event)) {
         if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
-        const Nanoseconds seen = card::monotonic_now();
+        const Nanoseconds seen = os::monotonic_now();
         bool right = event.flags & contract::event_flag::complete;
         for (unsigned p = 0; right && p < packets; ++p)
           right = std::memcmp(clop.payload(event, p).data(), bytes.data() + std::size_t{p} * payload,
@@ -374,34 +377,34 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
         card->send();
         return seen;
       }
-    } while (card::monotonic_now() < until);
+    } while (os::monotonic_now() < until);
     ++result.lost;
     return 0;
   };
   const auto half = static_cast<Nanoseconds>(seconds * 0.5e9);
-  for (const Nanoseconds end = card::monotonic_now() + half; card::monotonic_now() < end;) {
+  for (const Nanoseconds end = os::monotonic_now() + half; os::monotonic_now() < end;) {
     fill(sent[0]);
-    const Nanoseconds before = card::monotonic_now();
+    const Nanoseconds before = os::monotonic_now();
     send(sent[0]);
     if (const Nanoseconds seen = receive(sent[0])) result.latency.add(seen - before);
   }
   std::uint64_t done = 0, started = 0;
-  const Nanoseconds start = card::monotonic_now();
-  while (card::monotonic_now() - start < half || done < started) {
-    while (started - done < in_flight && card::monotonic_now() - start < half) {
+  const Nanoseconds start = os::monotonic_now();
+  while (os::monotonic_now() - start < half || done < started) {
+    while (started - done < in_flight && os::monotonic_now() - start < half) {
       fill(sent[started % in_flight]);
       send(sent[started++ % in_flight]);
     }
     receive(sent[done++ % in_flight]);
   }
-  const double elapsed = static_cast<double>(card::monotonic_now() - start) * 1e-9;
+  const double elapsed = static_cast<double>(os::monotonic_now() - start) * 1e-9;
   result.packets_per_s = static_cast<double>(done * packets) / elapsed;
   result.bytes_per_s = result.packets_per_s * payload;
 }
 
 double copy_rate(std::size_t block, std::size_t total, double seconds) {
   std::vector<std::byte> from(total, std::byte{1}), to(total);
-  const Nanoseconds start = card::monotonic_now();
+  const Nanoseconds start = os::monotonic_now();
   Nanoseconds now = start;
   std::uint64_t copied = 0;
   while (static_cast<double>(now - start) < seconds * 1e9) {
@@ -409,7 +412,7 @@ double copy_rate(std::size_t block, std::size_t total, double seconds) {
       std::memcpy(to.data() + at, from.data() + at, block);
     copied += total / block * block;
     asm volatile("" : : "r"(to.data()) : "memory");
-    now = card::monotonic_now();
+    now = os::monotonic_now();
   }
   return static_cast<double>(copied) / (static_cast<double>(now - start) * 1e-9);
 }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/fd.hpp"
 #include "nanet/stats/histogram.hpp"
 #include "nanet/wire/ethernet.hpp"
 
@@ -42,7 +42,7 @@ class Ping {
   void run(const PingOptions& options, bool echo, PingResult& result);
 
  private:
-  card::Fd socket_;
+  os::Fd socket_;
   std::uint16_t reply_port_ = 0;
 };
 
@@ -53,7 +53,7 @@ class Echo {
   std::uint16_t port() const noexcept { return port_; }
 
  private:
-  card::Fd socket_;
+  os::Fd socket_;
   std::uint16_t port_ = 0;
   std::jthread thread_;
 };

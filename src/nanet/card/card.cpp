@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/card/card.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
-#include "nanet/card/kinds.hpp"
-#include "nanet/card/socket_card.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::card {
 
 bool Clop::poll(contract::Event& event) {
   switch (contract::poll_event(view_, next_, event)) {
     case contract::Poll::nothing:
-      // What was taken so far is finished, so the card may write on.
+      // All events taken so far are finished, so the card may write on.
       contract::release(*view_.finished, next_);
       return false;
     case contract::Poll::overrun:
@@ -34,11 +29,11 @@ bool Clop::poll(contract::Event& event) {
 }
 
 bool Clop::wait(contract::Event& event, Nanoseconds timeout) {
-  const Nanoseconds until = monotonic_now() + timeout;
+  const Nanoseconds until = os::monotonic_now() + timeout;
   unsigned spins = 0;
   for (;;) {
     if (poll(event)) return true;
-    const Nanoseconds now = monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (now >= until) return false;
     if (!card_->running()) {
       const bool moved = card_->receive();
@@ -103,7 +98,7 @@ void Card::start(int cpu, bool busy) {
   thread_ = std::jthread([this, busy] {
     while (!stopping_.load(std::memory_order_relaxed)) {
       const bool received = receive();
-      // A consumer in another thread posts without waking this one: look again soon while answers are owed.
+      // A consumer in another thread posts without waking this thread: poll soon while answers are pending.
       if (!(send() || received) && !busy) wait(passed_all() ? 10'000'000 : 20'000);
     }
     drain();
@@ -112,8 +107,8 @@ void Card::start(int cpu, bool busy) {
     }
   });
   try {
-    if (cpu >= 0) pin_thread(thread_.native_handle(), cpu);
-  } catch (...) {  // the caller's to hear, not the thread's to die of
+    if (cpu >= 0) os::pin_thread(thread_.native_handle(), cpu);
+  } catch (...) {  // report to the caller, not in the thread
     stop();
     throw;
   }
@@ -123,43 +118,6 @@ void Card::stop() {
   if (!running()) return;
   stopping_ = true;
   thread_.join();
-}
-
-namespace {
-
-using Cards = Kinds<std::function<std::unique_ptr<Card>()>>;
-
-Cards& cards() {
-  static Cards all = [] {
-    Cards first;
-    first.add("socket", [] { return std::make_unique<SocketCard>(); });
-    return first;
-  }();
-  return all;
-}
-
-}  // namespace
-
-void add_card(std::string kind, std::function<std::unique_ptr<Card>()> make) {
-  cards().add(std::move(kind), std::move(make));
-}
-
-std::unique_ptr<Card> open_card(std::string_view kind) {
-  return cards().at(kind)();
-}
-
-void pin_this_thread(int cpu) {
-  pin_thread(pthread_self(), cpu);
-}
-
-void pin_thread(std::jthread::native_handle_type thread, int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  const int error = pthread_setaffinity_np(thread, sizeof set, &set);
-  if (error)
-    throw std::system_error(error, std::generic_category(),
-                            "cannot pin a thread to core " + std::to_string(cpu));
 }
 
 }  // namespace nanet::card

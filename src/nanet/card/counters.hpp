@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card counts. One writer (the card's thread), any number of readers while it runs.
+// Counters of a card. One writer (the card's thread), any number of concurrent readers.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace nanet::card {
 
 using stats::Counter;
 
-// Sound packets that cannot be used, and packets that never came in; the first that applies (docs/formats.md,
-// Refusals).
+// Reasons why sound packets are not used, and packets that never arrived. The first reason that applies is
+// counted (docs/formats.md, Refusals).
 enum class Lost : std::uint8_t {
   late,
   duplicate,
@@ -32,13 +32,13 @@ inline constexpr std::array<std::string_view, lost_count> lost_names = {
 
 struct Counters {
   Counter packets_in, packets_used, burst_markers, bytes_in;
-  Counter events_in, hits_in;  // fragments, and their hits, of the packets used
+  Counter events_in, hits_in;  // fragments of the packets used, and their hits
   std::array<Counter, wire::mgp::refusal_count> bad;
   std::array<Counter, lost_count> lost;
   Counter bursts;
   Counter frames_in, frames_out, frames_answered, frames_late;
   Counter frames_skipped, frames_incomplete, frames_overrun;
-  Counter answers_after_deadline;  // real answers that came after their frame was answered header-only
+  Counter answers_after_deadline;  // answers posted after their frame was answered header-only
   Counter send_errors, bad_descriptors, events_dropped;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the card remembers of every number n between the receiver that opens it and the sender that passes it.
-// Both run in the card's thread.
+// Frame table: state of every number n from the receiver that opens it to the sender that passes it. Both run
+// in the card's thread.
 #pragma once
 
 #include <algorithm>
@@ -9,32 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/producer.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::card {
 
-// How the sender left a number.
-enum class Outcome : std::uint8_t { answered, late, overrun };
-
-// Told of every number the sender passes and of every late one whose buffer has come back (the consumer's
-// answer is then final). Called in the card's thread; must not block.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  // first, closed: time of the first packet and of the receive event (0 for overrun); sent: after the packet
-  // left.
-  virtual void passed(std::uint64_t n, Outcome outcome, Nanoseconds first, Nanoseconds closed,
-                      Nanoseconds sent) noexcept = 0;
-  virtual void reaped(std::uint64_t n) noexcept = 0;
-};
-
-// The G consumer devices of a stream: their memory, and the card's end of their event queues.
+// The consumer devices of a stream: their contract memory and the producer ends of their event queues.
 struct Consumers {
   std::vector<contract::View> views;
   std::vector<contract::EventWriter> events;
 
-  // Which of them a number belongs to. There is a power of two of them.
+  // Device of a number. The number of devices is a power of two.
   std::size_t device_of(std::uint64_t n) const noexcept { return n & (views[0].shape.devices - 1); }
   const contract::View& view_of(std::uint64_t n) const noexcept { return views[device_of(n)]; }
 
@@ -48,24 +33,25 @@ class FrameTable {
   enum class Status : std::uint8_t { skipped, open, closed, overrun };
 
   struct alignas(32) Slot {
-    std::uint64_t n = 0;  // the number that last had this buffer
+    std::uint64_t n = 0;  // last number that used this buffer
     Nanoseconds first = 0, closed = 0;
     Frame frame = 0;
-    bool used = false;  // handed out at least once
-    bool seen = false;  // a packet of this frame has come
+    bool used = false;  // used at least once
+    bool seen = false;  // a packet of this frame has arrived
     bool passed_late = false;
     std::uint8_t complete = 0;
     struct Board {
       std::uint16_t indices = 0, bytes = 0;
       std::uint8_t packets = 0, flags = 0;
-      std::int8_t last = -1;  // index of the b5 packet
+      std::int8_t last = -1;  // index of the packet with flag `last`
       std::uint8_t spare = 0;
     } board[max_boards];
   };
 
   FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames)
       : slots_(std::size_t{buffers} * devices),
-        // Beside a burst: numbers before it that the sender has yet to pass, also where bursts are short.
+        // One burst, plus the numbers before it that the sender has not passed yet, also where bursts are
+        // short.
         status_(std::bit_ceil(max_frames + std::max<std::size_t>(max_frames / 4, slots_.size()) + 1)),
         mask_(slots_.size() - 1),
         status_mask_(status_.size() - 1) {}
@@ -73,19 +59,19 @@ class FrameTable {
   Slot& slot(std::uint64_t n) noexcept { return slots_[n & mask_]; }
   Status status(std::uint64_t n) const noexcept { return status_[n & status_mask_]; }
   void set(std::uint64_t n, Status s) noexcept { status_[n & status_mask_] = s; }
-  // Numbers so far behind that their status was overwritten are closed.
+  // Numbers whose status has been overwritten are closed.
   bool forgotten(std::uint64_t n) const noexcept { return n + status_.size() <= end; }
-  // Whether n can be given a status without overwriting that of a number the sender has yet to pass.
+  // Whether setting the status of n overwrites no number that the sender has not passed yet.
   bool has_room(std::uint64_t n) const noexcept { return n < next + status_.size(); }
-  // Half of the numbers that can be told apart.
+  // Half of the numbers that can be distinguished.
   std::uint64_t reach() const noexcept { return status_.size() / 2; }
   std::size_t slots() const noexcept { return slots_.size(); }
   std::vector<Slot>& all() noexcept { return slots_; }
 
-  std::uint64_t end = 0;   // numbers below are known to the receiver
-  std::uint64_t next = 0;  // numbers below are passed by the sender
+  std::uint64_t end = 0;   // numbers below have been seen by the receiver
+  std::uint64_t next = 0;  // numbers below have been passed by the sender
   Frame frame_of_overrun(std::uint64_t n) const noexcept { return static_cast<Frame>(n - base_of(n)); }
-  // Bases of the last few bursts, newest last, to know the frame of a number that never had a buffer.
+  // Bases of the most recent bursts, newest last: they give the frame of a number that never had a buffer.
   void begin_burst(std::uint64_t base) noexcept {
     for (std::size_t i = 0; i + 1 < known_bursts; ++i) bases_[i] = bases_[i + 1];
     bases_[known_bursts - 1] = base;

@@ -18,7 +18,7 @@ std::uint64_t deadline_frames(Nanoseconds deadline) {
 std::vector<std::unique_ptr<contract::Memory>> make_memory(const ClopOptions& o) {
   contract::Shape shape;
   shape.gather = o.gather;
-  // Segments are found at 64 + board x segment bytes, so there are as many as the highest board asks for.
+  // Segments lie at 64 + board x segment_bytes, so the highest board determines their number.
   shape.boards = o.rules.boards ? static_cast<std::uint32_t>(std::bit_width(o.rules.boards)) : 1;
   shape.segment_bytes = o.segment_bytes;
   shape.packets = o.packets;
@@ -36,7 +36,8 @@ std::vector<std::unique_ptr<contract::Memory>> make_memory(const ClopOptions& o)
   shape.events = 4 * shape.buffers;
   std::vector<std::unique_ptr<contract::Memory>> memory;
   for (std::uint32_t d = 0; d < o.devices; ++d)
-    memory.push_back(std::make_unique<contract::Memory>(shape, o.place ? *o.place : contract::host_place()));
+    memory.push_back(
+        std::make_unique<contract::Memory>(shape, o.allocator ? *o.allocator : os::host_allocator()));
   return memory;
 }
 
@@ -61,45 +62,10 @@ void check_buffers(std::uint32_t buffers, Nanoseconds deadline, std::uint32_t de
       std::to_string(deadline / 1000) + " us; take at least " + std::to_string(std::bit_ceil(frames)));
 }
 
-Stream::Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay)
+Stream::Stream(const ClopOptions& options)
     : options_(options),
       memory_(make_memory(options)),
       consumers_(views_of(memory_)),
-      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
-      sender_({number, options.rules.source, replay ? 0 : options.deadline,
-               options.gather == contract::Gather::packets},
-              consumers_, table_, counters_, transmit) {
-  ReceiverOptions receive;
-  receive.rules = options.rules;
-  receive.stream = number;
-  receive.timeout = options.timeout;
-  receive.burst_silence = options.burst_silence;
-  receive.replay = replay;
-  receive.clock = options.clock;
-  std::unique_ptr<Receiver> receiver;
-  if (options.gather == contract::Gather::frame)
-    receiver = std::make_unique<FrameReceiver>(receive, consumers_, table_, counters_);
-  else
-    receiver = std::make_unique<PacketReceiver>(receive, consumers_, table_, counters_);
-  receiver_ = receiver.get();
-  reception_ = std::move(receiver);
-}
-
-Stream::Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower)
-    : options_(options),
-      memory_(make_memory(options)),
-      consumers_(views_of(memory_)),
-      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames),
-      reception_(follower(consumers_, table_, counters_)),
-      sender_({.source = options.rules.source, .deadline = 0}, consumers_, table_, unused_, transmit) {}
-
-std::vector<contract::View> Stream::views() const {
-  return consumers_.views;
-}
-
-void Stream::observe(Observer* observer) noexcept {
-  reception_->observe(observer);
-  sender_.observe(observer);
-}
+      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames) {}
 
 }  // namespace nanet::card

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// One registered CLOP with all that belongs to it: contract memory of each consumer device, receiver, sender,
-// counters. Every card is a loop around streams: packets in from somewhere, datagrams out to somewhere.
+// Stream: one registered CLOP. Holds the contract memory of each consumer device, the frame table, the
+// counters and the receive status. Software and hardware datapaths derive from it.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "nanet/card/packet_receiver.hpp"
-#include "nanet/card/receiver.hpp"
-#include "nanet/card/sender.hpp"
+#include "nanet/card/counters.hpp"
+#include "nanet/card/frame_table.hpp"
+#include "nanet/card/observers.hpp"
+#include "nanet/card/receive_status.hpp"
 #include "nanet/contract/memory.hpp"
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/wire/ethernet.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
 
-// What an application asks for when it registers a CLOP.
+// Options of a CLOP.
 struct ClopOptions {
   std::vector<wire::Endpoint> listen;        // one socket each: one per board or link, or one for all
   std::vector<wire::Endpoint> destinations;  // table of UDP endpoints that descriptors index
   contract::Gather gather = contract::Gather::frame;
   std::uint32_t packets = 1;           // payloads per buffer (gather packets)
-  std::uint32_t buffers = 0;           // N, a power of two; 0: by the rule of default_buffers()
+  std::uint32_t buffers = 0;           // N, a power of two; 0: default_buffers()
   std::uint32_t segment_bytes = 8192;  // per board and frame
   std::uint32_t devices = 1;           // consumer devices, numbered n mod devices
   wire::mgp::Rules rules;
@@ -30,51 +32,53 @@ struct ClopOptions {
   Nanoseconds deadline = 50'000'000;
   Nanoseconds burst_silence = 1'000'000'000;
   int socket_buffer_bytes = 64 << 20;
-  // Of the socket card: 1: all in the card's thread; 2: another one sends; 3 and more: the others read, at
-  // most one for each socket. Those never sleep. thread_cpus: cores of the sending one and of the reading
-  // ones; what is missing is not pinned.
+  // Socket card. 1: the card's thread does everything; 2: a second thread sends; 3 and more: the others read,
+  // at most one per socket. The additional threads never sleep. thread_cpus: cores of the sending thread,
+  // then of the reading threads; threads beyond the list are not pinned.
   unsigned threads = 1;
   std::vector<int> thread_cpus;
-  // Where the CLOPs lie: nullptr: the host's memory. Another place is for cards that write to it by
-  // themselves; the socket card, whose DMA engine is a CPU, refuses one that a CPU cannot reach.
-  contract::Place* place = nullptr;
-  Nanoseconds (*clock)() noexcept = nullptr;  // of the events' times; set by the card
+  // Allocator of the CLOPs' memory; nullptr: host memory. The socket card writes with a CPU and refuses
+  // memory that a CPU cannot access.
+  os::RegionAllocator* allocator = nullptr;
+  Nanoseconds (*clock)() noexcept = nullptr;  // clock of the event times; set by the card
 };
 
-// The power of two that holds twice the frames of one deadline, at least 2048.
+// Smallest power of two that holds twice the frames of one deadline, at least 2048.
 std::uint32_t default_buffers(Nanoseconds deadline, std::uint32_t devices = 1);
-// Throws std::invalid_argument, naming the N needed, when deadline x frame rate > N / 2.
+// Throws std::invalid_argument, naming the required N, when deadline x frame rate > N / 2.
 void check_buffers(std::uint32_t buffers, Nanoseconds deadline, std::uint32_t devices = 1);
 
 class Stream {
  public:
-  // transmit outlives the stream. replay: no clock (docs/formats.md, gather mode frame). Throws
-  // std::invalid_argument.
-  Stream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
-  // Of a card that receives and sends by itself: what is made here follows what it does, sees to table and
-  // counters, and the sender has nothing to send. There is no receiver. Throws std::invalid_argument.
-  using FollowerMaker = std::function<std::unique_ptr<Reception>(Consumers&, FrameTable&, Counters&)>;
-  Stream(const ClopOptions& options, Transmit& transmit, const FollowerMaker& follower);
+  virtual ReceiveStatus& receive_status() noexcept = 0;
+  const ReceiveStatus& receive_status() const noexcept { return const_cast<Stream*>(this)->receive_status(); }
+  virtual void observe(FrameObserver* observer) noexcept { receive_status().observe(observer); }
+  // Whether packets pass through software, so that observe_packets() and on_refused() take effect.
+  virtual bool has_packet_hooks() const noexcept { return false; }
+  virtual void observe_packets(PacketObserver*) noexcept {}
+  virtual void on_refused(RefusedPacketHook) {}
+  // Reports late frames whose buffers have been returned (FrameObserver::reaped). Called at the end of a run.
+  virtual void reap_all() noexcept {}
 
-  Reception& reception() noexcept { return *reception_; }
-  const Reception& reception() const noexcept { return *reception_; }
-  bool has_receiver() const noexcept { return receiver_; }
-  Receiver& receiver() noexcept { return *receiver_; }
-  Sender& sender() noexcept { return sender_; }
   FrameTable& table() noexcept { return table_; }
   const FrameTable& table() const noexcept { return table_; }
   Counters& counters() noexcept { return counters_; }
   const Counters& counters() const noexcept { return counters_; }
   const contract::View& view(std::size_t device = 0) const { return memory_[device]->view(); }
-  std::vector<contract::View> views() const;
+  std::vector<contract::View> views() const { return consumers_.views; }
   std::vector<std::unique_ptr<contract::Memory>>& memory() noexcept { return memory_; }
   const ClopOptions& options() const noexcept { return options_; }
-  // nullptr in gather mode packets, and without a receiver.
-  const FrameReceiver* frames() const noexcept { return dynamic_cast<const FrameReceiver*>(receiver_); }
-  void observe(Observer* observer) noexcept;
-  // Every owed number has been passed.
+  // Every frame number that needs an answer has been passed.
   bool passed_all() const noexcept { return table_.next == table_.end; }
+
+ protected:
+  // Throws std::invalid_argument (options) or std::system_error (no memory).
+  explicit Stream(const ClopOptions& options);
+  Consumers& consumers() noexcept { return consumers_; }
 
  private:
   ClopOptions options_;
@@ -82,10 +86,6 @@ class Stream {
   Consumers consumers_;
   FrameTable table_;
   Counters counters_;
-  Counters unused_;  // of a sender that has nothing to send
-  std::unique_ptr<Reception> reception_;
-  Receiver* receiver_ = nullptr;  // the same, where it is one
-  Sender sender_;
 };
 
 }  // namespace nanet::card

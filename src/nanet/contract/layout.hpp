@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory contract between card and consumer, byte for byte (docs/formats.md). The same structures for
-// every card and every consumer, host or GPU; nothing here knows a socket, a thread or an algorithm.
+// Memory layout of the contract between card and consumer, byte for byte (docs/formats.md). The same for
+// every card and every consumer, host or GPU; independent of sockets, threads and algorithms.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@ inline constexpr std::uint16_t timed_out = 1u << 1;
 inline constexpr std::uint16_t truncated = 1u << 2;
 inline constexpr std::uint16_t overrun = 1u << 3;
 inline constexpr std::uint16_t late = 1u << 4;
-inline constexpr unsigned missing_shift = 8;  // b15:8: boards that are missing
+inline constexpr unsigned missing_shift = 8;  // b15:8: mask of missing boards
 }  // namespace event_flag
 
 struct alignas(32) Event {
@@ -77,8 +77,7 @@ inline constexpr std::uint32_t send_buffer_bytes = 1472;
 // Readable bytes behind the CLOP, so that a consumer may load whole vectors at the end of the last payload.
 inline constexpr std::size_t tail_bytes = 128;
 
-// Exponent of a power of two. Counts are powers of two so that n, lap and index are shifts and masks on the
-// path of a packet.
+// Exponent of a power of two. Counts are powers of two, so that n, lap and index are shifts and masks.
 NANET_HD constexpr unsigned exponent(std::uint32_t power) {
 #ifdef __CUDA_ARCH__
   return 31 - static_cast<unsigned>(__clz(static_cast<int>(power)));
@@ -107,11 +106,11 @@ struct Shape {
   }
 };
 
-// Where everything of one device lies, as the CPU sees it. Plain pointers: may be copied to a kernel after
-// translation.
+// Addresses of one device's structures, for the CPU. Plain pointers, to be translated before a kernel uses
+// them.
 struct View {
   Shape shape;
-  std::byte* clop = nullptr;          // here the whole region begins
+  std::byte* clop = nullptr;          // begin of the region
   std::size_t bytes = 0;              // of the region
   std::uint32_t* returned = nullptr;  // return slots, one per buffer
   Event* queue = nullptr;

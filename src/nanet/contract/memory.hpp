@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device's contract memory: a single mapped region, so that it can be registered with a GPU in one call
-// and outlives any GPU context.
+// Contract memory of one device: a single mapped region, so that one call registers it with a GPU and it
+// outlives any GPU context.
 #pragma once
 
 #include <cstddef>
 
 #include "nanet/contract/layout.hpp"
-#include "nanet/contract/place.hpp"
+#include "nanet/os/region_allocator.hpp"
 
 namespace nanet::contract {
 
-// Bytes of the region that a device of this shape needs, and where everything lies in it.
+// Size in bytes of a region with this shape, and its layout.
 std::size_t region_bytes(const Shape& shape) noexcept;
 View lay_out(const Shape& shape, std::byte* region) noexcept;
 
 class Memory {
  public:
-  // Throws std::invalid_argument (shape out of the contract's rules) or std::system_error (no memory).
-  // place outlives it.
-  explicit Memory(const Shape& shape, Place& place = host_place());
+  // Throws std::invalid_argument (shape violates the contract) or std::system_error (no memory).
+  // allocator outlives the memory.
+  explicit Memory(const Shape& shape, os::RegionAllocator& allocator = os::host_allocator());
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -28,7 +28,7 @@ class Memory {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  Place* place_;
+  os::RegionAllocator* allocator_;
   std::byte* region_ = nullptr;
   std::size_t bytes_ = 0;
   View view_;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The structures of the contract byte by byte against the golden vectors, and where everything lies in a
-// device's memory.
+// Tests of the contract's layout: structures byte by byte against the golden vectors, and the regions of a
+// device.
 #include "nanet/contract/memory.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
 #include <functional>
 #include <set>
 #include <stdexcept>
-#include <system_error>
 #include <vector>
 
 #include "nanet/wire/golden_test.hpp"
@@ -164,32 +162,6 @@ TEST(Memory, ImpossibleShapesAreRefusedWithTheirName) {
   refused("devices", [](Shape& s) { s.devices = 3; });
   refused("packets = 0", [](Shape& s) { s.packets = 0; });
   refused("slot_bytes", [](Shape& s) { s.slot_bytes = 1470; });
-}
-
-TEST(Place, AnotherProcessFindsWhatIsSharedAndNothingElse) {
-  Shape shape;
-  shape.buffers = shape.descriptors = 64;
-  shape.events = 256;
-  const Memory own(shape), memory(shape, shared_place());
-  EXPECT_EQ(host_place().shared(own.region()), -1);
-  EXPECT_EQ(shared_place().shared(own.region()), -1);
-  const int fd = shared_place().shared(memory.region());
-  ASSERT_GE(fd, 0);
-  memory.view().queue[7].n = 77;
-  std::uint32_t n = 0;
-  const auto at = reinterpret_cast<std::byte*>(&memory.view().queue[7].n) - memory.region();
-  ASSERT_EQ(pread(fd, &n, sizeof n, at), static_cast<ssize_t>(sizeof n));
-  EXPECT_EQ(n, 77u);
-  // Here its addresses are taken.
-  EXPECT_THROW(map_shared(fd, memory.region(), memory.bytes()), std::system_error);
-}
-
-TEST(Place, AddressesThatAreKeptAreNotGivenToOthers) {
-  std::byte* const at = shared_place().take(8192);
-  keep_addresses(at);
-  shared_place().give_back(at, 8192);
-  at[8191] = std::byte{1};  // still there
-  EXPECT_EQ(shared_place().shared(at), -1);
 }
 
 }  // namespace

@@ -1,74 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-overs of the contract on the host: writing and polling events, posting descriptors, returning
-// buffers. Every word has one writer; laps and return slots are released and acquired, all else is ordered by
-// them (docs/formats.md, Ordering).
+// Consumer side of the memory contract on the host: polls events, posts descriptors, returns buffers. Lap
+// words and return slots are released and acquired; they order all other words (docs/formats.md, Ordering).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "nanet/contract/atomic.hpp"
 #include "nanet/contract/layout.hpp"
 
 namespace nanet::contract {
-
-template <class T>
-inline T acquire(const T& word) noexcept {
-  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
-}
-template <class T>
-inline void release(T& word, T value) noexcept {
-  std::atomic_ref<T>(word).store(value, std::memory_order_release);
-}
-template <class T>
-inline T relaxed(const T& word) noexcept {
-  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_relaxed);
-}
-template <class T>
-inline void relax(T& word, T value) noexcept {
-  std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
-}
-
-// The card's end of an event queue.
-class EventWriter {
- public:
-  explicit EventWriter(const View& view) : view_(view), mask_(view.shape.events - 1) {}
-
-  // Entries that can be written before an unfinished one would be overwritten.
-  std::uint64_t free() const noexcept { return view_.shape.events - (next_ - acquire(*view_.finished)); }
-  // Entries that are neither unfinished nor promised: what may be written without a promise.
-  std::uint64_t room() const noexcept {
-    const std::uint64_t entries = free();
-    return entries > promised_ ? entries - promised_ : 0;
-  }
-  // Promises hold entries for events that must come (receive and send done of a buffer handed out); each is
-  // kept by one write_promised().
-  void promise(std::uint64_t entries) noexcept { promised_ += entries; }
-  void write_promised(const Event& event) noexcept {
-    --promised_;
-    write(event);
-  }
-  bool less_than_half_free() const noexcept { return free() < view_.shape.events / 2; }
-  std::uint64_t written() const noexcept { return next_; }
-
-  // The caller has checked that there is room. `event.lap` is set here.
-  void write(const Event& event) noexcept {
-    Event& e = view_.queue[next_ & mask_];
-    relax(e.type, event.type);
-    relax(e.stream, event.stream);
-    relax(e.flags, event.flags);
-    relax(e.buffer, event.buffer);
-    relax(e.bytes, event.bytes);
-    relax(e.frame, event.frame);
-    relax(e.time_ns, event.time_ns);
-    relax(e.n, event.n);
-    release(e.lap, static_cast<std::uint32_t>(next_ >> exponent(view_.shape.events)) + 1);
-    ++next_;
-  }
-
- private:
-  View view_;
-  std::uint64_t mask_, next_ = 0, promised_ = 0;
-};
 
 enum class Poll : std::uint8_t { nothing, event, overrun };
 
@@ -101,17 +41,6 @@ inline void post(const View& view, std::uint64_t n, const std::byte* at, std::ui
   relax(d.flags, std::uint32_t{0});
   release(d.lap, view.descriptor_lap(n));
   relax(*view.doorbell, static_cast<std::uint32_t>(n));
-}
-
-// True when the descriptor of n is posted; `out` is then a copy.
-inline bool posted(const View& view, std::uint64_t n, Descriptor& out) noexcept {
-  const Descriptor& d = view.descriptor(n);
-  if (acquire(d.lap) != view.descriptor_lap(n)) return false;
-  out.address = relaxed(d.address);
-  out.bytes = relaxed(d.bytes);
-  out.destination = relaxed(d.destination);
-  out.token = relaxed(d.token);
-  return true;
 }
 
 // Hands the buffer of n back to the card; the consumer neither reads the buffer nor writes its send buffer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event queue, send ring and return slots over many laps: validity marks, promises, a lapped reader, numbers
-// near the ends of 32 bits, and the hand-over between threads (the data race is for ThreadSanitizer to find).
+// Tests of event queue, send ring and return slots: many laps, promises, a lapped reader, numbers near the
+// ends of 32 bits, and threads (ThreadSanitizer finds races).
 #include "nanet/contract/queue.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "nanet/contract/memory.hpp"
+#include "nanet/contract/producer.hpp"
 
 namespace nanet::contract {
 namespace {
@@ -148,8 +149,8 @@ TEST(Numbers, LowWordsAreWidenedToTheNearest) {
       EXPECT_EQ(unwrap_counter(static_cast<std::uint32_t>(reference + off), reference), reference + off);
 }
 
-// The writer fills a payload, then the event; readers claim entries, check the payload, post and return.
-// Plain payload bytes: only the marks order them.
+// The writer fills a payload, then writes the event; readers claim entries, check the payload, post and
+// return. The payload is not atomic: only the lap words order it.
 TEST(HandOver, PayloadIsThereWithItsEventAndBackWithItsReturn) {
   const Memory memory(small());
   const View& v = memory.view();

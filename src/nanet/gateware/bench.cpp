@@ -32,14 +32,14 @@ double cpu_now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// A card, boards that send what is asked for, and a consumer that answers with nothing at once.
+// Simulated card with boards that send on request and a consumer that answers header-only at once.
 class Rig {
  public:
   explicit Rig(const CardBenchOptions& options)
       : options_(options), simulation_(clop(options), 0, nowhere_, made(options)) {
     if (options.frame_bytes < 64 || options.frame_bytes > 9018 || options.channels < 1 ||
         options.channels > sim::Model::channels())
-      throw std::invalid_argument("frames of 64 to 9018 bytes, on the channels that the card has");
+      throw std::invalid_argument("frames must have 64 to 9018 bytes, and channels must exist on the card");
     payload_ = options.frame_bytes - 46;  // headers and FCS
     per_frame_ = std::min(most_packets_of_frame, segment_bytes / ((payload_ + 15) / 16 * 16));
     for (unsigned board = 0; board < options.channels; ++board) send(board, 0, 0, 0, 0, wire::mgp::flag::sob);
@@ -49,7 +49,7 @@ class Rig {
   std::uint32_t payload() const { return payload_; }
   std::uint32_t per_frame() const { return per_frame_; }
 
-  // A sound packet of that size: events of fixed slots without hits, filled up with padding.
+  // A sound packet of this size: events in fixed slots without hits, then padding.
   void send(unsigned board, Frame frame, unsigned index, bool last, std::uint32_t sequence,
             std::uint8_t flags = 0) {
     const std::size_t bytes = flags ? mgp_header : payload_;
@@ -76,13 +76,13 @@ class Rig {
     }
     simulation_.datagram(board, packet_);
   }
-  // Simulates until everything that was sent is answered.
+  // Simulates until everything sent is answered.
   void settle() {
     for (std::uint64_t done = 0; done < patience; done += 500) {
       work(500);
       if (simulation_.idle() && simulation_.out() == 0 && simulation_.waiting() == 0) return;
     }
-    throw std::runtime_error("the simulated card does not come to rest");
+    throw std::runtime_error("timeout: the simulated card does not become idle");
   }
   void work(std::uint64_t cycles) {
     simulation_.run(cycles);
@@ -145,7 +145,7 @@ PacketTimes packet_times(const CardBenchOptions& options) {
         write.data[0] == static_cast<std::byte>(contract::EventType::receive_done))
       event = write.cycle;
   };
-  // A packet into each buffer first, so that every page is known.
+  // First a packet into each buffer, so that every page is translated.
   const std::uint32_t warm = buffers;
   for (std::uint32_t i = 0; i < warm + options.packets; ++i) {
     if (options.by_firmware)
@@ -175,7 +175,7 @@ LineRate line_rate(const CardBenchOptions& options) {
   LineRate out;
   std::uint64_t last = 0;
   model.on_received = [&](unsigned, std::uint64_t cycle) { last = cycle; };
-  // All of it waits before the wire, so that nothing holds it up.
+  // All packets wait before the wire, so that nothing delays them.
   model.hold(true);
   std::uint32_t sent = 0;
   std::vector<std::uint32_t> sequence(options.channels, 0);

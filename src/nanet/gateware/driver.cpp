@@ -20,15 +20,15 @@ namespace {
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
 constexpr unsigned map_version = 5;
-constexpr unsigned patience = 1'000'000;  // looks at the status until the card counts as hung
+constexpr unsigned patience = 1'000'000;  // status reads until the card counts as hung
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
-// Where the receive buffers begin for the card: an address of its own, on a boundary of the largest page.
+// Card address of the receive buffers, aligned to the largest page.
 constexpr std::uint64_t clop_address = std::uint64_t{1} << 40;
-// Of a datagram, in jumbo frames.
+// Largest datagram, in jumbo frames.
 constexpr unsigned most_payload = 8972;
-// Of a buffer: bits 23:6 of the register are used.
+// Largest buffer: bits 23:6 of the register are used.
 constexpr std::size_t most_buffer_bytes = (std::size_t{1} << 24) - 64;
-// A device's part of the driver's own page.
+// Distance of the devices' words in the driver's page.
 constexpr std::size_t own_line = 64;
 
 void require(bool right, const std::string& sentence) {
@@ -51,15 +51,15 @@ const std::uint32_t Driver::returned_ = NANET_AT(returned);
 Driver::Driver(Bus& bus) : bus_(bus) {
   const std::uint32_t id = read(NANET_AT(id));
   if (id != NANET_REGS__ID__VALUE_reset)
-    throw std::runtime_error("this is not the nanet card: its first register says " + std::to_string(id));
+    throw std::runtime_error("not a nanet card: its id register reads " + std::to_string(id));
   const std::uint32_t built = read(NANET_AT(built));
   const auto field = [&](unsigned bp, unsigned bits) { return built >> bp & ((1u << bits) - 1); };
   built_ = {field(NANET_REGS__BUILT__VERSION_bp, 8), field(NANET_REGS__BUILT__CHANNELS_bp, 4),
             field(NANET_REGS__BUILT__FILTERS_bp, 4), field(NANET_REGS__BUILT__DEVICES_bp, 4),
             field(NANET_REGS__BUILT__DESTINATIONS_bp, 4)};
   if (built_.version != map_version)
-    throw std::runtime_error("the card's registers are of version " + std::to_string(built_.version) +
-                             ", this driver knows version " + std::to_string(map_version));
+    throw std::runtime_error("the card has register map version " + std::to_string(built_.version) +
+                             ", this driver supports version " + std::to_string(map_version));
 }
 
 Driver::~Driver() {
@@ -67,7 +67,7 @@ Driver::~Driver() {
 }
 
 std::uint64_t Driver::read_pair(std::size_t address) {
-  // The high word may go on while the low one is read.
+  // The high word may change while the low word is read.
   for (;;) {
     const std::uint32_t high = read(address + 4), low = read(address);
     if (read(address + 4) == high) return std::uint64_t{high} << 32 | low;
@@ -84,7 +84,7 @@ void Driver::wait_status(std::uint32_t bits, const char* what) {
     if ((read(NANET_AT(status)) & bits) == bits) return;
     bus_.progress();
   }
-  throw std::runtime_error(std::string("the card does not become ") + what);
+  throw std::runtime_error("timeout: the card is not " + std::string(what));
 }
 
 void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>& views, std::uint8_t stream,
@@ -99,7 +99,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   const std::string of_devices =
       shape.devices > 1 ? " for each of " + std::to_string(shape.devices) + " devices" : "";
   const std::string slots = ": the gateware card has return slots for " + std::to_string(most) + of_devices;
-  // Those nobody gave follow from the deadline, two for each of its frames.
+  // Default: two buffers for each frame of the deadline.
   const auto longest_us = static_cast<std::uint64_t>(most_buffers * frame_ns / 2 / 1000);
   require(shape.buffers <= most,
           o.buffers ? "buffers = " + std::to_string(shape.buffers) + slots + "; take " + std::to_string(most)
@@ -107,34 +107,34 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
                           std::to_string(shape.buffers) + " buffers" + slots + "; take at most " +
                           std::to_string(longest_us));
   require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
-                                                            " endpoints: the gateware card knows " +
+                                                            " endpoints: the gateware card supports " +
                                                             std::to_string(built_.destinations) + " at most");
   require(!d.ports.empty() && d.ports.size() <= built_.filters,
-          "listen: the gateware card listens to " + std::to_string(built_.filters) + " ports at most");
+          "listen: the gateware card supports at most " + std::to_string(built_.filters) + " ports");
   require(o.rules.max_payload <= most_payload, "max_payload = " + std::to_string(o.rules.max_payload) +
-                                                   ": the gateware card takes " +
+                                                   ": the gateware card accepts " +
                                                    std::to_string(most_payload) + " bytes at most");
-  // The segments of a frame's buffer never come to as much.
+  // Upper bound of the segments of a frame's buffer.
   require(shape.buffer_bytes() <= most_buffer_bytes,
           "packets = " + std::to_string(shape.packets) +
               " with max_payload = " + std::to_string(o.rules.max_payload) + " needs buffers of " +
               std::to_string(shape.buffer_bytes()) +
-              " bytes: one of the gateware card has less than 16 MiB; take at most " +
+              " bytes: the gateware card supports less than 16 MiB per buffer; take at most " +
               std::to_string(most_buffer_bytes / shape.slot_bytes));
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
   const std::uint64_t timeout = cycles_of(o.timeout);
-  // The card compares times in 32 bits, so half of their range is what can be told apart.
+  // The card compares times in 32 bits, so half of their range can be distinguished.
   require(timeout + d.grace_cycles <= std::numeric_limits<std::int32_t>::max(),
-          "timeout_us is too long for the card: at most 13 s");
+          "timeout_us is too long for the gateware card; take at most 13 s");
 
-  // A process that was killed has left it running, and counting.
+  // A process that was killed has left it running.
   write(NANET_AT(control), control_ = 0);
   wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
   counters_ = {};
   for (std::uint32_t a = CounterBank::first; a < CounterBank::last; a += 4) counters_.begin(a, bus_.read(a));
 
-  // Memory: the receive buffers page by page, those of the devices one after the other; what is beside them
-  // in one piece for each; and a page of the driver's own.
+  // Memory: the receive buffers of all devices page by page, the rest of each device in one piece, and the
+  // driver's page.
   const std::size_t page = std::size_t{1} << d.log2_page;
   std::vector<std::uint64_t> pages, clop, rest_bus;
   for (const contract::View& view : views) {
@@ -218,7 +218,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   }
   for (unsigned e = 0; e < built_.destinations; ++e) {
     const std::size_t at = NANET_AT(destination) + e * sizeof(destination_t_t);
-    // Without any, answers go nowhere that anybody listens to: to the card's own network address.
+    // Without destinations, answers go to the card's own network address, where no program listens.
     const bool named = e < o.destinations.size();
     const wire::Endpoint to = named ? o.destinations[e] : wire::Endpoint{d.address.ip, 9};
     write_pair(at + offsetof(destination_t_t, mac_low), mac_of(to.address));
@@ -252,7 +252,7 @@ void Driver::close() noexcept {
     write(NANET_AT(control), 0);
     wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
   } catch (const std::runtime_error&) {
-    // A card that hangs: taking the memory away from it is what is left.
+    // The card hangs: revoking its memory access is the only remedy.
   }
   for (std::byte* at : mapped_) bus_.unmap(at);
   mapped_.clear();
@@ -272,7 +272,7 @@ void Driver::finished(std::size_t device, std::uint64_t entries) noexcept {
 
 bool Driver::read_counters() {
   constexpr unsigned tries = 4;
-  // What moves with every packet and every number, before and after the rest.
+  // Counters that change with every packet and number are read first and last, for consistency.
   constexpr std::array<std::size_t, 3> marks = {NANET_AT(frames.packets_in), NANET_AT(frames.frames_in),
                                                 NANET_AT(frames.frames_out)};
   constexpr std::array<std::pair<std::size_t, std::size_t>, 3> ranges = {{
@@ -286,7 +286,7 @@ bool Driver::read_counters() {
     std::array<std::uint32_t, marks.size()> mark;
     for (std::size_t m = 0; m < marks.size(); ++m) mark[m] = read(marks[m]);
     CounterBank next = counters_;
-    std::uint64_t missing = 0;  // the sum of the boards' balances
+    std::uint64_t missing = 0;  // sum of the boards' balances
     for (const auto& [from, to] : ranges)
       for (std::size_t a = from; a < to; a += 4) {
         const std::uint32_t value = read(a);

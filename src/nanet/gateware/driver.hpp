@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's driver: finds the card behind a bus, tells it where the contract's memory lies and what to
-// listen to, switches it on and off in the right order, passes return slots and doorbells on to its
-// registers, and reads its counters. Register map: gateware/doc/registers.md. Used by one thread.
+// Driver of the gateware card: configures contract memory and network, starts and stops the card, forwards
+// return slots and doorbells to registers, reads counters. Register map: gateware/doc/registers.md. Used by
+// one thread.
 #pragma once
 
 #include <array>
@@ -16,36 +16,35 @@
 
 namespace nanet::gateware {
 
-// Time of a configuration in cycles of the card, of 6.4 ns, rounded.
+// Converts a time to cycles of the card (6.4 ns), rounded.
 constexpr std::uint64_t cycles_of(Nanoseconds time) noexcept {
   return time <= 0 ? 0 : (static_cast<std::uint64_t>(time) * 10 + 32) / 64;
 }
 
-// The card on the network: what its channels answer to, and its MAC addresses.
+// MAC and IP address of the card's channels.
 struct NetworkAddress {
   std::uint64_t mac = 0;  // first octet on the wire in bits 47:40
   std::uint32_t ip = 0;
 };
-// A locally administered MAC address that is made of the IP address, as in the captures that nanet writes.
+// Locally administered MAC address derived from the IP address, as in the captures that nanet writes.
 constexpr std::uint64_t mac_of(std::uint32_t ip) noexcept {
   return std::uint64_t{0x0200} << 32 | ip;
 }
 
 struct DriverOptions {
   NetworkAddress address;                      // of all channels
-  std::vector<std::uint16_t> ports = {58913};  // as many as the card has filters, at most
-  std::uint16_t source_port = 58913;           // of what is sent
+  std::vector<std::uint16_t> ports = {58913};  // at most the number of filters of the card
+  std::uint16_t source_port = 58913;           // of sent datagrams
   bool tlb = true;                             // false: the firmware translates every address
   unsigned log2_page = 21;                     // 12 to 21
-  std::uint32_t window_frames = 0;             // of a replay; 0: none
-  std::uint32_t grace_cycles = 4096;           // longest way of a packet from the MAC to the decision
+  std::uint32_t window_frames = 0;             // for replays; 0: none
+  std::uint32_t grace_cycles = 4096;           // longest time of a packet from the MAC to the decision
 };
 
-// All counters of the card, 64 bits wide: what the registers, which wrap, have counted since the card was
-// opened.
+// All counters of the card since it was opened, extended to 64 bits; the registers wrap.
 class CounterBank {
  public:
-  static constexpr std::uint32_t first = 0x400, last = 0x700;  // addresses of registers
+  static constexpr std::uint32_t first = 0x400, last = 0x700;  // register addresses
   std::uint64_t at(std::size_t address) const noexcept { return total_[(address - first) / 4]; }
   void take(std::uint32_t address, std::uint32_t value) noexcept {
     const std::size_t i = (address - first) / 4;
@@ -61,7 +60,7 @@ class CounterBank {
 
 class Driver {
  public:
-  // Throws std::runtime_error when there is no such card behind the bus. bus outlives the driver.
+  // Throws std::runtime_error when no such card is behind the bus. bus outlives the driver.
   explicit Driver(Bus& bus);
   ~Driver();
   Driver(const Driver&) = delete;
@@ -73,30 +72,29 @@ class Driver {
   const Built& built() const noexcept { return built_; }
   static constexpr std::uint32_t most_buffers = 8192;  // of all devices
 
-  // Sets the card up for a CLOP and its devices' memory, a view for each, which outlives the driver or a
-  // close(). A card that another process left running is stopped first. Throws std::invalid_argument for what
-  // this card cannot do, each with a sentence that names the remedy.
+  // Configures the card for a CLOP and the memory of its devices, one view each. The memory must outlive the
+  // driver or a close(). A card left running by another process is stopped first. Throws
+  // std::invalid_argument, naming the remedy, for options that this card does not support.
   void open(const card::ClopOptions& options, const std::vector<contract::View>& views, std::uint8_t stream,
             const DriverOptions& driver);
-  // Lets packets in.
+  // Enables reception.
   void start();
-  // No packet will follow: the card ends what bursts are open.
+  // Ends all open bursts; requires that no packet follows.
   void drain();
-  // Everything off and forgotten; the memory is the host's again.
+  // Stops the card and unmaps the memory.
   void close() noexcept;
 
-  // The consumer is done with the buffer of n.
+  // Returns the buffer of n.
   void give_back(std::uint64_t n) {
     bus_.write(returned_ + 4 * (static_cast<std::uint32_t>(n) & slot_mask_),
                static_cast<std::uint32_t>(n + 1));
   }
   void ring(std::uint32_t n);
-  // What the card may take for finished in a device's queue: at most what the consumer says, and what follows
-  // the card has seen.
+  // Number of entries that the card may treat as finished in a device's queue.
   void finished(std::size_t device, std::uint64_t entries) noexcept;
 
-  // Reads all counters, so that they belong together (no packet and no frame was counted meanwhile), if that
-  // succeeds in a few tries; else they are what they were. True: they are new.
+  // Reads all counters consistently: no packet and no frame was counted meanwhile. Gives up after a few tries
+  // and keeps the old values. Returns true if the values are new.
   bool read_counters();
   const CounterBank& counters() const noexcept { return counters_; }
   std::int64_t missing() const noexcept { return missing_; }
@@ -111,9 +109,9 @@ class Driver {
   static constexpr unsigned histogram_bins = 128;
   std::array<std::uint32_t, histogram_bins> histogram();
   void clear_histogram();
-  // The largest number of cycles that a bin takes; the last one takes everything beyond.
+  // Upper limit of a bin in cycles; the last bin takes all larger values.
   static std::uint32_t bin_end(unsigned bin) noexcept;
-  // What the histogram takes: `stage` of the register `latency`.
+  // Selects the histogram's source: `stage` of the register `latency`.
   void histogram_of(unsigned stage);
 
  private:
@@ -126,9 +124,9 @@ class Driver {
   CounterBank counters_;
   std::int64_t missing_ = 0;
   bool open_ = false;
-  std::uint32_t slot_mask_ = 0;  // return slots in use, less one
+  std::uint32_t slot_mask_ = 0;  // return slots in use, minus one
   std::vector<std::byte*> mapped_;
-  // A page of the driver's own, that the card reads: how far each consumer is. And the page list.
+  // Page that the card reads: each consumer's progress, and the page list.
   std::byte* own_ = nullptr;
   std::size_t own_bytes_ = 0;
 };

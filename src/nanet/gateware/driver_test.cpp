@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/gateware/driver.hpp"
 
-#include "nanet/card/rig_test.hpp"
+#include "nanet/card/software/rig_test.hpp"
 #include "nanet/contract/memory.hpp"
 #include "nanet/gateware/fake_bus_test.hpp"
 #include "nanet/gateware/sim_bus.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using contract::EventType;
 
-// Gather mode packets: a device's view without memory, which such a card does not look for.
+// View of a device in gather mode packets, without memory: refused before any access.
 contract::View of_packets(const card::ClopOptions& options) {
   contract::View view;
   view.shape.gather = contract::Gather::packets;
@@ -21,7 +21,7 @@ contract::View of_packets(const card::ClopOptions& options) {
   return view;
 }
 
-TEST(Driver, RefusesBuffersThatTheCardCannotTell) {
+TEST(Driver, RefusesBuffersBeyondTheRegister) {
   FakeBus bus;
   Driver driver(bus);
   card::ClopOptions options;
@@ -33,9 +33,10 @@ TEST(Driver, RefusesBuffersThatTheCardCannotTell) {
       driver.open(options, {of_packets(options)}, 0, {});
       ADD_FAILURE() << packets << " packets are taken";
     } catch (const std::invalid_argument& e) {
-      EXPECT_EQ(e.what(), "packets = " + std::to_string(packets) +
-                              " with max_payload = 8192 needs buffers of " + std::to_string(packets * 8192) +
-                              " bytes: one of the gateware card has less than 16 MiB; take at most 2047");
+      EXPECT_EQ(e.what(),
+                "packets = " + std::to_string(packets) + " with max_payload = 8192 needs buffers of " +
+                    std::to_string(packets * 8192) +
+                    " bytes: the gateware card supports less than 16 MiB per buffer; take at most 2047");
     }
   }
   options.packets = 2047;
@@ -61,7 +62,7 @@ TEST(Driver, TheLargestBufferIsTheOneItNames) {
   }
 }
 
-// The simulated card and its bus, which outlive a process that drives it.
+// The simulated card and its bus, which outlive the driver's process.
 class LeftRunning : public testing::Test {
  protected:
   LeftRunning() {
@@ -84,7 +85,7 @@ class LeftRunning : public testing::Test {
     wire::build_udp_frame(frame.data(), {0x0A000002, here.port}, here, payload);
     model.receive(board & 1, frame);
   }
-  // A burst's beginning and its first frame, as far as it came.
+  // Begin of a burst and part of its first frame.
   void traffic(std::uint8_t burst, BoardId boards) {
     for (BoardId b = 0; b < 4; ++b) datagram(b, card::build_marker(wire::mgp::flag::sob, b, 0, 0, burst));
     for (BoardId b = 0; b < boards; ++b) datagram(b, card::build({.board = b, .burst = burst}, 1));
@@ -108,7 +109,7 @@ class LeftRunning : public testing::Test {
 
 TEST_F(LeftRunning, IsStoppedAndBeginsAnew) {
   const contract::Memory before(shape()), after(shape());
-  // Of a process that was killed: close() would be called at the end only.
+  // Driver of a killed process: close() is called at the end only.
   Driver killed(bus);
   killed.open(clop, {before.view()}, 0, options);
   killed.start();
@@ -116,12 +117,12 @@ TEST_F(LeftRunning, IsStoppedAndBeginsAnew) {
   EXPECT_EQ(events(before.view()), std::vector{EventType::burst_begins});
 
   Driver driver(bus);
-  traffic(8, 4);  // nobody has stopped it yet
+  traffic(8, 4);  // the card is still running
   EXPECT_EQ(driver.read(offsetof(nanet_regs_t, status)) & NANET_REGS__STATUS__STOPPED_bm, 0);
   ASSERT_NO_THROW(driver.open(clop, {after.view()}, 0, options));
   driver.start();
   const std::size_t written = events(before.view()).size();
-  // What the card counted for the other process is not this one's.
+  // Counts from before do not appear in the counters of the new process.
   const auto frames_in = [&] { return driver.counters().at(offsetof(nanet_regs_t, frames.frames_in)); };
   ASSERT_TRUE(driver.read_counters());
   EXPECT_EQ(driver.counters().at(offsetof(nanet_regs_t, frames.packets_in)), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card that is nothing but its registers: it is always ready and stopped, and does nothing.
+// Fake card for driver tests: registers only, always ready and stopped.
 #pragma once
 
 #include <nanet_regs.h>

@@ -30,7 +30,7 @@ std::uint32_t sum16(const std::byte* at, std::size_t bytes) {
   if (bytes % 2) sum += static_cast<std::uint32_t>(at[bytes - 1]) << 8;
   return fold(sum);
 }
-// A checksum after 32 bits of what it covers have changed (RFC 1624, eqn. 3).
+// Updates a checksum after 32 bits of its data have changed (RFC 1624, eqn. 3).
 std::uint32_t adjusted(std::uint32_t checksum, std::uint32_t before, std::uint32_t after) {
   std::uint64_t sum = ~checksum & 0xFFFF;
   for (const std::uint32_t half : {before >> 16, before & 0xFFFF}) sum += ~half & 0xFFFF;
@@ -75,10 +75,11 @@ void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, s
     }
     store16(udp + 6, checksum ? checksum : 0xFFFF);
   }
-  // Cut short behind the IP packet only: on the wire nothing shows that, so a little more is cut.
+  // Truncated behind the IP packet only: the wire does not show this, so a little more is cut.
   if (frame.size() >= original || captured < total) return;
   if (datagram && total == header + udp_bytes) {
-    // That would be the UDP header, by which it is named: one byte more is promised in its place.
+    // A cut there would remove the UDP header, which identifies the packet: the length is increased by one
+    // instead.
     store16(ip + 10, adjusted(load16(ip + 10), static_cast<std::uint32_t>(total),
                               static_cast<std::uint32_t>(total) + 1));
     store16(ip + 2, static_cast<std::uint32_t>(total) + 1);

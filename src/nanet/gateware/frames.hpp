@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames on the simulated card's wire: captured ones made fit for its network address, and the payloads of
-// those that it sends.
+// Frames on the simulated card's wire: captured frames readdressed to the card, and payloads of the frames it
+// sends.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,13 @@
 
 namespace nanet::gateware {
 
-// Writes a captured frame to `out`, addressed to the card: its MAC address, its IP address with the checksums
-// that go with it (wrong ones stay wrong). What a capture shows otherwise than the wire had it is put right:
-// a checksum that the sending interface was still to fill in. `original`: bytes on the wire; a frame cut
-// short stays so.
+// Writes a captured frame to `out`, readdressed to the card: MAC address, IP address and checksums (wrong
+// ones stay wrong). Fills in a checksum that the capturing interface had left to hardware. `original`: bytes
+// on the wire; a truncated frame stays truncated.
 void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, std::size_t original,
                 const NetworkAddress& to);
 
-// The UDP datagram in a frame that the card sent; none: it is something else.
+// The UDP datagram in a frame that the card sent; nullopt for other frames.
 struct Sent {
   wire::Endpoint to;
   std::span<const std::byte> payload;

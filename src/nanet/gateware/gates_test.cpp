@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ model stops the clocks of parts that have nothing to do. Here the same traffic goes through it with
-// and without that: every DMA write and every frame sent has to be the same, byte for byte and in the same
-// cycle, and so have all counters.
+// Tests of the clock gates of the C++ model: the same traffic with and without gated clocks gives the same
+// DMA writes, frames and counters in the same cycles.
 #include <nanet_regs.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nanet/card/rig_test.hpp"
+#include "nanet/card/software/rig_test.hpp"
 #include "nanet/gateware/simulated.hpp"
 
 namespace nanet::gateware {
@@ -30,7 +29,7 @@ struct Mode {
   bool replay = false;
 };
 
-// Something that came out of the card, and when.
+// Output of the card, with its cycle.
 struct Seen {
   std::uint64_t cycle, where, bytes, digest;
   bool operator==(const Seen&) const = default;
@@ -42,7 +41,7 @@ std::uint64_t digest(std::span<const std::byte> bytes) {
   return h;
 }
 
-// One card and what becomes of the traffic of a seed.
+// A simulated card and its response to the traffic of a seed.
 class Course {
  public:
   Course(const Mode& mode, bool clock_gates, unsigned seed)
@@ -50,7 +49,7 @@ class Course {
     simulation_.model().on_write = [this](const sim::WriteSeen& w) {
       seen.push_back({w.cycle, w.bus, w.bytes, digest({w.data, w.bytes})});
     };
-    const auto to_wire = simulation_.model().on_sent;  // the simulation's own
+    const auto to_wire = simulation_.model().on_sent;  // set by the simulation
     simulation_.model().on_sent = [this, to_wire](unsigned channel, std::span<const std::byte> frame,
                                                   std::uint64_t cycle) {
       seen.push_back({cycle, channel, frame.size(), digest(frame)});
@@ -100,7 +99,7 @@ class Course {
       while (contract::poll_event(views[d], next_[d], event) == contract::Poll::event) {
         contract::release(*views[d].finished, ++next_[d]);
         if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
-        // Most answers come soon, some after the deadline.
+        // Most answers are posted early, some after the deadline.
         const std::uint64_t pause = chance(0.05) ? 20'000 : up_to(800);
         owed_.push_back({simulation_.model().cycle() + pause, d, event});
       }
@@ -126,17 +125,17 @@ class Course {
     for (unsigned copies = chance(0.03) ? 2 : 1; copies > 0; --copies) simulation_.datagram(channel, bytes);
     disturb();
     if (chance(0.4)) work(up_to(600));
-    if (chance(0.01)) work(25'000);  // all clocks but a few stand
+    if (chance(0.01)) work(25'000);  // all but a few clocks are gated
   }
 
-  // What is no packet: other frames on the wire, and the driver.
+  // Events other than packets: other frames on the wire, and driver accesses.
   void disturb() {
     Driver& driver = simulation_.driver();
     sim::Model& model = simulation_.model();
     std::vector<std::byte> frame(42 + up_to(80));
     const unsigned channel = up_to(1);
     switch (up_to(60)) {
-      case 0: {  // who has the card's address?
+      case 0: {  // ARP request for the card's address
         const std::uint8_t request[] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0,  9, 8, 6,
                                         0,    1,    8,    0,    6,    4,    0, 1, 2, 0, 0,  0, 0, 9,
                                         10,   0,    0,    9,    0,    0,    0, 0, 0, 0, 10, 0, 0, 1};
@@ -146,13 +145,13 @@ class Course {
         model.receive(channel, frame);
         break;
       }
-      case 1:  // to another port, and one that the MAC found bad
+      case 1:  // wrong port, or a frame with an FCS error
         wire::build_udp_frame(frame.data(), {0x0A000002, 1}, {card_ip, 9},
                               {frame.data() + 42, frame.size() - 42});
         model.receive(channel, frame, chance(0.5));
         break;
       case 2:
-        model.receive(channel, frame);  // nonsense
+        model.receive(channel, frame);  // random bytes
         break;
       case 3:
         driver.write(tlb_register, driver.read(tlb_register) | NANET_REGS__TLB__FLUSH_bm);
@@ -188,7 +187,7 @@ class Course {
         if (chance(0.1)) std::swap(packets.front(), packets.back());
         for (const Packet& p : packets) send(card::build(p, *p.sequence));
       }
-      if (burst == 8) work(80'000);  // silence ends this one
+      if (burst == 8) work(80'000);  // silence ends this burst
       for (BoardId b = 0; b < 4 && burst != 8; ++b)
         send(card::build_marker(flag::eob, b, frame, sequence[b]++, burst));
     }
@@ -241,7 +240,7 @@ TEST_P(Gates, ChangeNothing) {
     ADD_FAILURE() << "write or frame " << a - with.seen.begin() << ": " << a->bytes << " bytes in cycle "
                   << a->cycle << ", without gates " << b->bytes << " in cycle " << b->cycle;
   for (const auto& [name, value] : with.figures) EXPECT_EQ(value, without.figures.at(name)) << name;
-  // It was the mixture that it is meant to be.
+  // The mixture contains all intended cases.
   const auto& f = with.figures;
   EXPECT_EQ(f.at("failed"), 0);
   EXPECT_GT(f.at("answered"), 60);

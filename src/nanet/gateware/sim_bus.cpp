@@ -15,7 +15,7 @@ std::uint64_t SimMemory::map(std::byte* at, std::size_t bytes) {
 
 std::vector<std::uint64_t> SimMemory::map_pages(std::byte* at, std::size_t bytes, std::size_t page_bytes) {
   const std::size_t begin = pieces_.size(), count = (bytes + piece_bytes - 1) / piece_bytes;
-  // A stride that shares no factor with the count visits every piece once.
+  // A stride coprime to the count visits every piece once.
   std::size_t stride = count / 2 + 1;
   while (std::gcd(stride, count) != 1) ++stride;
   pieces_.resize(begin + count);

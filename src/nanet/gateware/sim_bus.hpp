@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bus of the simulated card: registers and memory of the model in this process.
+// Bus of the simulated card: registers and memory of the model in this process.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace nanet::gateware {
 
-// What the card can reach of this process' memory. Bus addresses are the simulation's own, in pieces of 2 MB;
-// pages that the card translates are dealt out in no order, so that a wrong translation shows.
+// Process memory that the card can access. Bus addresses are artificial, in pieces of 2 MB. Translated pages
+// are assigned out of order, so that a wrong translation shows.
 class SimMemory final : public sim::HostMemory {
  public:
   std::byte* at(std::uint64_t bus, std::size_t bytes) noexcept override {
@@ -30,7 +30,7 @@ class SimMemory final : public sim::HostMemory {
   static constexpr std::size_t piece_bytes = std::size_t{1} << 21;
   struct Piece {
     std::byte* at = nullptr;
-    std::size_t bytes = 0;  // up to the end of the memory that was mapped
+    std::size_t bytes = 0;  // to the end of the mapped memory
     std::byte* owner = nullptr;
   };
   std::vector<Piece> pieces_;

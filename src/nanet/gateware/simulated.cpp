@@ -11,9 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "nanet/card/socket_card.hpp"
-#include "nanet/card/socket_reader.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/card/socket/socket_card.hpp"
+#include "nanet/card/socket/socket_reader.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/socket.hpp"
 
 namespace nanet::gateware {
 namespace {
@@ -30,9 +31,9 @@ constexpr Nanoseconds patience = 20'000'000'000;  // until a card that does not 
 void refuse_unfit(const ClopOptions& options) {
   if (options.threads > 1)
     throw std::invalid_argument("card_threads = " + std::to_string(options.threads) +
-                                ": the simulated card runs in one thread: leave it out");
-  if (options.place && !options.place->reachable())
-    throw std::invalid_argument("the simulated card writes with a CPU, which cannot reach this memory");
+                                ": the simulated card runs in one thread; remove the option");
+  if (options.allocator && !options.allocator->cpu_accessible())
+    throw std::invalid_argument("the simulated card writes with a CPU, which cannot access this memory");
 }
 
 class SimulatedCard final : public card::Card {
@@ -66,29 +67,29 @@ class SimulatedCard final : public card::Card {
     std::array<pollfd, 64> fds;
     nfds_t count = 0;
     for (auto& port : ports_) {
-      // Its timers need its clock to go on.
+      // Its timers need a running clock.
       if (!port->simulation->at_rest()) return;
-      for (const card::Fd& fd : port->sockets)
+      for (const os::Fd& fd : port->sockets)
         if (count < fds.size()) fds[count++] = {fd.get(), POLLIN, 0};
     }
     const timespec time{limit / 1'000'000'000, limit % 1'000'000'000};
     ppoll(fds.data(), count, &time, nullptr);
   }
   void drain() noexcept override {
-    const Nanoseconds until = card::monotonic_now() + 1'000'000'000;
+    const Nanoseconds until = os::monotonic_now() + 1'000'000'000;
     for (auto& port : ports_) {
       while (port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); }) &&
-             card::monotonic_now() < until) {
+             os::monotonic_now() < until) {
       }
       port->simulation->drain();
     }
     stopping_ = true;
-    give_up_ = card::monotonic_now() + patience;
+    give_up_ = os::monotonic_now() + patience;
   }
   bool passed_all() const noexcept override {
     bool all = true;
     for (const auto& port : ports_) all &= port->simulation->passed_all();
-    return all || (stopping_ && card::monotonic_now() > give_up_);
+    return all || (stopping_ && os::monotonic_now() > give_up_);
   }
   std::vector<std::pair<std::string, double>> figures() const override {
     return ports_.empty() ? std::vector<std::pair<std::string, double>>{} : ports_[0]->simulation->figures();
@@ -96,7 +97,7 @@ class SimulatedCard final : public card::Card {
   double backlog() const noexcept override {
     double most = 0;
     for (const auto& port : ports_)
-      for (const card::Fd& fd : port->sockets) most = std::max(most, card::receive_backlog(fd.get()));
+      for (const os::Fd& fd : port->sockets) most = std::max(most, os::receive_backlog(fd.get()));
     return most;
   }
 
@@ -106,12 +107,12 @@ class SimulatedCard final : public card::Card {
     auto port = std::make_unique<Port>();
     std::vector<int> fds;
     for (const auto& endpoint : options.listen) {
-      card::UdpReceiveOptions receive;
+      os::UdpReceiveOptions receive;
       receive.buffer_bytes = options.socket_buffer_bytes;
       receive.gro = true;
-      port->sockets.push_back(card::open_udp_receiver(endpoint, receive));
+      port->sockets.push_back(os::open_udp_receiver(endpoint, receive));
       fds.push_back(port->sockets.back().get());
-      local.push_back(card::local_endpoint(fds.back()));
+      local.push_back(os::local_endpoint(fds.back()));
     }
     port->overflow.resize(fds.size(), 0);
     port->transmit = card::open_transmit(options.destinations, port->counters);
@@ -128,7 +129,7 @@ class SimulatedCard final : public card::Card {
 
  private:
   struct Port {
-    std::vector<card::Fd> sockets;
+    std::vector<os::Fd> sockets;
     std::vector<std::uint32_t> overflow;
     card::Counters* counters = nullptr;
     std::unique_ptr<card::Transmit> transmit;
@@ -140,7 +141,7 @@ class SimulatedCard final : public card::Card {
   static Nanoseconds take(Port& port, const card::SocketBatch& batch) noexcept {
     std::uint32_t& overflow = port.overflow[batch.socket()];
     for (std::size_t i = 0; i < batch.messages(); ++i) {
-      const card::ReceiveInfo& info = batch.info(i);
+      const os::ReceiveInfo& info = batch.info(i);
       if (info.has_overflow) {
         port.simulation->lost_before(info.overflow - overflow);
         overflow = info.overflow;
@@ -151,7 +152,7 @@ class SimulatedCard final : public card::Card {
       std::size_t from = 0;
       do {  // an empty datagram is a packet too
         const auto datagram = bytes.subspan(from, std::min(step, bytes.size() - from));
-        // A board keeps to its link.
+        // Each board keeps its link.
         const unsigned board = datagram.size() > 1 ? static_cast<unsigned>(datagram[1]) : 0;
         port.simulation->datagram(board % sim::Model::channels(), datagram);
         from += step;
@@ -161,7 +162,7 @@ class SimulatedCard final : public card::Card {
   }
   static bool step(Port& port) noexcept {
     bool any = port.simulation->run(live_cycles);
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (now - port.looked > counters_every) {
       port.looked = now;
       port.simulation->read_counters();
@@ -190,8 +191,8 @@ class SimulatedPlayback final : public card::Playback {
 
   bool frame(std::span<const std::byte> frame, std::size_t original) noexcept override {
     const std::size_t buffers = stream().table().slots();
-    // Never more in the card than its channel holds, nor more out with the consumer than leaves room for a
-    // window of open frames and a gap of as many.
+    // Limits: the bytes in the card to the size of its channel buffer; the buffers held by the consumer, so
+    // that a window of open frames and a gap of the same size remain.
     const bool giant = frame.size() > Simulation::largest_frame;
     const std::size_t bytes = std::min(frame.size(), Simulation::largest_frame) + 24;
     if (since_ && since_ + bytes > most_unread) {
@@ -210,7 +211,7 @@ class SimulatedPlayback final : public card::Playback {
     }
     constexpr std::size_t ethernet_header = 14;
     if (frame.size() < ethernet_header)
-      ++runts_;  // no MAC brings those
+      ++runts_;  // no MAC delivers these
     else
       simulation_->frame(0, frame, original);
     return true;

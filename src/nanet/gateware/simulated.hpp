@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `gateware` card: the card's gateware in simulation, driven by its driver. Packets from UDP sockets, or
-// the frames of a capture, enter its MACs; what it writes lands in the contract's memory; what leaves its
-// MACs is sent. Its clock goes on as fast as it can be simulated, and stands still while there is nothing to
-// do.
+// The `gateware` card: the gateware in simulation, controlled by its driver. Packets from UDP sockets or a
+// capture enter its MACs; it writes to contract memory; packets from its MACs are sent. The simulated clock
+// stops while the card is idle.
 #pragma once
 
 #include <memory>
@@ -22,11 +21,11 @@ struct SimulationOptions {
   DriverOptions driver;
 };
 
-// A CLOP on a card of its own, with nothing on the wire yet.
+// A CLOP on a simulated card, with an idle wire.
 class Simulation {
  public:
-  // stream: its number. transmit outlives it. Throws std::invalid_argument, naming the option, or
-  // std::system_error.
+  // stream: stream number. transmit outlives the simulation. Throws std::invalid_argument, naming the option,
+  // or std::system_error.
   Simulation(const card::ClopOptions& options, std::uint8_t stream, card::Transmit& transmit,
              const SimulationOptions& simulation);
   ~Simulation();
@@ -35,32 +34,32 @@ class Simulation {
   sim::Model& model() noexcept;
   Driver& driver() noexcept;
 
-  // No wire brings a longer frame. Kernels do, which join what came in pieces, and captures taken there.
+  // Longest frame on a wire. Kernels join fragments into longer ones, and captures there contain them.
   static constexpr std::size_t largest_frame = 9600;
-  // A datagram to the card, or a captured frame of at most that size, onto the wire of a channel. A datagram
-  // that is too long for it is counted as the card would refuse it.
+  // Puts a datagram, or a captured frame of at most that size, on the wire of a channel. A longer datagram is
+  // counted as refused.
   void datagram(unsigned channel, std::span<const std::byte> payload);
   void frame(unsigned channel, std::span<const std::byte> frame, std::size_t original);
-  // Simulates so many cycles, then sees what came of them. True if anything did.
+  // Simulates this many cycles and processes their results. True if there were any.
   bool run(std::uint64_t cycles);
-  // Nothing is on the wire, no burst is open, every number is passed: what comes next can only come from
-  // outside.
+  // The wire is idle, no burst is open, and every number is passed: only external input causes further
+  // activity.
   bool at_rest() const noexcept;
-  // Nothing is on the wire, nor between it and the host's memory.
+  // Nothing is on the wire or between it and host memory.
   bool idle();
-  // Reads the counters while the wires are held for a moment.
+  // Reads the counters while the wires are held.
   void read_counters();
-  // What the card's instruments showed when its counters were read last: cycles of its clock and per second
-  // of wall time, the histogram of cycles from the first word of the packet that closes a frame to the
-  // frame's event, what was translated and what the firmware did. In any thread.
+  // Figures of the card at the last read of its counters: clock cycles, cycles per second of wall time, the
+  // histogram of cycles from the first word of a frame's last packet to the frame's event, translations,
+  // firmware requests. Callable in any thread.
   std::vector<std::pair<std::string, double>> figures() const;
-  // Lets everything that is on the wire in, then tells the card that no packet will follow.
+  // Waits until the wire is empty, then drains the card.
   void drain();
   bool passed_all();
-  // Frames that were received and not passed yet; buffers that are out with the consumer.
+  // Frames received and not yet passed; buffers held by the consumer.
   std::uint64_t waiting() const noexcept;
   std::size_t out() const noexcept;
-  // Packets that the kernel has dropped before they came here.
+  // Adds packets that the kernel has dropped.
   void lost_before(std::uint32_t packets) noexcept;
 
  private:

@@ -8,24 +8,24 @@
 #include <numeric>
 #include <utility>
 
-#include "nanet/card/udp.hpp"
-#include "nanet/gateware/follower.hpp"
 #include "nanet/gateware/frames.hpp"
+#include "nanet/gateware/queue_monitor.hpp"
 #include "nanet/gateware/sim_bus.hpp"
 #include "nanet/gateware/simulated.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::gateware {
 namespace {
 
 constexpr NetworkAddress default_address{mac_of(0x0A000001), 0x0A000001};  // 10.0.0.1
-// How long the card takes, at most, over packets that are in it, the firmware's answers included; in cycles.
+// Upper bound of the time that a packet spends in the card, firmware included; in cycles.
 constexpr unsigned settling = 200'000;
-// How long the firmware takes over a request, at most, and the card over what follows from it.
+// Upper bound of the time for a firmware request and its consequences; in cycles.
 constexpr unsigned closing = 20'000;
-// Cycles between two looks at memory that a consumer in another thread writes.
+// Cycles between two reads of memory that a consumer in another thread writes.
 constexpr std::uint64_t quantum = 1000;
 
-// End of the bin in which that share of all counts is reached.
+// Upper limit of the bin in which this share of all counts is reached.
 double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& counts, double share) {
   const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
   double sum = 0;
@@ -36,24 +36,41 @@ double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& count
   return 0;
 }
 
+SimulationOptions with_address(SimulationOptions options) {
+  if (options.driver.address.ip == 0) options.driver.address = default_address;
+  return options;
+}
+
+// Stream of a card that receives and sends in hardware: the driver configures the card, the queue monitor
+// keeps the account.
+class HardwareStream final : public card::Stream {
+ public:
+  HardwareStream(const card::ClopOptions& options, std::uint8_t number, Driver& driver,
+                 const DriverOptions& with)
+      : Stream(options), monitor_(open(driver, number, with), consumers(), table(), counters()) {}
+  using Stream::receive_status;
+  card::ReceiveStatus& receive_status() noexcept override { return monitor_; }
+  QueueMonitor& monitor() noexcept { return monitor_; }
+
+ private:
+  Driver& open(Driver& driver, std::uint8_t number, const DriverOptions& with) {
+    driver.open(options(), consumers().views, number, with);
+    return driver;
+  }
+  QueueMonitor monitor_;
+};
+
 }  // namespace
 
 struct Simulation::Parts {
   Parts(const card::ClopOptions& options, std::uint8_t number, card::Transmit& out, SimulationOptions given)
-      : simulation(std::move(given)),
+      : simulation(with_address(std::move(given))),
         model(memory, simulation.model),
         bus(model, memory),
         driver(bus),
         transmit(out),
         destinations(options.destinations),
-        stream(options, out,
-               [&](card::Consumers& consumers, card::FrameTable& table, card::Counters& counters) {
-                 if (simulation.driver.address.ip == 0) simulation.driver.address = default_address;
-                 driver.open(options, consumers.views, number, simulation.driver);
-                 auto made = std::make_unique<Follower>(driver, consumers, table, counters);
-                 follower = made.get();
-                 return made;
-               }) {
+        stream(options, number, driver, simulation.driver) {
     model.on_sent = [this](unsigned, std::span<const std::byte> frame, std::uint64_t) { sent(frame); };
     driver.start();
   }
@@ -67,7 +84,7 @@ struct Simulation::Parts {
     leaving.push_back({{datagram->payload.begin(), datagram->payload.end()},
                        static_cast<std::uint32_t>(it - destinations.begin())});
   }
-  // What the network took of what has left the card.
+  // Sends datagrams that have left the card, as far as the network accepts them.
   bool flush() {
     bool any = false;
     while (!leaving.empty()) {
@@ -92,13 +109,12 @@ struct Simulation::Parts {
   Driver driver;
   card::Transmit& transmit;
   std::vector<wire::Endpoint> destinations;
-  Follower* follower = nullptr;
-  card::Stream stream;
+  HardwareStream stream;
   std::deque<Leaving> leaving;
   std::vector<std::byte> scratch;
   bool draining = false, settled = false;
   bool decided_all = true;  // no packet is between the wire and the host
-  // Wall time in which cycles were simulated.
+  // Wall time spent simulating.
   double worked_s = 0;
   std::uint64_t worked = 0;
   mutable std::mutex mutex;
@@ -124,7 +140,7 @@ void Simulation::datagram(unsigned channel, std::span<const std::byte> payload) 
   Parts& p = *parts_;
   if (wire::udp_frame_overhead + payload.size() > largest_frame) {
     const auto reason = wire::mgp::validate(payload, p.stream.options().rules).refusal;
-    ++p.follower->refused_before[static_cast<std::size_t>(reason)];
+    ++p.stream.monitor().refused_before[static_cast<std::size_t>(reason)];
     p.stream.counters().bytes_in += payload.size();
     return;
   }
@@ -149,14 +165,14 @@ void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::
 bool Simulation::run(std::uint64_t cycles) {
   Parts& p = *parts_;
   bool any = false;
-  const Nanoseconds began = card::monotonic_now();
+  const Nanoseconds began = os::monotonic_now();
   const std::uint64_t from = p.model.cycle();
   for (std::uint64_t done = 0; done < cycles; done += quantum) {
     p.model.run(std::min(quantum, cycles - done));
-    any |= p.follower->follow();
+    any |= p.stream.monitor().poll();
   }
   p.worked += p.model.cycle() - from;
-  p.worked_s += static_cast<double>(card::monotonic_now() - began) * 1e-9;
+  p.worked_s += static_cast<double>(os::monotonic_now() - began) * 1e-9;
   any |= p.flush();
   if (!p.decided_all) p.decided_all = idle();
   return any || !p.model.wire_idle();
@@ -169,30 +185,30 @@ bool Simulation::idle() {
 
 bool Simulation::at_rest() const noexcept {
   const Parts& p = *parts_;
-  return p.decided_all && p.model.wire_idle() && !p.follower->in_burst() && p.follower->waiting() == 0 &&
-         p.leaving.empty();
+  return p.decided_all && p.model.wire_idle() && !p.stream.monitor().in_burst() &&
+         p.stream.monitor().waiting() == 0 && p.leaving.empty();
 }
 
 std::uint64_t Simulation::waiting() const noexcept {
-  return parts_->follower->waiting();
+  return parts_->stream.monitor().waiting();
 }
 
 std::size_t Simulation::out() const noexcept {
-  return parts_->follower->out();
+  return parts_->stream.monitor().out();
 }
 
 void Simulation::lost_before(std::uint32_t packets) noexcept {
-  parts_->follower->lost_before += packets;
+  parts_->stream.monitor().lost_before += packets;
 }
 
 void Simulation::read_counters() {
   Parts& p = *parts_;
-  p.follower->follow();
-  p.follower->pass_overruns();
+  p.stream.monitor().poll();
+  p.stream.monitor().pass_overruns();
   p.model.hold(true);
   for (unsigned tries = 0; tries < 8; ++tries) {
     p.model.run(quantum / 2);
-    if (p.follower->read_counters()) break;
+    if (p.stream.monitor().read_counters()) break;
   }
   const auto counts = p.driver.histogram();
   p.model.hold(false);
@@ -224,22 +240,22 @@ void Simulation::drain() {
   for (unsigned done = 0; done < settling && !idle(); done += quantum) run(quantum);
   p.driver.drain();
   p.draining = true;
-  // Nothing tells that the firmware has found no buffer open.
+  // The firmware does not report that it found no open buffer.
   if (p.stream.options().gather == contract::Gather::packets)
     for (unsigned done = 0; done < closing; done += quantum) run(quantum);
 }
 
-// After drain(): the card goes on with what is owed, while the consumer answers.
+// After drain(): the card passes pending numbers while the consumer answers.
 bool Simulation::passed_all() {
   Parts& p = *parts_;
   if (!p.draining) return at_rest();
   if (p.settled) return true;
   run(quantum);
-  if (p.follower->in_burst() || p.follower->out() || !p.leaving.empty()) return false;
+  if (p.stream.monitor().in_burst() || p.stream.monitor().out() || !p.leaving.empty()) return false;
   read_counters();
-  // What has left the sender is still on its way to the wire.
+  // Packets that have left the sender may still be on their way to the wire.
   run(2 * quantum);
-  p.settled = p.follower->passed_all() && p.leaving.empty();
+  p.settled = p.stream.monitor().passed_all() && p.leaving.empty();
   return p.settled;
 }
 

@@ -23,8 +23,8 @@ constexpr std::size_t piece = std::size_t{1} << 21;
   throw std::system_error(errno, std::generic_category(), sentence);
 }
 
-card::Fd open_file(const std::string& path, const std::string& remedy) {
-  card::Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+os::Fd open_file(const std::string& path, const std::string& remedy) {
+  os::Fd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) fail("cannot open " + path + ": " + remedy);
   return file;
 }
@@ -36,15 +36,14 @@ VfioBus::VfioBus(std::string_view address) {
   std::error_code trouble;
   const auto link = std::filesystem::read_symlink(folder + "/iommu_group", trouble);
   if (trouble)
-    throw std::runtime_error(
-        "there is no PCI function " + name +
-        " behind an IOMMU: see lspci -D, and switch the IOMMU on in firmware and kernel");
+    throw std::runtime_error("no PCI function " + name +
+                             " behind an IOMMU: see lspci -D, and enable the IOMMU in firmware and kernel");
   const std::string group = link.filename().string();
   container_ = open_file("/dev/vfio/vfio", "load the module vfio-pci");
   if (ioctl(container_.get(), VFIO_GET_API_VERSION) != VFIO_API_VERSION ||
       !ioctl(container_.get(), VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU))
     throw std::runtime_error("this kernel's VFIO has no type 1 IOMMU");
-  group_ = open_file("/dev/vfio/" + group, "bind " + name + " to vfio-pci and own the file");
+  group_ = open_file("/dev/vfio/" + group, "bind " + name + " to vfio-pci and get access to the file");
   vfio_group_status status{};
   status.argsz = sizeof status;
   if (ioctl(group_.get(), VFIO_GROUP_GET_STATUS, &status) < 0) fail("VFIO group " + group);
@@ -54,7 +53,7 @@ VfioBus::VfioBus(std::string_view address) {
   int container = container_.get();
   if (ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container) < 0) fail("VFIO group " + group);
   if (ioctl(container_.get(), VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) < 0) fail("VFIO: setting the IOMMU up");
-  device_ = card::Fd(ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, name.c_str()));
+  device_ = os::Fd(ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, name.c_str()));
   if (!device_) fail("VFIO: opening " + name);
 
   vfio_region_info bar{};
@@ -69,7 +68,7 @@ VfioBus::VfioBus(std::string_view address) {
   if (at == MAP_FAILED) fail("mapping BAR 0 of " + name);
   registers_ = static_cast<volatile std::uint32_t*>(at);
 
-  // The card may use the bus.
+  // Enable bus mastering.
   vfio_region_info config{};
   config.argsz = sizeof config;
   config.index = VFIO_PCI_CONFIG_REGION_INDEX;
@@ -90,10 +89,11 @@ VfioBus::~VfioBus() {
 
 std::uint32_t VfioBus::read(std::uint32_t address) {
   const std::uint32_t value = registers_[address / 4];
-  // What the host bridge gives for a card that is gone. `id` has another value, and no counter this one for
+  // Value that the host bridge returns for an absent card. `id` differs, and no counter keeps this value for
+  // long.
   // long.
   if (value == ~std::uint32_t{0} && registers_[0] == value)
-    throw std::runtime_error("the card does not answer");
+    throw std::runtime_error("the card does not respond");
   return value;
 }
 
@@ -101,7 +101,8 @@ void VfioBus::write(std::uint32_t address, std::uint32_t value) {
   registers_[address / 4] = value;
 }
 
-// In one piece of bus addresses that begins on a boundary of the card's largest page: so its pages do too.
+// One contiguous range of bus addresses aligned to the card's largest page, so that its pages are aligned
+// too.
 std::uint64_t VfioBus::map(std::byte* at, std::size_t bytes) {
   const std::size_t whole = (bytes + 4095) / 4096 * 4096;
   vfio_iommu_type1_dma_map request{};
@@ -111,8 +112,9 @@ std::uint64_t VfioBus::map(std::byte* at, std::size_t bytes) {
   request.iova = next_;
   request.size = whole;
   if (ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &request) < 0)
-    fail("the card cannot be given " + std::to_string(whole >> 20) +
-         " MiB of memory: raise the limit on locked memory (ulimit -l), or take fewer --buffers");
+    fail(
+        "cannot map " + std::to_string(whole >> 20) +
+        " MiB of memory for the card: raise the limit on locked memory (ulimit -l), or take fewer --buffers");
   mappings_.push_back({at, next_, whole});
   next_ += (whole + piece - 1) / piece * piece;
   return request.iova;

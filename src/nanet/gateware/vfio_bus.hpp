@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bus of a board in a slot, through Linux' VFIO: BAR 0 mapped, memory registered with the IOMMU.
-// Compiled, not run on hardware.
+// VFIO bus for a board in a slot (Linux): BAR 0 mapped, memory registered with the IOMMU. Compiled, not run
+// on hardware.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/gateware/bus.hpp"
+#include "nanet/os/fd.hpp"
 
 namespace nanet::gateware {
 
 class VfioBus final : public Bus {
  public:
-  // address: of the PCI function, such as 0000:03:00.0, which is bound to vfio-pci. Throws std::system_error
-  // or std::runtime_error with a sentence that names the remedy.
+  // address: PCI function bound to vfio-pci, such as 0000:03:00.0. Throws std::system_error or
+  // std::runtime_error naming the remedy.
   explicit VfioBus(std::string_view address);
   ~VfioBus() override;
   VfioBus(const VfioBus&) = delete;
@@ -35,11 +35,10 @@ class VfioBus final : public Bus {
     std::uint64_t bus;
     std::size_t bytes;
   };
-  card::Fd container_, group_, device_;
+  os::Fd container_, group_, device_;
   volatile std::uint32_t* registers_ = nullptr;
   std::size_t bytes_ = 0;
-  std::uint64_t next_ = std::uint64_t{1}
-                        << 32;  // bus addresses are dealt out from here on, in pieces of 2 MB
+  std::uint64_t next_ = std::uint64_t{1} << 32;  // bus addresses are allocated from here, in pieces of 2 MB
   std::vector<Mapping> mappings_;
 };
 

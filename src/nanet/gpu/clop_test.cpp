@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "nanet/card/card.hpp"
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/memory.hpp"
+#include "nanet/os/socket.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
 namespace nanet::gpu {
@@ -82,10 +82,10 @@ std::uint32_t sum_of(const trigger::Bytes& bytes) {
 }
 
 TEST(DeviceClop, AnswersPacketsOverUdpAndStartsAgain) {
-  const card::Fd answers = card::open_udp_receiver({.address = 0x7F000001, .port = 0});
+  const os::Fd answers = os::open_udp_receiver({.address = 0x7F000001, .port = 0});
   card::ClopOptions options;
   options.listen = {{.address = 0x7F000001, .port = 0}};
-  options.destinations = {card::local_endpoint(answers.get())};
+  options.destinations = {os::local_endpoint(answers.get())};
   options.gather = contract::Gather::packets;
   options.packets = 2;
   options.buffers = 512;  // more than are sent: blocks that are slow do no harm
@@ -95,7 +95,7 @@ TEST(DeviceClop, AnswersPacketsOverUdpAndStartsAgain) {
   const auto nic = card::open_card("socket");
   card::Clop& clop = nic->register_clop(options);
   nic->start();
-  const card::Fd board = card::open_udp_sender(clop.local());
+  const os::Fd board = os::open_udp_sender(clop.local());
   HostClop consumer(clop.view());
   std::mt19937 random(3);
   Sequence sequence = 1;

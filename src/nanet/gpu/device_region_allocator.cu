@@ -13,7 +13,7 @@ constexpr std::size_t granule = 65536;  // what dma-buf exports in
 
 }  // namespace
 
-std::byte* DeviceRegionAllocator::take(std::size_t bytes) {
+std::byte* DeviceRegionAllocator::allocate(std::size_t bytes) {
   require(cudaSetDevice(device_), "GPU " + std::to_string(device_));
   bytes_ = (bytes + granule - 1) / granule * granule;
   void* at = nullptr;
@@ -23,7 +23,7 @@ std::byte* DeviceRegionAllocator::take(std::size_t bytes) {
   return at_;
 }
 
-void DeviceRegionAllocator::give_back(std::byte* at, std::size_t) noexcept {
+void DeviceRegionAllocator::free(std::byte* at, std::size_t) noexcept {
   cudaFree(at);
   if (at == at_) at_ = nullptr;
 }

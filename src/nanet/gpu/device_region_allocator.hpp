@@ -3,17 +3,17 @@
 // and descriptor tried on a GPU; not run with such a card, since there was none.
 #pragma once
 
-#include "nanet/contract/place.hpp"
+#include "nanet/os/region_allocator.hpp"
 
 namespace nanet::gpu {
 
-class DeviceRegionAllocator final : public contract::Place {
+class DeviceRegionAllocator final : public os::RegionAllocator {
  public:
   explicit DeviceRegionAllocator(int device) : device_(device) {}
   // Throws std::runtime_error.
-  std::byte* take(std::size_t bytes) override;
-  void give_back(std::byte* at, std::size_t bytes) noexcept override;
-  bool reachable() const noexcept override { return false; }
+  std::byte* allocate(std::size_t bytes) override;
+  void free(std::byte* at, std::size_t bytes) noexcept override;
+  bool cpu_accessible() const noexcept override { return false; }
   // -1 where the driver cannot export it (the open kernel modules can).
   int dma_buf() const noexcept override;
 

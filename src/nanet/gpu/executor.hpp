@@ -29,7 +29,7 @@ struct GpuOptions {
   bool cpu_fallback = true;  // the CPU goes on where the GPU is lost; else the card answers header-only
   Injection injection;
   // The program that brings a lost GPU back (persistent only, with cpu_fallback; contract memory and traces
-  // in contract::shared_place()), and the algorithm as it is told of it. The rest is filled in.
+  // in os::shared_allocator()), and the algorithm as it is told of it. The rest is filled in.
   RecoveryOptions recovery;
   // Where masks and time offsets are read that another process writes; nullptr: those of ExecutorOptions.
   const ConditionsBoard* conditions = nullptr;

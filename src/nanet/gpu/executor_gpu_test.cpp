@@ -13,6 +13,7 @@
 #include "nanet/gpu/device_region_allocator.hpp"
 #include "nanet/gpu/executor.hpp"
 #include "nanet/gpu/kernels/registry.hpp"
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
@@ -293,7 +294,7 @@ TEST_F(GpuExecutor, MemoryForACardThatWritesToTheGpu) {
   shape.buffers = shape.descriptors = 64;
   shape.events = 256;
   const contract::Memory memory(shape, place);
-  EXPECT_FALSE(place.reachable());
+  EXPECT_FALSE(place.cpu_accessible());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.region()) % 4096, 0u);
   const int fd = place.dma_buf();
   RecordProperty("dma_buf", fd);
@@ -333,7 +334,7 @@ Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, c
   const auto reconstructor = rich::make_reconstructor(algorithm, {}, rich::Geometry::make());
   auto clop = Chain::options();
   clop.devices = devices;
-  clop.place = &contract::shared_place();
+  clop.allocator = &os::shared_allocator();
   GpuOptions options;
   options.injection = {kind, 300};
   if (kind == Injection::Kind::fault) options.stall = 500'000;  // it is given up before the driver knows why

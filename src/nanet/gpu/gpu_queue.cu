@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "nanet/contract/place.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/generated/kernels.hpp"
 #include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
 #include "nanet/gpu/kernels/registry.hpp"
 #include "nanet/gpu/resident/sampled.hpp"
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/rich/geometry.hpp"
 
 namespace nanet::gpu {
@@ -234,7 +234,7 @@ GpuQueue::~GpuQueue() {
     // The driver goes on knowing these addresses as memory that it has mapped: given to others, they could
     // not be mapped once more, or a kernel that still runs would write there.
     static_cast<void>(pages_.release());
-    for (const void* at : registered_) contract::keep_addresses(static_cast<const std::byte*>(at));
+    for (const void* at : registered_) os::keep_addresses(static_cast<const std::byte*>(at));
     return;
   }
   cudaSetDevice(device_);

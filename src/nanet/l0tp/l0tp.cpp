@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/os/socket.hpp"
+
 namespace nanet::l0tp {
 namespace {
 
@@ -31,7 +33,7 @@ Nanoseconds to_ns(double seconds) {
 
 struct L0tp::Batch {
   struct alignas(cmsghdr) Control {
-    std::byte room[card::receive_control_bytes];
+    std::byte room[os::receive_control_bytes];
   };
   std::vector<std::byte> bytes = std::vector<std::byte>(batch_packets * slot_bytes);
   std::vector<Control> control = std::vector<Control>(batch_packets);
@@ -52,10 +54,10 @@ struct L0tp::Batch {
 
 L0tp::L0tp(const L0tpOptions& options)
     : options_(options),
-      socket_(card::open_udp_receiver(
+      socket_(os::open_udp_receiver(
           options.listen, {.buffer_bytes = options.buffer_bytes, .timestamps = options.kernel_stamps})),
-      endpoint_(card::local_endpoint(socket_.get())),
-      buffer_granted_(card::receive_buffer(socket_.get())),
+      endpoint_(os::local_endpoint(socket_.get())),
+      buffer_granted_(os::receive_buffer(socket_.get())),
       times_(options.times.empty() ? std::nullopt : std::make_optional<std::string>(options.times)),
       check_(options.truth.get(), times_ ? &*times_ : nullptr, options.burst_frames) {}
 
@@ -90,13 +92,13 @@ double L0tp::elapsed_s() const noexcept {
 unsigned L0tp::receive(Batch& batch) noexcept {
   const int n = recvmmsg(socket_.get(), batch.messages.data(), batch_packets, MSG_DONTWAIT, nullptr);
   if (n <= 0) return 0;
-  const Nanoseconds now = card::monotonic_now();
+  const Nanoseconds now = os::monotonic_now();
   clock_.refresh_if_older(now, refresh_ns);
   // The sender makes the times file before its first packet, so whoever has a packet finds it.
   if (times_ && (!times_->mapped() || check_.counters().packets == 0)) times_->refresh();
   for (int i = 0; i < n; ++i) {
     mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
-    const card::ReceiveInfo info = card::receive_info(message.msg_hdr);
+    const os::ReceiveInfo info = os::receive_info(message.msg_hdr);
     if (info.has_overflow) check_.counters().socket_overflow.set(info.overflow);
     const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.to_monotonic(info.realtime_ns) : now;
     check_.packet({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len},
@@ -111,14 +113,14 @@ unsigned L0tp::receive(Batch& batch) noexcept {
 void L0tp::run() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   Batch batch;
-  const Nanoseconds start = card::monotonic_now();
+  const Nanoseconds start = os::monotonic_now();
   constexpr Nanoseconds forever = std::numeric_limits<Nanoseconds>::max();
   const Nanoseconds end = options_.duration_s > 0 ? start + to_ns(options_.duration_s) : forever;
   const Nanoseconds idle = options_.idle_s > 0 ? to_ns(options_.idle_s) : forever;
   Nanoseconds last_packet = forever, refreshed = 0;
 
   while (!stop_.load(std::memory_order_relaxed)) {
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (now >= end || (last_packet != forever && now - last_packet >= idle)) break;
     if (times_ && now - refreshed >= refresh_ns) {
       times_->refresh();
@@ -129,7 +131,7 @@ void L0tp::run() {
       n = receive(batch);
       got += n;
     } while (n == batch_packets);
-    if (got > 0) last_packet = card::monotonic_now();
+    if (got > 0) last_packet = os::monotonic_now();
     if (options_.busy) continue;
     if (got > 0 && options_.kernel_stamps) {
       const timespec pause{0, gather_ns};
@@ -140,8 +142,8 @@ void L0tp::run() {
     }
   }
   // What had already arrived when it was told to stop; a sender that goes on does not keep it.
-  const Nanoseconds drained = card::monotonic_now() + refresh_ns;
-  while (receive(batch) > 0 && card::monotonic_now() < drained) {
+  const Nanoseconds drained = os::monotonic_now() + refresh_ns;
+  while (receive(batch) > 0 && os::monotonic_now() < drained) {
   }
   check_.finish();
 }

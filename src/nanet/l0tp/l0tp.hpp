@@ -14,12 +14,14 @@
 #include <thread>
 
 #include "nanet/card/counters.hpp"
-#include "nanet/card/udp.hpp"
 #include "nanet/l0tp/aligner.hpp"
 #include "nanet/l0tp/pairing.hpp"
 #include "nanet/l0tp/truth_table.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/fd.hpp"
 #include "nanet/readout/times_file.hpp"
 #include "nanet/stats/histogram.hpp"
+#include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mtp.hpp"
 
 namespace nanet::l0tp {
@@ -102,11 +104,11 @@ class L0tp {
   unsigned receive(Batch& batch) noexcept;
 
   L0tpOptions options_;
-  card::Fd socket_;
+  os::Fd socket_;
   wire::Endpoint endpoint_;
   int buffer_granted_ = 0;
   std::optional<readout::TimesReader> times_;
-  card::ClockOffset clock_;
+  os::ClockOffset clock_;
   PacketCheck check_;
   std::atomic<bool> stop_{false}, running_{false};
   std::exception_ptr failure_;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "nanet/l0tp/l0tp.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/socket.hpp"
 
 namespace nanet::l0tp {
 namespace {
@@ -127,8 +129,8 @@ TEST(L0tp, ReceivesUntilIdle) {
     options.kernel_stamps = stamps;
     L0tp l0tp(options);
     l0tp.start();
-    const Nanoseconds before = card::monotonic_now();
-    const card::Fd sender = card::open_udp_sender(l0tp.endpoint());
+    const Nanoseconds before = os::monotonic_now();
+    const os::Fd sender = os::open_udp_sender(l0tp.endpoint());
     for (Frame f = 0; f < 1000; ++f) {
       const Bytes bytes = packet(f, {primitive(1, 7, 7)});
       ASSERT_EQ(send(sender.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
@@ -140,7 +142,7 @@ TEST(L0tp, ReceivesUntilIdle) {
     EXPECT_EQ(l0tp.check().counters().socket_overflow, 0u);
     const auto first = static_cast<Nanoseconds>(l0tp.check().counters().first_packet_ns);
     EXPECT_GE(first, before - 1'000'000);  // on the same clock
-    EXPECT_LE(first, card::monotonic_now());
+    EXPECT_LE(first, os::monotonic_now());
   }
 }
 

@@ -14,6 +14,7 @@
 #include "nanet/bench/probes.hpp"
 #include "nanet/bench/rings.hpp"
 #include "nanet/gateware/bench.hpp"
+#include "nanet/os/socket.hpp"
 
 namespace nb = nanobind;
 using namespace nanet;
@@ -194,7 +195,7 @@ void bind_bench(nb::module_& m) {
           [](bench::Ping& ping, const std::string& to, bool echo, std::uint64_t samples, unsigned events,
              unsigned packets, double gap_us, int cpu) {
             bench::PingOptions options;
-            options.to = card::parse_endpoint(to);
+            options.to = os::parse_endpoint(to);
             options.samples = samples;
             options.events = events;
             options.packets = packets;
@@ -243,7 +244,7 @@ void bind_bench(nb::module_& m) {
   m.def(
       "bench_blast",
       [](const std::string& to, unsigned payload, double seconds, double packets_per_s, bool segment) {
-        return bench::blast({card::parse_endpoint(to), payload, seconds, packets_per_s, segment});
+        return bench::blast({os::parse_endpoint(to), payload, seconds, packets_per_s, segment});
       },
       nb::call_guard<nb::gil_scoped_release>(), nb::arg("to"), nb::arg("payload"), nb::arg("seconds"),
       nb::arg("packets_per_s"), nb::arg("segment"));

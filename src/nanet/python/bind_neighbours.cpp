@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nanet/l0tp/l0tp.hpp"
+#include "nanet/os/socket.hpp"
 #include "nanet/readout/readout.hpp"
 
 namespace nb = nanobind;
@@ -134,7 +135,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("threads", o.threads);
   options.take("pin", o.pin);
   options.finish();
-  o.destinations = card::parse_endpoints(to);
+  o.destinations = os::parse_endpoints(to);
   readout::parse_faults(fault, o.faults);
   return o;
 }
@@ -193,7 +194,7 @@ nb::dict readout_truth(const readout::Readout& readout) {
 l0tp::L0tpOptions l0tp_options(const nb::dict& given) {
   l0tp::L0tpOptions o;
   Options options(given);
-  std::string listen = card::to_string(o.listen);
+  std::string listen = os::to_string(o.listen);
   nb::object truth = nb::none();
   options.take("listen", listen);
   options.take("buffer_bytes", o.buffer_bytes);
@@ -205,7 +206,7 @@ l0tp::L0tpOptions l0tp_options(const nb::dict& given) {
   options.take("burst_frames", o.burst_frames);
   options.take("truth", truth);
   options.finish();
-  o.listen = card::parse_endpoint(listen);
+  o.listen = os::parse_endpoint(listen);
   if (!truth.is_none()) {
     const auto columns = nb::cast<nb::dict>(truth);
     const auto burst = nb::cast<U16>(columns["burst"]);
@@ -342,7 +343,7 @@ void bind_neighbours(nb::module_& m) {
       .def("request_stop", &l0tp::L0tp::request_stop)
       .def_prop_ro("running", &l0tp::L0tp::running)
       .def_prop_ro(
-          "endpoint", [](const l0tp::L0tp& self) { return card::to_string(self.endpoint()); },
+          "endpoint", [](const l0tp::L0tp& self) { return os::to_string(self.endpoint()); },
           "HOST:PORT it listens on.")
       .def("join", &join<l0tp::L0tp>, "timeout"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
            "Waits for the thread, at most so many seconds; True when it has ended.")

@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/gateware/cards.hpp"
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/failover/recovery_service.hpp"
+#include "nanet/os/region_allocator.hpp"
+#include "nanet/os/socket.hpp"
 #include "nanet/python/trigger_options.hpp"
 #include "nanet/python/trigger_results.hpp"
 #include "nanet/stats/event_sample.hpp"
@@ -57,7 +58,7 @@ struct PyTrigger {
           if (device != "cpu") {
             const gpu::GpuOptions cuda = gpu_options(o, device);
             if (!cuda.recovery.command.empty() && cuda.cpu_fallback && cuda.mode == gpu::Mode::persistent)
-              t.clop.place = &contract::shared_place();
+              t.clop.allocator = &os::shared_allocator();
             t.executor = gpu_executor(cuda);
           }
           algorithm = t.algorithm;
@@ -183,7 +184,7 @@ struct PyReplay {
 }  // namespace
 
 void bind_trigger(nb::module_& m) {
-  gateware::add_cards();
+  gateware::register_cards();
   m.def(
       "gateware_missing", [] { return std::string(gateware::simulation_missing()); },
       "Why this build has no simulated card; empty: it has one.");
@@ -224,7 +225,7 @@ void bind_trigger(nb::module_& m) {
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.accounting()); })
       .def_prop_ro("listening", [](const PyTrigger& t) {
         std::vector<std::string> out;
-        for (const auto& e : t.core.listening()) out.push_back(card::to_string(e));
+        for (const auto& e : t.core.listening()) out.push_back(os::to_string(e));
         return out;
       });
   nb::class_<PyReplay>(m, "Replay",

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/socket.hpp"
 
 namespace nanet::python {
 
@@ -23,9 +23,9 @@ Nanoseconds microseconds(const nb::dict& options, const char* key, double fallba
 card::ClopOptions clop_options(const nb::dict& o) {
   card::ClopOptions c;
   if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty())
-    c.listen = card::parse_endpoints(listen);
+    c.listen = os::parse_endpoints(listen);
   if (const auto send = get<std::string>(o, "send", ""); !send.empty())
-    c.destinations = card::parse_endpoints(send);
+    c.destinations = os::parse_endpoints(send);
   const auto gather = get<std::string>(o, "gather", "frame");
   if (gather != "frame" && gather != "packets")
     throw std::invalid_argument("gather = " + gather + " must be frame or packets");

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "nanet/card/spin.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::readout {
 namespace {
@@ -33,10 +34,10 @@ unsigned Boards::within_reach(std::uint64_t index, unsigned frames) {
   if (step_ == 1) return frames;
   if (reach_ < index + frames) reach_ = run_.lockstep.reach();
   for (Nanoseconds began = 0; reach_ <= index; reach_ = run_.lockstep.reach()) {
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (began == 0) began = now;
     if (run_.options.spin || now - began < patience_ns) {
-      card::spin();
+      os::spin();
     } else {
       const timespec nap{0, patience_ns};
       nanosleep(&nap, nullptr);
@@ -99,7 +100,7 @@ void Boards::send(Nanoseconds start) {
     pacer.wait(start + schedule.end(index - 1), run_.stop);
     send_eob(index - 1);
   }
-  publish(card::monotonic_now());
+  publish(os::monotonic_now());
 }
 
 std::byte* Boards::stamp_packet(unsigned stream, const FramePool::Slot& slot, std::uint64_t index) {
@@ -133,7 +134,7 @@ void Boards::send_frames(std::uint64_t index, unsigned frames) {
   each_stream([&](unsigned s) {
     const bool first = s == thread_, last = s + step_ >= run_.pool.streams();
     if (run_.times && (first || last)) {
-      const Nanoseconds now = card::monotonic_now();
+      const Nanoseconds now = os::monotonic_now();
       for (std::uint64_t i = index; i < index + frames; ++i) {
         if (first) run_.times->first(i, now);
         if (last) run_.times->last(i, now);
@@ -162,7 +163,7 @@ void Boards::send_marker(unsigned stream, std::uint64_t index, std::size_t size)
   ++boards_[stream].sequence;
   ++boards_[stream].counts.packets;
   tx_path_.take({index, boards_[stream].marker, static_cast<std::uint32_t>(size),
-                static_cast<std::uint8_t>(stream), true});
+                 static_cast<std::uint8_t>(stream), true});
 }
 
 void Boards::send_sob(std::uint64_t index) {

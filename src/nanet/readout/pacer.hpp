@@ -8,8 +8,8 @@
 #include <atomic>
 #include <ctime>
 
-#include "nanet/card/spin.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::readout {
@@ -23,14 +23,14 @@ class Pacer {
   // Returns the time, at or after `due`; earlier only when `stop` is set.
   Nanoseconds wait(Nanoseconds due, const std::atomic<bool>& stop) const noexcept {
     while (true) {
-      const Nanoseconds now = card::monotonic_now();
+      const Nanoseconds now = os::monotonic_now();
       if (now >= due || stop.load(std::memory_order_relaxed)) return now;
       if (!spin_ && due - now > nap_ns) {
         const Nanoseconds until = std::min(due, now + slice_ns);
         const timespec t{until / 1'000'000'000, until % 1'000'000'000};
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr);
       } else {
-        card::spin();
+        os::spin();
       }
     }
   }

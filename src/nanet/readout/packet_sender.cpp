@@ -49,8 +49,8 @@ std::string_view name(SendError error) {
 }
 
 PacketSender::PacketSender(const wire::Endpoint& destination, bool segmentation)
-    : socket_(card::open_udp_sender(destination)),
-      segmentation_(segmentation && card::supports_segmentation(socket_.get())),
+    : socket_(os::open_udp_sender(destination)),
+      segmentation_(segmentation && os::supports_segmentation(socket_.get())),
       messages_(max_packets),
       vectors_(max_packets),
       control_(max_packets),

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nanet/card/counters.hpp"
-#include "nanet/card/udp.hpp"
+#include "nanet/os/socket.hpp"
 
 namespace nanet::readout {
 
@@ -30,7 +30,7 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   static constexpr unsigned max_segments = 64;      // of a train: UDP_MAX_SEGMENTS of older kernels
   static constexpr std::size_t max_train = 65'000;  // bytes: an IPv4 datagram's worth
 
-  // Throws std::system_error (see card::open_udp_sender). `segmentation`: use trains if the kernel can.
+  // Throws std::system_error (see os::open_udp_sender). `segmentation`: use trains if the kernel can.
   PacketSender(const wire::Endpoint& destination, bool segmentation);
 
   // Gathers one datagram; `data` must stay as it is until flush(). Flushes by itself when full.
@@ -61,7 +61,7 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   bool retry(int error, unsigned datagrams, unsigned attempt) noexcept;
   void count(const Train& train) noexcept;
 
-  card::Fd socket_;
+  os::Fd socket_;
   bool segmentation_;
   std::vector<mmsghdr> messages_;
   std::vector<iovec> vectors_;

@@ -30,8 +30,8 @@ std::vector<Bytes> receive(int fd, std::size_t count) {
 
 // Datagrams of the given sizes, one after the other in one array as a pool has them.
 void check(const std::vector<std::uint32_t>& sizes, bool segmentation) {
-  const card::Fd receiver = card::open_udp_receiver({0x7F000001, 0});
-  PacketSender sender(card::local_endpoint(receiver.get()), segmentation);
+  const os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
+  PacketSender sender(os::local_endpoint(receiver.get()), segmentation);
   std::size_t total = 0;
   for (const auto size : sizes) total += size;
   Bytes pool(total);
@@ -70,8 +70,8 @@ TEST(PacketSender, TrainsOfManySmallOnesKeepToTheKernelsLimit) {
 }
 
 TEST(PacketSender, TrainsTakeFewerMessages) {
-  const card::Fd receiver = card::open_udp_receiver({0x7F000001, 0});
-  PacketSender sender(card::local_endpoint(receiver.get()), true);
+  const os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
+  PacketSender sender(os::local_endpoint(receiver.get()), true);
   if (!sender.segmenting()) GTEST_SKIP() << "kernel without UDP_SEGMENT";
   const Bytes pool(88 * 1472);
   for (unsigned i = 0; i < 88; ++i) sender.push(pool.data() + i * 1472, 1472);
@@ -81,8 +81,8 @@ TEST(PacketSender, TrainsTakeFewerMessages) {
 }
 
 TEST(PacketSender, RefusedDatagramsAreCountedAndSendingGoesOn) {
-  card::Fd receiver = card::open_udp_receiver({0x7F000001, 0});
-  PacketSender sender(card::local_endpoint(receiver.get()), true);
+  os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
+  PacketSender sender(os::local_endpoint(receiver.get()), true);
   receiver.reset();
   const Bytes pool(100);
   for (unsigned i = 0; i < 50; ++i) {
@@ -94,8 +94,8 @@ TEST(PacketSender, RefusedDatagramsAreCountedAndSendingGoesOn) {
 }
 
 TEST(PacketSender, TooLongADatagramIsGivenUpAlone) {
-  const card::Fd receiver = card::open_udp_receiver({0x7F000001, 0});
-  PacketSender sender(card::local_endpoint(receiver.get()), true);
+  const os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
+  PacketSender sender(os::local_endpoint(receiver.get()), true);
   const Bytes pool(70'000);
   sender.push(pool.data(), 10);
   sender.push(pool.data(), 66'000);

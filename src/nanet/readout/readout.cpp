@@ -7,9 +7,11 @@
 #include <stdexcept>
 
 #include "nanet/card/card.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/readout/capture.hpp"
-#include "nanet/readout/tx_path.hpp"
 #include "nanet/readout/pacer.hpp"
+#include "nanet/readout/tx_path.hpp"
 
 namespace nanet::readout {
 namespace {
@@ -109,7 +111,7 @@ void Readout::start() {
     } catch (...) {  // those that are there wait for nobody, and send nothing
       request_stop();
       at_work_ -= options_.threads - t;
-      start_.store(card::monotonic_now(), std::memory_order_release);
+      start_.store(os::monotonic_now(), std::memory_order_release);
       start_.notify_all();
       throw;
     }
@@ -125,7 +127,7 @@ void Readout::join() {
 // The schedule begins when the last thread is there.
 Nanoseconds Readout::started_together() {
   if (++ready_ == options_.threads) {
-    start_.store(card::monotonic_now(), std::memory_order_release);
+    start_.store(os::monotonic_now(), std::memory_order_release);
     start_.notify_all();
   }
   start_.wait(0, std::memory_order_acquire);
@@ -143,7 +145,7 @@ void Readout::run(std::size_t thread) {
     }
   };
   guarded([&] {
-    if (thread < options_.pin.size()) card::pin_this_thread(options_.pin[thread]);
+    if (thread < options_.pin.size()) os::pin_this_thread(options_.pin[thread]);
   });
   const Nanoseconds start = started_together();
   guarded([&] {
@@ -263,7 +265,7 @@ void Readout::run_recording(Nanoseconds start) {
   }
   tx_path.flush();
   tx_path.deliver();
-  publish(card::monotonic_now());
+  publish(os::monotonic_now());
 }
 
 }  // namespace nanet::readout

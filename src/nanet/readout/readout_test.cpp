@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "nanet/os/clock.hpp"
+#include "nanet/os/socket.hpp"
 #include "nanet/readout/capture.hpp"
 
 namespace nanet::readout {
@@ -29,8 +31,8 @@ struct Received {
 
 class ReadoutRun : public testing::Test {
  protected:
-  ReadoutRun() : socket(card::open_udp_receiver({0x7F000001, 0}, {.buffer_bytes = 64 << 20})) {
-    options.destinations = {card::local_endpoint(socket.get())};
+  ReadoutRun() : socket(os::open_udp_receiver({0x7F000001, 0}, {.buffer_bytes = 64 << 20})) {
+    options.destinations = {os::local_endpoint(socket.get())};
     options.pool_frames = 40;
     options.burst_frames = 100;
     options.speed = 1.0;
@@ -69,7 +71,7 @@ class ReadoutRun : public testing::Test {
     return all;
   }
 
-  card::Fd socket;
+  os::Fd socket;
   ReadoutOptions options;
   std::uint64_t packets = 0, messages = 0, events = 0, fragments = 0, frames = 0, bursts = 0;
   std::array<std::uint64_t, fault_count> faults{};
@@ -284,9 +286,9 @@ TEST_F(ReadoutRun, FaultsRepeatWhateverTheTiming) {
 TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
   options.times = testing::TempDir() + "nanet-readout-times-" + std::to_string(getpid());
   options.bursts = 2;
-  const auto before = static_cast<std::uint64_t>(card::monotonic_now());
+  const auto before = static_cast<std::uint64_t>(os::monotonic_now());
   (void)run();
-  const auto after = static_cast<std::uint64_t>(card::monotonic_now());
+  const auto after = static_cast<std::uint64_t>(os::monotonic_now());
   EXPECT_EQ(std::filesystem::file_size(options.times), 200u * 16);
   TimesReader times(options.times);
   times.refresh();
@@ -307,8 +309,8 @@ TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
 }
 
 TEST_F(ReadoutRun, BoardsAreDealtOutToDestinations) {
-  const card::Fd second = card::open_udp_receiver({0x7F000001, 0});
-  options.destinations.push_back(card::local_endpoint(second.get()));
+  const os::Fd second = os::open_udp_receiver({0x7F000001, 0});
+  options.destinations.push_back(os::local_endpoint(second.get()));
   options.bursts = 1;
   std::set<unsigned> here, there;
   for (const Received& packet : run()) here.insert(packet.checked.header.board);

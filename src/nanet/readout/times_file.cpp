@@ -11,6 +11,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "nanet/os/fd.hpp"
+
 namespace nanet::readout {
 namespace {
 
@@ -25,7 +27,7 @@ constexpr std::size_t populate_bytes = std::size_t{256} << 20;
 }  // namespace
 
 TimesWriter::TimesWriter(const std::string& path, std::uint64_t frames) : frames_(frames) {
-  const card::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const os::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file) fail(errno, path, "give a file in a folder that exists and that you may write to");
   struct stat status{};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) fail(EINVAL, path, "give a regular file");
@@ -66,7 +68,7 @@ void TimesReader::refresh() noexcept {
   if (times_ != nullptr && frames == frames_ && status.st_ino == inode_ && status.st_dev == device_) return;
   unmap();
   if (frames == 0) return;
-  const card::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const os::Fd file(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return;
   void* map = mmap(nullptr, frames * sizeof(SendTimes), PROT_READ, MAP_SHARED, file.get(), 0);
   if (map == MAP_FAILED) return;

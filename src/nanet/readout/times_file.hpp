@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::readout {

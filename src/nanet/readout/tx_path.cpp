@@ -2,11 +2,13 @@
 // See tx_path.hpp.
 #include "nanet/readout/tx_path.hpp"
 
+#include "nanet/os/clock.hpp"
+
 namespace nanet::readout {
 
 void TxPath::deliver() {
   for (std::size_t s = first_; s < senders_.size(); s += step_) {
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     for (const OutPacket& packet : out_) {
       if (packet.stream != s) continue;
       if (times_ && !packet.marker) times_->packet(packet.frame, now);

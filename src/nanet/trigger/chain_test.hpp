@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "nanet/card/stream.hpp"
+#include "nanet/card/software/software_stream.hpp"
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/trigger/account/accounting.hpp"
 #include "nanet/trigger/account/burst_reports.hpp"
 #include "nanet/trigger/executors/executor.hpp"
@@ -26,11 +27,11 @@ class Chain {
                  const ProcessOptions& process = {}, const ExecutorMaker& make = {},
                  ConditionsStore* conditions = nullptr)
       : stream_(clop, 0, outlet_, true),
-        traces_(stream_.table().slots(), clop.place ? *clop.place : contract::host_place()),
+        traces_(stream_.table().slots(), clop.allocator ? *clop.allocator : os::host_allocator()),
         accounting_(stream_.counters(), traces_, process.window_lsb) {
     bursts_ = std::make_unique<BurstReports>(stream_.counters(), accounting_, choke_, conditions);
     stream_.observe(bursts_.get());
-    stream_.receiver().follow(bursts_.get());
+    stream_.receiver().observe_bursts(bursts_.get());
     ExecutorOptions options;
     options.process = process;
     options.process.conditions = conditions;
@@ -104,7 +105,7 @@ class Chain {
   };
 
   Outlet outlet_;
-  card::Stream stream_;
+  card::SoftwareStream stream_;
   TraceTable traces_;
   Accounting accounting_;
   Choke choke_{ChokeOptions{}};

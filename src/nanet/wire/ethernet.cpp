@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ethernet, IPv4 (RFC 791) and UDP (RFC 768) headers: taking captured frames apart, and making frames for
+// Ethernet, IPv4 (RFC 791) and UDP (RFC 768) headers: parsing captured frames and building frames for
 // captures.
 #include "nanet/wire/ethernet.hpp"
 
@@ -38,10 +38,10 @@ inline void store_be32(std::byte* at, std::uint32_t value) {
   store_be16(at + 2, value & 0xFFFF);
 }
 
-// Ones' complement sum of the bytes taken as big-endian 16-bit words, folded to 16 bits. It is the same sum
-// in either byte order (RFC 1071), so it is taken over 32-bit host words and swapped once.
+// Ones' complement sum of the bytes as big-endian 16-bit words, folded to 16 bits. The sum is independent of
+// byte order (RFC 1071), so it is taken over 32-bit host words and swapped once.
 std::uint32_t ones_sum(const std::byte* data, std::size_t size) {
-  // Four 64-bit lanes of 32-bit words: every payload of a capture passes here.
+  // Four 64-bit lanes of 32-bit words: every payload of a capture is summed here.
   using Lanes = std::uint64_t __attribute__((vector_size(32)));
   Lanes lanes{};
   std::size_t i = 0;
@@ -68,18 +68,18 @@ inline std::uint32_t fold(std::uint32_t sum) {
   return sum;
 }
 
-// The pseudo header's part of a UDP checksum. `ip` is the IPv4 header.
+// Pseudo header's part of a UDP checksum. `ip` is the IPv4 header.
 inline std::uint32_t pseudo_sum(const std::byte* ip, std::size_t udp_length) {
   return fold(ones_sum(ip + 12, 8) + protocol_udp + static_cast<std::uint32_t>(udp_length));
 }
 
 bool udp_checksum_right(const std::byte* ip, const std::byte* udp, std::size_t udp_length) {
   const std::uint32_t given = load_be16(udp + 6);
-  if (given == 0) return true;  // the sender made none
+  if (given == 0) return true;  // the sender computed none
   const std::uint32_t pseudo = pseudo_sum(ip, udp_length);
   if (fold(pseudo + ones_sum(udp, udp_length)) == 0xFFFF) return true;
   // Captured before the sending interface filled it in (any capture on loopback): only the pseudo header is
-  // summed yet.
+  // summed.
   return given == pseudo;
 }
 
@@ -97,7 +97,7 @@ std::string_view name(NotMgp reason) {
 
 UdpFrame parse_udp_frame(std::span<const std::byte> frame, std::size_t original,
                          std::uint16_t port) noexcept {
-  // Header by header: a frame is judged by what is there, and is cut short where what is needed next is not.
+  // Header by header: a frame is cut_short when the next required header is missing.
   if (frame.size() < ethernet_bytes) return refused(NotMgp::cut_short);
   if (load_be16(frame.data() + 12) != ethertype_ipv4) return refused(NotMgp::not_ipv4);
   const std::byte* ip = frame.data() + ethernet_bytes;
@@ -129,7 +129,7 @@ UdpFrame parse_udp_frame(std::span<const std::byte> frame, std::size_t original,
 
 std::size_t build_udp_frame(std::byte* out, const Endpoint& source, const Endpoint& destination,
                             std::span<const std::byte> payload, std::uint16_t ip_id) noexcept {
-  // MAC addresses: locally administered, made from the IP address.
+  // MAC addresses: locally administered, derived from the IP address.
   store_be16(out, 0x0200);
   store_be32(out + 2, destination.address);
   store_be16(out + 6, 0x0200);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ethernet / IPv4 / UDP framing, as captures hold it.
+// Ethernet, IPv4 and UDP framing of captured packets.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Endpoint {
 
 inline constexpr std::size_t udp_frame_overhead = 14 + 20 + 8;
 
-// Why a captured frame is no UDP packet to the MGP port (docs/formats.md, Refusals).
+// Reason why a captured frame is not a UDP packet to the MGP port (docs/formats.md, Refusals).
 enum class NotMgp : std::uint8_t {
   not_udp,
   other_port,
@@ -37,13 +37,13 @@ struct UdpFrame {
   std::span<const std::byte> payload;  // valid when reason is none
   Endpoint source, destination;        // likewise
 };
-// Takes one captured Ethernet frame apart. `original` is its length on the wire (longer than frame.size():
-// cut short). UDP checksum 0, IP options and Ethernet padding are fine; VLAN tags and IPv6 are not_ipv4. Safe
+// Parses one captured Ethernet frame. `original` is its length on the wire (longer than frame.size(): cut
+// short). UDP checksum 0, IP options and Ethernet padding are accepted; VLAN tags and IPv6 are not_ipv4. Safe
 // on any bytes.
 UdpFrame parse_udp_frame(std::span<const std::byte> frame, std::size_t original, std::uint16_t port) noexcept;
 
-// Writes Ethernet, IPv4 and UDP headers (checksums filled in) and the payload to `out`
-// (udp_frame_overhead + payload.size() bytes). Returns the bytes written.
+// Writes Ethernet, IPv4 and UDP headers with checksums and the payload to `out` (udp_frame_overhead +
+// payload.size() bytes). Returns the bytes written.
 std::size_t build_udp_frame(std::byte* out, const Endpoint& source, const Endpoint& destination,
                             std::span<const std::byte> payload, std::uint16_t ip_id = 0) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames taken apart: everything that makes a frame something else than a UDP packet to the port, by name.
+// Tests of frame parsing and building: every reason for which a frame is not a UDP packet to the port.
 #include "nanet/wire/ethernet.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Ethernet, RoundTrip) {
 }
 
 TEST(Ethernet, ChecksumThatSumsToZeroIsSentAsOnes) {
-  // Varying two bytes passes through every sum, so through the one whose checksum would be 0, "none".
+  // Varying two bytes passes through every sum, including the one whose checksum would be 0, "none".
   Bytes payload(2), frame(udp_frame_overhead + 2);
   int ones = 0;
   for (unsigned value = 0; value < 65536; ++value) {
@@ -90,7 +90,7 @@ struct Case {
   std::function<void(Bytes&)> apply;
 };
 
-TEST(Ethernet, NamesWhatIsWrong) {
+TEST(Ethernet, NamesTheReason) {
   const std::vector<Case> cases = {
       {"none", [](Bytes&) {}},
       {"none", [](Bytes& b) { b.resize(b.size() + 18, std::byte{0xAA}); }},  // Ethernet padding

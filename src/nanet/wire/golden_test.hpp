@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the golden vectors in tests/golden: the bytes of one structure each, and its fields. Python's tests
+// Reader of the golden vectors in tests/golden: the bytes of one structure and its fields. The Python tests
 // read the same files.
 #pragma once
 

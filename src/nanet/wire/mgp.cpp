@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MGP: writing packets, and validating them whole. Validation has a fast path that only answers "sound or
-// not", at a few nanoseconds per event, and a cold one that finds out which rule was broken.
+// MGP: packet writing and complete validation. A fast path decides whether a packet is sound, at a few
+// nanoseconds per event; a cold path finds the broken rule.
 #include "nanet/wire/mgp.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, refusal_count + 1> refusal_names = {
 
 constexpr unsigned board_count = (pm_count + pms_per_board - 1) / pms_per_board;
 
-// PM IDs that a packet of `board` may hold: first, and last minus first.
+// PM IDs allowed in a packet of `board`: first, and last minus first.
 struct PmRange {
   std::uint16_t first, span;
 };
@@ -48,7 +48,7 @@ inline bool board_allowed(BoardId board, const Rules& rules) {
                            : board < board_count && ((rules.boards >> board) & 1u) != 0;
 }
 
-// A set of broken rules; the lowest bit is the one to report.
+// Set of broken rules; the lowest bit is reported.
 class Broken {
  public:
   void add(Refusal refusal, bool applies) {
@@ -61,7 +61,7 @@ class Broken {
   std::uint32_t bits_ = 0;
 };
 
-// The rules about single hits, one event at a time.
+// Rules on single hits, one event at a time.
 void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId board) {
   const PmRange range = pm_range(board);
   for (unsigned i = 0; i < stored; ++i) {
@@ -71,7 +71,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   }
 }
 
-// Walks all events by the letter of docs/formats.md and names the first rule that is broken.
+// Walks all events as docs/formats.md specifies and returns the first broken rule.
 [[gnu::cold, gnu::noinline]] Refusal find_refusal(std::span<const std::byte> datagram, const Rules& rules,
                                                   const Header& h) noexcept {
   const bool sob = h.has(flag::sob);
@@ -88,7 +88,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   broken.add(Refusal::oversized, datagram.size() > rules.max_payload);
   broken.add(Refusal::sob_eob_with_events,
              (sob || eob) && ((sob && eob) || h.events != 0 || h.has(flag::last)));
-  if (broken.any()) return broken.first();  // whatever the events would say comes later in the list
+  if (broken.any()) return broken.first();  // rules on events come later in the list
 
   broken.add(Refusal::frame_beyond_spill, h.frame >= rules.max_frames);
   if (sob || eob) return broken.first();
@@ -112,12 +112,12 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   return broken.first();
 }
 
-// Sixteen hit words at a time (two or one vector registers, by the machine).
+// Sixteen hit words at a time (one or two vector registers, depending on the machine).
 constexpr unsigned lanes = 16;
 constexpr std::size_t lane_bytes = 2 * lanes;
 using Words = std::uint16_t __attribute__((vector_size(lane_bytes)));
 
-// Sixteen words at [32 - n] have their first n lanes set (all, from 16 on).
+// Sixteen words at [32 - n] have their first n lanes set (all lanes for n >= 16).
 struct Ramp {
   std::uint16_t words[2 * max_fragment_hits];
 };
@@ -132,13 +132,13 @@ inline void load_words(Words& words, const void* at) {
   memcpy(&words, at, sizeof words);
 }
 
-// Collects over all events what can be wrong with them. Looks at 72 bytes of each event, whatever its size.
+// Accumulates rule violations over all events. Reads 72 bytes of each event, whatever its size.
 class Checker {
  public:
   explicit Checker(const Header& h)
       : frame_time_(h.frame << 8), range_(pm_range(h.board)), first_pm_(Words{} + range_.first) {}
 
-  // Returns false if a count is wrong; that branch is never taken in good traffic, and so is free.
+  // Returns false if a count is wrong. Good traffic never takes that branch, so it is free.
   bool event(const std::byte* at, std::size_t stored) {
     const auto word = load<std::uint64_t>(at);
     if (stored > max_fragment_hits || static_cast<std::uint8_t>(word >> 48) < stored) return false;
@@ -168,7 +168,7 @@ class Checker {
   Timestamp frame_time_;
   PmRange range_;
   Words first_pm_;
-  Words worst_{};  // per lane, the largest PM ID minus the board's first: out of range either way is large
+  Words worst_{};  // per lane: the largest PM ID minus the board's first; out of range either way is large
   std::uint32_t time_difference_ = 0;
 };
 
@@ -187,8 +187,8 @@ bool fixed_events_sound(const std::byte* datagram, const Header& h, std::uint32_
 }
 
 bool packed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
-  // The last bytes are walked in a copy with room after it, so that whole vectors can be loaded there too.
-  // The copy is made first: when the walk gets there, it has long reached the cache.
+  // The last bytes are walked in a copy with room behind it, so that whole vectors can be loaded there too.
+  // The copy is made first: it is in the cache by the time the walk reaches it.
   const std::byte* const end = datagram + h.length;
   const std::size_t tail_bytes = std::min<std::size_t>(fixed_event_bytes, h.length - header_bytes);
   std::byte tail[2 * fixed_event_bytes] = {};

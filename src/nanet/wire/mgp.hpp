@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MGP, the multi-event GPU packet: readout board -> card. Layout: docs/formats.md. The layout is nanet's own.
+// MGP, the multi-event GPU packet from readout board to card. A format of nanet; layout: docs/formats.md.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr std::size_t event_header_bytes = 8;
 inline constexpr std::size_t fixed_event_bytes = event_header_bytes + 2 * max_fragment_hits;  // 72
 inline constexpr std::size_t eob_bytes = header_bytes + 24;
 inline constexpr std::uint16_t default_max_payload = 1472;
-inline constexpr unsigned max_packets_per_frame = 16;  // and board: a four-bit index
+inline constexpr unsigned max_packets_per_frame = 16;  // per board: a four-bit index
 inline constexpr std::uint8_t version = 1;
 inline constexpr std::uint16_t default_port = 58913;
 
@@ -37,7 +37,7 @@ struct Header {
   BoardId board = 0;
   std::uint8_t version = mgp::version;
   std::uint8_t flags = 0;
-  std::uint16_t length = 0;  // bytes, this header included, padding not
+  std::uint16_t length = 0;  // bytes, including this header, without padding
   std::uint8_t events = 0;
   std::uint8_t index = 0;     // b3:0 of byte 7
   std::uint8_t encoding = 0;  // b7:4 of byte 7
@@ -61,7 +61,7 @@ NANET_HD inline void store(std::byte* at, T value) {
   memcpy(at, &value, sizeof value);
 }
 
-// Reads the 16 bytes at `at`; every bit pattern is a Header.
+// Decodes the 16 bytes at `at`; every bit pattern is a Header.
 inline Header decode_header(const std::byte* at) {
   const auto first = load<std::uint64_t>(at);
   const auto frame_burst = load<std::uint32_t>(at + 12);
@@ -82,7 +82,7 @@ inline Header decode_header(const std::byte* at) {
 // Writes 16 bytes at `at`.
 void encode_header(std::byte* at, const Header& header);
 
-// What an EOB says after its header: what that board sent in the burst, SOB and EOB included in `packets`.
+// Counts of an EOB: packets (SOB and EOB included), events and hits that the board sent in the burst.
 struct EobCounts {
   std::uint32_t frames = 0;
   std::uint32_t packets = 0;
@@ -93,8 +93,7 @@ struct EobCounts {
 EobCounts decode_eob(const std::byte* datagram);
 void encode_eob(std::byte* datagram, const EobCounts& counts);  // writes bytes 16 - 39
 
-// Why a packet is refused, in the order in which the first that applies is counted (docs/formats.md,
-// Refusals).
+// Reason why a packet is refused. The first that applies is counted (docs/formats.md, Refusals).
 enum class Refusal : std::uint8_t {
   short_header,
   bad_version,
@@ -118,7 +117,7 @@ enum class Refusal : std::uint8_t {
 inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
 std::string_view name(Refusal refusal);
 
-// What validation needs to know of the configuration.
+// Configuration of validation.
 struct Rules {
   std::uint8_t source = rich_source;
   std::uint8_t boards = 0xF;  // bit b set: board b is configured; 0: one merged stream, board 0xFF alone
@@ -134,12 +133,11 @@ struct Checked {
   std::uint32_t hits = 0;       // hits stored in the packet; valid when sound
 };
 
-// Validates one UDP payload whole. Touches nothing beyond `datagram`, allocates nothing, never throws.
-// `wrong_burst` depends on what came before and is the card's to say, never this function's. header is valid
-// unless refusal is short_header.
+// Validates one complete UDP payload. Reads only `datagram`, allocates nothing, never throws. Never returns
+// `wrong_burst`, which depends on earlier packets. header is valid unless refusal is short_header.
 Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept;
 
-// One event as it lies in a packet: a board's fragment of a physics event (or all of it, merged stream).
+// One event of a packet: a board's fragment of a physics event, or the whole event in a merged stream.
 struct Fragment {
   Timestamp timestamp = 0;
   FineTime fine = 0;
@@ -159,11 +157,11 @@ NANET_HD inline std::uint16_t hit_word(PmId pm, std::int32_t quarter) {
   return static_cast<std::uint16_t>((pm & 0x7FF) | (static_cast<std::uint32_t>(quarter) << 11));
 }
 
-// Walks the fragments of a payload, safe on any bytes: stops at header.events or before the first fragment
-// that would reach past min(length, size). `at` points at the packet's header, `size` bytes are readable.
+// Iterates over the fragments of a payload; safe on any bytes. Stops at header.events or before the first
+// fragment that would exceed min(length, size). `at`: packet header; `size` bytes are readable.
 class FragmentReader {
  public:
-  FragmentReader() = default;  // of nothing
+  FragmentReader() = default;  // no fragments
   FragmentReader(const std::byte* at, std::size_t size, const Header& header)
       : at_(at + header_bytes),
         end_(at + (header.length < size ? header.length : size)),
@@ -195,16 +193,16 @@ class FragmentReader {
   bool fixed_ = false;
 };
 
-// Builds one packet in a caller's buffer. add() refuses what would pass the size or 255 events.
+// Builds one packet in a caller's buffer. add() refuses fragments beyond the size limit or 255 events.
 class PacketWriter {
  public:
-  // `limit`: largest `length` the packet may reach; buffer holds at least that many bytes.
+  // limit: largest `length` of the packet; the buffer holds at least as many bytes.
   PacketWriter(std::byte* buffer, std::size_t limit, const Header& header);
-  // hits: hit words in the order to be stored; at most 32. Returns false and leaves the packet as it was if
-  // it does not fit.
+  // hits: at most 32 hit words, stored in this order. Returns false and leaves the packet unchanged if the
+  // fragment does not fit.
   bool add(Timestamp timestamp, FineTime fine, std::span<const std::uint16_t> hits, std::uint8_t seen,
            std::uint8_t flags = 0);
-  // Writes the header with the final length and count; `extra` flags are OR-ed in. Returns `length` in bytes.
+  // Writes the header with final length and count; ORs in the `extra` flags. Returns `length` in bytes.
   std::size_t finish(std::uint8_t extra = 0);
   unsigned events() const { return header_.events; }
   std::size_t size() const { return used_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MGP against the golden vectors, and every refusal by name: alone, at its edges and against its neighbours
-// in the list.
+// Tests of MGP: golden vectors, and every refusal alone, at its edges and combined with its neighbours in the
+// list.
 #include "nanet/wire/mgp.hpp"
 
 #include <sys/mman.h>
@@ -170,7 +170,7 @@ struct Damage {
   std::uint8_t flags = 0;  // of the packet before the damage
 };
 
-TEST(MgpValidate, NamesWhatIsWrong) {
+TEST(MgpValidate, NamesTheBrokenRule) {
   const std::vector<Damage> cases = {
       {"none", [](Bytes&) {}},
       {"none", [](Bytes&) {}, flag::fixed},
@@ -302,7 +302,7 @@ TEST(MgpValidate, NamesWhatIsWrong) {
 }
 
 TEST(MgpValidate, HitsAbove32InPackedPacket) {
-  // The walk goes on by the count as it stands: with the bytes there it is hits_above_32, without them
+  // Parsing continues with the stored count: with enough bytes it is hits_above_32, without them
   // event_past_end.
   Header h;
   h.board = 0;
@@ -325,7 +325,7 @@ TEST(MgpValidate, BurstMarkers) {
     h.flags = flags;
     h.length = static_cast<std::uint16_t>(size);
     h.events = events;
-    Bytes bytes(size, std::byte{0xEE});  // nothing after the header is looked at
+    Bytes bytes(size, std::byte{0xEE});  // nothing after the header is read
     encode_header(bytes.data(), h);
     return bytes;
   };
@@ -385,7 +385,7 @@ TEST(MgpValidate, FollowsTheRules) {
   EXPECT_EQ(refusal(last_board), "pm_out_of_range");
 }
 
-// A page that cannot be touched follows the datagram: a read beyond it would end the test.
+// The page behind the datagram is inaccessible: a read beyond the datagram ends the test.
 TEST(MgpValidate, ReadsNothingBeyondTheDatagram) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* map = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -434,7 +434,7 @@ TEST(MgpValidate, ReadsNothingBeyondTheDatagram) {
   munmap(map, 2 * page);
 }
 
-TEST(MgpFragmentReader, StopsBeforeWhatIsNotThere) {
+TEST(MgpFragmentReader, StopsAtTheEndOfThePayload) {
   const Bytes bytes = sound_packet();
   Fragment f;
   for (std::size_t size = header_bytes; size < bytes.size(); ++size) {
@@ -464,7 +464,7 @@ TEST(MgpPacketWriter, RefusesWhatDoesNotFit) {
   PacketWriter full(jumbo.data(), jumbo.size(), {});
   for (int i = 0; i < 255; ++i) EXPECT_TRUE(full.add(0, 0, {}, 0));
   EXPECT_FALSE(full.add(0, 0, {}, 0));
-  EXPECT_EQ(decode_header(jumbo.data()).events, 0);  // the header comes last
+  EXPECT_EQ(decode_header(jumbo.data()).events, 0);  // the header is written last
   full.finish();
   EXPECT_EQ(decode_header(jumbo.data()).events, 255);
   jumbo.resize(full.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MTP, the multi-trigger packet: trigger -> L0 trigger processor. The genuine NA62 L0TP format, 32-bit
-// variant, read from the public L0TP firmware's receiver. Layout: docs/formats.md.
+// MTP, the multi-trigger packet from trigger to L0 trigger processor: NA62 L0TP format, 32-bit variant, as
+// read by the public L0TP firmware. Layout: docs/formats.md.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct Primitive {
   bool operator==(const Primitive&) const = default;
 };
 
-// Writes one packet of `frame`; primitives must be in order of time and at most 255. Header-only when empty.
+// Writes one packet of `frame`; primitives: in order of time, at most 255. Header-only without primitives.
 // `out` holds max_bytes. Returns the bytes written.
 NANET_HD inline std::size_t encode(std::byte* out, Frame frame, const Primitive* primitives, unsigned count,
                                    std::uint8_t sub_id = sub_id_normal, std::uint8_t source = rich_source) {
@@ -47,7 +47,7 @@ enum class Refusal : std::uint8_t {
   short_header,         // fewer than 8 bytes
   bad_source,           // not the expected source ID
   length_mismatch,      // datagram size is not the packet's total length, or not a multiple of 4
-  count_mismatch,       // the words after the header do not hold as many primitive words as the header says
+  count_mismatch,       // number of primitive words differs from the header
   no_timestamp_word,    // a packet with primitives does not start with a timestamp word
   ends_with_timestamp,  // the last word is a timestamp word
   not_in_order,         // primitives are not in order of time
@@ -65,7 +65,7 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// A primitive with its full time.
+// Primitive with its full time.
 struct TimedPrimitive {
   Lsb time = 0;  // (frame of its timestamp word << 16) | timestamp 7:0 << 8 | fine
   std::uint16_t id = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MTP against the golden vectors, and every refusal by name.
+// Tests of MTP: golden vectors and every refusal.
 #include "nanet/wire/mtp.hpp"
 
 #include <array>
@@ -100,7 +100,7 @@ TEST(MtpDecode, FullPacketIsWrittenWhole) {
   Bytes bytes(max_bytes);
   EXPECT_EQ(encode(bytes.data(), 3, primitives.data(), max_primitives), max_bytes);
   EXPECT_EQ(refusal(bytes), "none");
-  // A 256th primitive does not fit the count: refused, and nothing is written past the caller's 255.
+  // A 256th primitive exceeds the count: refused, and nothing is written beyond the caller's 255.
   Bytes more = bytes;
   more.resize(more.size() + 4);
   mgp::store<std::uint32_t>(more.data() + max_bytes, 0x4000FFFF);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic pcap files: memory-mapped reading and buffered writing, so that neither is what a replay or a
-// generator waits for.
+// Classic pcap files: memory-mapped reading and buffered writing, fast enough not to limit a replay or a
+// generator.
 #include "nanet/wire/pcap.hpp"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@ constexpr std::uint32_t magic_pcapng = 0x0A0D0D0A;
 constexpr std::size_t file_header_bytes = 24;
 constexpr std::size_t record_header_bytes = 16;
 constexpr std::uint32_t link_type_ethernet = 1;
-constexpr std::uint32_t link_type_mask = 0x03FFFFFF;  // the bits above tell of a frame check sequence
-constexpr std::uint32_t max_record = 262'144;  // no Ethernet capture holds more; a larger length is garbage
+constexpr std::uint32_t link_type_mask = 0x03FFFFFF;  // the higher bits describe a frame check sequence
+constexpr std::uint32_t max_record = 262'144;  // larger than any Ethernet record; a larger length is garbage
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
 std::uint32_t load32(const std::byte* at, bool swapped) {
@@ -38,7 +38,7 @@ std::uint32_t load32(const std::byte* at, bool swapped) {
   throw std::system_error(error, std::generic_category(), path + ": " + what);
 }
 
-// Closes the file on every way out.
+// Closes the file at scope exit.
 struct File {
   int descriptor;
   ~File() { ::close(descriptor); }
@@ -84,7 +84,7 @@ PcapReader::~PcapReader() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-// Maps the pages of the next piece in one call, where page after page would fault.
+// Maps the pages of the next piece in one call instead of one fault per page.
 void PcapReader::look_ahead() noexcept {
   constexpr std::size_t piece = std::size_t{16} << 20;
   ahead_ = at_ / piece * piece + piece;
@@ -114,7 +114,8 @@ bool PcapReader::next(PcapRecord& record) noexcept {
   record.frame = {header + record_header_bytes, captured};
   record.original = load32(header + 12, swapped_);
   at_ += record_header_bytes + captured;
-  // The record after the next: records are some kilobytes, and the processor's own look-ahead ends with the
+  // Prefetches the record after the next: records are some kilobytes, and the hardware prefetcher stops at
+  // the page.
   // page.
   if (const std::size_t after = at_ + captured; after + captured <= size_)
     for (std::size_t i = 0; i < captured; i += 64) __builtin_prefetch(data_ + after + i);
@@ -171,14 +172,14 @@ PcapWriter::PcapWriter(const std::string& path) : path_(path), buffer_(buffer_by
 PcapWriter::~PcapWriter() {
   try {
     close();
-  } catch (...) {  // who wants to know calls close()
+  } catch (...) {  // errors are reported by close()
   }
 }
 
 void PcapWriter::flush() {
   std::size_t done = 0;
   const std::size_t size = used_;
-  used_ = 0;  // whatever happens: what cannot be written once is not tried again
+  used_ = 0;  // data that cannot be written once is not retried
   while (done < size) {
     const ssize_t n = ::write(file_, buffer_.data() + done, size - done);
     if (n < 0 && errno == EINTR) continue;
@@ -202,7 +203,7 @@ void PcapWriter::close() {
 }
 
 std::byte* PcapWriter::record(std::int64_t time_ns, std::size_t bytes) {
-  if (file_ < 0) throw std::logic_error(path_ + ": written to after it was closed");
+  if (file_ < 0) throw std::logic_error(path_ + ": write after close");
   if (bytes > max_record) throw std::length_error(path_ + ": a frame of more than 262144 bytes");
   if (used_ + record_header_bytes + bytes > buffer_.size()) flush();
   const auto size = static_cast<std::uint32_t>(bytes);

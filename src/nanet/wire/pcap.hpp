@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic pcap (link type Ethernet), read by memory mapping and written through a large buffer. pcapng is
-// converted by the Python front end.
+// Classic pcap files (link type Ethernet): memory-mapped reader and buffered writer. The Python front end
+// converts pcapng.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct PcapRecord {
 };
 
 // Reads microsecond and nanosecond files of both byte orders. Throws std::system_error (file missing, no
-// permission) and std::runtime_error (not a pcap, link type not Ethernet) with the file's name in the
-// message. A file cut off in a record ends before it; truncated() tells.
+// permission) or std::runtime_error (not a pcap, link type not Ethernet), naming the file. A file cut off in
+// a record ends before it; see truncated().
 class PcapReader {
  public:
   explicit PcapReader(const std::string& path);
@@ -45,17 +45,17 @@ class PcapReader {
   bool swapped_ = false, nanoseconds_ = false, truncated_ = false;
 };
 
-// Several captures as one: their records in the order of the files, whatever their times say. Throws as
-// PcapReader; all files are opened at once, so that a wrong one is found before the first record.
+// Several captures read as one: records in the order of the files, whatever their times. Throws as
+// PcapReader; all files are opened at once, so that an invalid one is found before the first record.
 class PcapSeries {
  public:
   explicit PcapSeries(const std::vector<std::string>& paths);
 
-  // A file cut off in a record ends before it, and the next one goes on.
+  // A file cut off in a record ends before it; reading continues with the next file.
   bool next(PcapRecord& record) noexcept;
   void rewind() noexcept;
   bool truncated() const noexcept;
-  // Numbers of the files that are known to end within a record, in order.
+  // Indices of files found to end within a record, in order.
   std::vector<std::size_t> truncated_files() const;
   std::size_t bytes() const noexcept;  // of all files
 
@@ -64,7 +64,7 @@ class PcapSeries {
   std::size_t at_ = 0;
 };
 
-// Writes nanosecond pcap. Throws std::system_error when the file cannot be made or written (disk full).
+// Writes nanosecond pcap. Throws std::system_error when the file cannot be created or written (disk full).
 class PcapWriter {
  public:
   explicit PcapWriter(const std::string& path);
@@ -73,16 +73,16 @@ class PcapWriter {
   PcapWriter& operator=(const PcapWriter&) = delete;
 
   void write(std::int64_t time_ns, std::span<const std::byte> frame);
-  // A UDP datagram with real Ethernet, IPv4 and UDP headers.
+  // Writes a UDP datagram with valid Ethernet, IPv4 and UDP headers.
   void write_udp(std::int64_t time_ns, const Endpoint& source, const Endpoint& destination,
                  std::span<const std::byte> payload);
-  // Writes out what is buffered; what cannot be written is gone.
+  // Writes the buffer out; data that cannot be written is dropped.
   void flush();
-  // Flushes and closes; reports what the destructor would have to swallow.
+  // Flushes and closes; throws errors that the destructor would suppress.
   void close();
 
  private:
-  // Makes room for a record, writes its header and returns where its `bytes` of frame go.
+  // Makes room for a record, writes its header and returns the address of its frame of `bytes` bytes.
   std::byte* record(std::int64_t time_ns, std::size_t bytes);
   std::string path_;
   int file_ = -1;

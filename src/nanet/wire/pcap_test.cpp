@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures written and read back, files of every byte order and resolution, and files that are broken.
+// Tests of pcap files: round trips, both byte orders and resolutions, broken files.
 #include "nanet/wire/pcap.hpp"
 
 #include <gtest/gtest.h>
@@ -185,7 +185,7 @@ TEST_F(Pcap, DiskFullIsReported) {
   }
   PcapWriter writer("/dev/full");
   EXPECT_THROW(for (int i = 0; i < 100; ++i) writer.write(0, Bytes(60'000)), std::system_error);
-}  // the destructor is quiet
+}  // the destructor does not throw
 
 TEST_F(Pcap, SeveralFilesAreReadAsOneInTheirOrder) {
   const auto path = [&](const char* name) { return (folder_ / name).string(); };
@@ -194,7 +194,8 @@ TEST_F(Pcap, SeveralFilesAreReadAsOneInTheirOrder) {
     for (int i = 0; i < 3; ++i) later.write(1000 + i, Bytes(60, std::byte{1}));
     for (int i = 0; i < 2; ++i) earlier.write(i, Bytes(60, std::byte{2}));
   }
-  std::filesystem::resize_file(path("a"), std::filesystem::file_size(path("a")) - 1);  // ends in its third
+  std::filesystem::resize_file(path("a"),
+                               std::filesystem::file_size(path("a")) - 1);  // ends in its third record
   PcapSeries series({path("a"), path("b"), path("c")});
   EXPECT_EQ(series.bytes(), std::filesystem::file_size(path("a")) + std::filesystem::file_size(path("b")) +
                                 std::filesystem::file_size(path("c")));

@@ -5,15 +5,15 @@
 #include <deque>
 #include <memory>
 
-#include "nanet/card/packet_receiver.hpp"
-#include "nanet/card/receiver.hpp"
+#include "nanet/card/software/packet_receiver.hpp"
+#include "nanet/card/software/receiver.hpp"
 #include "nanet/contract/memory.hpp"
 
 namespace {
 
 using namespace nanet;
 
-struct Reference final : card::BurstFollower {
+struct Reference final : card::BurstObserver {
   Reference(contract::Shape shape, const card::ReceiverOptions& options, std::uint32_t max_frames)
       : memory(shape), consumers({memory.view()}), table(shape.buffers, 1, max_frames) {
     if (shape.gather == contract::Gather::frame)

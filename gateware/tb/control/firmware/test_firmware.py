@@ -25,12 +25,12 @@ from mgp import marker, packet
 
 ROOT = Path(__file__).resolve().parents[4]
 SOURCES = [
-    "card/receiver.cpp",
-    "card/receiver_close.cpp",
-    "card/packet_receiver.cpp",
+    "card/software/receiver.cpp",
+    "card/software/receiver_close.cpp",
+    "card/software/packet_receiver.cpp",
     "wire/mgp.cpp",
     "contract/memory.cpp",
-    "contract/place.cpp",
+    "os/region_allocator.cpp",
 ]
 
 

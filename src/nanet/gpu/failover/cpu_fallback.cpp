@@ -5,8 +5,9 @@
 #include <exception>
 #include <utility>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/contract/producer.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {
 namespace {
@@ -32,7 +33,7 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
       if (!contract::posted(view, n, posted)) {
         trigger::Trace& trace = traces[n];
         const std::uint32_t bytes = process(view, event, n, trace);
-        trace.posted = card::monotonic_now();
+        trace.posted = os::monotonic_now();
         contract::post(view, n, view.send_buffer(event.buffer), bytes, 0, event.buffer);
       }
       contract::return_buffer(view, n);
@@ -87,7 +88,7 @@ bool CpuFallback::lose(const std::string& why) noexcept {
   const bool first = !away_.exchange(true);
   if (first) {
     trouble_ = why;
-    since_ = card::monotonic_now();
+    since_ = os::monotonic_now();
   }
   lost_ = true;
   return first;
@@ -95,7 +96,7 @@ bool CpuFallback::lose(const std::string& why) noexcept {
 
 void CpuFallback::returned() noexcept {
   ++returns_;
-  before_ += card::monotonic_now() - since_;
+  before_ += os::monotonic_now() - since_;
   away_ = false;
   note({});
 }
@@ -140,7 +141,7 @@ void CpuFallback::append_figures(std::map<std::string, double>& figures) const {
   figures["gpu_faults"] = static_cast<double>(faults_.load());
   figures["gpu_recoveries"] = static_cast<double>(returns_.load());
   figures["gpu_lost"] = away_ ? 1.0 : 0.0;
-  const Nanoseconds away = before_ + (away_ ? card::monotonic_now() - since_ : 0);
+  const Nanoseconds away = before_ + (away_ ? os::monotonic_now() - since_ : 0);
   figures["gpu_fallback_s"] = static_cast<double>(away) * 1e-9;
 }
 

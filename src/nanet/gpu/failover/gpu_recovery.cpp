@@ -6,13 +6,13 @@
 #include <exception>
 #include <utility>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {
 namespace {
 
-using card::monotonic_now;
+using os::monotonic_now;
 
 constexpr Nanoseconds second = 1'000'000'000;
 constexpr Nanoseconds longest_preparation = 120 * second;  // a driver that compiles kernels takes its time

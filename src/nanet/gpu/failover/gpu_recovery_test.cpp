@@ -13,6 +13,7 @@
 #include <functional>
 #include <sstream>
 
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
@@ -107,7 +108,7 @@ Result run(const std::vector<Bytes>& packets, std::uint32_t devices, const trigg
   auto options = Chain::options();
   options.devices = devices;
   options.buffers = 512;
-  options.place = &contract::shared_place();
+  options.allocator = &os::shared_allocator();
   Chain chain(options, *algorithm, 1, {}, make);
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (meanwhile) meanwhile(chain, i);

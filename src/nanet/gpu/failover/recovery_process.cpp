@@ -14,8 +14,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "nanet/contract/place.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/os/region_allocator.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not in every libc's headers
 
@@ -29,7 +29,7 @@ void copy_text(char* to, std::size_t room, const std::string& text, const char* 
 }
 
 RecoveryBlock::Region region_of(const std::byte* at, std::size_t bytes) {
-  return {contract::shared_place().shared(at), reinterpret_cast<std::uintptr_t>(at), bytes};
+  return {os::shared_allocator().shared_fd(at), reinterpret_cast<std::uintptr_t>(at), bytes};
 }
 
 [[noreturn]] void failed(int number, const char* what) {
@@ -40,10 +40,10 @@ RecoveryBlock::Region region_of(const std::byte* at, std::size_t bytes) {
 
 bool RecoveryProcess::can_share(const std::vector<contract::View>& views,
                                 trigger::TraceTable& traces) noexcept {
-  const contract::Place& place = contract::shared_place();
+  const os::RegionAllocator& allocator = os::shared_allocator();
   for (const contract::View& view : views)
-    if (place.shared(view.clop) < 0) return false;
-  return place.shared(reinterpret_cast<const std::byte*>(traces.data())) >= 0 &&
+    if (allocator.shared_fd(view.clop) < 0) return false;
+  return allocator.shared_fd(reinterpret_cast<const std::byte*>(traces.data())) >= 0 &&
          views.size() <= RecoveryBlock::most_devices;
 }
 

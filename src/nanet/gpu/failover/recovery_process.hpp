@@ -29,7 +29,7 @@ struct RecoveryOptions {
 
 class RecoveryProcess {
  public:
-  // Views and traces must lie in contract::shared_place(). Throws std::invalid_argument or std::system_error.
+  // Views and traces must lie in os::shared_allocator(). Throws std::invalid_argument or std::system_error.
   RecoveryProcess(const RecoveryOptions& options, const trigger::ExecutorOptions& execute,
                   const std::vector<contract::View>& views, trigger::TraceTable& traces);
   ~RecoveryProcess();

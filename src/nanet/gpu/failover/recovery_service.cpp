@@ -16,11 +16,12 @@
 #include <thread>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/memory.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/gpu/executor.hpp"
 #include "nanet/gpu/failover/recovery_block.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/region_allocator.hpp"
 
 namespace nanet::gpu {
 namespace {
@@ -40,7 +41,7 @@ RecoveryBlock* map_block(int fd) {
 }
 
 void map(const RecoveryBlock::Region& region) {
-  contract::map_shared(region.fd, reinterpret_cast<std::byte*>(region.at), region.bytes);
+  os::map_shared(region.fd, reinterpret_cast<std::byte*>(region.at), region.bytes);
   close(region.fd);
 }
 
@@ -147,7 +148,7 @@ class Service {
       if (order == RecoveryOrder::leave) return {};
       if (getppid() != block_.parent) return "the trigger is gone";
       if (const std::string why = executor_->trouble(); !why.empty()) return why;
-      const Nanoseconds now = card::monotonic_now();
+      const Nanoseconds now = os::monotonic_now();
       if (working && now - mirrored > 100'000'000) {
         mirrored = now;
         report();

@@ -11,16 +11,17 @@
 #include <thread>
 
 #include "nanet/card/card.hpp"
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/gpu/executors.hpp"
 #include "nanet/gpu/failover/cpu_fallback.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {
 namespace {
 
-using card::monotonic_now;
+using os::monotonic_now;
 
 constexpr unsigned slots = 4;  // buffers on their way
 constexpr std::size_t table_bytes = sizeof(ConditionsTable);
@@ -213,7 +214,7 @@ class LaunchExecutor final : public trigger::Executor {
     const contract::View& view = gpu.view;
     if (!execute_.pin.empty()) {
       try {
-        card::pin_this_thread(execute_.pin[0]);
+        os::pin_this_thread(execute_.pin[0]);
       } catch (const std::exception&) {  // runs on, unpinned
       }
     }

@@ -7,17 +7,17 @@
 #include <stdexcept>
 #include <thread>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/gpu/executors.hpp"
 #include "nanet/gpu/failover/cpu_fallback.hpp"
 #include "nanet/gpu/failover/gpu_recovery.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {
 namespace {
 
-using card::monotonic_now;
+using os::monotonic_now;
 
 class ResidentExecutor final : public trigger::Executor {
  public:

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "nanet/card/counters.hpp"
-#include "nanet/card/frame_table.hpp"
-#include "nanet/trigger/decide/downscale.hpp"
+#include "nanet/card/observers.hpp"
 #include "nanet/stats/histogram.hpp"
 #include "nanet/trigger/account/trace.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
 #include "nanet/wire/ethernet.hpp"
 
 namespace nanet::trigger {
@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, stage_count> stage_names = {
 
 // Follows the card in its own thread: adds up the traces of the numbers it passes, fills the latency
 // histograms, and checks the identities while it runs.
-class Accounting final : public card::Observer {
+class Accounting final : public card::FrameObserver {
  public:
   Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb)
       : card_(card), traces_(traces), window_(window_lsb) {}

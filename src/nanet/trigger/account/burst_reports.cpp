@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::trigger {
 
-BurstReports::BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke, ConditionsStore* conditions)
+BurstReports::BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke,
+                           ConditionsStore* conditions)
     : card_(card),
       accounting_(accounting),
       choke_(choke),
@@ -28,7 +29,7 @@ void BurstReports::burst_began(std::uint32_t number, std::uint64_t base) noexcep
   pending_[open] = Pending{};
   pending_[open].burst.number = number;
   pending_[open].burst.base = base;
-  pending_[open].began = card::monotonic_now();
+  pending_[open].began = os::monotonic_now();
   if (conditions_) {
     conditions_->burst_began(base, next_);
     pending_[open].conditions = conditions_->current();
@@ -47,7 +48,7 @@ void BurstReports::burst_ended(const card::BurstEnded& burst) noexcept {
 }
 
 void BurstReports::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
-                       Nanoseconds sent) noexcept {
+                          Nanoseconds sent) noexcept {
   // The first number of the next burst: the one before is complete, whatever else has been received since.
   while (true) {
     const std::uint32_t open = open_.load(std::memory_order_relaxed);

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "nanet/card/followers.hpp"
 #include "nanet/card/frame_table.hpp"
+#include "nanet/card/observers.hpp"
 #include "nanet/trigger/account/accounting.hpp"
-#include "nanet/trigger/live/choke.hpp"
 #include "nanet/trigger/build/conditions.hpp"
+#include "nanet/trigger/live/choke.hpp"
 
 namespace nanet::trigger {
 
@@ -32,10 +32,11 @@ struct BurstReport {
 };
 
 // Follows receiver and sender in the card's thread, in front of the accounting.
-class BurstReports final : public card::Observer, public card::BurstFollower {
+class BurstReports final : public card::FrameObserver, public card::BurstObserver {
  public:
   // conditions: may be nullptr. All outlive it.
-  BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke, ConditionsStore* conditions);
+  BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke,
+               ConditionsStore* conditions);
 
   void burst_began(std::uint32_t number, std::uint64_t base) noexcept override;
   void burst_ended(const card::BurstEnded& burst) noexcept override;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "nanet/contract/place.hpp"
+#include "nanet/os/region_allocator.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::trigger {
@@ -33,11 +33,11 @@ struct Trace {
 // registered with a GPU.
 class TraceTable {
  public:
-  // slots: a power of two. place outlives it.
-  explicit TraceTable(std::size_t slots, contract::Place& place = contract::host_place())
-      : place_(&place),
+  // slots: a power of two. allocator outlives it.
+  explicit TraceTable(std::size_t slots, os::RegionAllocator& allocator = os::host_allocator())
+      : allocator_(&allocator),
         bytes_(bytes_for(slots)),
-        trace_(reinterpret_cast<Trace*>(place.take(bytes_))),
+        trace_(reinterpret_cast<Trace*>(allocator.allocate(bytes_))),
         mask_(slots - 1) {
     std::uninitialized_default_construct_n(trace_, slots);
   }
@@ -45,7 +45,7 @@ class TraceTable {
   TraceTable(Trace* made, std::size_t slots) noexcept
       : bytes_(bytes_for(slots)), trace_(made), mask_(slots - 1) {}
   ~TraceTable() {
-    if (place_) place_->give_back(reinterpret_cast<std::byte*>(trace_), bytes_);
+    if (allocator_) allocator_->free(reinterpret_cast<std::byte*>(trace_), bytes_);
   }
   TraceTable(const TraceTable&) = delete;
   TraceTable& operator=(const TraceTable&) = delete;
@@ -59,7 +59,7 @@ class TraceTable {
     return (slots * sizeof(Trace) + page - 1) / page * page;
   }
   static constexpr std::size_t page = 4096;
-  contract::Place* place_ = nullptr;
+  os::RegionAllocator* allocator_ = nullptr;
   std::size_t bytes_;
   Trace* trace_;
   std::uint64_t mask_;

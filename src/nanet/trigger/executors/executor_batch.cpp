@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::trigger {
@@ -117,13 +117,13 @@ class BatchExecutor final : public Executor {
     idle_ = 0;
     if (kept_.empty()) return;
     if (events_) (*algorithm_)({events_, first_.data(), pm_.data()}, rings_.data());
-    const Nanoseconds reconstructed = card::monotonic_now();
+    const Nanoseconds reconstructed = os::monotonic_now();
     for (const Kept& kept : kept_) {
       Trace& trace = traces_[kept.n];
       trace.reconstructed = reconstructed;
       const std::uint32_t bytes =
           process_.answer(view_, kept.event, kept.n, kept.built, &rings_[kept.at], trace);
-      trace.posted = card::monotonic_now();
+      trace.posted = os::monotonic_now();
       contract::post(view_, kept.n, view_.send_buffer(kept.event.buffer), bytes, 0, kept.event.buffer);
       contract::return_buffer(view_, kept.n);
     }

@@ -6,8 +6,9 @@
 #include <thread>
 
 #include "nanet/card/card.hpp"
-#include "nanet/card/udp.hpp"
 #include "nanet/contract/queue.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::trigger {
@@ -30,7 +31,7 @@ void answer(FrameProcessor& process, const View& view, const Event& event, std::
             TraceTable& traces) noexcept {
   Trace& trace = traces[n];
   const std::uint32_t bytes = process(view, event, n, trace);
-  trace.posted = card::monotonic_now();
+  trace.posted = os::monotonic_now();
   contract::post(view, n, view.send_buffer(event.buffer), bytes, 0, event.buffer);
   contract::return_buffer(view, n);
 }
@@ -102,7 +103,7 @@ class WorkerExecutor final : public Executor {
       q->claimed = contract::acquire(*q->view.finished);  // what a stop left claimed and not there
     for (unsigned t = 0; t < workers_.size(); ++t)
       threads_.emplace_back([this, t] {
-        if (!options_.pin.empty()) card::pin_this_thread(options_.pin[t % options_.pin.size()]);
+        if (!options_.pin.empty()) os::pin_this_thread(options_.pin[t % options_.pin.size()]);
         run(*workers_[t], *queues_[t % queues_.size()]);
       });
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/trigger/build/hit_times.hpp"
 #include "nanet/wire/mgp.hpp"
 #include "nanet/wire/mtp.hpp"
@@ -91,7 +91,7 @@ std::uint32_t FrameProcessor::operator()(const contract::View& view, const contr
 void FrameProcessor::begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept {
   trace.n = n;
   trace.frame = event.frame;
-  trace.seen = card::monotonic_now();
+  trace.seen = os::monotonic_now();
   trace.events = trace.primitives = trace.below_min_hits = trace.mtp_overflow = trace.rings =
       trace.duplicate_hits = trace.masked_hits = 0;
   for (std::uint32_t& kind : trace.downscaled) kind = 0;
@@ -102,7 +102,7 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
                                     Trace& trace) noexcept {
   const BuiltFrame& built = build(view, event, n, trace);
   (*algorithm_)(built.batch(), rings_.data());
-  trace.reconstructed = card::monotonic_now();
+  trace.reconstructed = os::monotonic_now();
   return answer(view, event, n, built, rings_.data(), trace);
 }
 
@@ -111,7 +111,7 @@ const BuiltFrame& FrameProcessor::build(const contract::View& view, const contra
   begin(event, n, trace);
   const std::array<Segment, max_boards> segments = segments_of(view, event);
   const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards}, conditions_.at(n));
-  trace.built = card::monotonic_now();
+  trace.built = os::monotonic_now();
   return built;
 }
 
@@ -198,11 +198,11 @@ std::uint32_t FrameProcessor::packets(const contract::View& view, const contract
       break;  // the rest of the buffer is empty
     const Segment segment{at, header.length};
     const BuiltFrame& built = builder_.build({&segment, 1}, conditions_.at(n));
-    Nanoseconds now = card::monotonic_now();
+    Nanoseconds now = os::monotonic_now();
     build += now - mark;
     mark = now;
     (*algorithm_)(built.batch(), rings_.data());
-    now = card::monotonic_now();
+    now = os::monotonic_now();
     reconstruct += now - mark;
     mark = now;
     for (std::uint32_t i = 0; i < built.events; ++i) {

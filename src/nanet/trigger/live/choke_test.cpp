@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nanet/card/rig_test.hpp"
+#include "nanet/card/software/rig_test.hpp"
 
 namespace nanet::trigger {
 namespace {

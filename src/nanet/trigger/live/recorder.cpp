@@ -16,7 +16,7 @@
 #include <system_error>
 #include <vector>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/wire/pcap.hpp"
 
 namespace nanet::trigger {
@@ -194,7 +194,7 @@ class Recorder::Series {
            (prefix_ + number.data() + (burst_ ? "-burst" + std::to_string(*burst_) : "") + ".pcap");
   }
   bool reopen() noexcept {
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (now < retry_) return false;
     try {
       open();
@@ -224,7 +224,7 @@ class Recorder::Series {
     fs::resize_file(path_, sound_, ignored);
     size_ = sound_;
     keep();
-    retry_ = card::monotonic_now() + retry_after;
+    retry_ = os::monotonic_now() + retry_after;
     say(why);
   }
   void keep() noexcept {
@@ -290,7 +290,7 @@ void Recorder::burst_began(std::uint32_t number) noexcept {
 
 bool Recorder::write_some() noexcept {
   bool any = false;
-  const card::ClockOffset clock;  // of now: the realtime clock may be set while a run goes on
+  const os::ClockOffset clock;  // of now: the realtime clock may be set while a run goes on
   const std::int64_t realtime = -clock.to_monotonic(0);
   for (unsigned i = 0; i < 4096; ++i) {
     const bool got = ring_->get([&](const EntryHeader& h, std::span<const std::byte> datagram) {

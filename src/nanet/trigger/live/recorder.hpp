@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "nanet/card/counters.hpp"
-#include "nanet/card/followers.hpp"
+#include "nanet/card/observers.hpp"
 #include "nanet/wire/ethernet.hpp"
 
 namespace nanet::trigger {
@@ -24,7 +24,7 @@ struct RecordOptions {
   wire::Endpoint to;                               // where the packets went, for their headers
 };
 
-class Recorder final : public card::Tap {
+class Recorder final : public card::PacketObserver {
  public:
   // Throws std::system_error where the folder or its first file cannot be made.
   explicit Recorder(const RecordOptions& options);

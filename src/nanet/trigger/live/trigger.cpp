@@ -8,7 +8,9 @@
 #include <string>
 #include <system_error>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
+#include "nanet/os/region_allocator.hpp"
 
 namespace nanet::trigger {
 
@@ -22,7 +24,7 @@ void BadPackets::add(std::span<const std::byte> datagram, Nanoseconds stamp) noe
 
 void BadPackets::write(const std::string& path, std::uint16_t port) const {
   wire::PcapWriter file(path);
-  const card::ClockOffset clock;
+  const os::ClockOffset clock;
   const std::int64_t realtime = -clock.to_monotonic(0);
   for (std::size_t i = count_ > ring_.size() ? count_ - ring_.size() : 0; i < count_; ++i) {
     const Packet& p = ring_[i % ring_.size()];
@@ -42,14 +44,15 @@ Trigger::Trigger(const TriggerOptions& options)
     clop.thread_cpus.push_back(options.pin[i]);
   clop_ = &card_->register_clop(clop);
   card::Stream& stream = card_->stream(*clop_);
-  contract::Place* const place = clop.place && clop.place->reachable() ? clop.place : &contract::host_place();
-  traces_ = std::make_unique<TraceTable>(stream.table().slots(), *place);
+  os::RegionAllocator* const allocator =
+      clop.allocator && clop.allocator->cpu_accessible() ? clop.allocator : &os::host_allocator();
+  traces_ = std::make_unique<TraceTable>(stream.table().slots(), *allocator);
   accounting_ = std::make_unique<Accounting>(stream.counters(), *traces_, options.process.window_lsb);
   if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
   bursts_ = std::make_unique<BurstReports>(stream.counters(), *accounting_, choke_, conditions_.get());
   stream.observe(bursts_.get());
-  stream.reception().follow(&followers_);
-  if (!stream.has_receiver() && (!options.record.folder.empty() || !options.keep_bad.empty()))
+  stream.receive_status().observe_bursts(&followers_);
+  if (!stream.has_packet_hooks() && (!options.record.folder.empty() || !options.keep_bad.empty()))
     throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
                                 " card hands out no copies of packets: use --card socket");
   ExecutorOptions execute;
@@ -65,13 +68,14 @@ Trigger::Trigger(const TriggerOptions& options)
     RecordOptions record = options.record;
     if (!options.clop.listen.empty()) record.to = clop_->local(0);
     recorder_ = std::make_unique<Recorder>(record);
-    stream.receiver().tap(recorder_.get());
+    stream.observe_packets(recorder_.get());
   }
   if (!options.keep_bad.empty()) {
     bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
     wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
-    stream.receiver().on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal,
-                                        Nanoseconds stamp) { bad_->add(datagram, stamp); });
+    stream.on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
+      bad_->add(datagram, stamp);
+    });
   }
 }
 
@@ -85,13 +89,13 @@ void Trigger::start() {
   executor_->start();  // or throws: then nothing runs
   stopping_ = false;
   running_ = true;
-  started_ = card::monotonic_now();
+  started_ = os::monotonic_now();
   thread_ = std::jthread([this] { run(); });
 }
 
 void Trigger::run() noexcept {
   try {
-    if (!options_.pin.empty()) card::pin_this_thread(options_.pin[0]);
+    if (!options_.pin.empty()) os::pin_this_thread(options_.pin[0]);
   } catch (const std::system_error& error) {
     trouble_ = error.what();  // runs on, unpinned
   }
@@ -112,7 +116,7 @@ void Trigger::run() noexcept {
       card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
     }
     bursts_->settle(stream.table().next);
-    const Nanoseconds now = card::monotonic_now();
+    const Nanoseconds now = os::monotonic_now();
     if (now - looked > 1'000'000) {
       looked = now;
       look(stream, now);
@@ -128,12 +132,12 @@ void Trigger::run() noexcept {
     if (!card_->send() && !worked) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   executor_->stop();
-  stream.sender().reap_all();
+  stream.reap_all();
   accounting_->check();
-  look(stream, card::monotonic_now());
+  look(stream, os::monotonic_now());
   bursts_->finish();
   if (recorder_) recorder_->stop();
-  ended_ = card::monotonic_now();
+  ended_ = os::monotonic_now();
   if (bad_) {
     try {
       bad_->write(options_.keep_bad,
@@ -157,9 +161,9 @@ State Trigger::state() const noexcept {
 }
 
 bool Trigger::join(double timeout_s) {
-  const Nanoseconds until = card::monotonic_now() + static_cast<Nanoseconds>(timeout_s * 1e9);
+  const Nanoseconds until = os::monotonic_now() + static_cast<Nanoseconds>(timeout_s * 1e9);
   while (running_.load(std::memory_order_acquire)) {
-    if (card::monotonic_now() >= until) return false;
+    if (os::monotonic_now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (thread_.joinable()) thread_.join();
@@ -173,7 +177,7 @@ Account Trigger::account() const {
 double Trigger::elapsed_s() const noexcept {
   const Nanoseconds started = started_, ended = ended_;
   if (started == 0) return 0;
-  return static_cast<double>((ended > started ? ended : card::monotonic_now()) - started) * 1e-9;
+  return static_cast<double>((ended > started ? ended : os::monotonic_now()) - started) * 1e-9;
 }
 
 std::vector<wire::Endpoint> Trigger::listening() const {

@@ -12,9 +12,9 @@
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/account/accounting.hpp"
 #include "nanet/trigger/account/burst_reports.hpp"
-#include "nanet/trigger/live/choke.hpp"
 #include "nanet/trigger/build/conditions.hpp"
 #include "nanet/trigger/executors/executor.hpp"
+#include "nanet/trigger/live/choke.hpp"
 #include "nanet/trigger/live/recorder.hpp"
 #include "nanet/wire/pcap.hpp"
 
@@ -97,7 +97,7 @@ class Trigger {
 
  private:
   // Bursts go to the book of them, and to the recorder.
-  class Followers final : public card::BurstFollower {
+  class Followers final : public card::BurstObserver {
    public:
     explicit Followers(Trigger& trigger) : trigger_(trigger) {}
     void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {

@@ -10,7 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "nanet/card/udp.hpp"
+#include "nanet/card/registry.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/trigger/live/trigger.hpp"
 
 namespace nanet::trigger {
@@ -47,7 +48,7 @@ class Replay::Rows final : public RingSink {
     rich::Rings rings;
   };
   std::uint16_t burst_of(std::uint64_t n) {
-    const auto& bursts = stream_.reception().bursts();
+    const auto& bursts = stream_.receive_status().bursts();
     while (burst_ + 1 < bursts.size() && bursts[burst_ + 1].base <= n) ++burst_;
     return bursts.empty() ? std::uint16_t{0} : static_cast<std::uint16_t>(bursts[burst_].number);
   }
@@ -113,7 +114,7 @@ class Replay::Answers final : public card::Transmit {
 };
 
 // The accounting, and the rows after it.
-class Replay::Follower final : public card::Observer {
+class Replay::Follower final : public card::FrameObserver {
  public:
   Follower(Accounting& accounting, Rows* rows) : accounting_(accounting), rows_(rows) {}
   void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds, Nanoseconds,
@@ -158,14 +159,15 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   const bool by_frame = clop.gather == contract::Gather::frame;
   clop.buffers = std::max<std::uint32_t>(clop.buffers, (by_frame ? 4096 : 256) / std::max(clop.devices, 1u));
   answers_ = std::make_unique<Answers>();
-  if (options.card == "socket") {
-    own_stream_ = std::make_unique<card::Stream>(clop, 0, *answers_, true);
+  const card::CardKind& kind = card::card_kind(options.card);
+  if (!kind.open_playback) {
+    own_stream_ = std::make_unique<card::SoftwareStream>(clop, 0, *answers_, true);
     stream_ = own_stream_.get();
   } else {
     if (!options.keep_bad.empty())
       throw std::invalid_argument("keep_bad = " + options.keep_bad + ": the " + options.card +
                                   " card counts refused packets and keeps none: use --card socket");
-    playback_ = card::open_playback(options.card, clop, options.port, *answers_);
+    playback_ = kind.open_playback(clop, options.port, *answers_);
     stream_ = &playback_->stream();
   }
   traces_ = std::make_unique<TraceTable>(stream_->table().slots());
@@ -213,14 +215,14 @@ void Replay::run() {
   std::unique_ptr<wire::PcapWriter> bad;
   std::exception_ptr trouble;
   if (!options_.keep_bad.empty()) bad = std::make_unique<wire::PcapWriter>(options_.keep_bad);
-  const Nanoseconds started = card::monotonic_now();
+  const Nanoseconds started = os::monotonic_now();
   if (playback_)
     run_card();
   else
     run_receiver(bad.get(), trouble);
-  stream_->sender().reap_all();
+  stream_->reap_all();
   accounting_->check();
-  elapsed_s_ = static_cast<double>(card::monotonic_now() - started) * 1e-9;
+  elapsed_s_ = static_cast<double>(os::monotonic_now() - started) * 1e-9;
   answers_->close();
   if (bad) bad->close();
   if (trouble) std::rethrow_exception(trouble);
@@ -228,7 +230,7 @@ void Replay::run() {
 
 void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
   if (bad) {
-    stream_->receiver().on_refused(
+    own_stream_->receiver().on_refused(
         [this, bad, &trouble](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
           try {
             bad->write_udp(stamp, {0x7F000001, options_.port}, {0x7F000001, options_.port}, datagram);
@@ -238,8 +240,8 @@ void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
         });
   }
   const auto no_clock = [this] { return answers_->time; };
-  card::Receiver& receiver = stream_->receiver();
-  card::Sender& sender = stream_->sender();
+  card::Receiver& receiver = own_stream_->receiver();
+  card::Sender& sender = own_stream_->sender();
   card::FrameTable& table = stream_->table();
   const auto work = [&] {
     receiver.expire(answers_->time);

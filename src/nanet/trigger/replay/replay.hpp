@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nanet/card/playback.hpp"
-#include "nanet/card/stream.hpp"
+#include "nanet/card/software/software_stream.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/account/accounting.hpp"
 #include "nanet/trigger/executors/executor.hpp"
@@ -28,8 +28,7 @@ struct ReplayOptions {
   std::string mtp;                // pcap of the answers; empty: none
   bool rings = false;
   std::uint16_t port = wire::mgp::default_port;
-  // socket: the socket card's receiver and sender, without sockets; else a card that was added
-  // (open_playback).
+  // socket: the software datapath without sockets; else a registered card with a playback.
   std::string card = "socket";
   card::ClopOptions clop;  // sockets and times of it are not used
   // Takes the captures for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
@@ -99,7 +98,7 @@ class Replay {
   wire::PcapSeries reader_;
   std::unique_ptr<Answers> answers_;
   std::unique_ptr<card::Playback> playback_;
-  std::unique_ptr<card::Stream> own_stream_;
+  std::unique_ptr<card::SoftwareStream> own_stream_;
   card::Stream* stream_ = nullptr;  // of the playback, or the own one
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<Accounting> accounting_;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receiver in gather mode `frame`: validates each packet, tracks bursts, sequence numbers and jumps, places
+// payloads, closes frames and writes events. It has no socket and no clock: packets and times are arguments,
+// so every rule of docs/formats.md can be tested to the nanosecond.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/frame_table.hpp"
+#include "nanet/card/observers.hpp"
+#include "nanet/card/receive_status.hpp"
+#include "nanet/card/software/sequence.hpp"
+#include "nanet/contract/producer.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::card {
+
+struct ReceiverOptions {
+  wire::mgp::Rules rules;
+  std::uint8_t stream = 0;
+  Nanoseconds timeout = 20'000'000;           // after a frame's first packet
+  Nanoseconds burst_silence = 1'000'000'000;  // a burst ends this long after its last packet
+  // Clock of the event times; nullptr: the time stamp of the packet, or the time, that closed the frame.
+  Nanoseconds (*clock)() noexcept = nullptr;
+  // Replay: frames close when complete, at EOB or SOB, or 1024 frames later; no clock is involved.
+  bool replay = false;
+};
+
+// Interface common to both gather modes.
+class Receiver : public ReceiveStatus {
+ public:
+  // Processes one UDP payload; stamp: its time of arrival. Refused and lost packets are counted by reason.
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules), stamp);
+  }
+  // The same for a payload that another thread has validated by these rules.
+  virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                              Nanoseconds stamp) noexcept = 0;
+  // Closes frames that have timed out. Every socket has been read up to `safe`, or was found empty at that
+  // time.
+  virtual void expire(Nanoseconds safe) noexcept = 0;
+  // Closes all open frames and bursts: no packet follows until a new burst.
+  virtual void drain(Nanoseconds now) noexcept = 0;
+  // Earliest time at which expire() may act; far in the future when nothing is open.
+  virtual Nanoseconds next_timer() const noexcept = 0;
+  // Called in the card's thread for each packet that validation refuses.
+  void on_refused(RefusedPacketHook hook) { refused_ = std::move(hook); }
+  // Replay: called repeatedly while a frame waits for an unanswered buffer or for room in the event queue.
+  // The hook must let the consumer and the sender proceed. Without a hook such frames are overruns.
+  void on_full(std::function<void()> hook) { full_ = std::move(hook); }
+  // Called for every packet.
+  void observe_packets(PacketObserver* observer) noexcept { packet_observer_ = observer; }
+
+ protected:
+  explicit Receiver(const ReceiverOptions& options) : options_(options) {}
+
+  ReceiverOptions options_;
+  PacketObserver* packet_observer_ = nullptr;
+  RefusedPacketHook refused_;
+  std::function<void()> full_;
+};
+
+class FrameReceiver final : public Receiver {
+ public:
+  // consumers, table and counters outlive the receiver. They are shared with the sender, in the same thread.
+  FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
+
+  void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                      Nanoseconds stamp) noexcept override;
+  void expire(Nanoseconds safe) noexcept override;
+  void drain(Nanoseconds now) noexcept override;
+  Nanoseconds next_timer() const noexcept override;
+  std::int64_t missing() const noexcept override;
+
+  bool idle() const noexcept { return !current_.active && !old_.active; }
+
+ private:
+  using Header = wire::mgp::Header;
+  struct Board {
+    SequenceTracker sequence;
+    bool has_frame = false, jumping = false, sob_pending = false, sob = false, eob = false;
+    Frame newest = 0, eob_frame = 0, jump_frame = 0;
+    Sequence jump_sequence = 0;
+  };
+  struct Burst {
+    bool active = false;   // may have open frames
+    bool ending = false;   // last frame fixed; no further frames
+    bool over = false;     // older of two bursts: no packet is expected, not even an EOB
+    bool started = false;  // a frame that needs an answer is known, or the SOB was seen
+    BurstEnd how = BurstEnd::eob;
+    std::uint8_t number = 0;
+    std::uint32_t extended = 0;
+    std::uint64_t base = 0, open = 0;  // open: frames opened and not closed
+    Frame next = 0;                    // frames below are known
+    Nanoseconds last_packet = 0, close_at = 0;
+    std::array<Board, max_boards> board;
+  };
+  struct Timer {
+    std::uint64_t n;
+    Nanoseconds first;
+  };
+  struct PendingOverrun {
+    std::uint64_t n = 0;
+    Frame frame = 0;
+    std::uint32_t count = 0;
+    Nanoseconds time = 0;
+  };
+
+  void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
+  void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
+  bool of_a_third_burst(const Header& header) const noexcept;
+  Burst* burst_of(const Header& header, Nanoseconds stamp) noexcept;
+  Burst* closed_burst(Burst& burst, const Header& header) noexcept;
+  void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
+  void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
+  void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram,
+            Nanoseconds stamp) noexcept;
+  static void renew(Board& board, const Header& header) noexcept;
+  static void remember(Board& board, const Header& header) noexcept;
+  bool admit(Burst& burst, Board& board, const Header& header) noexcept;
+  void open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
+  void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
+  void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked,
+             std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
+  void close_all(const Burst& burst, Nanoseconds now) noexcept;
+  void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
+  void finish_if_done(Burst& burst, Nanoseconds now) noexcept;
+  void join_without_sob(Burst& burst, Frame frame) noexcept;
+  void close_old_if_done(Nanoseconds now) noexcept;
+  void close_overtaken(Nanoseconds now) noexcept;
+  void publish_missing() noexcept;
+  bool all_done(const Burst& old) const noexcept;
+  contract::Event new_event(contract::EventType type, Nanoseconds now) const noexcept;
+  void broadcast(const contract::Event& event) noexcept;
+  bool live(const Timer& timer) const noexcept;
+  void push_timer(std::uint64_t n, Nanoseconds first) noexcept;
+  void overrun(std::uint64_t n, Frame frame, Nanoseconds stamp) noexcept;
+  void flush_overrun(std::size_t device, bool force) noexcept;
+  unsigned board_index(BoardId id) const noexcept { return id == merged_board ? 0 : id; }
+
+  const Consumers& consumers_;
+  const std::vector<contract::View>& devices_;
+  std::vector<contract::EventWriter>& events_;
+  std::vector<PendingOverrun> pending_;
+  FrameTable& table_;
+  Counters& counters_;
+  std::uint8_t expected_;
+  bool any_burst_ = false, old_known_ = false;
+  Burst current_, old_;
+  std::int64_t missing_before_ = 0;
+  std::uint32_t extended_ = 0;
+  std::array<bool, 256> candidate_{};         // a packet of this new burst number has been seen
+  std::array<std::uint8_t, 256> kept_sob_{};  // boards whose SOB was that packet
+  std::array<Nanoseconds, 256> candidate_time_{};
+  std::vector<Timer> timers_;  // ring
+  std::size_t timer_head_ = 0, timer_tail_ = 0, timer_mask_;
+};
+
+}  // namespace nanet::card

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/card/software/sender.hpp"
+
+#include <limits>
+
+namespace nanet::card {
+
+using contract::Event;
+using Status = FrameTable::Status;
+
+std::size_t Sender::header_only(std::size_t at, Frame frame) noexcept {
+  return wire::mtp::encode(header_[at].data(), frame, nullptr, 0, wire::mtp::sub_id_late, options_.source);
+}
+
+// Whether the deadline of a number with a buffer has passed.
+bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept {
+  if (options_.deadline <= 0 || (options_.from_closed && !closed)) return false;
+  return (options_.from_closed ? slot.closed : slot.first) + options_.deadline <= now;
+}
+
+// Whether the descriptor lies within the send buffers and has a valid destination. Otherwise the consumer is
+// faulty.
+bool Sender::sound(const contract::View& view, const contract::Descriptor& d) const noexcept {
+  const std::uint64_t room = std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers;
+  const std::uint64_t offset = d.address - reinterpret_cast<std::uintptr_t>(view.send_buffers);
+  return d.bytes <= contract::send_buffer_bytes && offset <= room && offset + d.bytes <= room &&
+         d.destination < transmit_.destinations();
+}
+
+// Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered
+// header-only, even if an answer has just been posted: packets that leave after the deadline are late.
+std::size_t Sender::gather(Nanoseconds now) noexcept {
+  std::size_t ready = 0;
+  // A number that blocks is answered as late before its status entry would be overwritten. A replay waits
+  // instead: it has no late frames, and the receiver accepts no jump that would overwrite an entry.
+  const bool waits = options_.deadline <= 0;
+  const std::uint64_t oldest = !waits && table_.end > table_.reach() ? table_.end - table_.reach() : 0;
+  for (std::uint64_t n = table_.next; n < table_.end && ready < batch_limit; ++n) {
+    const Status status = table_.status(n);
+    if (status == Status::skipped) {
+      if (ready == 0) table_.next = n + 1;
+      continue;
+    }
+    const auto header = [&](Frame frame) {
+      batch_[ready] = {header_[ready].data(), static_cast<std::uint32_t>(header_only(ready, frame)), 0};
+    };
+    Passing& p = passing_[ready];
+    if (status == Status::overrun) {
+      p = {n, Outcome::overrun, false, 0};
+      header(table_.frame_of_overrun(n));
+      ++ready;
+      continue;
+    }
+    p = {n, Outcome::late, true, 0};
+    const FrameTable::Slot& slot = table_.slot(n);
+    const contract::View& view = consumers_.view_of(n);
+    const bool closed = status == Status::closed;
+    contract::Descriptor posted;
+    if (due(slot, closed, now) || n < oldest) {
+      header(slot.frame);
+    } else if (closed && contract::posted(view, n, posted)) {
+      p.token = posted.token;
+      if (sound(view, posted)) {
+        p.outcome = Outcome::answered;
+        batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes,
+                         posted.destination};
+      } else {
+        ++counters_.bad_descriptors;
+        header(slot.frame);
+      }
+    } else {
+      break;
+    }
+    ++ready;
+  }
+  return ready;
+}
+
+void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
+  for (std::size_t i = 0; i < sent; ++i) {
+    const Passing& p = passing_[i];
+    table_.next = p.n + 1;
+    ++counters_.frames_out;
+    if (p.outcome == Outcome::answered)
+      ++counters_.frames_answered;
+    else
+      ++counters_.frames_late;
+    Nanoseconds first = 0, closed = 0;
+    if (p.has_buffer) {
+      FrameTable::Slot& slot = table_.slot(p.n);
+      first = slot.first;
+      closed = slot.closed;
+      slot.passed_late = p.outcome != Outcome::answered;
+      contract::EventWriter& events = consumers_.events[consumers_.device_of(p.n)];
+      Event e;
+      e.type = static_cast<std::uint8_t>(contract::EventType::send_done);
+      e.stream = options_.stream;
+      e.flags = p.outcome == Outcome::answered ? std::uint16_t{0} : contract::event_flag::late;
+      e.buffer = p.token;
+      e.bytes = batch_[i].bytes;
+      e.frame = slot.frame;
+      e.time_ns = static_cast<std::uint64_t>(now);
+      e.n = static_cast<std::uint32_t>(p.n);
+      events.write_promised(e);
+    }
+    if (observer_) observer_->passed(p.n, p.outcome, first, closed, now);
+  }
+}
+
+void Sender::reap_all() noexcept {
+  for (FrameTable::Slot& slot : table_.all()) {
+    if (!slot.used || !slot.passed_late) continue;
+    const contract::View& view = consumers_.view_of(slot.n);
+    if (contract::acquire(view.returned[view.buffer_of(slot.n)]) != static_cast<std::uint32_t>(slot.n + 1))
+      continue;
+    slot.passed_late = false;
+    if (contract::Descriptor answer; contract::posted(view, slot.n, answer))
+      ++counters_.answers_after_deadline;
+    if (observer_) observer_->reaped(slot.n);
+  }
+}
+
+Nanoseconds Sender::next_deadline() const noexcept {
+  if (options_.deadline <= 0) return std::numeric_limits<Nanoseconds>::max();
+  for (std::uint64_t n = table_.next; n < table_.end; ++n) {
+    if (table_.status(n) == Status::skipped) continue;
+    if (table_.status(n) == Status::overrun) return 0;
+    const FrameTable::Slot& slot = table_.slot(n);
+    if (options_.from_closed && table_.status(n) != Status::closed) break;
+    return (options_.from_closed ? slot.closed : slot.first) + options_.deadline;
+  }
+  return std::numeric_limits<Nanoseconds>::max();
+}
+
+}  // namespace nanet::card

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sender of the software datapath: passes every number in order, sends posted answers, and answers
+// header-only at the deadline. Only the sender decides which answers are late.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "nanet/card/counters.hpp"
+#include "nanet/card/frame_table.hpp"
+#include "nanet/card/observers.hpp"
+#include "nanet/card/transmit.hpp"
+#include "nanet/wire/mtp.hpp"
+
+namespace nanet::card {
+
+struct SenderOptions {
+  std::uint8_t stream = 0;
+  std::uint8_t source = rich_source;
+  Nanoseconds deadline = 50'000'000;  // after the frame's first packet; <= 0: none (replay)
+  // Gather mode packets: the deadline counts from the time at which the buffer was closed.
+  bool from_closed = false;
+};
+
+class Sender {
+ public:
+  Sender(const SenderOptions& options, Consumers& consumers, FrameTable& table, Counters& counters,
+         Transmit& transmit)
+      : options_(options), consumers_(consumers), table_(table), counters_(counters), transmit_(transmit) {}
+
+  void observe(FrameObserver* observer) noexcept { observer_ = observer; }
+  // Passes all numbers that can be passed at time `now`. `clock` is read after each batch for the send time.
+  // Returns how many were passed.
+  template <class Clock>
+  std::size_t poll(Nanoseconds now, Clock clock) noexcept {
+    std::size_t passed = 0;
+    while (const std::size_t ready = gather(now)) {
+      const std::size_t sent = transmit_.send({batch_.data(), ready});
+      if (sent) finish(sent, clock());
+      passed += sent;
+      if (sent < ready) break;
+    }
+    return passed;
+  }
+  // Reports late frames whose buffers have been returned: the consumer's answers are final. Called at the end
+  // of a run.
+  void reap_all() noexcept;
+  // Deadline of the next number if no answer is posted; far in the future when no answer is pending.
+  Nanoseconds next_deadline() const noexcept;
+
+ private:
+  static constexpr std::size_t batch_limit = 64;
+  struct Passing {
+    std::uint64_t n;
+    Outcome outcome;
+    bool has_buffer;
+    std::uint32_t token;
+  };
+
+  bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
+  bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
+  std::size_t gather(Nanoseconds now) noexcept;
+  void finish(std::size_t sent, Nanoseconds now) noexcept;
+  std::size_t header_only(std::size_t at, Frame frame) noexcept;
+
+  SenderOptions options_;
+  Consumers& consumers_;
+  FrameTable& table_;
+  Counters& counters_;
+  Transmit& transmit_;
+  FrameObserver* observer_ = nullptr;
+  std::array<Datagram, batch_limit> batch_{};
+  std::array<Passing, batch_limit> passing_{};
+  std::array<std::array<std::byte, wire::mtp::header_bytes>, batch_limit> header_{};
+};
+
+}  // namespace nanet::card

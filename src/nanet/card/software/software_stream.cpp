@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/card/software/software_stream.hpp"
+
+#include "nanet/card/software/packet_receiver.hpp"
+
+namespace nanet::card {
+namespace {
+
+std::unique_ptr<Receiver> make_receiver(const ClopOptions& options, std::uint8_t number, bool replay,
+                                        Consumers& consumers, FrameTable& table, Counters& counters) {
+  ReceiverOptions receive;
+  receive.rules = options.rules;
+  receive.stream = number;
+  receive.timeout = options.timeout;
+  receive.burst_silence = options.burst_silence;
+  receive.replay = replay;
+  receive.clock = options.clock;
+  if (options.gather == contract::Gather::frame)
+    return std::make_unique<FrameReceiver>(receive, consumers, table, counters);
+  return std::make_unique<PacketReceiver>(receive, consumers, table, counters);
+}
+
+}  // namespace
+
+SoftwareStream::SoftwareStream(const ClopOptions& options, std::uint8_t number, Transmit& transmit,
+                               bool replay)
+    : Stream(options),
+      receiver_(make_receiver(options, number, replay, consumers(), table(), counters())),
+      sender_({number, options.rules.source, replay ? 0 : options.deadline,
+               options.gather == contract::Gather::packets},
+              consumers(), table(), counters(), transmit) {}
+
+void SoftwareStream::observe(FrameObserver* observer) noexcept {
+  receiver_->observe(observer);
+  sender_.observe(observer);
+}
+
+}  // namespace nanet::card

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Software datapath of one CLOP: a stream with its receiver and sender. Used by the socket card and by
+// replays.
+#pragma once
+
+#include <memory>
+
+#include "nanet/card/software/receiver.hpp"
+#include "nanet/card/software/sender.hpp"
+#include "nanet/card/stream.hpp"
+
+namespace nanet::card {
+
+class SoftwareStream final : public Stream {
+ public:
+  // number: stream number in events. transmit outlives the stream. replay: no clock (docs/formats.md, gather
+  // mode frame). Throws std::invalid_argument (options) or std::system_error (no memory).
+  SoftwareStream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
+
+  Receiver& receiver() noexcept { return *receiver_; }
+  Sender& sender() noexcept { return sender_; }
+  // nullptr in gather mode packets.
+  const FrameReceiver* frame_receiver() const noexcept {
+    return dynamic_cast<const FrameReceiver*>(receiver_.get());
+  }
+
+  using Stream::receive_status;
+  ReceiveStatus& receive_status() noexcept override { return *receiver_; }
+  void observe(FrameObserver* observer) noexcept override;
+  bool has_packet_hooks() const noexcept override { return true; }
+  void observe_packets(PacketObserver* observer) noexcept override { receiver_->observe_packets(observer); }
+  void on_refused(RefusedPacketHook hook) override { receiver_->on_refused(std::move(hook)); }
+  void reap_all() noexcept override { sender_.reap_all(); }
+
+ private:
+  std::unique_ptr<Receiver> receiver_;
+  Sender sender_;
+};
+
+}  // namespace nanet::card

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the contract under load: the card in one thread, consumers in others that claim events, check
+// every payload byte, post and return. Payloads are not atomic: ThreadSanitizer finds missing ordering.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "nanet/card/software/rig_test.hpp"
+
+namespace nanet::card {
+namespace {
+
+// Entries are finished in any order; `finished` is the end of the contiguous run.
+class Claims {
+ public:
+  explicit Claims(const contract::View& view) : view_(view), done_(view.shape.events) {}
+  std::uint64_t claim() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  void finish(std::uint64_t k) {
+    const std::uint64_t entries = view_.shape.events;
+    done_[k % entries].store(k / entries + 1);
+    // One thread at a time advances the count. Sequentially consistent: a thread that finds the flag taken
+    // has stored its mark before, and the thread that clears the flag must then see that mark.
+    while (!busy_.test_and_set()) {
+      std::uint64_t f = contract::acquire(*view_.finished);
+      while (done_[f % entries].load() == f / entries + 1) ++f;
+      contract::release(*view_.finished, f);
+      busy_.clear();
+      if (done_[f % entries].load() != f / entries + 1) return;
+    }
+  }
+
+ private:
+  const contract::View& view_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  std::vector<std::atomic<std::uint64_t>> done_;
+};
+
+void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool keep_up) {
+  ClopOptions options = rig_options(buffers);
+  options.deadline = keep_up ? 0 : 20'000;
+  options.timeout = 1'000'000'000;
+  Rig rig(options);
+  const auto& view = rig.views[0];
+  Claims claims(view);
+  std::atomic<bool> ending{false};
+  std::atomic<std::uint64_t> wrong{0}, received{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < workers; ++t)
+    threads.emplace_back([&] {
+      for (;;) {
+        const std::uint64_t k = claims.claim();
+        Event e;
+        contract::Poll found;
+        while ((found = contract::poll_event(view, k, e)) == contract::Poll::nothing) {
+          if (ending.load()) return;
+          std::this_thread::yield();
+        }
+        if (found != contract::Poll::event) {
+          ++wrong;
+          return;
+        }
+        if (e.type == static_cast<std::uint8_t>(EventType::receive_done)) {
+          ++received;
+          const auto& header = *reinterpret_cast<const contract::FrameHeader*>(view.buffer(e.buffer));
+          if (header.frame != e.frame || header.complete != 0xF) ++wrong;
+          for (BoardId b = 0; b < 4; ++b) {
+            const auto want = build({.board = b, .frame = e.frame, .events = 2}, e.frame + 1);
+            if (std::memcmp(view.segment(e.buffer, b), want.data(), want.size()) != 0) ++wrong;
+          }
+          std::byte* at = view.send_buffer(e.buffer);
+          const wire::mtp::Primitive primitive{0x4001, static_cast<std::uint8_t>(e.frame), 0};
+          contract::post(view, e.n, at,
+                         static_cast<std::uint32_t>(wire::mtp::encode(at, e.frame, &primitive, 1)), 0,
+                         e.buffer);
+          contract::return_buffer(view, e.n);
+        }
+        claims.finish(k);
+      }
+    });
+  rig.sobs();
+  for (Frame f = 0; f < frames; ++f) {
+    // Its buffer is back, and the events of all but the last half of the buffers are finished.
+    const auto blocked = [&] {
+      if (f < buffers) return false;
+      return contract::acquire(view.returned[f % buffers]) != f - buffers + 1 ||
+             rig.stream.table().next + buffers <= f ||
+             contract::acquire(*view.finished) + buffers < 1 + 2 * std::uint64_t{f};
+    };
+    while (keep_up && blocked()) {
+      rig.send();
+      std::this_thread::yield();
+    }
+    rig.now += 1000;
+    for (BoardId b = 0; b < 4; ++b) rig.feed({.board = b, .frame = f, .events = 2});
+    rig.send();
+  }
+  rig.eobs(frames - 1);
+  rig.stream.receiver().expire(rig.now);
+  rig.stream.receiver().drain(rig.now);
+  while (!rig.stream.passed_all()) {
+    rig.send();
+    if (!keep_up) rig.now += 100;
+    std::this_thread::yield();
+  }
+  ending = true;
+  for (auto& t : threads) t.join();
+  rig.stream.sender().reap_all();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_TRUE(rig.balances(true));
+  const Counters& c = rig.stream.counters();
+  ASSERT_EQ(rig.transmit.sent.size(), frames);
+  for (Frame f = 0; f < frames; ++f) {
+    const auto& s = rig.transmit.sent[f];
+    EXPECT_EQ(s.frame, f);
+    EXPECT_EQ(s.bytes.size(), s.sub_id == 0xFF ? 8u : 16u);
+    if (s.sub_id != 0xFF) {
+      EXPECT_EQ(s.bytes[13], static_cast<std::byte>(f));
+    }
+  }
+  if (keep_up) {
+    EXPECT_EQ(received, frames);
+    EXPECT_EQ(c.frames_answered, frames);
+    EXPECT_EQ(rig.lost_or_bad(), 0u);
+  }
+}
+
+TEST(Threads, ConsumersThatAreWaitedFor) {
+  for (const unsigned workers : {1u, 2u, 4u}) work_through(16, 2000, workers, true);
+}
+
+TEST(Threads, ConsumersThatMayBeLateOrOverrun) {
+  for (const unsigned workers : {1u, 3u}) work_through(8, 2000, workers, false);
+}
+
+}  // namespace
+}  // namespace nanet::card

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomic access to words of contract memory, on the host. Every word has one writer.
+#pragma once
+
+#include <atomic>
+
+namespace nanet::contract {
+
+template <class T>
+inline T acquire(const T& word) noexcept {
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_acquire);
+}
+template <class T>
+inline void release(T& word, T value) noexcept {
+  std::atomic_ref<T>(word).store(value, std::memory_order_release);
+}
+template <class T>
+inline T relaxed(const T& word) noexcept {
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(std::memory_order_relaxed);
+}
+template <class T>
+inline void relax(T& word, T value) noexcept {
+  std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
+}
+
+}  // namespace nanet::contract

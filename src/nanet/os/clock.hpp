@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Monotonic clock, and conversion of kernel time stamps to it. All times of nanet are CLOCK_MONOTONIC.
+#pragma once
+
+#include <cstdint>
+
+#include "nanet/units.hpp"
+
+namespace nanet::os {
+
+Nanoseconds monotonic_now() noexcept;
+
+// Offset between CLOCK_REALTIME, the clock of the kernel's time stamps, and CLOCK_MONOTONIC. NTP steps and
+// slews CLOCK_REALTIME, so the offset must be refreshed now and then.
+class ClockOffset {
+ public:
+  ClockOffset() noexcept { refresh(); }
+  // Takes the tightest of three readings; costs about 100 ns.
+  void refresh() noexcept;
+  // Refreshes when the last refresh is more than `every` ns old; `now` is CLOCK_MONOTONIC.
+  void refresh_if_older(Nanoseconds now, Nanoseconds every = 100'000'000) noexcept {
+    if (now - refreshed_ > every) refresh();
+  }
+  Nanoseconds to_monotonic(std::int64_t realtime_ns) const noexcept { return realtime_ns - offset_; }
+
+ private:
+  std::int64_t offset_ = 0;  // realtime - monotonic
+  Nanoseconds refreshed_ = 0;
+};
+
+}  // namespace nanet::os
