@@ -51,6 +51,7 @@ class HardwareStream final : public card::Stream {
   using Stream::receive_status;
   card::ReceiveStatus& receive_status() noexcept override { return monitor_; }
   QueueMonitor& monitor() noexcept { return monitor_; }
+  const QueueMonitor& monitor() const noexcept { return monitor_; }
 
  private:
   Driver& open(Driver& driver, std::uint8_t number, const DriverOptions& with) {
