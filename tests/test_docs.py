@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import ipaddress
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -101,6 +102,22 @@ def test_every_gateware_module_has_its_row(root: Path) -> None:
     proofs = re.findall(r'^    "(\w+)": Proof\(', (gateware / "formal" / "prove.py").read_text(), re.M)
     page = (gateware / "doc" / "proofs.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted(proofs)
+
+
+def test_the_architecture_page_lists_the_folders(root: Path) -> None:
+    """Every folder of the layout has one line, and every line a folder."""
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("## Folders\n")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `([\w/]+)` \|", table, re.M)
+    files = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=False)
+    if files.returncode:
+        pytest.skip("not a git checkout")
+    folders = {parent for name in files.stdout.split("\n") for parent in map(str, Path(name).parents)} - {"."}
+    deep = {"src/nanet", "python/nanet", "gateware"}  # each of their folders has a line
+    wanted = {f for f in folders if "/" not in f or f.rpartition("/")[0] in deep} - {"src", "python"}
+    wanted |= deep
+    wanted = {f for f in wanted if not f.startswith(".") and f != "LICENSES"}
+    assert sorted(listed) == sorted(wanted)
 
 
 def test_includes_follow_the_order_of_the_architecture_page(root: Path) -> None:
