@@ -28,6 +28,7 @@ def test_live_on_a_gpu(executor, algorithm):
         assert 0 < result.trigger["clock_residual_ns"] < 100_000
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
 def test_frames_dealt_to_two_queues(device):
     """Two GPUs where there are two."""
