@@ -11,21 +11,12 @@
 namespace nanet::card {
 
 bool Clop::poll(contract::Event& event) {
-  switch (contract::poll_event(view_, next_, event)) {
-    case contract::Poll::nothing:
-      // All events taken so far are finished, so the card may write on.
-      contract::release(*view_.finished, next_);
-      return false;
-    case contract::Poll::overrun:
-      throw std::runtime_error(
-          "event_overrun: the card has lapped this reader of the event queue; deregister the CLOP");
-    case contract::Poll::event:
-      break;
-  }
-  contract::release(*view_.finished, next_);
-  ++next_;
-  reference_ = contract::unwrap_counter(event.n, reference_);
-  return true;
+  queue_.finish();  // entries taken so far are finished: the card may overwrite them
+  const contract::Poll found = queue_.poll(event);
+  if (found == contract::Poll::overrun)
+    throw std::runtime_error(
+        "event_overrun: the card has lapped this reader of the event queue; deregister the CLOP");
+  return found == contract::Poll::event;
 }
 
 bool Clop::wait(contract::Event& event, Nanoseconds timeout) {

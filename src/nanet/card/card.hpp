@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nanet/card/stream.hpp"
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 
 namespace nanet::card {
 
@@ -53,16 +53,14 @@ class Clop {
  private:
   friend class Card;
   Clop(Card& card, Stream& stream, std::vector<wire::Endpoint> local)
-      : card_(&card), stream_(&stream), view_(stream.view()), local_(std::move(local)) {}
-  std::uint64_t number(const contract::Event& event) const {
-    return contract::unwrap_counter(event.n, reference_);
-  }
+      : card_(&card), stream_(&stream), view_(stream.view()), queue_(view_), local_(std::move(local)) {}
+  std::uint64_t number(const contract::Event& event) const { return queue_.number(event); }
 
   Card* card_;
   Stream* stream_;
   contract::View view_;
+  contract::OrderedReader queue_;
   std::vector<wire::Endpoint> local_;
-  std::uint64_t next_ = 0, reference_ = 0;
 };
 
 // A card moves packets between the network and contract memory.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistent kernel of one's own as the consumer of a CLOP (docs/writing-algorithms.md): every block of
-// threads
+// Persistent kernels as consumers of a CLOP (docs/writing-algorithms.md). Every block of threads runs
 //
 //     __shared__ nanet::gpu::Work work;
-//     while (nanet::gpu::poll(clop, work)) {            // false: told to stop, and nothing is left
+//     while (nanet::gpu::poll(clop, work)) {            // false: stopped, and the queue is empty
 //       for (unsigned i = 0; i < nanet::gpu::payloads(clop); ++i)
 //         look_at(nanet::gpu::payload(clop, work, i));
 //       write_to(nanet::gpu::send_buffer(clop, work));
@@ -11,14 +10,14 @@
 //       nanet::gpu::release(clop, work);                // then the buffer
 //     }
 //
-// with all its threads in each call. On the host GpuClop gives the kernel its `clop`. Compiled without CUDA a
-// block is one host thread, and all the rest is the same: so it is tested where there is no GPU.
+// with all its threads in each call. On the host, GpuClop provides `clop`. Without CUDA a block is one host
+// thread, and the protocol is the same (contract/consumer.hpp): it is tested without a GPU.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
@@ -26,53 +25,42 @@
 #include <stdexcept>
 #include <string>
 
-#include "nanet/gpu/device_access.cuh"
 #define NANET_DEVICE_CODE __device__ inline
 #else
-#include <atomic>
 #include <thread>
 #define NANET_DEVICE_CODE inline
 #endif
 
 namespace nanet::gpu {
 
-// The consumer's own state, in device memory.
-struct State {
-  std::uint64_t claimed = 0;    // entries of the event queue taken by blocks
-  std::uint64_t finished = 0;   // entries before which all are finished
-  std::uint64_t reference = 0;  // an n of a little while ago
-  std::uint32_t lock = 0;       // of `finished`
-  std::uint32_t overrun = 0;    // the card has lapped this reader, which has stopped
-};
-
-// What a kernel is told, by value. Pointers are the device's.
+// Kernel argument. Pointers are device addresses.
 struct Clop {
   contract::Shape shape;
-  const std::byte* buffers = nullptr;
+  const std::byte* clop = nullptr;
   std::byte* send_buffers = nullptr;
-  std::uint64_t send_address = 0;  // of send_buffers, as the card knows it
+  std::uint64_t send_address = 0;  // of send_buffers, for the card
   const contract::Event* queue = nullptr;
   contract::Descriptor* ring = nullptr;
   std::uint32_t* returned = nullptr;
   std::uint64_t* finished = nullptr;
   std::uint32_t* doorbell = nullptr;
-  const std::uint32_t* stop = nullptr;  // not 0: finish what has been written to the queue, and end
-  State* state = nullptr;
+  const std::uint32_t* stop = nullptr;  // not 0: finish the entries in the queue, then end
+  contract::SharedReader* state = nullptr;
   std::uint32_t* done = nullptr;  // lap of each entry that is finished; shape.events of them
 };
 
-// The buffer that a block has; in shared memory.
+// Buffer of a block; in shared memory.
 struct Work {
   std::uint64_t n = 0;  // number of the buffer
   std::uint64_t time_ns = 0;
   std::uint32_t buffer = 0, frame = 0, flags = 0;  // flags: contract::event_flag
-  std::uint32_t entry = 0, lap = 0;                // of the event
+  std::uint64_t k = 0;                             // entry of the event
   std::uint32_t going = 0;
 };
 
 struct Payload {
   const std::byte* at = nullptr;
-  std::uint32_t bytes = 0;  // 0: nothing there
+  std::uint32_t bytes = 0;  // 0: empty
 };
 
 namespace detail {
@@ -88,34 +76,7 @@ NANET_DEVICE_CODE void barrier() {
 NANET_DEVICE_CODE void relax() {
   __nanosleep(100);
 }
-NANET_DEVICE_CODE std::uint32_t acquire(const std::uint32_t* at) {
-  return load_acquire_system(at);
-}
-template <class T>
-NANET_DEVICE_CODE void release(T* at, T value) {
-  store_release_system(at, value);
-}
-template <class T>
-NANET_DEVICE_CODE T peek(const T* at) {
-  return load_relaxed_system(at);
-}
-template <class T>
-NANET_DEVICE_CODE void put(T* at, T value) {
-  store_relaxed_system(at, value);
-}
-// Type and flags of an event, in bits 7:0 and 31:16.
-NANET_DEVICE_CODE std::uint32_t head(const contract::Event& e) {
-  return peek(reinterpret_cast<const std::uint32_t*>(&e));
-}
-NANET_DEVICE_CODE std::uint64_t take(std::uint64_t* counter) {
-  return atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull);
-}
-NANET_DEVICE_CODE std::uint32_t exchange(std::uint32_t* at, std::uint32_t value) {
-  return atomicExch(at, value);
-}
-NANET_DEVICE_CODE void fence() {
-  __threadfence();  // sequentially consistent among the blocks of the device
-}
+using Access = contract::DeviceAccess;
 
 #else
 
@@ -126,115 +87,36 @@ inline void barrier() {}
 inline void relax() {
   std::this_thread::yield();
 }
-inline std::uint32_t acquire(const std::uint32_t* at) {
-  return contract::acquire(*at);
-}
-template <class T>
-inline void release(T* at, T value) {
-  contract::release(*at, value);
-}
-template <class T>
-inline T peek(const T* at) {
-  return contract::relaxed(*at);
-}
-template <class T>
-inline void put(T* at, T value) {
-  contract::relax(*at, value);
-}
-inline std::uint32_t head(const contract::Event& e) {
-  return peek(&e.type) | static_cast<std::uint32_t>(peek(&e.flags)) << 16;
-}
-inline std::uint64_t take(std::uint64_t* counter) {
-  return std::atomic_ref(*counter).fetch_add(1);
-}
-inline std::uint32_t exchange(std::uint32_t* at, std::uint32_t value) {
-  return std::atomic_ref(*at).exchange(value);
-}
-inline void fence() {  // one that the thread sanitizer knows too
-  static std::atomic<int> order{0};
-  order.fetch_add(0, std::memory_order_seq_cst);
-}
+using Access = contract::HostAccess;
 
 #endif
 
-NANET_DEVICE_CODE std::uint32_t entry_of(const Clop& clop, std::uint64_t k) {
-  return static_cast<std::uint32_t>(k) & (clop.shape.events - 1);
-}
-NANET_DEVICE_CODE std::uint32_t lap_of(const Clop& clop, std::uint64_t k) {
-  return static_cast<std::uint32_t>(k >> contract::exponent(clop.shape.events)) + 1;
-}
-
-// Entry `entry` is finished. Entries are so in any order, and the card is told how far all are: by whoever
-// has the lock. One who does not get it need not wait, because its holder looks again once it is given up:
-// the fences on both sides see to it that one of the two finds the other's store.
-NANET_DEVICE_CODE void finish(const Clop& clop, std::uint32_t entry, std::uint32_t lap) {
-  State& state = *clop.state;
-  release(clop.done + entry, lap);
-  for (;;) {
-    fence();
-    if (exchange(&state.lock, 1)) return;
-    fence();
-    std::uint64_t k = peek(&state.finished);
-    const std::uint64_t before = k;
-    while (acquire(clop.done + entry_of(clop, k)) == lap_of(clop, k)) ++k;
-    if (k != before) {
-      put(&state.finished, k);
-      release(clop.finished, k);
-    }
-    fence();
-    exchange(&state.lock, 0);
-    fence();
-    const std::uint64_t next = peek(&state.finished);
-    if (acquire(clop.done + entry_of(clop, next)) != lap_of(clop, next)) return;
-  }
-}
-
-// Claims entries until one is a buffer. One thread. False: there will be none.
+// Takes entries until one is a buffer. One thread. False: the consumer must stop.
 NANET_DEVICE_CODE bool take_buffer(const Clop& clop, Work& work) {
-  State& state = *clop.state;
   for (;;) {
-    const std::uint64_t k = take(&state.claimed);
-    const std::uint32_t entry = entry_of(clop, k), lap = lap_of(clop, k);
-    const contract::Event& e = clop.queue[entry];
-    if (peek(clop.done + entry) == lap) continue;  // finished before the kernel was started again
-    for (;;) {
-      const bool ending = acquire(clop.stop) != 0;
-      const auto ahead = static_cast<std::int32_t>(acquire(&e.lap) - lap);
-      if (ahead == 0) break;
-      if (ahead > 0) {
-        put(&state.overrun, std::uint32_t{1});
-        return false;
-      }
-      // Asked after `stop` was seen: what was written before the stop is there.
-      if (ending || peek(&state.overrun)) return false;
-      relax();
-    }
-    const std::uint32_t first = head(e);
-    work.buffer = peek(&e.buffer);
-    work.frame = peek(&e.frame);
-    work.time_ns = peek(&e.time_ns);
-    work.n = contract::unwrap_counter(peek(&e.n), peek(&state.reference));
-    work.flags = first >> 16;
-    work.entry = entry;
-    work.lap = lap;
-    if (acquire(&e.lap) != lap) {  // written over while it was read
-      put(&state.overrun, std::uint32_t{1});
+    contract::Event event;
+    if (contract::take_entry<Access>(
+            clop, *clop.state, clop.done, [&] { return Access::acquire(*clop.stop) != 0; }, [] { relax(); },
+            work.k, event, work.n) != contract::Poll::event)
       return false;
-    }
-    put(&state.reference, work.n);
-    if ((first & 0xFF) == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
-        work.buffer < clop.shape.buffers)
+    if (event.type == static_cast<std::uint8_t>(contract::EventType::receive_done) &&
+        event.buffer < clop.shape.buffers) {
+      work.buffer = event.buffer;
+      work.frame = event.frame;
+      work.time_ns = event.time_ns;
+      work.flags = event.flags;
       return true;
-    finish(clop, entry, lap);
+    }
+    contract::finish_entry<Access>(clop, *clop.state, clop.done, work.k);
   }
 }
 
 }  // namespace detail
 
-// Waits for the next buffer; false: told to stop and none is left, or the card has lapped this reader
-// (State::overrun). What the card wrote to the buffer is then seen by every thread of the block.
+// Waits for the next buffer. False: stopped and the queue is empty, or the card has lapped this reader
+// (SharedReader::overrun). Every thread of the block then sees the card's writes to the buffer.
 NANET_DEVICE_CODE bool poll(const Clop& clop, Work& work) {
-  detail::barrier();  // of the buffer before this one, nobody reads `work` any more
+  detail::barrier();  // all threads have finished with `work` of the previous buffer
   if (detail::leads()) work.going = detail::take_buffer(clop, work);
   detail::barrier();
   return work.going != 0;
@@ -245,11 +127,11 @@ NANET_DEVICE_CODE unsigned payloads(const Clop& clop) {
   return clop.shape.gather == contract::Gather::frame ? clop.shape.boards : clop.shape.packets;
 }
 
-// Payload i: a packet with its header (gather packets), or all of board i's, each at a 16 B boundary (gather
-// frame). Never reaches beyond the buffer, whatever bytes lie there.
+// Payload i: a packet with its header (gather packets), or the packets of board i, each at a 16 B boundary
+// (gather frame). Never exceeds the buffer, for any content.
 NANET_DEVICE_CODE Payload payload(const Clop& clop, const Work& work, unsigned i) {
   const contract::Shape& shape = clop.shape;
-  const std::byte* const buffer = clop.buffers + shape.buffer_bytes() * work.buffer;
+  const std::byte* const buffer = clop.clop + shape.buffer_bytes() * work.buffer;
   const bool frame = shape.gather == contract::Gather::frame;
   const std::uint32_t room = frame ? shape.segment_bytes : shape.slot_bytes;
   const std::byte* const at = buffer + (frame ? contract::frame_header_bytes : 0) + std::size_t{room} * i;
@@ -264,41 +146,33 @@ NANET_DEVICE_CODE std::byte* send_buffer(const Clop& clop, const Work& work) {
   return clop.send_buffers + std::size_t{contract::send_buffer_bytes} * work.buffer;
 }
 
-// Posts the first `bytes` of the send buffer, which any threads of the block have written. A number that is
-// not posted before its buffer is released is answered by the card at its deadline.
+// Posts the first `bytes` of the send buffer, written by any threads of the block. The card answers a number
+// that is not posted before its release at the deadline.
 NANET_DEVICE_CODE void post(const Clop& clop, const Work& work, std::uint32_t bytes,
                             std::uint32_t destination = 0) {
   detail::barrier();
   if (!detail::leads()) return;
-  const unsigned devices = contract::exponent(clop.shape.devices),
-                 entries = contract::exponent(clop.shape.descriptors);
-  contract::Descriptor& d =
-      clop.ring[static_cast<std::uint32_t>(work.n >> devices) & (clop.shape.descriptors - 1)];
-  detail::put(&d.address, clop.send_address + std::uint64_t{contract::send_buffer_bytes} * work.buffer);
-  detail::put(&d.bytes, bytes);
-  detail::put(&d.destination, destination);
-  detail::put(&d.token, work.buffer);
-  detail::put(&d.flags, std::uint32_t{0});
-  detail::release(&d.lap, static_cast<std::uint32_t>(work.n >> (devices + entries)) + 1);
-  detail::put(clop.doorbell, static_cast<std::uint32_t>(work.n));
+  contract::post_descriptor<detail::Access>(
+      clop, work.n, clop.send_address + std::uint64_t{contract::send_buffer_bytes} * work.buffer, bytes,
+      destination, work.buffer);
 }
 
-// Hands the buffer back to the card: nobody of the block reads it, or writes its send buffer, afterwards.
+// Returns the buffer to the card. The block no longer reads it or writes its send buffer.
 NANET_DEVICE_CODE void release(const Clop& clop, const Work& work) {
   detail::barrier();
   if (!detail::leads()) return;
-  detail::release(clop.returned + work.buffer, static_cast<std::uint32_t>(work.n + 1));
-  detail::finish(clop, work.entry, work.lap);
+  contract::return_buffer<detail::Access>(clop, work.n, work.buffer);
+  contract::finish_entry<detail::Access>(clop, *clop.state, clop.done, work.k);
 }
 
 #ifdef __CUDACC__
 
-// On the host: the memory of a CLOP made known to a GPU, the current one of the thread, and what a kernel is
-// told of it. Made before the CLOP's card is started; the CLOP outlives it. While a kernel runs nothing else
-// of CUDA that may wait for it (cudaMalloc, cudaFree, work on the legacy stream).
+// Host side: registers the memory of a CLOP with the current GPU of the thread, and provides the kernel
+// argument. Constructed before the card of the CLOP is started; destroyed before the CLOP. While a kernel
+// runs, avoid CUDA calls that may wait for it (cudaMalloc, cudaFree, work on the legacy stream).
 class GpuClop {
  public:
-  // Throws std::runtime_error that says what failed.
+  // Throws std::runtime_error.
   explicit GpuClop(const contract::View& view) : host_(view.clop) {
     try {
       make(view);
@@ -314,20 +188,21 @@ class GpuClop {
   GpuClop(const GpuClop&) = delete;
   GpuClop& operator=(const GpuClop&) = delete;
 
-  // For the kernel. Before each launch; what an earlier one claimed and did not find is claimed again.
+  // Kernel argument, before each launch. Entries claimed but not found by an earlier kernel are claimed
+  // again.
   const Clop& begin() {
     *stop_ = 0;
-    State state;
+    contract::SharedReader state;
     check(cudaMemcpy(&state, clop_.state, sizeof state, cudaMemcpyDeviceToHost), "reading the state");
     state.claimed = state.finished;
     check(cudaMemcpy(clop_.state, &state, sizeof state, cudaMemcpyHostToDevice), "writing the state");
     return clop_;
   }
-  // The kernel finishes what the card has written so far, and ends.
-  void stop() noexcept { contract::release(*stop_, std::uint32_t{1}); }
+  // The kernel finishes the entries written so far, and ends.
+  void stop() noexcept { contract::HostAccess::release(*stop_, std::uint32_t{1}); }
   // After the kernel has ended: whether the card has lapped it.
   bool overrun() const {
-    State state;
+    contract::SharedReader state;
     check(cudaMemcpy(&state, clop_.state, sizeof state, cudaMemcpyDeviceToHost), "reading the state");
     return state.overrun != 0;
   }
@@ -349,7 +224,7 @@ class GpuClop {
                                             (reinterpret_cast<const std::byte*>(at) - host_));
     };
     clop_.shape = view.shape;
-    clop_.buffers = there(view.clop);
+    clop_.clop = there(view.clop);
     clop_.send_buffers = there(view.send_buffers);
     clop_.send_address = reinterpret_cast<std::uintptr_t>(view.send_buffers);
     clop_.queue = there(view.queue);
@@ -362,12 +237,13 @@ class GpuClop {
     void* stop = nullptr;
     check(cudaHostGetDevicePointer(&stop, stop_, 0), "the stop word's device address");
     clop_.stop = static_cast<const std::uint32_t*>(stop);
-    check(cudaMalloc(reinterpret_cast<void**>(&clop_.state), sizeof(State)), "device memory");
+    check(cudaMalloc(reinterpret_cast<void**>(&clop_.state), sizeof(contract::SharedReader)),
+          "device memory");
     check(cudaMalloc(reinterpret_cast<void**>(&clop_.done), sizeof(std::uint32_t) * view.shape.events),
           "device memory");
     check(cudaMemset(clop_.done, 0, sizeof(std::uint32_t) * view.shape.events), "device memory");
-    State state;
-    state.claimed = state.finished = contract::acquire(*view.finished);
+    contract::SharedReader state;
+    state.claimed = state.finished = contract::HostAccess::acquire(*view.finished);
     check(cudaMemcpy(clop_.state, &state, sizeof state, cudaMemcpyHostToDevice), "writing the state");
   }
   void free() noexcept {

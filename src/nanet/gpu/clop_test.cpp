@@ -25,7 +25,7 @@ class HostClop {
  public:
   explicit HostClop(const contract::View& view) : done_(view.shape.events, 0) {
     clop.shape = view.shape;
-    clop.buffers = view.clop;
+    clop.clop = view.clop;
     clop.send_buffers = view.send_buffers;
     clop.send_address = reinterpret_cast<std::uintptr_t>(view.send_buffers);
     clop.queue = view.queue;
@@ -52,7 +52,7 @@ class HostClop {
     blocks_.clear();  // joins
   }
   Clop clop;
-  State state;
+  contract::SharedReader state;
 
  private:
   std::uint32_t stop_ = 0;

@@ -5,37 +5,13 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 #include "nanet/card/software/rig_test.hpp"
+#include "nanet/contract/consumer.hpp"
 
 namespace nanet::card {
 namespace {
-
-// Entries are finished in any order; `finished` is the end of the contiguous run.
-class Claims {
- public:
-  explicit Claims(const contract::View& view) : view_(view), done_(view.shape.events) {}
-  std::uint64_t claim() { return next_.fetch_add(1, std::memory_order_relaxed); }
-  void finish(std::uint64_t k) {
-    const std::uint64_t entries = view_.shape.events;
-    done_[k % entries].store(k / entries + 1);
-    // One thread at a time advances the count. Sequentially consistent: a thread that finds the flag taken
-    // has stored its mark before, and the thread that clears the flag must then see that mark.
-    while (!busy_.test_and_set()) {
-      std::uint64_t f = contract::acquire(*view_.finished);
-      while (done_[f % entries].load() == f / entries + 1) ++f;
-      contract::release(*view_.finished, f);
-      busy_.clear();
-      if (done_[f % entries].load() != f / entries + 1) return;
-    }
-  }
-
- private:
-  const contract::View& view_;
-  std::atomic<std::uint64_t> next_{0};
-  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  std::vector<std::atomic<std::uint64_t>> done_;
-};
 
 void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool keep_up) {
   ClopOptions options = rig_options(buffers);
@@ -43,20 +19,20 @@ void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool ke
   options.timeout = 1'000'000'000;
   Rig rig(options);
   const auto& view = rig.views[0];
-  Claims claims(view);
+  contract::SharedReader reader;
+  std::vector<std::uint32_t> done(view.shape.events);
   std::atomic<bool> ending{false};
   std::atomic<std::uint64_t> wrong{0}, received{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < workers; ++t)
     threads.emplace_back([&] {
       for (;;) {
-        const std::uint64_t k = claims.claim();
+        std::uint64_t k = 0, n = 0;
         Event e;
-        contract::Poll found;
-        while ((found = contract::poll_event(view, k, e)) == contract::Poll::nothing) {
-          if (ending.load()) return;
-          std::this_thread::yield();
-        }
+        const contract::Poll found = contract::take_entry<contract::HostAccess>(
+            view, reader, done.data(), [&] { return ending.load(); }, [] { std::this_thread::yield(); }, k, e,
+            n);
+        if (found == contract::Poll::nothing) return;
         if (found != contract::Poll::event) {
           ++wrong;
           return;
@@ -76,7 +52,7 @@ void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool ke
                          e.buffer);
           contract::return_buffer(view, e.n);
         }
-        claims.finish(k);
+        contract::finish_entry<contract::HostAccess>(view, reader, done.data(), k);
       }
     });
   rig.sobs();

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "nanet/contract/consumer.hpp"
 #include "nanet/contract/producer.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/os/clock.hpp"
@@ -24,10 +25,10 @@ std::uint64_t newest(trigger::TraceTable& traces) noexcept {
 
 void catch_up(const View& view, trigger::FrameProcessor& process, trigger::TraceTable& traces,
               std::uint64_t reference) {
-  std::uint64_t k = contract::acquire(*view.finished);
+  contract::OrderedReader queue(view, contract::HostAccess::acquire(*view.finished), reference);
   contract::Event event;
-  while (contract::poll_event(view, k, event) == contract::Poll::event) {
-    const std::uint64_t n = reference = contract::unwrap_counter(event.n, reference);
+  while (queue.poll(event) == contract::Poll::event) {
+    const std::uint64_t n = queue.n();
     if (event.type == static_cast<std::uint8_t>(contract::EventType::receive_done)) {
       contract::Descriptor posted;
       if (!contract::posted(view, n, posted)) {
@@ -38,7 +39,7 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
       }
       contract::return_buffer(view, n);
     }
-    contract::release(*view.finished, ++k);
+    queue.finish();
   }
 }
 

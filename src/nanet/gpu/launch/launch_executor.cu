@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "nanet/card/card.hpp"
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/gpu/executors.hpp"
 #include "nanet/gpu/failover/cpu_fallback.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
@@ -36,7 +36,7 @@ class LaunchExecutor final : public trigger::Executor {
         traces_(traces),
         fallback_(options.cpu_fallback, execute, views, algorithm, traces) {
     for (std::size_t d = 0; d < views.size(); ++d) {
-      lines_.push_back(std::make_unique<Line>(execute.process.conditions));
+      lines_.push_back(std::make_unique<Line>(execute.process.conditions, views[d]));
       Line& line = *lines_.back();
       const std::size_t bytes = (views[d].shape.buffer_bytes() + 255) / 256 * 256;
       const std::size_t answer = (sizeof(Answer) + 255) / 256 * 256, area = bytes + answer + table_bytes;
@@ -80,7 +80,7 @@ class LaunchExecutor final : public trigger::Executor {
     if (fallback_.lost()) return fallback_.activate();
     working_ = lines_.size();
     for (auto& line : lines_) {
-      line->next = contract::acquire(*line->gpu->view.finished);
+      line->queue.seek(contract::HostAccess::acquire(*line->gpu->view.finished));
       line->thread = std::jthread([this, &line = *line] { run(line); });
     }
   }
@@ -124,12 +124,13 @@ class LaunchExecutor final : public trigger::Executor {
     Nanoseconds seen = 0;
   };
   struct Line {
-    explicit Line(const trigger::ConditionsStore* store) : conditions(store) {}
+    Line(const trigger::ConditionsStore* store, const contract::View& view)
+        : queue(view), conditions(store) {}
     std::unique_ptr<GpuQueue> gpu;
     std::unique_ptr<PinnedPages> answers;
     Slot slot[slots];
     std::deque<Slot*> flying;
-    std::uint64_t next = 0, reference = 0;  // entry of the queue; a recent n
+    contract::OrderedReader queue;
     Nanoseconds mirrored = 0;
     trigger::ConditionsReader conditions;
     mutable trigger::Physics physics;
@@ -201,7 +202,7 @@ class LaunchExecutor final : public trigger::Executor {
     traces_[n] = trace;
     contract::post(view, n, view.send_buffer(slot.index), bytes, 0, slot.index);
     contract::return_buffer(view, n);
-    contract::release(*view.finished, line.flying.empty() ? line.next : line.flying.front()->k);
+    line.queue.finish_before(line.flying.empty() ? line.queue.next() : line.flying.front()->k);
   }
 
   void run(Line& line) noexcept {
@@ -248,7 +249,7 @@ class LaunchExecutor final : public trigger::Executor {
       if (!slot) continue;
       const bool ending = ending_.load(std::memory_order_acquire);
       contract::Event event;
-      const contract::Poll found = contract::poll_event(view, line.next, event);
+      const contract::Poll found = line.queue.poll(event);
       if (found == contract::Poll::overrun) {
         overrun_ = true;
         return;
@@ -267,24 +268,23 @@ class LaunchExecutor final : public trigger::Executor {
         continue;
       }
       spins = 0;
-      line.reference = contract::unwrap_counter(event.n, line.reference);
-      const std::uint64_t k = line.next++;
+      const std::uint64_t k = line.queue.next() - 1;
       if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done) ||
           event.buffer >= view.shape.buffers) {
-        if (line.flying.empty()) contract::release(*view.finished, line.next);
+        if (line.flying.empty()) line.queue.finish();
         continue;
       }
       slot->seen = monotonic_now();
       slot->k = k;
       slot->index = event.buffer;
-      slot->buffer.n = line.reference;
+      slot->buffer.n = line.queue.n();
       slot->buffer.frame = event.frame;
       slot->buffer.flags = event.flags;
       if (line.flying.empty()) {
         moved = slot->seen;
-        contract::release(*view.finished, k);
+        line.queue.finish_before(k);
       }
-      if (options_.injection.kind != Injection::Kind::none && line.reference >= options_.injection.at) {
+      if (options_.injection.kind != Injection::Kind::none && line.queue.n() >= options_.injection.at) {
         why = "a fault on purpose";
         break;
       }

@@ -8,8 +8,8 @@
 
 #include <algorithm>
 
-#include "nanet/contract/queue.hpp"
-#include "nanet/gpu/device_access.cuh"
+#include "nanet/contract/consumer.hpp"
+#include "nanet/contract/device_access.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
 #include "nanet/gpu/resident/task_queue.cuh"
 #include "nanet/rich/geometry.hpp"
@@ -72,7 +72,7 @@ struct ClaimedEvent {
 // Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. Both are
 // asked for in one instruction, so that they make one journey across PCIe.
 __device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
-  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_acquire_system(e + (threadIdx.x & 1));
 }
 __device__ inline std::uint32_t lap_in(const Sixteen& half) {
@@ -95,45 +95,41 @@ __device__ inline void fill(ClaimedEvent& out, const Sixteen& half, std::uint64_
 __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   QueueState& state = *r.state;
   std::uint64_t k = 0;
-  if (threadIdx.x == 0) k = atomicAdd(reinterpret_cast<unsigned long long*>(&state.claimed), 1ull);
+  if (threadIdx.x == 0) k = contract::DeviceAccess::fetch_add(state.claimed, 1);
   k = __shfl_sync(0xFFFFFFFFu, k, 0);
-  const auto lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
-  // Entries come in order: who is far from the next one does not load the bus with asking.
+  const std::uint32_t lap = contract::entry_lap(r.shape, k);
+  // Blocks far from the queue head sleep instead of polling over PCIe.
   constexpr std::uint64_t polling_distance = 4;
   Sixteen half;
   std::int64_t offset;
   std::uint64_t reference;
-  bool close = false, ended = false;
-  ClaimedEvent::Found found = ClaimedEvent::over;
-  for (;;) {
-    // What is asked of device memory is there before the entry; nothing waits for it in between.
-    const std::uint32_t ending = load_relaxed_device(&state.ending);
-    offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
-    reference = load_relaxed_device(&state.reference);
-    if (!close && !ending) {
-      close = k < load_relaxed_device(&state.frontier) + polling_distance;
-      if (!close) {
-        __nanosleep(100);
-        continue;
-      }
-    }
-    half = half_of(r, k);
-    const auto ahead = static_cast<std::int32_t>(lap_in(half) - lap);
-    if (ahead == 0) {
-      found = ClaimedEvent::event;
-      break;
-    }
-    if (ahead > 0) {
-      if (threadIdx.x == 0) {
-        store_release_system(&r.control->device.overrun, 1u);
-        atomicExch(&state.overrun, 1u);
-        atomicExch(&state.ending, 1u);
-      }
-      break;
-    }
-    if (ended) break;  // asked after `ending` was seen: what was written before the stop is there
-    ended = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending);
+  std::uint32_t ending;
+  bool polling = false, stop = false;
+  const contract::Poll poll = contract::wait_for_entry(
+      [&] {
+        for (;;) {
+          // Device memory is read before the entry; no wait in between.
+          ending = load_relaxed_device(&state.ending);
+          offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+          reference = load_relaxed_device(&state.reference);
+          if (polling || ending) break;
+          polling = k < load_relaxed_device(&state.frontier) + polling_distance;
+          if (polling) break;
+          __nanosleep(100);
+        }
+        return stop;
+      },
+      [&] {
+        half = half_of(r, k);
+        return contract::compare_lap(lap_in(half), lap);
+      },
+      [&] { stop = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending); });
+  if (poll == contract::Poll::overrun && threadIdx.x == 0) {
+    store_release_system(&r.control->device.overrun, 1u);
+    atomicExch(&state.overrun, 1u);
+    atomicExch(&state.ending, 1u);
   }
+  const ClaimedEvent::Found found = poll == contract::Poll::event ? ClaimedEvent::event : ClaimedEvent::over;
   const std::int64_t now = device_time();
   fill(out, half, reference);
   if (threadIdx.x == 0) {
@@ -152,7 +148,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
 
 // The entry once more, after its lap; a load that nobody waits for yet.
 __device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
-  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + (k & (r.shape.events - 1)));
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_relaxed_system(e + (threadIdx.x & 1));
 }
 
@@ -258,8 +254,6 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
   BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * block,
                                    shared_fragments);
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
-  const unsigned devices = contract::exponent(r.shape.devices),
-                 entries = contract::exponent(r.shape.descriptors);
   const bool first_warp = threadIdx.x < 32;
   Sixteen half{}, again{};  // of the first warp
   for (bool claim = true;;) {
@@ -276,7 +270,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
     if (claimed.found == ClaimedEvent::over) return;
     const std::uint64_t n = claimed.n, k = claimed.k;
     const std::uint32_t frame = claimed.frame, buffer = claimed.buffer;
-    const std::uint32_t lap = static_cast<std::uint32_t>(k >> contract::exponent(r.shape.events)) + 1;
+    const std::uint32_t lap = contract::entry_lap(r.shape, k);
     const bool received = claimed.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
                           buffer < r.shape.buffers;
     if (first_warp) again = look_again(r, k);
@@ -324,16 +318,10 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
       put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
       __syncthreads();
       if (threadIdx.x == 0) {
-        contract::Descriptor* const d =
-            r.ring + (static_cast<std::uint32_t>(n >> devices) & (r.shape.descriptors - 1));
+        using Access = contract::DeviceAccess;
         const std::uint64_t address = r.send_address + std::uint64_t{contract::send_buffer_bytes} * buffer;
-        __stcg(reinterpret_cast<uint4*>(d),
-               make_uint4(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32),
-                          4 * words, 0));
-        __stcg(reinterpret_cast<uint2*>(d) + 2, make_uint2(buffer, 0));
-        store_release_system(&d->lap, static_cast<std::uint32_t>(n >> (devices + entries)) + 1);
-        store_relaxed_system(r.doorbell, static_cast<std::uint32_t>(n));
-        store_release_system(r.returned + buffer, static_cast<std::uint32_t>(n + 1));
+        contract::post_descriptor<Access>(r, n, address, 4 * words, 0, buffer);
+        contract::return_buffer<Access>(r, n, buffer);
       }
       if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
       if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])
@@ -341,8 +329,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
                   static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
     }
     __syncthreads();  // the next event overwrites what was read here
-    if (threadIdx.x == 0)
-      store_release_device(r.done + (static_cast<std::uint32_t>(k) & (r.shape.events - 1)), lap);
+    if (threadIdx.x == 0) contract::DeviceAccess::mark(r.done[contract::entry_index(r.shape, k)], lap);
   }
 }
 
@@ -386,12 +373,9 @@ __device__ inline void supervise(const Resident& r) {
   } else if (warp == 1) {
     // Entries are finished in any order; the card is told how far all are.
     std::uint64_t finished = r.begin;
-    const unsigned bits = contract::exponent(r.shape.events);
     for (;;) {
       const bool last = load_acquire_device(&state.exited) == others;
-      const std::uint64_t k = finished + lane;
-      const bool is = load_acquire_device(r.done + (k & (r.shape.events - 1))) ==
-                      static_cast<std::uint32_t>(k >> bits) + 1;
+      const bool is = contract::entry_finished<contract::DeviceAccess>(r, r.done, finished + lane);
       const unsigned not_yet = __ballot_sync(0xFFFFFFFFu, !is);
       const unsigned run = not_yet ? __ffs(static_cast<int>(not_yet)) - 1 : 32;
       if (run) {

@@ -6,10 +6,22 @@
 
 #include <cstring>
 
-#include "nanet/gpu/device_access.cuh"
+#include "nanet/contract/device_access.cuh"
 #include "nanet/gpu/resident/resident.hpp"
 
 namespace nanet::gpu {
+
+using contract::BlockCopy;
+using contract::device_time;
+using contract::load_acquire_device;
+using contract::load_acquire_system;
+using contract::load_relaxed_device;
+using contract::load_relaxed_system;
+using contract::Sixteen;
+using contract::store_relaxed_device;
+using contract::store_relaxed_system;
+using contract::store_release_device;
+using contract::store_release_system;
 
 // In place of the algorithm A, in the block that builds.
 template <class A>

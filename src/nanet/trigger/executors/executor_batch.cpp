@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
@@ -30,6 +30,7 @@ class BatchExecutor final : public Executor {
                 std::unique_ptr<rich::Reconstructor> algorithm, TraceTable& traces)
       : traces_(traces),
         view_(view),
+        queue_(view),
         algorithm_(std::move(algorithm)),
         process_(view.shape, nullptr, options.process),
         most_frames_(std::min<std::size_t>(most_frames, std::max<std::size_t>(view.shape.buffers / 8, 1))) {
@@ -51,15 +52,12 @@ class BatchExecutor final : public Executor {
   bool poll() noexcept override {
     bool any = false;
     Event event;
-    contract::Poll found;
-    while (!overrun_ && (found = contract::poll_event(view_, next_, event)) != contract::Poll::nothing) {
-      if (found == contract::Poll::overrun) {
-        overrun_ = true;
-        break;
-      }
-      reference_ = contract::unwrap_counter(event.n, reference_);
-      if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) keep(event, reference_);
-      contract::release(*view_.finished, ++next_);
+    while (!overrun_) {
+      const contract::Poll found = queue_.poll(event);
+      if (found == contract::Poll::overrun) overrun_ = true;
+      if (found != contract::Poll::event) break;
+      if (event.type == static_cast<std::uint8_t>(EventType::receive_done)) keep(event, queue_.n());
+      queue_.finish();
       any = true;
     }
     if (any) {
@@ -133,10 +131,10 @@ class BatchExecutor final : public Executor {
 
   TraceTable& traces_;
   View view_;
+  contract::OrderedReader queue_;
   std::unique_ptr<rich::Reconstructor> algorithm_;
   FrameProcessor process_;
   std::size_t most_frames_;
-  std::uint64_t next_ = 0, reference_ = 0;
   unsigned idle_ = 0;
   std::atomic<bool> overrun_{false};
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "nanet/card/card.hpp"
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/executor.hpp"
@@ -42,25 +42,22 @@ class InlineExecutor final : public Executor {
                  const rich::Reconstructor& algorithm, TraceTable& traces)
       : traces_(traces), process_(views[0].shape, algorithm.clone(), options.process) {
     process_.sink(options.sink);
-    for (auto& view : views) queues_.push_back({view, 0, options.reference});
+    for (auto& view : views) queues_.emplace_back(view, 0, options.reference);
   }
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {}
   bool in_card_thread() const noexcept override { return true; }
   bool poll() noexcept override {
     bool any = false;
-    for (Queue& q : queues_) {
+    for (contract::OrderedReader& queue : queues_) {
       Event event;
-      contract::Poll found;
-      while (!overrun_ && (found = contract::poll_event(q.view, q.next, event)) != contract::Poll::nothing) {
-        if (found == contract::Poll::overrun) {
-          overrun_ = true;
-          break;
-        }
-        q.reference = contract::unwrap_counter(event.n, q.reference);
+      while (!overrun_) {
+        const contract::Poll found = queue.poll(event);
+        if (found == contract::Poll::overrun) overrun_ = true;
+        if (found != contract::Poll::event) break;
         if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
-          answer(process_, q.view, event, q.reference, traces_);
-        contract::release(*q.view.finished, ++q.next);
+          answer(process_, queue.view(), event, queue.n(), traces_);
+        queue.finish();
         any = true;
       }
     }
@@ -71,13 +68,9 @@ class InlineExecutor final : public Executor {
   bool event_overrun() const noexcept override { return overrun_; }
 
  private:
-  struct Queue {
-    View view;
-    std::uint64_t next, reference;
-  };
   TraceTable& traces_;
   FrameProcessor process_;
-  std::vector<Queue> queues_;
+  std::vector<contract::OrderedReader> queues_;
   std::atomic<bool> overrun_{false};
 };
 
@@ -99,8 +92,8 @@ class WorkerExecutor final : public Executor {
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {
     ending_ = false;
-    for (auto& q : queues_)
-      q->claimed = contract::acquire(*q->view.finished);  // what a stop left claimed and not there
+    for (auto& q : queues_)  // entries claimed but not found before the last stop are claimed again
+      q->state.claimed = q->state.finished = contract::HostAccess::acquire(*q->view.finished);
     for (unsigned t = 0; t < workers_.size(); ++t)
       threads_.emplace_back([this, t] {
         if (!options_.pin.empty()) os::pin_this_thread(options_.pin[t % options_.pin.size()]);
@@ -120,49 +113,33 @@ class WorkerExecutor final : public Executor {
 
  private:
   struct Queue {
-    Queue(const View& v, std::uint64_t n) : view(v), reference(n), done(v.shape.events) {}
+    Queue(const View& v, std::uint64_t reference) : view(v), done(v.shape.events) {
+      state.reference = reference;
+    }
     View view;
-    std::atomic<std::uint64_t> claimed{0};
-    std::atomic<std::uint64_t> reference;
-    // done[k % entries] = lap of k once entry k is finished; `finished` follows the unbroken run.
-    std::vector<std::atomic<std::uint32_t>> done;
+    contract::SharedReader state;
+    std::vector<std::uint32_t> done;
   };
 
   void run(FrameProcessor& process, Queue& q) noexcept {
+    using Access = contract::HostAccess;
     for (;;) {
-      const std::uint64_t k = q.claimed.fetch_add(1, std::memory_order_relaxed);
       Event event;
+      std::uint64_t k = 0, n = 0;
       unsigned spins = 0;
-      for (;;) {
-        const auto found = contract::poll_event(q.view, k, event);
-        if (found == contract::Poll::event) break;
-        if (found == contract::Poll::overrun) {
-          overrun_ = true;
-          return;
-        }
-        if (ending_.load(std::memory_order_acquire) &&
-            contract::poll_event(q.view, k, event) == contract::Poll::nothing)
-          return;
-        pause();
-        if (!options_.busy && ++spins > 4000) std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
-      // Entries within reach of each other span far less than 2^31 numbers, so any recent one widens them
-      // all.
-      const std::uint64_t n = contract::unwrap_counter(event.n, q.reference.load(std::memory_order_relaxed));
-      q.reference.store(n, std::memory_order_relaxed);
+      const contract::Poll found = contract::take_entry<Access>(
+          q.view, q.state, q.done.data(), [&] { return ending_.load(std::memory_order_acquire); },
+          [&] {
+            pause();
+            if (!options_.busy && ++spins > 4000) std::this_thread::sleep_for(std::chrono::microseconds(50));
+          },
+          k, event, n);
+      if (found == contract::Poll::overrun) overrun_ = true;
+      if (found != contract::Poll::event) return;
       if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
         answer(process, q.view, event, n, traces_);
-      finish(q, k);
+      contract::finish_entry<Access>(q.view, q.state, q.done.data(), k);
     }
-  }
-  static void finish(Queue& q, std::uint64_t k) noexcept {
-    const std::uint64_t entries = q.view.shape.events;
-    q.done[k & (entries - 1)].store(static_cast<std::uint32_t>(k / entries) + 1, std::memory_order_seq_cst);
-    std::atomic_ref<std::uint64_t> finished(*q.view.finished);
-    for (std::uint64_t f = finished.load(std::memory_order_seq_cst);
-         q.done[f & (entries - 1)].load(std::memory_order_seq_cst) ==
-         static_cast<std::uint32_t>(f / entries) + 1;)
-      if (finished.compare_exchange_weak(f, f + 1, std::memory_order_seq_cst)) ++f;
   }
 
   ExecutorOptions options_;

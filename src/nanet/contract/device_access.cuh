@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's end of the memory contract: loads and stores of the scope and order that docs/formats.md,
-// Ordering, asks for, and the time.
+// Loads and stores of the memory contract on a GPU, with the scope and order of docs/formats.md (Ordering);
+// device clock; copy into a block.
 #pragma once
 
 #include <cstdint>
 
 #include "nanet/contract/layout.hpp"
 
-namespace nanet::gpu {
+namespace nanet::contract {
 
 __device__ inline std::uint32_t load_acquire_system(const std::uint32_t* at) {
   std::uint32_t v;
@@ -81,6 +81,9 @@ __device__ inline std::uint64_t load_relaxed_device(const std::uint64_t* at) {
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
   return v;
 }
+__device__ inline void store_relaxed_device(std::uint32_t* at, std::uint32_t v) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(v) : "memory");
+}
 __device__ inline void store_relaxed_device(std::uint64_t* at, std::uint64_t v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" : : "l"(at), "l"(v) : "memory");
 }
@@ -122,4 +125,4 @@ struct BlockCopy {
   __device__ void wait() const { asm volatile("cp.async.wait_all;" : : : "memory"); }
 };
 
-}  // namespace nanet::gpu
+}  // namespace nanet::contract
