@@ -60,7 +60,7 @@ void fill_events(std::byte* to, std::size_t events) {
                 mgp::fixed_event_bytes);
 }
 
-// What is on its way: device memory and a stream.
+// Buffer in flight: device memory and a stream.
 struct Lane {
   Lane(std::uint32_t events, const std::vector<std::uint32_t>& first_table)
       : in(events * slot_bytes, "device memory for a buffer"),

@@ -31,7 +31,7 @@ __global__ void multiply_add(float* out, float seed) {
   float sum = 0;
 #pragma unroll
   for (unsigned c = 0; c < chains; ++c) sum += v[c];
-  if (sum == seed) *out = sum;  // never; the compiler does not know
+  if (sum == seed) *out = sum;  // never true; keeps the result live for the compiler
 }
 
 // Least time of five, in seconds.

@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(tile, 8)
         reinterpret_cast<uint2*>(shared.slots)[i] = from[i];
       __syncthreads();
     }
-    // Blocks take tiles as they come to them: multiprocessors far from a tile's memory are slower. Asked for
-    // now, needed when this tile is done.
+    // Dynamic tile order: multiprocessors far from the memory of a tile are slower. Requested now, needed
+    // after this tile.
     std::uint32_t claimed = 0;
     if (thread == tile - 1) claimed = atomicAdd(&table[slot_table_entries], 1u) + gridDim.x;
 

@@ -34,8 +34,8 @@ struct RingsCudaResult {
   std::uint64_t events = 0;           // reconstructed
 };
 
-// events: what the batch is made of. A larger batch takes them again: in slots with the hits in another
-// order, disks swapped, and times of their own, so that no two events are the same bytes. Throws
+// events: source of the batch. A larger batch repeats them; in slots with hits in another order, swapped
+// disks and separate times, so no two events have equal bytes. Throws
 // std::invalid_argument (algorithm, parameters, device, batch 0) and std::runtime_error (the device refuses).
 RingsCudaResult rings_cuda(const rich::EventBatch& events, const RingsCudaOptions& options);
 

@@ -19,7 +19,7 @@ __device__ inline std::uint32_t load_relaxed_system(const std::uint32_t* at) {
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
   return v;
 }
-// Sixteen bytes in one piece.
+// Unit of 16 B accesses.
 struct Sixteen {
   std::uint64_t low, high;
   __device__ bool operator==(const Sixteen& o) const { return low == o.low && high == o.high; }
@@ -109,8 +109,8 @@ __device__ inline std::int64_t device_time() {
   return static_cast<std::int64_t>(v);
 }
 
-// Sixteen bytes at a time, without waiting for one before the next is asked for. Into shared memory the copy
-// engine of the multiprocessor carries them; remote the threads do.
+// Copy by a block, 16 B per thread and load, all loads in flight. The copy engine of the multiprocessor
+// writes shared memory; the threads write other memory.
 struct BlockCopy {
   __device__ void operator()(std::byte* to, const std::byte* from, std::uint32_t bytes) const {
     if (__isShared(to)) {

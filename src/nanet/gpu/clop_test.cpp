@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The consumer of a kernel of one's own, with host threads for its blocks: over a real card, and against a
-// queue that a test writes.
+// Device library with a host thread per block: over a socket card, and with a queue written by the test.
 #include "nanet/gpu/clop.hpp"
 
 #include <gtest/gtest.h>
@@ -192,7 +191,7 @@ TEST(DeviceClop, StopsWhereTheCardHasLappedIt) {
   const contract::Memory memory(small());
   HostClop consumer(memory.view());
   contract::EventWriter writer(memory.view());
-  for (unsigned i = 0; i < 70; ++i) writer.write({});  // nobody finishes anything
+  for (unsigned i = 0; i < 70; ++i) writer.write({});  // no entry is finished
   Work work;
   EXPECT_FALSE(poll(consumer.clop, work));
   EXPECT_EQ(consumer.state.overrun, 1u);

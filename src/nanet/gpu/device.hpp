@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs this process can use. The same interface in a build without CUDA, which finds none and says why.
+// GPUs of this process. A build without CUDA has the same interface and reports why there is none.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Devices {
   std::vector<Device> found;
 };
 
-// Never throws: what is wrong is in `trouble`. The first call may take a second on a machine with GPUs.
+// Never throws; `trouble` has the reason. The first call may take a second on a machine with GPUs.
 Devices devices();
 
 }  // namespace nanet::gpu

@@ -30,7 +30,7 @@ void DeviceRegionAllocator::free(std::byte* at, std::size_t) noexcept {
 
 int DeviceRegionAllocator::dma_buf() const noexcept {
   if (!at_) return -1;
-  // Asked for by name: the library is not linked, so that the same build runs where there is no driver.
+  // Looked up by name: libcuda is not linked, so the same build runs without a driver.
   void* found = nullptr;
   cudaDriverEntryPointQueryResult known{};
   if (cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &found, 12000, cudaEnableDefault,

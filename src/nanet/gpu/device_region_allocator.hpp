@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contract memory on a GPU, for a card that writes there over PCIe (GPUDirect RDMA). Compiled, and its memory
-// and descriptor tried on a GPU; not run with such a card, since there was none.
+// Contract memory on a GPU, for a card that writes it over PCIe (GPUDirect RDMA). Memory and descriptor are
+// tested on a GPU; no such card was available.
 #pragma once
 
 #include "nanet/os/region_allocator.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executors that keep a GPU in the loop between the card's event queue and its send ring. The same interface
-// in a build without CUDA, which says that there is none.
+// GPU executors: consume event queues of the card and post answers. A build without CUDA has the same
+// interface and throws.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace nanet::gpu {
 
-// persistent: one resident kernel polls the queue, answers and returns buffers; no host thread is in the way.
+// persistent: one resident kernel polls the queue, answers and returns buffers, without a host thread.
 // launch: copy in, kernel and copy out for each buffer, from a host thread; several in flight.
 enum class Mode { persistent, launch };
 // Throws std::invalid_argument.
@@ -23,20 +23,20 @@ std::string_view name_of(Mode mode);
 struct GpuOptions {
   int device = 0;  // consumer device d of the CLOP is on GPU (device + d) mod GPUs
   Mode mode = Mode::persistent;
-  unsigned blocks = 0;                // of the resident kernel that work on frames; 0: its own choice
-  Nanoseconds silence = 500'000'000;  // the kernel ends when the host's heartbeat stands still for so long
-  Nanoseconds stall = 20'000'000;     // the GPU is given up when its heartbeat stands still for so long
-  bool cpu_fallback = true;  // the CPU goes on where the GPU is lost; else the card answers header-only
+  unsigned blocks = 0;                // of the resident kernel that process frames; 0: default
+  Nanoseconds silence = 500'000'000;  // without a heartbeat of the host the kernel ends
+  Nanoseconds stall = 20'000'000;     // without a heartbeat of the GPU it is lost
+  bool cpu_fallback = true;           // a CPU replaces a lost GPU; else the card answers header-only
   Injection injection;
   // The program that brings a lost GPU back (persistent only, with cpu_fallback; contract memory and traces
   // in os::shared_allocator()), and the algorithm as it is told of it. The rest is filled in.
   RecoveryOptions recovery;
-  // Where masks and time offsets are read that another process writes; nullptr: those of ExecutorOptions.
+  // Masks and time offsets written by another process; nullptr: those of ExecutorOptions.
   const ConditionsBoard* conditions = nullptr;
 };
 
 // algorithm: its value is copied to the GPU. Allocates and registers all memory. Throws std::invalid_argument
-// (a sink is asked for, no such GPU) or std::runtime_error that says what is missing.
+// (a sink is set, no such GPU) or std::runtime_error that names the missing component.
 std::unique_ptr<trigger::Executor> make_gpu_executor(const GpuOptions& options,
                                                      const trigger::ExecutorOptions& execute,
                                                      std::vector<contract::View> views,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executors on a GPU: the same packets as the CPU's, byte for byte, in the same order, whatever the
-// bytes; and their lives: stop and start, faults, a GPU that stands still.
+// GPU executors against the CPU: equal packets in equal order for any input; restart, faults and a hanging
+// GPU.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -287,7 +287,7 @@ TEST_F(GpuExecutor, AGpuThatStandsStillIsTakenOver) {
   EXPECT_EQ(over.figures.at("gpu_lost"), 1);
 }
 
-// A card with GPUDirect would be told this descriptor; not every driver gives one.
+// A card with GPUDirect receives this descriptor; not every driver exports one.
 TEST_F(GpuExecutor, MemoryForACardThatWritesToTheGpu) {
   DeviceRegionAllocator place(0);
   contract::Shape shape;
@@ -304,7 +304,7 @@ TEST_F(GpuExecutor, MemoryForACardThatWritesToTheGpu) {
   }
 }
 
-// Its context is gone with the fault: in a process of its own.
+// The fault destroys the context: a separate process.
 TEST_F(GpuExecutor, AKernelThatFaultsIsTakenOver) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
@@ -328,7 +328,7 @@ std::shared_ptr<const trigger::Conditions> some_conditions() {
   return std::make_shared<trigger::Conditions>(c);
 }
 
-// kind none: on the CPU. Else the rest of the packets waits until the GPU is back, in a process of its own.
+// kind none: on the CPU. Otherwise the second half of the packets follows after recovery.
 Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, const char* algorithm,
                       std::uint32_t devices) {
   const auto reconstructor = rich::make_reconstructor(algorithm, {}, rich::Geometry::make());
@@ -337,7 +337,7 @@ Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, c
   clop.allocator = &os::shared_allocator();
   GpuOptions options;
   options.injection = {kind, 300};
-  if (kind == Injection::Kind::fault) options.stall = 500'000;  // it is given up before the driver knows why
+  if (kind == Injection::Kind::fault) options.stall = 500'000;  // lost before the driver reports the fault
   options.recovery.command = {RECOVERY_PROGRAM};
   options.recovery.algorithm = algorithm;
   trigger::ProcessOptions process;

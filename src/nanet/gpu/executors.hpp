@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The makers of each executor; gpus: how many there are.
+// Factories of the GPU executors. gpus: number of GPUs.
 #pragma once
 
 #include "nanet/gpu/executor.hpp"

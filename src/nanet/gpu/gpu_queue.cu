@@ -27,7 +27,7 @@ namespace {
 // All kernels are loaded when the first context is made: loading one later waits for the resident one.
 [[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
-// What is registered, and for how many: queues share the trace table.
+// Registered regions with reference counts: queues share the trace table.
 struct Registry {
   std::mutex mutex;
   std::vector<std::pair<void*, unsigned>> entries;
@@ -143,7 +143,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaGetDeviceCount(&gpus), "GPUs");
   const unsigned queues =
       (view.shape.devices + static_cast<unsigned>(gpus) - 1) / static_cast<unsigned>(gpus);
-  const unsigned most =  // one keeps house
+  const unsigned most =  // one is the supervisor
       std::max(2u, static_cast<unsigned>(properties.multiProcessorCount) / queues - 1);
   areas = wanted                    ? wanted
           : kernel->uses_task_queue ? std::min(kernel->blocks, most * 3 / 10)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that one event queue needs on its GPU: registered memory, device memory, the kernel of the algorithm
-// and what it is told. For the .cu files of this folder.
+// Event queue on its GPU: registered memory, device memory, kernel and kernel arguments. For .cu files.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +15,7 @@
 
 namespace nanet::gpu {
 
-// Memory of its own pages that a GPU can reach, and that stays when the GPU is gone.
+// Page-aligned host memory mapped for a GPU; outlives a failed GPU.
 class PinnedPages {
  public:
   // Zeroed. Throws std::runtime_error.
@@ -51,7 +50,7 @@ class GpuQueue {
   void refresh(trigger::Physics& physics);
   // Masks and time offsets are read there, where another process writes them.
   void read_conditions(const ConditionsBoard& board);
-  // After a loss: what a kernel may still know, or a dead context still holds, is not freed.
+  // After a loss: memory that a kernel or a failed context may still use is not freed.
   void abandon() noexcept { lost_ = true; }
 
   contract::View view;
@@ -62,7 +61,7 @@ class GpuQueue {
   std::size_t resident_bytes = 0;  // of shared memory, of the resident kernel; shared_bytes: of the other
   unsigned threads = 0;            // of a block
   unsigned areas = 0;
-  unsigned resident_blocks = 0;  // that keep house, take frames, or take events
+  unsigned resident_blocks = 0;  // supervisor, frame blocks and task blocks
   cudaStream_t stream = nullptr;
   std::byte* area = nullptr;  // area_bytes for each area, in device memory
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of device memory, pinned host memory, streams and events. For the .cu files of this folder.
+// Owners of device memory, pinned host memory, streams and events. For .cu files.
 #pragma once
 
 #include <cuda_runtime.h>

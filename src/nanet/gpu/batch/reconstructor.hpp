@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring algorithm on a GPU, behind the interface that the CPU's stand behind.
+// Batch reconstructor: a ring algorithm on a GPU behind rich::Reconstructor.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ namespace {
 
 using contract::View;
 
-// Any n that was worked on not long ago: the newest that left a trace. While nobody writes any.
+// A recent n: the newest in the trace table. No other thread writes traces.
 std::uint64_t newest(trigger::TraceTable& traces) noexcept {
   std::uint64_t n = 0;
   for (std::uint64_t i = 0; i <= traces.mask(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU goes on where a GPU has stopped.
+// Standby CPU executor for GPU failure, with failure statistics.
 #pragma once
 
 #include <atomic>
@@ -14,37 +14,36 @@
 
 namespace nanet::gpu {
 
-// Answers what is in the queues and not yet answered (what is posted stays as it is, and its buffer is
-// returned), then gives an executor that goes on from there, started. Nobody else may be at the queues.
+// Answers the entries in the queues that are not posted, returns their buffers, and starts a CPU executor at
+// the next entry. Requires exclusive access to the queues.
 std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOptions& options,
                                                       const std::vector<contract::View>& views,
                                                       const rich::Reconstructor& algorithm,
                                                       trigger::TraceTable& traces);
 
-// What an executor on a GPU keeps ready for the day on which that is lost: the CPU executor that goes on, and
-// the account of what happened.
+// Fallback of a GPU executor: the CPU executor after a failure, and the failure statistics.
 class CpuFallback {
  public:
-  // wanted: else a lost GPU's frames are answered by the card alone. algorithm: cloned.
+  // wanted: false: the card alone answers the frames of a lost GPU. algorithm: cloned.
   CpuFallback(bool wanted, const trigger::ExecutorOptions& options, std::vector<contract::View> views,
               const rich::Reconstructor& algorithm, trigger::TraceTable& traces);
 
-  // The GPU is given up. True: this was the first to say so since it began, or came back.
+  // Marks the GPU as lost. True for the first call since the start or the last recovery.
   bool lose(const std::string& why) noexcept;
-  // The GPU is at work again, in another process.
+  // The recovery process has taken over.
   void returned() noexcept;
-  // What else there is to say of the trouble; the newest.
+  // Adds a remark to trouble(); replaces the previous one.
   void note(const std::string& what) noexcept;
-  // It was lost at least once: this process has it no more.
+  // The GPU was lost at least once; this process no longer uses it.
   bool lost() const noexcept { return lost_; }
-  // Puts the CPU to work, where it is wanted and not at work. Nobody else may be at the queues.
+  // Starts the CPU executor if wanted and not running. Requires exclusive access to the queues.
   void activate() noexcept;
-  // An n that was worked on not long before the last take-over.
+  // A recent n at the last activation.
   std::uint64_t reference() const noexcept { return reference_; }
-  // Finishes what is in the queues.
+  // Finishes the entries in the queues.
   void stop() noexcept;
 
-  // The CPU's counts, of all its times of service.
+  // Counts of all CPU executors of this fallback.
   void append_physics(std::vector<const trigger::Physics*>& all) const;
   void append_figures(std::map<std::string, double>& figures) const;
   std::string trouble() const;

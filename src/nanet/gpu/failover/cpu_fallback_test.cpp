@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wherever a GPU stops, between an entry seen and the entry finished, the CPU goes on, and the packets that
-// go out are those of a CPU alone, byte for byte. What dies here is a processor on the host that leaves the
-// queues as a GPU would.
+// CPU fallback after a stop between claim and finish of an entry: packets equal those of a CPU executor byte
+// for byte. A host executor that stops replaces the GPU.
 #include "nanet/gpu/failover/cpu_fallback.hpp"
 
 #include <gtest/gtest.h>

@@ -83,8 +83,8 @@ void GpuRecovery::run(const std::stop_token& token) noexcept {
       if (!why.empty()) fallback_.note("it did not come back: " + why);
       continue;
     }
-    // The clean point: the CPU finishes what is in the queues and leaves; the device begins at the first
-    // entry that is not finished. What comes in between waits in the queue.
+    // Handover: the CPU finishes the entries in the queues and stops; the device starts at the first
+    // unfinished entry. New entries wait in the queue.
     fallback_.stop();
     process_->order(RecoveryOrder::work);
     if (!await(RecoveryState::working, longest_start, nullptr, why)) {
@@ -102,7 +102,7 @@ void GpuRecovery::run(const std::stop_token& token) noexcept {
         return;
       }
       working_ = false;
-      await(RecoveryState::failed, second, nullptr, why);  // so that it may leave by itself
+      await(RecoveryState::failed, second, nullptr, why);  // time for an orderly exit
       process_->end();
       return;
     }
@@ -148,7 +148,7 @@ std::string GpuRecovery::watch(const std::stop_token& token) noexcept {
 
 void GpuRecovery::hand_back(const std::string& why) noexcept {
   working_ = false;
-  process_->end();  // nobody else is at the queues from here on
+  process_->end();  // exclusive access to the queues from here on
   fallback_.lose(why);
   fallback_.activate();
   reference_ = fallback_.reference();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings a device that was lost back to work in a process of its own, while the CPU answers, and takes it
-// away again when it is lost once more.
+// GPU recovery: runs the executor of a lost GPU in a recovery process, supervises it, and returns the queues
+// to the CPU if it fails.
 #pragma once
 
 #include <atomic>
@@ -18,36 +18,35 @@ namespace nanet::gpu {
 
 class GpuRecovery {
  public:
-  // fallback: at work on the CPU whenever begin() is called; told of every loss and return. It, the views'
-  // memory and the traces outlive this. Throws as RecoveryProcess does; where there is no command, or the
+  // fallback: active at begin(); records every loss and recovery. Fallback, memory of the views and traces
+  // outlive this. Throws as RecoveryProcess does; where there is no command, or the
   // memory cannot be shared, nothing is ever brought back.
   GpuRecovery(const RecoveryOptions& options, const trigger::ExecutorOptions& execute,
               const std::vector<contract::View>& views, trigger::TraceTable& traces, CpuFallback& fallback);
   ~GpuRecovery();
 
   bool possible() const noexcept { return process_ != nullptr; }
-  // From now on, in a thread of its own: starts the recovery process, hands the queues over when it is ready,
-  // watches it; where it fails, hands them back and tries again after a while. Not before at_rest() says that
-  // nothing of the lost device runs any more; called in that thread.
+  // Starts a thread that runs the recovery process, hands the queues over when it is ready and supervises it.
+  // After a failure the queues return to the CPU and another process starts after a pause. Waits first until
+  // at_rest() reports that no kernel of the lost device runs; called in that thread.
   void begin(std::function<bool()> at_rest = {});
-  // Ends that. What is in the queues is finished, by the device or by the CPU; the process is gone.
+  // Ends thread and process. The device or the CPU has finished the entries in the queues.
   void end() noexcept;
 
   bool event_overrun() const noexcept { return process_ && process_->event_overrun(); }
   void append_physics(std::vector<const trigger::Physics*>& all) const;
-  // While the device is at work: its own.
+  // Figures of the device while it works.
   void append_figures(std::map<std::string, double>& figures) const;
 
  private:
   void run(const std::stop_token& token) noexcept;
-  // Until the recovery process says `wanted`. False: it failed, or it took too long, or (with a token) it is
-  // not asked for any more; why: empty only then.
+  // Waits for the state `wanted`. False: failure or timeout with the reason in `why`, or stop requested.
   bool await(RecoveryState wanted, Nanoseconds longest, const std::stop_token* token,
              std::string& why) noexcept;
-  // Until it fails or this is to end; gives why it failed.
+  // Supervises until failure (returns the reason) or a stop request (returns an empty string).
   std::string watch(const std::stop_token& token) noexcept;
   void hand_back(const std::string& why) noexcept;
-  // A number of a little while ago, from the last entries that are finished.
+  // A recent n, from the last finished entries.
   std::uint64_t recent() noexcept;
 
   RecoveryOptions options_;

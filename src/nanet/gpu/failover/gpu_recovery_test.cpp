@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device in a process of its own: the queues go to it and come back, whatever becomes of that process, and
-// the packets that go out are those of a CPU alone, byte for byte. The device is a CPU; the process is real.
+// GPU recovery process under failures: packets equal those of a CPU executor byte for byte. A CPU replaces
+// the device; the process is real.
 #include "nanet/gpu/failover/gpu_recovery.hpp"
 
 #include <dirent.h>

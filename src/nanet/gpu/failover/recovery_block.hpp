@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trigger and the recovery process that brings a GPU back share besides contract memory and traces:
-// what to work on, orders, and what is reported. Plain bytes in a memfd; both are the same build.
+// Shared block of trigger and recovery process: settings, orders, state and figures. Plain bytes in a memfd;
+// both processes are the same build.
 #pragma once
 
 #include <sys/types.h>

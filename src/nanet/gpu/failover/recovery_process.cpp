@@ -94,7 +94,7 @@ RecoveryProcess::RecoveryProcess(const RecoveryOptions& options, const trigger::
 
 RecoveryProcess::~RecoveryProcess() {
   end();
-  // The block stays mapped where the card's thread may still tell it of conditions.
+  // With conditions the block stays mapped: the card's thread may still write them.
   if (block_ && !block_->has_conditions) munmap(static_cast<void*>(block_), sizeof(RecoveryBlock));
   if (fd_ >= 0) close(fd_);
 }
@@ -121,7 +121,7 @@ void RecoveryProcess::start(std::uint64_t reference) {
   for (const int fd : inherited_) posix_spawn_file_actions_adddup2(&files, fd, fd);  // not closed on exec
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A key that interrupts the trigger is not for the recovery process, which is told when to leave.
+  // Own process group: a keyboard interrupt reaches the trigger only.
   posix_spawnattr_setpgroup(&attributes, 0);
   sigset_t none, all;
   sigemptyset(&none);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trigger's side of the recovery process: starts it, gives orders, sees how it is, ends it.
+// Recovery process, trigger side: start, orders, state, end.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +14,10 @@
 
 namespace nanet::gpu {
 
-// Which program the recovery process is and what it needs to know beside what executors are told.
+// Program of the recovery process and its settings besides ExecutorOptions.
 struct RecoveryOptions {
-  // Program and arguments; the block's file descriptor is appended. It calls serve_recovery(). Empty: a lost
-  // GPU stays lost.
+  // Program and arguments, followed by the file descriptor of the block; calls serve_recovery(). Empty: no
+  // recovery.
   std::vector<std::string> command;
   std::string algorithm;  // as rich::make_reconstructor takes it
   rich::Parameters parameters;
@@ -42,7 +42,7 @@ class RecoveryProcess {
   void start(std::uint64_t reference);
   void order(RecoveryOrder what) noexcept;
   RecoveryState state() const noexcept;
-  // False: the process has ended, of which `why` tells.
+  // False: the process has ended; `why` has the reason.
   bool alive(std::string& why) noexcept;
   std::uint64_t beat() const noexcept;
   // Ends the process, if there is one, and returns when it is gone, and its device with it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recovery process of the tests: what `python -m nanet` is to a trigger.
+// Recovery program of the tests.
 #include <charconv>
 #include <cstdlib>
 #include <string_view>

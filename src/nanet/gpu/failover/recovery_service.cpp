@@ -112,7 +112,7 @@ class Service {
     execute.reference = block.reference;
     execute.threads = std::max(2u, block.threads);
     if (block.device < 0) {
-      if (block.has_conditions) throw std::invalid_argument("a CPU as a device knows no conditions");
+      if (block.has_conditions) throw std::invalid_argument("conditions need a GPU");
       executor_ = trigger::make_cpu_executor(execute, views_, *algorithm_, *traces_);
       return;
     }
@@ -126,7 +126,7 @@ class Service {
     executor_ = make_gpu_executor(cuda, execute, views_, *algorithm_, *traces_);
   }
 
-  // Gives why it failed; empty: it was told to leave.
+  // Returns the reason of a failure; empty after the order to leave.
   std::string run() {
     say(RecoveryState::ready);
     bool working = false;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recovery process's side: a device at work on the queues of another process.
+// Recovery process, service side: a device on the queues of another process.
 #pragma once
 
 namespace nanet::gpu {
 
-// All that the process does: maps the block (recovery_block.hpp) and the memory it names, makes the executor,
-// and follows orders until it is told to leave, its device fails, or the trigger is gone. Gives the exit
-// status; whoever gets it ends the process at once (std::_Exit), as nothing of a failed device can be freed.
+// Main function of the process: maps the block (recovery_block.hpp) and its memory, makes the executor and
+// follows orders until the order to leave, a device failure or the end of the trigger. Returns the exit
+// status. The caller ends the process with std::_Exit: resources of a failed device cannot be freed.
 int serve_recovery(int block_fd) noexcept;
 
 }  // namespace nanet::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of threads that works in steps, one source for a GPU's thread block and for a loop on the CPU: so
-// that everything a kernel does with a frame is tested where there is no GPU.
+// Thread block in steps: one source for a thread block of a GPU and for a loop on the CPU, so frame code is
+// tested without a GPU.
 #pragma once
 
 #include <cstddef>

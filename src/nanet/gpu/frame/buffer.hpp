@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CLOP buffer in a thread block: its bytes are copied once to memory of the block's own, since anything may
-// write the buffer while it is read; then frame by frame (gather frame: one; packets: one for each payload)
-// through FrameWork.
+// CLOP buffer in a thread block: copies the bytes once, since the buffer may be overwritten while it is read,
+// and runs FrameWork per frame (gather frame: one frame; packets: one per payload).
 #pragma once
 
 #include "nanet/gpu/frame/frame.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks and time offsets (trigger/conditions.hpp) as a GPU reads them: a ring of tables, one for each burst
-// with conditions of its own, written by the card's thread when the burst begins, so before any event of it.
+// Masks and time offsets (trigger/conditions.hpp) on a GPU: ring of tables, one per burst
+// with changed conditions. The card's thread writes a table at the start of the burst, before its events.
 #pragma once
 
 #include <algorithm>

@@ -60,7 +60,7 @@ concept Remote = requires { A::at_once; };
 // Whether its sums over hits can be shared by threads: what each needs of a hit depends on the PM alone.
 template <class A>
 concept Summed = requires { typename A::Factors; };
-// What is looked up for each PM, and how it is made from the PM's position.
+// Table entry of a PM, computed from its position.
 template <class A>
 struct PlaneOf {
   using type = rich::Point;

@@ -101,7 +101,7 @@ class Both {
     const std::uint32_t bytes = cpu(view, event, 3, expected);
     std::vector<std::uint32_t> words(bytes / 4);
     std::memcpy(words.data(), view.send_buffer(3), bytes);
-    seen_ = (seen_ * 5 + 123) % 20'000;  // says little of what is there, as a broken card's entry might
+    seen_ = (seen_ * 5 + 123) % 20'000;  // arbitrary, as from a faulty card
 
     A algorithm{};
     FrameOptions o;

@@ -106,7 +106,7 @@ struct Merge {
   std::uint32_t room[33];
 };
 
-// The bytes of a frame, a copy that nobody else writes: those of board b from `at` + b x stride on. The array
+// Private copy of the bytes of a frame: those of board b from `at` + b x stride on. The array
 // is read with fixed indices only, so that it stays in registers.
 struct Bytes {
   const std::byte* at = nullptr;
@@ -125,7 +125,7 @@ class Merger {
   NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window, const std::int16_t* conditions)
       : in_(in), m_(shared), conditions_(conditions), window_(window), lists_(lists_for(in.boards)) {}
 
-  // The bytes again, as a place of which the compiler knows more.
+  // Same bytes through a pointer into shared memory, visible to the compiler.
   NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
   // Finds the packets; gives the room they need in the tables. Every thread gets it.
   NANET_DEVICE std::uint32_t list() {
@@ -139,8 +139,8 @@ class Merger {
     return most * lists_;
   }
 
-  // Fills the tables, in which each board's fragments have a share of their own; gives how many events there
-  // are. Every thread gets it.
+  // Fills the tables, with a separate share for the fragments of each board. Returns the number of events, in
+  // every thread.
   NANET_DEVICE std::uint32_t build(const Tables& tables) {
     t_ = tables;
     share_ = tables.fragments / lists_;

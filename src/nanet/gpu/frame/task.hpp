@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that one block builds and warps of other blocks reconstruct: what goes there and what comes back.
+// Reconstruction tasks: events built by one block and reconstructed by warps of other blocks; their results.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring algorithms as kernels over a batch in device memory: one table, whatever a thread or a warp is to
-// an event. For the .cu files of this folder.
+// Batch kernels: ring algorithms over a batch in device memory, one table for thread and warp kernels. For
+// .cu files.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many blocks of a kernel a multiprocessor holds, asked once for each device; the same call allows the
-// kernel the shared memory it wants, which every device has to be told.
+// Occupancy: resident blocks of a kernel per multiprocessor, queried once per device. The same call sets the
+// kernel's shared memory limit on the device.
 #pragma once
 
 #include <cuda_runtime.h>

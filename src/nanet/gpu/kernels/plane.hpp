@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of PM positions, in device memory. For the .cu files of this folder.
+// PM position tables in device memory. For .cu files.
 #pragma once
 
 #include <vector>

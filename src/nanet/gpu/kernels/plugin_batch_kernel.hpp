@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batch kernel of a plug-in. For the .cu files of this folder and for plug-ins.
+// Batch kernel of a plug-in. For .cu files and plug-ins.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace nanet::gpu {
 
-// Of what a plug-in's launch function is called with.
+// Layout of the launch arguments.
 inline constexpr std::uint64_t batch_layout =
     rich::layout_hash(sizeof(BatchKernel), offsetof(BatchKernel, launch), sizeof(DeviceBatch),
                       offsetof(DeviceBatch, plane), offsetof(DeviceBatch, rings),

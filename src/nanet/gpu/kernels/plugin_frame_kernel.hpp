@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop's kernels of a plug-in. For the .cu files of this folder and for plug-ins.
+// Frame kernels of a plug-in. For .cu files and plug-ins.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace nanet::gpu {
 
-// Of what the kernels are told and what they write.
+// Layout of kernel arguments and results.
 inline constexpr std::uint64_t frame_layout = rich::layout_hash(
     sizeof(FrameKernel), offsetof(FrameKernel, threads), sizeof(Resident), offsetof(Resident, options),
     offsetof(Resident, clop), offsetof(Resident, doorbell), offsetof(Resident, control),

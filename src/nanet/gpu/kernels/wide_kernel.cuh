@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A warp for each event: the 32-lane algorithms (rich/lanes.hpp) on the device. Each is instantiated in a
-// file of its own, so that they compile side by side.
+// separate file, for parallel compilation.
 #pragma once
 
-// Functions for both sides call those of DeviceLanes, which are the device's alone; on the host nobody calls
-// them.
+// Host and device functions call functions of DeviceLanes, which exist on the device only; the host never
+// calls them.
 #pragma nv_diag_suppress 20011, 20014
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct WideShared {
   alignas(16) unsigned char rings[wide_warps][(sizeof(rich::Rings) + 15) / 16 * 16];
 };
 
-// Hands an event's rings, in shared memory, to what the batch asks for. One warp.
+// Hands an event's rings, in shared memory, to the outputs of the batch. One warp.
 __device__ inline void hand_over(const DeviceBatch& batch, std::uint32_t event, std::uint32_t hits,
                                  const rich::Rings& rings, const trigger::DecisionOptions& decision) {
   static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);

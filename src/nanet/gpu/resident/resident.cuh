@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resident kernel. Block 0 keeps house: heartbeat, clock, the count of finished entries, the monitor's
-// counts. Each other block claims an entry of the event queue, waits for it, does the whole work on its
-// frame, posts the answer, returns the buffer, and claims the next.
+// Resident kernel. Block 0 is the supervisor: heartbeat, clock calibration, count of finished entries,
+// monitor counts. Each other block claims an entry of the event queue, waits for it, processes the frame,
+// posts the answer, returns the buffer, and claims the next.
 #pragma once
 
 #pragma nv_diag_suppress 20011, 20014
@@ -17,7 +17,7 @@
 
 namespace nanet::gpu {
 
-// The conditions that a block has at hand.
+// Conditions of a block, in shared memory.
 struct OwnConditions {
   ConditionsTable table;
   std::uint64_t from[conditions_kept];
@@ -69,8 +69,8 @@ struct ClaimedEvent {
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: by the second reading
 };
 
-// Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. Both are
-// asked for in one instruction, so that they make one journey across PCIe.
+// Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. One
+// instruction reads both: one PCIe round trip.
 __device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_acquire_system(e + (threadIdx.x & 1));
@@ -146,7 +146,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   return half;
 }
 
-// The entry once more, after its lap; a load that nobody waits for yet.
+// Reads the entry again, after its lap; the result is used later.
 __device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_relaxed_system(e + (threadIdx.x & 1));
@@ -286,7 +286,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
                         if (of % sample_every == 0) sample(r, payload, of, n, rings);
                       });
     }
-    // What the entry said when it was first read is what it says, and nobody has written over it since.
+    // The entry is unchanged since the first read.
     if (first_warp) {
       const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
       const bool there = lap_in(again) == lap;
@@ -371,7 +371,7 @@ __device__ inline void supervise(const Resident& r) {
       if (load_acquire_device(&state.exited) == others) return;
     }
   } else if (warp == 1) {
-    // Entries are finished in any order; the card is told how far all are.
+    // Entries are finished in any order; the run of finished entries is published to the card.
     std::uint64_t finished = r.begin;
     for (;;) {
       const bool last = load_acquire_device(&state.exited) == others;
@@ -404,8 +404,8 @@ __device__ inline void supervise(const Resident& r) {
 }
 
 inline constexpr unsigned most_threads = 512;  // of a block
-// A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks have
-// their instructions and tables at hand. Where events are handed out, a frame's block waits some 100 us.
+// A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks keep
+// instructions and tables in cache. With the task queue the block of a frame waits some 100 us.
 template <class A>
 inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
 

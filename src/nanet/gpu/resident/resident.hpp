@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host and the resident kernel share besides contract memory, and what the kernel is told when it is
-// started.
+// Resident kernel: memory shared with the host besides contract memory, and kernel arguments.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,12 @@ namespace nanet::gpu {
 
 static_assert(conditions_pms == plane_entries);
 
-// In pinned memory. Every word has one writer; each side's words have a cache line of their own.
+// In pinned memory. Every word has one writer; each side has separate cache lines.
 struct Control {
   struct alignas(64) Host {
     std::uint32_t stop;  // 1: finish what has been written to the queue, and end
-    std::uint32_t beat;  // grows; where it stands still for too long, the kernel ends itself
-    std::uint32_t ping;  // a new number asks for the device's time
+    std::uint32_t beat;  // incremented; without changes the kernel ends
+    std::uint32_t ping;  // a new number requests the device time
     std::uint32_t spare;
     std::uint64_t offset;  // of the host's clock from the device's, ns
   } host;
@@ -83,7 +82,7 @@ struct Resident {
   std::uint64_t* finished = nullptr;
   contract::Descriptor* ring = nullptr;
   std::byte* send_buffers = nullptr;
-  std::uint64_t send_address = 0;  // of send_buffers, as the card knows it
+  std::uint64_t send_address = 0;  // of send_buffers, for the card
   std::uint32_t* doorbell = nullptr;
   trigger::Trace* traces = nullptr;
   std::uint64_t trace_mask = 0;
@@ -111,7 +110,7 @@ struct Resident {
   Injection injection;
 };
 
-// What a launch for one buffer is told, and what it gives; in device memory.
+// Result and arguments of a launch for one buffer; in device memory.
 struct Answer {
   alignas(16) std::uint32_t packet[packet_words];
   trigger::Trace trace;  // times are the device's

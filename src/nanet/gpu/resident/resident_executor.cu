@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda-persistent: starts the resident kernel, watches over it, and hands over to the CPU when it is lost.
+// Executor cuda-persistent: starts and supervises the resident kernel; after a failure the CPU takes over.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -228,7 +228,7 @@ class ResidentExecutor final : public trigger::Executor {
         }
         if (ended(*q, why)) {
           if (contract::acquire(q->gpu->control().device.overrun)) return;  // it has stopped, as it must
-          if (why.empty()) why = "the resident kernel ended by itself";
+          if (why.empty()) why = "the resident kernel ended unexpectedly";
         } else if (now - q->moved > options_.stall) {
           why = "no heartbeat of the GPU";
         } else if (late(*q, now)) {
@@ -260,7 +260,7 @@ class ResidentExecutor final : public trigger::Executor {
   // The GPU is given up, and the CPU goes on.
   void lose(const std::string& why) noexcept {
     fallback_.lose(why);
-    // A kernel that still runs is asked to end, so that nobody else is at the queue.
+    // Stops a kernel that still runs: the CPU needs exclusive access to the queue.
     for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
     const Nanoseconds until = monotonic_now() + options_.stall;
     std::string ignored;
@@ -270,8 +270,8 @@ class ResidentExecutor final : public trigger::Executor {
     recovery_.begin([this] { return at_rest(); });
   }
 
-  // No kernel runs. The driver takes some time to say so of one that has faulted; one that cannot be ended
-  // would share the GPU with that of a new process, and its memory.
+  // No kernel runs. The driver reports a faulted kernel some ms later. A kernel that cannot be ended would
+  // share the GPU and the memory with the recovery process.
   bool at_rest() const noexcept {
     std::string ignored;
     return std::all_of(queues_.begin(), queues_.end(), [&](const auto& q) { return ended(*q, ignored); });

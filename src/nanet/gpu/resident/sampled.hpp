@@ -26,7 +26,7 @@ NANET_DEVICE void copy_payloads(const FrameShared& shared, Sample& s) {
   });
 }
 
-// sample: a copy that nobody else writes, of any bytes. window: of merging, LSB.
+// sample: a private copy of any bytes. window: of merging, LSB.
 stats::EventSample sampled_event(const Sample& sample, std::uint32_t window) noexcept;
 
 }  // namespace nanet::gpu

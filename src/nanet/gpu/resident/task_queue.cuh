@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events of one frame reconstructed all over the GPU: where an event is a warp's work, the block that builds
-// a frame hands its events out to the warps of blocks that do nothing else, and waits for their answers. A
-// frame then takes as long as its longest event, not as all that one multiprocessor has to do.
+// Task queue: the block that builds a frame writes one task per event; warps of other blocks reconstruct
+// them. A frame then takes as long as its longest event, not the sum on one multiprocessor.
 #pragma once
 
 #include <cstring>
