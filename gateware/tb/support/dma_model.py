@@ -320,7 +320,7 @@ class Event:
 
 
 class EventReader:
-    """Consumer of an event queue: an entry is valid when its lap matches, as in nanet::contract::poll_event."""
+    """Consumer of an event queue: an entry is valid when its lap matches (contract::poll_event)."""
 
     def __init__(self, memory: Memory, base: int, finished: int, log2_entries: int):
         self.memory, self.base, self.finished = memory, base, finished

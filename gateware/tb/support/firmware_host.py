@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Host build of the card's firmware: compiles gateware/firmware as a shared library, behind any register bus."""
+"""Host build of the card's firmware: a shared library of gateware/firmware behind any register bus."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Random traffic generator for firmware tests: several boards, with every disorder that the firmware accepts."""
+"""Random traffic generator for firmware tests: several boards, with every disorder the firmware accepts."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Judged:
 
 
 def judge(frame: bytes, host: Host, bad: bool = False) -> Judged:
-    """Return a frame's result, in the priority order of nanet_pkg, and the payload of an accepted datagram."""
+    """Return a frame's result, in the priority order of nanet_pkg, and an accepted datagram's payload."""
     if bad:
         return Judged("bad_fcs")
     if len(frame) < 14:

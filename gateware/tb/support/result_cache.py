@@ -57,7 +57,7 @@ def rtl_closure(sources: Iterable[Path]) -> set[Path]:
 
 
 def python_closure(modules: Iterable[str]) -> set[Path]:
-    """Return the files of these Python modules and, recursively, of those in tb/ and tests/ that they import."""
+    """Return the files of these Python modules and, recursively, of their imports in tb/ and tests/."""
     known = {**_files(GATEWARE.parent / "tests", "*.py"), **_files(GATEWARE / "tb", "*.py")}
     seen, todo = set(), [known[module] for module in modules]
     while todo:
