@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// async_fifo: nothing is lost, doubled, changed or overtaken, and an offered word stays, whenever the edges of
-// the two clocks come (they are inputs that may change or not in every step); pointers that cross change in
-// one bit at a time, so that one caught in mid-air is the old or the new one. Registers begin as 0.
+// Proof of async_fifo: no word is lost, duplicated, changed or reordered, and an offered word is stable,
+// for any sequence of edges of both clocks. The clocks are free inputs. Crossing pointers change by one
+// bit, so that a sample is the old or the new value. Registers start at 0.
 module async_fifo_proof (
     input logic       wr_clk,
     input logic       rd_clk,

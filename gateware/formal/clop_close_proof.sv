@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop_close: the event of a closed frame is offered only when every packet that was decided on before is
-// written, and the frame's header, too. One event, any, is followed through the queue.
+// Proof of clop_close: the event of a closed frame is offered only when its header and every earlier
+// packet are written. One arbitrary event is tracked through the queue.
 module clop_close_proof
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -57,7 +57,7 @@ module clop_close_proof
 
   for (genvar c = 0; c < 2; c++) begin : gen_channel
     assign done_serial[c] = serial_t'(done_q[c]);
-    // The number of packets that the ticket means: the one that is less than half its range ahead of what is
+    // Packet count of the write fence: less than half the range ahead of the packets
     // written.
     assign wanted[c]      = done_q[c] + Half - 32'd1 -
                             32'(serial_t'(done_q[c] + Half - 32'd1 - 32'(notice_fence[c])));
@@ -98,7 +98,7 @@ module clop_close_proof
     assume (rst == !started_q);
     if (started_q) begin
       assume (done_q[0] < 32'h4000_0000 && done_q[1] < 32'h4000_0000 && headers_q < 32'h4000_0000);
-      assume (!wr_done_valid || headers_done_q != headers_q);  // answers to what was asked
+      assume (!wr_done_valid || headers_done_q != headers_q);  // responses to requests
       assume (headers_q - headers_done_q < 32'd127);
 
       if (offered_q) assume (notice_valid && notice == notice_q && notice_fence == write_fence_q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop_packets: no buffer is handed out again before the consumer has returned it and the sender has passed
-// its number. Two buffers, of which one, any, is watched; clop_sequence may say what it likes.
+// Proof of clop_packets: no buffer is reused before the consumer has returned it and the sender has passed
+// its number. Two buffers; one arbitrary buffer is tracked; clop_sequence is unconstrained.
 module clop_packets_proof
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

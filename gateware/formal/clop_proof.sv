@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop: no buffer is handed out again before the consumer has returned it and the sender has passed its
-// number, and no packet is sent to a buffer that the consumer has. One buffer, any, is watched; of each
-// memory the watched buffer's word is kept; clop_sequence, clop_timers and the news' fifo may say what they like.
+// Proof of clop: no buffer is reused before the consumer has returned it and the sender has passed its
+// number, and no packet is placed in a buffer that the consumer holds. One arbitrary buffer is tracked
+// with its memory words; clop_sequence, clop_timers and the notification FIFO are unconstrained.
 module clop_proof
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -101,7 +101,7 @@ module clop_proof
   // Of the commands so far: there is a burst, its last frame is fixed.
   logic burst_q, last_q;
 
-  // What is steady, or never falls
+  // Invariants of steady and monotonic signals
   logic [IndexW-1:0] watched_q;
   logic [4:0] log2_buffers_q;
   logic [16:0] segment_bytes_q;
@@ -191,7 +191,7 @@ module clop_proof
     return bits != 0 && (bits & (bits - 6'd1)) == 0;
   endfunction
 
-  // What the card knows of the watched buffer, with what is being written
+  // State of the tracked buffer, including pending writes
   clop_slot_t slot, slot_written, slot_rd, slot_q;
   logic [31:0] returned;
   logic return_arrives, back;
@@ -303,7 +303,7 @@ module clop_proof
       end
       if (i_clop.command_waits && waiting_for.op == CommandLast) assert (last_q && i_clop.current.known);
 
-      // What is in the steps
+      // Contents of the pipeline
       assert (one_of(i_clop.issue.step_q));
       if (i_clop.issue.valid_q)
         assert (one_of({3'd0, i_clop.issue.place_q, i_clop.issue.expire_q, i_clop.issue.tracked_q}));
@@ -316,7 +316,7 @@ module clop_proof
         if (!work.old) assert (work.n == i_clop.current.base[31:0] + 32'(work.request.header.frame));
       end
 
-      // What is found of it, step by step
+      // Lookup result, step by step
       if (in_wait) assert (i_clop.lookup.next_q == next && i_clop.lookup.ending_q == ending);
       if (in_wait || in_capture) assert (i_clop.lookup.units_q == units);
       if (in_capture || in_compare)
@@ -349,7 +349,7 @@ module clop_proof
         end
       end
 
-      // What was read of the watched buffer is what the card knows of it, until the decision.
+      // The word read for the tracked buffer equals its state until the decision.
       if (in_wait || i_clop.opener.state_q[2])
         assert (i_clop.lookup.slots.present_q == at_here && i_clop.lookup.returned.present_q == at_here);
       if (at_here && i_clop.run_q) begin

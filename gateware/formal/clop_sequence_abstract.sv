@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop_sequence for proofs: what it says of a packet is anything at any time.
+// Abstraction of clop_sequence for proofs: unconstrained outputs.
 module clop_sequence (
     input  logic             clk,
     input  logic             rst,

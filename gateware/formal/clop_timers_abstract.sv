@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop_timers for proofs: any timer may be due at any time.
+// Abstraction of clop_timers for proofs: any timer may be due at any time.
 module clop_timers #(
     parameter int unsigned MAX_BUFFERS = 2048
 ) (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// dma_arbiter: what is shown to memory stays until it is taken, words of two requests never mix, completions
-// and read data reach the master that asked and no other.
+// Proof of dma_arbiter: requests to memory are stable until accepted, words of two requests never mix, and
+// completions and read data reach the requesting master only.
 module dma_arbiter_proof
   import nanet_dma_pkg::*;
 (

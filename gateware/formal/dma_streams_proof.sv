@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// dma_streams: what is shown to memory stays until it is taken, words of two requests never mix, completions
-// and answers, which come in the order of the requests, reach the stream that asked and no other.
+// Proof of dma_streams: requests to memory are stable until accepted, words of two requests never mix, and
+// in-order completions and read data reach the requesting stream only.
 module dma_streams_proof
   import nanet_dma_pkg::*;
 (

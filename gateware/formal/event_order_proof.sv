@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The event never comes before its payload: a master that writes a payload and asks for its event after
-// `wr_done`, behind the arbiter that both share. Memory sees the event's first word after the payload's last.
+// Proof of event order: an event never precedes its payload. A master writes a payload and, after
+// `wr_done`, requests its event behind the shared arbiter. Memory sees the event's first word after the
+// payload's last.
 module event_order_proof
   import nanet_dma_pkg::*;
 (

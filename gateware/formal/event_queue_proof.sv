@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// event_queue: entry k goes to place k mod entries with lap k / entries + 1, one after the other; no entry
-// that the consumer has not finished is overwritten; `room` never promises what is not there; a promised
-// event is never refused for want of an entry. Eight entries.
+// Proof of event_queue: entry k is written to slot k mod entries with lap k / entries + 1, in order; no
+// unfinished entry is overwritten; `room` never exceeds the free entries; a promised event always has an
+// entry. Eight entries.
 module event_queue_proof
   import nanet_dma_pkg::*;
 (

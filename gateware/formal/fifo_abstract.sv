@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// fifo for proofs: it may hold, and give, anything at any time.
+// Abstraction of fifo for proofs: contents and flow are unconstrained.
 module fifo #(
     parameter int unsigned WIDTH = 64,
     parameter int unsigned DEPTH = 16

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// fifo: nothing is lost, doubled, changed or overtaken; an offered word stays; the level tells the truth.
+// Proof of fifo: no word is lost, duplicated, changed or reordered; an offered word is stable; the level
+// is exact.
 module fifo_proof (
     input logic       clk,
     input logic       rst,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// fifo for proofs: of all its words one, any, is kept, in its place behind those before it; the others are
-// anything. Words come out in order, and an offered one stays (fifo_proof.sv); when they do is anybody's guess.
+// Abstraction of fifo for proofs with one tracked word: an arbitrary word keeps its value and position;
+// all others are unconstrained. Words leave in order and an offered word is stable (fifo_proof.sv); timing
+// is unconstrained.
 module fifo #(
     parameter int unsigned WIDTH = 64,
     parameter int unsigned DEPTH = 16

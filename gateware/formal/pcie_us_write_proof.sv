@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// pcie_us_write: no TLP crosses 4 KB or is longer than the host allows. One request of the first two is watched:
-// its TLPs follow one another in memory and come after those of the one before; one dword of it, any, arrives
-// at its place (bit 0 speaks for all); it is called done, with its tag, when all of its dwords have been taken,
-// or as failed when bus mastering was off at its first word, and then nothing of it is sent.
+// Proof of pcie_us_write: no TLP crosses 4 KB or exceeds the host's limit. One of the first two requests
+// is tracked: its TLPs are contiguous and follow the request before; one arbitrary dword arrives at its
+// place (bit 0 represents it). Completion with its tag follows its last dword. A request that fails
+// because bus mastering was off sends nothing.
 module pcie_us_write_proof
   import nanet_dma_pkg::*;
 (
@@ -39,7 +39,7 @@ module pcie_us_write_proof
   logic [79:0] shown_data_q;
   logic last_q;
   logic [11:0] words_q;  // of the request, taken
-  logic [10:0] promised_q;  // of the TLP at hand, still to come
+  logic [10:0] promised_q;  // remaining in the current TLP
   logic [2:0] lanes;
   logic fire, take;
 

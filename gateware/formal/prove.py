@@ -33,7 +33,7 @@ for command in sys.argv[1:]:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is proved of which modules."""
+    """A proof: its modules, depth and planted faults."""
 
     modules: tuple[str, ...]
     depth: int
@@ -244,7 +244,7 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
         at = [source.stem for source in sources].index(module)
         text = sources[at].read_text()
         if right not in text:
-            raise ValueError(f"{module}.sv does not hold {right!r}: the fault must be written anew")
+            raise ValueError(f"{module}.sv does not hold {right!r}: rewrite the fault")
         sources[at] = folder / f"{module}.sv"
         sources[at].write_text(text.replace(right, wrong))
     output = folder / f"{name}.smt2"
@@ -292,7 +292,7 @@ def holds(name: str, fault: tuple[str, str, str] | None = None) -> bool:
 
 
 def main() -> int:
-    """Prove what is named, or all."""
+    """Run the proofs named on the command line, or all."""
     failed = [name for name in sys.argv[1:] or PROOFS if not holds(name)]
     print(f"broken: {', '.join(failed)}" if failed else "all hold")
     return 1 if failed else 0

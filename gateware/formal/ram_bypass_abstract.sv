@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// ram_bypass for proofs: of all its words one, any, is kept; what is read elsewhere is anything. That the
-// real one reads like this is a proof of its own (ram_bypass_proof.sv).
+// Abstraction of ram_bypass for proofs: one arbitrary word is stored; all other reads are unconstrained.
+// ram_bypass_proof.sv justifies it.
 module ram_bypass #(
     parameter int unsigned WIDTH = 64,
     parameter int unsigned DEPTH = 512,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// ram_bypass: what is read of a word, any, is what was written there last, in the cycle of the read at the
-// latest, or with LATE in the one after. So other proofs may keep that one word in place of the memory
+// Proof of ram_bypass: a read of an arbitrary word returns its last write, up to the cycle of the read, or
+// with LATE up to the cycle after. Other proofs may therefore keep one word instead of the memory
 // (ram_bypass_abstract.sv).
 module ram_bypass_proof (
     input logic       clk,

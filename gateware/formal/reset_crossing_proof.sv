@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// reset_crossing between two sides with pointers into FIFOs each, whenever the edges of the two clocks and
-// the requests come: pointers are cleared only while the other side is in reset, nobody leaves reset before
-// both have been, and no request is lost. Registers begin as 0.
+// Proof of reset_crossing between two sides with FIFO pointers, for any clock edges and requests. Pointers
+// are cleared only while the other side is in reset, no side leaves reset before both have been in it, and
+// no request is lost. Registers start at 0.
 module reset_crossing_proof (
     input logic a_clk,
     input logic a_rst,

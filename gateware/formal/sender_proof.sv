@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// sender: numbers are passed strictly by n, each with exactly one packet handed over before it; what is
-// answered was posted; what is late is the header-only packet; no word of a read that was given up gets into
-// a packet.
+// Proof of sender: numbers are passed strictly in order of n, each after exactly one packet; every answer
+// was posted; every late packet is header-only; no word of an abandoned read enters a packet.
 module sender_proof
   import nanet_dma_pkg::*;
 (
@@ -71,7 +70,7 @@ module sender_proof
       .*
   );
 
-  logic [3:0] given_q;  // owed numbers below are told
+  logic [3:0] given_q;  // pending numbers below are passed to the sender
   logic sent_q, sent_late_q, waits_q, offered_q;
   logic [3:0] last_given_q;
 

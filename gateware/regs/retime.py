@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """Two more cuts in the generated register block: behind the address decoder, and in the read multiplexer.
 
-PeakRDL decodes an address and acts on it in one cycle. What is read it looks for by comparing the address
+PeakRDL decodes an address and acts on it in one cycle. It selects read data by comparing the address
 with that of each register, and splits the multiplexer once, in the middle of all address bits, though
 registers fill only the lowest part. Both paths are too long for the card's clock.
 """
@@ -17,7 +17,7 @@ READ = """    // What each word of the address space reads as
 FIELDS    end
 
     // One of eight words, all others 0; then either of eight of these. Which one, each eight has in registers
-    // of its own: what is read lies all over the chip.
+    // separately, since the readable registers are spread over the chip.
     logic [3:0] readback_pick[WORDS/8];
     logic [31:0] readback_eight[WORDS/8];
     logic [31:0] readback_data_rt[WORDS/64];
@@ -70,7 +70,7 @@ def _decoder(text: str) -> str:
 
 
 def _reader(text: str) -> str:
-    """Each word at its place, and four steps in a row; the address stands still until the answer."""
+    """Read data indexed by word, with a four-stage multiplexer; the address is steady until the acknowledge."""
     text = _replace(
         text,
         r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Verilates the card for the C++ model, into a fixed number of C++ files, so that a build knows their names.
+"""C++ model generator: verilates the card into a fixed number of C++ files, so that their names are fixed.
 
 Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp,
 FOLDER/edges.hpp (the clock's edges) and what they include.
@@ -22,7 +22,7 @@ from sources import GATEWARE, packages, search_path
 TOP = "nanet_card_sim"
 ROOT = f"V{TOP}___024root"
 EDGES = """\
-// The clock's edges without Verilator's scheduler, which asks after each edge whether there was another, and
+// Clock edges without Verilator's scheduler, which checks for further edges after each one, and
 // locks and looks for messages each time. Here every clock is `clk` or that of a clock_gate, which opens and
 // closes while `clk` is low and follows from registers: one pass is enough, and falling is a few bits.
 #pragma once

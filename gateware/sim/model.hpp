@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // The card as a C++ object: nanet_card, verilated, between MACs, a register bus, host memory and the
-// firmware. One cycle of its clock (156.25 MHz) at a time; nothing in here knows what time it is outside.
+// firmware. One cycle of its clock (156.25 MHz) at a time; the model is independent of wall-clock time.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr double cycle_ns = 6.4;
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  // Where `bytes` bytes at a bus address lie; nullptr: nobody has registered them (the request then fails).
+  // Where `bytes` bytes at a bus address lie; nullptr: not registered (the request then fails).
   virtual std::byte* at(std::uint64_t bus, std::size_t bytes) noexcept = 0;
 };
 
@@ -34,12 +34,12 @@ struct ModelOptions {
   // Of each MAC: cycles in which it brings 8 bytes. 1: 10 Gb/s; 10: 1 Gb/s.
   unsigned cycles_per_word = 1;
   std::uint64_t seed = 1;
-  // Parts without work stand still, and the clock's edges are taken by hand, which saves time; false: all
+  // Idle parts are gated, and the clock's edges are taken by hand, which saves time; false: all
   // clocks run, as in hardware, by Verilator's scheduler, for a comparison.
   bool clock_gates = true;
 };
 
-// What goes where in time, for measurements: a DMA write that the card has asked for in full.
+// Trace record for measurements: a DMA write whose request is complete.
 struct WriteSeen {
   std::uint64_t cycle = 0;  // of its last word
   std::uint64_t bus = 0;
@@ -82,7 +82,7 @@ class Model {
   // Called with every DMA write.
   std::function<void(const WriteSeen&)> on_write;
 
-  // Requests whose address nobody has registered.
+  // Requests to an unregistered address.
   std::uint64_t failed_requests() const noexcept { return failed_; }
   // What the firmware has done.
   std::uint64_t firmware_requests() const noexcept { return firmware_requests_; }
@@ -106,7 +106,7 @@ class Model {
   };
   struct Channel {
     std::deque<Frame> frames;
-    std::vector<std::byte> store;  // of the frames that wait; begins anew whenever none does
+    std::vector<std::byte> store;  // of the queued frames; restarts when the queue is empty
     std::size_t bytes = 0;
     std::uint32_t position = 0;  // in the first frame
     std::uint64_t next = 0;      // cycle of the next word

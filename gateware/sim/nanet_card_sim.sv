@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card for the C++ model: everything that goes in or out passes a register, so that a cycle is evaluated once.
-// Not for synthesis.
+// Card top of the C++ model: all inputs and outputs are registered, so that the model evaluates once a
+// cycle. Not for synthesis.
 module nanet_card_sim
   import nanet_dma_pkg::*;
 #(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// Circular list of persistent buffers of one stream, gather mode `frame`: decides where each packet goes and
-// whether it is of use, opens and closes frames, tells the sender what is owed and the consumer what is done
-// (docs/formats.md, Memory contract). A packet takes five steps, and two cycles before them that overlap with
-// the one before; frames are opened in between. What is rare waits, with its channel, for the firmware. The
-// parts are modules of their own (doc/receive.md); what each keeps, no other does.
+// Circular list of persistent buffers (CLOP) of one stream, gather mode `frame`. Places packets, opens and
+// closes frames, passes frame numbers to the sender and notifications to the consumer (docs/formats.md,
+// Memory contract). A packet takes five steps; two cycles before them overlap with the packet before. The
+// firmware decides on slow-path packets, which wait with their channel. Each submodule holds its own state
+// (doc/receive.md).
 module clop
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -20,7 +20,7 @@ module clop
     parameter int unsigned CLEAR_W = $clog2(MAX_BUFFERS) > 8 ? $clog2(MAX_BUFFERS) + 2 : 10
 ) (
     input logic clk,
-    // Of the timers, which go on by themselves; `clk` may stand still while nothing happens.
+    // Clock of the timers, which run continuously; `clk` may be gated while clop is idle.
     input logic clk_timers,
     input logic rst,
 
@@ -41,8 +41,8 @@ module clop
     output logic                     ready,           // has forgotten everything
 
     /*
-     * requests of the channels; `placed_defer`: to be asked again when the packet is here whole. A channel
-     * asks again two cycles after its answer at the earliest: clop_issue frees its board in between
+     * requests of the channels; `placed_defer`: repeat the request once the packet is complete. A channel
+     * repeats it two cycles after the response at the earliest: clop_issue releases its board in between
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
@@ -80,7 +80,7 @@ module clop
     output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
-     * closed frames and other news, in order, to clop_close
+     * closed frames and other notifications, in order, to clop_close
      */
     output logic                           notice_valid,
     input  logic                           notice_ready,
@@ -105,7 +105,7 @@ module clop
     output logic [7:0]       counted_events,
     output logic             frame_in,
     output logic             frame_overrun,
-    output logic             skipped_valid,   // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,   // frames skipped by a jump
     output logic [24:0]      skipped,
     output logic [3:0][63:0] missing,
 
@@ -179,7 +179,7 @@ module clop
   logic [4:0] quiet_q;
   logic idle_steps;
 
-  // The cycle after `decide` belongs to the steps.
+  // The cycle after `classify` belongs to the steps.
   assign idle_steps = steps_idle && !acts_q && !open_busy;
   // A replay: frames that are overtaken are closed before anything else is done, one thing after the other.
   assign settled   = !window_q || (idle_steps && quiet_q == 5'd20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The two bursts that clop places packets of, the current one and the one before: number, first n, frames
-// that are known and open, how far each has come.
+// State of the two bursts that packets may belong to, the current and the previous one: number, first n,
+// opened frames and progress.
 module clop_bursts
   import nanet_pkg::*;
 #(
@@ -30,7 +30,7 @@ module clop_bursts
      * pulses, of {older, current}
      */
     input logic [1:0] closed,    // a frame
-    input logic [1:0] notified,  // the consumers have heard of its end
+    input logic [1:0] notified,  // end reported to the consumers
 
     output clop_burst_t current,
     output clop_burst_t old,
@@ -39,7 +39,7 @@ module clop_bursts
     output logic [63:0] next_base,  // and the next burst's frame 0, two later
 
     /*
-     * frames that are owed by nobody, two cycles later
+     * skipped frames, two cycles later
      */
     output logic        skipped_valid,
     output logic [24:0] skipped

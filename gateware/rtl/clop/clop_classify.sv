@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What becomes of a packet, or of a frame whose timer is due: from what clop_lookup and clop_sequence found,
-// in the step `decide`. What follows from it happens in the cycle after, by registers that say so.
+// Decision on a packet or on a frame with a due timer, from the results of clop_lookup and clop_sequence.
+// Decides in step `classify`; registered outputs take effect in the cycle after.
 module clop_classify
   import nanet_pkg::*;
 (
@@ -14,7 +14,7 @@ module clop_classify
     input logic [63:0] now,
 
     /*
-     * the steps, and what is in them
+     * pipeline steps and their contents
      */
     input logic        in_compare,
     input logic        in_classify,
@@ -27,7 +27,7 @@ module clop_classify
     input logic [1:0]  slowpath_busy_board,  // of this board
 
     /*
-     * in `decide`: what is known of it
+     * in `classify`: lookup results
      */
     input clop_found_t found,
     input logic        replayed,
@@ -37,7 +37,7 @@ module clop_classify
     input logic        ordinary,
 
     /*
-     * in `decide`: what clop_sequence has to note, and whether frames are to be opened
+     * in `classify`: update of clop_sequence; frames to open
      */
     output logic        take,
     output logic        admit,
@@ -53,7 +53,7 @@ module clop_classify
     output clop_act_t     act,
     output clop_skip_t    shift,
     output logic [63:0]   vaddr,     // where it goes
-    output slowpath_t     slowpath,  // steady while the firmware is asked
+    output slowpath_t     slowpath,  // steady during a firmware request
 
     output logic [63:0] last_packet  // card clock, newest packet of the current burst
 );
@@ -79,7 +79,7 @@ module clop_classify
     borrow_q     <= now[31:0] < work.request.stamp;
     stamp_high_q <= now_high_q - 32'(borrow_q);
     bears_q      <= !(work.request.kind == PlaceCommit && !work.request.placed);
-    // What is in the step `decide`.
+    // Contents of step `classify`.
     look_q    <= in_compare && work.place && work.request.kind == PlaceLook;
     commit_q  <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound;
     open_q    <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound &&
@@ -89,24 +89,24 @@ module clop_classify
     expire_q  <= in_compare && work.expire;
   end
 
-  // ------------------------------------------------------------------ decide
+  // ------------------------------------------------------------------ classify
 
   logic lost, escalates, odd, plain, dropped, admitted, shifts, uses, full, expires;
 
   assign lost      = found.late || found.duplicate;
   assign odd       = watched || replayed || jump || far_ahead;
   assign escalates = ask_q || (!work.trusted && (watched || (!lost && !replayed && (jump || far_ahead))));
-  // What is ordinary, or believed, and neither late nor there before. `open_q`: nobody has to be asked,
+  // Ordinary or trusted, and neither late nor a duplicate. `open_q`: no firmware request is needed,
   // whatever is found of it, and its board waits for no answer.
   assign plain    = work.trusted || !odd;
   assign admitted = open_q && !lost && plain;
   assign dropped  = open_q && (work.trusted ? lost : !watched && (lost || replayed));
-  // Frames that nobody owes are passed over before.
+  // Skipped frames are passed first.
   assign shifts   = !found.known && (!started_q || found.gap);
   assign uses     = admitted && found.known && found.open_frame && found.fits && bears_q;
   assign expires  = expire_q && found.due;
   assign usable   = found.available && room_q;
-  // In a replay a packet whose frame finds no buffer is not told at its look: it may have to wait.
+  // In a replay, a look whose frame has no buffer is deferred: the packet may have to wait.
   assign full     = window && !found.known && !usable;
 
   // That is `admitted && !shifts && !found.known`, in fewer steps.

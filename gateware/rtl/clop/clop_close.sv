@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Writes what the consumer sees of a closed frame: its 64 B header, then, when all payloads and the header
-// are written, the event. Other news of `clop` become events in the same order.
+// Header and event writer for closed frames. Writes the 64 B header, waits until all payloads and the
+// header are written, then issues the event. Other notifications of `clop` become events in the same
+// order.
 module clop_close
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -27,7 +28,7 @@ module clop_close
     input logic [63:0]              now,
 
     /*
-     * news
+     * notifications
      */
     input  logic                           notice_valid,
     output logic                           notice_ready,
@@ -71,7 +72,7 @@ module clop_close
     output logic idle,
 
     /*
-     * one pulse for each header that was not written: the firmware knows no such page
+     * one pulse for each header that was not written for lack of a translation
      */
     output logic untranslated,
     // one pulse for each frame that is closed without all its boards
@@ -98,7 +99,7 @@ module clop_close
     event_t                   ev;
     logic [31:0]              start;
     logic [2:0]               channel;
-    logic [DEVICES-1:0]       devices;  // that have to hear it
+    logic [DEVICES-1:0]       devices;  // that receive it
     logic                     promised;
     logic [7:0]               headers;  // that have to be written before
     serial_t [CHANNELS-1:0]   write_fence;
@@ -150,13 +151,13 @@ module clop_close
     product_q    <= 34'(buffer) * 34'(buffer_units);
     unique case (state_q)
       CloseIdle: begin
-        board_q     <= 3'(notice_valid);  // board 0 is asked for in this very cycle
+        board_q     <= 3'(notice_valid);  // board 0 is read in this cycle
         bytes_q     <= '0;
         truncated_q <= 1'b0;
         second_q    <= 1'b0;
         if (notice_valid) state_q <= notice.kind == KindReceiveDone ? CloseRead : CloseEvent;
       end
-      CloseRead: begin  // what was asked for two cycles ago comes in
+      CloseRead: begin  // data of the read two cycles ago
         board_q <= board_q + 1'b1;
         if (board_q >= 3'd2) begin
           part_q[2'(board_q-3'd2)] <= seen ? {board_read.flags, 3'd0, board_read.packets, bytes} : '0;

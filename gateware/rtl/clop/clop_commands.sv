@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The firmware's side of clop: asks about a packet that is rare, one at a time, and carries out commands,
-// each when nothing else is under way. What a command needs to know is worked out beside, while it waits for
-// that.
+// Firmware interface of clop. Sends one slow-path packet at a time to the firmware and executes its
+// commands while the pipeline is idle. Command operands are prepared while the command waits.
 module clop_commands
   import nanet_pkg::*;
 (

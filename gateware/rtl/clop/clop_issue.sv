@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What clop looks at next, and the five steps it takes: a channel's request, a timer that is due, or a
-// command that is about a board's numbers. The next one is chosen while the one before is in the steps.
+// Scheduler of clop and its five pipeline steps. Issues a channel's request, a due timer, or a command on
+// a board's sequence numbers. The next item is chosen while the previous one is in the pipeline.
 module clop_issue
   import nanet_pkg::*;
 #(
@@ -47,10 +47,10 @@ module clop_issue
      */
     output logic       in_compare,
     output logic       in_classify,
-    output clop_work_t work,         // from `read` to `decide`
+    output clop_work_t work,         // from `read` to `classify`
     output logic       steps_idle,   // nothing chosen, and nothing in them
     output logic       chosen,       // something, in this cycle
-    output logic       waits         // a request waits to be judged anew
+    output logic       waits         // a request waits to be repeated
 );
 
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
@@ -68,7 +68,7 @@ module clop_issue
 
   logic [CHANNELS-1:0] holds_q;  // has looked and not yet committed
   logic [CHANNELS-1:0][1:0] holds_board_q;
-  logic [CHANNELS-1:0] again_q, admit_q;  // to be judged anew; believed
+  logic [CHANNELS-1:0] again_q, admit_q;  // repeat; trusted
   logic first_q;  // the channel that was answered last goes before the others
   logic [ChannelW-1:0] first_channel_q, turn_q;
   logic [CHANNELS-1:0] eligible, of_current, of_old;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// What clop knows of a frame, and what that means for a packet: reads the memories in the step `read`, looks
-// at what comes in `judge`, says in `decide` what it found. Free running: what is asked stays until then.
+// Buffer, board, return-slot and status memories of clop, with their evaluation for a packet. Reads in
+// step `read`, registers the words in `capture` and delivers the result in `classify`. Free running:
+// inputs are steady over these steps.
 module clop_lookup
   import nanet_pkg::*;
 #(
@@ -30,7 +31,7 @@ module clop_lookup
     input logic [31:0]                    return_value,
 
     /*
-     * the packet, or the timer, steady from `read` to `decide`, and its burst
+     * the packet, or the timer, steady from `read` to `classify`, and its burst
      */
     input  place_request_t request,
     input  logic [31:0]    n,
@@ -53,7 +54,7 @@ module clop_lookup
     output logic                           held,
 
     /*
-     * what is written
+     * writes
      */
     input logic                           slot_we,
     input logic [$clog2(MAX_BUFFERS)-1:0] slot_wr_addr,
@@ -174,7 +175,7 @@ module clop_lookup
       .rd_data({board_read.packets, board_read.flags})
   );
 
-  // ------------------------------------------------------------------ judge
+  // ------------------------------------------------------------------ capture
 
   logic [24:0] frame, next_q, limit_q, passed_q;
   logic [12:0] units_q, segment_units_q;  // of 16 B that the packet takes, and its segment has
@@ -233,7 +234,7 @@ module clop_lookup
     gap_q        <= frame > limit_q;
     fits_alone_q <= units_q <= segment_units_q;
     units_left_q <= {1'b0, segment_units_q} - {1'b0, units_q};
-    // judge: what was read is here
+    // capture: read data
     forgotten_q  <= passed_q[24:StatusW] != '0;
     slot_q       <= slot_rd;
     board_q      <= board_rd;
@@ -266,7 +267,7 @@ module clop_lookup
     units_of_one_q   <= buffer_units;
     device_q         <= DEVICES > 1 ? DeviceW'(n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
     segment_offset_q <= 20'(segment_offset(board)) + 20'd64;
-    // wait, judge, weigh
+    // wait, capture, compare
     product_q        <= 34'(buffer_q) * 34'(units_of_one_q);
     base_q           <= base_vaddr[device_q] + 64'(segment_offset_q);
     segment_vaddr_q  <= base_q + {24'd0, product_q, 6'd0};
@@ -277,7 +278,7 @@ module clop_lookup
     return (which[0] ? 19'(segment_bytes) : 19'd0) + (which[1] ? {1'b0, segment_bytes, 1'b0} : 19'd0);
   endfunction
 
-  // ------------------------------------------------------------------ weigh
+  // ------------------------------------------------------------------ compare
 
   logic [3:0] board_bit;
   logic here_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the consumers have to hear, in order, to clop_close: closed frames at once; overruns, which wait for
-// more of their kind while the event queue is short of room; where bursts begin and end, between the others.
+// Ordered notifications to clop_close. Closed frames go first; overruns are coalesced while the event
+// queue is nearly full; burst begins and ends keep their place in between.
 module clop_notify
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Opens frames of clop's current burst: the one of a packet, after those that are owed before it, or all up
-// to one that the firmware names. This is where buffers are handed out: `opened` with `ok`.
+// Frame opener of the current burst; allocates buffers. Opens a packet's frame after all earlier pending
+// frames, or all frames up to the one that the firmware names.
 module clop_open
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -19,7 +19,7 @@ module clop_open
     input logic [63:0] now,
 
     /*
-     * what is to be opened, in a cycle in which this is not busy: a packet's frame and those before, or
+     * frames to open, while not busy: a packet's frame and those before, or
      * those that the firmware names
      */
     input logic        opens,
@@ -35,7 +35,7 @@ module clop_open
     input clop_act_t   act,      // the packet, a cycle later
 
     /*
-     * what may be opened
+     * conditions of opening
      */
     input  logic               timer_room,
     input  logic               notice_accepts_new,
@@ -46,7 +46,7 @@ module clop_open
     input  logic               held,
 
     /*
-     * what is
+     * opened frames
      */
     output logic               now_open,          // `opened` says what, should it be valid
     output clop_opened_t       opened,

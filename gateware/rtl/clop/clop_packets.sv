@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Circular list of persistent buffers of one stream, gather mode `packets`: a fixed number of payloads in
-// each buffer, in the order in which they are here whole, n counting buffers (docs/formats.md, Memory
-// contract). Sits where clop and clop_close sit in the other mode; what is rare waits for the firmware.
+// Circular list of persistent buffers of one stream, gather mode `packets`. Each buffer has a fixed number
+// of payloads, in order of completion; n counts buffers (docs/formats.md, Memory contract). Replaces clop
+// and clop_close in this mode; the firmware decides on slow-path packets.
 module clop_packets
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -35,7 +35,7 @@ module clop_packets
     output logic                     ready,         // has forgotten everything
 
     /*
-     * requests of the channels; `placed_defer`: to be asked again when the packet is here whole
+     * requests of the channels; `placed_defer`: repeat the request once the packet is complete
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
@@ -73,7 +73,7 @@ module clop_packets
     output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
-     * closed buffers and other news, in order, to clop_packets_close
+     * closed buffers and other notifications, in order, to clop_packets_close
      */
     output logic                   notice_valid,
     input  logic                   notice_ready,
@@ -150,8 +150,8 @@ module clop_packets
   logic slowpath_busy_q;  // a request is with the firmware
   logic [ChannelW-1:0] slowpath_channel_q;
   logic [1:0] slowpath_busy_board_q;
-  logic [CHANNELS-1:0] blocked_q;   // would ask, too: judged anew after that
-  logic [CHANNELS-1:0] trusted_q;  // the firmware has said so
+  logic [CHANNELS-1:0] blocked_q;   // blocked by a firmware request; repeated after it
+  logic [CHANNELS-1:0] trusted_q;  // confirmed by the firmware
   logic first_q;                    // the channel that was answered goes before the others
   logic [ChannelW-1:0] first_channel_q, turn_q, pick, pick_q;
   logic [CHANNELS-1:0] may_place, looks;
@@ -178,7 +178,7 @@ module clop_packets
     if (first_q && may_place[first_channel_q]) pick = first_channel_q;
   end
 
-  // The choice is made a cycle before: requests come from far, and what is chosen goes far. What has been
+  // The choice is made a cycle before: its inputs and outputs have long wires. What has been
   // answered since is not taken again.
   assign look = look_q && !placed_valid[look_channel_q];
   always_ff @(posedge clk) begin
@@ -220,7 +220,7 @@ module clop_packets
   logic [DeviceW-1:0] device;
   packets_notice_t closing;
 
-  // All that a register can say, since what is taken up goes far.
+  // Registered conditions only, since the result has a large fan-out.
   assign settled             = step_q == StepIdle && !held_q;
   assign take_overrun_notice = settled && overrun_due;
   assign take_command        = settled && !overrun_due && command_valid_q;
@@ -284,7 +284,7 @@ module clop_packets
       taken = !replayed && (work_q == WorkSeen || !jump);
   end
 
-  // ------------------------------------------------------------------ the buffer that is filled, and news
+  // ------------------------------------------------------------------ current buffer, notifications
 
   clop_packets_fill #(
       .MAX_BUFFERS(MAX_BUFFERS),
@@ -493,7 +493,7 @@ module clop_packets
     if (step_q == StepPlace) begin
       start_q         <= request_q.stamp;
       start_channel_q <= 3'(channel_q);
-    end else if (take_close) begin  // by an EOB, or by nobody
+    end else if (take_close) begin  // by an EOB or a timeout
       start_q         <= slowpath_busy_q ? slowpath.stamp : '0;
       start_channel_q <= slowpath_busy_q ? slowpath.channel : '0;
     end
@@ -501,7 +501,7 @@ module clop_packets
     if (command_ready) command_valid_q <= command_valid;
     if (take_command) command_valid_q <= 1'b0;
 
-    // Waits for the sender, the queue of news or forgetting; what StepSettle closes is owed next.
+    // Waits for the sender, the notification queue or clearing; StepSettle then closes and passes the number.
     held_q <= !run_q || notice_full || closed || (tx_pending_valid && !tx_pending_ready);
 
     if (!run_q) begin

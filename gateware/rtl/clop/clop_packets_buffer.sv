@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The buffer that is next in gather mode `packets`: where it lies, and whether it may be handed out. They are
-// handed out in turn, so what this one was handed out for last is n less all buffers: its slot holds that
-// number, plus one, when it is back.
+// Next buffer in gather mode `packets`: address and availability. Buffers are used in turn, so the
+// previous number of this buffer is n minus the number of buffers. The buffer is available when its return
+// slot holds that number plus one.
 module clop_packets_buffer #(
     // As in clop_packets.
     parameter int unsigned MAX_BUFFERS = 2048,

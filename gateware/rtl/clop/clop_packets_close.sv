@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the consumer sees of a closed buffer in gather mode `packets`: marks the slots that stayed empty,
-// then, when all payloads and marks are written, makes the event. Overruns become events in the same order.
+// Event writer for closed buffers in gather mode `packets`. Marks empty slots, waits until all payloads
+// and marks are written, then issues the event. Overruns become events in the same order.
 module clop_packets_close
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -22,7 +22,7 @@ module clop_packets_close
     input logic [63:0] now,
 
     /*
-     * news
+     * notifications
      */
     input  logic                   notice_valid,
     output logic                   notice_ready,
@@ -65,7 +65,7 @@ module clop_packets_close
     output logic idle,
 
     /*
-     * one pulse for each empty slot that is not marked: the firmware knows no such page
+     * one pulse for each empty slot that is not marked for lack of a translation
      */
     output logic untranslated,
     // one pulse for each buffer that is closed before it is full

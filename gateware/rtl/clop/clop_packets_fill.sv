@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The buffer that is filled in gather mode `packets`: opened by the first payload, a slot for each, closed
-// when it is full or on command; then its number is owed and the next is looked for.
+// Buffer under construction in gather mode `packets`. The first payload opens it, each payload takes a
+// slot, and a full buffer or a command closes it. Its number then goes to the sender, and the next buffer
+// is looked up.
 module clop_packets_fill
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -39,7 +40,7 @@ module clop_packets_fill
     input  logic           place,
     input  place_request_t request,
     output logic           has,      // a payload in the next cycle has a buffer
-    output placed_e        as,       // with `place`: what becomes of it
+    output placed_e        as,       // with `place`: outcome
     output logic           opens,    // and whether it takes a new buffer,
     output logic           fills,    // or the last slot of one
     output logic [63:0]    vaddr,
@@ -80,7 +81,7 @@ module clop_packets_fill
 
   assign n = n_q[31:0];
 
-  // Known long before it is asked for: n changes when a buffer is closed.
+  // Computed well before use: n changes when a buffer is closed.
   clop_packets_buffer #(
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the consumer has to hear in gather mode `packets`, in order: buffers that were closed, each with the
-// packets that have to be written before, and how many payloads found none.
+// Ordered notifications in gather mode `packets`: closed buffers, each with its write fence, and counts of
+// payloads without a buffer.
 module clop_packets_notify
   import nanet_pkg::*;
 #(
@@ -31,7 +31,7 @@ module clop_packets_notify
     input packets_notice_t closing,
 
     /*
-     * payloads without a buffer are to be told of: taken when nothing is closed
+     * payloads without a buffer to report: taken while no buffer closes
      */
     output logic overrun_due,
     input  logic take,
@@ -54,7 +54,7 @@ module clop_packets_notify
 
     // no room for what may come up to three cycles later
     output logic full,
-    // something is to be told, or waits
+    // a notification is pending or queued
     output logic waiting
 );
 

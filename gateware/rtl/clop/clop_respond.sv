@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Answers of clop to its channels, from wherever they come: a decision, a frame that was opened, the
-// firmware. Counts each packet once, and which packets of each channel have been decided on.
+// Responses of clop to its channels, from a decision, an opened frame or the firmware. Counts each packet
+// once and advances the write fence of its channel.
 module clop_respond
   import nanet_pkg::*;
 #(
@@ -71,7 +71,7 @@ module clop_respond
     end
   end
 
-  // What is decided goes out at once: a channel of the smallest packets asks again ten cycles later.
+  // Decisions leave without a register: a channel with smallest packets repeats after ten cycles.
   always_comb begin
     decided = '0;
     decided[ChannelW'(act.channel)] = verdict.looked || verdict.ends;
@@ -89,7 +89,7 @@ module clop_respond
     counted_hits   <= act.hits;
     counted_events <= act.events;
     if (opens || firmware.valid) responded_q[ChannelW'(next.channel)] <= 1'b1;
-    // A channel whose packets are refused before they are decided on would else leave its ticket half the
+    // Without this, a channel whose packets are refused before a decision would leave its fence half the
     // range behind, which is ahead.
     for (int unsigned c = 0; c < CHANNELS; c++) begin
       behind_q[c] <= reached(done_serial[c], write_fence[c]) && !ends[c];

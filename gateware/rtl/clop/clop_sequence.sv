@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Sequence numbers of the boards in the two bursts that may be open: which came in, which are missing, which
-// lie too far ahead. Free running with clop's steps: what is asked for in the step `read` is known three
-// steps later, in `decide`, which says what becomes of it; the next `read` may be in the cycle after.
+// Sequence-number tracker of the boards, for both open bursts: received, missing and out-of-window
+// numbers. Free running with clop: an access in step `read` gives its result three steps later, in
+// `classify`, which commits the update. The next `read` may follow in the cycle after.
 module clop_sequence
   import nanet_pkg::*;
 #(
@@ -26,7 +26,7 @@ module clop_sequence
     input logic flush_half,
 
     /*
-     * the request, steady from `read` to `decide`
+     * the request, steady from `read` to `classify`
      */
     input logic        half,
     input logic [1:0]  board,
@@ -36,7 +36,7 @@ module clop_sequence
     input logic [23:0] last_known,  // its newest frame, 0 if none
 
     /*
-     * in `decide`
+     * in `classify`
      */
     output logic replayed,
     output logic jump,
@@ -45,12 +45,12 @@ module clop_sequence
     output logic ordinary,
 
     /*
-     * in `decide`: what becomes of it
+     * in `classify`: outcome
      */
     input logic take,        // the number came in
     input logic admit,       // an ordinary packet of `frame`
     input logic escalated,   // goes to the firmware
-    input logic restart,     // its numbers begin anew
+    input logic restart,     // its numbers restart
     input logic at_frame,    // an SOB: it is at frame 0, if at none yet
     input logic watch,
     input logic watch_flag,
@@ -95,7 +95,7 @@ module clop_sequence
   logic [7:0] valid_q;
   logic [2:0] sel, sel_q;
   board_t board_q, next;
-  logic update_q;  // what `decide` said is carried out in the cycle after: the next one's `read`
+  logic update_q;  // what `classify` said is carried out in the cycle after: the next one's `read`
   logic [31:0] number_q;
   logic [23:0] frame_q;
   word_t word_wr, word_rd;
@@ -204,7 +204,7 @@ module clop_sequence
   // ------------------------------------------------------------------ decide, and the cycle after
 
   logic take_q, admit_q, asked_q, restart_q, at_frame_q, watch_q, watch_flag_q;
-  logic over_q, under_q;  // of the low word of what is missing
+  logic over_q, under_q;  // of the low word of `missing`
   logic [1:0] moved_q;
   logic [32:0] total;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Timers of the open frames, in the order in which they were set. Looks at the oldest one by itself: drops it
-// when its frame is closed, or has another timer, and offers it to clop when it is due: by the clock, by
-// the number of newer frames, or because its burst is being closed.
+// Timer queue of the open frames, in the order of setting. Examines the oldest timer continuously. Drops
+// it when its frame is closed or has a later timer; offers it to clop when it is due: by the clock, by the
+// number of newer frames, or because its burst is being closed.
 module clop_timers
   import nanet_pkg::*;
 #(
@@ -29,7 +29,7 @@ module clop_timers
     output logic        room,
 
     /*
-     * what is written of a slot, here too
+     * copy of slot writes
      */
     input logic                           slot_we,
     input logic [$clog2(MAX_BUFFERS)-1:0] slot_addr,
@@ -42,7 +42,7 @@ module clop_timers
     input logic [31:0] base_n,
     input logic [31:0] end_n,
 
-    // pulse: a burst begins, so the timer in hand is judged anew
+    // pulse: a burst begins, so the current timer is evaluated again
     input logic begins,
 
     /*
@@ -119,7 +119,7 @@ module clop_timers
   assign head_ready = (state_q == TimerAct && !live_q) || rotate || (due_valid && due_ready);
   assign moved      = head_ready;
 
-  // The queue lies in block RAM all over the chip: it has registers of its own before and behind, and is
+  // The queue lies in block RAM all over the chip: it has input and output registers, and is
   // always read. A word is in `stored_q` three cycles after it was written, or the one before was taken.
   (* no_rw_check *) logic [$bits(timer_t)-1:0] mem[2*MAX_BUFFERS];
   logic [IndexW:0] wr_q, rd_q;

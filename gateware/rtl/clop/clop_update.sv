@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Writes down what clop decided and opened, the cycle after: its buffer's slot, its number's status, its
-// board's part, its timer, and whether the frame is closed with it.
+// State update of clop, one cycle after a decision or an opened frame: buffer slot, status of the number,
+// board part, timer, frame closed.
 module clop_update
   import nanet_pkg::*;
 #(
@@ -32,7 +32,7 @@ module clop_update
     input clop_opened_t opened,
 
     /*
-     * what is written
+     * writes
      */
     output logic                           slot_we,
     output logic [$clog2(MAX_BUFFERS)-1:0] slot_addr,

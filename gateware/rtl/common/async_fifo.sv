@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// FIFO between two clocks that know nothing of each other: pointers cross as gray code through two registers,
-// so that whenever they are caught they are the old value or the new one. First word falls through.
+// Dual-clock FIFO; Gray-coded pointers through two-flop synchronisers; first word falls through.
 module async_fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,

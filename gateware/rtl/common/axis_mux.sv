@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Several AXI streams onto one MAC, by whole frames, in turn: a frame that was begun is finished before
-// another begins, and a stream that waits is served after at most one frame of each other.
+// AXI4-Stream multiplexer onto one MAC, by whole frames, round robin. A waiting stream is served after at
+// most one frame of each other stream.
 module axis_mux #(
     // Streams, 2 or more.
     parameter int unsigned PORTS = 2,

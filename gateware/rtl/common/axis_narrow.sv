@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The other way round of axis_widen: a 64-bit stream out to an 8-bit MAC, byte 0 first.
+// AXI4-Stream width converter, 64 bits to 8, byte 0 first; the counterpart of axis_widen.
 module axis_narrow #(
     // Width of the input in bits, a multiple of 8.
     parameter int unsigned DATA_W = 64

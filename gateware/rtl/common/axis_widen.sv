@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Widens the 8-bit stream of a 1 GbE MAC to the 64 bits of the card. Cannot be stalled and never stalls.
+// AXI4-Stream width converter, 8 bits of a 1 GbE MAC to 64. It has no backpressure in either direction.
 module axis_widen #(
     // Width of the output in bits.
     parameter int unsigned DATA_W = 64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Words from one clock to another (async_fifo), or, where there is but one clock, wires.
+// Optional clock crossing: an async_fifo, or wires where both sides share one clock.
 module clock_crossing #(
-    // 1: wr_clk and rd_clk know nothing of each other. 0: they are the same.
+    // 1: wr_clk and rd_clk are asynchronous. 0: they are the same.
     parameter bit CLOCKS = 1'b1,
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,

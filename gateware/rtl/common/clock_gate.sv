@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Clock of a part that has nothing to do most of the time, for the C++ model: there (NANET_CLOCK_GATES) it
-// stands still until the part is active again, and costs no time. In hardware it is the clock.
+// Simulation-only clock gate for idle blocks; a wire in synthesis. NANET_CLOCK_GATES enables it in the C++
+// model.
 module clock_gate #(
-    // Cycles that the part may go on by itself after it was last called active.
+    // Cycles that the clock runs on after `active` falls.
     parameter int unsigned HOLD = 8
 ) (
     input logic clk,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// CRC-32 (IEEE 802.3, as zlib's) over words of 128 bits, byte 0 in bits 7:0. The XOR matrices are computed at
-// elaboration from the bit-serial definition, so that what is synthesised is two layers of XOR: a register
-// stands between that of the data and that of the running value.
+// CRC-32 (IEEE 802.3, as zlib) over words of 128 bits, byte 0 in bits 7:0. The XOR matrices are computed
+// at elaboration from the bit-serial definition. A register separates the matrix of the data from the
+// matrix of the running value.
 module crc32_128 (
     input logic clk,
 
     /*
-     * words; first begins anew
+     * words; first restarts the CRC
      */
     input logic         in_valid,
     input logic         in_first,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Synchronous FIFO, first word falls through, with the fill level: the only queue of the card's datapath.
-// Depths up to 32 become distributed RAM. Deeper ones become block RAM, whose output comes late in the cycle
-// and is registered once more: a word takes one cycle longer.
+// Synchronous FIFO with fill level; first word falls through. Depths up to 32 map to distributed RAM.
+// Deeper ones map to block RAM with an output register, which adds one cycle.
 module fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types of the card's internal DMA interface, of event requests and of what the receive path tells the
-// sender (doc/dma.md). Packed structures that go to memory have byte 0 in bits 7:0.
+// Types of the internal DMA interface, of event requests and of the interface from receive path to sender
+// (doc/dma.md). Packed structures in memory have byte 0 in bits 7:0.
 package nanet_dma_pkg;
 
   // One DMA request. Bytes are packed from bit 0 of the first data word, whatever the address.
@@ -12,7 +12,7 @@ package nanet_dma_pkg;
 
   localparam int unsigned MaxLen = 16384;
 
-  // The C++ model computes what nobody looks at only where it costs nothing; hardware always does.
+  // The C++ model skips unused results where possible; hardware always computes them.
 `ifdef NANET_CLOCK_GATES
   localparam bit Lazy = 1'b1;
 `else
@@ -55,7 +55,7 @@ package nanet_dma_pkg;
     logic [63:0] addr;
   } descriptor_t;
 
-  // What the receive path owes the world, told to the sender in strictly increasing order of n. With a
+  // Pending numbers, from receive path to sender in strictly increasing order of n. With a
   // buffer: one number, count 1. Without (overrun): `count` consecutive numbers and frames.
   typedef struct packed {
     logic        overrun;

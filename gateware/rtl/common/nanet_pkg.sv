@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Types of the receive path (doc/architecture.md). Packed structures that go out as bytes have byte 0 in bits
-// 7:0; addresses and ports are kept as numbers, first octet uppermost.
+// Types of the receive path (doc/architecture.md). Packed structures on the wire have byte 0 in bits 7:0;
+// addresses and ports are numbers with the first octet in the upper bits.
 package nanet_pkg;
 
   // ---------------------------------------------------------------- Ethernet, IPv4, UDP
@@ -26,7 +26,7 @@ package nanet_pkg;
     logic [31:0] ip;
   } host_t;
 
-  // What a filter lets in. The number of the first that fits goes with the datagram.
+  // Filter of datagrams. A datagram carries the number of the first match.
   typedef struct packed {
     logic        enable;
     logic        vlan;        // takes tagged frames of vlan_id, and only these
@@ -38,7 +38,7 @@ package nanet_pkg;
     logic [15:0] src_port;    // 0: any
   } filter_t;
 
-  // What became of a frame. The order is that of the software's reader of captures (docs/formats.md,
+  // Verdict on a frame. The order is that of the software's reader of captures (docs/formats.md,
   // Refusals); the first that applies is counted. Names that only a card needs stand at the end.
   typedef enum logic [3:0] {
     FrameUdp         = 4'd0,   // a datagram that a filter lets in
@@ -49,17 +49,17 @@ package nanet_pkg;
     FrameNotIpv4     = 4'd5,   // VLAN tags that no filter is set to included
     FrameCutShort    = 4'd6,
     FrameUdpLength   = 4'd7,
-    FrameBadFcs      = 4'd8,   // the MAC said so
-    FrameOtherMac    = 4'd9,   // unicast to somebody else
+    FrameBadFcs      = 4'd8,   // reported by the MAC
+    FrameOtherMac    = 4'd9,   // unicast to another host
     FrameOtherIp     = 4'd10,
     FrameArp         = 4'd11,  // ARP, answered or not
     FrameOverflow    = 4'd12   // no room in the card: lost.socket_overflow
   } frame_verdict_e;
   localparam int unsigned FrameVerdicts = 13;
 
-  // What the Ethernet header says of a frame.
+  // Ethernet header of a frame.
   typedef struct packed {
-    logic        other_mac;  // unicast to somebody else
+    logic        other_mac;  // unicast to another host
     logic        ipv4;
     logic        arp;
     logic        vlan;
@@ -130,7 +130,7 @@ package nanet_pkg;
 
   localparam logic [10:0] PmCount = 11'd1952;
 
-  // What validation needs to know.
+  // Parameters of validation.
   typedef struct packed {
     logic [7:0]  source;
     logic [3:0]  boards;       // bit b: board b is configured; 0: one merged stream, board 0xFF alone
@@ -173,10 +173,10 @@ package nanet_pkg;
     ApenetFooter  = 2'd2
   } apenet_kind_e;
 
-  // ---------------------------------------------------------------- placement: rx_writer asks, clop decides
+  // ---------------------------------------------------------------- placement requests and responses
 
-  // Of a packet in its channel; and how many are done, so that news wait until what they speak of is. Packets
-  // go on while news wait: half of the range is more than those.
+  // Number of a packet in its channel, also used as write fence of notifications. Packets
+  // arrive while notifications wait; half of the range exceeds their number.
   typedef logic [23:0] serial_t;
 
   function automatic logic reached(input serial_t done, input serial_t wanted);
@@ -199,9 +199,9 @@ package nanet_pkg;
     mgp_header_t header;
   } place_request_t;
 
-  // What became of a sound packet; names of docs/formats.md. The firmware answers with these, too.
+  // Outcome of a sound packet; names of docs/formats.md. The firmware answers with these, too.
   typedef enum logic [3:0] {
-    PlacedUsed       = 4'd0,   // answer: judge it anew
+    PlacedUsed       = 4'd0,   // response: classify it again
     PlacedLate       = 4'd1,
     PlacedDuplicate  = 4'd2,
     PlacedReplayed   = 4'd3,   // lost.replayed_sequence
@@ -210,7 +210,7 @@ package nanet_pkg;
     PlacedMarker     = 4'd7,   // burst_markers
     PlacedJump       = 4'd8,   // lost.unconfirmed_jump: the first packet of a jump, or of a burst
     PlacedWrongBurst = 4'd9,   // bad_packets.wrong_burst
-    PlacedAdmit      = 4'd10   // answers only: judge it anew, believing its sequence number and frame
+    PlacedAdmit      = 4'd10   // responses only: classify it again, trusting its sequence number and frame
   } placed_e;
 
   // Reasons for the firmware's decision on a packet: bits of slowpath_t.reason. The last three may be set for
@@ -222,7 +222,7 @@ package nanet_pkg;
   localparam int unsigned SlowpathWatched = 4;   // number 1 of a board that the firmware watches
   localparam int unsigned SlowpathReplayed = 5;  // its number (an SOB's: 0) was seen before or is too old
 
-  // To the firmware, FIFO REQ: a packet that waits until it is answered. One at a time.
+  // Slow-path request to the firmware (FIFO REQ): a packet that waits for a decision. One at a time.
   typedef struct packed {
     mgp_header_t header;
     logic [31:0] stamp;
@@ -239,10 +239,10 @@ package nanet_pkg;
     CommandBurst   = 4'd0,  // burst `frame` (wraps counted) begins; flag: its SOB was seen
     CommandLast    = 4'd1,  // the current burst takes no further frames; flag: it owes all up to `frame`
     CommandSeen    = 4'd2,  // a board's number came in, unless it had before
-    CommandRestart = 4'd3,  // a board's numbers begin anew
+    CommandRestart = 4'd3,  // a board's numbers restart
     CommandBoard   = 4'd4,  // a board's SOB was there: it is at frame 0, if it has no frame yet
     CommandWatch   = 4'd5,  // flag: ask about this board's number 1
-    CommandClose   = 4'd6,  // what is open of that burst is closed
+    CommandClose   = 4'd6,  // close the open frames of that burst
     CommandAnswer  = 4'd7   // the packet of `channel` that waits
   } command_e;
 
@@ -257,7 +257,7 @@ package nanet_pkg;
     logic [31:0] sequence_number;
   } command_t;
 
-  // What clop keeps of a board's part of a frame.
+  // Stored state of a board's part of a frame.
   typedef struct packed {
     logic        has_last;
     logic [3:0]  last;     // index of the b5 packet
@@ -267,14 +267,14 @@ package nanet_pkg;
     logic [7:0]  flags;    // of all packets
   } clop_board_t;
 
-  // What a frame's header says of it.
+  // Fields of a board's part in the frame header.
   typedef struct packed {
     logic [11:0] units;
     logic [4:0]  packets;
     logic [7:0]  flags;
   } clop_part_t;
 
-  // What clop keeps of a buffer: the frame that had it last.
+  // Stored state of a buffer: its latest frame.
   typedef struct packed {
     logic        used;     // was handed out at least once
     logic        open;
@@ -286,7 +286,7 @@ package nanet_pkg;
     logic [31:0] first;    // stamp of the first packet, or of the packet that made the frame owed
   } clop_slot_t;
 
-  // What clop keeps of a number after its buffer.
+  // Stored state of a number after its buffer is reused.
   typedef struct packed {
     logic        overrun;
     logic [14:0] tag;      // of n, above the index; 16 bits in all: block RAM without banks
@@ -298,7 +298,7 @@ package nanet_pkg;
     for (int i = 0; i < 8; i++) nibbles_equal[i] = one[4*i+:4] == other[4*i+:4];
   endfunction
 
-  // What clop_lookup finds of a packet, in the step `decide`.
+  // Result of clop_lookup, in step `classify`.
   typedef struct packed {
     logic        known;         // its frame is, or will never be
     logic        at_next;       // it is the first that is not
@@ -316,7 +316,7 @@ package nanet_pkg;
     logic        retimed;       // the frame was owed before it was seen: its time begins now
     logic        due;           // a timer's frame is open, and the timer its own
     logic [63:0] vaddr;         // where it goes
-    clop_slot_t  slot;          // what is there
+    clop_slot_t  slot;          // current contents
     logic [3:0]  present;         // boards, with it
     logic [3:0]  complete;
     logic        here;          // its board has a part there
@@ -324,7 +324,7 @@ package nanet_pkg;
     clop_board_t first;         // else this
   } clop_found_t;
 
-  // What clop keeps of a burst.
+  // Stored state of a burst.
   typedef struct packed {
     logic        known;       // there is such a burst
     logic [7:0]  number;
@@ -332,13 +332,13 @@ package nanet_pkg;
     logic [24:0] next;        // frames below are known
     logic        started;     // a frame is, or its SOB
     logic        ending;      // no further frames
-    logic        ended;       // and the consumers have been told
+    logic        ended;       // and the end is reported to the consumers
     logic        over;        // no further frames, and none open; a cycle later
     logic [23:0] last_known;  // its newest frame, 0 if none; a cycle later
     logic [31:0] last_n;      // and that one's number; two cycles later
   } clop_burst_t;
 
-  // What goes through clop's steps: one of the first six.
+  // Work item of clop's pipeline; one of the first six is set.
   typedef struct packed {
     logic           place;     // a request
     logic           expire;    // a timer
@@ -360,24 +360,24 @@ package nanet_pkg;
     logic           forced;    // whatever the frame's first packet says
   } clop_work_t;
 
-  // What became of it: pulses in the cycle after `decide`.
+  // Decision: pulses in the cycle after `classify`.
   typedef struct packed {
-    logic looked;   // a place is told
+    logic looked;   // a place is returned
     logic ends;     // nothing more comes of it: it was none, is lost, or its frame was there before
-    logic waits;    // is judged anew when the firmware has answered another
+    logic waits;    // is repeated once the firmware has decided on another packet
     logic escalates;     // goes to the firmware
     logic lost;     // late, duplicate or replayed
-    logic shifts;   // the frames before its own are passed over, then it is judged anew
+    logic shifts;   // the frames before its own are skipped, then it is repeated
     logic known;    // its frame was there before
     logic uses;     // and it has its place there
     logic expires;  // a frame is closed by its timer
     logic [1:0] closes;  // a frame of the {older, current} burst is closed
   } clop_verdict_t;
 
-  // Of what: from the cycle after `decide` to the next one's.
+  // Subject of the decision, steady from the cycle after `classify` to the next decision.
   typedef struct packed {
     logic           accept;        // the place is to be used
-    logic           defer;         // to be asked again at its end
+    logic           defer;         // repeat the request at its end
     logic           trusted;
     placed_e        as;            // counted as, where its frame was there before, or it is lost
     logic [2:0]     channel;
@@ -390,7 +390,7 @@ package nanet_pkg;
     logic [31:0]    n;
     logic           started;       // its burst
     logic           timed_out;
-    logic           placed;        // its look, if it had one, was told a place
+    logic           placed;        // its look, if any, returned a place
     logic           fits_alone;    // as in clop_found_t
     logic           closes_alone;
     logic           done_alone;
@@ -425,8 +425,8 @@ package nanet_pkg;
   typedef struct packed {
     logic       valid;    // answered
     logic       keeps;    // a look: its board stays its channel's
-    logic       again;    // to be judged anew in place of an answer
-    logic       admit;    // and believed then
+    logic       again;    // to be repeated instead of a response
+    logic       admit;    // and trusted then
     logic       first;    // before the others
     logic [2:0] channel;
     logic       counted;
@@ -435,14 +435,14 @@ package nanet_pkg;
     serial_t    serial;
   } clop_response_t;
 
-  // Frames below `next` are nobody's.
+  // Frames below `next` are skipped.
   typedef struct packed {
     logic        valid;
     logic        counted;
     logic [24:0] next;
   } clop_skip_t;
 
-  // A closed frame, or what else the consumer has to hear, in order.
+  // Notification of the consumer: a closed frame, an overrun, or a burst's begin or end; in order.
   typedef struct packed {
     logic [7:0]  kind;       // of the event
     logic [15:0] index;      // buffer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Memory with one write and one read port, the read one cycle later; a word that is written in the same cycle
-// is read as it was before. In a module of its own so that every tool makes block RAM of it.
+// Block RAM, one write and one read port, read latency one cycle. A read in the cycle of a write to the
+// same word returns the old word. A separate module, so that every tool infers block RAM.
 module ram_1r1w #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,

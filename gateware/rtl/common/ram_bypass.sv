@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// Memory with one write and one read port, the read two cycles later: block RAM answers late in the cycle, so
-// what it says goes into a register and nowhere else. A word that is written in the cycle of its read, or
-// with LATE in the one after, is read as it is then, which is chosen behind that register.
+// Block RAM with write bypass, one write and one read port, read latency two cycles. The output of the RAM
+// is registered. A read returns a word written in the same cycle, or with LATE also in the cycle after.
 module ram_bypass #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
     parameter int unsigned DEPTH = 512,
-    // 1: what is written in the cycle after the read is read, too.
+    // 1: a read also returns a word written in the cycle after it.
     parameter bit LATE = 1'b0
 ) (
     input logic clk,
@@ -33,7 +32,7 @@ module ram_bypass #(
   logic [WIDTH-1:0] stored, stored_q, written_q, bypass_q;
   logic bypass;
 
-  // What is read of a word that is being written does not matter: it is not taken.
+  // The RAM's output of a word being written is unused.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
 
   always_ff @(posedge clk) begin

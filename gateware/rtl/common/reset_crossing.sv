@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Resets of two sides that have clocks of their own and FIFOs between them: whichever side is reset, the
-// other is, too. The FIFOs are cleared while both stand, so that nobody sees a pointer jump.
+// Reset handshake between two clock domains that share FIFOs. A reset on either side resets both. The
+// FIFOs are cleared while both sides are in reset, so that no pointer jumps in operation.
 module reset_crossing (
     /*
      * One side: its clock; a request, of any length; the side's reset, and that of its ends of the FIFOs
@@ -38,7 +38,7 @@ module reset_crossing (
   for (genvar i = 0; i < 2; i++) begin : gen_side
     step_t step_q, other;
     logic  pending_q;  // a request that came while the other side was about to leave
-    // What the other side is told: a cycle later, when it has taken effect.
+    // State sent to the other side, a cycle later, when it has taken effect.
     logic [1:0] sent_q;
     (* async_reg = "true" *) logic [1:0] meta_q, other_q;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a stream reports through its registers: the pulses of all modules as increments of the counters (those
-// of several channels in one cycle are all counted), and what is read as it stands.
+// Counter increments and status inputs of a stream's registers. Pulses of several channels in one cycle
+// are all counted.
 module card_counters
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
@@ -130,8 +130,8 @@ module card_counters
                   untranslated != 0 || count_out || count_answered || count_late || count_after_deadline ||
                   count_bad_descriptor || read_error || write_error || unsupported;
 
-  // What is read as it stands, and pulses that are counted one by one: from registers, so that nothing of
-  // this moves while `clk` stands still.
+  // Status values and single pulses, registered, so that no input of
+  // the register block changes while `clk` is gated.
   typedef struct packed {
     logic bus_master;
     logic ready;

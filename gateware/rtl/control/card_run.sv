@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Starts and stops a stream. Frames are taken from the first whole one on after all memories are cleared,
-// until `receive` falls. When everything is off, no request and no frame is begun any more; once those under
-// way have ended, all of the stream but its registers is reset, so that it begins anew.
+// Start and stop sequencer of a stream. After all memories are cleared, it accepts frames from the first
+// whole one until `receive` falls. When everything is off, no request and no frame begins; once pending
+// ones end, the stream without its registers is reset.
 module card_run #(
     // MACs.
     parameter int unsigned CHANNELS = 2,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the microcontroller sees of the card (doc/firmware.md): the packet that waits for a decision, the page
-// that waits for its translation, commands and translations the other way, the clock and an alarm, and one
-// read of 8 B at a time from host memory, where the list of pages lies.
+// Register interface of the microcontroller (doc/firmware.md): slow-path packet, page miss, commands,
+// translations, clock, alarm, and reads of 8 B from the page list in host memory.
 module firmware_port
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -16,7 +15,7 @@ module firmware_port
     input logic rst,
 
     /*
-     * configuration, steady while enabled; enabling tells the firmware to forget everything
+     * configuration, steady while enabled; enabling resets the firmware's state
      */
     input logic        enable,
     input logic        replay,          // frames close by number, not by clock

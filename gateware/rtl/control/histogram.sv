@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Histogram of cycle counts in block RAM, for the register bus: bins below 16 are one cycle wide, above there
-// are eight to an octave; the last takes the rest. Counts saturate. Carries a sample every fourth cycle, and
-// two in a row; a third in a row would be lost.
+// Histogram of cycle counts in block RAM. Bins below 16 are one cycle wide; above, there are eight per
+// octave; the last bin takes all larger values. Counts saturate. It accepts a sample every fourth cycle,
+// and two in a row; a third in a row is lost.
 module histogram #(
     // Bins, a power of two, at least 32.
     parameter int unsigned BINS = 128

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Chooses what the latency histogram counts, and keeps the profile of the last packet of each channel.
-// Samples of several channels wait for one another. When a frame's last word came is remembered by its first.
+// Sample selection for the latency histogram, and profile of the last packet of each channel. Samples of
+// several channels are serialised. A table keyed by the cycle of a frame's first word holds the cycle of
+// its last word.
 module latency_samples
   import nanet_pkg::*;
 #(
@@ -51,7 +52,7 @@ module latency_samples
   logic [CHANNELS-1:0][31:0] from_q, to_q;
   logic [1:0] pause_q;
 
-  // A frame has eight words at least, so two of 4096 cycles never share an entry; `tag` tells older ones.
+  // A frame has eight words at least, so two of 4096 cycles never share an entry; `tag` marks older ones.
   typedef struct packed {
     logic [9:0]  tag;
     logic [31:0] last;

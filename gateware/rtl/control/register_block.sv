@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card's registers (regs/nanet_regs.rdl) behind a register bus, the latency histogram among them.
+// Register file (regs/nanet_regs.rdl) with latency histogram behind a register bus.
 module register_block
   import nanet_regs_pkg::*;
 #(
@@ -7,7 +7,7 @@ module register_block
     parameter int unsigned ADDR_W = 17
 ) (
     input logic clk,
-    // Of all but the histogram: may stand still where no request and nothing in hwif_in is to be counted.
+    // Clock of all but the histogram; may be gated without a request or a counter increment.
     input logic clk_fields,
     input logic rst,
 

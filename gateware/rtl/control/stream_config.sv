@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What a stream's registers say, in the types of those who need it: addresses on the network, filters, rules,
-// endpoints, where each device's memory lies. Wires only.
+// Register fields of a stream as typed configuration: network addresses, filters, rules, endpoints, memory
+// of each device. Wires only.
 module stream_config
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

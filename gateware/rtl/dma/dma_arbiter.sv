@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Several DMA masters onto one (doc/dma.md). Round robin by request; a write keeps its grant to its last
-// word. The port travels in the tag's upper bits and leads completions and read data home.
+// DMA arbiter, several masters onto one interface (doc/dma.md). Round robin by request; a write keeps its
+// grant to its last word. The upper tag bits hold the port and route completions and read data.
 module dma_arbiter
   import nanet_dma_pkg::*;
 #(
@@ -70,7 +70,7 @@ module dma_arbiter
     $fatal(1, "PORTS must be 2 to 16 (%m)");
   end
 
-  // The first port at or after `from` that asks; `from` where none does.
+  // First requesting port at or after `from`; `from` if none requests.
   function automatic logic [PortW-1:0] pick(input logic [PORTS-1:0] requests, input logic [PortW-1:0] from);
     logic found_above, found_below;
     logic [PortW-1:0] above, below;
@@ -176,7 +176,7 @@ module dma_arbiter
     end
   end
 
-  // By itself: a master's ready may follow from its valid.
+  // Separate block: a master's ready may depend on its valid.
   always_comb begin
     rd_data_ready = 1'b0;
     for (int unsigned i = 0; i < PORTS; i++) begin

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The streams' ways to memory onto one (doc/dma.md). Round robin by request; a write keeps its grant to its
-// last word. Whose completion or answer comes next is known by the order of the requests, so the streams have
-// the whole of the tags.
+// DMA multiplexer of the card's streams (doc/dma.md). Round robin by request; a write keeps its grant to
+// its last word. The order of requests routes completions and read data, so streams use all tag bits.
 module dma_streams
   import nanet_dma_pkg::*;
 #(
@@ -96,7 +95,7 @@ module dma_streams
       $fatal(1, "UNDER_WAY must be a power of two, at least 2 (%m)");
     end
 
-    // The first stream after `last` that asks; `last` where none does.
+    // First requesting stream after `last`; `last` if none requests.
     function automatic stream_t pick(input logic [STREAMS-1:0] valids, input stream_t last);
       stream_t found;
       found = last;

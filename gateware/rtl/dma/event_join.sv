@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Events of the receive path and of the sender onto one event queue, in turn. An event that was not promised
-// an entry does not hold up the sender's, which are: it would wait for entries that only they can bring.
+// Round-robin merge of receive-path and sender events onto one event queue. An event without a promised
+// entry does not block the sender's promised ones, since only they can free entries.
 module event_join
   import nanet_dma_pkg::*;
 (

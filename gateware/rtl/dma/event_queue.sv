@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card's end of one event queue (doc/dma.md): numbers the events, writes each as one 32 B entry with its
-// lap, keeps count of the entries that are free and of those promised.
+// Producer side of one event queue (doc/dma.md). Numbers the events, writes each as one 32 B entry with
+// its lap, and counts free and promised entries.
 module event_queue
   import nanet_dma_pkg::*;
 #(

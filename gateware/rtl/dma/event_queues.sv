@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The event queues of a stream's consumer devices: events of the receive path and of the sender join in front
-// of each, and all share one way to memory.
+// Event queues of a stream's consumer devices. Events of receive path and sender join before each queue;
+// all queues share one DMA port.
 module event_queues
   import nanet_dma_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Answers ARP requests (RFC 826) with frames of 60 B. One request waits while an answer goes out; further
-// ones are dropped, as whoever asks asks again.
+// ARP responder (RFC 826) with 60 B frames. One request waits while a reply is sent; further ones are
+// dropped, since requesters repeat them.
 module arp_reply
   import nanet_pkg::*;
 (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
-// The MACs' streams to and from the card's clock. Received frames pass word by word; where the card is too
-// slow a frame is cut, or lost whole, and an end says for each of them that it is bad. Frames to a MAC wait
-// until they are here whole, so that they leave without a gap whatever the clocks are.
+// Clock crossing of the MACs' streams. Received frames pass word by word. If the card is too slow, a frame
+// is cut or dropped, and a bad end is reported for each. Transmitted frames are stored whole, so that they
+// leave without a gap at any clock ratio.
 module axis_crossing #(
-    // 1: every MAC has clocks of its own. 0: all are the card's, and all of this is wires.
+    // 1: every MAC has separate clocks. 0: all share the card's clock, and the module is wires.
     parameter bit CLOCKS = 1'b1,
     // MACs.
     parameter int unsigned CHANNELS = 1,
@@ -77,7 +77,7 @@ module axis_crossing #(
       logic dropped_q;           // the rest of the frame that the MAC brings is not wanted
       logic lost, cuts;
 
-      // Ends go in by themselves, as soon as there is room: words that say bad. One ends the frame that is in
+      // Ends are words marked bad, inserted as soon as there is room. One ends the frame that is in
       // in part; the others stand for frames of which nothing is, so that these are counted as well.
       assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
       assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];

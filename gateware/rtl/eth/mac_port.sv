@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// One MAC: what it receives in words of 64 bits for all streams, and what the streams send, whole frames in
-// turn. MACs of 8 bits are widened and narrowed here.
+// Port of one MAC: 64-bit received words for all streams, and a round-robin merge of their transmitted
+// frames. MACs of 8 bits are widened and narrowed here.
 module mac_port #(
     // Streams of the card.
     parameter int unsigned STREAMS = 1,

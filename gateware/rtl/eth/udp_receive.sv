@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Takes Ethernet frames apart: the payloads of UDP datagrams that a filter lets in go out as they come
-// in, the last word together with the verdict on the frame; every frame gets exactly one verdict, counted
-// outside. Cannot be stalled, and needs no gap between frames.
+// Ethernet, IPv4 and UDP receiver. Payloads of accepted datagrams pass in cut-through; the last word
+// carries the verdict on the frame. Every frame has exactly one verdict. No backpressure, and no gap is
+// needed between frames.
 module udp_receive
   import nanet_pkg::*;
 #(
@@ -338,7 +338,7 @@ module udp_receive
   logic ip_right, udp_right;
   logic judged;
   // Frames that carry nothing wait until they are as late as the latest of the others, and join them: so all
-  // verdicts come in order, each in a cycle of its own.
+  // verdicts come in order, at most one per cycle.
   logic [4:0] runt_q;
   frame_verdict_e runt_verdict_q[5];
 

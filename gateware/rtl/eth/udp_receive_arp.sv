@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// ARP requests for the card's address among the frames of udp_receive: the asker's addresses, if they can be
-// answered.
+// ARP request parser of udp_receive: extracts the requester's addresses if a reply is possible.
 module udp_receive_arp
   import nanet_pkg::*;
 (
@@ -55,7 +54,7 @@ module udp_receive_arp
   logic reply_due_q;
 
   always_ff @(posedge clk) begin
-    // A group's address, and the card's own, are nobody to answer.
+    // Requests from a group address or from the card's own address get no reply.
     reply_due_q <= end_q && request_q && ours_q && !requester_q.mac[40] && requester_q.mac != 0 &&
               requester_q.mac != host.mac && requester_q.ip != host.ip;
     if (rst) reply_due_q <= 1'b0;

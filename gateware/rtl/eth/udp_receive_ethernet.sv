@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The Ethernet side of udp_receive: what a frame's headers say, and what it carries, in words aligned to its
-// own header, with or without a VLAN tag; a frame too short to carry anything is told apart.
+// Ethernet header parser of udp_receive. Realigns the payload behind the header, with or without VLAN tag,
+// and flags frames without payload.
 module udp_receive_ethernet
   import nanet_pkg::*;
 (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// What the filters of udp_receive make of a frame's addresses, part by part, as the verdicts tell them apart;
-// a cycle after the fields.
+// Address filters of udp_receive, matched by field so that verdicts can differ by field. Latency one
+// cycle.
 module udp_receive_filters
   import nanet_pkg::*;
 #(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The payloads of udp_receive: cut out of the words of IP and sent on as they come, the last word of each
-// held back until the verdict on its frame is there.
+// Payload extractor of udp_receive: strips headers and forwards words in cut-through. The last word waits
+// for the verdict on its frame.
 module udp_receive_payload
   import nanet_pkg::*;
 (

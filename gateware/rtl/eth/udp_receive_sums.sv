@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The two checksums of a frame: of the IP header, and of the UDP datagram with its pseudo header; 64 bits a
-// cycle.
+// Checksums of a frame: IPv4 header, and UDP datagram with pseudo header; 64 bits a cycle.
 module udp_receive_sums (
     input logic clk,
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// UDP payloads to Ethernet frames: stores a payload while it sums it up, then frames it (Ethernet, IPv4, UDP
-// with checksums, zeros to the minimum size; the MAC adds the FCS). A payload can be thrown away until its
-// command has been given. Frames leave in the order of their commands, without a gap inside a frame.
+// UDP transmitter: stores a payload while summing it, then frames it (Ethernet, IPv4, UDP with checksums,
+// zero padding to the minimum size; the MAC adds the FCS). A payload can be discarded until its command is
+// given. Frames leave in command order without gaps.
 module udp_transmit
   import nanet_dma_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Register accesses by the completer streams of the UltraScale+ integrated block (AMD PG213, dword-aligned,
-// no straddling): one dword at a time to a register bus. Writes of any length, carried out once they are in
-// whole; reads of up to 16 dwords, longer ones are aborted; other non-posted requests are answered as
-// unsupported, messages dropped. What the block breaks off is dropped whole.
+// Register access through the completer streams of the UltraScale+ integrated block (AMD PG213,
+// dword-aligned, no straddling), one dword at a time. Writes of any length execute once complete. Reads
+// have up to 16 dwords; longer ones are aborted. Other non-posted requests return unsupported; messages
+// and requests that the block breaks off are dropped.
 module pcie_us_completer #(
     // Width of the block's streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
@@ -94,7 +94,7 @@ module pcie_us_completer #(
   logic have_q;  // beat_q holds data from lane_q on
   logic beat_last_q;  // the first beat is the request's last
   logic [LaneW-1:0] lane_q;
-  logic [3:0] index_q;  // of the dword at hand, in a read
+  logic [3:0] index_q;  // of the current dword, in a read
   logic [ADDR_W-1:2] addr_q;  // of it
   logic [3:0] enable_q;  // its bytes
   logic last_q;  // it is the request's last
@@ -153,7 +153,7 @@ module pcie_us_completer #(
 
   always_ff @(posedge clk) begin
     settled_q <= state_q == Write && !have_q;  // the memory has been read
-    none_q    <= out_q == in_q;                // a beat is at hand for some cycles
+    none_q    <= out_q == in_q;                // a beat is processed for some cycles
     if (hold) in_q <= in_q + 1'b1;
     if (state_q == Write && !have_q && settled_q) out_q <= out_q + 1'b1;
     if (state_q == Idle) begin

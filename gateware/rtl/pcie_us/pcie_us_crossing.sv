@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The DMA interface and the register bus between the card's clock and that of the block for PCI Express.
-// Order stays: a write is done when the block's side says so, and a read of registers comes after the writes
-// before it.
+// Clock crossing of DMA interface and register bus between card and PCI Express block. Order is kept: a
+// write completes on the block's side, and a register read follows the writes before it.
 module pcie_us_crossing
   import nanet_dma_pkg::*;
 #(

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// DMA reads by the requester side of the UltraScale+ integrated block (AMD PG213, dword-aligned, no
-// straddling): splits requests at multiples of the maximum read request size, puts completions back together
-// whatever the order of tags, and hands the words out in the order of the requests. Nothing here is done in
-// one cycle that has a shift, a sum and a memory in it: a completion takes four steps, a word out takes four.
-// A tag that was given up is passed over until its completion has come.
+// DMA read engine for the requester streams of the UltraScale+ integrated block (AMD PG213, dword-aligned,
+// no straddling). Splits requests at the maximum read request size, reassembles completions of any tag
+// order, and returns words in request order. A completion takes four steps, a word out takes four. An
+// abandoned tag stays reserved until its completion arrives.
 module pcie_us_read
   import nanet_dma_pkg::*;
 #(
@@ -78,7 +77,7 @@ module pcie_us_read
 
   // ---------------------------------------------------------------- requests
 
-  // What is known of each TLP under way; tags are given out and come back in a ring.
+  // State of each outstanding TLP; tags are allocated and released in a ring.
   typedef struct packed {
     logic [7:0]     tag;     // of the DMA request
     logic           last;    // its last TLP
@@ -307,7 +306,7 @@ module pcie_us_read
     f_end_q    <= e_end_q;
     f_done_q   <= e_end_q && e_ends_q;
     f_free_q   <= e_free_q;
-    // Fewer dwords than were asked for are a failure as well.
+    // Fewer dwords than requested are a failure as well.
     f_failed_q <= e_bad_q || (e_ends_q && e_next_q != slots[e_tag_q].dwords);
     f_tag_q    <= e_tag_q;
     if (rst) begin
@@ -470,7 +469,7 @@ module pcie_us_read
     fetched_q.valid <= fetch || flush;
     fetched_q.emits <= flush_q || ends || fills;
     fetched_q.last  <= flush_q || (ends && !over);
-    if (fetch) begin  // what is flushed is of the same request
+    if (fetch) begin  // flushed words belong to the same request
       fetched_q.error <= now_failed_q;
       fetched_q.tag   <= now_tag_q;
     end

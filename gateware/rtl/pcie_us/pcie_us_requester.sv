@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The DMA interface on the requester streams of the UltraScale+ integrated block (AMD PG213): writes and
-// reads share one queue of TLPs, in which nothing overtakes. A TLP is shown to the block only when it is
-// whole: the block allows no pause inside one.
+// DMA interface on the requester streams of the UltraScale+ integrated block (AMD PG213). Writes and reads
+// share one in-order queue of TLPs. A TLP is offered once it is complete, since the block allows no pause
+// inside one.
 module pcie_us_requester
   import nanet_dma_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card on the UltraScale+ integrated block for PCI Express (AMD PG213): DMA interface on the requester
-// streams, registers on the completer streams. Dword-aligned, no straddling, client tags; the card is polled,
-// it raises no interrupts. The card may have a clock of its own.
+// PCI Express interface on the UltraScale+ integrated block (AMD PG213): DMA on the requester streams,
+// registers on the completer streams. Dword-aligned, no straddling, client tags, no interrupts. Card and
+// block may have separate clocks.
 module pcie_us_shim
   import nanet_dma_pkg::*;
 #(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// DMA writes to memory-write TLPs in the requester format of the UltraScale+ integrated block (AMD PG213,
-// dword-aligned, no straddling). Splits at multiples of the maximum payload size, so never across 4 KB. With
-// bus mastering off a write is swallowed and says so. Planned, counted, turned and joined in a step each: the
-// plan of a TLP is made while words of the one before leave.
+// DMA write engine: memory-write TLPs for the requester stream of the UltraScale+ integrated block (AMD
+// PG213, dword-aligned, no straddling). Splits at the maximum payload size and so never crosses 4 KB. With
+// bus mastering off, a write is discarded with an error. Planning, counting, rotation and merging take one
+// step each; a TLP is planned while the previous one leaves.
 module pcie_us_write
   import nanet_dma_pkg::*;
 #(
@@ -250,11 +250,11 @@ module pcie_us_write
     if (rst) active_q <= 1'b0;
   end
 
-  // ---------------------------------------------------------------- turned words, joined to beats
+  // ---------------------------------------------------------------- rotated words, merged to bus words
 
   typedef struct packed {
     logic              closes;    // the request
-    logic              error;     // only to say so
+    logic              error;     // reported only
     logic [7:0]        tag;
     logic              last;
     logic [3:0]        last_be;

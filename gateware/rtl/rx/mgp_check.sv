@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Validates MGP packets while they stream through, by the rules and names of docs/formats.md, Refusals; the
-// last word carries the first name that applies. `wrong_burst` is not decided here: it depends on what came
-// before. An event begins at any of the four 16-bit lanes of a word, at most once in a word.
+// Cut-through validator of MGP packets, by the rules and names of docs/formats.md, Refusals. The last word
+// carries the first refusal that applies. `wrong_burst` is decided later, since it depends on earlier
+// packets. An event begins at any of the four 16-bit lanes of a word, at most once per word.
 module mgp_check
   import nanet_pkg::*;
 (
@@ -187,7 +187,7 @@ module mgp_check
         hit_to_q   <= c_index_q != 2'd2 || hit_to_q < 6'd4 ? '0 : hit_to_q - 6'd4;
       end
     end
-    // What is left when the packet ends, should this be its last word.
+    // State at the end of the packet, if this is its last word.
     if (c_index_q == 2'd2) begin
       d_past_end_q <= any_events && (stopped_q || past_end || events_left_q != 8'(counts));
       d_left_q     <= counts ? left_after : left_q;

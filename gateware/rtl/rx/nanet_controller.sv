@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// NaNet controller: cuts the payload of a datagram into APEnet+ packets, words of 128 bits: a header, up to
-// 4 KB of payload, a footer with CRC. Takes a word of 64 bits a cycle, with two cycles more for each packet,
-// three for the first. A datagram for which the buffer behind has no room is dropped whole, at its beginning.
+// NaNet controller: splits datagram payloads into APEnet+ packets of 128-bit words: header, up to 4 KB of
+// payload, footer with CRC. It takes one 64-bit word a cycle and two extra cycles per packet, three for
+// the first. A datagram without room in the buffer behind is dropped whole.
 module nanet_controller
   import nanet_pkg::*;
 #(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// A channel of the receive path: from its MAC's frames to writes into the buffers that clop has given, and
-// answers to ARP.
+// Receive channel: from the frames of one MAC to DMA writes into CLOP buffers, and ARP replies.
 module receive_channel
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// The receive path of one stream: MACs in front, DMA and events behind (doc/architecture.md).
+// Receive path of one stream, from MACs to DMA and events (doc/architecture.md).
 module receive_path
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -139,7 +139,7 @@ module receive_path
     output placed_e                       counted_as,
     output logic [15:0]                   counted_hits,
     output logic [7:0]                    counted_events,
-    output logic                          skipped_valid,     // frames that are owed by nobody: a jump's
+    output logic                          skipped_valid,     // frames skipped by a jump
     output logic [24:0]                   skipped,
     output logic [CHANNELS-1:0]           profile_valid,
     output profile_t [CHANNELS-1:0]       profile,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Where a stream's packets go: clop and clop_close decide in gather mode `frame`, clop_packets and
-// clop_packets_close in gather mode `packets`; the other pair rests.
+// Placement of a stream's packets: clop and clop_close in gather mode `frame`, clop_packets and
+// clop_packets_close in gather mode `packets`. The unused pair is idle.
 module receive_placement
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -113,7 +113,7 @@ module receive_placement
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
-    output logic             skipped_valid,     // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,     // frames skipped by a jump
     output logic [24:0]      skipped,
     output logic             frame_in,
     output logic             frame_overrun,
@@ -187,8 +187,8 @@ module receive_placement
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
   clop_part_t board_read;
 
-  // Stands still between the packets. A replay is not live, and counts the cycles in which nothing happens.
-  // Packets that are refused unasked are followed once in a while (clop_respond).
+  // Gated between packets, except in a replay, which counts idle cycles.
+  // Packets refused without a request advance the write fence from time to time (clop_respond).
   logic clk_placement, f_due;
   logic [CHANNELS-1:0][3:0] far_q, far;
   always_comb for (int c = 0; c < int'(CHANNELS); c++) far[c] = done_serial[c][23:20];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Network interface of one channel: buffers APEnet+ packets, asks `clop` where a datagram goes, writes its
-// payload there by DMA in pieces that cross no 256 B boundary. A piece leaves as soon as it is complete; a
-// datagram that turns out bad is not committed, and its place is used again.
+// Network interface of one channel: buffers APEnet+ packets, requests a place from `clop`, and writes the
+// payload by DMA in pieces within 256 B boundaries. A piece leaves once it is complete. A bad datagram is
+// not committed, and its place is reused.
 module rx_writer
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -68,7 +68,7 @@ module rx_writer
     input  logic              wr_done_valid,
 
     /*
-     * one pulse for each piece that was not written: the firmware knows no such page
+     * one pulse for each piece that was not written for lack of a translation
      */
     output logic untranslated,
 
@@ -87,7 +87,7 @@ module rx_writer
     $fatal(1, "DATA_W must be 256: two words of 128 bits make one (%m)");
   end
 
-  // ------------------------------------------------------------------ the buffer, and what is known of it
+  // ------------------------------------------------------------------ packet buffer and its descriptors
 
   logic data_valid, data_ready, unused_data_room;
   apenet_kind_e data_kind;
@@ -179,7 +179,7 @@ module rx_writer
       .level    (unused_ended_level)
   );
 
-  // ------------------------------------------------------------------ asks for a place
+  // ------------------------------------------------------------------ placement requests
 
   typedef enum logic [2:0] {
     RequestIdle,
@@ -324,7 +324,7 @@ module rx_writer
     piece_in = '{empty: 1'b0, last: ends_datagram, length: piece_q + 9'(word_bytes),
                  vaddr: vaddr_q - 64'(piece_q)};
     if (cut_q == CutWords && payload_word && can_store && ends_piece) piece_in_valid = 1'b1;
-    // Cut short on the wire: what was stored of the piece goes out with it, to a place that nobody commits.
+    // Cut short on the wire: what was stored of the piece goes out with it, to a place that is not committed.
     if (cut_q == CutWords && last_footer && can_store) begin
       piece_in_valid  = 1'b1;
       piece_in.empty  = piece_q == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Virtual to physical addresses for several clients. 4 ways of block RAM, a pipeline of six stages; a miss
-// goes to the firmware and holds only the client it came from. Off, every address is the firmware's to
-// translate.
+// Translation lookaside buffer for several clients: four-way block RAM and a six-stage pipeline. A miss
+// goes to the firmware and blocks only its client. When the TLB is disabled, the firmware translates every
+// address.
 module tlb #(
     // Clients that ask; each has one question open.
     parameter int unsigned CLIENTS = 3,
@@ -19,7 +19,7 @@ module tlb #(
     input logic       flush,      // pulse: forget everything
 
     /*
-     * questions, and for each one an answer; ok is low where the firmware knows no such page
+     * requests, one response each; ok is low if the page has no translation
      */
     input  logic [CLIENTS-1:0]       req_valid,
     output logic [CLIENTS-1:0]       req_ready,
@@ -91,7 +91,7 @@ module tlb #(
         pick   = ClientW'(i);
         picked = 1'b1;
       end
-    // Whoever comes after the last one served goes first.
+    // Round robin after the last client served.
     for (int i = int'(CLIENTS) - 1; i >= 0; i--)
       if (req_valid[i] && !busy_q[i] && ClientW'(i) > turn_q) pick = ClientW'(i);
   end
@@ -242,7 +242,7 @@ module tlb #(
       answered[c] = s4_fill_q && waiting_q[c] && ((waiting_vaddr_q[c] ^ s4_vaddr_q) & ~offset_mask_q) == 0;
   end
 
-  // Clients that wait for the same page are answered one after the other: the first asks, all others of the
+  // Clients that wait for the same page are served in turn: the first causes the miss, all others of the
   // same page are found in `answered` with it, each with its own offset.
   logic [CLIENTS-1:0] due_q;
   logic due_ok_q, filled_q;
@@ -315,8 +315,8 @@ module tlb #(
 
   // ------------------------------------------------------------------ questions for the firmware
 
-  // One for each client that waits, in turn; whoever is answered with another's asks no more. (A queue would
-  // fill with what nobody waits for any longer.)
+  // One per waiting client, in turn; a client served by another's fill issues no miss. (A queue would
+  // fill with stale misses.)
   logic [CLIENTS-1:0] miss_pending_q, miss_pending;
   logic [ClientW-1:0] last_miss_q, miss_client;
 

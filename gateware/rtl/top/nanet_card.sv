@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card between its MACs, its microcontroller and the host's memory: streams, each whole in itself, which
-// share all of these (doc/architecture.md).
+// Card top between MACs, microcontroller and host memory: independent streams that share these interfaces
+// (doc/architecture.md).
 module nanet_card
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -188,7 +188,7 @@ module nanet_card
     end
   end
 
-  // Who asks for an address is answered once: by the first stream that has it and takes frames.
+  // An ARP request gets one reply, from the first stream that has the address and accepts frames.
   always_comb begin
     arp_answers = '1;
     for (int unsigned s = 1; s < STREAMS; s++) begin

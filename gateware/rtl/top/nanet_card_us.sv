@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card on the UltraScale+ integrated block for PCI Express: nanet_card behind pcie_us_shim, registers in
-// BAR 0. Card, block and each MAC may have clocks of their own, or all share the block's.
+// Card top on the UltraScale+ integrated block for PCI Express: nanet_card behind pcie_us_shim, registers
+// in BAR 0. Card, block and MACs may have separate clocks or share the block's.
 module nanet_card_us
   import nanet_dma_pkg::*;
 #(
     // MACs; at most as many as the registers have, as with filters, devices and destinations.
     parameter int unsigned CHANNELS = 2,
-    // Streams, each with registers of its own; at most 15.
+    // Streams, each with separate registers; at most 15.
     parameter int unsigned STREAMS = 1,
     // Filters that choose the datagrams of a stream.
     parameter int unsigned FILTERS = 2,
@@ -19,7 +19,7 @@ module nanet_card_us
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
-    // 1: the MACs' streams are in clocks of their own, else in `clk`.
+    // 1: the MACs' streams have separate clocks, else `clk`.
     parameter bit MAC_CLOCKS = 1'b0,
     // 1: the block's streams are in `pcie_clk`, and `clk` is the card's alone; else they are in `clk`.
     parameter bit PCIE_CLOCK = 1'b0,

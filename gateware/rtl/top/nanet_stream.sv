@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// One stream of the card: its filters, receive path, firmware's port, send path, event queues and registers,
-// between the MACs, the microcontroller and memory, which it shares with the card's other streams.
+// One stream of the card: filters, receive path, firmware port, send path, event queues and registers.
+// MACs, microcontroller and memory are shared with the other streams.
 module nanet_stream
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Remembers which numbers the sender answered itself, and counts, once each, those for which the consumer's
-// own answer turned up afterwards: by its doorbell, or because the sender found its descriptor.
+// Late-answer tracker. Stores the numbers that the sender answered at their deadline, and counts each
+// later answer of the consumer once, found by its doorbell or by its descriptor.
 module late_answer_tracker #(
     // Numbers that are remembered, a power of two; at least devices times descriptors.
     parameter int unsigned ENTRIES = 4096

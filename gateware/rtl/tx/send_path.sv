@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// From owed numbers to the MAC: the sender and the framing behind it.
+// Send path: sender and UDP framing, from pending numbers to the MAC.
 module send_path
   import nanet_dma_pkg::*;
 #(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// The sending half of the card (docs/formats.md, Send ring): passes every owed number in order of n. Sends
-// what the consumer posted, read by DMA; at a number's deadline answers header-only itself. It alone decides
-// what is late. Reads that come back after their number was given up are thrown away.
+// Sender (docs/formats.md, Send ring): passes every pending number in order of n. Sends the consumer's
+// posted payload, read by DMA, or at the deadline a header-only packet; it alone decides on lateness.
+// Reads of an abandoned number are discarded.
 module sender
   import nanet_dma_pkg::*;
 #(
@@ -115,7 +115,7 @@ module sender
     $fatal(1, "sender: DESTINATIONS must be at least 2");
   end
 
-  // ---------------------------------------------------------------- what is owed
+  // ---------------------------------------------------------------- pending numbers
 
   logic fifo_valid, fifo_ready, head_valid, head_ready;
   tx_pending_t fifo_head, head;
@@ -163,7 +163,7 @@ module sender
     Next
   } state_t;
 
-  // Most of what the sender does hangs on one state each: with a bit of its own it is known without decoding.
+  // One-hot states: most actions depend on one state and need no decoding.
   (* fsm_encoding = "one-hot" *) state_t state_q;
   tx_pending_t tx_pending_q;
   logic late_q, posted_q, look_q;
@@ -389,7 +389,7 @@ module sender
 
     if (rd_valid && rd_ready) rd_valid_q <= 1'b0;
     if (read_descriptor || read_payload || read_again) rd_valid_q <= 1'b1;
-    // Which of the three it would be is known before whether one is asked.
+    // The type of the read is selected before the request is decided.
     if (!rd_valid_q) begin
       if (needs_descriptor)
         rd_cmd_q <= '{addr: ring_addr_q, len: 16'd32, tag: {2'd0, generation_q, ReadDescriptor}};
