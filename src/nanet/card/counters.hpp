@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of a card. One writer (the card's thread), any number of concurrent readers.
+// Counters of a card, from the list in stats/counter_list.hpp. One writer (the card's thread), any number of
+// readers while it runs.
 #pragma once
 
 #include <array>
@@ -7,39 +8,29 @@
 #include <string_view>
 
 #include "nanet/stats/counter.hpp"
+#include "nanet/stats/counter_list.hpp"
 #include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
 
 using stats::Counter;
 
-// Reasons why sound packets are not used, and packets that never arrived. The first reason that applies is
-// counted (docs/formats.md, Refusals).
-enum class Lost : std::uint8_t {
-  late,
-  duplicate,
-  replayed_sequence,
-  unconfirmed_jump,
-  overrun,
-  segment_overflow,
-  missing,
-  socket_overflow,
-};
-inline constexpr std::size_t lost_count = 8;
-inline constexpr std::array<std::string_view, lost_count> lost_names = {
-    "late",    "duplicate",        "replayed_sequence", "unconfirmed_jump",
-    "overrun", "segment_overflow", "missing",           "socket_overflow"};
+#define NANET_LINE(name, text) name,
+enum class Lost : std::uint8_t { NANET_LOST_PACKETS(NANET_LINE) };
+#undef NANET_LINE
+#define NANET_LINE(name, text) std::string_view(#name),
+inline constexpr std::array lost_names{NANET_LOST_PACKETS(NANET_LINE)};
+#undef NANET_LINE
+inline constexpr std::size_t lost_count = lost_names.size();
 
 struct Counters {
-  Counter packets_in, packets_used, burst_markers, bytes_in;
-  Counter events_in, hits_in;  // fragments of the packets used, and their hits
+#define NANET_CARD(name, metric, text) Counter name;
+#define NANET_TRIGGER(name, metric, text)
+  NANET_RUN_COUNTERS(NANET_CARD, NANET_TRIGGER)
+#undef NANET_CARD
+#undef NANET_TRIGGER
   std::array<Counter, wire::mgp::refusal_count> bad;
   std::array<Counter, lost_count> lost;
-  Counter bursts;
-  Counter frames_in, frames_out, frames_answered, frames_late;
-  Counter frames_skipped, frames_incomplete, frames_overrun;
-  Counter answers_after_deadline;  // answers posted after their frame was answered header-only
-  Counter send_errors, bad_descriptors, events_dropped;
 };
 
 }  // namespace nanet::card

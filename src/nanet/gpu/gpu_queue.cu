@@ -256,14 +256,11 @@ void GpuQueue::use() const {
 void GpuQueue::refresh(trigger::Physics& physics) {
   const std::size_t mirror_at = round_up(sizeof(Control)), samples_at = mirror_at + round_up(sizeof(Counts));
   const auto& counts = *reinterpret_cast<const Counts*>(pages_->host() + mirror_at);
-  const auto copy = [](auto& to, const auto& from) {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i].set(contract::relaxed(from[i]));
-  };
-  copy(physics.hits_per_event, counts.hits_per_event);
-  copy(physics.rings_per_event, counts.rings_per_event);
-  copy(physics.radius, counts.radius);
-  copy(physics.centre, counts.centre);
-  copy(physics.occupancy, counts.occupancy);
+  stats::for_each_histogram(
+      [](const stats::HistogramDescription&, auto& to, const auto& from) {
+        for (std::size_t i = 0; i < std::size(from); ++i) to[i].set(contract::relaxed(from[i]));
+      },
+      physics, counts);
   physics.sampled_events.set(contract::relaxed(counts.sampled_events));
   const auto* const ring = reinterpret_cast<const Sample*>(pages_->host() + samples_at);
   for (std::uint32_t i = 0; i < samples; ++i) {

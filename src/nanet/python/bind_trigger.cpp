@@ -185,6 +185,10 @@ struct PyReplay {
 
 void bind_trigger(nb::module_& m) {
   gateware::register_cards();
+  m.def("counter_descriptions", &counter_descriptions,
+        "Counters of a run: dictionaries with family (object in JSON, '' for none), name, metric and text.");
+  m.def("histogram_descriptions", &histogram_descriptions, "Event histograms of monitor(): (name, text).");
+  m.def("stage_descriptions", &stage_descriptions, "Latency stages: (name, start, end).");
   m.def(
       "gateware_missing", [] { return std::string(gateware::simulation_missing()); },
       "Why this build has no simulated card; empty: it has one.");

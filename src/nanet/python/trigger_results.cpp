@@ -11,16 +11,20 @@ namespace nanet::python {
 
 namespace {
 
+nb::str text(std::string_view s) {
+  return nb::str(s.data(), s.size());
+}
+
 template <std::size_t N, class Names>
 nb::dict by_name(const std::array<std::uint64_t, N>& counts, Names name) {
   nb::dict d;
-  for (std::size_t i = 0; i < N; ++i) d[nb::str(std::string(name(i)).c_str())] = counts[i];
+  for (std::size_t i = 0; i < N; ++i) d[text(name(i))] = counts[i];
   return d;
 }
 
 nb::dict latency(const trigger::Accounting& accounting) {
   nb::dict out;
-  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+  for (std::size_t s = 0; s < stats::stage_count; ++s) {
     const stats::Histogram& h = accounting.stage(static_cast<trigger::Stage>(s));
     nb::dict d;
     const auto us = [&](double p) { return h.percentile(p) * 1e-3; };
@@ -31,44 +35,16 @@ nb::dict latency(const trigger::Accounting& accounting) {
     d["p99_99"] = us(0.9999);
     d["max"] = static_cast<double>(h.max()) * 1e-3;
     d["n"] = h.count();
-    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] = d;
+    out[text(stats::stage_descriptions[s].name)] = d;
   }
   return out;
 }
 
 nb::dict counts(const trigger::Account& a) {
   nb::dict d;
-#define NANET_COUNT(name) d[#name] = a.name
-  NANET_COUNT(packets_in);
-  NANET_COUNT(packets_used);
-  NANET_COUNT(burst_markers);
-  NANET_COUNT(bytes_in);
-  NANET_COUNT(events_in);
-  NANET_COUNT(events_built);
-  NANET_COUNT(hits_in);
-  NANET_COUNT(rings);
-  NANET_COUNT(primitives_out);
-  NANET_COUNT(below_min_hits);
-  NANET_COUNT(mtp_overflow);
-  NANET_COUNT(in_late_frames);
-  NANET_COUNT(frames_in);
-  NANET_COUNT(frames_out);
-  NANET_COUNT(frames_answered);
-  NANET_COUNT(frames_late);
-  NANET_COUNT(frames_skipped);
-  NANET_COUNT(frames_incomplete);
-  NANET_COUNT(frames_overrun);
-  NANET_COUNT(duplicate_hits);
-  NANET_COUNT(split_at_frame_edge);
-  NANET_COUNT(masked_hits);
-  NANET_COUNT(bursts);
-  NANET_COUNT(answers_after_deadline);
-  NANET_COUNT(send_errors);
-  NANET_COUNT(bad_descriptors);
-  NANET_COUNT(events_dropped);
-  NANET_COUNT(account_checks);
-  NANET_COUNT(account_violations);
-#undef NANET_COUNT
+#define NANET_LINE(name, metric, text) d[#name] = a.name;
+  NANET_RUN_COUNTERS(NANET_LINE, NANET_LINE)
+#undef NANET_LINE
   d["bad_packets"] =
       by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
   nb::dict lost = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
@@ -80,15 +56,6 @@ nb::dict counts(const trigger::Account& a) {
   d["not_mgp"] = by_name(a.not_mgp, [](std::size_t i) { return wire::name(static_cast<wire::NotMgp>(i)); });
   d["account_closes"] = a.balances();
   return d;
-}
-
-template <class Array>
-std::vector<std::uint64_t> sum(const std::vector<const trigger::Physics*>& physics,
-                               Array trigger::Physics::* member) {
-  std::vector<std::uint64_t> total((physics.front()->*member).size());
-  for (const auto* p : physics)
-    for (std::size_t i = 0; i < total.size(); ++i) total[i] += (p->*member)[i];
-  return total;
 }
 
 // PM IDs that the conditions in effect mask.
@@ -162,15 +129,9 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
   }
   if (const auto* recorder = core.recorder()) {
     nb::dict r;
-#define NANET_COUNT(name) r[#name] = static_cast<std::uint64_t>(recorder->name)
-    NANET_COUNT(packets);
-    NANET_COUNT(bad_packets);
-    NANET_COUNT(bytes);
-    NANET_COUNT(files);
-    NANET_COUNT(files_removed);
-    NANET_COUNT(ring_full);
-    NANET_COUNT(write_failed);
-#undef NANET_COUNT
+#define NANET_LINE(name, metric, text) r[#name] = static_cast<std::uint64_t>(recorder->name);
+    NANET_RECORD_COUNTERS(NANET_LINE)
+#undef NANET_LINE
     if (const auto trouble = recorder->trouble(); !trouble.empty()) r["trouble"] = trouble;
     d["recorded"] = r;
   }
@@ -216,28 +177,54 @@ nb::dict event_dict(const stats::EventSample& e) {
 
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
                  const trigger::ConditionsStore* conditions) {
-  using trigger::Physics;
   nb::dict d;
   d["masked"] = masked(conditions);
-  d["hits_per_event"] = column(sum(physics, &Physics::hits_per_event));
-  d["rings_per_event"] = column(sum(physics, &Physics::rings_per_event));
-  d["radius"] = column(sum(physics, &Physics::radius));
-  d["centre"] = column(sum(physics, &Physics::centre), {Physics::centre_bins, Physics::centre_bins});
-  d["pm_occupancy"] = column(sum(physics, &Physics::occupancy));
-  std::uint64_t sampled = 0;
+  const auto total = std::make_unique<stats::EventHistograms<std::uint64_t>>();
+  for (const auto* p : physics) stats::add_histograms(*total, *p);
+  stats::for_each_histogram(
+      [&](const stats::HistogramDescription& h, const auto& bins) {
+        std::vector<std::uint64_t> values(std::begin(bins), std::end(bins));
+        d[text(h.name)] = h.rows > 1 ? column(std::move(values), {h.rows, h.columns}) : column(std::move(values));
+      },
+      *total);
   nb::list events;
-  for (const auto* p : physics) {
-    sampled += p->sampled_events;
+  for (const auto* p : physics)
     for (const auto& e : p->events()) events.append(event_dict(e));
-  }
-  d["sampled_events"] = sampled;
+  d["sampled_events"] = total->sampled_events;
   d["events"] = events;
   return d;
 }
 
+nb::list counter_descriptions() {
+  nb::list out;
+  for (const stats::CounterDescription& c : stats::counter_descriptions) {
+    nb::dict d;
+    d["family"] = text(c.family);
+    d["name"] = text(c.name);
+    d["metric"] = text(c.metric);
+    d["text"] = text(c.text);
+    out.append(d);
+  }
+  return out;
+}
+
+nb::list histogram_descriptions() {
+  nb::list out;
+  for (const stats::HistogramDescription& h : stats::histogram_descriptions)
+    out.append(nb::make_tuple(text(h.name), text(h.text)));
+  return out;
+}
+
+nb::list stage_descriptions() {
+  nb::list out;
+  for (const stats::StageDescription& s : stats::stage_descriptions)
+    out.append(nb::make_tuple(text(s.name), text(s.from), text(s.to)));
+  return out;
+}
+
 nb::dict histograms(const trigger::Accounting& accounting) {
   nb::dict out;
-  for (std::size_t s = 0; s < trigger::stage_count; ++s) {
+  for (std::size_t s = 0; s < stats::stage_count; ++s) {
     const stats::Histogram& h = accounting.stage(static_cast<trigger::Stage>(s));
     std::vector<double> edges;
     std::vector<std::uint64_t> counts;
@@ -246,7 +233,7 @@ nb::dict histograms(const trigger::Accounting& accounting) {
         edges.push_back(static_cast<double>(stats::Histogram::upper(i)) * 1e-3);
         counts.push_back(n);
       }
-    out[nb::str(trigger::stage_names[s].data(), trigger::stage_names[s].size())] =
+    out[text(stats::stage_descriptions[s].name)] =
         nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
   }
   return out;

@@ -40,6 +40,10 @@ nb::dict event_dict(const stats::EventSample& e);
 // Histograms of hits and rings, and events to look at; conditions: those in effect, nullptr: none.
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
                  const trigger::ConditionsStore* conditions);
+// Lists of stats/counter_list.hpp and stats/event_histograms.hpp, for documentation and metrics.
+nb::list counter_descriptions();
+nb::list histogram_descriptions();
+nb::list stage_descriptions();
 // Of each stage: upper edges (us) of the bins that are not empty, and their counts.
 nb::dict histograms(const trigger::Accounting& accounting);
 

@@ -45,19 +45,6 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
 
 constexpr std::size_t kept = 8;  // executors that were at work before, whose counts somebody may be reading
 
-void add_counts(trigger::Physics& to, const trigger::Physics& from) noexcept {
-  const auto add = [&](auto member) {
-    auto& counters = to.*member;
-    for (std::size_t i = 0; i < counters.size(); ++i) counters[i] += (from.*member)[i];
-  };
-  add(&trigger::Physics::hits_per_event);
-  add(&trigger::Physics::rings_per_event);
-  add(&trigger::Physics::radius);
-  add(&trigger::Physics::centre);
-  add(&trigger::Physics::occupancy);
-  to.sampled_events += from.sampled_events;
-}
-
 }  // namespace
 
 std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOptions& options,
@@ -125,7 +112,7 @@ void CpuFallback::stop() noexcept {
   past_.push_back(std::move(cpu_));
   // A GPU that is lost again and again: of long ago the counts are enough.
   if (past_.size() <= kept) return;
-  for (const trigger::Physics* p : past_.front()->physics()) add_counts(earlier_, *p);
+  for (const trigger::Physics* p : past_.front()->physics()) stats::add_histograms(earlier_, *p);
   past_.erase(past_.begin());
 }
 

@@ -57,26 +57,17 @@ class Mirror {
       if (first) before_.push_back(to);
       to.set(before_[at++] + counted);
     };
-    const auto add = [&](auto member) {
-      auto& counters = to_.*member;
-      for (std::size_t i = 0; i < counters.size(); ++i) {
-        std::uint64_t sum = 0;
-        for (const trigger::Physics* p : all) sum += (p->*member)[i];
-        counter(counters[i], sum);
-      }
-    };
-    add(&trigger::Physics::hits_per_event);
-    add(&trigger::Physics::rings_per_event);
-    add(&trigger::Physics::radius);
-    add(&trigger::Physics::centre);
-    add(&trigger::Physics::occupancy);
-    std::uint64_t sampled = 0;
+    const auto sum = std::make_unique<stats::EventHistograms<std::uint64_t>>();
+    for (const trigger::Physics* p : all) stats::add_histograms(*sum, *p);
+    stats::for_each_histogram(
+        [&](const stats::HistogramDescription&, auto& counters, const auto& counted) {
+          for (std::size_t i = 0; i < std::size(counted); ++i) counter(counters[i], counted[i]);
+        },
+        to_, *sum);
+    counter(to_.sampled_events, sum->sampled_events);
     std::vector<stats::EventSample> now;
-    for (const trigger::Physics* p : all) {
-      sampled += p->sampled_events;
+    for (const trigger::Physics* p : all)
       for (const stats::EventSample& e : p->events()) now.push_back(e);
-    }
-    counter(to_.sampled_events, sampled);
     for (const stats::EventSample& e : now)
       if (std::none_of(given_.begin(), given_.end(),
                        [&](const auto& old) { return old.n == e.n && old.time == e.time; }))

@@ -154,18 +154,9 @@ __device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
 
 // Counts an event of a sampled frame. One thread.
 __device__ inline void count_event(Counts& counts, const rich::EventView& event, const rich::Rings& rings) {
-  const auto add = [](std::uint64_t& at) { atomicAdd(reinterpret_cast<unsigned long long*>(&at), 1ull); };
-  add(counts.sampled_events);
-  add(counts.hits_per_event[event.hits <= max_event_hits ? event.hits : max_event_hits]);
-  for (std::uint32_t i = 0; i < event.hits; ++i) add(counts.occupancy[event.pm[i]]);
-  if (rings.count == 0) return;
-  const rich::Ring& ring = rings.ring[0];
-  if (ring.r >= 0 && ring.r < 256) add(counts.radius[static_cast<int>(ring.r)]);
-  const float bx = (ring.x - trigger::Physics::centre_low_x) / trigger::Physics::centre_width;
-  const float by = (ring.y - trigger::Physics::centre_low_y) / trigger::Physics::centre_width;
-  constexpr auto bins = static_cast<float>(Counts::centre_bins);
-  if (bx >= 0 && bx < bins && by >= 0 && by < bins)
-    add(counts.centre[static_cast<int>(by) * Counts::centre_bins + static_cast<int>(bx)]);
+  stats::count_event(counts, event, rings, [](std::uint64_t& cell) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&cell), 1ull);
+  });
 }
 
 // The events of a frame that is sampled: counts, and now and then one of them to look at. All threads; the

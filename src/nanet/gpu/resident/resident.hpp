@@ -9,6 +9,7 @@
 #include "nanet/gpu/frame/buffer.hpp"
 #include "nanet/gpu/injection.hpp"
 #include "nanet/gpu/plane_entries.hpp"
+#include "nanet/stats/event_histograms.hpp"
 #include "nanet/stats/event_sample.hpp"
 
 namespace nanet::gpu {
@@ -48,17 +49,8 @@ struct QueueState {
   std::uint32_t owners_ended;  // owner blocks that have ended
 };
 
-// Physics (trigger/account/physics.hpp) counted by the device. Of a sample of frames, but for
-// rings_per_event.
-struct Counts {
-  static constexpr unsigned centre_bins = 64;
-  std::uint64_t hits_per_event[max_event_hits + 1];
-  std::uint64_t rings_per_event[rich::max_rings + 1];
-  std::uint64_t radius[256];
-  std::uint64_t centre[centre_bins * centre_bins];
-  std::uint64_t occupancy[pm_count];
-  std::uint64_t sampled_events;
-};
+// Event histograms in device memory. rings_per_event: of all frames, the others of sampled frames.
+using Counts = stats::EventHistograms<std::uint64_t>;
 
 // An event to look at; in pinned memory, a ring of them. version: odd while it is written. bytes: the boards'
 // payloads one after the other, each on a 16 B boundary, for the times of the hits; none of a large frame.

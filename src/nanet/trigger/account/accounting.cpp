@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/trigger/account/accounting.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace nanet::trigger {
@@ -64,7 +65,7 @@ void Accounting::reaped(std::uint64_t n) noexcept {
 }
 
 bool Accounting::check() noexcept {
-  ++checks;
+  ++account_checks;
   std::uint64_t accounted = card_.packets_used + card_.burst_markers;
   for (const auto& c : card_.bad) accounted += c;
   for (std::size_t i = 0; i < lost_packets; ++i) accounted += card_.lost[i];
@@ -75,86 +76,36 @@ bool Accounting::check() noexcept {
   for (const auto& kind : downscaled) not_sent += kind;
   const bool events = events_built == primitives_out + not_sent;
   if (packets && frames && events) return true;
-  ++violations;
+  ++account_violations;
   return false;
 }
 
 Account Account::of(const card::Counters& card, const Accounting& accounting) {
   Account a;
-  a.packets_in = card.packets_in;
-  a.packets_used = card.packets_used;
-  a.burst_markers = card.burst_markers;
-  a.bytes_in = card.bytes_in;
-  a.events_in = card.events_in;
-  a.hits_in = card.hits_in;
-  a.events_built = accounting.events_built;
-  a.rings = accounting.rings;
-  a.primitives_out = accounting.primitives_out;
-  a.below_min_hits = accounting.below_min_hits;
-  a.mtp_overflow = accounting.mtp_overflow;
-  a.in_late_frames = accounting.in_late_frames;
-  a.frames_in = card.frames_in;
-  a.frames_out = card.frames_out;
-  a.frames_answered = card.frames_answered;
-  a.frames_late = card.frames_late;
-  a.frames_skipped = card.frames_skipped;
-  a.frames_incomplete = card.frames_incomplete;
-  a.frames_overrun = card.frames_overrun;
-  a.duplicate_hits = accounting.duplicate_hits;
-  a.split_at_frame_edge = accounting.split_at_frame_edge;
-  a.masked_hits = accounting.masked_hits;
-  for (std::size_t k = 0; k < primitive_kinds; ++k) a.downscaled[k] = accounting.downscaled[k];
-  a.bursts = card.bursts;
-  a.answers_after_deadline = card.answers_after_deadline;
-  a.send_errors = card.send_errors;
-  a.bad_descriptors = card.bad_descriptors;
-  a.events_dropped = card.events_dropped;
-  a.account_checks = accounting.checks;
-  a.account_violations = accounting.violations;
-  for (std::size_t i = 0; i < a.bad.size(); ++i) a.bad[i] = card.bad[i];
-  for (std::size_t i = 0; i < a.lost.size(); ++i) a.lost[i] = card.lost[i];
+#define NANET_CARD(name, metric, text) a.name = card.name;
+#define NANET_TRIGGER(name, metric, text) a.name = accounting.name;
+  NANET_RUN_COUNTERS(NANET_CARD, NANET_TRIGGER)
+#undef NANET_CARD
+#undef NANET_TRIGGER
+  const auto copy = [](auto& to, const auto& from) { std::copy(from.begin(), from.end(), to.begin()); };
+  copy(a.downscaled, accounting.downscaled);
+  copy(a.bad, card.bad);
+  copy(a.lost, card.lost);
   return a;
 }
 
 Account Account::since(const Account& before) const noexcept {
-  static constexpr std::uint64_t Account::* counts[] = {&Account::packets_in,
-                                                        &Account::packets_used,
-                                                        &Account::burst_markers,
-                                                        &Account::bytes_in,
-                                                        &Account::events_in,
-                                                        &Account::events_built,
-                                                        &Account::hits_in,
-                                                        &Account::rings,
-                                                        &Account::primitives_out,
-                                                        &Account::below_min_hits,
-                                                        &Account::mtp_overflow,
-                                                        &Account::in_late_frames,
-                                                        &Account::frames_in,
-                                                        &Account::frames_out,
-                                                        &Account::frames_answered,
-                                                        &Account::frames_late,
-                                                        &Account::frames_skipped,
-                                                        &Account::frames_incomplete,
-                                                        &Account::frames_overrun,
-                                                        &Account::duplicate_hits,
-                                                        &Account::split_at_frame_edge,
-                                                        &Account::masked_hits,
-                                                        &Account::bursts,
-                                                        &Account::answers_after_deadline,
-                                                        &Account::send_errors,
-                                                        &Account::bad_descriptors,
-                                                        &Account::events_dropped,
-                                                        &Account::account_checks,
-                                                        &Account::account_violations};
   Account out = *this;
-  for (const auto count : counts) out.*count -= before.*count;
-  const auto less = [](auto& from, const auto& by) {
+#define NANET_LINE(name, metric, text) out.name -= before.name;
+  NANET_RUN_COUNTERS(NANET_LINE, NANET_LINE)
+#undef NANET_LINE
+  const auto subtract = [](auto& from, const auto& by) {
     for (std::size_t i = 0; i < from.size(); ++i) from[i] -= by[i];
   };
-  less(out.downscaled, before.downscaled);
-  less(out.bad, before.bad);
-  less(out.lost, before.lost);
-  less(out.not_mgp, before.not_mgp);
+  subtract(out.downscaled, before.downscaled);
+  subtract(out.bad, before.bad);
+  subtract(out.lost, before.lost);
+  subtract(out.not_mgp, before.not_mgp);
   return out;
 }
 

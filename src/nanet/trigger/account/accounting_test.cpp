@@ -8,7 +8,7 @@ namespace {
 
 using card::Outcome;
 
-class BookTest : public ::testing::Test {
+class AccountingTest : public ::testing::Test {
  protected:
   Trace& trace(std::uint64_t n, Frame frame) {
     Trace& t = traces[n];
@@ -22,7 +22,7 @@ class BookTest : public ::testing::Test {
   Accounting accounting{card, traces, 41};
 };
 
-TEST_F(BookTest, EventsGoWhereTheirFrameWent) {
+TEST_F(AccountingTest, EventsFollowTheOutcomeOfTheirFrame) {
   for (std::uint64_t n : {0, 1}) {
     Trace& t = trace(n, static_cast<Frame>(n));
     t.events = 10;
@@ -42,7 +42,7 @@ TEST_F(BookTest, EventsGoWhereTheirFrameWent) {
   EXPECT_TRUE(accounting.check());
 }
 
-TEST_F(BookTest, EdgesOfFrames) {
+TEST_F(AccountingTest, EdgesOfFrames) {
   const auto pass = [&](std::uint64_t n, Frame frame, const std::vector<Trace::Edge>& low,
                         const std::vector<Trace::Edge>& high) {
     Trace& t = trace(n, frame);
@@ -60,35 +60,35 @@ TEST_F(BookTest, EdgesOfFrames) {
   EXPECT_EQ(pass(7, 1, {{0, 2}, {1, 2}, {2, 2}}, {}), 3u);        // each half has one partner
 }
 
-TEST_F(BookTest, AViolationIsRemembered) {
+TEST_F(AccountingTest, ViolationsAreCounted) {
   ++card.packets_in;
   EXPECT_FALSE(accounting.check());
   ++card.packets_used;
   EXPECT_TRUE(accounting.check());
-  EXPECT_EQ(accounting.checks, 2u);
-  EXPECT_EQ(accounting.violations, 1u);
+  EXPECT_EQ(accounting.account_checks, 2u);
+  EXPECT_EQ(accounting.account_violations, 1u);
   EXPECT_FALSE(Account::of(card, accounting).balances());
 }
 
 TEST(Account, EveryTermCounts) {
-  const auto closes = [](auto change) {
+  const auto balances = [](auto change) {
     Account a;
     change(a);
     return a.balances();
   };
-  EXPECT_TRUE(closes([](Account&) {}));
+  EXPECT_TRUE(balances([](Account&) {}));
   for (std::size_t i = 0; i < card::lost_count; ++i) {
     const bool came_in = i != static_cast<std::size_t>(card::Lost::missing) &&
                          i != static_cast<std::size_t>(card::Lost::socket_overflow);
-    EXPECT_EQ(closes([&](Account& a) { a.lost[i] = 1; }), !came_in) << card::lost_names[i];
-    EXPECT_EQ(closes([&](Account& a) { a.lost[i] = a.packets_in = 1; }), came_in) << card::lost_names[i];
+    EXPECT_EQ(balances([&](Account& a) { a.lost[i] = 1; }), !came_in) << card::lost_names[i];
+    EXPECT_EQ(balances([&](Account& a) { a.lost[i] = a.packets_in = 1; }), came_in) << card::lost_names[i];
   }
-  EXPECT_TRUE(closes([](Account& a) { a.bad[3] = a.packets_in = 1; }));
-  EXPECT_TRUE(closes([](Account& a) { a.burst_markers = a.packets_in = 1; }));
-  EXPECT_FALSE(closes([](Account& a) { a.frames_in = 1; }));
-  EXPECT_TRUE(closes([](Account& a) { a.frames_in = a.frames_out = a.frames_late = 1; }));
-  EXPECT_FALSE(closes([](Account& a) { a.events_built = 1; }));
-  EXPECT_TRUE(closes([](Account& a) { a.events_built = a.in_late_frames = 1; }));
+  EXPECT_TRUE(balances([](Account& a) { a.bad[3] = a.packets_in = 1; }));
+  EXPECT_TRUE(balances([](Account& a) { a.burst_markers = a.packets_in = 1; }));
+  EXPECT_FALSE(balances([](Account& a) { a.frames_in = 1; }));
+  EXPECT_TRUE(balances([](Account& a) { a.frames_in = a.frames_out = a.frames_late = 1; }));
+  EXPECT_FALSE(balances([](Account& a) { a.events_built = 1; }));
+  EXPECT_TRUE(balances([](Account& a) { a.events_built = a.in_late_frames = 1; }));
 }
 
 }  // namespace

@@ -7,15 +7,17 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nanet/stats/counter_list.hpp"
 #include "nanet/trigger/decide/decide.hpp"
 #include "nanet/units.hpp"
 
 namespace nanet::trigger {
 
 // The kinds are those of b13:12 of the primitive ID: no ring, one, two, three or more.
-inline constexpr std::size_t primitive_kinds = 4;
-inline constexpr std::array<std::string_view, primitive_kinds> kind_names = {"rings_0", "rings_1", "rings_2",
-                                                                             "rings_3"};
+#define NANET_LINE(name, text) std::string_view(#name),
+inline constexpr std::array kind_names{NANET_DOWNSCALED(NANET_LINE)};
+#undef NANET_LINE
+inline constexpr std::size_t primitive_kinds = kind_names.size();
 NANET_HD inline unsigned kind_of(std::uint16_t primitive) {
   return primitive >> primitive_bit::rings_shift & 3;
 }

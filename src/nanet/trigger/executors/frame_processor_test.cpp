@@ -103,8 +103,8 @@ TEST(FrameProcessor, PhysicsOfASampleOfFrames) {
   EXPECT_EQ(physics.sampled_events, 4u);                     // of two frames
   EXPECT_EQ(physics.hits_per_event[2], 2u);
   EXPECT_EQ(physics.hits_per_event[1], 2u);
-  EXPECT_EQ(physics.occupancy[2], 4u);
-  EXPECT_EQ(physics.occupancy[9], 2u);
+  EXPECT_EQ(physics.pm_occupancy[2], 4u);
+  EXPECT_EQ(physics.pm_occupancy[9], 2u);
   const auto kept = physics.events();
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[1].frame, Physics::sample_every);

@@ -43,7 +43,9 @@ class Recorder final : public card::PacketObserver {
 
   // packets and bad_packets are on disk; ring_full and write_failed are not. Every packet is in one of them
   // once stopped.
-  stats::Counter packets, bad_packets, bytes, files, files_removed, ring_full, write_failed;
+#define NANET_LINE(name, metric, text) stats::Counter name;
+  NANET_RECORD_COUNTERS(NANET_LINE)
+#undef NANET_LINE
 
  private:
   class Ring;
