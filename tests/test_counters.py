@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every key of a result is described in docs/counters.md, refusals and the like in docs/formats.md."""
+"""Counters: every key of a result is documented, and every listed counter is in JSON, metrics and docs."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -41,6 +42,31 @@ def check(result: dict[str, Any], said: dict[str, set[str]]) -> None:
         if key not in page and f"{inside}.{key}" not in page:
             missing.append(f"{inside}.{key}" if inside else key)
     assert not missing, f"docs/counters.md has no sentence for {missing}"
+
+
+def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
+    nanet: Callable[..., Any], tmp_path: Path, root: Path
+) -> None:
+    from nanet import _core
+    from nanet.monitor import metrics
+
+    nanet("generate", "--events", 200, "--out", "run.pcap")
+    nanet("replay", "run.pcap", "--algorithm", "math", "--device", "cpu", "--json", "replay.json")
+    result = json.loads((tmp_path / "replay.json").read_text())
+    spec = importlib.util.spec_from_file_location("counters", root / "docs" / "hooks" / "counters.py")
+    assert spec and spec.loader
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = hook.PAGE.read_text(encoding="utf-8")
+    assert text == hook.page(text), "run ./dev shell python docs/hooks/counters.py"
+    exported = [line for lines in metrics.counters().values() for line in lines]
+    for counter in _core.counter_descriptions():
+        name, inside = counter["name"], counter["family"]
+        assert f"| `{inside}.{name}` |" in text or f"| `{name}` |" in text
+        if inside != "recorded":  # a replay records nothing
+            assert name in (result[inside] if inside else result)
+            assert counter in exported
+    assert all(name in result["latency_us"] for name, *_ in _core.stage_descriptions())
 
 
 def test_replay(nanet: Callable[..., Any], tmp_path: Path, said: dict[str, set[str]]) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus metrics of the trigger's counters, described in docs/monitor.md."""
+"""Prometheus metrics of a trigger: counters of the core's list, state, latency and event histograms."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,38 +19,54 @@ from prometheus_client.registry import Collector
 from nanet.monitor.histograms import EDGES_S
 from nanet.monitor.state import State
 
-# name -> (key of the JSON, help)
-COUNTERS = {
-    "nanet_packets": ("packets_in", "UDP datagrams received on the MGP port."),
-    "nanet_packets_used": ("packets_used", "Packets whose payload was placed in a buffer."),
-    "nanet_burst_markers": ("burst_markers", "Start-of-burst and end-of-burst packets used."),
-    "nanet_received_bytes": ("bytes_in", "Bytes of all datagrams received."),
-    "nanet_fragments": ("events_in", "Event fragments in the packets used."),
-    "nanet_hits": ("hits_in", "Hits in the packets used."),
-    "nanet_events": ("events_built", "Events built from fragments."),
-    "nanet_rings": ("rings", "Rings found."),
-    "nanet_primitives": ("primitives_out", "Primitives sent in time."),
-    "nanet_frames": ("frames_in", "Frames due to the L0 trigger processor."),
-    "nanet_frames_answered": ("frames_answered", "Frames answered by the trigger in time."),
-    "nanet_frames_late": ("frames_late", "Frames answered header-only, at the deadline or without buffer."),
-    "nanet_frames_incomplete": ("frames_incomplete", "Frames closed with a board missing."),
-    "nanet_frames_skipped": ("frames_skipped", "Frames in a confirmed gap, without answer."),
-    "nanet_frames_overrun": ("frames_overrun", "Frames without a free buffer."),
-    "nanet_duplicate_hits": ("duplicate_hits", "Hits dropped as duplicates of a PM in a fragment."),
-    "nanet_split_events": ("split_at_frame_edge", "Events split by the edge between two frames."),
-    "nanet_masked_hits": ("masked_hits", "Hits of masked photomultipliers, dropped."),
-    "nanet_bursts": ("bursts", "Bursts begun."),
-    "nanet_send_errors": ("send_errors", "Datagrams that the network refused."),
-    "nanet_account_violations": ("account_violations", "Failed checks of the account during the run."),
-}  # fmt: skip
-WITHHELD = ("below_min_hits", "mtp_overflow", "in_late_frames")
-BY_NAME = {
-    "nanet_packets_lost": ("lost", "Valid packets that were not used, by reason."),
-    "nanet_packets_bad": ("bad_packets", "Malformed packets, by reason."),
-    "nanet_packets_foreign": ("not_mgp", "Packets other than UDP to the MGP port, by reason."),
+# Labelled metrics: label and help text. Every other metric of the core's list has one counter.
+LABELLED = {
+    "nanet_primitives_withheld": ("reason", "Events without a primitive sent, by reason."),
+    "nanet_packets_lost": ("reason", "Valid packets that were not used, by reason."),
+    "nanet_packets_recorded": ("outcome", "Packets by outcome of their recording."),
 }
-STATES = ("ready", "waiting", "burst", "draining", "stopped")  # counters of the core's trigger
-BALANCE = "missing"  # term of `lost`: it decreases when a missing packet arrives late, so it is a gauge
+# Counts by name of a refusal (docs/formats.md): metric -> key of the JSON, help text.
+REFUSALS = {
+    "nanet_packets_bad": ("bad_packets", "Malformed packets, by reason."),
+    "nanet_packets_foreign": ("not_mgp", "Frames other than UDP to the MGP port, by reason."),
+}
+GAUGES = {"nanet_packets_missing"}  # a running balance: it falls when a packet arrives late
+STATES = ("ready", "waiting", "burst", "draining", "stopped")  # of the core's trigger
+
+
+@functools.cache
+def counters() -> dict[str, list[dict[str, str]]]:
+    """Counters of the core's list (src/nanet/stats/counter_list.hpp) by metric."""
+    from nanet import _core
+
+    by_metric: dict[str, list[dict[str, str]]] = {}
+    for counter in _core.counter_descriptions():
+        if counter["metric"]:
+            by_metric.setdefault(counter["metric"], []).append(counter)
+    return by_metric
+
+
+def family(metric: str, lines: list[dict[str, str]], s: dict[str, Any]) -> Metric:
+    """A metric of the core's list with the values of a snapshot."""
+    if metric not in LABELLED:
+        (line,) = lines
+        help_text = line["text"][:1].upper() + line["text"][1:] + "."
+        kind = GaugeMetricFamily if metric in GAUGES else CounterMetricFamily
+        return kind(metric, help_text, _value(line, s))
+    label, help_text = LABELLED[metric]
+    out = CounterMetricFamily(metric, help_text, labels=[label])
+    for line in lines:
+        out.add_metric([label_value(line)], _value(line, s))
+    return out
+
+
+def label_value(line: dict[str, str]) -> str:
+    """The label of a counter within its metric."""
+    return f"downscaled_{line['name']}" if line["family"] == "downscaled" else line["name"]
+
+
+def _value(line: dict[str, str], s: dict[str, Any]) -> float:
+    return float((s[line["family"]] if line["family"] else s)[line["name"]])
 
 
 class TriggerCollector(Collector):
@@ -75,22 +92,14 @@ class TriggerCollector(Collector):
             {"hash": str(state.about.get("config_hash", "")), "algorithm": s["algorithm"],
              "device": s["device"], "card": s["card"], "gather": s["gather"]},
         )  # fmt: skip
-        for name, (key, text) in COUNTERS.items():
-            yield CounterMetricFamily(name, text, float(s[key]))
-        withheld = CounterMetricFamily(
-            "nanet_primitives_withheld", "Events without a primitive sent, by reason.", labels=["reason"]
-        )
-        for key in WITHHELD:
-            withheld.add_metric([key], float(s[key]))
-        for kind, value in s["downscaled"].items():
-            withheld.add_metric([f"downscaled_{kind}"], float(value))
-        yield withheld
-        for name, (key, text) in BY_NAME.items():
-            family = CounterMetricFamily(name, text, labels=["reason"])
+        for metric, lines in counters().items():
+            if all(not line["family"] or s.get(line["family"]) for line in lines):  # recorded: with --record
+                yield family(metric, lines, s)
+        for name, (key, text) in REFUSALS.items():
+            refused = CounterMetricFamily(name, text, labels=["reason"])
             for reason, value in s[key].items():
-                if reason != BALANCE:
-                    family.add_metric([reason], float(value))
-            yield family
+                refused.add_metric([reason], float(value))
+            yield refused
         yield from self._run(s)
         yield from self._gauges(s)
         yield from self._physics()
@@ -140,20 +149,8 @@ class TriggerCollector(Collector):
                 "nanet_conditions_refused", "Refused changes of the conditions file.",
                 float(conditions.get("refused", 0)),
             )  # fmt: skip
-        if recorded := s.get("recorded"):
-            kept = CounterMetricFamily(
-                "nanet_packets_recorded", "Packets of the recorder, by outcome.", labels=["outcome"]
-            )
-            for outcome in ("packets", "bad_packets", "ring_full", "write_failed"):
-                kept.add_metric([outcome], float(recorded[outcome]))
-            yield kept
 
     def _gauges(self, s: dict[str, Any]) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "nanet_packets_missing",
-            "Missing sequence numbers, running balance.",
-            float(s["lost"][BALANCE]),
-        )
         yield GaugeMetricFamily(
             "nanet_deadline_seconds",
             "Time from a frame's first packet to its deadline.",

@@ -15,10 +15,10 @@ namespace nanet::card {
 
 using stats::Counter;
 
-#define NANET_LINE(name, text) name,
+#define NANET_LINE(name, metric, text) name,
 enum class Lost : std::uint8_t { NANET_LOST_PACKETS(NANET_LINE) };
 #undef NANET_LINE
-#define NANET_LINE(name, text) std::string_view(#name),
+#define NANET_LINE(name, metric, text) std::string_view(#name),
 inline constexpr std::array lost_names{NANET_LOST_PACKETS(NANET_LINE)};
 #undef NANET_LINE
 inline constexpr std::size_t lost_count = lost_names.size();

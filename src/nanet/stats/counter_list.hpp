@@ -50,15 +50,17 @@
 
 // Valid packets that were not used, by the first reason that applies (docs/formats.md, Refusals). The last
 // two never arrived. `missing` is a running balance: it falls when a packet arrives late.
-#define NANET_LOST_PACKETS(X)                                                                           \
-  X(late, "packets of a closed frame or of a finished burst")                                           \
-  X(duplicate, "packets whose index had already arrived, or that contradict the last-packet mark")      \
-  X(replayed_sequence, "packets with a sequence number already seen or older than the window of 4096")  \
-  X(unconfirmed_jump, "first packets of a jump in frame or sequence number, or of a burst without SOB") \
-  X(overrun, "packets of frames without a buffer")                                                      \
-  X(segment_overflow, "packets that did not fit into the segment of their board")                       \
-  X(missing, "sequence numbers that never arrived (running balance)")                                   \
-  X(socket_overflow, "datagrams dropped by the kernel because the socket buffer was full")
+#define NANET_LOST_PACKETS(X)                                                                                \
+  X(late, "nanet_packets_lost", "packets of a closed frame or of a finished burst")                          \
+  X(duplicate, "nanet_packets_lost", "packets with a repeated index, or contradicting the last-packet mark") \
+  X(replayed_sequence, "nanet_packets_lost",                                                                 \
+    "packets with a sequence number already seen or older than the window of 4096")                          \
+  X(unconfirmed_jump, "nanet_packets_lost",                                                                  \
+    "first packets of a jump in frame or sequence number, or of a burst without SOB")                        \
+  X(overrun, "nanet_packets_lost", "packets of frames without a buffer")                                     \
+  X(segment_overflow, "nanet_packets_lost", "packets that did not fit into the segment of their board")      \
+  X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
+  X(socket_overflow, "nanet_packets_lost", "datagrams dropped by the kernel because the socket buffer was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.
 #define NANET_DOWNSCALED(X)                           \
@@ -98,7 +100,7 @@ inline constexpr CounterDescription counter_descriptions[] = {
 #define NANET_LINE(name, metric, text) {"", #name, metric, text},
     NANET_RUN_COUNTERS(NANET_LINE, NANET_LINE)
 #undef NANET_LINE
-#define NANET_LINE(name, text) {"lost", #name, "nanet_packets_lost", text},
+#define NANET_LINE(name, metric, text) {"lost", #name, metric, text},
         NANET_LOST_PACKETS(NANET_LINE)
 #undef NANET_LINE
 #define NANET_LINE(name, text) {"downscaled", #name, "nanet_primitives_withheld", text},
