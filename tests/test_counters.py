@@ -47,8 +47,9 @@ def check(result: dict[str, Any], said: dict[str, set[str]]) -> None:
 def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
     nanet: Callable[..., Any], tmp_path: Path, root: Path
 ) -> None:
-    from nanet import _core
     from nanet.monitor import metrics
+
+    from nanet import _core
 
     nanet("generate", "--events", 200, "--out", "run.pcap")
     nanet("replay", "run.pcap", "--algorithm", "math", "--device", "cpu", "--json", "replay.json")

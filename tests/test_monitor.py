@@ -336,7 +336,9 @@ def test_histograms_in_the_buckets_of_the_metric() -> None:
 def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) -> None:
     page = (root / "docs" / "monitor.md").read_text()
     documented = dict(re.findall(r"^\| `(nanet_\w+)` \| (\w+) \|", page, re.M))
-    counters = re.findall(r"^\| `[\w.]+` \| `(nanet_\w+)` \|", (root / "docs" / "counters.md").read_text(), re.M)
+    counters = re.findall(
+        r"^\| `[\w.]+` \| `(nanet_\w+)` \|", (root / "docs" / "counters.md").read_text(), re.M
+    )
     assert set(counters) == set(metrics.counters())
     for metric in counters:
         gauge = metric in metrics.GAUGES
@@ -354,7 +356,8 @@ def test_every_metric_is_documented_and_the_dashboard_asks_for_them(root: Path) 
         "state": "burst", "burst": 300,
         "choke": {"on": True, "raised": 1, "fill": 0.5, "seconds": 1.5},
         "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
-        "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5, "device_failed": "gone",
+        "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5,
+        "device_failed": "gone",
     }  # fmt: skip
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
     occupancy = {"masked": [3], "pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}

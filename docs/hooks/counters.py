@@ -49,7 +49,7 @@ def page(text: str) -> str:
         marked = re.compile(rf"(<!-- table: {name} -->\n\n?)(\|.*\n)*")
         if not marked.search(text):
             raise ValueError(f"{PAGE.name} has no marker '<!-- table: {name} -->': write it above the table")
-        text = marked.sub(lambda found, table=table: f"<!-- table: {name} -->\n\n{table}", text, count=1)
+        text = marked.sub(f"<!-- table: {name} -->\n\n{table}".replace("\\", r"\\"), text, count=1)
     return text
 
 

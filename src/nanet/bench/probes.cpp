@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Probes of `nanet bench`.
 #include "nanet/bench/probes.hpp"
 
 #include <poll.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `nanet bench` measures with: a ping-pong client and a bare echo, receivers of equal load (a bare
-// recvmmsg loop, and the card alone), the historic bandwidth curve, the memory-copy rate. What each figure
-// means is said in docs/benchmarks.md.
+// Probes of `nanet bench`: ping-pong client and bare echo, receivers of equal load, contract consumers.
 #pragma once
 
 #include <atomic>

@@ -28,7 +28,7 @@ struct RingsCpuOptions {
   std::string algorithm;
   rich::Parameters parameters;
   std::uint32_t batch = 4096;  // events per call, at most those given
-  unsigned threads = 1;        // each with batches of its own
+  unsigned threads = 1;        // each with separate batches
   double seconds = 0.3;        // at least one batch
 };
 struct RingsCpuResult {
@@ -43,8 +43,8 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 // Floating-point additions, subtractions, multiplications, divisions and square roots per event, with default
 // parameters. An algorithm over lanes counts those of all 32 lanes, idle or not, a fused multiply-add as two,
-// and leaves its few scalar operations out; MATH counts one lane per event. None for an algorithm that nobody
-// has taught to count.
+// and leaves its few scalar operations out; MATH counts one lane per event. None for an algorithm
+// without operation counts.
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events);
 
 // Operations per second of one core that does nothing but fused multiply-adds in registers.

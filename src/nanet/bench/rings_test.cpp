@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the ring benchmark and its operation counts.
 #include "nanet/bench/rings.hpp"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(Operations, OfMathAreSoManyPerHitAndSoManyPerFit) {
   EXPECT_GT(of_hits(4), 4 * per_hit + 20);
   const std::uint32_t first[] = {0, 3, 13};
   EXPECT_EQ(operations_per_event("math", {2, first, pm}), of_hits(10) / 2);
-  EXPECT_FALSE(operations_per_event("nobody", {2, first, pm}).has_value());
+  EXPECT_FALSE(operations_per_event("unknown", {2, first, pm}).has_value());
 }
 
 TEST(Operations, OfLanesGrowWithTheHits) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of frames: gaps, bursts, packets that come behind, twice, or late in a gap.
+// Tests of frame alignment: gaps, bursts, packets out of order, duplicated, or late in a gap.
 #include "nanet/l0tp/aligner.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See l0tp.hpp. Arrival times are the kernel's, so the reading itself may be leisurely: after each round of
-// packets the thread sleeps a little and lets the next ones gather in the socket, which costs a fraction of
-// waking up for each.
+// Emulated L0 trigger processor. Arrival times are kernel stamps, so reading need not be prompt.
 #include "nanet/l0tp/l0tp.hpp"
 
 #include <poll.h>
@@ -94,7 +92,7 @@ unsigned L0tp::receive(Batch& batch) noexcept {
   if (n <= 0) return 0;
   const Nanoseconds now = os::monotonic_now();
   clock_.refresh_if_older(now, refresh_ns);
-  // The sender makes the times file before its first packet, so whoever has a packet finds it.
+  // The sender makes the times file before its first packet, so the file exists once a packet arrives.
   if (times_ && (!times_->mapped() || check_.counters().packets == 0)) times_->refresh();
   for (int i = 0; i < n; ++i) {
     mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
@@ -141,7 +139,7 @@ void L0tp::run() {
       (void)poll(&wait, 1, poll_ms);
     }
   }
-  // What had already arrived when it was told to stop; a sender that goes on does not keep it.
+  // Datagrams that arrived before the stop request; a sender that continues does not delay the end.
   const Nanoseconds drained = os::monotonic_now() + refresh_ns;
   while (receive(batch) > 0 && os::monotonic_now() < drained) {
   }

@@ -36,7 +36,7 @@ struct L0tpCounters {
   stats::Counter first_packet_ns, last_packet_ns;  // CLOCK_MONOTONIC
 };
 
-// What is done with each packet, apart from where it comes from.
+// Check of each packet, independent of its source.
 class PacketCheck {
  public:
   // `truth` and `times` may be null. `burst_frames`: see Aligner.
@@ -45,9 +45,9 @@ class PacketCheck {
 
   // One datagram, received at `arrival` (CLOCK_MONOTONIC).
   void packet(std::span<const std::byte> datagram, Nanoseconds arrival) noexcept;
-  // Settles what is open; no packet may follow.
+  // Settles pending frames; no packet may follow.
   void finish() noexcept;
-  // Writes what is counted elsewhere to counters(); call it after each batch.
+  // Copies the counts of aligner and pairing to counters(); call it after each batch.
   void publish() noexcept;
 
   L0tpCounters& counters() noexcept { return counters_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See l0tp.hpp: one packet after another, without a socket.
+// Check of primitive packets, without a socket.
 #include "nanet/l0tp/l0tp.hpp"
 
 namespace nanet::l0tp {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets through the check as the socket gives them: refusals, late frames, ring counts, latencies; and the
-// socket itself.
+// Tests of the packet check: refusals, late frames, ring counts, latencies, identities.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairing of primitives and true events, against a plain search on random input, and the names of what stays
-// alone.
+// Tests of the pairing of primitives with true events, against a plain search on random input.
 #include "nanet/l0tp/pairing.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See truth_table.hpp.
+// Table of true event times by frame.
 #include "nanet/l0tp/truth_table.hpp"
 
 #include <algorithm>

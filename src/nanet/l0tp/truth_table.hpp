@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The times of the true events, frame by frame, ready to be compared with primitives as they come.
+// Table of true event times, frame by frame, for comparison with primitives.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth by frame: sorted, by burst or with a period.
+// Tests of the truth table: sorted, by burst or periodic.
 #include "nanet/l0tp/truth_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core: the probes of `nanet bench`.
+// nanet._core: probes of `nanet bench`.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -82,7 +82,7 @@ nb::object column(std::vector<T> values) {
 using First = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pms = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The columns as a batch; checked, since what is timed trusts them.
+// The columns as a batch; checked here, because the timed code does not check.
 rich::EventBatch event_batch(const First& first, const Pms& pm) {
   if (first.size() < 2)
     throw std::invalid_argument("first: must hold the start of each event and the end of the last");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core: the GPUs, as far as this build can use them.
+// nanet._core: GPUs usable by this build.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>

@@ -15,7 +15,8 @@ void bind_monitor(nb::module_& m) {
       .def(nb::init<int>(), nb::arg("fd"))
       .def_prop_ro_static(
           "bytes", [](nb::handle) { return stats::SharedEventRing::bytes(); }, "Size of the shared memory.")
-      .def("request", &stats::SharedEventRing::request, nb::arg("events"), "Requests this many events from now on, at most 32.")
+      .def("request", &stats::SharedEventRing::request, nb::arg("events"),
+           "Requests this many events from now on, at most 32.")
       .def(
           "take",
           [](stats::SharedEventRing& ring) {
@@ -23,5 +24,6 @@ void bind_monitor(nb::module_& m) {
             for (const auto& event : ring.take()) out.append(event_dict(event));
             return out;
           },
-          "The events published since the last take, oldest first: dictionaries; times in ns, lengths in mm.");
+          "The events published since the last take, oldest first: dictionaries; times in ns, lengths in "
+          "mm.");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.Readout and nanet._core.L0tp: the emulated neighbours, each with a thread of its own.
+// nanet._core.Readout and nanet._core.L0tp: emulated neighbours, each with a dedicated thread.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -31,7 +31,7 @@ using U16 = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::devi
 using U32 = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using U8 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Values of `options` by name; a name that is never asked for is an error, so that a misspelt one shows.
+// Values of `options` by name; an unused name is an error, which reveals misspelt names.
 class Options {
  public:
   explicit Options(nb::dict options) : options_(std::move(options)) {}
@@ -303,8 +303,8 @@ nb::dict merged(const nb::object& options, const nb::kwargs& keywords) {
 void bind_neighbours(nb::module_& m) {
   nb::class_<readout::Readout>(
       m, "Readout",
-      "The emulated boards. Options as a dictionary or keywords; ValueError and OSError say in a "
-      "sentence what is wrong with them.")
+      "The emulated boards. Options as a dictionary or keywords; ValueError and OSError name the "
+      "faulty option.")
       .def(
           "__init__",
           [](readout::Readout* self, const nb::object& given, const nb::kwargs& keywords) {
@@ -313,7 +313,7 @@ void bind_neighbours(nb::module_& m) {
           },
           "options"_a = nb::none(), "keywords"_a)
       .def("start", &readout::Readout::start, "Starts the sending threads.")
-      .def("request_stop", &readout::Readout::request_stop, "Ends after the frames at hand, and EOB.")
+      .def("request_stop", &readout::Readout::request_stop, "Ends after the current frames, with EOB.")
       .def_prop_ro("running", &readout::Readout::running)
       .def_prop_ro("frames_planned",
                    [](const readout::Readout& self) -> nb::object {
@@ -330,8 +330,8 @@ void bind_neighbours(nb::module_& m) {
 
   nb::class_<l0tp::L0tp>(
       m, "L0tp",
-      "The emulated L0 trigger processor. Options as a dictionary or keywords; ValueError and OSError say "
-      "in a sentence what is wrong.")
+      "The emulated L0 trigger processor. Options as a dictionary or keywords; ValueError and OSError name "
+      "the faulty option.")
       .def(
           "__init__",
           [](l0tp::L0tp* self, const nb::object& given, const nb::kwargs& keywords) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core: the PM lattice, the ring algorithms on columns of hits, and the writer of captures.
+// nanet._core: PM lattice, ring algorithms on columns of hits, capture writer.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -191,7 +191,7 @@ void bind_rich(nb::module_& m) {
       "path"_a,
       "Loads a plug-in (docs/writing-algorithms.md); its algorithm can then be named like the others. "
       "Returns "
-      "name, path and cuda: whether it was built for GPUs. ValueError says what is wrong with it.");
+      "name, path and cuda: whether it was built for GPUs. ValueError names the fault.");
   m.def("algorithm_parameters", &parameter_list, "name"_a,
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
         "ValueError.");
@@ -201,7 +201,7 @@ void bind_rich(nb::module_& m) {
         "pm: uint16). Returns columns, a row per ring found: event, ring (0 = leading), n_rings, n_hits, x, "
         "y, r (mm, "
         "common plane), chi2_ndf; and ambiguous: the events whose ring count is in doubt. ValueError names "
-        "what is wrong.");
+        "the fault.");
   m.def(
       "ring_radius_mm",
       [](const std::string& particle, double momentum) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.Trigger and nanet._core.Replay: options in as one flat dictionary, counts out as the JSON says
-// them.
+// nanet._core.Trigger and nanet._core.Replay: options from a flat dictionary, results as dictionaries.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

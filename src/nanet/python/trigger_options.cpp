@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of nanet._core.Trigger and Replay, from a dictionary into the structures of C++.
+// Options of nanet._core.Trigger and Replay: conversion from a dictionary.
 #include "nanet/python/trigger_options.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nanet._core.Trigger and Replay tell, as dictionaries.
+// Results of nanet._core.Trigger and Replay as dictionaries.
 #include "nanet/python/trigger_results.hpp"
 
 #include <nanobind/stl/string.h>
@@ -184,7 +184,8 @@ nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
   stats::for_each_histogram(
       [&](const stats::HistogramDescription& h, const auto& bins) {
         std::vector<std::uint64_t> values(std::begin(bins), std::end(bins));
-        d[text(h.name)] = h.rows > 1 ? column(std::move(values), {h.rows, h.columns}) : column(std::move(values));
+        d[text(h.name)] =
+            h.rows > 1 ? column(std::move(values), {h.rows, h.columns}) : column(std::move(values));
       },
       *total);
   nb::list events;

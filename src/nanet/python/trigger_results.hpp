@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nanet._core.Trigger and Replay tell: counts, latencies, states and pictures as dictionaries, with the
-// keys of docs/counters.md.
+// Results of nanet._core.Trigger and Replay: counts, latencies, states, histograms; keys of docs/counters.md.
 #pragma once
 
 #include <nanobind/nanobind.h>

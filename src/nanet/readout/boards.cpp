@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See boards.hpp. A batch is stamped, then timed, then sent stream by stream; the pool's bytes are sent from
-// where they lie.
+// Readout boards of one thread. A batch is stamped, timed, then sent stream by stream from the pool's memory.
 #include "nanet/readout/boards.hpp"
 
 #include <algorithm>
@@ -73,7 +72,7 @@ void Boards::send(Nanoseconds start) {
       now = pacer.wait(planned, run_.stop);
       const bool last = over(now);
       if (last) {
-        // What is due by now still goes, so that a run that was not behind sends what was planned.
+        // Frames due by now are still sent, so that a run on schedule sends its planned number.
         const Nanoseconds until = std::min(now, stop_at - 1);
         while (frames > 0 && due(index + frames - 1) > until) --frames;
       } else if (run_.options.speed > 0 && now - planned > static_cast<Nanoseconds>(tally_.behind_max_ns)) {

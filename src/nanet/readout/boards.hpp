@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some of the boards, in one thread: their frames of the pool, stamped and sent when they are due.
+// Readout boards of one thread: stamps the pool's frames and sends them on schedule.
 #pragma once
 
 #include <atomic>
@@ -10,10 +10,10 @@
 #include "nanet/readout/frame_pool.hpp"
 #include "nanet/readout/lockstep.hpp"
 #include "nanet/readout/options.hpp"
-#include "nanet/readout/tx_path.hpp"
 #include "nanet/readout/pacer.hpp"
 #include "nanet/readout/schedule.hpp"
 #include "nanet/readout/times_file.hpp"
+#include "nanet/readout/tx_path.hpp"
 
 namespace nanet::readout {
 

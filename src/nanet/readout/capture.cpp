@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Capture of generated events.
 #include "nanet/readout/capture.hpp"
 
 #include <cmath>

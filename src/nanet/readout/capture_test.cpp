@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capture read back: bursts, markers, counts and truth.
+// Tests of generated captures: bursts, markers, counts and truth.
 #include "nanet/readout/capture.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See faults.hpp.
+// Fault injection between board and card.
 #include "nanet/readout/faults.hpp"
 
 #include <charconv>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults between board and card, injected by seed: what is done to a packet depends on the seed and on which
-// packet it is, never on timing, so a run can be repeated.
+// Fault injection between board and card. A fault depends on seed, stream and packet only, so runs repeat.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +41,8 @@ class FaultLine {
  public:
   FaultLine(const FaultOptions& options, unsigned streams);
 
-  // Takes the next packet of a stream and appends to `out` what is to be sent now, in order: nothing, the
-  // packet, its double, a spoilt copy, packets held back earlier. `data` of what is appended lives until
-  // recycle().
+  // Takes the next packet of a stream and appends to `out` the packets to send now, in order: none, the
+  // packet, its duplicate, a corrupted copy, delayed packets. Their `data` is valid until recycle().
   void take(const OutPacket& packet, std::vector<OutPacket>& out);
   // Appends the delayed packets whose time has come when frame `frame` is about to be sent.
   void release(std::uint64_t frame, std::vector<OutPacket>& out);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults: what each does to a stream of packets, that nothing is lost but what is counted, and that a seed
-// repeats.
+// Tests of fault injection: effect of each fault, accounting of lost packets, repeatability by seed.
 #include "nanet/readout/faults.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +48,7 @@ std::vector<Sent> run(FaultLine& line, unsigned count = packets) {
     line.release(n, out);
     line.take({n, bytes.data(), static_cast<std::uint32_t>(bytes.size()), 0, false}, out);
     collect();
-    std::fill(bytes.begin(), bytes.end(), std::byte{0xEE});  // what is held must be a copy
+    std::fill(bytes.begin(), bytes.end(), std::byte{0xEE});  // delayed packets must be copies
   }
   line.flush(out);
   collect();

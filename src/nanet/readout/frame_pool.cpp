@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See frame_pool.hpp.
+// Pool of generated frames.
 #include "nanet/readout/frame_pool.hpp"
 
 #include <algorithm>

@@ -39,7 +39,7 @@ class FramePool {
     return {streams_[stream].slots.data() + f.first, f.packets};
   }
   std::byte* bytes(unsigned stream, const Slot& slot) { return streams_[stream].bytes.data() + slot.offset; }
-  // Physics events of the frame that left at least one hit: what is sent.
+  // Physics events of the frame with at least one hit; these are sent.
   std::uint32_t events(std::uint32_t frame) const { return events_[frame]; }
   const TruthColumns& truth() const { return truth_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the threads of the boards have got together: they end with the same frame, whichever is told first
-// to stop, and none runs away from another that the host holds up. Lock-free; a load per batch for most.
+// Progress of the board threads: a common last frame, and a bound on how far one thread may lead. Lock-free;
+// one load per batch in the common case.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ class Lockstep {
   // leash: frames that a thread may be ahead of the slowest, at least 1.
   Lockstep(std::size_t threads, std::uint64_t leash) : leash_(leash), sent_(threads) {}
 
-  // A thread is about to send the frames before `to`: gives how far it may, `to` or, once the run has been
-  // ended, its end.
+  // A thread is about to send the frames before `to`. Returns the limit: `to`, or the end of the run once it
+  // is fixed.
   std::uint64_t claim(std::uint64_t to) noexcept {
     std::uint64_t now = claimed_.load(std::memory_order_acquire);
     while ((now & ended) == 0) {
@@ -25,17 +25,17 @@ class Lockstep {
     }
     return to < (now & ~ended) ? to : now & ~ended;
   }
-  // Nothing more is begun: every thread sends what any has claimed. Gives the frames of the run; called
-  // again, the same.
+  // Fixes the end: every thread sends the frames that any thread has claimed. Returns the number of frames;
+  // repeated calls return the same.
   std::uint64_t end() noexcept { return claimed_.fetch_or(ended, std::memory_order_acq_rel) & ~ended; }
 
-  // What thread `t` has sent.
+  // Frames sent by thread `t`.
   void sent(std::size_t t, std::uint64_t frames) noexcept {
     sent_[t].frames.store(frames, std::memory_order_release);
   }
-  // Thread `t` has ended and holds nobody up.
+  // Thread `t` has ended and no longer limits the others.
   void left(std::size_t t) noexcept { sent(t, std::numeric_limits<std::uint64_t>::max() - leash_); }
-  // Frames that the slowest lets a thread go to.
+  // Limit set by the slowest thread.
   std::uint64_t reach() const noexcept {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max() - leash_;
     for (const Sent& s : sent_) {

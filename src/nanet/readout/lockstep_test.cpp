@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads agree where to end, and none gets far ahead of another.
+// Tests of the lockstep: threads agree on the last frame and stay within the leash.
 #include "nanet/readout/lockstep.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emulated boards are told, and what each of their threads counts.
+// Options of the emulated boards, and counters of each of their threads.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct ReadoutOptions {
   double batch_us = 100;              // frames gathered before they are sent, in wall-clock time
   unsigned batch_frames = max_batch;  // frames that leave together at most, even when behind
   unsigned threads = 1;               // board b is sent by thread b mod threads
-  std::vector<int> pin;               // their CPUs, in order; what is missing is not pinned
+  std::vector<int> pin;               // their CPUs, in order; threads without an entry are not pinned
 };
 
 // Counted by one thread, read by anybody.

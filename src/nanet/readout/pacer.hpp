@@ -16,8 +16,7 @@ namespace nanet::readout {
 
 class Pacer {
  public:
-  // `spin`: never sleep (a core of its own). Sets the calling thread's timer slack to the least the kernel
-  // has.
+  // `spin`: never sleep (needs a dedicated core). Sets the calling thread's timer slack to the minimum.
   explicit Pacer(bool spin) : spin_(spin) { prctl(PR_SET_TIMERSLACK, 1UL); }
 
   // Returns the time, at or after `due`; earlier only when `stop` is set.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packer of physics events into MGP packets.
 #include "nanet/readout/packer.hpp"
 
 #include <algorithm>
@@ -118,7 +119,7 @@ struct FrameSource::State {
     }
   }
 
-  // Takes events until everything that belongs to frames before `end` (in ns) is at hand.
+  // Takes events until all fragments of frames before `end` (in ns) are available.
   void fill(double end_ns) {
     while (generated < max_events && (ahead.empty() || ahead.back().time_ns < end_ns + margin_ns)) {
       if (spare.empty()) spare.emplace_back();

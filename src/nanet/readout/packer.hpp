@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physics events -> what the readout boards send: fragments per board, frame by frame, as MGP packets.
+// Packer: physics events to MGP packets; fragments per board, frame by frame.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,7 @@ struct FramePacket {
 };
 
 // One frame of detector time: every packet of every board, boards in order, indices in order. Headers are
-// complete but for the sequence number and the burst, which are 0 here: whoever sends fills them in (see
-// stamp()).
+// complete but for the sequence number and the burst, which are 0 here and set by stamp() before sending.
 struct PackedFrame {
   Frame frame = 0;  // within the run of the source, counted from 0 without regard to bursts
   std::vector<FramePacket> packets;
@@ -45,7 +44,7 @@ std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noe
 std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame,
                      Sequence sequence, const wire::mgp::EobCounts& counts) noexcept;
 
-// Generates and packs frame after frame. A fragment goes to the frame of its own (board's clock) time.
+// Generates and packs frame after frame. A fragment belongs to the frame of its time by the board's clock.
 class FrameSource {
  public:
   // After max_events physics events, frames are empty.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing against the physics events it came from, in every mode; every packet passes the card's validation.
+// Tests of the packer in every mode; each packet must pass the validation of the card.
 #include "nanet/readout/packer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See packet_sender.hpp.
+// Socket of one board: gathered datagrams, segmentation offload.
 #include "nanet/readout/packet_sender.hpp"
 
 #include <netinet/in.h>
@@ -161,7 +161,7 @@ void PacketSender::flush() noexcept {
       send_one_by_one(trains_[sent++]);
       continue;
     }
-    // One by itself, the rule where each frame leaves when it is due, takes the shorter call.
+    // A single datagram, the usual case when each frame is sent at its due time, takes the shorter call.
     const bool one = used_trains_ - sent == 1 && trains_[sent].datagrams == 1;
     const iovec& v = vectors_[trains_[sent].first_vector];
     const int n = one ? (send(socket_.get(), v.iov_base, v.iov_len, 0) >= 0 ? 1 : -1)

@@ -18,8 +18,8 @@
 
 namespace nanet::readout {
 
-// refused: the kernel told that nobody listened to an earlier datagram (the one at hand is sent all the
-// same). The others count datagrams that the kernel did not take.
+// refused: the kernel reported that an earlier datagram had no listener (the current one is still sent). The
+// others count datagrams that the kernel did not accept.
 enum class SendError : std::uint8_t { refused, would_block, no_buffers, too_long, unreachable, other, none };
 inline constexpr std::size_t send_error_count = static_cast<std::size_t>(SendError::none);
 std::string_view name(SendError error);
@@ -33,7 +33,7 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   // Throws std::system_error (see os::open_udp_sender). `segmentation`: use trains if the kernel can.
   PacketSender(const wire::Endpoint& destination, bool segmentation);
 
-  // Gathers one datagram; `data` must stay as it is until flush(). Flushes by itself when full.
+  // Gathers one datagram; `data` must not change until flush(). Flushes automatically when full.
   void push(const std::byte* data, std::uint32_t size) noexcept;
   void flush() noexcept;
 

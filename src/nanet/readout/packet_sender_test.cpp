@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever way datagrams leave, as trains or one by one, they arrive as they were pushed.
+// Tests of the packet sender: datagrams arrive as pushed, as trains or one by one.
 #include "nanet/readout/packet_sender.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See readout.hpp.
+// Emulated readout boards.
 #include "nanet/readout/readout.hpp"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ void check_options(const ReadoutOptions& o) {
   if (!o.pcap.empty()) {
     if (o.threads != 1) refuse(threads + "a capture leaves in its own order, by one thread; give 1");
   } else if (const std::size_t most = streams_of(o.pack); o.threads < 1 || o.threads > most) {
-    refuse(threads + (most > 1 ? "each thread has boards of its own; give 1 to " + std::to_string(most)
-                               : "a merged stream leaves by one thread; give 1"));
+    refuse(threads + (most > 1 ? "each thread has separate boards; give 1 to " + std::to_string(most)
+                               : "a merged stream is sent by one thread; give 1"));
   }
   for (const int cpu : o.pin)
     if (cpu < 0) refuse("pin = " + std::to_string(cpu) + ": give the number of a CPU, 0 or more");
@@ -70,7 +70,7 @@ Readout::Readout(const ReadoutOptions& options)
     : options_((check_options(options), options)),
       schedule_(options.speed, options.burst_frames, options.burst_gap_s * 1e9) {
   const auto& destinations = options_.destinations;
-  // Sockets first: what is wrong with them shows before the pool is made.
+  // Sockets first: their errors are reported before the pool is generated.
   const std::size_t streams = options_.pcap.empty() ? streams_of(options_.pack) : destinations.size();
   for (std::size_t s = 0; s < streams; ++s)
     senders_.push_back(
@@ -108,7 +108,7 @@ void Readout::start() {
   for (std::size_t t = 0; t < options_.threads; ++t) {
     try {
       threads_.emplace_back([this, t] { run(t); });
-    } catch (...) {  // those that are there wait for nobody, and send nothing
+    } catch (...) {  // threads already started end without sending
       request_stop();
       at_work_ -= options_.threads - t;
       start_.store(os::monotonic_now(), std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated readout boards: frames of a generated pool, or a capture, sent on time over UDP, with faults
-// if asked for.
+// Emulated readout boards: frames of a generated pool, or a capture, sent on schedule over UDP, with optional
+// faults.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace nanet::readout {
 
-// What has been sent so far, by all threads together: of frames, events and bursts what every board has sent.
+// Totals sent so far by all threads. Frames, events and bursts count once every board has sent them.
 struct ReadoutCounters {
   std::uint64_t frames = 0, bursts = 0, events = 0, fragments = 0, behind_max_ns = 0, elapsed_ns = 0;
   std::uint64_t skipped_records = 0;  // of the capture
@@ -41,9 +41,9 @@ class Readout {
   void start();  // the sending threads
   void request_stop() noexcept {
     stop_.store(true, std::memory_order_relaxed);
-  }  // ends with the frame at hand, and EOB
+  }  // ends with the current frame, and EOB
   bool running() const noexcept { return at_work_.load(std::memory_order_acquire) > 0; }
-  void join();  // rethrows what a thread died of
+  void join();  // rethrows the exception of a thread
 
   ReadoutCounters counters() const noexcept;
   std::uint64_t packets() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of the emulated boards into a socket of this process: markers, counts, sequences, send times.
+// Tests of whole runs of the emulated boards: markers, counts, sequences, send times.
 #include "nanet/readout/readout.hpp"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ class ReadoutRun : public testing::Test {
     options.burst_frames = 100;
     options.speed = 1.0;
   }
-  // Runs to the end while receiving; everything that came, in order. stop_after: packets that have come when
-  // it is told to stop.
+  // Runs to the end while receiving; everything that came, in order. stop_after: packets received before
+  // the stop request.
   std::vector<Received> run(std::size_t stop_after = SIZE_MAX) {
     Readout readout(options);
     readout.start();
@@ -339,8 +339,8 @@ TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
   EXPECT_EQ(fragments, writer.totals().fragments);
   EXPECT_EQ(frames, writer.totals().frames);
   EXPECT_EQ(bursts, writer.totals().bursts);
-  // Told from fragments alone: an event at a frame's edge counts twice, two at once that no board saw both of
-  // count once.
+  // Counted from fragments alone: an event at a frame's edge counts twice; two simultaneous ones that no
+  // board saw both of count once.
   EXPECT_NEAR(static_cast<double>(events), static_cast<double>(with_hits.size()), 3.0);
   wire::PcapReader reader(path);
   wire::PcapRecord record;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See recording.hpp.
+// Capture as a source of packets.
 #include "nanet/readout/recording.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When each frame of a run is due on the wall clock, and to which burst it belongs. Arithmetic only.
+// Schedule of a run: due time and burst of each frame. Arithmetic only.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Schedule {
     while (due(index) < duration) ++index;                    // or too few
     return index;
   }
-  // Frames to gather before a batch is sent: what is due within `batch_ns` of wall clock, at least one, at
+  // Frames to gather before a batch is sent: those due within `batch_ns` of wall clock, at least one, at
   // most `limit`.
   unsigned batch(Nanoseconds batch_ns, unsigned limit) const {
     if (frame_wall_ns_ == 0) return std::max(limit, 1u);

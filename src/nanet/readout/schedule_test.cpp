@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Due times of frames over bursts, gaps and speeds.
+// Tests of the schedule: bursts, gaps, speeds.
 #include "nanet/readout/schedule.hpp"
 
 #include <gtest/gtest.h>

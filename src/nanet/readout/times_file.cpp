@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See times_file.hpp.
+// Shared array of send times.
 #include "nanet/readout/times_file.hpp"
 
 #include <fcntl.h>

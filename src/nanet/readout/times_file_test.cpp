@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared array of send times: its layout, byte by byte, and what a reader sees of it.
+// Tests of the shared array of send times: byte layout and reader.
 #include "nanet/readout/times_file.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Truth of generated events as columns.
 #include "nanet/readout/truth.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tx_path.hpp.
+// Transmit path of one thread.
 #include "nanet/readout/tx_path.hpp"
 
 #include "nanet/os/clock.hpp"

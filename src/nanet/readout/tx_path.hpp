@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets' way out of one thread: through the faults, with their send times, into the sockets of the
-// thread's streams.
+// Transmit path of one thread: faults, send times, sockets of its streams.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +29,7 @@ class TxPath {
   void take(const OutPacket& packet) { faults_.take(packet, out_); }
   void release(std::uint64_t frame) { faults_.release(frame, out_); }
   void flush() { faults_.flush(out_); }
-  // What was taken goes, stream by stream.
+  // Sends the packets taken, stream by stream.
   void deliver();
   std::uint64_t count(Fault fault) const { return faults_.count(fault); }
 

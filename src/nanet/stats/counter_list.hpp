@@ -3,8 +3,8 @@
 // Declarations, accounting, JSON, Prometheus metrics and docs/counters.md all follow from these lists:
 //   1. Add a line here and increment the counter where the thing happens.
 //   2. Run `./dev shell python docs/hooks/counters.py`, which writes the tables of the documentation.
-// A description is a noun phrase without full stop. Counters that share a metric are told apart by the label
-// `reason`, the counter's name.
+// A description is a noun phrase without full stop. Counters that share a metric are distinguished by the
+// label `reason`, the counter's name.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,8 @@
   X(overrun, "nanet_packets_lost", "packets of frames without a buffer")                                     \
   X(segment_overflow, "nanet_packets_lost", "packets that did not fit into the segment of their board")      \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
-  X(socket_overflow, "nanet_packets_lost", "datagrams dropped by the kernel because the socket buffer was full")
+  X(socket_overflow, "nanet_packets_lost",                                                                   \
+    "datagrams dropped by the kernel because the socket buffer was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.
 #define NANET_DOWNSCALED(X)                           \
@@ -80,13 +81,13 @@
   X(write_failed, "nanet_packets_recorded", "packets lost because the disk accepted no more data")
 
 // Latency histograms by stage: name, start, end.
-#define NANET_STAGES(X)                                                                          \
-  X(gather, "kernel time stamp of the frame's first packet", "event written")                    \
-  X(queue, "event written", "event read by an executor")                                         \
-  X(build, "event read", "fragments merged")                                                     \
-  X(reconstruct, "fragments merged", "rings found")                                              \
-  X(post, "rings found", "descriptor posted")                                                    \
-  X(send, "descriptor posted", "packet sent")                                                    \
+#define NANET_STAGES(X)                                                       \
+  X(gather, "kernel time stamp of the frame's first packet", "event written") \
+  X(queue, "event written", "event read by an executor")                      \
+  X(build, "event read", "fragments merged")                                  \
+  X(reconstruct, "fragments merged", "rings found")                           \
+  X(post, "rings found", "descriptor posted")                                 \
+  X(send, "descriptor posted", "packet sent")                                 \
   X(total, "kernel time stamp of the frame's first packet", "answer sent (late frames included)")
 
 namespace nanet::stats {

@@ -15,8 +15,8 @@
 namespace nanet::stats {
 
 struct HistogramBins {
-  static constexpr unsigned radius = 256;  // 1 mm each
-  static constexpr unsigned centre = 64;   // along each axis
+  static constexpr unsigned radius = 256;                                                 // 1 mm each
+  static constexpr unsigned centre = 64;                                                  // along each axis
   static constexpr float centre_low_x = -552, centre_low_y = -400, centre_width = 12.5f;  // mm
 };
 

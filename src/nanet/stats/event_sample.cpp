@@ -79,9 +79,8 @@ void SharedEventRing::publish(const EventSample& event) noexcept {
 }
 
 void SharedEventRing::request(std::uint32_t events) noexcept {
-  memory_->requested.store(
-      memory_->published.load(std::memory_order_relaxed) + std::min(events, slots / 2),
-      std::memory_order_relaxed);
+  memory_->requested.store(memory_->published.load(std::memory_order_relaxed) + std::min(events, slots / 2),
+                           std::memory_order_relaxed);
 }
 
 std::vector<EventSample> SharedEventRing::take() {

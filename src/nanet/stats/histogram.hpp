@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-linear latency histogram: every value to three significant digits, constant memory, one writer and any
-// number of readers that may look while it is written.
+// Log-linear latency histogram: three significant digits, constant memory. One writer, any number of
+// concurrent readers.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the latency histogram.
 #include "nanet/stats/histogram.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receiver, executor, sender and account of a replay in one object, without files: datagrams in, MTP packets
-// out. For unit tests and the fuzzer.
+// Replay chain in one object for unit tests and the fuzzer: receiver, executor, sender and accounting,
+// without files. Datagrams in, MTP packets out.
 #pragma once
 
 #include <cstddef>

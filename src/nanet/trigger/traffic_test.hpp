@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small MGP packets for the tests of this folder.
+// Small MGP packets for the tests of the trigger.
 #pragma once
 
 #include <algorithm>

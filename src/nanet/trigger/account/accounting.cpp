@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Accounting of a run: counters, identities, stage latencies.
 #include "nanet/trigger/account/accounting.hpp"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace nanet::trigger {
 namespace {
 
-// The terms of `lost` that are packets which came in; missing and socket_overflow never did.
+// Terms of `lost` that are received packets; missing and socket_overflow never arrived.
 constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::segment_overflow) + 1;
 
 }  // namespace
@@ -28,14 +29,14 @@ void Accounting::add(const Trace& trace, bool late) noexcept {
 }
 
 void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
-                  Nanoseconds sent) noexcept {
+                        Nanoseconds sent) noexcept {
   if (outcome != card::Outcome::answered) {
     if (first) at(Stage::total).add(sent - first);
     before_.n = ~std::uint64_t{0};
-    return;  // what was built of it, if anything, is added when its buffer is back
+    return;  // its trace, if any, is added when the buffer is returned
   }
   const Trace& t = traces_[n];
-  if (t.n != n) return;  // posted by an application of its own
+  if (t.n != n) return;  // posted by a user's application
   add(t, false);
   if (before_.n + 1 == n &&
       before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
@@ -52,7 +53,7 @@ void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds firs
   at(Stage::build).add(t.built - t.seen);
   at(Stage::reconstruct).add(t.reconstructed - t.built);
   at(Stage::post).add(t.posted - t.reconstructed);
-  if (first == 0) return;  // a replay: recorded stamps and today's clock have nothing to say to each other
+  if (first == 0) return;  // a replay: recorded stamps and the current clock are unrelated
   at(Stage::gather).add(closed - first);
   at(Stage::queue).add(t.seen - closed);
   at(Stage::send).add(sent - t.posted);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account: every packet, frame and event that enters is found again on the way out (docs/formats.md, The
-// account).
+// Accounting of a run: every packet, frame and event that enters is accounted for on the way out
+// (docs/formats.md, The account).
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace nanet::trigger {
 enum class Stage : std::uint8_t { NANET_STAGES(NANET_LINE) };
 #undef NANET_LINE
 
-// Follows the card in its own thread: adds up the traces of the numbers it passes, fills the latency
-// histograms, and checks the identities while it runs.
+// Observer in the card's thread: adds up the traces of the numbers passed, fills the latency histograms, and
+// checks the identities while running.
 class Accounting final : public card::FrameObserver {
  public:
   Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb)
@@ -53,7 +53,7 @@ class Accounting final : public card::FrameObserver {
   Trace before_;  // of the number passed last, for events split at the edge between the two
 };
 
-// A copy of all counts, as the JSON says them.
+// Snapshot of all counts, with the keys of the JSON.
 struct Account {
 #define NANET_LINE(name, metric, text) std::uint64_t name = 0;
   NANET_RUN_COUNTERS(NANET_LINE, NANET_LINE)
@@ -66,8 +66,8 @@ struct Account {
   static Account of(const card::Counters& card, const Accounting& accounting);
   // What was counted since `before` of the same run. lost.missing is a balance: it may wrap below 0.
   Account since(const Account& before) const noexcept;
-  // The identities at the end of docs/formats.md. While running, frames that are still owed keep the second
-  // one open.
+  // Whether the identities at the end of docs/formats.md hold. While running, the second one fails as long as
+  // frames are owed.
   bool balances() const noexcept;
 };
 

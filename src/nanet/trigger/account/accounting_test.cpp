@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the accounting and its identities.
 #include "nanet/trigger/account/accounting.hpp"
 
 #include <gtest/gtest.h>

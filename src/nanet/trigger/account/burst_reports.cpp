@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Burst reports.
 #include "nanet/trigger/account/burst_reports.hpp"
 
 #include <algorithm>
@@ -78,7 +79,7 @@ Account BurstReports::now() const noexcept {
 
 void BurstReports::hand_over(const Pending& pending, bool rest) noexcept {
   const std::uint64_t at = written_.load(std::memory_order_relaxed);
-  // Nobody takes them: nothing is lost by it, and the last entry is for what is left at the end.
+  // Reports are not fetched: the counts go into a later report. The last entry is reserved for the rest.
   if (at - taken_.load(std::memory_order_acquire) >= entries - (rest ? 0 : 1)) {
     ++kept_back;
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bursts as units: when the last frame of a burst has been passed, what was counted since the one before is
-// its report. The sum of all reports is the account of the run.
+// Burst reports: counts since the previous report, complete when the last frame of a burst has been answered.
+// The sum of all reports is the account of the run.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 namespace nanet::trigger {
 
 struct BurstReport {
-  bool rest = false;  // of no burst: what was counted after the last one
+  bool rest = false;  // of no burst: counts after the last burst
   card::BurstEnded burst;
   Nanoseconds began = 0, ended = 0;  // its begin in the receiver, its last answer
   Account counts;                    // since the report before
@@ -31,7 +31,7 @@ struct BurstReport {
   std::uint64_t latency_n = 0;
 };
 
-// Follows receiver and sender in the card's thread, in front of the accounting.
+// Observer of receiver and sender in the card's thread, ahead of the accounting.
 class BurstReports final : public card::FrameObserver, public card::BurstObserver {
  public:
   // conditions: may be nullptr. All outlive it.
@@ -52,9 +52,9 @@ class BurstReports final : public card::FrameObserver, public card::BurstObserve
 
   // Reports since the last call, oldest first. One reader, any thread.
   std::vector<BurstReport> take();
-  stats::Counter kept_back;  // bursts that found no room for a report: they are in that of the next one
+  stats::Counter kept_back;  // bursts without room for a report; their counts are in the next one
 
-  // For whoever looks: a burst is under way, and its number.
+  // Whether a burst is open, and its number.
   bool in_burst() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   std::uint32_t number() const noexcept { return number_.load(std::memory_order_relaxed); }
 

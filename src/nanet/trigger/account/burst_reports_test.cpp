@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the burst reports.
 #include "nanet/trigger/account/burst_reports.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an executor leaves behind of each number n for the account and the histograms: written before the
-// descriptor is posted, read by the card's thread after it has seen the descriptor or the returned buffer.
+// Trace of each number n: results and time stamps of an executor, for accounting and histograms. Written
+// before the descriptor is posted; read by the card's thread after the descriptor or the returned buffer.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,7 @@ struct Trace {
   std::uint8_t lows = 0, highs = 0;
 };
 
-// One entry per CLOP buffer of all devices; n finds its own. On pages of its own, so that it can be
-// registered with a GPU.
+// One entry per CLOP buffer of all devices, indexed by n. On separate pages, so that a GPU can map it.
 class TraceTable {
  public:
   // slots: a power of two. allocator outlives it.
@@ -41,7 +40,7 @@ class TraceTable {
         mask_(slots - 1) {
     std::uninitialized_default_construct_n(trace_, slots);
   }
-  // One that another process has made, mapped at the same address.
+  // A table made by another process, mapped at the same address.
   TraceTable(Trace* made, std::size_t slots) noexcept
       : bytes_(bytes_for(slots)), trace_(made), mask_(slots - 1) {}
   ~TraceTable() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Detector conditions: store with one epoch per change, reader of one thread.
 #include "nanet/trigger/build/conditions.hpp"
 
 #include <algorithm>
@@ -30,12 +31,12 @@ void ConditionsStore::burst_began(std::uint64_t base, std::uint64_t answered) no
     changes_.store(changes() + 1, std::memory_order_relaxed);
     version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
-  for (const Told& told : followers_) told(base, *epoch_[0].conditions);
+  for (const Observer& observer : observers_) observer(base, *epoch_[0].conditions);
 }
 
-void ConditionsStore::follow(Told told) {
-  told(epoch_[0].from, *epoch_[0].conditions);
-  followers_.push_back(std::move(told));
+void ConditionsStore::follow(Observer observer) {
+  observer(epoch_[0].from, *epoch_[0].conditions);
+  observers_.push_back(std::move(observer));
 }
 
 std::shared_ptr<const Conditions> ConditionsStore::current() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running conditions of the detector: photomultipliers that are masked, and the time offset (T0) of each
-// channel. New ones take effect with the next burst and never within one, whichever thread builds its frames.
+// Detector conditions: masked photomultipliers, and the time offset (T0) of each channel. A change takes
+// effect with the next burst for all threads, never within a burst.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ inline constexpr std::int32_t max_t0_lsb = 1024;  // 99.8 ns
 struct Conditions {
   std::array<std::uint8_t, pm_count> masked{};  // 1: its hits are dropped
   std::array<std::int16_t, pm_count> t0{};      // LSB, subtracted from the times of its hits
-  std::string name;                             // what results call them by
+  std::string name;                             // shown in results
 };
 
-// Hands conditions from whoever loads them to the frame builders.
+// Passes conditions from the loading thread to the frame builders.
 class ConditionsStore {
  public:
   // initial: from the first frame on.
@@ -34,16 +34,16 @@ class ConditionsStore {
   // Any thread: in effect from the next burst on. Of several offered within one burst the last counts.
   void offer(std::shared_ptr<const Conditions> next);
   // The card's thread, when a burst begins and before any frame of it is closed; base: n of its frame 0;
-  // answered: numbers below are. What is offered waits for another burst where consumers lag by so many
-  // bursts that conditions would be forgotten which they still need.
+  // answered: numbers below are. An offer is postponed by a burst if lagging consumers still need the oldest
+  // conditions kept.
   void burst_began(std::uint64_t base, std::uint64_t answered) noexcept;
-  // told(from, conditions), at once for the newest that are known, then in the card's thread whenever others
-  // take effect, before any frame of theirs is closed. Before the run; must not block.
-  using Told = std::function<void(std::uint64_t from, const Conditions& conditions)>;
-  void follow(Told told);
+  // changed(from, conditions): called at once for the current ones, then in the card's thread for each
+  // change, before any frame of the burst is closed. Register before the run; must not block.
+  using Observer = std::function<void(std::uint64_t from, const Conditions& conditions)>;
+  void follow(Observer observer);
   // In effect for the newest burst.
   std::shared_ptr<const Conditions> current() const;
-  // How often others took effect.
+  // Number of changes that took effect.
   std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
 
  private:
@@ -52,11 +52,10 @@ class ConditionsStore {
     std::uint64_t from = 0;
     std::shared_ptr<const Conditions> conditions;
   };
-  // Bursts with conditions of their own that may be under way at once: far more than two, which the card
-  // keeps open, for consumers that lag.
+  // Changes kept for lagging consumers. The card keeps two bursts open; 16 leaves a wide margin.
   static constexpr std::size_t epochs = 16;
 
-  std::vector<Told> followers_;
+  std::vector<Observer> observers_;
   mutable std::mutex mutex_;  // held for the copy of a few pointers, once per change
   std::shared_ptr<const Conditions> offered_;
   std::array<Epoch, epochs> epoch_;  // newest first

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the detector conditions.
 #include "nanet/trigger/build/conditions.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Frame builder: payload lists, merging, hit unpacking with AVX2.
 #include "nanet/trigger/build/frame_builder.hpp"
 
 #include <algorithm>
@@ -73,9 +74,9 @@ struct HitUnpacker {
     differences = _mm256_add_epi32(
         differences,
         _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
-    // Neighbours are compared in the register: reading back what was just stored in overlapping pieces would
-    // stall. The last hit has no neighbour: its lane is left out, as first_lanes(n - 1) would, n = 0
-    // included.
+    // Neighbours are compared in the register: reloading the stored words at an offset would
+    // stall store forwarding. The last hit has no neighbour: its lane is left out, as first_lanes(n - 1)
+    // would, n = 0 included.
     const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
     const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
@@ -145,7 +146,7 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
   const std::uint32_t first = begin(board), limit = first + capacity_;
   std::uint32_t count = first;
   Fragment* const fragments = fragments_.data();
-  std::uint32_t* const times = times_.data() + board;  // each list before has an end of its own
+  std::uint32_t* const times = times_.data() + board;  // each preceding list has an end marker
   const std::byte* const base = base_;
   std::uint16_t newest = 0;
   bool by_time = true;

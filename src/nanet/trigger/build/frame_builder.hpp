@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame builder: merges the fragments of the boards into events by time (docs/formats.md, Merging).
+// Frame builder: merges the fragments of the boards into events by time (docs/formats.md, Merging).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct BuiltFrame {
   std::uint32_t events = 0;
   std::uint32_t fragments = 0;
   std::uint32_t duplicate_hits = 0;         // the same PM twice in a fragment: the first is kept
-  std::uint32_t masked_hits = 0;            // of masked PMs: dropped before anything is made of them
+  std::uint32_t masked_hits = 0;            // of masked PMs: dropped before building
   const std::uint16_t* time = nullptr;      // mean of the hits' times
   const std::uint16_t* opened = nullptr;    // time of the first fragment
   const std::uint8_t* boards = nullptr;     // mask of the boards that gave a fragment
@@ -48,7 +48,7 @@ class FrameBuilder {
   // memory must extend contract::tail_bytes beyond each segment.
   FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
 
-  // segments[b]: board b (merged stream: [0], where every fragment is an event of its own board). Safe on any
+  // segments[b]: board b (merged stream: [0], where every fragment becomes an event). Safe on any
   // bytes; allocates nothing. conditions: masks and time offsets, or nullptr; merging itself goes by the
   // fragments' own times.
   const BuiltFrame& build(std::span<const Segment> segments, const Conditions* conditions = nullptr) noexcept;

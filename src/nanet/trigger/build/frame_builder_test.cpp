@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the frame builder.
 #include "nanet/trigger/build/frame_builder.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the rings of an event to its trigger primitive (docs/formats.md, MTP). One source for CPU and GPU.
+// Trigger decision: rings of an event to its primitive (docs/formats.md, MTP). One source for CPU and GPU.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,7 @@ NANET_HD inline std::uint32_t decide_leading(const rich::Ring& leading, std::uin
   return id | radius_code(leading.r);
 }
 
-// An algorithm that decides by itself (a user's) sets all bits but these: what every primitive says of
-// itself.
+// Bits common to all primitives. A user's algorithm that makes the decision sets all other bits.
 inline constexpr std::uint32_t reserved_bits = 1u << 15 | primitive_bit::valid | primitive_bit::incomplete;
 
 NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,

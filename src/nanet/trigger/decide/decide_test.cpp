@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the trigger decision.
 #include "nanet/trigger/decide/decide.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Downscaling: of the primitives of a kind, one in so many is sent. Which ones follows from their times
-// alone, so that every executor, and a replay, choose the same.
+// Downscaling: sends one primitive in N of a kind. The choice follows from the primitive's time alone, so all
+// executors and replays agree.
 #pragma once
 
 #include <array>

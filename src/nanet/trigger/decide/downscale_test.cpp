@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of downscaling.
 #include "nanet/trigger/decide/downscale.hpp"
 
 #include <gtest/gtest.h>
@@ -72,7 +73,7 @@ TEST(Downscale, DropsAndCountsByKind) {
     if (first.empty())
       first = chain.sent();
     else
-      EXPECT_EQ(chain.sent(), first) << threads;  // whoever works: the same choice
+      EXPECT_EQ(chain.sent(), first) << threads;  // same choice for any number of threads
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor consumes the event queues of a CLOP: it builds, reconstructs, posts answers and returns
-// buffers. CPU executors are here; a GPU's stands behind the same interface. It sees nothing but contract
-// memory and its own trace table.
+// Executor interface: consumes the event queues of a CLOP, builds, reconstructs, posts answers, returns
+// buffers. It reads and writes contract memory and its trace table only. CPU executors are declared here.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +13,8 @@
 
 #include "nanet/contract/layout.hpp"
 #include "nanet/rich/algorithm.hpp"
-#include "nanet/trigger/executors/frame_processor.hpp"
 #include "nanet/trigger/account/trace.hpp"
+#include "nanet/trigger/executors/frame_processor.hpp"
 
 namespace nanet::trigger {
 
@@ -42,17 +41,17 @@ class Executor {
   virtual void stop() noexcept = 0;
   // Physics counts of each thread.
   virtual std::vector<const Physics*> physics() const = 0;
-  // The queue lapped this reader: it has stopped.
+  // The card overtook this reader in the queue; the reader has stopped.
   virtual bool event_overrun() const noexcept = 0;
   // Where it reads frames: host; pinned (mapped, read by the GPU); device (filled by its copy engine).
   virtual std::string_view memory() const noexcept { return "host"; }
-  // What else there is to say of it, by name; added to results. Any thread.
+  // Additional results by name. Any thread.
   virtual std::map<std::string, double> figures() const { return {}; }
-  // Why it does not work as it was told to; empty: it does.
+  // Reason for degraded operation; empty: none.
   virtual std::string trouble() const { return {}; }
 };
 
-// Makes an executor of another kind; as make_cpu_executor.
+// Factory of another kind of executor; parameters as for make_cpu_executor.
 using ExecutorMaker =
     std::function<std::unique_ptr<Executor>(const ExecutorOptions& options, std::vector<contract::View> views,
                                             const rich::Reconstructor& algorithm, TraceTable& traces)>;

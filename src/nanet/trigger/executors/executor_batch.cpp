@@ -20,8 +20,8 @@ using contract::View;
 constexpr std::uint32_t enough_events = 16384;
 // The card has so many buffers at least (replay: 4096), and must not wait for those kept here.
 constexpr std::size_t most_frames = 512;
-// The end of the traffic, or a card that waits: what is kept is answered after so many looks at an empty
-// queue.
+// Polls of an empty queue after which the collected frames are answered: the end of traffic, or a waiting
+// card.
 constexpr unsigned patience = 4;
 
 class BatchExecutor final : public Executor {

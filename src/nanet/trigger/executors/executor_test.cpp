@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whichever executor does the work, the packets that go out are the same, byte for byte and in order.
+// Tests of the executors: all of them send the same packets, byte for byte and in order.
 #include "nanet/trigger/executors/executor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Frame processor.
 #include "nanet/trigger/executors/frame_processor.hpp"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class PacketWords {
 };
 
 std::array<Segment, max_boards> segments_of(const contract::View& view, const contract::Event& event) {
-  // The header is memory that anything may have written: its lengths are held against the segment.
+  // The header may hold any bytes: lengths are limited to the segment.
   contract::FrameHeader header;
   std::memcpy(&header, view.buffer(event.buffer), sizeof header);
   std::array<Segment, max_boards> segments;
@@ -120,7 +121,7 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
                                      Trace& trace) noexcept {
   const bool incomplete =
       !(event.flags & contract::event_flag::complete) || (event.flags & contract::event_flag::truncated);
-  // Everything in local variables: bytes are written meanwhile, and a byte may be a part of anything.
+  // Local copies: stores through std::byte* may alias the members and would force reloads.
   const DecisionOptions decision = options_.decision;
   std::uint16_t* const primitives = primitive_.data();
   std::array<std::uint32_t, rich::max_rings + 1> with_rings{};
@@ -178,7 +179,7 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   return length;
 }
 
-// Counts what is not sent for its kind's factor.
+// True if the downscaling factor of its kind suppresses the primitive, which is counted.
 bool FrameProcessor::scaled_away(std::uint16_t id, Frame frame, std::uint16_t time,
                                  Trace& trace) const noexcept {
   if (options_.downscale.keeps(id, static_cast<Lsb>(frame) * lsb_per_frame + time)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One frame through build, reconstruct and decide: from a CLOP buffer to the bytes of its MTP packet. What
-// every CPU executor runs for each receive event; one per thread.
+// Frame processor: build, reconstruct and decide for one frame, from a CLOP buffer to the bytes of its MTP
+// packet. Each thread of a CPU executor has one.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 #include "nanet/contract/queue.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/stats/event_sample.hpp"
-#include "nanet/trigger/build/frame_builder.hpp"
-#include "nanet/trigger/build/conditions.hpp"
-#include "nanet/trigger/decide/decide.hpp"
-#include "nanet/trigger/decide/downscale.hpp"
 #include "nanet/trigger/account/physics.hpp"
 #include "nanet/trigger/account/trace.hpp"
+#include "nanet/trigger/build/conditions.hpp"
+#include "nanet/trigger/build/frame_builder.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
 
 namespace nanet::trigger {
 
@@ -29,8 +29,8 @@ struct ProcessOptions {
   ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
 };
 
-// Told of every event of every frame, in order of time, in the executor's thread; for rings.parquet. Off the
-// packet path: replay only.
+// Receives every event of every frame in order of time, in the executor's thread; for rings.parquet. Replay
+// only.
 class RingSink {
  public:
   virtual ~RingSink() = default;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the frame processor.
 #include "nanet/trigger/executors/frame_processor.hpp"
 
 #include <gtest/gtest.h>

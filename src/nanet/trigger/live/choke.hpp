@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choke (XOFF): raised when buffers fill, withdrawn with hysteresis when they have emptied. A state for
-// whoever holds the boards back; it stops nothing by itself.
+// Choke (XOFF): flow-control state with hysteresis, raised when buffers fill. An output only: it stops
+// nothing.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +34,10 @@ class Choke {
     if (is != was) on_.store(is, std::memory_order_relaxed);
   }
   bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
-  // Share of the buffers in use when last looked at, and at most.
+  // Share of the buffers in use at the last update, and its maximum.
   double fill() const noexcept { return fill_.load(std::memory_order_relaxed); }
   double most() const noexcept { return most_.load(std::memory_order_relaxed); }
-  // How long it has been raised, in all, ns.
+  // Total time raised, ns.
   Nanoseconds time() const noexcept { return time_.load(std::memory_order_relaxed); }
 
   stats::Counter raised;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the choke state.
 #include "nanet/trigger/live/choke.hpp"
 
 #include <gtest/gtest.h>

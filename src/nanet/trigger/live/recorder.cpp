@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Recorder of raw packets: ring, series of files, writer thread.
 #include "nanet/trigger/live/recorder.hpp"
 
 #include <algorithm>
@@ -134,7 +135,7 @@ class Recorder::Series {
     make_room();
     ++recorder_.files;
   }
-  // Packets of the next burst go into a file of their own.
+  // Starts a new file for the packets of the next burst.
   void burst(std::uint32_t number) noexcept {
     burst_ = number;
     if (!file_) return;
@@ -314,7 +315,7 @@ void Recorder::run() noexcept {
       continue;
     }
     if (ending) break;
-    if (++idle == 100) {  // a tenth of a second without packets: whoever looks finds them all
+    if (++idle == 100) {  // 0.1 s without packets: make all of them visible in the file
       good_->sync();
       bad_->sync();
     }

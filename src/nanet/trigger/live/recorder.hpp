@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the raw packets of a running trigger in a folder of captures. The receiving thread copies each packet
-// into a bounded ring; a thread of its own writes them, and what it cannot keep up with is counted.
+// Recorder of raw packets of a running trigger. The receiving thread copies packets into a bounded ring; a
+// writer thread stores them in captures, and counts the packets that it cannot keep up with.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 namespace nanet::trigger {
 
 struct RecordOptions {
-  std::string folder;                              // made where it is not there
+  std::string folder;                              // created if missing
   std::uint64_t file_bytes = 256ull << 20;         // a file is closed at this size, and at the end of a burst
   std::uint64_t limit_bytes = 4096ull << 20;       // of all files together, those of earlier runs included
   std::size_t ring_bytes = std::size_t{64} << 20;  // a power of two
-  wire::Endpoint to;                               // where the packets went, for their headers
+  wire::Endpoint to;                               // destination in the headers of the captures
 };
 
 class Recorder final : public card::PacketObserver {
@@ -36,7 +36,7 @@ class Recorder final : public card::PacketObserver {
   void packet(std::span<const std::byte> datagram, bool refused, Nanoseconds stamp) noexcept override;
   void burst_began(std::uint32_t number) noexcept;
 
-  // Writes what is in the ring and ends the thread; no packet may follow.
+  // Writes the rest of the ring and ends the thread; no packet may follow.
   void stop() noexcept;
   // Why files cannot be written, when last tried; empty: they can. Any thread.
   std::string trouble() const;

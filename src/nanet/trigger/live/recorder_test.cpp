@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the recorder.
 #include "nanet/trigger/live/recorder.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Trigger processor: set-up, run loop, end of run.
 #include "nanet/trigger/live/trigger.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ Trigger::Trigger(const TriggerOptions& options)
   if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
   bursts_ = std::make_unique<BurstReports>(stream.counters(), *accounting_, choke_, conditions_.get());
   stream.observe(bursts_.get());
-  stream.receive_status().observe_bursts(&followers_);
+  stream.receive_status().observe_bursts(&burst_forwarder_);
   if (!stream.has_packet_hooks() && (!options.record.folder.empty() || !options.keep_bad.empty()))
     throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
                                 " card hands out no copies of packets: use --card socket");
@@ -72,7 +73,7 @@ Trigger::Trigger(const TriggerOptions& options)
   }
   if (!options.keep_bad.empty()) {
     bad_ = std::make_unique<BadPackets>(options.keep_bad_count);
-    wire::PcapWriter(options.keep_bad).close();  // a path that cannot be written is said now, not at the end
+    wire::PcapWriter(options.keep_bad).close();  // an unwritable path fails now, not at the end of the run
     stream.on_refused([this](std::span<const std::byte> datagram, wire::mgp::Refusal, Nanoseconds stamp) {
       bad_->add(datagram, stamp);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trigger processor: a card, one CLOP, an executor, and the account of what they do.
+// Trigger processor: a card, one CLOP, an executor, and their accounting.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ struct TriggerOptions {
   RecordOptions record;                          // folder empty: nothing is recorded
 };
 
-// Where a run is, in the words of every view of it.
+// State of a run, with the names used in results and views.
 enum class State : std::uint8_t { ready, waiting, burst, draining, stopped };
 inline constexpr std::array<std::string_view, 5> state_names = {"ready", "waiting", "burst", "draining",
                                                                 "stopped"};
@@ -82,7 +82,7 @@ class Trigger {
   bool event_overrun() const noexcept { return executor_->event_overrun(); }
   std::string_view card_name() const noexcept { return card_->name(); }
   std::vector<std::pair<std::string, double>> card_figures() const { return card_->figures(); }
-  // What went wrong at the very end (writing --keep-bad); empty: nothing.
+  // Error at the end of the run (writing --keep-bad); empty: none.
   std::string trouble() const { return trouble_; }
   const Executor& executor() const noexcept { return *executor_; }
 
@@ -96,10 +96,10 @@ class Trigger {
   const Recorder* recorder() const noexcept { return recorder_.get(); }
 
  private:
-  // Bursts go to the book of them, and to the recorder.
-  class Followers final : public card::BurstObserver {
+  // Forwards bursts to the burst reports and the recorder.
+  class BurstForwarder final : public card::BurstObserver {
    public:
-    explicit Followers(Trigger& trigger) : trigger_(trigger) {}
+    explicit BurstForwarder(Trigger& trigger) : trigger_(trigger) {}
     void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {
       trigger_.bursts_->burst_began(number, base);
       if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
@@ -125,7 +125,7 @@ class Trigger {
   std::unique_ptr<ConditionsStore> conditions_;
   std::unique_ptr<BurstReports> bursts_;
   std::unique_ptr<Recorder> recorder_;
-  Followers followers_{*this};
+  BurstForwarder burst_forwarder_{*this};
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;
   std::atomic<bool> stopping_{false}, running_{false};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replay of recorded traffic.
 #include "nanet/trigger/replay/replay.hpp"
 
 #include <algorithm>
@@ -155,7 +156,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
   clop.deadline = 0;
   // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no
-  // more: what is written is read again while it is in the cache.
+  // more, so that buffers are still in the cache when they are read.
   const bool by_frame = clop.gather == contract::Gather::frame;
   clop.buffers = std::max<std::uint32_t>(clop.buffers, (by_frame ? 4096 : 256) / std::max(clop.devices, 1u));
   answers_ = std::make_unique<Answers>();
@@ -189,7 +190,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
         make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
   else
     executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
-  answers_->open(options.mtp);  // last: what is refused leaves an old file as it was
+  answers_->open(options.mtp);  // last: refused options leave an existing file untouched
 }
 
 bool Replay::looks_merged() noexcept {
@@ -268,7 +269,7 @@ void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
     if (++since < 8 && table.end - table.next <= table.slots() / 2) continue;
     since = 0;
     work();
-    // Workers that fall behind hold the reading up; nothing is dropped for want of a buffer.
+    // Lagging workers delay the reader; no frame is dropped for lack of a buffer.
     while (table.end - table.next > table.slots() / 4 &&
            table.status(table.next) == card::FrameTable::Status::closed) {
       work();
@@ -284,7 +285,7 @@ void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
   receiver.expire(answers_->time);
 }
 
-// A card that does all by itself is given the frames and left alone.
+// Replay through a card that works autonomously: it only needs the frames.
 void Replay::run_card() {
   const auto work = [&] {
     playback_->work();
