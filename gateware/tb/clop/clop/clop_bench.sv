@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// clop with one clock for all of it, and the frames it closes, which order its neighbours cannot see.
+// Bench wrapper of clop: one clock for all parts; exports the closed frames, whose order the ports hide.
 module clop_bench
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // As in clop.
+    // Parameters as in clop.
     parameter int unsigned CHANNELS = 2,
     parameter int unsigned MAX_BUFFERS = 32,
     parameter int unsigned DEVICES = 1,
@@ -14,7 +14,7 @@ module clop_bench
     input logic rst,
 
     /*
-     * configuration, steady while enabled; enabling forgets everything
+     * configuration, stable while enabled; enabling clears all state
      */
     input  logic                     enable,
     input  logic [4:0]               log2_buffers,
@@ -24,22 +24,22 @@ module clop_bench
     input  logic [16:0]              segment_bytes,   // a multiple of 16
     input  logic [3:0]               expected,        // boards; 1 for a merged stream
     input  logic [31:0]              timeout_cycles,  // 0: none
-    input  logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
+    input  logic [15:0]              grace_cycles,    // longest delay of a packet from the MAC to clop
     input  logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
     input  logic [63:0]              now,
-    output logic                     ready,           // has forgotten everything
+    output logic                     ready,           // all state is cleared
 
     /*
      * requests of the channels
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
-    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    input  place_request_t [CHANNELS-1:0] place,          // stable until answered
     output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
     output logic [63:0]                   placed_vaddr,
-    input  serial_t [CHANNELS-1:0]        done_serial,    // packets that are done with
+    input  serial_t [CHANNELS-1:0]        done_serial,    // completed packets
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -68,12 +68,12 @@ module clop_bench
     output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
-     * closed frames and other news, in order, to clop_close
+     * ordered notifications to clop_close: closed frames, overruns, bursts
      */
     output logic                           notice_valid,
     input  logic                           notice_ready,
     output clop_notice_t                   notice,
-    output serial_t [CHANNELS-1:0]         notice_fence,      // packets that have to be written before
+    output serial_t [CHANNELS-1:0]         notice_fence,      // packets to be written first
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_part_t                     board_read,
 
@@ -85,7 +85,7 @@ module clop_bench
     input  logic [DEVICES-1:0]       half_free,
 
     /*
-     * counters: pulses, and sequence numbers that are missing by board
+     * counters: pulses, and missing sequence numbers by board
      */
     output logic             counted,
     output placed_e          counted_as,
@@ -93,19 +93,19 @@ module clop_bench
     output logic [7:0]       counted_events,
     output logic             frame_in,
     output logic             frame_overrun,
-    output logic             skipped_valid,   // frames that are owed by nobody: a jump's
+    output logic             skipped_valid,   // frames without an owed answer, skipped by a jump
     output logic [24:0]      skipped,
     output logic [3:0][63:0] missing,
 
-    output logic due,  // a timer has run out
-    // nothing is under way, and nothing waits
+    output logic due,  // a timer has expired
+    // nothing in flight, nothing waiting
     output logic idle,
 
-    // A frame is closed, in the order in which packets are decided on.
+    // Closed frame, in the order of the packet decisions.
     output logic        closed,
     output logic        closed_timed_out,
     output logic [31:0] closed_n,
-    output logic        closing            // the firmware has those of a burst closed
+    output logic        closing            // the firmware closes the frames of a burst
 );
 
   clop #(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop alone, gather mode `frame`: requests in, answers, owed numbers and news out, against clop_model.py.
+"""Bench of clop, gather mode `frame`: requests, answers, pending numbers and notifications, against
+clop_model.py.
 
-The model takes each packet when clop answers it, so both channels may be busy at once. Whether a frame finds
-a buffer depends on the very cycle: the bench judges that by itself, and tells the model.
+The model takes each packet when clop answers it, so both channels may be busy at once. The cycle decides
+whether a frame finds a buffer; the bench determines that itself and passes it to the model.
 """
 
 import os
@@ -24,7 +25,7 @@ from simulate import simulate
 
 CHANNELS, BUFFERS, SEGMENT = 2, 32, 2048
 DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
-FIRST_N = 0xFFFF_FFD0  # the low word wraps on the way
+FIRST_N = 0xFFFF_FFD0  # the low word wraps during the test
 BASE = [0x7F00_1234_0000 + (device << 32) for device in range(DEVICES)]
 UNITS = (64 + 4 * SEGMENT) // 64
 LOOK, COMMIT, BOTH = range(3)
@@ -34,16 +35,16 @@ DONE, ERROR, BEGINS, ENDS = 1, 3, 4, 5
 
 @dataclass
 class Pace:
-    """How much of the time its neighbours take part, and how long they think."""
+    """Activity rates and delays of the neighbouring modules."""
 
     requests: float = 1.0
-    rest: int = 1  # cycles from a look's answer to the packet's end, below
+    rest: int = 1  # largest delay in cycles from a look's answer to the packet's end
     owed: float = 1.0
     news: float = 1.0
     firmware: tuple[int, int] = (10, 60)
     returned: tuple[int, int] = (20, 60)
     sender: float = 1.0
-    scarce: float = 0.0  # of the time the event queue is short of room
+    scarce: float = 0.0  # fraction of time in which the event queue is nearly full
     timeout: int = 0
     loss: float = 0.0
 
@@ -62,7 +63,7 @@ PACES = {
 
 @dataclass
 class Packet:
-    """What a channel is asking about."""
+    """Request of a channel."""
 
     data: bytes
     sound: bool
@@ -77,7 +78,7 @@ class Packet:
 
 
 class Model(ClopModel):
-    """With what the bench knows: which frames found a buffer, and what a packet was told at its look."""
+    """Reference model with inputs of the bench: buffer availability by frame, and the answer to a look."""
 
     def __init__(self):
         super().__init__(BUFFERS, SEGMENT, base=FIRST_N)
@@ -90,7 +91,7 @@ class Model(ClopModel):
         return burst.base + h["frame"] if burst else 0
 
     def end_of(self, h):
-        """Return how many bytes of the packet's board are in its frame."""
+        """Return the number of bytes of the packet's board in its frame."""
         frame = self.frames.get(self.n_of(h))
         part = frame and frame.boards.get(h["board"])
         return part.end if part else 0
@@ -108,7 +109,7 @@ class Model(ClopModel):
 
 @dataclass
 class Owner:
-    """Who had a buffer last."""
+    """Latest user of a buffer."""
 
     n: int
     returned_at: int | None = None
@@ -117,7 +118,7 @@ class Owner:
 
 @dataclass
 class News:
-    """A clop_notice_t, with what board memory says of the frame then."""
+    """Unpacked clop_notice_t with the frame's board memory at that time."""
 
     kind: int
     index: int
@@ -142,7 +143,7 @@ class News:
 
 
 class Bench(Stepped):
-    """The module with channels, event queue, clop_close, consumer, sender and firmware around it."""
+    """Module with channels, event queue, clop_close, consumer, sender and firmware."""
 
     def __init__(self, dut, pace):
         self.dut, self.pace = dut, pace
@@ -156,12 +157,12 @@ class Bench(Stepped):
         self.answers, self.names, self.counted = [], [], []  # by packet
         self.took: list[int] = []  # cycles from request to answer
         self.news: list[News] = []
-        self.back: list[tuple[int, int]] = []  # when, n
+        self.back: list[tuple[int, int]] = []  # (time, n)
         self.owed, self.owed_before, self.passed, self.done = [], False, 0, set()
         self.owners: dict[int, Owner] = {}
         self.room, self.short_at, self.promises, self.skipped = 1000, 0, [0] * DEVICES, 0
         self.pending, self.woken, self.closing_at = [], None, 0
-        self.opened_by: dict[int, int] = {}  # frame to stamp
+        self.opened_by: dict[int, int] = {}  # frame to time stamp
         self.used: dict[int, list[tuple[int, int]]] = {}  # frame to channels and serials
         self.answered_at: list[int] = []
 
@@ -214,7 +215,7 @@ class Bench(Stepped):
             self.queues[c].append(data)
 
     async def quiet(self, cycles=200_000):
-        """Wait until all packets are decided, and nothing is left of them but frames that are open."""
+        """Wait until all packets are decided and only open frames remain."""
         calm = 0
         for _ in range(cycles):
             await RisingEdge(self.dut.clk)
@@ -222,9 +223,9 @@ class Bench(Stepped):
             calm = 0 if busy or not int(self.dut.idle.value) or int(self.dut.notice_valid.value) else calm + 1
             if calm > 20:
                 return
-        raise AssertionError("it does not come to rest")
+        raise AssertionError("the module does not become idle")
 
-    # ------------------------------------------------------------ once a cycle
+    # ------------------------------------------------------------ once per cycle
 
     def chance(self, rate):
         return self.rng.random() < rate
@@ -249,7 +250,7 @@ class Bench(Stepped):
         self.give_back()
 
     def give_back(self):
-        """Buffers come back in any order; the sender goes on in that of n."""
+        """Return buffers in any order; the sender passes numbers in order."""
         dut = self.dut
         if self.passed < len(self.owed) and self.chance(self.pace.sender):
             n, overrun = self.owed[self.passed]
@@ -304,7 +305,7 @@ class Bench(Stepped):
         self.news_there = int(dut.notice_valid.value)
 
     def look_owed(self):
-        """What is owed has just been opened: was its buffer back?"""
+        """Check the buffer decision of the frame opened in the previous cycle."""
         dut = self.dut
         valid = int(dut.tx_pending_valid.value)
         if valid and not self.owed_before:
@@ -317,15 +318,17 @@ class Bench(Stepped):
             if owner and owner.returned_at is not None and owner.passed_at is not None:
                 since = max(owner.returned_at, owner.passed_at)
             if overrun:
-                assert self.now - since < 500 or self.now - self.short_at < 500, "its buffer was back"
+                assert self.now - since < 500 or self.now - self.short_at < 500, (
+                    "frame without a buffer, though its buffer was back"
+                )
             else:
-                assert since < self.now, "its buffer was not back"
+                assert since < self.now, "frame with a buffer that was not back"
                 self.owners[n % BUFFERS] = Owner(n)
             self.model.found[n] = not overrun
             self.opened_by[n] = value & (1 << 64) - 1
         self.owed_before = bool(valid and not int(dut.tx_pending_ready.value))
 
-    # ------------------------------------------------------------ a channel: what rx_writer asks
+    # ------------------------------------------------------------ channel: requests of rx_writer
 
     def channel(self, c):
         while True:
@@ -346,7 +349,7 @@ class Bench(Stepped):
                 yield from self.ask(c, COMMIT if one.looked else BOTH)
             self.packets[c] = None
             self.serial[c] = self.serial[c] + 1 & 0xFFFFFF
-            yield  # as soon as clop allows it: rx_writer needs as long to find out that there is another
+            yield  # back-to-back requests; rx_writer needs this long to find the next packet
 
     def ask(self, c, kind):
         one = self.packets[c]
@@ -367,7 +370,7 @@ class Bench(Stepped):
         self.took.append(self.now - 1 - at)
 
     def decided(self, c):
-        """A channel is answered: the model says what had to come of its packet."""
+        """Pass an answered packet to the model."""
         one, model = self.packets[c], self.model
         accept, defer, vaddr = self.answer
         self.answered_at.append(self.now)
@@ -390,20 +393,21 @@ class Bench(Stepped):
         self.used.setdefault(n, []).append((c, one.serial))
 
     def timed_out(self, low):
-        """Timers run out between packets: the model's frame is closed when clop's is.
+        """Close the model's frames when clop's timers close them, between packets.
 
-        What the firmware has closed, the model closes with the packet that made it do so.
+        Frames closed by the firmware close in the model with the packet that caused it.
         """
         if self.now - self.closing_at < 10:
             return
         for n, frame in self.model.frames.items():
             if n & 0xFFFFFFFF == low and frame.open and frame.buffer:
                 age = self.now - self.opened_by[n]
-                assert self.pace.timeout and age >= self.pace.timeout + 50, f"{n} is closed after {age}"
+                assert self.pace.timeout and age >= self.pace.timeout + 50, f"{n} closed at age {age}"
                 self.model.close(n, True)
                 return
 
-    # ------------------------------------------------------------ clop_close: takes news, reads the boards
+    # ------------------------------------------------------------ clop_close: takes notifications, reads the
+    # board memory
 
     def close(self):
         dut = self.dut
@@ -421,7 +425,7 @@ class Bench(Stepped):
                     yield
                     news.parts.append(int(dut.board_read.value) if news.there >> board & 1 else 0)
             parts, news.parts = news.parts, []
-            assert self.newest() == news, "news were withdrawn, or changed"
+            assert self.newest() == news, "a notification was withdrawn or changed"
             news.parts = parts
             dut.notice_ready.value = 1
             yield
@@ -440,12 +444,14 @@ class Bench(Stepped):
         n = next(n for n, overrun in self.owed if not overrun and n & 0xFFFFFFFF == news.n)
         assert news.index == n % BUFFERS and n not in self.done
         for c, serial in self.used.get(n, []):
-            assert (news.tickets[c] - serial - 1) % (1 << 24) < 1 << 23, "a packet would not be waited for"
+            assert (news.tickets[c] - serial - 1) % (1 << 24) < 1 << 23, (
+                "the fence does not cover a packet of the frame"
+            )
         assert all((self.serial[c] + 1 - news.tickets[c]) % (1 << 24) < 1 << 23 for c in range(CHANNELS))
         self.done.add(n)
         self.back.append((self.now + self.rng.randint(*self.pace.returned), n))
 
-    # ------------------------------------------------------------ in the end
+    # ------------------------------------------------------------ final comparison
 
     def compare(self, all_closed=True):
         model, dut = self.model, self.dut
@@ -481,7 +487,7 @@ class Bench(Stepped):
 
 
 def late(rng, packets, loss, times=0.1):
-    """Lose some packets, send some twice, some after others."""
+    """Lose some packets, duplicate some, and delay others."""
     out = []
     for position, data in enumerate(packets):
         if rng.random() >= loss:
@@ -494,7 +500,7 @@ def late(rng, packets, loss, times=0.1):
 @cocotb.test(timeout_time=40, timeout_unit="ms")
 @cocotb.parametrize(pace=list(PACES))
 async def bursts_on_two_channels(dut, pace):
-    """Every packet by any channel: names, places, frames in order, tickets, overruns, ends of bursts."""
+    """Packets on either channel: addresses, frame order, write fences, overruns, burst ends."""
     pace = PACES[pace]
     bench = Bench(dut, pace)
     await bench.start(sob=False)
@@ -505,7 +511,7 @@ async def bursts_on_two_channels(dut, pace):
         bench.put(late(bench.rng, packets, pace.loss))
         await bench.quiet()
         await bench.end(burst, 23, sequences)
-    await bench.begin(1)  # what the last burst left open is closed with it
+    await bench.begin(1)  # closes the frames that the last burst left open
     bench.put([mgp.marker(board, reference_mgp.SOB, burst=2) for board in range(2)])
     await ClockCycles(dut.clk, pace.timeout + 300)
     await bench.quiet()
@@ -518,20 +524,22 @@ async def bursts_on_two_channels(dut, pace):
 
 @cocotb.test(timeout_time=40, timeout_unit="ms")
 async def hostile_traffic_on_one_channel(dut):
-    """Bad packets, duplicates, replays, other bursts, jumps, late ones, boards that come back."""
+    """All slow-path cases: bad packets, duplicates, replays, other bursts, jumps, late packets, restarted
+    boards.
+    """
     bench = Bench(dut, Pace(rest=20))
     await bench.start(sob=False)
     bench.put(hostile(random.Random(cocotb.RANDOM_SEED)), 0)
     await bench.quiet()
     counts = Counter(name for name, _, _ in bench.names)
     for name in ("used", "late", "duplicate", "replayed", "overflow", "marker", "jump"):
-        assert counts[name], f"{name} never came about: {counts}"
+        assert counts[name], f"{name} did not occur: {counts}"
     bench.compare(all_closed=False)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def answers_are_as_fast_as_they_are_said_to_be(dut):
-    """7 cycles, 8 where the next frame is opened, else 5 for each; a packet every 5, 6 with a frame."""
+    """Latency and throughput: 7 cycles, 8 with the next frame opened, then 5 per packet, 6 with a frame."""
     bench = Bench(dut, Pace(returned=(1, 1)))
     await bench.start()
     sequence = 1
@@ -551,7 +559,7 @@ async def answers_are_as_fast_as_they_are_said_to_be(dut):
     sequence += 1
     assert await one(0, 12) == 7 + 5 * 8
     sequence += 1
-    # Without a pause: four boards' packets of each of 8 frames, on both channels.
+    # Back to back: packets of four boards for each of 8 frames, on both channels.
     assert bench.model.current.next == 13
     await bench.quiet()
     bench.answered_at.clear()
@@ -561,14 +569,14 @@ async def answers_are_as_fast_as_they_are_said_to_be(dut):
         sequence += 1
     await bench.quiet()
     gaps = [b - a for a, b in zip(bench.answered_at[4:], bench.answered_at[5:], strict=False)]
-    dut._log.info("from answer to answer: %s", gaps)
+    dut._log.info("cycles from answer to answer: %s", gaps)
     assert sum(gaps) <= 5.25 * len(gaps) + 4
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(phase=[45, 51, 52, 53])
 async def a_frame_is_due_as_the_next_burst_begins(dut, phase):
-    """It is judged by the bursts as they are when it is closed: each gets its end, a third can begin."""
+    """A frame expires as the next burst begins: each burst gets its end, and a third can begin."""
     bench = Bench(dut, Pace(timeout=600, firmware=(10, 10)))
     await bench.start()
     bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0)], 0)
@@ -588,7 +596,7 @@ async def a_frame_is_due_as_the_next_burst_begins(dut, phase):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def the_newest_packet_is_told_after_any_silence(dut):
-    """Of a burst in which nothing comes for 8, 16 and 28 s: the low word of the clock alone goes round."""
+    """last_packet is right after silences of 8, 16 and 28 s, beyond the wrap of the clock's low word."""
     bench = Bench(dut, Pace(timeout=900, firmware=(10, 10)))
     await bench.start()
     for frame, silence in enumerate((0, 5 << 28, 10 << 28, 17 << 28)):
@@ -603,7 +611,7 @@ async def the_newest_packet_is_told_after_any_silence(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(phase=range(4))
 async def a_burst_is_closed_while_timers_of_closed_frames_go(dut, phase):
-    """Frame 0 lacks boards, those behind it do not: their timers go as the next burst's last SOB comes."""
+    """Frame 0 lacks boards, later ones are complete: timers run as the next burst's last SOB arrives."""
     bench = Bench(dut, Pace(timeout=900, firmware=(10, 10)))
     await bench.start()
     bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0)], 0)
@@ -617,7 +625,7 @@ async def a_burst_is_closed_while_timers_of_closed_frames_go(dut, phase):
     await ClockCycles(dut.clk, 600)
     bench.put([mgp.packet(bench.rng, 0, 0, 1, 0, True, 0, burst=1)], 0)
     await ClockCycles(dut.clk, 1500)
-    assert not int(dut.closing.value) and not any(bench.packets), "it looks for timers that are gone"
+    assert not int(dut.closing.value) and not any(bench.packets), "search for timers that no longer exist"
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_bursts against two bursts in Python: what each is, when it is known, which frames are passed over."""
+"""Bench of clop_bursts: two bursts in Python; their state, its latency, skipped frames."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 FIRST_N = int(os.environ.get("NANET_FIRST_N", "0"))
-FRAMES = 1 << 24  # that a header can name
+FRAMES = 1 << 24  # range of the frame number in a header
 OPENED = (("valid", 1), ("ok", 1), ("last", 1), ("packet", 1), ("uses", 1), ("closes", 1))
 OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
 SKIP = (("valid", 1), ("counted", 1), ("next", 25))
@@ -22,7 +22,7 @@ BURST += (("ended", 1), ("over", 1), ("last_known", 24), ("last_n", 32))
 
 
 def packed(rng, layout, **fields):
-    """Return a structure; what is not given is noise."""
+    """Return a packed structure; fields not given are random."""
     value = 0
     for name, width in layout:
         value = value << width | int(fields.get(name, rng.getrandbits(width)))
@@ -39,7 +39,7 @@ def unpacked(layout, value):
 
 @dataclass
 class Burst:
-    """A burst, and what it was in the last three cycles: newest frame, next n, whether it is over."""
+    """Burst with its state of the last three cycles: newest frame, next n, and whether it has ended."""
 
     known: bool = False
     number: int = 0
@@ -49,18 +49,18 @@ class Burst:
     ending: bool = False
     ended: bool = False
     open: int = 0
-    since: int = 0  # cycle in which it came where it is
+    since: int = 0  # cycle of the last change of position
     trace: deque = field(default_factory=lambda: deque([(0, 0, False)] * 3, maxlen=3))
 
     def now(self):
-        """Note what it is in this cycle, and return that."""
+        """Record and return the state of this cycle."""
         over = self.known and self.ending and not self.open
         self.trace.append((max(self.next - 1, 0), (self.base + self.next) % (1 << 64), over))
         return replace(self, trace=list(self.trace))
 
 
 class Bench(Stepped):
-    """The module with clop's steps, the firmware's commands and the news around it."""
+    """Module with clop's steps, the firmware's commands and the notifications."""
 
     def __init__(self, dut, seed=0, rate=0.0, resets=0.0):
         self.dut, self.rate, self.resets = dut, rate, resets
@@ -68,7 +68,7 @@ class Bench(Stepped):
         self.now = self.half = 0
         self.old, self.current, self.shown = Burst(), Burst(), None
         self.skips, self.seen = {}, Counter()
-        self.script = deque()  # operations, one in each cycle, before random ones
+        self.script = deque()  # operations, one per cycle, before random ones
 
     async def start(self):
         start_clock(self.dut)
@@ -77,19 +77,21 @@ class Bench(Stepped):
         cocotb.start_soon(self.run())
 
     async def play(self, *operations):
-        """Do these one after the other, then let what follows from them come out."""
+        """Execute operations in sequence and wait for their results."""
         self.script.extend(operations)
         while self.script:
             await FallingEdge(self.dut.clk)
         await ClockCycles(self.dut.clk, 6)
 
     def put(self, rst=0, begins=0, ends=0, starts=0, opened=None, shift=None, skip=None, closed=0):
-        """Drive this for a cycle: whatever is not valid is noise. The consumers are told beside."""
+        """Drive the inputs of one cycle; invalid fields are random. The consumers' notifications run in
+        parallel.
+        """
         dut, rng, told = self.dut, self.rng, 0
         for bit, one in ((1, self.current), (2, self.old)):
             if not begins and not told and one.trace[-2][2] and not one.ended and rng.random() < 0.2:
                 told, one.ended = bit, True
-                self.seen[f"told {bit}"] += 1
+                self.seen[f"notified {bit}"] += 1
         dut.rst.value, dut.begins.value, dut.ends.value, dut.starts.value = rst, begins, ends, starts
         dut.closed.value, dut.notified.value = closed, told
         self.number, self.with_sob = rng.getrandbits(8), rng.getrandbits(1)
@@ -101,7 +103,7 @@ class Bench(Stepped):
         ):
             port.value = packed(rng, layout, **(value or {"valid": 0}))
 
-    # ------------------------------------------------------------------ what happens in a cycle
+    # ------------------------------------------------------------------ operations of a cycle
 
     def begin(self):
         self.put(begins=1)
@@ -112,7 +114,7 @@ class Bench(Stepped):
         self.half ^= 1
 
     def close(self, chance=0.6):
-        """Return bits of the bursts, {older, current}, of which a frame is closed."""
+        """Return the bursts, as bits {older, current}, that close a frame in this cycle."""
         bits = 0
         for bit, one in ((1, self.current), (2, self.old)):
             if one.open and self.rng.random() < chance:
@@ -129,14 +131,14 @@ class Bench(Stepped):
         one.next += 1
         one.open += ok and not closes
         one.ending |= last and not packet
-        self.seen["overrun" if not ok else "closed at once" if closes else "opened"] += 1
-        self.seen["all that is owed"] += last and not packet
+        self.seen["overrun" if not ok else "closed in the cycle of its opening" if closes else "opened"] += 1
+        self.seen["pending numbers of a burst"] += last and not packet
 
     def skip(self, to, firmware):
-        """Frames before `to` are nobody's; they are counted where the burst had any before."""
+        """Skip the frames before `to`; they are counted if the burst had frames before."""
         one, counted = self.current, self.current.started
         skip = {"valid": 1, "counted": counted, "next": to}
-        # The first frame that is known of a burst, and its last: the command that says so ends it, too.
+        # The first known frame of a burst may be its last; the same command then ends the burst.
         joins = firmware and not counted
         self.put(shift=None if firmware else skip, skip=skip if firmware else None, ends=joins)
         if counted:
@@ -156,7 +158,7 @@ class Bench(Stepped):
     def random_operation(self):
         rng, one = self.rng, self.current
         if self.rate and not self.old.open and rng.random() < (0.02 if one.known else 0.2):
-            # Nothing is under way then, nor known too late; the firmware closes an older burst before.
+            # An idle phase without pending late updates; the firmware closes an older burst first.
             self.script.extend([self.put] * 4 + [self.begin] + [self.put] * 3)
         if rng.random() > self.rate or not one.known:
             return self.put()
@@ -215,7 +217,7 @@ class Bench(Stepped):
             assert int(dut.next_base.value) == (current.trace[-3][1] if current.known else FIRST_N)
         assert int(dut.half.value) == half
         got = int(dut.skipped.value) if int(dut.skipped_valid.value) else None
-        assert got == skipped, "frames that are passed over"
+        assert got == skipped, "skipped frames"
 
 
 @cocotb.test()
@@ -224,13 +226,19 @@ async def bursts_come_and_go(dut, seed, rate):
     bench = Bench(dut, seed, rate)
     await bench.start()
     await ClockCycles(dut.clk, 1500)
-    mixture = ["opened", "overrun", "closed at once", "all that is owed", "behind another"]
+    mixture = [
+        "opened",
+        "overrun",
+        "closed in the cycle of its opening",
+        "pending numbers of a burst",
+        "behind another",
+    ]
     mixture += [
         "closed 1",
         "closed 2",
         "closed 3",
-        "told 1",
-        "told 2",
+        "notified 1",
+        "notified 2",
         "SOB 1",
         "SOB 2",
     ]
@@ -247,7 +255,7 @@ async def reset_forgets_everything(dut):
 
 @cocotb.test()
 async def frames_up_to_the_last_that_a_header_can_name(dut):
-    """Frame 2^24 - 1, by itself or joined at; the next burst begins behind it."""
+    """Frame 2^24 - 1, the largest in a header: opened alone or joined at; the next burst follows it."""
     bench = Bench(dut)
     await bench.start()
     await bench.play(bench.begin, lambda: bench.sob(1), lambda: bench.skip(FRAMES - 1, True), bench.open)
@@ -256,7 +264,7 @@ async def frames_up_to_the_last_that_a_header_can_name(dut):
     await bench.play(bench.end, lambda: bench.put(closed=bench.close(1)))
     await bench.play(bench.begin)
     assert unpacked(BURST, int(dut.current.value))["base"] == (FIRST_N + FRAMES) % (1 << 64)
-    while bench.current.started:  # by the SOB
+    while bench.current.started:  # started by the SOB
         await bench.play(bench.begin)
     await bench.play(lambda: bench.skip(FRAMES, True))
     last = unpacked(BURST, int(dut.current.value))
@@ -268,7 +276,7 @@ async def frames_up_to_the_last_that_a_header_can_name(dut):
 
 @cocotb.test()
 async def an_older_burst_is_over_with_its_last_frame(dut):
-    """Its frames are closed in the cycles in which the current one's are opened, and closed."""
+    """An older burst ends with its last frame, while frames of the current one are opened and closed."""
     bench = Bench(dut)
     await bench.start()
     await bench.play(bench.begin, lambda: bench.sob(1), *[lambda: bench.open(chance=0)] * 3, bench.end)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_close: the header of every closed frame, and its event when all that it speaks of is written."""
+"""Bench of clop_close: header and event of each closed frame, ordered behind the payload writes."""
 
 import os
 import random
@@ -20,7 +20,7 @@ DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
 BASE = [0x7F00_1234_0000 + (device << 32) for device in range(DEVICES)]
 UNITS = 129
 DONE, ERROR, BEGINS, ENDS = 1, 3, 4, 5
-TRUNCATED = 4  # in a board's flags, as in MGP
+TRUNCATED = 4  # flag of a board, as in MGP
 
 
 PACES = {
@@ -37,7 +37,7 @@ PACES = {
 
 @dataclass
 class News:
-    """A clop_notice_t, the boards' parts as (units, packets, flags), what has to be written before."""
+    """Unpacked clop_notice_t, the boards' parts as (units, packets, flags), and the writes to wait for."""
 
     kind: int
     index: int
@@ -70,7 +70,7 @@ class News:
         return value
 
     def header(self, expected):
-        """Return the header, and the bytes of payload."""
+        """Return the header and the number of payload bytes."""
         parts = [part if self.there >> b & 1 else (0, 0, 0) for b, part in enumerate(self.parts)]
         missing = expected & ~self.complete
         truncated = any(flags & TRUNCATED for _, _, flags in parts)
@@ -82,19 +82,19 @@ class News:
 
 
 class Bench(Stepped):
-    """The module with clop, its boards' memory, channels, translation, memory and event queues around it."""
+    """Module with clop, its board memory, channels, translation, memory and event queues."""
 
     def __init__(self, dut, pace, expected=0xF):
         self.dut, self.pace, self.expected = dut, pace, expected
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.queue, self.waiting = deque(), [deque() for _ in range(DEVICES)]
         self.now, self.offered, self.translation = 1 << 40, None, None
-        self.serials = [(1 << 24) - 50] * CHANNELS  # they wrap
+        self.serials = [(1 << 24) - 50] * CHANNELS  # near the wrap
         self.ticket = list(self.serials)
         self.index = self.part = 0
         self.headers, self.done = [], 0
         self.skipped = self.untranslated = self.absent = self.incomplete = 0
-        self.first = {}  # of each device's event: cycle and value
+        self.first = {}  # first offer of each device's event: cycle and value
         self.news_at, self.taken_at, self.event_at = [], [], []
 
     async def start(self):
@@ -111,7 +111,7 @@ class Bench(Stepped):
         cocotb.start_soon(self.run())
 
     def put(self, news):
-        """Queue news, and note what they have to lead to."""
+        """Queue a notification and its expected results."""
         self.queue.append(news)
         event = {"kind": news.kind, "flags": 0, "buffer": 0, "bytes": 0, "frame": news.frame, "n": news.n}
         event["start"], event["channel"], event["promised"] = news.start, news.channel, news.kind == DONE
@@ -159,7 +159,7 @@ class Bench(Stepped):
             if not any(self.waiting) and not self.queue and int(self.dut.idle.value):
                 break
             await RisingEdge(self.dut.clk)
-        assert not any(self.waiting), "an event did not come"
+        assert not any(self.waiting), "an event is missing"
         assert self.slave.writes == self.headers
         assert (self.untranslated, self.incomplete) == (self.skipped, self.absent)
 
@@ -174,7 +174,7 @@ class Bench(Stepped):
         dut.notice_valid.value = int(self.offered is not None)
         units, packets, flags = self.part or (rng.getrandbits(12), 0, rng.getrandbits(8))
         dut.board_read.value = units << 13 | packets << 8 | flags
-        self.part = None  # what is asked for in this cycle is there two cycles later
+        self.part = None  # board memory has a read latency of two cycles
         if self.offered and self.index >> 2 == self.offered.index:
             self.part = self.offered.parts[self.index & 3]
         for c in range(CHANNELS):
@@ -196,7 +196,7 @@ class Bench(Stepped):
         self.index = int(dut.board_read_index.value)
         if DEVICES == 1 and int(dut.idle.value):
             coming = len(self.queue) + (self.offered is not None)
-            assert len(self.waiting[0]) <= coming, "idle, with an event that is still to be told"
+            assert len(self.waiting[0]) <= coming, "idle with a pending event"
         if self.offered and int(dut.notice_ready.value):
             self.offered = None
             self.taken_at.append(self.now)
@@ -220,7 +220,7 @@ class Bench(Stepped):
         if device not in self.first:
             self.first[device] = value
             self.event_at.append(self.now)
-            assert self.done >= want["headers"], "its header is not written"
+            assert self.done >= want["headers"], "event before its header write"
             assert all(s >= t for s, t in zip(self.serials, want["tickets"], strict=True)), "nor payloads"
             got = {
                 "kind": value & 0xFF,
@@ -234,9 +234,9 @@ class Bench(Stepped):
                 "promised": int(dut.ev_promised.value),
             }
             assert got == {key: want[key] for key in got} | {"n": want["n"] & 0xFFFFFFFF}
-            assert value >> 8 & 0xFF == 0 and value >> 224 == 0  # event_join's, and the event queue's
+            assert value >> 8 & 0xFF == 0 and value >> 224 == 0  # fields of event_join and the event queue
             stamp = value >> 128 & (1 << 64) - 1
-            # With several devices an event is offered to each in its own time.
+            # With several devices, each device's event is offered in a different cycle.
             assert stamp == self.now - 1 or (DEVICES > 1 and stamp < self.now)
         assert value == self.first[device], "an event changes while it is offered"
         if taken:
@@ -257,7 +257,7 @@ async def events_follow_what_they_speak_of(dut, pace):
 
 @cocotb.test()
 async def from_news_to_event_and_from_frame_to_frame(dut):
-    """13 cycles, and a frame every 11."""
+    """Latency and throughput: 13 cycles from notification to event, 11 cycles per frame."""
     bench = Bench(dut, Pace())
     await bench.start()
     for _ in range(20):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_commands: each has its effect once, in order, when nothing is under way; one question at a time."""
+"""Bench of clop_commands: each command acts once, in order, while the pipeline is idle; one request at a
+time.
+"""
 
 import random
 from collections import Counter, deque
@@ -24,7 +26,7 @@ REPLY += (("counted", 1), ("as", 4), ("ended", 1), ("serial", 24))
 
 
 def packed(rng, layout, **fields):
-    """Return a structure; what is not given is noise."""
+    """Return a packed structure; fields not given are random."""
     value = 0
     for name, width in layout:
         value = value << width | int(fields.get(name, rng.getrandbits(width)))
@@ -41,7 +43,7 @@ def unpacked(layout, value):
 
 @dataclass
 class Pace:
-    """How much of the time commands come, packets are in the steps, and others hold things up."""
+    """Activity rates of commands, packets and neighbouring modules."""
 
     commands: float = 1.0
     steps: float = 0.0
@@ -58,7 +60,7 @@ PACES = {
 
 
 class Bench(Stepped):
-    """The module with the firmware, the steps, the opener, the burst, timers and news around it."""
+    """Module with the firmware, clop's steps, opener, bursts, timers and notifications."""
 
     def __init__(self, dut, pace=None, seed=0, resets=0.0):
         self.dut, self.pace, self.resets = dut, pace or Pace(), resets
@@ -83,7 +85,7 @@ class Bench(Stepped):
         await reset(dut)
         cocotb.start_soon(self.run())
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ stimuli
 
     def some_command(self):
         rng = self.rng
@@ -93,7 +95,7 @@ class Bench(Stepped):
             op, self.asked["replied"] = ANSWER, True
         one = {name: rng.getrandbits(width) for name, width in COMMAND} | {"op": op}
         if op == LAST:
-            # Known before, owed up to the longest gap, or beyond it.
+            # Frame known before, pending up to the longest gap, or beyond it.
             near = rng.choice([-1, 0, 1, 2, 5, 40, GAP, GAP + 1, 5000])
             one["frame"] = min(max(max(self.next - 1, 0) + near, 0), FRAMES - 1)
             one["flag"] = rng.random() < 0.8
@@ -103,15 +105,15 @@ class Bench(Stepped):
 
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
-        self.last_known = max(self.next - 1, 0)  # a cycle behind `next`, which comes after
-        if self.opening:  # all that is owed; in clop it takes longer
+        self.last_known = max(self.next - 1, 0)  # one cycle behind `next`
+        if self.opening:  # opens all pending frames; clop takes longer
             self.opening -= 1
             self.next += 1
         self.apply()
         for name in ("busy", "closing", "holding"):
             setattr(self, name, max(getattr(self, name) - 1, 0))
         dut.rst.value = rng.random() < self.resets
-        # A packet is in the steps, may be rare, may be of a new frame; nothing begins while a command waits.
+        # A packet in the steps may be rare or of a new frame; nothing begins while a command waits.
         dut.escalates.value, self.asks = 0, None
         dut.escalate_channel.value, dut.escalate_board.value = rng.getrandbits(3), rng.getrandbits(2)
         dut.escalate_serial.value = rng.getrandbits(24)
@@ -131,7 +133,7 @@ class Bench(Stepped):
             self.holding = rng.randrange(1, 30)
         idle = not self.busy and not self.opening
         self.timer_room = not (self.holding and self.holding % 3)
-        # Something else may hold up what begins: a timer that is due, or news.
+        # Other reasons that block new operations: a due timer, or notifications.
         self.calm = idle and not (self.holding and self.holding % 2)
         self.hold_burst = self.now - self.taken_at < self.burst_wait if self.command else True
         dut.idle.value, dut.quiescent.value, dut.timer_room.value = idle, self.calm, self.timer_room
@@ -152,7 +154,7 @@ class Bench(Stepped):
         return self.command is not None or self.now - (self.done_at or [-9])[-1] < 4
 
     def apply(self):
-        """What the pulses of the last cycle lead to."""
+        """Apply the effects of the last cycle's pulses."""
         pulses, self.pulses = self.pulses, {}
         if "next" in pulses:
             self.next, self.started = pulses["next"], True
@@ -166,7 +168,7 @@ class Bench(Stepped):
             self.busy, self.packet = 7, False
             self.started |= pulses["tracked"]
 
-    # ------------------------------------------------------------------ what is seen
+    # ------------------------------------------------------------------ checks
 
     def look(self):
         dut, one = self.dut, self.command
@@ -178,7 +180,7 @@ class Bench(Stepped):
         if some:
             assert one, "an effect without a command"
             assert int(dut.now.value)
-            # What the last step, or command, changed is known: nothing has been under way for four cycles.
+            # Effects of the last step or command are complete: nothing was in flight for four cycles.
             assert self.was_calm and self.was_quiet >= 4 and not self.was_closing
             self.effects.get(one["op"], self.board_numbers)(one, got, skip, reply)
             self.effect_at.append(self.now - self.taken_at)
@@ -188,7 +190,7 @@ class Bench(Stepped):
         if self.now - self.taken_at > 1 and one:
             assert int(dut.waiting_burst.value) == (one["op"] == BURST_BEGINS)
         if self.done_at and self.now - self.done_at[-1] in (1, 2):
-            assert int(dut.waiting.value), "what follows from it is not known yet"
+            assert int(dut.waiting.value), "effects of the last operation are incomplete"
         self.question(dut)
         self.was_calm, self.was_quiet, self.was_closing = self.calm, self.quiet, self.closing > 0
         self.was_hold = self.hold_burst
@@ -209,7 +211,7 @@ class Bench(Stepped):
             self.seen["reset"] += 1
 
     def question(self, dut):
-        """The firmware is asked about a packet until it takes that, and it is asked until it has answered."""
+        """Offer a packet to the firmware until it is accepted; it stays pending until it is answered."""
         assert int(dut.slowpath_valid.value) == self.rare
         if self.asked:
             answered = self.now - self.asked.get("answered", self.now)
@@ -236,11 +238,13 @@ class Bench(Stepped):
 
     def burst(self, one, got, skip, reply):
         self.only(got, skip, reply, "begins", "done")
-        assert not self.was_hold, "what has to be said of the other bursts is not"
+        assert not self.was_hold, "expected notifications of the other bursts"
         self.pulses["begins"] = bool(one["flag"])
 
     def last(self, one, got, skip, reply):
-        """No further frames: those up to the last are owed, unless none was known, or they are too many."""
+        """Set the last frame: pending frames up to it are opened, unless none was known or the gap is too
+        long.
+        """
         assert not reply["valid"] and not reply["again"]
         assert not any(got[name] for name in ("begins", "close", "tracked"))
         frame, newest = one["frame"], max(self.next - 1, 0)
@@ -263,10 +267,10 @@ class Bench(Stepped):
 
     def board_numbers(self, one, got, skip, reply):
         self.only(got, skip, reply, "tracked", "done")
-        self.pulses["tracked"] = one["op"] == BOARD and not one["old"]  # an SOB was there
+        self.pulses["tracked"] = one["op"] == BOARD and not one["old"]  # SOB received
 
     def close(self, one, got, skip, reply):
-        """The timers are told once, and it is done when they are through."""
+        """Close a burst: the timers receive one pulse; the command completes when they finish."""
         self.only(got, skip, reply, "done" if self.closed else "close")
         if not self.closed:
             self.pulses["closes"] = True
@@ -304,7 +308,7 @@ def command(op, **fields):
 
 
 async def after(dut, *commands):
-    """Give these commands to an idle card and return what came of them."""
+    """Send commands to the idle module and return the results."""
     bench = Bench(dut, Pace(commands=0.0))
     bench.burst_waits = (0,)
     bench.plan.extend(commands)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_notify: closed frames at once, overruns joined while there is no room, then bursts' ends."""
+"""Bench of clop_notify: closed frames at once, overruns coalesced while there is no room, then burst ends."""
 
 import os
 import random
@@ -28,7 +28,7 @@ def unpack(value):
 
 @dataclass
 class Burst:
-    """What clop keeps of a burst, as far as it is of account here."""
+    """Burst state, reduced to the fields that clop_notify reads."""
 
     over: bool = False
     ended: bool = False
@@ -36,14 +36,14 @@ class Burst:
     last_n: int = 0
 
     def pack(self):
-        """Return a clop_burst_t: number, base and next do not matter."""
-        value = 1 << 8 + 64 + 25  # known
+        """Return a clop_burst_t; number, base and next are irrelevant."""
+        value = 1 << 8 + 64 + 25  # frames known
         value = value << 3 | self.ended  # started, ending, ended
         return ((value << 1 | self.over) << 24 | self.last_known) << 32 | self.last_n
 
 
 class Bench:
-    """The module with clop's steps, event queues and clop_close around it."""
+    """Module with clop's steps, event queues and clop_close."""
 
     def __init__(self, dut, rate=1.0):
         self.dut, self.rate, self.rng = dut, rate, random.Random(cocotb.RANDOM_SEED)
@@ -97,7 +97,7 @@ class Bench:
         dut.write_fence.value = self.ticket | self.ticket << 24
 
     async def closed(self, n, timed_out=0, there=0xF, complete=0xF):
-        """A frame is closed: one cycle."""
+        """Close a frame, for one cycle."""
         dut, start, channel = self.dut, self.rng.getrandbits(32), self.rng.getrandbits(1)
         slot = 1 << 2 + 4 + 4 + 32 + 24 + 32  # used
         slot |= there << 4 + 32 + 24 + 32 | complete << 32 + 24 + 32
@@ -121,7 +121,7 @@ class Bench:
         }
 
     async def missed(self, n, gap=5):
-        """A frame without a buffer is opened; the next one five cycles later at the earliest."""
+        """Open a frame without a buffer; the next one follows five cycles later at the earliest."""
         opened = 1 << 5 | 0  # valid; ok, last, packet, uses, closes
         opened = (opened << 64 | n) << 25 | n & 0xFFFFFF
         self.dut.opened.value = opened << 25 + 64
@@ -157,7 +157,7 @@ async def closed_frames_stay_in_order_at_every_pace(dut):
     await bench.start()
     for bench.rate in (1.0, 0.1, 0.02, 0.4):
         for n in range(50):
-            while not bench.spare:  # nothing begins
+            while not bench.spare:  # blocks new operations
                 await RisingEdge(dut.clk)
             bench.ticket = bench.rng.getrandbits(24)
             want.append(await bench.closed(n, there=bench.rng.getrandbits(4)))
@@ -175,13 +175,13 @@ async def overruns_are_told_at_once_or_joined(dut):
     await bench.quiet()
     assert bench.overruns() == [(n, n, 1) for n in range(100, 100 + 3 * DEVICES)]
     bench.news.clear()
-    bench.half = False  # short of room: they wait for more of their kind
+    bench.half = False  # event queue nearly full: overruns are coalesced
     await ClockCycles(dut.clk, 4)
     for n in range(200, 200 + 20 * DEVICES):
         await bench.missed(n)
     await bench.quiet()
     assert bench.news == [] and not int(dut.idle.value)
-    await bench.missed(300 + 20 * DEVICES)  # does not continue them: what waited goes
+    await bench.missed(300 + 20 * DEVICES)  # a gap: the waiting overruns are sent
     await bench.quiet()
     device = (300 + 20 * DEVICES) % DEVICES
     assert bench.overruns() == [(200 + device, 200 + device, 20)]
@@ -194,7 +194,7 @@ async def overruns_are_told_at_once_or_joined(dut):
 
 @cocotb.test()
 async def a_burst_ends_behind_its_overruns(dut):
-    """Its overruns go first, though the queue is short of room; then the older burst, then the newer."""
+    """Overruns precede burst ends though the queue is nearly full; the older burst ends before the newer."""
     bench = Bench(dut)
     await bench.start()
     bench.half = False

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_open: every frame up to the one asked for is opened once, in order, with a buffer if one is back."""
+"""Bench of clop_open: opens every frame up to the requested one, once and in order, with a buffer if
+returned.
+"""
 
 import os
 import random
@@ -13,17 +15,17 @@ from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 DEVICES = int(os.environ.get("NANET_DEVICES", "1"))
-FRAMES = 1 << 24  # that a header can name
+FRAMES = 1 << 24  # range of the frame number in a header
 OPENED = (("valid", 1), ("ok", 1), ("last", 1), ("packet", 1), ("uses", 1), ("closes", 1))
 OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
 TX_PENDING = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
-# clop_burst_t and clop_act_t in what matters here; all else is noise.
+# Relevant fields of clop_burst_t and clop_act_t; all others are random.
 BURST = (("state", 9), ("base", 64), ("next", 25), ("rest", 60))
 ACT = (("first", 182), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("rest", 147))
 
 
 def packed(rng, layout, **fields):
-    """Return a structure; what is not given is noise."""
+    """Return a packed structure; fields not given are random."""
     value = 0
     for name, width in layout:
         value = value << width | int(fields.get(name, rng.getrandbits(width)))
@@ -40,7 +42,7 @@ def unpacked(layout, value):
 
 @dataclass
 class Pace:
-    """How much of the time its neighbours take part, and requests come."""
+    """Activity rates of the neighbouring modules and of requests."""
 
     requests: float = 1.0
     owed: float = 1.0
@@ -59,7 +61,7 @@ PACES = {
 
 @dataclass
 class Request:
-    """Frames up to `last`: a packet's, or the firmware's; when it came, and whether it is opened at once."""
+    """Frames up to `last`, for a packet or for the firmware; its time, and whether it is opened at once."""
 
     at: int
     last: int
@@ -70,15 +72,16 @@ class Request:
 
 
 class Bench(Stepped):
-    """The module with clop's steps, burst and buffers, timers, news, event queues and sender around it."""
+    """Module with clop's steps, bursts, buffers, timers, notifications, event queues and sender."""
 
     def __init__(self, dut, pace=None, seed=0, window=False, devices=DEVICES, resets=0.0):
         self.dut, self.pace, self.window, self.devices = dut, pace or Pace(), window, devices
         self.rng, self.resets = random.Random(f"{cocotb.RANDOM_SEED} {seed}"), resets
         self.now, self.clock, self.seen, self.plan = 0, 1 << 40, Counter(), deque()
         self.base, self.next, self.end_n = (1 << 33) - 30, 0, 0
-        self.request, self.free_at = None, 0  # what is under way; when the next may come
-        self.buffers, self.room_at = {}, [0] * DEVICES  # when: of a number, of each device; None: never
+        self.request, self.free_at = None, 0  # operation in flight; earliest time of the next one
+        # return time of a buffer by number, and of room by device; None: never
+        self.buffers, self.room_at = {}, [0] * DEVICES
         self.held, self.asked, self.may_look = set(), deque([None] * 3, maxlen=3), []
         self.opened_at, self.since, self.taken, self.pulses, self.owed = [], 0, None, (0, 0, 0), None
         assert len(dut.act) == sum(width for _, width in ACT)
@@ -90,7 +93,7 @@ class Bench(Stepped):
         await reset(self.dut)
         cocotb.start_soon(self.run())
 
-    # ------------------------------------------------------------------ what the frames find
+    # ------------------------------------------------------------------ state that the frames meet
 
     def device(self, n):
         return n % self.devices
@@ -104,13 +107,13 @@ class Bench(Stepped):
         return at is not None and self.now >= at
 
     def ask(self, count, packet):
-        """Draw what each of the next frames finds, and ask for them."""
+        """Choose the conditions of the next frames and request them."""
         rng, dut, window = self.rng, self.dut, self.window
         for device in range(DEVICES):
             late = self.now + rng.randrange(60) if window else None
             self.room_at[device] = 0 if rng.random() < 0.8 else late
         for n in range(self.base + self.next, self.base + self.next + count):
-            # It is back, will be in a replay, or never will: in a replay that is one that a frame holds.
+            # Buffer returned, returned later in a replay, or never: in a replay, held by an open frame.
             kind = rng.choices(["back", "late", "held"], (7, 1, 1))[0]
             self.buffers[n] = {"back": 0, "late": self.now + rng.randrange(60) if window else None}.get(kind)
             (self.held.add if kind == "held" else self.held.discard)(n)
@@ -135,7 +138,7 @@ class Bench(Stepped):
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
         self.clock += 1
-        dut.end_n.value = self.end_n = (self.base + self.next) % (1 << 64)  # a cycle behind `next`
+        dut.end_n.value = self.end_n = (self.base + self.next) % (1 << 64)  # one cycle behind `next`
         if self.taken:
             self.next += 1
         finished = self.taken and self.taken["last"]
@@ -158,7 +161,8 @@ class Bench(Stepped):
             elif rng.random() < pace.requests:
                 count = min(rng.choice([1, 1, 1, 2, 3, 12]), FRAMES - self.next)
                 self.ask(count, rng.random() < 0.8)
-        # What clop_lookup has read of a number three cycles after it was asked; before, of any other.
+        # Buffer status as clop_lookup returns it, three cycles after the request; before, that of another
+        # number.
         numbers = set(self.asked)
         known = len(numbers) == 1 and self.asked[0] in self.buffers and self.request
         n = self.asked[0]
@@ -178,7 +182,7 @@ class Bench(Stepped):
         got = int(dut.promise.value), int(dut.frame_in.value), int(dut.frame_overrun.value)
         assert got == self.pulses
         self.pulses, self.taken = (0, 0, 0), None
-        # What the sender is told: what was opened in the cycle before, until it takes it.
+        # Frames of the previous cycle are offered to the sender until it accepts them.
         assert int(dut.tx_pending_valid.value) == (self.owed is not None)
         if self.owed:
             assert unpacked(TX_PENDING, int(dut.tx_pending.value)) == self.owed
@@ -203,7 +207,7 @@ class Bench(Stepped):
         back, room, held = self.is_back(n), self.has_room(n), n in self.held
         last = self.next == one.last
         if self.window:
-            # It waits for what will come; for what an open frame holds it does not.
+            # A replay waits for a buffer that will return, but not for one held by an open frame.
             assert opened["ok"] == back and room and (back or held), "a replay waits for its buffers"
         else:
             assert opened["ok"] == (back and room)
@@ -212,8 +216,10 @@ class Bench(Stepped):
         want |= {"closes": uses and act["closes_alone"], "n": n, "frame": self.next, "after": self.next + 1}
         assert opened == want | {"stamp": one.stamp}
         if not one.at_once:
-            # Its buffer is looked at once there is room for its timer and its news: 4 cycles.
-            assert any(self.since <= at <= self.now - 4 for at in self.may_look), "no room for timer or news"
+            # The buffer is checked four cycles after timer and notification have room.
+            assert any(self.since <= at <= self.now - 4 for at in self.may_look), (
+                "no room for timer or notification"
+            )
         self.opened_at.append(self.now - one.at)
         self.seen[f"ok {opened['ok']} back {int(back)} room {int(room)}"] += 1
         self.seen["waited for its buffer"] += opened["ok"] and self.buffers[n] > one.at

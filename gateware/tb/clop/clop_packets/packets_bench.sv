@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// Gather mode `packets` by itself: placement, closing, and the port to the firmware.
+// Bench wrapper of gather mode `packets`: placement, closing and the firmware port.
 module packets_bench
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Number of channels that place packets.
     parameter int unsigned CHANNELS = 2,
-    // Buffers of all devices together.
+    // Number of buffers of all devices together.
     parameter int unsigned MAX_BUFFERS = 8,
-    // Consumer devices.
+    // Number of consumer devices.
     parameter int unsigned DEVICES = 1,
     // Number of the first buffer.
     parameter logic [63:0] FIRST_N = 0
@@ -136,7 +136,7 @@ module packets_bench
       .boards,
       .timeout_cycles,
       .grace_cycles  ('0),
-      .silence_cycles(64'd1000),  // of no account here
+      .silence_cycles(64'd1000),  // irrelevant here
       .pages_base    ('0),
       .pages_count   ('0),
       .clop_base     ('0),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets and clop_packets_close with the real firmware, against firmware_packets_model.PacketCard.
+"""Bench of clop_packets and clop_packets_close with the real firmware, against PacketCard.
 
-That model is held against the socket card's receiver in tb/control/firmware.
+tb/control/firmware compares that model (firmware_packets_model) with the socket card's receiver.
 """
 
 import random
@@ -24,7 +24,7 @@ from simulate import simulate
 CHANNELS, N, SLOT = 2, 8, 480
 FIRST_N = 0xFFFF_FFFA  # the low word wraps
 BASE = 0x7F00_1234_0000
-OFFSET = 0x11_0000_0000  # bus address less virtual address
+OFFSET = 0x11_0000_0000  # bus address minus virtual address
 TIMEOUT = 1 << 20
 LOOK, BOTH = 0, 2
 NAMES = {
@@ -40,7 +40,7 @@ NAMES = {
 
 
 class Bench:
-    """The modules with two channels, memory, page table, consumer, sender and firmware around them."""
+    """Modules with two channels, memory, page table, consumer, sender and firmware."""
 
     def __init__(self, dut, boards=0xF, packets=5, slow=False):
         self.dut, self.packets, self.slow = dut, packets, slow
@@ -52,11 +52,11 @@ class Bench:
         self.counts, self.expected = Counter(), Counter()
         self.queues = [deque() for _ in range(CHANNELS)]
         self.busy = [None] * CHANNELS
-        self.events: list[Event] = []  # compared
-        self.held: list[int] = []  # n of buffers that are the consumer's
+        self.events: list[Event] = []  # already compared
+        self.held: list[int] = []  # numbers of the buffers that the consumer holds
         self.owed, self.overruns, self.promises, self.opened, self.deferred = [], 0, 0, 0, 0
         self.told, self.payloads, self.tasks = 0, [], []
-        self.paced = False  # the consumer's pace decides, not the model
+        self.paced = False  # set: buffer availability follows the bench's consumer, not the model's
         self.pages = True
         self.now = (5 << 32) - 60_000
         self.was_over, self.overdue = 0, False
@@ -86,7 +86,7 @@ class Bench:
             getattr(dut, name).value = value
         self.firmware = Microcontroller(dut, wake=20, think=10)
         await reset(dut)
-        dut.return_valid.value, dut.return_value.value = 1, 0  # as the driver does before it starts
+        dut.return_valid.value, dut.return_value.value = 1, 0  # as the driver does before the start
         for slot in range(N):
             dut.return_index.value = slot
             await RisingEdge(dut.clk)
@@ -107,7 +107,7 @@ class Bench:
     def _soon(self, coroutine):
         self.tasks.append(cocotb.start_soon(coroutine))
 
-    # ------------------------------------------------------------ around the modules
+    # ------------------------------------------------------------ neighbouring modules
 
     async def _translate(self):
         dut = self.dut
@@ -156,7 +156,7 @@ class Bench:
                 return answer
 
     async def _channel(self, c):
-        """What rx_writer does: asks, writes, says when it is done."""
+        """Model of rx_writer: requests, writes and completion reports."""
         dut = self.dut
         self.written = [deque() for _ in range(CHANNELS)]
         self._soon(self._write(c))
@@ -193,7 +193,7 @@ class Bench:
             dut.done_serial.value = sum(value << 24 * i for i, value in enumerate(self.done))
 
     async def _watch(self):
-        """Look in the middle of each cycle, drive at its end."""
+        """Sample in the middle of each cycle, drive at its end."""
         dut = self.dut
         while True:
             dut.ev_ready.value = sum((self.rng.random() < self.ready_rate) << d for d in range(self.devices))
@@ -206,7 +206,7 @@ class Bench:
             self.overdue = over and (self.overdue or not self.was_over)
             self.was_over = over
             if self.overdue and self.model.alarm <= self.now and not self.paced:
-                self.model.expire(self.now)  # the firmware's alarm and packets race: as it went here
+                self.model.expire(self.now)  # alarm and packets race; the model follows the order seen here
                 self.overdue = False
             if taken := int(dut.ev_valid.value) & int(dut.ev_ready.value):
                 self._event(int(dut.ev.value), taken)
@@ -253,25 +253,25 @@ class Bench:
         slots = [self.memory.read(at + i * SLOT, SLOT) for i in range(self.packets)]
         lengths = [int.from_bytes(slot[4:6], "little") for slot in slots]
         full = [slot[:length] for slot, length in zip(slots, lengths, strict=True) if length]
-        assert lengths[: len(full)] == [len(payload) for payload in full], "an empty slot before a full one"
+        assert lengths[: len(full)] == [len(payload) for payload in full], "an empty slot before a used one"
         self.held.append(n)
         self.payloads += full
         if self.paced:
             return
         contents = b"".join(payload.ljust(SLOT, b"\0") for payload in full)
-        index = (buffer * self.devices + n % self.devices - FIRST_N) % N  # the model begins at 0
+        index = (buffer * self.devices + n % self.devices - FIRST_N) % N  # the model's numbers begin at 0
         got = Event(RECEIVE_DONE, flags, index, size, frame, n - FIRST_N & 0xFFFFFFFF, contents)
         assert got == self.model.events.pop(0)
         self.events.append(got)
 
-    # ------------------------------------------------------------ steps of a test
+    # ------------------------------------------------------------ test steps
 
     def send(self, packets):
         for data in packets:
             self.queues[self.rng.randrange(CHANNELS)].append(data)
 
     async def quiet(self):
-        """Wait until nothing is under way."""
+        """Wait until nothing is in flight."""
         dut = self.dut
         calm = 0
         for _ in range(20_000):
@@ -281,7 +281,7 @@ class Bench:
             if calm > 100:
                 break
         else:
-            raise AssertionError("does not come to rest")
+            raise AssertionError("the module does not become idle")
         assert not self.model.events
         assert self.overruns == self.model.counts["overrun"]
         assert self.promises == 1 * self.opened == self.model.counts["frames_in"]
@@ -293,7 +293,7 @@ class Bench:
         assert all(word >> 160 == 1 for word in self.owed)
 
     async def give_back(self, count=None, passes=True):
-        """The consumer returns buffers, in any order; the sender passes what is owed."""
+        """Return buffers in any order; the sender passes pending numbers."""
         dut = self.dut
         if passes:
             dut.sender_next.value = FIRST_N + len(self.owed) & 0xFFFFFFFF
@@ -358,7 +358,7 @@ async def one_merged_stream_and_one_payload_in_a_buffer(dut):
 
 
 async def steady(bench, packets, first=1, burst=7):
-    """Data of board 0 whose sequence numbers follow one another, one by one, in channel 0."""
+    """Send data of board 0 with consecutive sequence numbers, one by one, on channel 0."""
     rng = bench.rng
     for i in range(first, first + packets):
         bench.queues[0].append(packet(rng, 0, i, i, events=1, burst=burst))
@@ -372,8 +372,9 @@ async def buffers_come_back_by_slot_and_sender(dut):
     await steady(bench, 2 * N)
     assert len(bench.events) == N and bench.counts["overrun"] == 0
     await steady(bench, 1, 100)
-    assert bench.counts["overrun"] == 1  # nothing is back
-    dut.return_valid.value, dut.return_index.value = 1, FIRST_N % N  # back from a lap that never was
+    assert bench.counts["overrun"] == 1  # no buffer returned
+    # return value of a lap that never existed
+    dut.return_valid.value, dut.return_index.value = 1, FIRST_N % N
     for wrong in (FIRST_N, FIRST_N + 2, FIRST_N + 1 + N, 0):
         dut.return_value.value = wrong & 0xFFFFFFFF
         await RisingEdge(dut.clk)
@@ -385,7 +386,7 @@ async def buffers_come_back_by_slot_and_sender(dut):
     for slot in bench.model.slots.values():
         slot.back = False
     await steady(bench, 1, 102)
-    assert bench.counts["overrun"] == 3  # back, but the sender has not passed it
+    assert bench.counts["overrun"] == 3  # returned, but not passed by the sender
     dut.sender_next.value = FIRST_N + 1
     bench.model.slots[0].back = True
     await steady(bench, 4, 103)
@@ -399,18 +400,18 @@ async def overruns_are_one_event_while_the_queue_is_half_full(dut):
     await bench.start()
     dut.room.value = sum(3 << 16 * d for d in range(bench.devices))
     dut.half_free.value = 0
-    for slot in range(N):  # no room is no buffer
+    for slot in range(N):  # no room in the event queue counts as no buffer
         bench.model.slots[slot] = type("Slot", (), {"back": False})
     for i in range(1, 31):
         bench.queues[i % 2].append(packet(bench.rng, 0, i, i, events=0, burst=7))
     with pytest.raises(AssertionError, match="rest"):
-        await bench.quiet()  # the event waits for half of the entries
+        await bench.quiet()  # the event waits for a half-empty queue
     assert bench.overruns == 0 and bench.counts["overrun"] == 30
     dut.half_free.value = (1 << bench.devices) - 1
     await bench.quiet()
     assert bench.overruns == 30 and bench.told == 1
     await steady(bench, 2, 31)
-    assert bench.told == 3  # now each has its own
+    assert bench.told == 3  # one event each
     bench.model.slots.clear()
     dut.room.value = sum(4 << 16 * d for d in range(bench.devices))
     await ClockCycles(dut.clk, 10)
@@ -449,7 +450,7 @@ async def pages_that_nobody_knows_leave_slots_unmarked(dut):
 
 
 async def paced(dut, pace):
-    """Two channels without a pause; what is used is in a buffer once, whatever the consumer's pace."""
+    """Two channels back to back: each used packet is in a buffer once, at any pace of the consumer."""
     bench = Bench(dut, 0x3, 3)
     bench.paced = True
     await bench.start()

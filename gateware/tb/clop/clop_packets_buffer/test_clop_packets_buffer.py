@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets_buffer: where each number's buffer lies, and that it is back before it is handed out again."""
+"""Bench of clop_packets_buffer: buffer addresses, and buffer availability by return slot and sender."""
 
 import random
 from collections import Counter
@@ -11,27 +11,27 @@ from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 LOW = (1 << 32) - 1
-AFTER = 3  # cycles from a number, or a change of what is said of it, to the answer
+AFTER = 3  # cycles from a number or a status change to the answer
 
 
 class Bench(Stepped):
-    """The module with who fills buffers, consumers and sender around it; numbers here do not wrap."""
+    """Module with its user of buffers, consumers and sender; numbers do not wrap here."""
 
     def __init__(self, dut):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
         self.devices, self.most = len(dut.base_vaddr) // 64, 1 << len(dut.return_index)
         self.now, self.task, self.met = 0, None, Counter()
-        self.fills = self.consumer = self.sender = self.junk = 0.0  # rates at which they go on
+        self.fills = self.consumer = self.sender = self.junk = 0.0  # activity rates
 
     def configs(self, largest=16):
-        """Yield the counts of buffers and devices, as exponents, that the module was built for."""
+        """Yield the supported counts of buffers and devices as exponents."""
         for log2_devices in range(self.devices.bit_length()):
             for log2_buffers in range(self.most.bit_length() - log2_devices):
                 if 1 << log2_buffers + log2_devices <= largest:
                     yield log2_buffers, log2_devices
 
     async def start(self, log2_buffers, log2_devices, first, slots=None, units=None):
-        """Enable it anew; return slots are written before: the driver's 0 is a number's own near 2^32."""
+        """Restart the module, return slots written first; the driver's 0 equals a number near 2^32."""
         slots = first & LOW if slots is None else slots
         dut, rng = self.dut, self.rng
         if self.task:
@@ -56,13 +56,13 @@ class Bench(Stepped):
         await reset(dut)
         self.task = cocotb.start_soon(self.run())
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ expected state
 
     def slot_is_back(self):
         return self.slots[self.n % self.all] == (self.n - self.all + 1 & LOW)
 
     def may_go_out(self):
-        before = self.n - self.all  # who had the buffer last
+        before = self.n - self.all  # previous number of the same buffer
         return before < self.first or (self.slot_is_back() and self.passed > before)
 
     # ------------------------------------------------------------ cycle by cycle
@@ -79,7 +79,7 @@ class Bench(Stepped):
             self.out.append(self.n)
         if rng.random() < self.sender:
             self.passed += self.passed < self.n
-        if self.out and rng.random() < self.consumer:  # in any order
+        if self.out and rng.random() < self.consumer:  # any order
             n = self.out.pop(rng.randrange(len(self.out)))
             self.returns.append((n % self.all, n + 1))
         elif self.out and rng.random() < self.junk:
@@ -106,12 +106,12 @@ class Bench(Stepped):
         self.said = bool(int(dut.available.value))
         assert self.said in self.could[-1 - AFTER :], f"{self.n:#x}: {self.said}"
         if self.n - self.all < self.first:
-            self.met["never handed out"] += 1
+            self.met["buffer never allocated"] += 1
         elif not self.said:
             self.met[f"slot {self.slot_is_back():d}, sender {self.passed > self.n - self.all:d}"] += 1
 
 
-PACES = {  # fills, consumer, sender, junk
+PACES = {  # fills, consumer, sender, spurious writes
     "all_keep_up": (1.0, 1.0, 1.0, 0.0),
     "consumers_are_slow": (1.0, 0.04, 1.0, 0.2),
     "the_sender_is_slow": (1.0, 1.0, 0.04, 0.0),
@@ -125,18 +125,18 @@ async def round_after_round(dut, pace):
     bench = Bench(dut)
     for config in bench.configs():
         buffers = 1 << sum(config)
-        # The number's low word wraps on the way.
+        # The number's low word wraps during the test.
         await bench.start(*config, first=(7 << 32) - bench.rng.randrange(2 * buffers + 1))
         bench.fills, bench.consumer, bench.sender, bench.junk = PACES[pace]
         end = bench.first + 3 * buffers + 4
         await wait(dut, lambda end=end: bench.n >= end)
-    assert bench.met["never handed out"]
+    assert bench.met["buffer never allocated"]
     assert pace != "consumers_are_slow" or bench.met["slot 0, sender 1"]
     assert pace != "the_sender_is_slow" or bench.met["slot 1, sender 0"]
 
 
 async def lapped(bench, config, first):
-    """All buffers have been handed out, and nothing has come back."""
+    """Allocate all buffers without a return."""
     await bench.start(*config, first=first)
     bench.fills = 1.0
     await wait(bench.dut, lambda: bench.n == first + bench.all)
@@ -157,7 +157,8 @@ async def only_its_own_number_gives_a_buffer_back(dut, first):
         wrong += [first + 1 ^ 1 << bit for bit in range(32)]
         for value in wrong:
             bench.returns.append((index, value))
-        bench.returns += [(at, first + 1) for at in range(bench.all) if at != index]  # nor in others' slots
+        # numbers in other buffers' slots
+        bench.returns += [(at, first + 1) for at in range(bench.all) if at != index]
         await ClockCycles(dut.clk, len(bench.returns) + 8)
         assert not bench.said
         bench.returns.append((index, first + 1))
@@ -180,7 +181,7 @@ async def the_sender_has_to_be_past_it(dut, first):
 
 @cocotb.test()
 async def the_first_round_asks_nobody(dut):
-    """Whatever slots and sender say, and anew behind each reset."""
+    """The first lap needs no return, whatever the slots and the sender show; the same after each reset."""
     bench = Bench(dut)
     for config in bench.configs():
         for slots in (0, LOW, 5):
@@ -193,7 +194,7 @@ async def the_first_round_asks_nobody(dut):
 
 @cocotb.test()
 async def every_address_of_the_largest_list(dut):
-    """The last buffer's, too: 18 bits of units times all bits of its number."""
+    """Every address up to the last buffer: 18 bits of units times all bits of the number."""
     bench = Bench(dut)
     log2_all, log2_devices = bench.most.bit_length() - 1, bench.devices.bit_length() - 1
     config = log2_all - log2_devices, log2_devices

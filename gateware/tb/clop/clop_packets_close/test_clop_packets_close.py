@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets_close: every empty slot is marked, and the event waits until all of its buffer is written."""
+"""Bench of clop_packets_close: marks every empty slot; the event follows all writes of its buffer."""
 
 import random
 from collections import deque
@@ -28,13 +28,13 @@ PACES = {
 
 
 class Bench(Stepped):
-    """The module with news, channels, translation, memory and event queues around it."""
+    """Module with notifications, channels, translation, memory and event queues."""
 
     def __init__(self, dut, pace):
         self.dut, self.pace, self.rng = dut, pace, random.Random(cocotb.RANDOM_SEED)
         self.devices = len(dut.ev_valid)
         self.queue, self.current, self.translation, self.first = deque(), None, None, None
-        self.now, self.serials = 1 << 35, [(1 << 24) - 40] * CHANNELS  # they wrap
+        self.now, self.serials = 1 << 35, [(1 << 24) - 40] * CHANNELS  # near the wrap
         self.ticket, self.marks, self.marked = list(self.serials), [], []
         self.skipped = self.untranslated = self.partly = self.incomplete = self.told = self.overruns = 0
         self.events, self.done, self.news_at, self.event_at = 0, 0, 0, []
@@ -71,7 +71,7 @@ class Bench(Stepped):
             if not self.queue and self.current is None and int(self.dut.idle.value):
                 break
             await RisingEdge(self.dut.clk)
-        assert not self.queue and self.current is None, "an event did not come"
+        assert not self.queue and self.current is None, "an event is missing"
         assert self.slave.writes == self.marks
         assert (self.untranslated, self.incomplete) == (self.skipped, self.partly)
         assert self.told == self.overruns
@@ -124,7 +124,7 @@ class Bench(Stepped):
         if self.first is None:
             self.first = value
             self.event_at.append(self.now - self.news_at)
-            assert self.done >= marks, "a mark is not written"
+            assert self.done >= marks, "event before its mark is written"
             assert all(s >= t for s, t in zip(self.serials, tickets, strict=True)), "nor payloads"
             assert devices == 1 << news["device"]
             flags = OVERRUN if news["overrun"] else COMPLETE * (news["empty"] == 0)
@@ -158,7 +158,7 @@ async def a_full_buffer_takes_two_cycles_and_a_mark_eight(dut):
     bench.put(empty=0, payloads=0)
     await bench.finish()
     assert bench.event_at == [2]
-    bench.put(empty=8, vaddr=0x1000)  # one page
+    bench.put(empty=8, vaddr=0x1000)  # within one page
     await bench.finish()
     gaps = [b - a for a, b in zip(bench.marked, bench.marked[1:], strict=False)]
     assert gaps == [8] * 7, gaps

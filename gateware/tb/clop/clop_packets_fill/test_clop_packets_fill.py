@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets_fill: payloads slot by slot into buffers that are back; each is promised, closed and owed."""
+"""Bench of clop_packets_fill: fills returned buffers slot by slot; each is promised, closed and sent to the
+sender.
+"""
 
 import random
 from collections import Counter, deque
@@ -12,9 +14,9 @@ from simulate import simulate
 
 FIRST_N = (7 << 32) - 3  # the low word wraps
 LOW, ALL = (1 << 32) - 1, (1 << 64) - 1
-AFTER = 3  # cycles from a number, or a change of what is said of it, to whether there is a buffer
-STEPS = 7  # of clop_packets from the choice of a payload to `place`
-ROOM = 4  # entries that an event queue needs
+AFTER = 3  # cycles from a number or a status change to the buffer's availability
+STEPS = 7  # clop_packets' cycles from the choice of a payload to `place`
+ROOM = 4  # entries needed in the event queue
 USED, OVERRUN, OVERFLOW = 0, 5, 6  # placed_e
 CLOSING = (("overrun", 1), ("n", 32), ("buffer", 16), ("device", 8), ("frame", 24), ("bytes", 32))
 CLOSING += (("empty", 13), ("vaddr", 64), ("start", 32), ("channel", 3))
@@ -30,20 +32,20 @@ def unpack(value, fields):
 
 
 class Bench(Stepped):
-    """The module with the steps of clop_packets, consumers, event queues and the sender around it."""
+    """Module with clop_packets' steps, consumers, event queues and the sender."""
 
     def __init__(self, dut):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
         self.devices, self.most = len(dut.promise), 1 << len(dut.return_index)
         self.now, self.task = self.rng.getrandbits(63), None
-        self.met, self.sizes = Counter(), []  # bytes of the next payloads, where they matter
-        # Rates: something is to be done, that is a close, sizes are odd, owed numbers are taken, consumers
-        # return, the sender passes, room changes.
+        self.met, self.sizes = Counter(), []  # sizes of the next payloads in bytes, for directed tests
+        # Rates: an operation, a close among them, extreme sizes, accepted pending numbers, returns by the
+        # consumer, numbers passed by the sender, changes of room.
         self.work = self.close = self.odd = 0.0
         self.takes = self.consumer = self.sender = self.changes = 1.0
 
     async def start(self, packets, slot_bytes, log2_devices=0):
-        """Enable it anew, with all buffers it was built for."""
+        """Restart the module with all its buffers."""
         dut, rng = self.dut, self.rng
         if self.task:
             self.task.cancel()
@@ -73,7 +75,7 @@ class Bench(Stepped):
         self.free_at, self.history = self.now + 2 * AFTER, deque(maxlen=AFTER + 1)
         self.task = cocotb.start_soon(self.run())
 
-    # ------------------------------------------------------------ what is so
+    # ------------------------------------------------------------ expected state
 
     @property
     def device(self):
@@ -123,13 +125,13 @@ class Bench(Stepped):
             dut.return_index.value, dut.return_value.value = n % self.most, n + 1 & LOW
 
     def put(self, **values):
-        """Drive what changes: a cycle has much that does not."""
+        """Drive changed inputs only; most do not change."""
         for name, value in values.items():
             if self.driven.get(name) != value:
                 getattr(self.dut, name).value = self.driven[name] = int(value)
 
     def request(self):
-        """A payload, in the cycle before it is placed."""
+        """Request a payload in the cycle before its placement."""
         rng, most = self.rng, min(self.slot_bytes, 0xFFFF)
         length = rng.randint(16, most)
         if rng.random() < self.odd:
@@ -154,7 +156,7 @@ class Bench(Stepped):
         self.had = not closed and self.look_at_has()
         if fills or (self.closes and self.open):
             self.closed = self.open
-            self.free_at = self.now + 1000  # till its number is owed
+            self.free_at = self.now + 1000  # until its number is pending
         elif self.placing:
             self.free_at = self.now + 1
 
@@ -213,7 +215,7 @@ class Bench(Stepped):
                 self.owed, self.free_at = None, self.now + 1
 
 
-PACES = {  # work, close, odd; takes, consumer, sender, changes
+PACES = {  # work, close, odd, takes, consumer, sender, changes
     "nothing_waits": (1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0),
     "odd_sizes_and_closes": (1.0, 0.3, 0.7, 1.0, 1.0, 1.0, 0.0),
     "consumers_are_slow": (1.0, 0.1, 0.1, 1.0, 0.01, 1.0, 0.0),
@@ -247,7 +249,7 @@ async def buffers_are_filled_one_by_one(dut, pace):
 
 
 async def one(bench, kind):
-    """Let one payload be placed, or the buffer be closed."""
+    """Place one payload or close the buffer."""
     bench.work, bench.close = 1.0, float(kind == "close")
     await wait(bench.dut, lambda: bench.closes or bench.place_at > bench.now, 100)
     bench.work = 0.0
@@ -258,7 +260,7 @@ async def one(bench, kind):
 @cocotb.test()
 @cocotb.parametrize(packets=[1, 2, 4095, 4096])
 async def the_largest_buffers(dut, packets):
-    """Of slots that are larger than any payload, of one payload or thousands."""
+    """Large slots and large buffers, with one payload or thousands."""
     bench = Bench(dut)
     bench.changes, bench.odd = 0.0, 1.0
     await bench.start(packets, 0x10000 if packets < 3 else 480)
@@ -269,7 +271,7 @@ async def the_largest_buffers(dut, packets):
     assert bench.met[OVERRUN, ""] == 0
 
 
-@cocotb.test(skip=True)  # but where it is asked for: a payload takes eight cycles
+@cocotb.test(skip=True)  # only on request: a payload takes eight cycles
 async def the_largest_buffer_is_full_at_last(dut):
     bench = Bench(dut)
     await bench.start(4096, 16)
@@ -294,7 +296,7 @@ async def without_an_open_buffer_nothing_is_closed(dut):
 
 @cocotb.test()
 async def a_reset_forgets_everything(dut):
-    """A number that is owed, a buffer that is open."""
+    """A reset clears a pending number and an open buffer."""
     bench = Bench(dut)
     bench.changes = bench.takes = 0.0
     await bench.start(2, 480)
@@ -321,14 +323,14 @@ async def what_does_not_fit_takes_no_slot(dut):
         bench.sizes = [slot_bytes + 1, slot_bytes, 0xFFFF, slot_bytes]
         for _ in range(4):
             await one(bench, "payload")
-        # The first opens the buffer, which is full all the same after two that fit.
+        # The first payload opens the buffer; two more that fit fill it.
         assert bench.met[OVERFLOW, "opens"] == bench.met[OVERFLOW, ""] == 1
         assert bench.met[USED, ""] == 2 and bench.n == FIRST_N + 1
 
 
 @cocotb.test()
 async def four_entries_of_room_are_enough(dut):
-    """For a new buffer; one that is open needs none, nor do other devices' queues matter."""
+    """Four free entries suffice for a new buffer; an open one needs none; other queues are ignored."""
     bench = Bench(dut)
     bench.changes = 0.0
     log2_devices = bench.devices.bit_length() - 1
@@ -336,7 +338,7 @@ async def four_entries_of_room_are_enough(dut):
     for device in range(bench.devices):
         while bench.device != device:
             await one(bench, "payload")
-        bench.room[device], bench.sizes = ROOM - 1, [0xFFFF]  # an overrun, whether it would fit or not
+        bench.room[device], bench.sizes = ROOM - 1, [0xFFFF]  # an overrun, whatever its size
         before = bench.met[OVERRUN, ""]
         await one(bench, "payload")
         assert bench.met[OVERRUN, ""] == before + 1 and not bench.open

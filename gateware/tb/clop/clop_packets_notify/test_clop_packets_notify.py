@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_packets_notify: closed buffers in order, behind their payloads; overruns joined, one at a time."""
+"""Bench of clop_packets_notify: closed buffers in order, behind their payloads; overruns coalesced."""
 
 import random
 from collections import Counter, deque
@@ -11,8 +11,8 @@ from handshake import reset, start_clock, wait
 from simulate import simulate
 
 SERIAL = 1 << 24
-AFTER = 3  # cycles from what comes in to what is said of it
-FULL = 13  # news in the queue, behind the one that is offered
+AFTER = 3  # cycles from an input to its result
+FULL = 13  # notifications in the queue, behind the one that is offered
 FIELDS = (("overrun", 1), ("n", 32), ("buffer", 16), ("device", 8), ("frame", 24), ("bytes", 32))
 FIELDS += (("empty", 13), ("vaddr", 64), ("start", 32), ("channel", 3))
 
@@ -33,14 +33,13 @@ def words(value, width, count):
 
 
 class Bench:
-    """The module with placement, writers of the channels, event queues and clop_packets_close around it."""
+    """Module with placement, channel writers, event queues and clop_packets_close."""
 
     def __init__(self, dut):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
         self.devices, self.channels = len(dut.half_free), len(dut.done_serial) // 24
-        self.now, self.met, self.waits = 0, Counter(), False  # waits: nothing that was decided on is written
-        # Rates: placement does something, takes what is to be told, clop_packets_close takes news, and
-        # room in the event queues changes.
+        self.now, self.met, self.waits = 0, Counter(), False  # waits: no decided packet is written
+        # Rates: placement operations, accepted overruns, accepted notifications, changes of room.
         self.work = self.takes = self.closes = self.changes = 0.0
 
     async def start(self):
@@ -53,19 +52,19 @@ class Bench:
         await RisingEdge(self.dut.clk)
 
     def begin(self):
-        """Nothing is known; serials start where they wrap soon."""
+        """Reset the bench; serials start shortly before their wrap."""
         self.plan, self.want, self.got_at, self.missed, self.out = deque(), deque(), [], None, False
         self.pushed_at, self.offered = self.now, 0
         self.tickets, self.serials = [0] * self.channels, [SERIAL - 5] * self.channels
-        self.behind = set(range(self.channels))  # whose ticket is not before what is written
+        self.behind = set(range(self.channels))  # channels whose fence is behind the written packets
         self.n, self.full = self.rng.getrandbits(32), False
         self.room, self.half = [9] * self.devices, [1] * self.devices
         self.history = deque(maxlen=AFTER + 1)
 
-    # ------------------------------------------------------------ what placement does, cycle by cycle
+    # ------------------------------------------------------------ placement, cycle by cycle
 
     def uses(self, channel, fills=False, step=None):
-        """A payload gets a slot: channel and serial stand two cycles before; it may fill the buffer."""
+        """Place a payload: channel and serial are stable two cycles before; it may fill the buffer."""
         self.serials[channel] = (self.serials[channel] + (step or self.rng.choice([1, 1, 7]))) % SERIAL
         steady = {"channel": channel, "serial": self.serials[channel]}
         self.plan += [steady, {}, {"used": 1}, *([{"closed": 1}] if fills else [{}])]
@@ -96,7 +95,7 @@ class Bench:
                 setattr(self, name, self.step[name])
         for name in ("used", "missed", "closed"):
             getattr(dut, name).value = self.step.get(name, 0)
-        if self.step or not self.now % 8:  # what is not valid changes, too
+        if self.step or not self.now % 8:  # invalid fields change, too
             self.closing, self.frame = some_news(rng), rng.getrandbits(24)
             dut.closing.value, dut.missed_n.value = pack(self.closing), self.n
             dut.missed_frame.value, dut.missed_device.value = self.frame, self.n % self.devices
@@ -115,10 +114,10 @@ class Bench:
         dut = self.dut
         while True:
             await FallingEdge(dut.clk)
-            # What the neighbours answer in the same cycle.
+            # Same-cycle responses of the neighbours.
             offered = int(dut.notice_valid.value)
             ready = offered & self.close_now
-            # Of what is asked for alone: these are many bits.
+            # The wide signal is read only while it is offered.
             value = int(dut.notice.value) if offered and (ready or not self.offered) else None
             dut.notice_ready.value, dut.notice_done.value = ready, ready and value >> len(dut.notice) - 1
             self.offered = offered & (1 - ready)
@@ -130,13 +129,13 @@ class Bench:
             self.now += 1
             self.drive()
 
-    # ------------------------------------------------------------ what is so, against what is said
+    # ------------------------------------------------------------ expected against actual state
 
     def look(self, offered, value, ready, take):
         dut = self.dut
         tell, self.full = bool(int(dut.overrun_due.value)), bool(int(dut.full.value))
         assert bool(int(dut.waiting.value)) == bool(self.want or self.missed)
-        # Room is seen a little later. What is told, or on its way, is not to be told again.
+        # Room is sampled later. Notifications sent or in flight are not repeated.
         queued = len(self.want) - 1 - (self.pushed_at == self.now - 1)
         to_tell = bool(self.missed and not self.out)
         had_room = [bool(room and half) for room, half in zip(self.room, self.half, strict=True)]
@@ -149,7 +148,7 @@ class Bench:
             assert words(int(dut.done.value), 24, self.channels) in done
         self.met["full"] += self.full
         if offered:
-            assert self.want, "news of nothing"
+            assert self.want, "unexpected notification"
             news, tickets = self.want[0]
             if value is not None:
                 assert value == pack(news)
@@ -165,7 +164,7 @@ class Bench:
             self.n = self.n + 1 & 0xFFFFFFFF
         if take:
             count = self.missed["bytes"]
-            self.met["told of one" if count == 1 else "told of many"] += 1
+            self.met["one overrun" if count == 1 else "several overruns"] += 1
             self.want.append((self.missed, list(self.tickets)))
             self.missed, self.out = None, True
         if self.step.get("missed"):
@@ -173,8 +172,8 @@ class Bench:
             first |= {"overrun": 1, "n": self.n, "frame": self.frame, "device": self.n % self.devices}
             self.missed = self.missed or first
             self.missed["bytes"] += 1
-            self.met["missed while another's event waits"] += self.out
-        # What is written is nothing to wait for: a ticket behind it follows, if nothing is decided on.
+            self.met["overruns while another event waits"] += self.out
+        # Written packets need no wait: an older fence follows them if no packet is decided.
         done, used = words(int(dut.done.value), 24, self.channels), self.step.get("used")
         behind = {c for c in range(self.channels) if (done[c] - self.tickets[c]) % SERIAL < SERIAL // 2}
         for c in self.behind - ({self.channel} if used else set()):
@@ -185,11 +184,11 @@ class Bench:
             self.met["ticket 0"] += self.tickets[self.channel] == 0
 
     async def finish(self):
-        """Let everything out."""
+        """Let all notifications out."""
         self.work, self.changes, self.takes, self.closes = 0.0, 0.0, 1.0, 1.0
         self.room, self.half = [9] * self.devices, [1] * self.devices
         await wait(self.dut, lambda: not (self.plan or self.want or self.missed), 2000)
-        await ClockCycles(self.dut.clk, 2 * AFTER)  # nothing comes of itself
+        await ClockCycles(self.dut.clk, 2 * AFTER)  # nothing more appears
         assert not int(self.dut.waiting.value)
 
 
@@ -207,19 +206,19 @@ async def news_come_in_order(dut, pace):
     bench = Bench(dut)
     await bench.start()
     for channel in range(bench.channels):
-        bench.uses(channel, step=4)  # its ticket wraps
+        bench.uses(channel, step=4)  # its fence wraps
     bench.work, bench.takes, bench.closes, bench.changes = PACES[pace]
     await wait(dut, lambda: len(bench.got_at) >= 80)
     await bench.finish()
     assert bench.met["ticket 0"] == bench.channels
-    assert bench.met["told of one"] + bench.met["told of many"]
+    assert bench.met["one overrun"] + bench.met["several overruns"]
     assert bench.met["full"] or pace != "news_are_taken_seldom"
-    assert bench.met["missed while another's event waits"] or bench.closes == 1.0
+    assert bench.met["overruns while another event waits"] or bench.closes == 1.0
 
 
 @cocotb.test()
 async def a_closed_buffer_waits_for_its_last_payload(dut):
-    """News are there three cycles later; payloads of all channels up to the one before the pulse count."""
+    """Latency of three cycles; payloads of all channels up to the cycle before the pulse count."""
     bench = Bench(dut)
     await bench.start()
     bench.closes = 1.0
@@ -261,20 +260,20 @@ async def overruns_are_joined_while_room_is_short(dut):
             while bench.n % bench.devices != device:
                 bench.closes_buffer()
                 await ClockCycles(dut.clk, 8)
-            bench.room[device], bench.half[device] = room, half  # the others' do not matter
+            bench.room[device], bench.half[device] = room, half  # room of other devices is irrelevant
             first = bench.n
             for _ in range(20):
                 bench.misses()
             await ClockCycles(dut.clk, 80)
             assert not bench.want and bench.missed["bytes"] == 20
-            bench.closes_buffer()  # a buffer's news pass it
+            bench.closes_buffer()  # a buffer's notification overtakes the overruns
             bench.misses()
             await ClockCycles(dut.clk, 20)
             assert not bench.want and bench.missed["bytes"] == 21 and bench.missed["n"] == first
             bench.room[device], bench.half[device] = 1, 1
             await ClockCycles(dut.clk, 20)
             assert not bench.want and not bench.missed
-    assert bench.met["told of many"] == 2 * bench.devices
+    assert bench.met["several overruns"] == 2 * bench.devices
     await bench.finish()
 
 
@@ -291,7 +290,7 @@ async def one_event_of_overruns_at_a_time(dut):
     assert bench.out and bench.missed["bytes"] == 3 and len(bench.want) == 1
     bench.closes = 1.0
     await ClockCycles(dut.clk, 20)
-    assert (bench.met["told of one"], bench.met["told of many"]) == (1, 1)
+    assert (bench.met["one overrun"], bench.met["several overruns"]) == (1, 1)
     await bench.finish()
 
 
@@ -302,8 +301,8 @@ async def sixteen_wait_and_from_thirteen_on_it_is_full(dut):
     for count in range(1, FULL + 2):
         bench.closes_buffer()
         await ClockCycles(dut.clk, 2 * AFTER)
-        assert bench.full == (count == FULL + 1)  # one is offered already
-    bench.plan += [{"closed": 1}] * 3  # what was under way
+        assert bench.full == (count == FULL + 1)  # one is already offered
+    bench.plan += [{"closed": 1}] * 3  # operations in flight
     await ClockCycles(dut.clk, 2 * AFTER)
     assert len(bench.want) == FULL + 4
     await bench.finish()
@@ -328,7 +327,7 @@ async def a_reset_forgets_everything(dut):
     bench.misses()
     bench.closes_buffer()
     await ClockCycles(dut.clk, 20)
-    assert bench.met["told of one"] == 2
+    assert bench.met["one overrun"] == 2
     await bench.finish()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_respond: every packet is answered and counted once, and its channel's ticket goes on behind it."""
+"""Bench of clop_respond: answers and counts each packet once; the channel's write fence follows."""
 
 import os
 import random
@@ -61,17 +61,19 @@ def unpacked(layout, value):
 
 
 class Bench(Stepped):
-    """The module behind the steps, the opener and the firmware: one of them at a time, and noise beside."""
+    """Module behind the steps, the opener and the firmware; one source at a time, random values on the
+    others.
+    """
 
     def __init__(self, dut, seed=0, rate=1.0, resets=0.0):
         self.dut, self.rate, self.resets = dut, rate, resets
         self.rng = random.Random(f"{cocotb.RANDOM_SEED} {seed}")
         self.now, self.at, self.seen = 0, 0, Counter()
         self.tickets, self.ended = [0] * CHANNELS, set()
-        # Packets that are done with, near the ticket and anywhere; whose ticket is not before them.
+        # Serials of completed packets, near the fence or anywhere; channels whose fence lies behind them.
         self.done, self.behind, self.wanders = [0] * CHANNELS, set(range(CHANNELS)), True
         self.now_told = self.next_told = None  # to the channels: channel, accept, defer
-        self.due = self.next_due = ({}, None)  # of the answer, and what is counted
+        self.due = self.next_due = ({}, None)  # answer and count that are due
         self.shown = list(self.tickets)
         layouts = (dut.act, ACT), (dut.opened, OPENED), (dut.verdict, VERDICT), (dut.firmware, ANSWER)
         assert all(len(port) == sum(width for _, width in layout) for port, layout in layouts)
@@ -92,7 +94,7 @@ class Bench(Stepped):
         return self.some(ACT, channel=self.rng.randrange(CHANNELS), serial=serial) | given
 
     def put(self, act=None, verdict=(), opened=None, firmware=None, rst=0):
-        """Drive this for a cycle; what is decided stays until the next decision, the rest is noise."""
+        """Drive one cycle; the decision is held until the next one, other inputs are random."""
         dut, rng = self.dut, self.rng
         if act:
             dut.act.value = packed(ACT, act)
@@ -102,7 +104,7 @@ class Bench(Stepped):
         dut.firmware.value = packed(ANSWER, firmware) if firmware else rng.getrandbits(len(dut.firmware) - 3)
 
     def answered(self, act, name, later=False, keeps=0, accept=0, defer=0, ended=True, counted=None):
-        """The channel is told, and clop_issue; `counted` is what as."""
+        """Expect an answer to the channel and clop_issue; `counted` is the packet's count."""
         told = act["channel"], accept, defer
         if later:
             self.next_told = told
@@ -120,7 +122,7 @@ class Bench(Stepped):
         self.next_due = due, None
         self.seen[name] += 1
 
-    # ------------------------------------------------------------------ what becomes of a packet
+    # ------------------------------------------------------------------ packet outcomes
 
     def looked(self):
         act = self.some_act()
@@ -129,7 +131,7 @@ class Bench(Stepped):
         self.answered(act, name, keeps=keeps, accept=act["accept"], defer=act["defer"], ended=False)
 
     def unsound(self):
-        """Its payload lies in a place that nobody commits; it is counted elsewhere."""
+        """Unsound packet: its payload is written but not committed; another module counts it."""
         act = self.some_act()
         self.put(act, ["ends"])
         self.answered(act, "unsound")
@@ -141,7 +143,7 @@ class Bench(Stepped):
         self.answered(act, "lost", counted=act["as"])
 
     def known(self):
-        """Its frame was there before: it has its place, or found none."""
+        """Packet of an existing frame: it has its place, or found none."""
         act, uses = self.some_act(), self.rng.getrandbits(1)
         act["as"] = USED if uses else self.rng.choice([OVERRUN, OVERFLOW])
         closes = uses and self.rng.getrandbits(1)
@@ -154,18 +156,18 @@ class Bench(Stepped):
         self.judged_anew(act, "waits", 0, act["trusted"])
 
     def shifts(self):
-        """Frames are passed over: it is judged anew at once."""
+        """Frames are skipped: the packet is classified again at once."""
         act = self.some_act()
         self.put(act, ["shifts"])
         self.judged_anew(act, "shifts", 1, act["trusted"])
 
     def silent(self):
-        """It goes to the firmware, or opens a frame; or a timer's frame is closed."""
+        """No answer yet: firmware request, frame to be opened, or a timer's frame closed."""
         self.put(self.some_act(), self.rng.choice([["escalates"], [], ["expires", "closes"]]))
         self.seen["silent"] += 1
 
     def owed(self):
-        """A frame before the packet's, or one that the firmware names."""
+        """Frame before the packet's, or one that the firmware names."""
         last = self.rng.getrandbits(1)
         self.put(opened=self.some(OPENED, valid=1, last=last, packet=1 - last, uses=0, closes=0))
         self.seen["tx_pending"] += 1
@@ -177,11 +179,11 @@ class Bench(Stepped):
         closes = uses and rng.getrandbits(1)
         opened = self.some(OPENED, valid=1, ok=ok, last=1, packet=1, uses=uses, closes=closes)
         self.put(act, opened=opened)
-        # It was told that there is no buffer, or finds none now, else it has no room in its segment.
+        # The look found no buffer, none is available now, or the segment has no room.
         counted = USED if uses else OVERFLOW if ok and not act["fits_alone"] else OVERRUN
         self.answered(act, f"opened {ok} {counted}", later=True, accept=uses, counted=counted)
 
-    # ------------------------------------------------------------------ the firmware, of another packet
+    # ------------------------------------------------------------------ firmware, for another packet
 
     def firmware(self):
         rng, of = self.rng, self.some_act()
@@ -209,7 +211,7 @@ class Bench(Stepped):
             self.done = [rng.choice([one, rng.randrange(SERIALS)]) for one in near]
         self.dut.done_serial.value = sum(done << 24 * c for c, done in enumerate(self.done))
         if rng.random() < self.resets:
-            # Of what is answered in this cycle nothing is left.
+            # No trace remains of a packet answered in this cycle.
             self.opened()
             self.dut.rst.value, self.next_due, self.next_told = 1, ({}, None), None
             self.tickets, self.behind, self.ended = list(self.done), set(), set(range(CHANNELS))
@@ -220,14 +222,14 @@ class Bench(Stepped):
             self.at = self.now
         else:
             self.put()
-        # What is done with is nothing to wait for: a ticket behind it follows, if nothing is decided on.
+        # Completed packets need no wait: an older fence follows them if no packet is decided.
         for c in self.behind - self.ended:
             self.tickets[c] = self.done[c]
             self.seen["followed"] += 1
         self.behind = {c for c in range(CHANNELS) if self.reached(c)} - self.ended
 
     def reached(self, c):
-        """What is done with is not before the ticket that is shown."""
+        """Check that the fence covers no completed packet."""
         return (self.done[c] - self.shown[c]) % SERIALS < SERIALS // 2
 
     def look(self):
@@ -238,13 +240,13 @@ class Bench(Stepped):
             got = int(dut.placed_accept.value), int(dut.placed_defer.value)
             assert got[1] == defer and (defer or got[0] == accept)
         else:
-            assert int(dut.placed_valid.value) == 0, "an answer to nobody's question"
+            assert int(dut.placed_valid.value) == 0, "answer without a request"
         got = unpacked(ANSWER, int(dut.response.value))
         assert (answer or {"valid": 0, "again": 0}).items() <= got.items(), f"{got}, not {answer}"
         if counted:
             as_, hits, events = counted
             assert int(dut.counted.value) and int(dut.counted_as.value) == as_
-            # The firmware's packets have none that are counted.
+            # Slow-path packets have no counted hits.
             if hits is not None:
                 assert (int(dut.counted_hits.value), int(dut.counted_events.value)) == (hits, events)
         else:
@@ -279,7 +281,7 @@ async def everybody_is_answered_and_counted(dut, seed, rate):
 
 @cocotb.test()
 async def packets_refused_unasked_leave_no_ticket_behind(dut):
-    """Twice round the serials without a decision: what was decided on before stays done."""
+    """Two full laps of serials without a decision: earlier packets stay completed."""
     bench = Bench(dut, rate=0.0)
     bench.wanders = False
     await bench.start()

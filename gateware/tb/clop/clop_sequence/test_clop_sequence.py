@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_sequence against clop_model's sequence numbers: one packet right behind another, in two bursts."""
+"""Bench of clop_sequence: back-to-back packets of two bursts, against clop_model's sequence numbers."""
 
 import random
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ DECISIONS = ("take", "admit", "escalated", "restart", "at_frame", "watch")
 
 @dataclass
 class Board:
-    """A board in a burst."""
+    """State of a board in a burst."""
 
     sequence: Sequence = field(default_factory=Sequence)
     frame: int | None = None
@@ -25,12 +25,12 @@ class Board:
 
 
 class Bench:
-    """The module in clop's steps: `read`, three more, `decide`; the next `read` in the cycle after."""
+    """Module in clop's steps: `read`, three more, `decide`; the next `read` may follow in the next cycle."""
 
     def __init__(self, dut):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
         self.boards = {(half, board): Board() for half in (0, 1) for board in range(4)}
-        self.before = [0] * 4  # missing of bursts that are forgotten
+        self.before = [0] * 4  # missing numbers of removed bursts
         self.burst = [[False, 0], [False, 0]]  # started, newest frame
 
     async def start(self):
@@ -49,7 +49,7 @@ class Bench:
         await RisingEdge(dut.clk)
 
     async def step(self, half, board, number, frame, decide, pause=0):
-        """Ask for a number; `decide` says of what is known what becomes of it. Return what was known."""
+        """Look up a number; `decide` maps the result to an action. Return the result."""
         dut, one = self.dut, self.boards[half, board]
         started, newest = self.burst[half]
         dut.half.value, dut.board.value, dut.number.value, dut.frame.value = half, board, number, frame
@@ -105,7 +105,7 @@ class Bench:
             one.watch = bool(flag)
 
     async def forget(self, half):
-        """A burst begins in this half."""
+        """Start a burst in this half."""
         self.dut.flush.value, self.dut.flush_half.value = 1, half
         await RisingEdge(self.dut.clk)
         self.dut.flush.value = 0
@@ -126,7 +126,7 @@ class Bench:
 
 @cocotb.test()
 async def numbers_of_all_kinds(dut):
-    """New ones, old ones, gaps, jumps, beginnings: what is decided is known to the very next packet."""
+    """New, old and skipped numbers, jumps, starts: each decision is visible to the next packet."""
     bench = Bench(dut)
     await bench.start()
     rng, seen = bench.rng, {"replayed": 0, "jump": 0, "watched": 0, "ordinary": 0, "far_ahead": 0}
@@ -170,7 +170,7 @@ async def numbers_of_all_kinds(dut):
 
 @cocotb.test()
 async def a_ring_is_gone_round(dut):
-    """Every number of three rings of 8192, every third one left out: what an older ring said is no more."""
+    """Every number of three rings of 8192 without each third one: entries of an older lap are invalid."""
     bench = Bench(dut)
     await bench.start()
     take = lambda got: [] if got["replayed"] else ["take", "admit"]  # noqa: E731
@@ -180,7 +180,7 @@ async def a_ring_is_gone_round(dut):
             assert not got["replayed"] and not got["jump"]
         got = await bench.step(1, 2, number + 1, 0, take)
         assert got["replayed"]
-        if number > WINDOW:  # left out, still in the window; then just beyond it
+        if number > WINDOW:  # skipped, within the window; then just beyond it
             assert not (await bench.step(1, 2, number + 63 - WINDOW + 31, 0, lambda got: []))["replayed"]
             assert (await bench.step(1, 2, number + 63 - WINDOW, 0, lambda got: []))["replayed"]
     await bench.compare_missing()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_timers: open frames come due by the clock, by newer frames, or with their burst; no others do."""
+"""Bench of clop_timers: open frames expire by time, by newer frames, or with their burst."""
 
 import random
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 BUFFERS = 32
-START = 0xFFFF_FF00  # now, and numbers, wrap
-LOOK = 6  # cycles that a timer takes at most before the next one is looked at
+START = 0xFFFF_FF00  # time and numbers wrap
+LOOK = 6  # longest time in cycles from one timer to the next
 
 
 @dataclass
 class Frame:
-    """An open frame, or a closed one, by what was written of its slot last."""
+    """Open or closed frame, as last written to its slot."""
 
     n: int
     first: int
@@ -25,18 +25,18 @@ class Frame:
 
 
 class Bench(Stepped):
-    """The module with clop around it: frames are opened, given new times, closed."""
+    """Module with clop: frames are opened, retimed and closed."""
 
     def __init__(self, dut, timeout=0, grace=0, window=0):
         self.dut, self.timeout, self.grace, self.window = dut, timeout, grace, window
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.now = self.end = self.base = START
         self.frames: dict[int, Frame] = {}  # by slot
-        self.opens = self.retimes = self.closes = self.takes = 0.0  # chance of each in a cycle
-        self.due: list[tuple[int, int, bool]] = []  # cycle, n, forced
+        self.opens = self.retimes = self.closes = self.takes = 0.0  # probability per cycle
+        self.due: list[tuple[int, int, bool]] = []  # (cycle, n, forced)
         self.moved: list[int] = []
-        self.close = None  # of the older burst, in this cycle
-        self.closing: list[Frame] = []  # frames, one in each cycle
+        self.close = None  # close pulse of the older burst, in this cycle
+        self.closing: list[Frame] = []  # frames, one per cycle
         self.offered, self.pushed_at, self.taken = None, -10, None
 
     async def start(self):
@@ -71,7 +71,7 @@ class Bench(Stepped):
         self.pushed_at = self.now
 
     def drive(self):
-        """One thing in a cycle, as clop does: a timer is set in the cycle in which its slot is written."""
+        """One operation per cycle, as in clop: a timer is set in the cycle in which its slot is written."""
         dut, rng = self.dut, self.rng
         dut.push.value = dut.slot_we.value = 0
         dut.close.value = int(self.close is not None)
@@ -79,7 +79,7 @@ class Bench(Stepped):
         closing, self.close = self.close is not None, None
         self.willing = rng.random() < self.takes
         dut.due_ready.value = int(self.willing)
-        if self.taken:  # clop closes it some cycles later, and does nothing else until then
+        if self.taken:  # clop closes it some cycles later and does nothing else until then
             at, n = self.taken
             if self.now - at == 6:
                 frame = self.frames[n % BUFFERS]
@@ -129,11 +129,11 @@ class Bench(Stepped):
             else:
                 aged = self.timeout and (self.now - first) % (1 << 32) >= self.timeout + self.grace
                 behind = self.window and (self.end - n) % (1 << 32) > self.window
-                assert aged or behind, f"{n:x} is not due"
-            # Where a burst is closed, what an earlier frame of the slot left behind is offered, too.
+                assert aged or behind, f"{n:x} has not expired"
+            # Closing a burst also offers stale timers of earlier frames in the same slot.
             frame = self.frames[n % BUFFERS]
             own = frame.open and (frame.n & 0xFFFFFFFF, frame.first & 0xFFFFFFFF) == (n, first)
-            assert own or forced or self.now - frame.written_at < 8, "a timer that is none any more"
+            assert own or forced or self.now - frame.written_at < 8, "a stale timer"
             if frame.open and frame.n & 0xFFFFFFFF == n:
                 self.due.append((self.now, n, bool(forced)))
         self.offered = (n, first, old)
@@ -149,14 +149,14 @@ class Bench(Stepped):
 
 
 async def traffic(bench, cycles):
-    """Frames come and go; none may stay open longer than its time, and what the others take."""
+    """Open and close frames at random; each closes at its time plus the processing of the others."""
     bench.opens, bench.closes, bench.retimes = 0.06, 0.03, 0.02
     for _ in range(cycles):
         await RisingEdge(bench.dut.clk)
         for frame in bench.open:
             age = bench.now - frame.first
             longest = bench.timeout + bench.grace + 3 * LOOK * 2 * BUFFERS if bench.timeout else cycles
-            assert age < longest, f"{frame.n:x} is open since {age}"
+            assert age < longest, f"{frame.n:x} open for {age} cycles"
 
 
 @cocotb.test()
@@ -202,7 +202,7 @@ async def frames_are_overtaken_by_newer_ones(dut):
 
 @cocotb.test()
 async def a_burst_is_closed_and_the_other_is_not(dut):
-    """All that is open of it, whatever its time, while the others' timers keep theirs."""
+    """Closes all open frames of a burst, whatever their time; timers of the other burst keep their times."""
     bench = Bench(dut, timeout=100_000)
     bench.takes = 0.5
     await bench.start()
@@ -223,7 +223,7 @@ async def a_burst_is_closed_and_the_other_is_not(dut):
             if not int(dut.closing.value):
                 break
             await RisingEdge(dut.clk)
-        assert not int(dut.closing.value), "it looks for ever"
+        assert not int(dut.closing.value), "the search does not end"
         await bench.wait(20)
         assert sorted(n for _, n, _ in bench.due) == sorted(n & 0xFFFFFFFF for n in of[old])
         assert all(forced for _, _, forced in bench.due)
@@ -238,7 +238,7 @@ async def a_timer_of_a_closed_frame_takes_six_cycles(dut):
     while len(bench.open) < 12:
         await RisingEdge(dut.clk)
     bench.opens = 0
-    # The oldest stays open to the last: the others wait behind it.
+    # The oldest frame stays open longest; the others wait behind it.
     bench.closing = sorted(bench.open, key=lambda frame: -frame.n)
     await bench.wait(11)
     assert bench.moved == [] and len(bench.open) == 1
@@ -249,7 +249,7 @@ async def a_timer_of_a_closed_frame_takes_six_cycles(dut):
 
 @cocotb.test()
 async def a_timer_is_offered_within_five_cycles_of_its_time(dut):
-    """It is looked at every five: age 0 to 4 beyond its time when it is read, and what a look takes."""
+    """A timer is read every five cycles: it is offered at most 4 cycles and one read after it expires."""
     bench = Bench(dut, timeout=150, grace=10)
     bench.takes = 1.0
     await bench.start()
@@ -268,7 +268,7 @@ async def a_timer_is_offered_within_five_cycles_of_its_time(dut):
 @cocotb.test()
 @cocotb.parametrize(phase=range(16))
 async def a_burst_is_closed_while_dead_timers_are_dropped(dut, phase):
-    """In whichever cycle it comes: each timer that is there is looked at, none that has just gone."""
+    """A burst may close in any cycle: each existing timer is visited, dropped ones are not."""
     bench = Bench(dut, timeout=100_000)
     bench.takes, bench.opens = 1.0, 1.0
     await bench.start()
@@ -287,7 +287,7 @@ async def a_burst_is_closed_while_dead_timers_are_dropped(dut, phase):
 @cocotb.test()
 @cocotb.parametrize(phase=range(16))
 async def a_frame_that_comes_due_as_a_burst_begins_is_the_older_ones(dut, phase):
-    """A burst begins where nothing is offered; its base is seen two cycles later, as from clop_bursts."""
+    """A burst begins when no timer is offered; its base is visible two cycles later, as from clop_bursts."""
     bench = Bench(dut, timeout=300)
     bench.takes, bench.opens = 0.0, 1.0
     await bench.start()

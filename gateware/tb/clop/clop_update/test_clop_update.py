@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clop_update: each packet, opened frame and timer is written where it belongs, and nothing else is."""
+"""Bench of clop_update: memory writes of each packet, opened frame and timer, and no others."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from handshake import Stepped, reset, start_clock, wait
 from simulate import simulate
 
 BUFFERS = int(os.environ.get("NANET_BUFFERS", "16"))
-NUMBERS = 4 * BUFFERS  # of which it is known whether they were overrun
+NUMBERS = 4 * BUFFERS  # numbers with a known overrun status
 SLOT = (("used", 1), ("open", 1), ("seen", 1), ("present", 4), ("complete", 4), ("n", 32), ("frame", 24))
 SLOT += (("first", 32),)
 PART = (("has_last", 1), ("last", 4), ("indices", 16), ("units", 12), ("packets", 5), ("flags", 8))
@@ -61,15 +61,13 @@ def nothing(layout):
 
 
 class Bench(Stepped):
-    """The module behind the steps and the opener: one thing at a time, and noise beside it."""
+    """Module behind the steps and the opener; one operation at a time, other inputs random."""
 
     def __init__(self, dut, seed=0, buffers=BUFFERS, rate=0.5, resets=0.0):
         self.dut, self.rate, self.resets, self.mask = dut, rate, resets, buffers - 1
         self.rng = random.Random(f"{cocotb.RANDOM_SEED} {seed}")
         self.now, self.script, self.seen = 0, [], Counter()
-        self.want = (
-            self.due
-        ) = {}  # what the cycle's inputs lead to in the next one, and what is due in this one
+        self.want = self.due = {}  # expected writes of the next cycle and of this one
         for port, layout in ((dut.slot, SLOT), (dut.act, ACT), (dut.opened, OPENED), (dut.verdict, VERDICT)):
             assert len(port) == sum(width for _, width in layout)
 
@@ -92,13 +90,14 @@ class Bench(Stepped):
         rng = self.rng
         return noise(rng, ACT, timed_out=0) | given
 
-    # ------------------------------------------------------------------ one thing; `after` is what is written
+    # ------------------------------------------------------------------ operations; `after` holds the
+    # expected writes
 
     def slot_of(self, n, slot):
         return {"slot_we": (n & self.mask, slot)}
 
     def packet(self):
-        """A packet has its place in a frame that is there: the frame is closed with it, or goes on."""
+        """Packet with a place in an existing frame, which closes or stays open."""
         rng = self.rng
         closes, board, n = rng.getrandbits(1), rng.randrange(4), rng.getrandbits(32)
         slot, part = noise(rng, SLOT, open=1 - closes, n=n, used=1, seen=1), noise(rng, PART)
@@ -122,7 +121,7 @@ class Bench(Stepped):
         return self.slot_of(slot["n"], slot) | {"closed": closed}
 
     def opened(self, kind=None):
-        """One that is owed before the packet's or by the firmware, or the packet's own."""
+        """Frame pending before the packet's or for the firmware, or the packet's own frame."""
         rng = self.rng
         kind = kind or rng.choice(["tx_pending", "packet", "packet", "overrun", "found no place"])
         n, frame, board = (
@@ -134,12 +133,12 @@ class Bench(Stepped):
         alone, done = (uses and rng.random() < 0.4), rng.random() < 0.5
         own = kind != "tx_pending"
         act = self.some_act(board=board, part=packed(PART, part), done_alone=alone or done)
-        # What is opened before the packet's frame, or for the firmware, is another number.
+        # A frame opened before the packet's, or for the firmware, has another number.
         act["n"] = n & LOW if own else n + rng.randrange(1, 2000) & LOW
         if uses:
             act["stamp"] = stamp
         if kind == "tx_pending" and rng.getrandbits(1):
-            act["timed_out"] = 1  # the last thing in the steps was a timer's frame
+            act["timed_out"] = 1  # the last operation in the steps was a timer's frame
         opened = {"valid": 1, "ok": kind != "overrun", "last": own, "packet": own, "uses": uses}
         opened |= {"closes": alone, "n": n, "frame": frame, "after": frame + 1, "stamp": stamp}
         if kind == "tx_pending" and rng.random() < 0.3:
@@ -161,13 +160,13 @@ class Bench(Stepped):
         return after
 
     def would_be_opened(self):
-        """The sender has not taken the one before: the frame is not opened yet."""
+        """The sender has not accepted the previous number; the frame is not opened yet."""
         self.put(None, None, noise(self.rng, OPENED, valid=0), now_open=1)
         self.seen["would be"] += 1
         return {}
 
     def nothing_written(self):
-        """Of what becomes of a packet, what needs no memory."""
+        """Packet outcomes without a memory write."""
         kind = self.rng.choice(["looked", "ends", "waits", "escalates", "lost", "shifts", "known", "none"])
         self.put(verdict={kind: 1} if kind != "none" else {})
         return {}
@@ -196,7 +195,7 @@ class Bench(Stepped):
     def look(self):
         dut, due = self.dut, self.due
         closed = unpacked(CLOSED, int(dut.closed.value))
-        if due is None:  # a reset: what is open no longer closes, and comes due no more
+        if due is None:  # reset: open frames neither close nor expire
             assert not closed["valid"] and not int(dut.timer_push.value)
             return
         got = {
@@ -213,7 +212,7 @@ class Bench(Stepped):
             assert set(got) == {"slot_we", "status_we"}
             assert (got["slot_we"][0], got["status_we"][0]) == (at % BUFFERS, at)
             assert not got["slot_we"][1]["used"] and not got["slot_we"][1]["open"]
-            # The first numbers that come are none that were overrun.
+            # The first numbers are not overrun.
             assert not got["status_we"][1]["overrun"] or got["status_we"][1]["tag"] > 1 << 14
         else:
             assert got == due
