@@ -130,7 +130,8 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
   expect("bad_name", "name is 'Mine': must be of a to z, 0 to 9 and _");
   expect("bad_default", "its parameter cut is 7 where nothing is said: must be from 1 to 5");
   expect("not_there", "No such file or directory: give the .so");
-  EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("algorithm: '"), 0u);  // a path is a file, whatever it ends in
+  EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("algorithm: '"),
+            0u);  // a path is a file, whatever it ends in
   EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("cannot be loaded: "), std::string::npos);
 }
 
