@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Lets the tests import the helpers in support/, and the reference models of the software's tests."""
+"""pytest configuration: import paths of the bench helpers and of the software's reference models."""
 
 import sys
 from pathlib import Path

@@ -339,9 +339,7 @@ class CardHost:
         )
 
     async def look(self) -> None:
-        """Process the available events, post answers, return buffers, and publish the number of finished
-        events.
-        """
+        """Process available events, post answers, return buffers, publish the number of finished events."""
         for device in range(self.setup.devices):
             while not self.stalled and await self.look_at(device):
                 pass

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Bench of clop, gather mode `frame`: requests, answers, pending numbers and notifications, against
-clop_model.py.
+"""Bench of clop in gather mode `frame`: requests, answers, owed numbers, notices, against clop_model.py.
 
 The model takes each packet when clop answers it, so both channels may be busy at once. The cycle decides
 whether a frame finds a buffer; the bench determines that itself and passes it to the model.
@@ -524,9 +523,7 @@ async def bursts_on_two_channels(dut, pace):
 
 @cocotb.test(timeout_time=40, timeout_unit="ms")
 async def hostile_traffic_on_one_channel(dut):
-    """All slow-path cases: bad packets, duplicates, replays, other bursts, jumps, late packets, restarted
-    boards.
-    """
+    """All slow-path cases: bad packets, duplicates, replays, other bursts, jumps, late packets, restarts."""
     bench = Bench(dut, Pace(rest=20))
     await bench.start(sob=False)
     bench.put(hostile(random.Random(cocotb.RANDOM_SEED)), 0)

@@ -84,9 +84,7 @@ class Bench(Stepped):
         await ClockCycles(self.dut.clk, 6)
 
     def put(self, rst=0, begins=0, ends=0, starts=0, opened=None, shift=None, skip=None, closed=0):
-        """Drive the inputs of one cycle; invalid fields are random. The consumers' notifications run in
-        parallel.
-        """
+        """Drive one cycle, with random invalid fields; the consumers' notifications run in parallel."""
         dut, rng, told = self.dut, self.rng, 0
         for bit, one in ((1, self.current), (2, self.old)):
             if not begins and not told and one.trace[-2][2] and not one.ended and rng.random() < 0.2:

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Bench of clop_commands: each command acts once, in order, while the pipeline is idle; one request at a
-time.
-"""
+"""Bench of clop_commands: each command acts once, in order, on an idle pipeline; one request at a time."""
 
 import random
 from collections import Counter, deque
@@ -242,9 +240,7 @@ class Bench(Stepped):
         self.pulses["begins"] = bool(one["flag"])
 
     def last(self, one, got, skip, reply):
-        """Set the last frame: pending frames up to it are opened, unless none was known or the gap is too
-        long.
-        """
+        """Set the last frame: pending frames up to it open, unless none is known or the gap is too long."""
         assert not reply["valid"] and not reply["again"]
         assert not any(got[name] for name in ("begins", "close", "tracked"))
         frame, newest = one["frame"], max(self.next - 1, 0)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Bench of clop_open: opens every frame up to the requested one, once and in order, with a buffer if
-returned.
-"""
+"""Bench of clop_open: opens each frame up to the requested one, once, in order, with a buffer if returned."""
 
 import os
 import random

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Bench of clop_packets_fill: fills returned buffers slot by slot; each is promised, closed and sent to the
-sender.
-"""
+"""Bench of clop_packets_fill: fills returned buffers slot by slot; promises, closes and reports each."""
 
 import random
 from collections import Counter, deque

@@ -61,9 +61,7 @@ def unpacked(layout, value):
 
 
 class Bench(Stepped):
-    """Module behind the steps, the opener and the firmware; one source at a time, random values on the
-    others.
-    """
+    """Module behind the steps, the opener and the firmware; one source at a time, the others random."""
 
     def __init__(self, dut, seed=0, rate=1.0, resets=0.0):
         self.dut, self.rate, self.resets = dut, rate, resets

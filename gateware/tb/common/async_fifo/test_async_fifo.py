@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""async_fifo: every word once and in order, whatever the two clocks are to one another."""
+"""Bench of async_fifo: every word once and in order, for any ratio of the two clocks."""
 
 import random
 
@@ -22,7 +22,7 @@ async def every_word_once_and_in_order(dut, clocks, rates):
     reading = cocotb.start_soon(read(dut, len(words), rates[1], rng))
     await write(dut, words, rates[0], rng)
     assert await reading == words
-    # And nothing more.
+    # No further words.
     dut.out_ready.value = 1
     for _ in range(20):
         await RisingEdge(dut.rd_clk)
@@ -31,7 +31,7 @@ async def every_word_once_and_in_order(dut, clocks, rates):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def takes_as_many_as_it_holds(dut):
-    """Full it takes no more, and the word at the output stays."""
+    """When full, it accepts no word, and the output word is stable."""
     await begin(dut, 6400, 8000)
     depth = int(dut.DEPTH.value)
     taken = 0

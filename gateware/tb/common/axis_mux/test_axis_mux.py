@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""axis_mux: whole frames, none lost or changed, in turn where all wait; none begun of one that is to stop."""
+"""Bench of axis_mux: whole frames in round-robin order; a stopped port begins no frame."""
 
 import random
 
@@ -12,7 +12,7 @@ PORTS = 3
 
 
 def words(frame):
-    """(data, keep, last) of a frame in words of 8 B."""
+    """Return the (data, keep, last) words of 8 B of a frame."""
     for at in range(0, len(frame), 8):
         part = frame[at : at + 8]
         yield int.from_bytes(part, "little"), (1 << len(part)) - 1, int(at + 8 >= len(frame))
@@ -68,10 +68,10 @@ async def in_turn(dut):
         await RisingEdge(dut.clk)
     for p in range(PORTS):
         assert [frame for frame in bench.out if frame[0] == p] == frames[p]
-    # All wait all the time: nobody is served twice before the others.
+    # All ports wait all the time: no port is served twice before the others.
     for at in range(0, 20 * PORTS, PORTS):
         assert {frame[0] for frame in bench.out[at : at + PORTS]} == set(range(PORTS))
-    # A port by itself is not held up by the others' turns; nothing of it begins while it is to stop.
+    # A port alone has no idle cycles for the others' turns; once stopped, it begins no frame.
     bench.waiting[2] = [bytes(200), bytes(200)]
     await ClockCycles(dut.clk, 6)
     dut.stop.value = 1 << 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""axis_narrow: frames of every length byte by byte, whatever the pauses; nothing is lost between words."""
+"""Bench of axis_narrow: frames of every length byte by byte, with random pauses; no gap between words."""
 
 import random
 
@@ -51,7 +51,7 @@ async def every_length(dut, rate, mac_rate):
 
 @cocotb.test()
 async def a_byte_in_every_cycle(dut):
-    """The first byte in the cycle of its word; a word is taken with its last byte; none between frames."""
+    """First byte in the cycle of its word, a word is accepted with its last byte; no gap between frames."""
     rng = random.Random(cocotb.RANDOM_SEED)
     width = len(dut.s_axis_tkeep)
     source, sink = await begin(dut, rng, 1.0, 1.0)

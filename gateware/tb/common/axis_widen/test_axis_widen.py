@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""axis_widen: frames of every length come out as they went in, whatever the pauses."""
+"""Bench of axis_widen: frames of every length pass unchanged under random pauses."""
 
 import logging
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""clock_crossing: every word once and in order; in two clocks within its cycles, in one at once."""
+"""Bench of clock_crossing: every word once and in order; latency with two clocks and with one."""
 
 import random
 
@@ -12,7 +12,7 @@ from two_clocks import begin, read, write
 
 
 def of(dut, clocks):
-    """Periods of both sides: one where there is but one clock."""
+    """Return the periods of both sides; with a single clock, its period twice."""
     return clocks if int(dut.CLOCKS.value) else (clocks[0], clocks[0])
 
 
@@ -30,14 +30,14 @@ async def every_word_once_and_in_order(dut, clocks, rates):
     await write(dut, words, rates[0], rng)
     assert await reading == words
     if rates == (1.0, 1.0):
-        # One in every cycle of the slower clock, and the way of the last one.
+        # One word per cycle of the slower clock, plus the latency of the last one.
         assert get_sim_time("ps") - began <= 112 * max(periods)
 
 
 @cocotb.test()
 @cocotb.parametrize(clocks=((6400, 8000), (8000, 6400), (4000, 19_998)))
 async def takes_the_cycles_it_says(dut, clocks):
-    """A cycle of the source, then 3 to 4 of the destination; wires where there is but one clock."""
+    """Latency: one source cycle and 3 to 4 destination cycles; zero with a single clock."""
     await begin(dut, *of(dut, clocks))
     if not int(dut.CLOCKS.value):
         for valid, ready, word in ((1, 0, 0x1234), (0, 1, 0xFFFF), (1, 1, 0xABCD)):
@@ -63,7 +63,7 @@ async def takes_the_cycles_it_says(dut, clocks):
             if int(dut.out_valid.value):
                 break
         assert int(dut.out_data.value) == word
-        # Up to the edge at which it can be taken.
+        # Measured to the edge at which the word can be accepted.
         assert 3 * clocks[1] <= get_sim_time("ps") - taken <= 4 * clocks[1]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""crc32_128 against zlib: any number of words, with and without pauses, one message right behind another."""
+"""Bench of crc32_128 against zlib: messages of any length, with pauses and back to back."""
 
 import random
 import zlib
@@ -21,7 +21,7 @@ async def it_is_that_of_zlib_two_cycles_later(dut):
             for number in range(size):
                 word = rng.randbytes(16) if plain < 0.8 else bytes([255 * (plain < 0.9)]) * 16
                 words.append((number == 0, word))
-        known = [None, None]  # after the cycle before the last one, and the last one
+        known = [None, None]  # expected after the cycle before the last one, and after the last one
         while words or known[0] != known[1]:
             valid = bool(words) and rng.random() < rate
             first, word = words.pop(0) if valid else (rng.random() < 0.5, rng.randbytes(16))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""fifo: order, fullness and nothing lost under every pattern of pauses."""
+"""Bench of fifo: order, capacity and no lost words under every pattern of pauses."""
 
 import random
 
@@ -39,7 +39,7 @@ async def fills_and_says_so(dut):
         await RisingEdge(dut.clk)
         taken += int(dut.in_ready.value)
         dut.in_data.value = taken + 0
-    assert taken == depth + (2 if depth > 32 else 1)  # the output registers hold what is ahead
+    assert taken == depth + (2 if depth > 32 else 1)  # the output registers hold additional words
     assert int(dut.level.value) == depth
     dut.in_valid.value = 0
 

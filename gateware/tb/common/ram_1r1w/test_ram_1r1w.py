@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""ram_1r1w: what is read is known a cycle later, without what is written in the read's cycle."""
+"""Bench of ram_1r1w: read latency of one cycle; a write in the same cycle is not visible."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""ram_bypass: what is read is known two cycles later, with what was written in the read's cycle, or LATE."""
+"""Bench of ram_bypass: read latency of two cycles; writes of the read's cycle, or LATE ones, are visible."""
 
 import os
 import random
@@ -16,12 +16,12 @@ DEPTH = 16
 
 @cocotb.test()
 async def a_word_is_read_as_it_is_then(dut):
-    """Writes and reads close to each other, of few addresses and of all."""
+    """Writes and reads in close sequence, over few addresses and over all."""
     start_clock(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     width = len(dut.wr_data)
     memory = [0] * DEPTH
-    reads = []  # addresses, and what was known when they were read
+    reads = []  # addresses, and their expected contents at the read
     for cycle in range(4000):
         some = DEPTH if cycle < DEPTH or cycle % 400 < 100 else 2
         write = cycle < DEPTH or rng.random() < 0.6

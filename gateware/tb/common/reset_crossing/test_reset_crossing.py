@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""reset_crossing: whoever asks, both sides are reset, and the FIFOs between them while both stand."""
+"""Bench of reset_crossing: a request resets both sides; the FIFOs clear while both are in reset."""
 
 import random
 
@@ -10,16 +10,16 @@ from simulate import simulate
 
 
 class Side:
-    """One side: asks for resets in its clock, and checks what it and the other side may do."""
+    """One side: requests resets in its clock; checks the permitted activity of both sides."""
 
     def __init__(self, dut, name, period):
         self.clk, self.rst, self.out, self.clear = (
             getattr(dut, f"{name}_{port}") for port in ("clk", "rst", "out", "clear")
         )
         self.rng = random.Random(f"{cocotb.RANDOM_SEED}{name}")
-        # It is in reset; so are its ends of the FIFOs, or have been, and nothing came since.
+        # Side in reset; its FIFO ends are in reset, or were and nothing arrived since.
         self.stands = self.empty = True
-        self.served = True  # while it stood, the FIFOs were empty at both ends
+        self.served = True  # during its reset, both FIFO ends were empty
         self.resets = self.clears = 0
         self.rst.value = 1
         cocotb.start_soon(Clock(self.clk, period, "ps").start())
@@ -41,12 +41,12 @@ class Side:
             out, clear = int(self.out.value), int(self.clear.value)
             assert out or not int(self.rst.value)
             if clear:
-                assert out and other.stands, "pointers jump before somebody's eyes"
+                assert out and other.stands, "FIFO pointers jump outside a reset"
             if self.stands and not out:
-                assert self.empty and self.served, "out without cleared FIFOs"
+                assert self.empty and self.served, "reset released before the FIFOs were cleared"
                 self.resets += 1
             await RisingEdge(self.clk)
-            # What the edge has made of it.
+            # Effect of the last edge.
             self.clears += clear and not self.empty
             self.served &= self.stands
             self.stands, self.empty = bool(out), bool(clear) or (self.empty and bool(out))
@@ -59,7 +59,7 @@ class Side:
 async def both_are_reset_together(dut, periods):
     sides = [Side(dut, name, period) for name, period in zip("ab", periods, strict=True)]
     asking = [cocotb.start_soon(side.ask(25)) for side in sides]
-    await Timer(40 * max(periods), "ps")  # what the registers wake up as is over
+    await Timer(40 * max(periods), "ps")  # undefined register values after power-up have settled
     watching = [cocotb.start_soon(sides[i].watch(sides[1 - i])) for i in range(2)]
     for task in asking:
         await task

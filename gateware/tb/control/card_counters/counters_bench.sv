@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: SHL-2.1
-// card_counters with its increments on ports of their own, which a test can reach.
+// Bench wrapper of card_counters with a separate port for each increment.
 module counters_bench
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
 #(
-    // MACs.
+    // Number of MACs.
     parameter int unsigned CHANNELS = 2
 ) (
     input logic clk,
@@ -57,11 +57,11 @@ module counters_bench
     input profile_t [CHANNELS-1:0] profile,
     input logic [1:0][31:0]        burst_report,
 
-    // In this cycle something comes that is counted.
+    // A counted input is active in this cycle.
     output logic active,
 
     /*
-     * what each counter grows by in this cycle, in the order of the registers
+     * increments of this cycle, in register order
      */
     output logic [1:0][12:0] by_verdict,
     output logic [16:0][3:0] by_refusal,
@@ -69,7 +69,7 @@ module counters_bench
     output logic [15:0]      by_frames,
     output logic [4:0][24:0] by_many,
 
-    // What is read as it stands.
+    // Live values that are not accumulated.
     output logic [63:0] read_now,
     output logic [63:0] read_next,
     output logic [3:0]  read_status,

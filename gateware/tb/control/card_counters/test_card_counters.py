@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""card_counters: every pulse is counted once, a cycle later, of all channels at once."""
+"""Bench of card_counters: every pulse counts once, one cycle later, on all channels at once."""
 
 import random
 from pathlib import Path
@@ -13,10 +13,10 @@ from simulate import simulate
 from sources import modules
 
 VERDICTS, REFUSALS, OVERFLOW, WRONG_BURST = 13, 17, 12, 16
-# placed_e of nanet_pkg: how a packet is counted.
+# placed_e of nanet_pkg: packet outcome, selects the counter.
 USED, LATE, DUPLICATE, REPLAYED, OVERRUN, NO_ROOM, MARKER, JUMP, OTHER_BURST = 0, 1, 2, 3, 5, 6, 7, 8, 9
-LOST = (LATE, DUPLICATE, REPLAYED, JUMP, OVERRUN, NO_ROOM)  # in the order of the registers
-# Pulses that are counted one by one, in the order of the registers behind packets_used and burst_markers.
+LOST = (LATE, DUPLICATE, REPLAYED, JUMP, OVERRUN, NO_ROOM)  # in register order
+# Single pulses, in the order of the registers that follow packets_used and burst_markers.
 PULSES = (
     *("frame_in", "count_out", "count_answered", "count_late", "frame_incomplete", "frame_overrun"),
     *("count_after_deadline", "count_bad_descriptor", "read_error", "write_error", "unsupported"),
@@ -25,7 +25,7 @@ PULSES = (
 
 
 def drive(dut, rng: random.Random, channels: int, share: float) -> dict:
-    """Random pulses; return what they are to be counted as."""
+    """Drive random pulses; return the expected counts."""
     pulse = lambda: int(rng.random() < share)  # noqa: E731
     want = {"verdict": [0, 0], "refusal": [0] * REFUSALS, "lost": [0] * 7, "frames": 0, "many": [0] * 5}
     values = dict.fromkeys(("verdict_valid", "verdict", "overflow", "refused", "refusal"), 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""card_run: whole frames only, no request left behind, everything reset before it begins anew."""
+"""Bench of card_run: whole frames and no pending request at start and stop; full reset before each start."""
 
 import random
 
@@ -15,23 +15,21 @@ RESET = 16
 
 
 class Bench:
-    """MACs that do not wait, a DMA side with requests under way, and what the stream outside would see."""
+    """Free-running MACs, DMA requests in flight, and monitors of the stream's outputs."""
 
     def __init__(self, dut, rng: random.Random):
         self.dut, self.rng = dut, rng
         self.channels = len(dut.rx_tvalid)
         self.cycle = 0
         self.on = self.receive = self.busy = 0
-        self.traffic = 0.5  # share of cycles in which the stream asks for something
-        self.answers = True  # memory completes what is under way
-        self.within = [0] * self.channels  # words of the frame that are still to come
-        self.frames = [
-            [] for _ in range(self.channels)
-        ]  # of the frame under way: whether its words are taken
+        self.traffic = 0.5  # share of cycles with a request from the stream
+        self.answers = True  # memory completes requests in flight
+        self.within = [0] * self.channels  # remaining words of the current frame
+        self.frames = [[] for _ in range(self.channels)]  # current frame: whether its words are accepted
         self.done: list[list[bool]] = []
-        self.writing = 0  # words of the write under way that are still to come
+        self.writing = 0  # remaining words of the current write
         self.reading = False
-        self.writes = self.reads = 0  # under way
+        self.writes = self.reads = 0  # in flight
         self.seen: list[dict[str, int]] = []
 
     async def start(self) -> None:
@@ -94,14 +92,16 @@ class Bench:
             now = {name: int(getattr(dut, name).value) for name in see}
             now |= {"writes": self.writes, "reads": self.reads, "write": self.writing, "read": int(asks_read)}
             before = self.seen[-1] if self.seen else None
-            # What was shown is not withdrawn, and nothing is begun that was not running.
+            # Requests are not withdrawn, and none begins after the stop.
             for kind in ("wr", "rd"):
                 opens = now[f"{kind}_pass"] and not now["running"]
-                assert not (opens and before and not before[f"{kind}_pass"]), "begun while it stops"
+                assert not (opens and before and not before[f"{kind}_pass"]), (
+                    "a request begins after the stop"
+                )
             if before and before["shown_read"]:
                 assert now["rd_pass"], "a read was withdrawn"
             if before and before["within_write"]:
-                assert now["wr_pass"], "a write was cut"
+                assert now["wr_pass"], "a write was truncated"
             taken = int(dut.rx_take.value)
             for c in range(self.channels):
                 if valid >> c & 1:
@@ -126,7 +126,7 @@ class Bench:
                 self.reads, asks_read = self.reads + 1, False
             self.writes -= bool(completes)
             self.reads -= bool(answers)
-            if now["core_rst"]:  # the stream forgets what it asked for
+            if now["core_rst"]:  # the stream drops its requests
                 asks_write = asks_read = False
                 self.writing = 0
             self.seen.append(now)
@@ -134,7 +134,7 @@ class Bench:
             self.cycle += 1
 
     async def until(self, name: str, value: int, cycles: int = 1000) -> int:
-        """Wait until an output has a value; return how many cycles after this one."""
+        """Wait until an output has a value; return the number of cycles."""
         for waited in range(cycles):
             await RisingEdge(self.dut.clk)
             if self.seen[-1][name] == value:
@@ -148,7 +148,7 @@ class Bench:
 
 @cocotb.test()
 async def starts_and_stops_whole(dut):
-    """Many times on and off at any moment, with frames and requests under way."""
+    """Switch on and off many times at random, with frames and requests in flight."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
@@ -169,12 +169,12 @@ async def starts_and_stops_whole(dut):
         mark = len(bench.seen)
         await bench.until("stopped", 1)
         quiet = [now for now in bench.seen[mark:] if not now["running"]]
-        # Reset is held only once nothing is under way, and long enough.
+        # Reset waits until nothing is in flight, and lasts long enough.
         assert all(not now["writes"] and not now["reads"] for now in quiet if now["core_rst"])
         assert sum(now["core_rst"] for now in quiet) >= RESET
         assert all(now["tx_stop"] for now in quiet)
         for words in bench.done[begins:]:
-            # All of a frame or nothing, but for the one that a reset cut: its end is not taken.
+            # Each frame is whole or absent, except for one cut by a reset, whose end is dropped.
             assert sorted(words, reverse=True) == words
             taken += all(words)
         await bench.cycles(rng.randint(0, 12))
@@ -183,7 +183,7 @@ async def starts_and_stops_whole(dut):
 
 @cocotb.test()
 async def takes_the_cycles_it_says(dut):
-    """Ready when memories are cleared; off, reset for 16 cycles, and stopped with the last of them."""
+    """Latency: ready after the memories clear; off: a reset of 16 cycles, stopped with its last cycle."""
     bench = Bench(dut, random.Random(cocotb.RANDOM_SEED))
     await bench.start()
     bench.traffic = 0
@@ -191,7 +191,7 @@ async def takes_the_cycles_it_says(dut):
     bench.on = bench.receive = 1
     await bench.until("running", 1)
     assert await bench.until("ready", 1) == CLEAR
-    # A part that is not cleared yet: no frame.
+    # A part is not yet cleared: no frame.
     dut.cleared.value = 0
     await bench.cycles(30)
     assert not bench.seen[-1]["ready"]
@@ -206,7 +206,7 @@ async def takes_the_cycles_it_says(dut):
     since = len(bench.seen)
     await bench.until("stopped", 1)
     assert len(bench.seen) - since == RESET - 1
-    # Switched on in the middle of a reset, it begins when that is over.
+    # Switched on during a reset: starts after it.
     bench.on = 1
     await bench.until("running", 1)
     bench.on = 0
@@ -218,7 +218,7 @@ async def takes_the_cycles_it_says(dut):
 
 @cocotb.test()
 async def waits_for_what_is_under_way(dut):
-    """Requests without an answer and a frame to a MAC keep it from its reset, each by itself."""
+    """Unanswered requests and a frame to a MAC each delay the reset."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()

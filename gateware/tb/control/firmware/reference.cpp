@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The socket card's receiver behind a C interface, for the test of the firmware: what the firmware has to
-// agree with, event by event. The consumer here returns every buffer at once.
+// Reference for the firmware test: the socket card's receiver behind a C interface. The consumer returns
+// every buffer at once.
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -38,7 +38,7 @@ struct Reference final : card::BurstObserver {
 
 extern "C" {
 
-// packets: 0 for gather mode frame, else how many lie in a buffer, `segment` bytes apart.
+// packets: 0 in gather mode `frame`, else packets per buffer, `segment` bytes apart.
 void* reference_new(std::uint32_t boards, std::uint32_t buffers, std::uint32_t segment, std::uint64_t timeout,
                     std::uint64_t silence, std::uint32_t max_frames, int replay, std::uint32_t packets) {
   contract::Shape shape;
@@ -90,8 +90,8 @@ void reference_counts(void* r, std::int64_t* out) {
   *out++ = self.receiver->missing();
 }
 
-// The next event, 1 if there is one. After a receive-done event `buffer` holds the frame's buffer, which goes
-// back to the card together with its place in the order of sending.
+// Returns 1 and the next event, or 0. A receive-done event comes with the contents of its buffer, which then
+// returns to the card together with its send slot.
 int reference_event(void* r, contract::Event* event, std::byte* buffer) {
   auto& self = *static_cast<Reference*>(r);
   const contract::View& view = self.memory.view();
@@ -112,7 +112,7 @@ int reference_event(void* r, contract::Event* event, std::byte* buffer) {
   }
 }
 
-// The next burst that has ended, in the form of the firmware's report; 0 if there is none.
+// Returns the next ended burst in the firmware's report format, or 0.
 std::uint32_t reference_report(void* r) {
   auto& ended = static_cast<Reference*>(r)->ended;
   if (ended.empty()) return 0;

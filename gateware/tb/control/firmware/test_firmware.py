@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The firmware with a model of the fast path against the socket card's receiver, packet by packet.
+"""Test of the firmware on the fast-path model, against the socket card's receiver, packet by packet.
 
-Both get the same random sequences of sound packets and the same times; counters, events and the contents of
-every buffer have to agree after each packet.
+Both get the same random sequences of sound packets and the same times. Counters, events and buffer contents
+are compared after each packet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOURCES = [
 
 
 class RawEvent(ctypes.Structure):
-    """contract::Event."""
+    """ctypes mirror of contract::Event."""
 
     _fields_ = (
         ("kind", ctypes.c_uint8),
@@ -52,7 +52,7 @@ class RawEvent(ctypes.Structure):
 
 @pytest.fixture(scope="session")
 def library() -> ctypes.CDLL:
-    """The receiver of the socket card."""
+    """Load the socket card's receiver."""
     sources = [
         Path(__file__).with_name("reference.cpp"),
         *(ROOT / "src" / "nanet" / name for name in SOURCES),
@@ -78,7 +78,7 @@ def library() -> ctypes.CDLL:
 
 
 class Pair:
-    """The same packets to both."""
+    """Sends the same packets to both implementations."""
 
     def __init__(self, library, boards, segment, replay=False, packets=0):
         self.lib, self.segment, self.packets = library, segment, packets
@@ -91,11 +91,11 @@ class Pair:
         self.ended = 0
 
     def close(self) -> None:
-        """Give the reference's memory back."""
+        """Release the reference's memory."""
         self.lib.reference_delete(self.reference)
 
     def counts(self) -> dict[str, int]:
-        """Return what the reference has counted."""
+        """Return the reference's counters."""
         out = (ctypes.c_int64 * (len(Counts) + 1))()
         self.lib.reference_counts(self.reference, out)
         return dict(zip((*Counts, "missing"), out, strict=True))
@@ -111,7 +111,7 @@ class Pair:
         return out
 
     def frame(self) -> bytes:
-        """Return what lies in the buffer of a frame."""
+        """Return the contents of a frame's buffer."""
         contents = self.buffer.raw[:64]
         ends = [int.from_bytes(contents[8 + 4 * b : 10 + 4 * b], "little") for b in range(4)]
         for b, end in enumerate(ends):
@@ -119,7 +119,7 @@ class Pair:
         return contents
 
     def slots(self) -> bytes:
-        """Return the payloads in a buffer, each filled up with zeros."""
+        """Return the payloads of a buffer, each zero-padded."""
         contents = b""
         for at in range(0, self.segment * self.packets, self.segment):
             length = int.from_bytes(self.buffer.raw[at + 4 : at + 6], "little")
@@ -128,38 +128,38 @@ class Pair:
         return contents
 
     def packet(self, data: bytes, now: int) -> None:
-        """Let time pass up to `now`, then give both the packet."""
+        """Advance the time to `now`, then send the packet to both."""
         self.expire(now)
         self.lib.reference_packet(self.reference, data, len(data), now)
         self.card.packet(data, now)
         self.compare()
 
     def expire(self, now: int) -> None:
-        """Let time pass."""
+        """Advance the time of both."""
         self.lib.reference_expire(self.reference, now)
         self.card.expire(now)
         self.compare()
 
     def drain(self, now: int) -> None:
-        """No packet will follow."""
+        """Announce the end of the input to both."""
         self.lib.reference_drain(self.reference, now)
         self.card.drain(now)
         self.compare()
 
     def compare(self) -> None:
-        """Assert that nothing differs."""
+        """Assert that both agree."""
         events = self.card.take()
         expected = self.events()
         assert events == expected
         assert self.card.counts | {"missing": self.card.missing()} == self.counts()
         while report := self.lib.reference_report(self.reference):
-            # A replay's third burst ends the first one and takes its place at once.
+            # In a replay, a third burst ends the first one and replaces it at once.
             assert report & 0x7FFFFFFF in self.card.reports or self.card.replay
             self.ended += 1
 
 
 def _blank(data: bytearray) -> bytes:
-    """Clear what lies between payloads: the socket card leaves there what was there before."""
+    """Zero the gaps between payloads; the socket card leaves old data there."""
     at = 0
     while at < len(data):
         length = int.from_bytes(data[at + 4 : at + 6], "little")
@@ -231,13 +231,13 @@ def test_translates_by_the_list_of_pages():
         while card.misses:
             assert card.firmware.step()
         for (index, vaddr), (filled, paddr, ok) in zip(asked, card.fills, strict=True):
-            # 7 and 30: the read fails, as with bus mastering off
+            # 7 and 30: the read fails, as without bus mastering
             assert (filled, ok) == (vaddr, index in pages)
             assert not ok or paddr == pages[index]
 
 
 def test_a_packet_and_a_page_take_turns():
-    """Where the firmware translates every address, a packet that waits is decided on all the same."""
+    """A waiting packet is decided although the firmware translates every address."""
     card = Card(pages={0: 0})
     card.misses.extend([0] * 10)
     card.rare = {"OTHER": True, "CHANNEL": 0}
@@ -260,12 +260,12 @@ def test_start_forgets_everything():
         pass
     fresh = Card()
     assert card.firmware.state.raw != state
-    # All but the bus, which stands first: three pointers.
+    # Excludes the bus, the first three pointers.
     assert card.firmware.state.raw[24:] == fresh.firmware.state.raw[24:]
 
 
 def test_registers_are_those_of_the_port():
-    """Addresses in firmware_port.sv, and the enumerations that nanet_pkg shares with the firmware."""
+    """Compare addresses with firmware_port.sv, and enumerations shared with nanet_pkg."""
     fw = constants()
     rtl = FIRMWARE.parent / "rtl"
     port = dict(re.findall(r"Addr(\w+?)\s*= 8'h(\w+)", (rtl / "control" / "firmware_port.sv").read_text()))
@@ -295,7 +295,7 @@ def _between(first: str, last: str) -> list[str]:
 def test_compiles_for_a_microcontroller(target, tmp_path):
     clang = shutil.which("clang") or shutil.which("clang-14")
     if not clang:
-        pytest.skip("no compiler for other machines here")
+        pytest.skip("no cross compiler installed")
     out = tmp_path / "nanet_fw.o"
     flags = [f"--target={target}", "-Os", "-ffreestanding", *STRICT]
     subprocess.run([clang, *flags, "-c", str(FIRMWARE / "nanet_fw.c"), "-o", str(out)], check=True)
@@ -304,9 +304,9 @@ def test_compiles_for_a_microcontroller(target, tmp_path):
 
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_decides_alike_on_a_microcontroller(library, monkeypatch, target):
-    """The same comparison with the firmware's own machine code, on an emulated processor."""
+    """The same comparison with cross-compiled firmware on an emulated processor."""
     if not cross_compiler():
-        pytest.skip("no compiler for other machines here")
+        pytest.skip("no cross compiler installed")
     monkeypatch.setattr(EmulatedFirmware, "target", target)
     monkeypatch.setattr(Card, "processor", EmulatedFirmware)
     rng = random.Random(11)
@@ -329,9 +329,9 @@ def test_decides_alike_on_a_microcontroller(library, monkeypatch, target):
 
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_a_request_takes_a_few_hundred_instructions(monkeypatch, target):
-    """Of the machine code, without initialisation: doc/firmware.md has the numbers (pytest -s shows them)."""
+    """Instruction counts without initialisation; doc/firmware.md quotes them (pytest -s prints them)."""
     if not cross_compiler():
-        pytest.skip("no compiler for other machines here")
+        pytest.skip("no cross compiler installed")
     monkeypatch.setattr(EmulatedFirmware, "target", target)
     monkeypatch.setattr(Card, "processor", EmulatedFirmware)
     rng = random.Random(1)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: SHL-2.1
-// receive_path and firmware_port, joined as in the card. A test plays MACs, memory, consumer and the
-// microcontroller; what would have to be looked at in every cycle is done here, which is faster.
+// Bench wrapper of receive_path and firmware_port, connected as in the card. The Python bench models MACs,
+// memory, consumer and microcontroller; checks of every cycle are here, which is faster.
 module firmware_path_bench
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // MACs.
+    // Number of MACs.
     parameter int unsigned CHANNELS = 2,
-    // Buffers.
+    // Number of buffers.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256
@@ -33,7 +33,7 @@ module firmware_path_bench
     input logic [63:0]          pages_base,
     input logic [31:0]          pages_count,
     input logic                 drain,
-    input logic [63:0]          first,           // clock at the reset
+    input logic [63:0]          first,           // clock value at the reset
 
     /*
      * MACs
@@ -75,13 +75,13 @@ module firmware_path_bench
     output logic        fw_interrupt,
 
     /*
-     * what a test looks at
+     * observation
      */
     output logic             ready,
     output logic [63:0]      now,
-    output logic [15:0]      quiet,        // cycles in which nothing was under way
+    output logic [15:0]      quiet,        // cycles since the last activity
     output logic [9:0][31:0] counts,       // packets by placed_e
-    output logic [31:0]      packets,      // all of them
+    output logic [31:0]      packets,      // all packets
     output logic [31:0]      frames_in,
     output logic [31:0]      skips,
     output logic [31:0]      overruns,

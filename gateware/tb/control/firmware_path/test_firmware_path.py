@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
-"""receive_path with firmware_port and the real firmware: bursts, jumps and boards that come back.
+"""Bench of receive_path with firmware_port and the real firmware: bursts, jumps, restarted boards.
 
-Against firmware_model.py, which is held against the socket card's receiver in tb/control/firmware.
+tb/control/firmware compares the model (firmware_model.py) with the socket card's receiver.
 """
 
 import random
@@ -33,7 +33,7 @@ GRACE = 100
 
 
 class Bench:
-    """MACs, memory, consumer and microcontroller around the path."""
+    """MACs, memory, consumer and microcontroller around the receive path."""
 
     def __init__(self, dut, wake=0, think=0):
         self.dut, self.wake, self.think = dut, wake, think
@@ -55,7 +55,7 @@ class Bench:
         for name, value in config.items():
             getattr(dut, name).value = value
         await reset(dut)
-        # Pages lie in memory in another order than in the address space.
+        # The pages' physical order differs from their virtual order.
         for page in range(count):
             self.memory.write(PAGES + 8 * page, physical(page << LOG2_PAGE).to_bytes(8, "little"))
         for task in (self.write(), self.fetch(), self.consume(), self.give_back()):
@@ -66,7 +66,7 @@ class Bench:
             await ClockCycles(dut.clk, 20)
 
     async def write(self):
-        """Take what the path writes."""
+        """Accept the path's writes."""
         dut, at, data = self.dut, 0, b""
         while True:
             await RisingEdge(dut.wr_valid)
@@ -81,7 +81,7 @@ class Bench:
                 await FallingEdge(dut.clk)
 
     async def fetch(self):
-        """Answer what the port reads."""
+        """Answer the port's reads."""
         dut = self.dut
         while True:
             await RisingEdge(dut.rd_valid)
@@ -94,7 +94,7 @@ class Bench:
             dut.rd_data_valid.value = 0
 
     async def consume(self):
-        """Read each event and what lies in its buffer at that moment."""
+        """Read each event and the contents of its buffer at that time."""
         dut = self.dut
         while True:
             await RisingEdge(dut.ev_valid)
@@ -126,7 +126,7 @@ class Bench:
         return out + self.memory.read(physical(at + inside), length - inside)
 
     async def send(self, queues, gap=3):
-        """Send payloads, a list for each channel, on all channels at once."""
+        """Send payloads on all channels at once; one list for each channel."""
         dut = self.dut
         queues = [[udp_frame(data, HOST) for data in queue] for queue in queues]
         state = [(None, 0, 0)] * CHANNELS
@@ -153,14 +153,14 @@ class Bench:
         dut.s_axis_rx_tvalid.value = 0
 
     async def settled(self, cycles=20):
-        """Wait until nothing is under way and the microcontroller sleeps."""
+        """Wait until nothing is in flight and the microcontroller sleeps."""
         cycles += 2 * self.micro.think + self.micro.wake
         await ClockCycles(self.dut.clk, 5)
         while (left := cycles - int(self.dut.quiet.value)) > 0:
             await ClockCycles(self.dut.clk, left)
 
     async def one(self, data, channel):
-        """Send a packet and wait until it is decided on and all of its news are told; return its clock."""
+        """Send a packet, wait for its decision and all its events; return its time stamp."""
         before, at = self.packets(), int(self.dut.now.value)
         queues = [[], []]
         queues[channel] = [data]
@@ -170,16 +170,16 @@ class Bench:
                 break
             await ClockCycles(self.dut.clk, 20)
         else:
-            raise AssertionError(f"a packet is never decided on: {mgp.header(data)}")
+            raise AssertionError(f"no decision on packet {mgp.header(data)}")
         await self.settled()
         return at
 
     def packets(self):
-        """Return how many packets were decided on."""
+        """Return the number of decided packets."""
         return int(self.dut.packets.value)
 
     def counts(self):
-        """Return what was counted, by the names of the model."""
+        """Return the counters by the model's names."""
         dut = self.dut
         by_kind = int(dut.counts.value)
         out = {name: by_kind >> 32 * kind & 0xFFFFFFFF for kind, name in PLACED.items()}
@@ -188,13 +188,13 @@ class Bench:
 
 
 def physical(at):
-    """Return the bus address of a virtual one, from the beginning of the buffers."""
+    """Return the bus address of an offset in the buffers."""
     page, inside = at >> LOG2_PAGE, at & (1 << LOG2_PAGE) - 1
     return 0x20_0000_0000 + (page * 7919 % 1009 << LOG2_PAGE | inside)
 
 
 def without_gaps(data):
-    """Clear what lies between payloads, which may be anything."""
+    """Zero the gaps between payloads, whose contents are arbitrary."""
     data, at = bytearray(data), 0
     while at < len(data):
         length = int.from_bytes(data[at + 4 : at + 6], "little")
@@ -205,7 +205,7 @@ def without_gaps(data):
 
 
 def merged(events):
-    """Make one of overruns that follow one another, as the card may."""
+    """Merge consecutive overruns, as the card may do."""
     out = []
     for event in events:
         last = out[-1] if out else None
@@ -217,7 +217,7 @@ def merged(events):
 
 
 def compare(bench, card, data=b"", ordered=True):
-    """Everything that was counted, told and written, against the model."""
+    """Compare counters, events and memory with the model."""
     said = f"{mgp.header(data)}" if data else ""
     have, events = merged(bench.events), merged(card.take())
     if not ordered:
@@ -234,7 +234,7 @@ def compare(bench, card, data=b"", ordered=True):
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")
 async def decides_as_the_model_in_a_replay(dut):
-    """Random traffic, packet by packet; frames close by number, so that nothing depends on cycles."""
+    """Random traffic, packet by packet; frames close by number, so results do not depend on timing."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut)
     await bench.start(window=1024)
@@ -258,7 +258,7 @@ async def decides_as_the_model_in_a_replay(dut):
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")
 async def decides_as_the_model_with_timeouts(dut):
-    """Random traffic in spells shorter than the timeout, with pauses in which everything runs out."""
+    """Random traffic in bursts shorter than the timeout, with pauses in which all timers expire."""
     rng = random.Random(cocotb.RANDOM_SEED + 1)
     timeout, silence = 1 << 16, 1 << 17
     bench = Bench(dut)
@@ -276,7 +276,7 @@ async def decides_as_the_model_with_timeouts(dut):
         pause = rng.choice([timeout, silence]) + GRACE + 1000
         await ClockCycles(dut.clk, pause)
         await bench.settled()
-        # The order is one of some cycles, which the model does not know.
+        # The exact order of close events within some cycles is not modelled.
         for at in range(begun, int(dut.now.value) - GRACE, 1000):
             card.expire(at)
         compare(bench, card, ordered=False)
@@ -285,7 +285,7 @@ async def decides_as_the_model_with_timeouts(dut):
 
 @cocotb.test(timeout_time=100, timeout_unit="ms")
 async def whole_bursts_at_speed_with_a_slow_microcontroller(dut):
-    """Both channels back to back, bursts that follow at once, the original's wake-up and processing."""
+    """Two busy channels, consecutive bursts; wake-up and processing times of the original card."""
     rng = random.Random(cocotb.RANDOM_SEED + 2)
     bench = Bench(dut, wake=200, think=300)
     await bench.start(timeout=1 << 20, silence=1 << 20, tlb=0)
@@ -305,7 +305,7 @@ async def whole_bursts_at_speed_with_a_slow_microcontroller(dut):
         await bench.send(queues)
         frames += last + 1
     await bench.settled(2000)
-    assert not int(dut.overflows.value), "a buffer of a channel is full"
+    assert not int(dut.overflows.value), "receive buffer of a channel is full"
     counts = {name: count for name, count in bench.counts().items() if count}
     assert counts == {"packets_used": 4 * frames, "burst_markers": 32, "frames_in": frames}
     assert bench.packets() == sent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""firmware_port with the real firmware behind its bus: commands, alarms, pages, and how long it all takes."""
+"""Bench of firmware_port with the real firmware: commands, alarms, page translations, response times."""
 
 import random
 
@@ -19,7 +19,7 @@ NONE = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def pack_rare(data: bytes, stamp: int, word: int, channel: int = 0) -> int:
-    """Return a slowpath_t; `word` is what the firmware reads of it at RARE."""
+    """Return a packed slowpath_t; `word` is the firmware's value of RARE."""
     flags = sum((word >> 8 + i & 1) << 3 - i for i in range(4))
     return (
         int.from_bytes(data[:16], "little") << 47 | stamp << 15 | channel << 12 | (word & 0xFF) << 4 | flags
@@ -27,7 +27,7 @@ def pack_rare(data: bytes, stamp: int, word: int, channel: int = 0) -> int:
 
 
 def unpack_command(value: int) -> dict[str, object]:
-    """Take a command_t apart."""
+    """Unpack a command_t."""
     out: dict[str, object] = {"sequence": value & 0xFFFFFFFF, "frame": value >> 32 & 0xFFFFFF}
     out |= {"as": value >> 56 & 15, "channel": value >> 60 & 7, "board": value >> 63 & 3}
     out |= {"flag": value >> 65 & 1, "old": value >> 66 & 1, "op": OPS[value >> 67]}
@@ -35,7 +35,7 @@ def unpack_command(value: int) -> dict[str, object]:
 
 
 class Recorder(Card):
-    """Notes what the firmware was asked and what it commanded."""
+    """Recorder of the firmware's requests and commands."""
 
     def __init__(self, **options):
         self.asked: list[tuple[int, int, bytes]] = []  # word, stamp, header
@@ -55,14 +55,14 @@ class Recorder(Card):
 
 
 def command_of(word: int, written: dict[int, int]) -> tuple:
-    """Return a command as what matters of it, from what was written to the registers."""
+    """Return the used fields of a command, from the register writes."""
     fields = {"op": OPS[word & 15], "old": word >> 4 & 1, "flag": word >> 5 & 1, "board": word >> 6 & 3}
     fields |= {"as": word >> 12 & 15, "frame": written.get(0xA0, 0), "sequence": written.get(0xA4, 0)}
     return essence(fields)
 
 
 def essence(command: dict[str, object]) -> tuple:
-    """Return what matters of a command: fields that it does not use keep what was last written."""
+    """Return the used fields of a command; the others keep their previous values."""
     used = {
         "burst": ("frame", "flag"),
         "last": ("flag", "frame") if command["flag"] else ("flag",),
@@ -75,7 +75,7 @@ def essence(command: dict[str, object]) -> tuple:
 
 
 class Bench:
-    """The port, a receive path that asks, and the microcontroller."""
+    """Port with a requesting receive path and the microcontroller."""
 
     def __init__(self, dut, rng, pages=(), wake=0, think=0, **config):
         self.dut, self.rng = dut, rng
@@ -131,7 +131,7 @@ class Bench:
             await RisingEdge(dut.clk)
 
     async def offer(self, data, word, stamp=0, channel=0):
-        """Hand a packet to the firmware."""
+        """Send a packet to the firmware."""
         dut = self.dut
         dut.slowpath.value = pack_rare(data, stamp, word, channel)
         dut.slowpath_valid.value = 1
@@ -154,21 +154,21 @@ class Bench:
         raise AssertionError(f"no command {op}")
 
     async def idle(self):
-        """Wait until the firmware has nothing to do; to be called before a test ends."""
+        """Wait until the firmware is idle; required before a test ends."""
         quiet = 0
         while quiet < 100 + self.micro.wake + 2 * self.micro.think:
             await RisingEdge(self.dut.clk)
             quiet = 0 if int(self.dut.fw_interrupt.value) else quiet + 1
 
     async def decided(self, data, word, stamp=0, channel=0):
-        """Hand a packet to the firmware and return what it commanded."""
+        """Send a packet to the firmware and return its commands."""
         await self.offer(data, word, stamp, channel)
         return await self.commanded()
 
 
 @cocotb.test(timeout_time=50, timeout_unit="ms")
 async def commands_are_those_of_the_firmware_alone(dut):
-    """What goes in and comes out over the bus is what the firmware says behind a model of the registers."""
+    """Requests and commands over the bus equal those of the firmware on a register model."""
     rng = random.Random(cocotb.RANDOM_SEED)
     model = Recorder(timeout=0, silence=0)
     sequence, now = [0] * 4, 1000
@@ -205,7 +205,7 @@ async def commands_are_those_of_the_firmware_alone(dut):
 @cocotb.test(timeout_time=5, timeout_unit="ms")
 async def a_burst_ends_by_silence_and_the_one_before_at_its_timeout(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
-    start = (1 << 32) - 1500  # the low words wrap on the way
+    start = (1 << 32) - 1500  # the low words wrap during the test
     bench = Bench(dut, rng, timeout_cycles=2000, grace_cycles=100, silence_cycles=5000)
     await bench.start(start)
     other, active = 1 << 1, 1 << 10
@@ -263,9 +263,9 @@ async def drain_ends_what_is_open_and_enabling_begins_anew(dut):
     assert [(c["op"], c["flag"], c["old"]) for c in got] == [("last", 0, 0), ("close", 0, 0)]
     assert int(dut.burst_report.value) == 1 | 3 << 24
     await ClockCycles(dut.clk, 2000)
-    assert not bench.commands  # once for each rise
+    assert not bench.commands  # once for each rising edge
     dut.drain.value = 0
-    # Switched off while a packet and a page wait: what the firmware says of them goes nowhere.
+    # Switched off with a pending packet and page: the firmware's answers are dropped.
     bench.micro.think = 200
     await bench.offer(packet(rng, 0, 0, 1, burst=3), other)
     bench.misses.put([{"vaddr": bench.clop_base}])
@@ -285,7 +285,7 @@ async def drain_ends_what_is_open_and_enabling_begins_anew(dut):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def an_answer_takes_the_wake_up_and_the_processing(dut):
-    """Cycles from a request to its answer; 94 to 312 and 625 are the original's at 156.25 MHz."""
+    """Cycles from request to answer; the original card has 94 to 312 and 625 at 156.25 MHz."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, [4096])
     await bench.start()
@@ -313,7 +313,7 @@ async def an_answer_takes_the_wake_up_and_the_processing(dut):
         bench.micro.wake, bench.micro.think = wake, think
         took, took_page = await answer(), await page()
         dut._log.info("wake-up %d, processing %d: answer %d, page %d cycles", wake, think, took, took_page)
-        # The bus accesses come on top, less than the thread of the simulation may shift.
+        # Bus accesses add to it; the simulation thread shifts it by up to 2 cycles.
         assert abs(took - alone - wake - think) <= 2
         assert abs(took_page - alone_page - wake - think) <= 2
     dut._log.info("bus accesses alone: answer %d, page %d cycles", alone, alone_page)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""histogram: the bins, a sample every four cycles or two in a row, saturation, reads between, clearing."""
+"""Bench of histogram: bins, sample rate, saturation, concurrent reads, clearing."""
 
 import random
 
@@ -11,7 +11,7 @@ from simulate import simulate
 
 
 def bin_of(sample, bins):
-    """Below 16 one cycle wide, then eight to an octave."""
+    """Below 16: one cycle wide; above: eight bins per octave."""
     if sample < 16:
         return sample
     octave = sample.bit_length() - 4
@@ -35,14 +35,14 @@ class Bench:
         return self.rng.getrandbits(width) if width else 0
 
     async def give(self, sample):
-        """Give a sample, for one cycle."""
+        """Apply a sample for one cycle."""
         self.dut.sample_valid.value, self.dut.sample.value = 1, sample
         self.counts[bin_of(sample, self.bins)] += 1
         await RisingEdge(self.dut.clk)
         self.dut.sample_valid.value = 0
 
     async def read(self, index, limit=3):
-        """Read a count; return it and the cycles that it took."""
+        """Read a count; return it and the read's cycles."""
         self.dut.read.value, self.dut.read_bin.value = 1, index
         for cycles in range(limit + 1):
             await FallingEdge(self.dut.clk)
@@ -52,7 +52,7 @@ class Bench:
                 return count, cycles
             await RisingEdge(self.dut.clk)
             self.dut.read.value, self.dut.read_bin.value = 0, self.rng.randrange(self.bins)
-        raise AssertionError(f"no count in {limit} cycles")
+        raise AssertionError(f"no count within {limit} cycles")
 
     async def compare(self):
         await ClockCycles(self.dut.clk, 8)
@@ -68,7 +68,7 @@ async def every_sample_is_in_its_bin(dut):
     samples = [*range(40), *edges, *(edge - 1 for edge in edges), (1 << 32) - 1]
     samples += [bench.sample() for _ in range(200)]
     for at in range(0, len(samples), 2):
-        if bench.rng.random() < 0.5:  # one every four, without a pause, or two in a row, then a pause
+        if bench.rng.random() < 0.5:  # one every four cycles, or two in a row and a pause
             for sample in samples[at : at + 2]:
                 await bench.give(sample)
                 await ClockCycles(dut.clk, 3)
@@ -83,7 +83,7 @@ async def every_sample_is_in_its_bin(dut):
 
 @cocotb.test()
 async def reads_wait_for_samples_only(dut):
-    """One bin, as fast as samples may come: a read in between is right to the sample stored before it."""
+    """One bin at the maximum sample rate: a concurrent read includes all samples stored before it."""
     bench = Bench(dut)
     await bench.start()
     for number in range(60):
@@ -102,7 +102,7 @@ async def a_sample_is_stored_after_seven_cycles(dut):
     await bench.start()
     for number in range(10):
         await bench.give(100)
-        await ClockCycles(dut.clk, 6)  # the seventh is the read's
+        await ClockCycles(dut.clk, 6)  # the seventh cycle belongs to the read
         assert await bench.read(bin_of(100, bench.bins)) == (number + 1, 3)
 
 
@@ -130,7 +130,7 @@ async def clearing_takes_a_cycle_for_each_bin(dut):
     dut.clear.value = 0
     await ClockCycles(dut.clk, bench.bins - 4)
     bench.counts = [0] * bench.bins
-    await bench.give(7)  # is lost: it would be counted two cycles before the end
+    await bench.give(7)  # lost: two cycles before the end of the read
     bench.counts[7] = 0
     assert (await bench.read(7, limit=12))[0] == 0
     await bench.give(9)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""latency_samples: for every stage what is counted, from which frames, and never faster than every fourth."""
+"""Bench of latency_samples: samples of each stage, their frames, and the limit of one in four cycles."""
 
 import random
 from collections import Counter
@@ -10,7 +10,7 @@ from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from handshake import reset, start_clock
 from simulate import simulate
 
-WRITTEN, PLACED, CONTROLLER, START = 3, 2, 1, 0  # words of profile_t, from the upper end down
+WRITTEN, PLACED, CONTROLLER, START = 3, 2, 1, 0  # words of profile_t, uppermost first
 STAGES = {
     1: (CONTROLLER, START),
     2: (PLACED, CONTROLLER),
@@ -21,15 +21,15 @@ STAGES = {
 
 
 class Bench:
-    """The module with MACs, packets that are used, frames that are closed and a histogram around it."""
+    """Module with MACs, used packets, closed frames and a histogram."""
 
     def __init__(self, dut, stage):
         self.dut, self.stage, self.rng = dut, stage, random.Random(f"{cocotb.RANDOM_SEED} {stage}")
         self.channels = len(dut.rx_valid)
         self.now = (1 << 32) - 2000  # wraps
-        self.left = [0] * self.channels  # words of the frame that comes in
+        self.left = [0] * self.channels  # remaining words of the incoming frame
         self.begun = [0] * self.channels
-        self.ended = []  # channel, first and last word's time of frames that may be closed
+        self.ended = []  # frames that may close: channel, times of first and last word
         self.wait = [0] * self.channels
         self.wait_event = 0
         self.expected, self.got, self.at, self.due = [], [], [], []
@@ -90,7 +90,7 @@ class Bench:
         for c in range(self.channels):
             self.wait[c] -= 1
             if self.wait[c] < 0 and not self.quiet and rng.random() < 0.3:
-                # A channel's packets are farther apart than a turn of all that have samples.
+                # Packets of a channel are farther apart than one turn of all channels with samples.
                 self.wait[c] = 4 * (self.channels + 2) + rng.randrange(30)
                 words = [rng.getrandbits(32) for _ in range(4)]
                 self.profiles[c] = sum(word << 32 * i for i, word in enumerate(words))
@@ -103,7 +103,7 @@ class Bench:
     def drive_closed(self):
         dut, rng = self.dut, self.rng
         self.wait_event -= 1
-        # Frames stay known for a while: 512 places of eight cycles.
+        # Frames are stored for a limited time: 512 entries of eight cycles.
         known = [frame for frame in self.ended if self.now - frame[2] >= 2 and self.now - frame[1] < 4000]
         self.ended = [frame for frame in self.ended if self.now - frame[1] < 4000]
         closes = bool(known) and self.wait_event < 0 and not self.quiet and rng.random() < 0.3
@@ -115,7 +115,7 @@ class Bench:
         c, first, ended = rng.choice(known)
         known_to_it = rng.random() < 0.8
         if not known_to_it:
-            first -= 4096  # the same place, long ago
+            first -= 4096  # same entry, earlier frame
         dut.closed_start.value, dut.closed_channel.value = first & 0xFFFFFFFF, c
         if self.stage == 6:
             self.expect(self.now - first)

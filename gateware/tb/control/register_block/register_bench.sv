@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// register_block with some of its fields on ports of their own, which a test can reach.
+// Bench wrapper of register_block with separate ports for some of its fields.
 module register_bench
   import nanet_regs_pkg::*;
 (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""register_block: every register of the description; counters, doorbell, histogram; generated files."""
+"""Bench of register_block: described registers, counters, doorbell, histogram; generated files."""
 
 import random
 import subprocess
@@ -18,7 +18,7 @@ SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
 
 
 class Bus:
-    """The register bus as the PCIe shim drives it."""
+    """Register bus master, as in the PCIe shim."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -34,7 +34,7 @@ class Bus:
             if int(dut.reg_acknowledge.value):
                 break
         else:
-            raise AssertionError(f"no acknowledgement from {address:#x}")
+            raise AssertionError(f"no acknowledgement at {address:#x}")
         got = int(dut.reg_rdata.value)
         dut.reg_request.value = 0
         await RisingEdge(dut.clk)
@@ -48,7 +48,7 @@ class Bus:
 
 
 def registers():
-    """(name, address, reset value, bits software writes, bits it reads, counts) of every register."""
+    """Return (name, address, reset value, writable bits, readable bits, is counter) of every register."""
     compiler = RDLCompiler()
     compiler.compile_file(str(SOURCE))
     top = compiler.elaborate(top_def_name="nanet_regs").top
@@ -68,14 +68,14 @@ async def begin(dut) -> Bus:
     cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
     bus = Bus(dut)
     await reset(dut)
-    for _ in range(140):  # the histogram is cleared
+    for _ in range(140):  # clearing of the histogram
         await RisingEdge(dut.clk)
     return bus
 
 
 @cocotb.test()
 async def every_register(dut):
-    """Reset values, writable bits, and that no register answers for another."""
+    """Reset values, writable bits, and address decoding."""
     bus, rng, want = await begin(dut), random.Random(1), {}
     known = list(registers())
     assert len(known) > 120 and len({address for _, address, *_ in known}) == len(known)
@@ -89,7 +89,7 @@ async def every_register(dut):
         want[address] = (name, (value & ~writes | data & writes) & reads)
     for address, (name, value) in want.items():
         assert await bus.read(address) == value, name
-    # Bytes by themselves
+    # Byte writes.
     for name, address, _, writes, _ in known:
         if writes == 0xFFFFFFFF and not name.endswith("doorbell"):
             await bus.write(address, 0x44332211)
@@ -99,12 +99,12 @@ async def every_register(dut):
 
 @cocotb.test()
 async def nothing_there(dut):
-    """What is not there reads as 0 and is acknowledged; writes to it change nothing."""
+    """Unmapped addresses read as 0 and are acknowledged; writes to them have no effect."""
     bus = await begin(dut)
     for address, bar in ((0x3FC, 0), (0xFFC, 0), (0x1000, 0), (0x1FFFC, 0), (0, 1), (0x804, 2)):
         await bus.write(address, 0xFFFFFFFF, bar=bar)
         assert await bus.read(address, bar=bar) == 0
-    await bus.write(0x800, 5)  # the histogram is read only
+    await bus.write(0x800, 5)  # the histogram is read-only
     assert await bus.read(0x800) == 0
     assert await bus.read(0) == int.from_bytes(b"NNET", "little")
 
@@ -134,7 +134,7 @@ async def fields_and_counters(dut):
 
 @cocotb.test()
 async def doorbell(dut):
-    """Each write is one pulse with its own number."""
+    """Each write gives one pulse with its number."""
     bus, rung = await begin(dut), []
 
     async def listen():
@@ -153,7 +153,7 @@ async def doorbell(dut):
 
 @cocotb.test()
 async def return_slots(dut):
-    """Each write to the window is one pulse with slot and value; reading it gives 0."""
+    """Each write to the window gives one pulse with slot and value; reads return 0."""
     bus, got = await begin(dut), []
 
     async def listen():

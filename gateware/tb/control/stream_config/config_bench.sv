@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// stream_config behind the registers themselves: a test writes addresses as a driver does. Twice, for all
-// that there are registers for and for one of each: registers take longest to compile.
+// Bench wrapper of stream_config behind the register block: a test writes addresses, as a driver does. Two
+// instances, with all registers and with one of each; the register block takes longest to compile.
 module config_bench
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

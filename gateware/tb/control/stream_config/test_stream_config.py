@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""stream_config: every field comes from the register, and the bits of it, that doc/registers.md names."""
+"""Bench of stream_config: every output field comes from the register bits that doc/registers.md names."""
 
 import random
 from pathlib import Path
@@ -15,13 +15,13 @@ SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
 WORD = (31, 0)
 LONG = (("high", WORD), ("low", WORD))
 MAC = (("mac_high", (15, 0)), ("mac_low", WORD))
-# A type's fields, uppermost first: register and its bits. What is no field of a type must not matter.
+# Fields of a type, uppermost first: register and bits. Unused register bits have no effect.
 HOST = (*MAC, ("ip", WORD))
 FILTER = (("mode", (0, 0)), ("mode", (1, 1)), ("mode", (27, 16)), ("dst_ip", WORD), ("ports", (15, 0)))
 FILTER += (("src_ip", WORD), ("src_mask", WORD), ("ports", (31, 16)))
 ENDPOINT = (*MAC, ("ip", WORD), ("port", (15, 0)), ("port", (31, 31)))
 RULES = (("rules", (7, 0)), ("rules", (11, 8)), ("rules", (31, 16)), ("max_frames", (24, 0)))
-# Output, register file, fields, which of CHANNELS, FILTERS, DEVICES, DESTINATIONS counts them.
+# Output, register file, fields, and index of its count in (CHANNELS, FILTERS, DEVICES, DESTINATIONS).
 ARRAYS = [("host", "network[{}].", HOST, 0), ("filter", "filter[{}].", FILTER, 1)]
 ARRAYS += [("destinations", "destination[{}].", ENDPOINT, 3)]
 for output, path in (
@@ -29,11 +29,11 @@ for output, path in (
     *(("ring_base", "ring"), ("send_base", "send_base"), ("send_bus", "send_bus")),
 ):
     ARRAYS.append((output, f"device[{{}}].{path}.", LONG, 2))
-MOST, FEW = (2, 2, 4, 4), (1, 1, 1, 1)  # of the module's two instances
+MOST, FEW = (2, 2, 4, 4), (1, 1, 1, 1)  # parameters of the two instances
 
 
 def outputs():
-    """Yield each output's name with the registers and bits of it, uppermost first."""
+    """Yield each output's name with its registers and bits, uppermost first."""
     for prefix, counts in (("", MOST), ("few_", FEW)):
         yield f"{prefix}rules", RULES
         for name, path, fields, kind in ARRAYS:
@@ -43,7 +43,7 @@ def outputs():
 
 
 def registers():
-    """Address, value after reset and writable bits of each register but the memories, by name."""
+    """Return address, reset value and writable bits of each register except the memories, by name."""
     compiler = RDLCompiler()
     compiler.compile_file(str(SOURCE))
     top = compiler.elaborate(top_def_name="nanet_regs").top
@@ -58,7 +58,7 @@ def registers():
 
 
 class Bench:
-    """A driver that writes registers, and remembers what they hold."""
+    """Driver that writes registers and records their contents."""
 
     def __init__(self, dut):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
@@ -80,13 +80,13 @@ class Bench:
             if int(dut.reg_acknowledge.value):
                 break
         else:
-            raise AssertionError(f"no acknowledgement from {name}")
+            raise AssertionError(f"no acknowledgement of {name}")
         dut.reg_request.value = 0
         await RisingEdge(dut.clk)
         self.holds[name] = value & writable
 
     def says(self):
-        """What each output is."""
+        """Return the value of each output."""
         return {name: int(getattr(self.dut, name).value) for name, _ in self.outputs}
 
     def check(self):
@@ -100,7 +100,7 @@ class Bench:
 
 @cocotb.test()
 async def types_are_as_wide_as_their_fields(dut):
-    """So a field that is added does not go untested."""
+    """Detects new fields that the test does not cover."""
     bench = Bench(dut)
     for output, fields in bench.outputs:
         assert len(getattr(dut, output)) == sum(high - low + 1 for _, (high, low) in fields), output
@@ -116,7 +116,7 @@ async def after_reset_it_says_what_the_registers_start_with(dut):
 
 @cocotb.test()
 async def all_registers_at_once(dut):
-    """All that can be written hold something: none stands for another."""
+    """All writable registers hold values: detects swapped registers."""
     bench = Bench(dut)
     await bench.start()
     for _ in range(4):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""dma_arbiter: requests arrive whole, each master's in order, and answers find the way home."""
+"""Bench of dma_arbiter: whole requests, in order for each master; responses return to their master."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""dma_streams: requests arrive whole, in turn; answers go home by their order, with the whole of the tag."""
+"""Bench of dma_streams: whole requests in round-robin order; responses return in order with the full tag."""
 
 import random
 
@@ -11,12 +11,12 @@ from dma_model import Command, Memory, MemorySlave
 from handshake import reset, start_clock
 from simulate import simulate
 
-COUNT = 60  # requests of each stream: more than may be under way
+COUNT = 60  # requests per stream, above the limit in flight
 
 
 @cocotb.test()
 async def everything_arrives(dut):
-    """Writes and reads at the same time; with slow answers the order is full."""
+    """Concurrent writes and reads; slow responses fill the order queue."""
     start_clock(dut)
     await reset(dut)
     most = 0
@@ -59,7 +59,7 @@ async def everything_arrives(dut):
             for command, (_, data, error) in zip(asked[s], streams.answers[s], strict=True):
                 assert data[: command.length] == memory.read(command.addr, command.length)
                 assert error == (command.addr % 64 == 4)
-        await ClockCycles(dut.clk, 4)  # the last completion is over
+        await ClockCycles(dut.clk, 4)  # end of the last completion
         streams.task.cancel()
         slave.stop()
         await RisingEdge(dut.clk)

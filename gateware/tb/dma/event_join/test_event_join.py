@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""event_join: two givers in turn, events of each in order; what waits for room holds up no promised one."""
+"""Bench of event_join: two sources in turn, each in order; events without room do not block promised ones."""
 
 import random
 from collections import deque
@@ -15,13 +15,13 @@ STREAM = 0xA5
 
 
 class Bench:
-    """Both givers, and a queue that takes an event that was not promised only while it has room."""
+    """Both sources, and a queue that accepts unpromised events only while it has room."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0, queue_rate: float = 1.0):
         self.dut, self.rng, self.rate, self.queue_rate = dut, rng, rate, queue_rate
-        self.receive: deque[tuple[int, int]] = deque()  # event, promised
+        self.receive: deque[tuple[int, int]] = deque()  # (event, promised)
         self.send: deque[int] = deque()
-        self.got: list[tuple[int, int, int]] = []  # cycle, event, promised
+        self.got: list[tuple[int, int, int]] = []  # (cycle, event, promised)
         self.room = 100
         self.cycle = 0
 
@@ -71,7 +71,7 @@ def some_event(rng: random.Random, kind: int, number: int) -> int:
 
 
 def as_queued(event: int) -> int:
-    """An event of the receive path brings no stream of its own."""
+    """Return an event of the receive path as queued, without a stream."""
     return event & ~0xFF00 | STREAM << 8
 
 
@@ -102,7 +102,7 @@ async def each_giver_in_order(dut, rate, queue_rate):
 
 @cocotb.test()
 async def in_turn(dut):
-    """Both wait all the time: strictly one of each; alone, each passes as fast as the queue takes it."""
+    """Both sources busy: strictly alternating; one alone passes at the queue's full rate."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
@@ -119,7 +119,7 @@ async def in_turn(dut):
 
 @cocotb.test()
 async def waiting_for_room_holds_up_nobody(dut):
-    """Without room the receive path's event waits, the sender's pass; with room it is taken."""
+    """Without room, events of the receive path wait and those of the sender pass."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
@@ -130,12 +130,12 @@ async def waiting_for_room_holds_up_nobody(dut):
     for i in range(5):
         bench.send.append(some_event(rng, 2, i))
         await ClockCycles(dut.clk, 8)
-        assert not bench.send, "a promised event waits behind one that was not"
+        assert not bench.send, "a promised event waits behind an unpromised one"
     assert len(bench.got) == 7
     bench.room = 1
     await ClockCycles(dut.clk, 8)
     assert [event & 0xFF for _, event, _ in bench.got[7:]] == [3]
-    # A promised event of the receive path has its turn without room.
+    # A promised event of the receive path passes without room.
     bench.receive[0] = (as_queued(some_event(rng, 1, 9)), 1)
     bench.send.extend(some_event(rng, 2, i) for i in range(6))
     await ClockCycles(dut.clk, 8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""event_queue: entries, laps, promises and room, with a consumer that reads by the contract."""
+"""Bench of event_queue: entries, laps, promises and room, with a consumer that reads by the contract."""
 
 import random
 
@@ -32,7 +32,7 @@ async def start(dut, log2_entries: int, poll: int = 5):
 
 @cocotb.test()
 async def laps_and_room(dut):
-    """400 unpromised events through 16 entries and a consumer that stalls: none lost, none overwritten."""
+    """400 unpromised events through 16 entries with a stalling consumer: none lost, none overwritten."""
     for rate, slave_rate, eager in ((1.0, 1.0, 1.0), (0.5, 0.4, 0.1), (1.0, 0.2, 0.02)):
         rng = random.Random(f"{rate} {slave_rate}")
         memory = Memory()
@@ -83,7 +83,7 @@ async def laps_and_room(dut):
 
 @cocotb.test()
 async def promises_are_kept_free(dut):
-    """With 6 of 16 entries promised, 10 others go in; the promised ones still fit, then nothing does."""
+    """With 6 of 16 entries promised, 10 others fit; the promised ones still fit, then none."""
     memory = Memory()
     slave = MemorySlave(dut, memory)
     await start(dut, 4, poll=1000)
@@ -116,7 +116,7 @@ async def promises_are_kept_free(dut):
     for _ in range(1100):
         await RisingEdge(dut.clk)
     assert int(dut.room.value) == 16
-    # What the consumer publishes is not believed where it cannot be.
+    # Impossible values of the consumer's counter are ignored.
     memory.write(FINISHED, (4711).to_bytes(8, "little"))
     assert await offer(0, 60) == 16
     for _ in range(1100):

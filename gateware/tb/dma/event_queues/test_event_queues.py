@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""event_queues: each device's events in its own queue, givers in order; promised ones always get in."""
+"""Bench of event_queues: a queue for each device, each source in order; promised events always fit."""
 
 import random
 from collections import deque
@@ -14,12 +14,12 @@ from simulate import simulate
 
 STREAM, LOG2 = 0x5A, 4
 ENTRIES = 1 << LOG2
-FREE_BITS = 2  # of tags, for an arbiter behind
+FREE_BITS = 2  # tag bits for an arbiter behind it
 QUEUE, FINISHED = 0x1_2340_0000, 0x9_0000
 
 
 def packed(event) -> int:
-    """An event as it was handed in."""
+    """Return an event as the source sends it."""
     return pack_event(
         event.kind, event.n, event.stream, event.flags, event.buffer, event.bytes, event.frame, event.stamp
     )
@@ -39,7 +39,7 @@ def some_event(rng: random.Random, kind: int, number: int, stream: int) -> int:
 
 
 class Bench:
-    """Two givers, a memory and a consumer for each device."""
+    """Two sources, and a memory and a consumer for each device."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0, latency=(1, 1)):
         self.dut, self.rng = dut, rng
@@ -49,19 +49,19 @@ class Bench:
         self.readers = [
             EventReader(self.memory, QUEUE + (d << 16), FINISHED + 64 * d, LOG2) for d in range(self.devices)
         ]
-        self.rate = 1.0  # of the givers
-        # What is to be handed in: device, event, promised.
+        self.rate = 1.0  # source activity
+        # Events to be sent: device, event, promised.
         self.receive: deque[tuple[int, int, bool]] = deque()
         self.send: deque[tuple[int, int, bool]] = deque()
         self.promises: deque[int] = deque()
-        self.taken: list[tuple[str, int, int]] = []  # giver, device, event
+        self.taken: list[tuple[str, int, int]] = []  # (source, device, event)
         self.room = [0] * self.devices
-        self.written: list[int] = []  # cycles in which a write's last word passed
+        self.written: list[int] = []  # cycles of a write's last word
         self.cycle = 0
 
     async def start(self, poll: int = 5) -> None:
         dut = self.dut
-        # Not start_clock: it would write to outputs that are constants, which nothing sets right again.
+        # start_clock is unsuitable: it writes outputs that are constants and stay overwritten.
         cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
         each = lambda base, step: sum(base + step * d << 64 * d for d in range(self.devices))  # noqa: E731
         dut.receive_valid.value = dut.send_valid.value = dut.receive_promised.value = dut.promise.value = 0
@@ -104,7 +104,7 @@ class Bench:
                     offers[name] = False
             if int(dut.wr_valid.value) and int(dut.wr_ready.value):
                 assert (int(dut.wr_cmd.value) & 0xFF) >> 8 - FREE_BITS == 0, (
-                    "a tag's upper bits are another's"
+                    "tag bits of the arbiter are in use"
                 )
                 if int(dut.wr_last.value):
                     self.written.append(self.cycle)
@@ -119,14 +119,14 @@ class Bench:
         assert what()
 
     def check(self) -> None:
-        """What was handed in is in its device's queue, each giver's in order, and nothing else."""
+        """Each queue holds exactly its device's events, each source in order."""
         for device, reader in enumerate(self.readers):
             while reader.poll():
                 pass
             got = [packed(event) for event in reader.events]
             for name, kinds in (("receive", (1, 3, 4, 5)), ("send", (2,))):
                 want = [event for giver, d, event in self.taken if (giver, d) == (name, device)]
-                if name == "receive":  # which brings no stream of its own
+                if name == "receive":  # events of the receive path have no stream
                     want = [event & ~0xFF00 | STREAM << 8 for event in want]
                 assert [event for event in got if event & 0xFF in kinds] == want
         assert all(len(data) == 32 for _, data in self.slave.writes)
@@ -136,18 +136,18 @@ class Bench:
 @cocotb.test()
 @cocotb.parametrize(("rate", (1.0, 0.3)), ("memory_rate", (1.0, 0.4)), ("reading", (0.5, 0.03)))
 async def every_event_once_in_its_queue(dut, rate, memory_rate, reading):
-    """Buffers promise two entries and bring them at any time; between them comes what was not promised."""
+    """Each buffer promises two entries and fills them at any time; unpromised events come in between."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, memory_rate, (1, 20))
     bench.rate = rate
     await bench.start()
     total, number = 150, 0
-    owed = [[] for _ in range(bench.devices)]  # numbers whose two events are still to come
+    owed = [[] for _ in range(bench.devices)]  # numbers with two events to come
     while number < total or any(owed) or bench.receive or bench.send:
         device = rng.randrange(bench.devices)
         if number < total and rng.random() < 0.4:
-            # As the placement does: a buffer only where there is room for it and for what is on its way. A
-            # queue has four entries for each buffer, so that never more than half of them are promised.
+            # As in the placement: a buffer only with room for it and for all events in flight. A queue has
+            # four entries for each buffer, so at most half of them are promised.
             room = bench.room[device] >= 6 and len(owed[device]) < ENTRIES // 4
             if rng.random() < 0.6 and room and not bench.promises and not bench.receive:
                 bench.promises.append(device)
@@ -179,7 +179,7 @@ async def every_event_once_in_its_queue(dut, rate, memory_rate, reading):
 
 @cocotb.test()
 async def in_turn_and_an_event_every_three_cycles(dut):
-    """Both givers and all devices at once: strictly in turn, each queue at its full pace."""
+    """Both sources and all devices busy: strictly alternating, each queue at its full rate."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start(poll=1000)
@@ -198,7 +198,7 @@ async def in_turn_and_an_event_every_three_cycles(dut):
 
 @cocotb.test()
 async def what_has_no_room_holds_up_nobody(dut):
-    """An event that was not promised an entry waits for room; those that were pass it."""
+    """An unpromised event without room waits; promised ones overtake it."""
     rng = random.Random(cocotb.RANDOM_SEED)
     for at_once in (True, False):
         bench = Bench(dut, rng)
@@ -209,7 +209,7 @@ async def what_has_no_room_holds_up_nobody(dut):
         await ClockCycles(dut.clk, 3)
         assert bench.room == [ENTRIES - 6] * bench.devices
         last = bench.devices - 1
-        # One more than there is room for, and the sender's three come with it or later.
+        # One more than fits; three of the sender follow.
         bench.receive.extend((last, some_event(rng, 3, i, 0), False) for i in range(ENTRIES - 6 + 1))
         send = [(last, some_event(rng, 2, i, 9), True) for i in range(3)]
         if at_once:
@@ -218,11 +218,11 @@ async def what_has_no_room_holds_up_nobody(dut):
             await ClockCycles(dut.clk, 60)
             assert bench.room[last] == 0
             bench.send.extend(send)
-        # Room is given back by a look at memory, and the consumer has read nothing yet: nothing changes.
+        # Room grows only after a memory read, and the consumer has read nothing: no change.
         await ClockCycles(dut.clk, 100)
-        assert not bench.send, "a promised event waits behind one that was not"
+        assert not bench.send, "a promised event waits behind an unpromised one"
         assert bench.room[last] == 0
-        # Another device is not held up either.
+        # Other devices continue as well.
         if bench.devices > 1:
             bench.send.append((0, some_event(rng, 2, 77, 9), True))
             await ClockCycles(dut.clk, 20)
@@ -240,7 +240,7 @@ async def what_has_no_room_holds_up_nobody(dut):
 
 @cocotb.test()
 async def begins_anew_when_it_was_off(dut):
-    """Entry 0 and lap 1 again, all entries free, nothing of before."""
+    """Entry 0 and lap 1 again, all entries free, no old events."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""arp_reply: the answer as RFC 826 wants it; a second request waits, a third is dropped."""
+"""Bench of arp_reply: replies by RFC 826; a second request waits, a third is dropped."""
 
 import logging
 import random
@@ -15,7 +15,7 @@ HOST = Host()
 
 
 def answer(mac, ip):
-    """Return the answer, made by the reference: a packet of the card's to the one who asked."""
+    """Return the expected reply from the reference model, addressed to the requester."""
     frame = bytearray(arp_frame(Host(ip=ip), 2, ip, HOST.mac, HOST.ip, dst_mac=mac))
     frame[32:38] = mac.to_bytes(6, "big")
     return bytes(frame)

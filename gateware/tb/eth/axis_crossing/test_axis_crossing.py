@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""axis_crossing: frames between a MAC and a card that have clocks of their own."""
+"""Bench of axis_crossing: frames between a MAC and a card with separate clocks."""
 
 import random
 
@@ -11,7 +11,7 @@ from simulate import simulate
 
 
 class Bench:
-    """Both sides, frames as byte strings."""
+    """Both sides; frames are byte strings."""
 
     def __init__(self, dut, card_ps, rx_ps, tx_ps):
         self.dut, self.rng = dut, random.Random(cocotb.RANDOM_SEED)
@@ -44,7 +44,7 @@ class Bench:
         return raw[: int(keep.value).bit_count()]
 
     async def receive(self, frame, bad=False):
-        """The MAC brings a frame without a gap, and the gap after it."""
+        """Send a frame from the MAC without an inner gap, followed by the interframe gap."""
         dut = self.dut
         for data, keep, last in self.words(frame):
             dut.s_axis_rx_tvalid.value, dut.s_axis_rx_tdata.value = 1, data
@@ -56,7 +56,7 @@ class Bench:
             await RisingEdge(dut.mac_rx_clk)
 
     async def send(self, frame):
-        """The card's frame, with pauses."""
+        """Send a frame from the card with pauses."""
         dut = self.dut
         for data, keep, last in self.words(frame):
             while self.rng.random() < 0.2:
@@ -80,7 +80,7 @@ class Bench:
                 frame = b""
 
     async def watch_pauses(self):
-        """Whether a word follows a bad frame at once."""
+        """Check for a pause after each bad frame."""
         dut, bad = self.dut, False
         while True:
             await RisingEdge(dut.clk)
@@ -89,7 +89,7 @@ class Bench:
             bad = valid and int(dut.rx_tlast.value) and int(dut.rx_tuser.value)
 
     async def watch_mac(self):
-        """A MAC that takes frames when it likes; within a frame it must never wait."""
+        """Model of a MAC with random pauses between frames; within a frame every word must be ready."""
         dut, frame = self.dut, b""
         while True:
             dut.m_axis_tx_tready.value = ready = int(bool(frame) or self.rng.random() < 0.5)
@@ -114,7 +114,7 @@ def frames(rng, count, lanes):
     ("clocks", ((6400, 6400, 6400), (6400, 6402, 8000), (4000, 8000, 6400), (6400, 8000, 4000)))
 )
 async def frames_pass_both_ways(dut, clocks):
-    """Whole, in order, without a gap to the MAC, though the card's come with pauses, and faster or slower."""
+    """Whole frames in order, without gaps towards the MAC, for faster and slower cards with pauses."""
     bench = Bench(dut, *clocks)
     await bench.start()
     rng = bench.rng
@@ -138,7 +138,7 @@ async def frames_pass_both_ways(dut, clocks):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
-    """What does not fit is cut, or lost whole, and said to be bad; all others are whole."""
+    """Overflow: frames that do not fit are cut or dropped and flagged as bad; all others are whole."""
     bench = Bench(dut, 20_000, 6400, 6400)
     await bench.start()
     ins = [bench.rng.randbytes(bench.lanes * bench.rng.choice([8, 25, 110])) for _ in range(40)]
@@ -149,7 +149,7 @@ async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
     assert {bad for _, bad in bench.received} == {False, True}
     for frame, (taken, bad) in zip(ins, bench.received, strict=True):
         assert frame.startswith(taken[:-1]) if bad else frame == taken
-    # When it is quiet again the next one is whole.
+    # The next frame after an idle phase is whole.
     await bench.receive(ins[0][: 8 * bench.lanes])
     await Timer(60 * bench.slowest, "ps")
     assert bench.received[-1] == (ins[0][: 8 * bench.lanes], False)
@@ -157,7 +157,7 @@ async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def each_frame_lost_whole_is_told_of(dut):
-    """Short frames while ends of those before wait: one end for each, and a pause in front of the next."""
+    """Short frames while the ends of earlier ones wait: one end word for each dropped frame, then a pause."""
     bench = Bench(dut, 150_000 if len(dut.s_axis_rx_tkeep) == 8 else 500_000, 6400, 6400)
     await bench.start()
     ins = [

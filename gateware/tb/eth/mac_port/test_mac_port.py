@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""mac_port: every frame received goes to the streams as it came; theirs leave whole and in turn."""
+"""Bench of mac_port: received frames go to the streams unchanged; theirs leave whole and in turn."""
 
 import random
 
@@ -14,7 +14,7 @@ STREAMS = 2
 
 
 def words(frame: bytes, width: int) -> list[tuple[int, int, int]]:
-    """(data, keep, last) of a frame in words of `width` B."""
+    """Return the (data, keep, last) words of `width` B of a frame."""
     parts = [frame[at : at + width] for at in range(0, len(frame), width)]
     return [
         (int.from_bytes(part, "little"), (1 << len(part)) - 1, int(i == len(parts) - 1))
@@ -23,18 +23,18 @@ def words(frame: bytes, width: int) -> list[tuple[int, int, int]]:
 
 
 class Bench:
-    """The MAC on one side, on the other the streams' answers to ARP and send paths."""
+    """MAC side, and on the stream side ARP replies and send paths."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0):
         self.dut, self.rng, self.rate = dut, rng, rate
         self.width = len(dut.m_axis_tx_tkeep)
         self.given = {(name, s): [] for name in ("arp", "send") for s in range(STREAMS)}
         self.out: list[bytes] = []
-        self.out_at: list[int] = []  # cycles in which a word left
-        self.first_at: dict[tuple[str, int], int] = {}  # cycle in which a frame was first offered
+        self.out_at: list[int] = []  # cycles of the sent words
+        self.first_at: dict[tuple[str, int], int] = {}  # cycle of a frame's first offer
         self.busy: list[int] = []
-        self.to_receive: list[tuple[int, int, int, int] | None] = []  # words, None: a pause
-        self.received: list[tuple[int, bytes, int, int]] = []  # cycle, bytes, last, bad
+        self.to_receive: list[tuple[int, int, int, int] | None] = []  # words; None: a pause
+        self.received: list[tuple[int, bytes, int, int]] = []  # (cycle, bytes, last, bad)
         self.fed: list[int] = []
         self.cycle = 0
 
@@ -116,10 +116,10 @@ async def frames_leave_whole_and_in_turn(dut, rate):
         assert bench.cycle < 20_000
     for i, key in enumerate(frames):
         assert [frame for frame in bench.out if frame[0] == i] == frames[key]
-    # All wait all the time: nobody is served twice before the others.
+    # All streams wait all the time: none is served twice before the others.
     for at in range(0, len(bench.out), len(frames)):
         assert {frame[0] for frame in bench.out[at : at + len(frames)]} == set(range(len(frames)))
-    # A frame begins a cycle after its first word is there; the MAC's words follow one another.
+    # A frame starts one cycle after its first word; the MAC's words are consecutive.
     if rate == 1.0:
         for key in frames:
             bench.out.clear()
@@ -135,7 +135,7 @@ async def frames_leave_whole_and_in_turn(dut, rate):
 
 @cocotb.test()
 async def a_stream_that_stops_ends_its_frame(dut):
-    """Of a stream that is to stop nothing begins; the frame under way ends; the others go on."""
+    """A stopped stream finishes its frame and begins no other; the other streams continue."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()
@@ -158,7 +158,7 @@ async def a_stream_that_stops_ends_its_frame(dut):
 @cocotb.test()
 @cocotb.parametrize(pauses=[0.0, 0.4])
 async def what_is_received_goes_to_the_streams(dut, pauses):
-    """In words of 64 bits, bytes and verdict as they came; as they come, or 1 after the word's last byte."""
+    """64-bit words, bytes and verdict unchanged; a byte-wide MAC adds a cycle after a word's last byte."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)
     await bench.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive against the reference in frames.py: every kind of frame, no gaps, random pauses."""
+"""Bench of udp_receive, the UDP receive parser: all kinds of frames with random pauses, against frames.py."""
 
 import itertools
 import logging
@@ -23,7 +23,7 @@ HOST = Host(
 
 
 class Bench:
-    """The module with a driver in front and monitors behind."""
+    """Module with a driver in front and monitors behind."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -51,9 +51,9 @@ class Bench:
             if int(dut.out_valid.value):
                 count, last = int(dut.out_bytes.value), int(dut.out_last.value)
                 if int(dut.out_first.value):
-                    assert payload is None, "a datagram began before the last one's end"
+                    assert payload is None, "a datagram began before the end of the previous one"
                     payload = b""
-                assert payload is not None, "a word of no datagram"
+                assert payload is not None, "a word outside a datagram"
                 assert last or count == 8
                 payload += int(dut.out_data.value).to_bytes(8, "little")[:count]
                 if last:
@@ -64,7 +64,7 @@ class Bench:
                     payload = None
 
     async def check(self, frames, cycles=200):
-        """Wait for the end and compare everything with the reference."""
+        """Wait for the end and compare all outputs with the reference."""
         await ClockCycles(self.dut.clk, cycles)
         expected = [judge(frame, HOST, bad) for frame, bad in frames]
         for (frame, _), want, got in zip(frames, expected, self.verdicts, strict=True):
@@ -109,7 +109,7 @@ async def every_kind_of_frame(dut):
 
 @cocotb.test()
 async def a_verdict_each_without_gaps(dut):
-    """Frames of one and two words carry nothing; they come between others, which take longer to be judged."""
+    """One verdict per frame: back-to-back frames of one or two words between longer ones."""
     bench = Bench(dut)
     await bench.start()
     rng = random.Random(cocotb.RANDOM_SEED)
@@ -137,7 +137,7 @@ async def minimum_size_back_to_back(dut):
 
 @cocotb.test()
 async def frames_of_a_word_are_counted_a_cycle_apart(dut):
-    """As `axis_crossing` tells of frames that were lost: a byte that is bad, a pause, the next."""
+    """Frames as `axis_crossing` reports dropped ones: a single bad byte, a pause, the next frame."""
     bench = Bench(dut)
     await bench.start()
     rng = random.Random(cocotb.RANDOM_SEED)
@@ -183,11 +183,11 @@ async def arp_requests(dut):
     frames = [
         arp_frame(HOST),
         arp_frame(HOST, dst_mac=HOST.mac, mac=0x020304050607, ip=0x0A0000FE),
-        arp_frame(HOST, operation=2),  # an answer is not answered
+        arp_frame(HOST, operation=2),  # replies get no reply
         arp_frame(HOST, target=0x0A000003),
-        arp_frame(HOST, mac=HOST.mac),  # our own, come back
-        arp_frame(HOST, ip=HOST.ip),  # somebody who believes to be us
-        arp_frame(HOST, mac=0x01005E000001),  # an answer to it would go to a group
+        arp_frame(HOST, mac=HOST.mac),  # the card's own packet
+        arp_frame(HOST, ip=HOST.ip),  # address conflict: the sender claims the card's address
+        arp_frame(HOST, mac=0x01005E000001),  # the reply would go to a group address
         arp_frame(HOST)[:41],
         arp_frame(HOST)[:42],
     ]
@@ -200,7 +200,7 @@ async def arp_requests(dut):
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def paced_by_a_mac(dut):
-    """Frames with preamble and gap at 10 Gb/s, as the MAC hands them over."""
+    """Frames with preamble and gap at 10 Gb/s, with the timing of the MAC."""
     bench = Bench(dut)
     await bench.start()
     rng = random.Random(cocotb.RANDOM_SEED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive_arp by RFC 826: who asks for the card's address and can be answered, bit by bit."""
+"""Bench of udp_receive_arp: requests for the card's address by RFC 826, bit by bit."""
 
 import random
 from collections import Counter
@@ -13,11 +13,11 @@ from simulate import simulate
 HOST, ASKER = Host(), (0x02_50_5A_0F_C3_69, 0x0B5A5A36)
 FIELDS = {"last": 1, "bad": 1, "data": 64, "bytes": 4, "number": 13, "ours": 1}
 DELAY = 3
-SIZE = 28  # of an ARP packet for Ethernet and IPv4
+SIZE = 28  # bytes of an ARP packet for Ethernet and IPv4
 
 
 def asker(packet, host, bad=False, ours=True):
-    """Return the addresses to be answered, or why there is no answer."""
+    """Return the addresses for the reply, or the reason for none."""
     if bad or not ours:
         return "not ours"
     if len(packet) < SIZE:
@@ -33,7 +33,7 @@ def asker(packet, host, bad=False, ours=True):
 
 
 def words_of(packet, bad, ours, beyond):
-    """Words of what a frame carries, the last one filled up with bytes of another packet."""
+    """Return the words of a frame's payload; the last one is filled up with bytes of another packet."""
     whole = packet + beyond[len(packet) :] + bytes(8)
     for at in range(0, len(packet), 8):
         last = at + 8 >= len(packet)
@@ -59,7 +59,7 @@ class Bench:
         await FallingEdge(self.dut.clk)
 
     async def cycle(self, word=None):
-        """One cycle; return who is to be answered behind it. What does not count is anything."""
+        """Apply one cycle; return the reply request after it. Invalid inputs are random."""
         dut = self.dut
         dut.in_valid.value = int(word is not None)
         anything = {name: self.rng.getrandbits(bits) for name, bits in FIELDS.items()}
@@ -70,12 +70,13 @@ class Bench:
         return (arp >> 32, arp & 0xFFFFFFFF) if int(dut.arp_valid.value) else None
 
     async def check(self, frames, rate=1.0):
-        """Frames (packet, bad, ours): a pulse three cycles after each request's last word, and no other."""
+        """Send frames (packet, bad, ours): one pulse three cycles after each request's end, and no other."""
         pipe = [None] * (DELAY - 1)
         for packet, bad, ours in frames:
             want = asker(packet, self.host, bad, ours)
             self.seen[want if isinstance(want, str) else "answered"] += 1
-            for word in [*words_of(packet, bad, ours, packet_of(self.host)), None]:  # at the end its tail
+            # end of the frame: its tail
+            for word in [*words_of(packet, bad, ours, packet_of(self.host)), None]:
                 while word and self.rng.random() >= rate:
                     await self.step(pipe)
                 await self.step(pipe, word, want if word and word["last"] else None)
@@ -89,13 +90,13 @@ class Bench:
 
 
 def packet_of(host=HOST, **changes):
-    """Return what a frame with an ARP packet carries, padding included."""
+    """Return the payload of a frame with an ARP packet, padding included."""
     return arp_frame(host, **changes)[14:]
 
 
 @cocotb.test()
 async def a_request_is_told_by_every_bit(dut):
-    """One bit wrong at a time: only the asker's addresses, the target's MAC and padding may be anything."""
+    """One wrong bit at a time; only the sender's addresses, the target's MAC and padding are arbitrary."""
     bench = Bench(dut)
     await bench.start()
     right = packet_of(mac=ASKER[0], ip=ASKER[1])
@@ -103,7 +104,7 @@ async def a_request_is_told_by_every_bit(dut):
     for bit in range(8 * len(right)):
         wrong = bytearray(right)
         wrong[bit // 8] ^= 1 << bit % 8
-        free = (8 <= bit // 8 < 24 and bit != 64) or bit >= 8 * SIZE  # bit 64: a group's address
+        free = (8 <= bit // 8 < 24 and bit != 64) or bit >= 8 * SIZE  # bit 64: group address
         assert isinstance(asker(bytes(wrong), HOST), tuple) == free
         frames.append((bytes(wrong), False, True))
         answered += free
@@ -121,13 +122,13 @@ async def who_cannot_be_answered(dut):
         ({"mac": 0xFFFFFFFFFFFF}, "other MAC"),
         ({"mac": 0x01005E000001}, "other MAC"),
         ({"ip": HOST.ip}, "other IP"),
-        ({"ip": 0}, "answered"),  # a probe for the address, RFC 5227
+        ({"ip": 0}, "answered"),  # address probe, RFC 5227
         ({"mac": HOST.mac ^ 1 << 47}, "answered"),
         ({"mac": HOST.mac ^ 1, "ip": HOST.ip ^ 1 << 31}, "answered"),
         ({"operation": 2}, "no request"),
         ({"operation": 0x0100}, "no request"),
         ({"target": 0}, "other target"),
-        ({"target": ASKER[1], "ip": ASKER[1]}, "other target"),  # an announcement
+        ({"target": ASKER[1], "ip": ASKER[1]}, "other target"),  # announcement
     ):
         bench.seen.clear()
         await bench.check([(packet_of(**changes), False, True)])
@@ -139,7 +140,7 @@ async def who_cannot_be_answered(dut):
 
 @cocotb.test()
 async def every_length_behind_a_request(dut):
-    """What the frame before had in the words that are missing does not count."""
+    """Missing words of a short frame are not taken from the previous frame."""
     bench = Bench(dut)
     await bench.start()
     lengths, request = [*range(1, 65), 1500, 9000], packet_of(ip=0x0A0B0C0D)

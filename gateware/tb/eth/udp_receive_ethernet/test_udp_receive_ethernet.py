@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive_ethernet: what frames of every length carry, tagged or not, and those that carry nothing."""
+"""Bench of udp_receive_ethernet: payloads of frames of every length, tagged or not, and runts."""
 
 import random
 from collections import Counter
@@ -12,13 +12,13 @@ from simulate import simulate
 
 MAC = 0x02_00_0A_00_00_01
 IPV4, ARP, VLAN = 0x0800, 0x0806, 0x8100
-RUNT = 16  # frames of up to two words carry nothing
+RUNT = 16  # frames of up to two words have no payload
 DELAY, RUNT_DELAY = 3, 2
 FIELDS = {"tdata": 64, "tkeep": 8, "tlast": 1, "tuser": 1}
 
 
 class Frame:
-    """A frame by its parts, cut to `size` bytes; `stamp` comes when it is sent."""
+    """Frame by its fields, cut to `size` bytes; `stamp` is set when it is sent."""
 
     def __init__(self, rng, size, mac=MAC, kind=IPV4, tag=None, bad=False):
         inner = kind.to_bytes(2, "big")
@@ -31,7 +31,7 @@ class Frame:
         self.other = not mac >> 40 & 1 and mac != MAC
 
     def words(self, rng):
-        """AXI words; bytes that do not count, and the MAC's opinion before the end, are arbitrary."""
+        """Return the AXI words; unused bytes and the MAC's verdict before the end are random."""
         for at in range(0, len(self.octets), 8):
             part, last = self.octets[at : at + 8], at + 8 >= len(self.octets)
             yield {
@@ -42,7 +42,7 @@ class Frame:
             }
 
     def verdict(self):
-        """Of a frame that carries nothing; a tag, too, is of another type."""
+        """Return the verdict of a frame without payload; with a second tag, the type is unknown."""
         size = len(self.octets)
         if self.bad:
             return "bad_fcs"
@@ -53,10 +53,11 @@ class Frame:
         return "not_ipv4" if size >= 14 and (self.tag is not None or self.kind != IPV4) else "cut_short"
 
     def ethernet(self):
-        """Return the fields of ethernet_t that mean something."""
+        """Return the valid fields of ethernet_t."""
         fields = {"other": int(self.other), "tagged": int(self.tag is not None), "stamp": self.stamp}
         fields["arp"] = int(self.tag is None and self.kind == ARP)
-        fields["ipv4"] = int(self.kind == IPV4 and len(self.octets) >= self.at)  # else the type is not there
+        # the type is missing otherwise
+        fields["ipv4"] = int(self.kind == IPV4 and len(self.octets) >= self.at)
         return fields if self.tag is None else fields | {"vlan_id": self.tag & 0xFFF}
 
 
@@ -66,12 +67,12 @@ def unpack(ethernet):
 
 
 def words_out(frame, times):
-    """Return {cycle: (number, bytes, last)} of what a frame of such times leads to; None: its tail."""
+    """Return {cycle: (number, bytes, last)} of a frame with these word times; None: its tail."""
     count = max(1, -(-len(frame.carried) // 8))
     out = {}
     for number in range(count):
         part = frame.carried[8 * number : 8 * number + 8]
-        word = (frame.at + 8 * number + 7) // 8  # of the frame, that completes it
+        word = (frame.at + 8 * number + 7) // 8  # frame word that completes this payload word
         left_over = word >= len(times) and number > 0
         time = times[min(word, len(times) - 1)] + left_over + DELAY
         out[time] = (number, part, number == count - 1)
@@ -89,7 +90,7 @@ class Bench:
         await FallingEdge(self.dut.clk)
 
     def look(self, frame, number, part, last):
-        """A word of a frame, or its tail."""
+        """Check a word of a frame, or its tail."""
         dut = self.dut
         tail = part is None
         assert (int(dut.out_valid.value), int(dut.out_tail.value)) == (int(not tail), int(tail))
@@ -97,7 +98,7 @@ class Bench:
         if tail:
             return
         assert (int(dut.out_last.value), int(dut.out_bytes.value)) == (last, len(part)), (number, part)
-        # A first word that is not whole is too short for IP: of a tagged frame it is not made out.
+        # An incomplete first word is too short for IP; for a tagged frame its contents are undefined.
         if number or frame.tag is None or len(part) > 6:
             assert int(dut.out_data.value).to_bytes(8, "little")[: len(part)] == part, number
         if last:
@@ -107,7 +108,7 @@ class Bench:
             assert {name: got[name] for name in want} == want
 
     async def play(self, frames, rate=1.0):
-        """Send frames and look at every cycle."""
+        """Send frames and check every cycle."""
         dut, rng = self.dut, self.rng
         timeline, due, runts = [], {}, {}
         for frame in frames:
@@ -145,7 +146,7 @@ class Bench:
 
 @cocotb.test()
 async def every_length_with_and_without_a_tag(dut):
-    """In random order without gaps, and with pauses."""
+    """In random order, without gaps and with pauses."""
     bench = Bench(dut)
     await bench.start()
     for rate in (1.0, 0.6):
@@ -162,7 +163,7 @@ async def every_length_with_and_without_a_tag(dut):
 
 @cocotb.test()
 async def addresses_bit_by_bit(dut):
-    """Unicast to others in every bit; groups are for the card; eight bytes are too few to tell."""
+    """Wrong unicast addresses in every bit; group addresses are accepted; eight bytes are too short."""
     bench = Bench(dut)
     await bench.start()
     rng, macs = bench.rng, [MAC, 0xFFFFFFFFFFFF, 0x01005E000001, *(MAC ^ 1 << bit for bit in range(48))]
@@ -181,12 +182,12 @@ async def types_and_tags_bit_by_bit(dut):
     for tag in (None, 0, 0xF000):
         frames = [Frame(bench.rng, 30, kind=kind, tag=tag) for kind in (IPV4, ARP, *kinds)]
         frames += [Frame(bench.rng, 30, kind=ARP ^ 1 << bit, tag=tag) for bit in range(16)]
-        if tag is None:  # one bit from a tag; the tag of a provider is none
+        if tag is None:  # one bit away from a tag; provider tags are not supported
             frames += [Frame(bench.rng, 30, kind=VLAN ^ 1 << bit) for bit in range(16)]
             frames += [Frame(bench.rng, size, kind=0x88A8) for size in range(14, 30)]
             frames += [Frame(bench.rng, size, kind=kind) for size in range(14, 17) for kind in kinds]
         else:
-            frames.append(Frame(bench.rng, 30, kind=VLAN, tag=tag))  # a tag in a tag
+            frames.append(Frame(bench.rng, 30, kind=VLAN, tag=tag))  # nested tags
         await bench.play(frames)
     await bench.play([Frame(bench.rng, 30, tag=1 << bit) for bit in range(16)])
 
@@ -212,7 +213,7 @@ async def random_frames(dut):
 
 @cocotb.test()
 async def a_reset_ends_every_frame(dut):
-    """Half of one, one on its way, what is left over of one, and one that carries nothing."""
+    """Resets within a frame, after one, in its remainder, and in a runt."""
     bench = Bench(dut)
     await bench.start()
     for size in (10, 17, 30, 31, 49, 50):

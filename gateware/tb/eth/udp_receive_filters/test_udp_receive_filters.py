@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive_filters: each field bit by bit, wildcards, filters that are off, and the first of several."""
+"""Bench of udp_receive_filters: each field bit by bit, wildcards, disabled filters, and their priority."""
 
 import os
 import random
@@ -19,7 +19,7 @@ OWN_IP, GROUP_IP, OTHER_IP = 0x0A000001, 0xE0000001, 0x0A000002
 
 @dataclass
 class Fields:
-    """Of a frame that the filter `Filter()` lets in."""
+    """Fields of a frame that passes the filter `Filter()`."""
 
     vlan: int = 0
     vlan_id: int = 0
@@ -30,7 +30,7 @@ class Fields:
 
 
 def judge(filters, own_ip, frame):
-    """Return what takes the tag, of that what takes the destination, of that what takes all: numbers."""
+    """Return the numbers of the filters that accept the tag; also the destination; also the rest."""
     tag = {
         i
         for i, f in enumerate(filters)
@@ -56,7 +56,7 @@ class Bench:
         self.dut, self.off = dut, Filter(enable=0)
 
     async def set(self, filters, own_ip=OWN_IP):
-        """New filters; those that are not given would let in the usual frame, but are off."""
+        """Set filters; the unused ones match the usual frame but are disabled."""
         self.filters, self.own_ip = [*filters, *[self.off] * (FILTERS - len(filters))], own_ip
         self.dut.filter.value = sum(f.pack() << FILTER_BITS * i for i, f in enumerate(self.filters))
         self.dut.host_ip.value = own_ip
@@ -64,7 +64,7 @@ class Bench:
         await FallingEdge(self.dut.clk)
 
     async def ask(self, frame, valid=True):
-        """Return what the module says a cycle after a frame: tag, destination, number of the filter."""
+        """Return the module's output a cycle after a frame: tag, destination, filter number."""
         dut = self.dut
         dut.in_valid.value = int(valid)
         for name, value in asdict(frame).items():
@@ -107,13 +107,14 @@ async def wildcards_and_filters_that_are_off(dut):
     bench, frame = Bench(dut), Fields()
     await bench.set([])
     await bench.want(frame, False, False, None)
-    await bench.set([Filter(vlan_id=5)])  # the number of a tag that need not be there
+    await bench.set([Filter(vlan_id=5)])  # a filter with a tag accepts only tagged frames
     await bench.want(frame, True, True, 0)
     await bench.want(replace(frame, vlan_id=7, src_ip=0, src_port=0), True, True, 0)
     await bench.want(replace(frame, vlan=1, vlan_id=5), False, False, None)
-    await bench.want(replace(frame, dst_ip=0), True, False, None)  # the card's address, not any
+    # 0 stands for the card's address, not for any
+    await bench.want(replace(frame, dst_ip=0), True, False, None)
     await bench.set([Filter(vlan=1)])
-    await bench.want(replace(frame, vlan=1), True, True, 0)  # a tag of priority alone has number 0
+    await bench.want(replace(frame, vlan=1), True, True, 0)  # a priority tag has number 0
     await bench.want(replace(frame, vlan=1, vlan_id=1), False, False, None)
     await bench.want(frame, False, False, None)
     await bench.set([Filter(dst_ip=0xFFFFFFFF, src_port=9)])
@@ -132,7 +133,7 @@ async def one_filter_takes_all_or_nothing_and_the_first_counts(dut):
     for first in (0, FILTERS - 2):
         before = [bench.off] * first
         await bench.set([*before, Filter(dst_ip=GROUP_IP), Filter(vlan=1, vlan_id=5)])
-        await bench.want(frame, True, False, None)  # the tag is the one's, the address the other's
+        await bench.want(frame, True, False, None)  # one filter matches the tag, another the address
         await bench.set([*before, Filter(dst_port=1), Filter(dst_ip=GROUP_IP)])
         await bench.want(frame, True, True, None)
         await bench.want(replace(frame, dst_ip=GROUP_IP, dst_port=1), True, True, None)
@@ -167,7 +168,7 @@ async def random_filters_and_frames(dut):
             for _ in range(FILTERS)
         ]
         filters = [replace(f, dst_ip=rng.choice([f.dst_ip, 0])) for f in filters]
-        if FILTERS > 1:  # a wider one besides
+        if FILTERS > 1:  # plus a wider filter
             one, other = rng.sample(range(FILTERS), 2)
             filters[one] = replace(filters[other], src_mask=0, src_port=0)
         await bench.set(filters, rng.choice([OWN_IP, OTHER_IP]))
@@ -187,7 +188,7 @@ async def random_filters_and_frames(dut):
                     seen[kind] += bool(numbers)
                     seen[f"no {kind}"] += not numbers
                 held = verdict(*found)
-            else:  # what was said of the last frame stays
+            else:  # the result of the last frame is held
                 seen["held"] += verdict(*judge(filters, bench.own_ip, frame)) != held
             assert got == held, (got, held, frame)
     kinds = ["tag", "ip", "whole", "no tag", "no ip", "no whole", "held", *["several"] * (FILTERS > 1)]

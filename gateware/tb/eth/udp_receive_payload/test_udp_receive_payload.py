@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive_payload: every place of a payload in its packet, whole or cut off, and verdicts at any time."""
+"""Bench of udp_receive_payload: payload extraction at every offset, whole or truncated; verdict times."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ UDP, OTHER_PORT, CUT_SHORT = 0, 2, 6
 
 
 class Packet:
-    """A packet of IP: 4 `ihl` bytes, 8 of UDP, `size` of payload, of all that and padding `there` bytes."""
+    """IP packet: 4 `ihl` bytes of header, 8 of UDP, `size` of payload; `there`: bytes with padding."""
 
     def __init__(self, rng, ihl=5, size=18, there=None, take=True, verdict=None):
         self.ihl, self.size, self.take, self.rng = ihl, size, take, rng
@@ -26,9 +26,9 @@ class Packet:
         self.verdict = (UDP if whole else CUT_SHORT) if verdict is None else verdict
 
     def script(self):
-        """Return (inputs of a cycle, its payload word where there is one) for its words and the tail.
+        """Return (inputs, payload word or None) for each word and for the tail.
 
-        Of what is said of payload words, everything before the first one is arbitrary.
+        Payload inputs before the first payload word are random.
         """
         out, rng, begun = [], self.rng, False
         words = -(-len(self.octets) // 8)
@@ -39,7 +39,8 @@ class Packet:
             word["data"] = int.from_bytes(part + rng.randbytes(8 - len(part)), "little")
             if tail:
                 word["end"] = 1
-            at = (8 * number + 8 - self.start) // 8 * 8 - 8  # in the payload, of what is complete with this
+            # offset in the payload of the bytes that this word completes
+            at = (8 * number + 8 - self.start) // 8 * 8 - 8
             told = None
             if at >= 0:
                 left = max(0, min(8, self.size - at))
@@ -55,7 +56,7 @@ class Packet:
 
 
 async def play(dut, packets, rate, rng, delay=lambda: 5):
-    """Packets right behind one another or with pauses; every word that comes out and its time is checked."""
+    """Send packets back to back or with pauses; check every output word and its cycle."""
     seen, timeline, verdicts, held, expected, last_verdict = Counter(), [], {}, {}, {}, 0
     for packet in packets:
         for word, told in packet.script():
@@ -104,7 +105,7 @@ async def start(dut):
 
 @cocotb.test()
 async def every_header_and_size(dut):
-    """Right behind one another, verdicts as udp_receive gives them: five cycles after the last word."""
+    """Back to back, with verdicts as from udp_receive: five cycles after the last word."""
     await start(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     packets = []
@@ -117,12 +118,12 @@ async def every_header_and_size(dut):
     seen = await play(dut, packets, 1.0, rng)
     assert {count for (_, first, count) in seen if first} == set(range(9))
     assert {count for (_, first, count) in seen if not first} == set(range(1, 9))
-    assert seen.total() == len(packets)  # no payload without a last word, that of 0 B included
+    assert seen.total() == len(packets)  # every payload has a last word, also one of 0 B
 
 
 @cocotb.test()
 async def packets_that_are_cut_off(dut):
-    """What began ends with the tail; a header that is not there whole begins nothing."""
+    """A truncated payload ends with the tail; a truncated header begins no payload."""
     await start(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     for ihl in (5, 6, 15):
@@ -149,7 +150,7 @@ async def what_is_not_to_be_taken_stays_out(dut):
 
 @cocotb.test()
 async def any_packets_pauses_and_verdicts(dut):
-    """Verdicts as early as behind the tail, and up to where the next packet's payload may begin."""
+    """Verdicts from the cycle after the tail until the next packet's payload may begin."""
     await start(dut)
     seen = Counter()
     for seed, rate in enumerate((1.0, 1.0, 0.7, 0.2)):

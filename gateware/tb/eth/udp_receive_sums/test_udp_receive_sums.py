@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_receive_sums against RFC 1071: packets as they come, and words of which any halves count."""
+"""Bench of udp_receive_sums: IP and UDP checksums by RFC 1071, of packets and of arbitrary half words."""
 
 import random
 import struct
@@ -17,7 +17,7 @@ DELAY = 5
 
 
 async def play(dut, words, rate, rng):
-    """Words as dictionaries of the inputs, pauses between them; (IP, UDP) five cycles after each."""
+    """Send words, given as dictionaries of the inputs, with pauses; (IP, UDP) follow five cycles later."""
     words, due, got = list(words), [], []
     while words or due:
         valid = bool(words) and rng.random() < rate
@@ -37,7 +37,7 @@ async def play(dut, words, rate, rng):
 
 
 def words_of(packet):
-    """Words of a packet as udp_receive marks them: before its place the length is not known."""
+    """Return a packet's words as udp_receive marks them; the length is unknown before its position."""
     header = (packet[0] & 15) * 4
     length = int.from_bytes(packet[header + 4 : header + 6], "big")
     words = []
@@ -58,7 +58,7 @@ def words_of(packet):
 
 
 def right(packet):
-    """What RFC 791 and RFC 768 say of a packet's sums."""
+    """Return the validity of a packet's sums by RFC 791 and RFC 768."""
     header = (packet[0] & 15) * 4
     length = int.from_bytes(packet[header + 4 : header + 6], "big")
     pseudo = packet[12:20] + struct.pack(">BBH", 0, 17, length)
@@ -67,7 +67,7 @@ def right(packet):
 
 
 async def check_packets(dut, packets, rate, rng):
-    """Return how often each answer came for the packets' last words."""
+    """Return the number of each result for the packets' last words."""
     words, last = [], []
     for packet in packets:
         words += words_of(packet)
@@ -105,7 +105,7 @@ async def packets_with_options_padding_and_odd_lengths(dut):
 
 @cocotb.test()
 async def zero_and_all_ones_are_the_same_number(dut):
-    """A sum of 0xFFFF is right whether the field that made it so is 0 or 0xFFFF; zeros alone sum to 0."""
+    """A sum of 0xFFFF is valid whether the checksum is 0 or 0xFFFF; zeros alone sum to 0."""
     start_clock(dut)
     rng, packets = random.Random(cocotb.RANDOM_SEED), []
     for size in (2, 3, 10):
@@ -142,13 +142,13 @@ async def the_longest_frames_overflow_no_sum(dut):
 
 
 def counted(octets, halves, room):
-    """Of a word those octets that count, zeros for the others."""
+    """Return the word with zeros in place of the uncounted octets."""
     return bytes(octet if halves >> i // 4 & 1 and i < room else 0 for i, octet in enumerate(octets))
 
 
 @cocotb.test()
 async def any_halves_of_any_words(dut):
-    """Each word's answer, where many words are made to be right or nearly so."""
+    """Result of each word; many words are made valid or nearly valid."""
     start_clock(dut)
     seen = Counter()
     for seed, rate in enumerate((1.0, 1.0, 0.7, 0.3)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""udp_transmit: frames by the RFCs, of every size, with pauses, without a gap inside a frame."""
+"""Bench of udp_transmit: frames of every size by the RFCs, with input pauses, without gaps within a frame."""
 
 import random
 import struct
@@ -13,13 +13,13 @@ from transmit_model import IP, MAC, PORT, TO_IP, TO_PORT, MacSink, endpoint, fra
 
 
 async def give(dut, payload: bytes, send: bool, rate: float, rng: random.Random, to: int) -> None:
-    """Payload words, then the command."""
+    """Write payload words, then the command."""
     width = len(dut.data) // 8
     for at in range(0, len(payload), width):
         while rng.random() >= rate:
             await RisingEdge(dut.clk)
         part = payload[at : at + width]
-        # What lies behind the payload must not matter.
+        # Bytes after the payload must be ignored.
         dut.data.value = int.from_bytes(part + rng.randbytes(width - len(part)), "little")
         dut.data_bytes.value = len(part)
         dut.data_valid.value = 1
@@ -74,7 +74,7 @@ async def frames_are_right(dut):
 
 @cocotb.test()
 async def checksum_that_comes_to_zero(dut):
-    """A UDP checksum of 0 means none: it goes out as 0xFFFF."""
+    """A UDP checksum of 0 means none; it is sent as 0xFFFF."""
     await begin(dut)
     rng = random.Random(5)
     sink = MacSink(dut, 1.0, rng)
@@ -90,7 +90,7 @@ async def checksum_that_comes_to_zero(dut):
 
 @cocotb.test()
 async def smallest_frames_back_to_back(dut):
-    """Header-only packets keep at least the rate of the wire: 60 B and 24 B of preamble, FCS and gap."""
+    """Header-only packets keep at least the line rate: 60 B and 24 B of preamble, FCS and gap."""
     await begin(dut)
     rng = random.Random(6)
     sink = MacSink(dut, 1.0, rng)

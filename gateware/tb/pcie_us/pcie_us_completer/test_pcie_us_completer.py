@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_completer against a model of the register file: writes and reads of all sizes, in beats that come
-with pauses, and what the block breaks off."""
+"""Bench of pcie_us_completer: writes and reads of all sizes, beats with pauses, and discontinued requests."""
 
 import random
 
@@ -62,7 +61,7 @@ class Bench:
             await RisingEdge(dut.clk)
 
     async def request(self, kind, address, data=(), length=None, first=15, last=None, tag=0, broken=False):
-        """A request; `broken` off, which the block says with its last beat."""
+        """Send a request; `broken`: the block discontinues it with its last beat."""
         dut, length = self.dut, length or len(data)
         last = (0 if length == 1 else 15) if last is None else last
         cells = [address, 0, length | kind << 11, tag, *data]
@@ -92,7 +91,7 @@ async def begin(dut):
 
 @cocotb.test()
 async def what_is_broken_off_leaves_no_trace(dut):
-    """Whole writes are carried out dword by dword; of the others no byte, and each counts."""
+    """Whole writes are executed dword by dword; discontinued ones write no byte and are counted."""
     bench = await begin(dut)
     rng, expected, accesses, dropped = bench.rng, {}, [], 0
     for length in [1, 2, 3, 4, 5, 8, 12, 13, 16, MAX_WRITE, *(rng.randint(1, 40) for _ in range(60))]:
@@ -116,7 +115,7 @@ async def what_is_broken_off_leaves_no_trace(dut):
 
 @cocotb.test()
 async def requests_of_other_kinds(dut):
-    """Reads are answered with what was written before them; what is not served is answered so and counted."""
+    """Reads return the data of earlier writes; unsupported requests get their status and are counted."""
     bench = await begin(dut)
     rng, want, refused = bench.rng, [], 0
     for tag in range(150):
@@ -149,7 +148,7 @@ async def requests_of_other_kinds(dut):
 
 @cocotb.test()
 async def writes_longer_than_all_others_are_refused(dut):
-    """And what follows finds the state as it was."""
+    """Too long writes are refused; later requests find an unchanged state."""
     bench = await begin(dut)
     data = [bench.rng.getrandbits(32) for _ in range(2 * MAX_WRITE)]
     await bench.request(WRITE, 0, data)

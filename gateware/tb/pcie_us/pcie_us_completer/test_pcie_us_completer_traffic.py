@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_completer: every access dword by dword in order, each request that wants one has its completion."""
+"""Bench of pcie_us_completer under traffic: accesses dword by dword in order, one completion per request."""
 
 import random
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MAX_READ = 16
 
 @dataclass
 class Request:
-    """A request by PG213, table "Completer Request Descriptor Format"."""
+    """Request by PG213, table "Completer Request Descriptor Format"."""
 
     kind: int
     addr: int
@@ -55,13 +55,13 @@ class Request:
 
 
 def completion(request: Request, status: int, registers: dict[int, int]) -> tuple[int, list[int]]:
-    """The three dwords of its head as a number, by PG213 and the base specification, and its data."""
+    """Return the three header dwords as a number, by PG213 and the base specification, and the data."""
     enabled = [4 * i + b for i, e in enumerate(request.enables) for b in range(4) if e >> b & 1]
     # A read without enabled bytes counts 1 and begins at the dword.
     count = enabled[-1] - enabled[0] + 1 if enabled else 1
     lower = request.addr + (enabled[0] if enabled else 0) & 0x7F
     good = status == SUCCESSFUL
-    if request.kind != READ:  # no table says what these count
+    if request.kind != READ:  # byte count not specified
         count, lower = None, None
     head = [lower, count, request.length if good else 0, status, request.requester, request.tag]
     head += [request.traffic, request.attributes]
@@ -84,17 +84,17 @@ def unpacked(words: list[int], kind: int) -> tuple[list[int | None], list[int]]:
 
 
 class Bench:
-    """The block's two streams, and registers that take their time."""
+    """The block's two streams, and registers with delays."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0, wait: int = 0):
         self.dut, self.rng, self.wait = dut, rng, wait
         self.lanes = len(dut.cq_tkeep)
         self.registers: dict[int, int] = {}
-        self.accesses: list[tuple] = []  # cycle, write, bar, addr, enable, data
+        self.accesses: list[tuple] = []  # (cycle, write, bar, addr, enable, data)
         self.unsupported = 0
         self.cycle = 0
-        self.taken: list[int] = []  # cycle of each beat in
-        self.shown: list[int] = []  # cycle in which a completion's first beat is there
+        self.taken: list[int] = []  # cycle of each input beat
+        self.shown: list[int] = []  # cycle of each completion's first beat
         cocotb.start_soon(Clock(dut.clk, 4000, "ps").start())
         for name in ("cq_tvalid", "cc_tready", "reg_acknowledge", "reg_rdata"):
             getattr(dut, name).value = 0
@@ -140,7 +140,7 @@ class Bench:
             self.cycle += 1
 
     async def quiet(self, cycles: int = 20_000) -> None:
-        """Until everything is taken and nothing happens any more."""
+        """Wait until all input is accepted and the module is idle."""
         still, at = 0, None
         for _ in range(cycles):
             now = (len(self.accesses), len(self.sink.words), len(self.taken))
@@ -148,10 +148,10 @@ class Bench:
             if still > 30 + 2 * self.wait and self.source.idle.is_set():
                 return
             await RisingEdge(self.dut.clk)
-        raise AssertionError("it never rests")
+        raise AssertionError("the module does not become idle")
 
     def completions(self) -> list[list[int]]:
-        """Those that came, as dwords."""
+        """Return the received completions as dwords."""
         found, words = [], []
         for beat in self.sink.words:
             count = beat["tkeep"].bit_count()
@@ -195,7 +195,7 @@ def some_request(rng: random.Random) -> Request:
 @cocotb.test()
 @cocotb.parametrize((("rate", "wait"), [(1.0, 0), (0.5, 4)]))
 async def every_request_as_it_should_be(dut, rate, wait):
-    """Random requests of all kinds against registers in Python; accesses, completions, counts."""
+    """Random requests of all kinds against Python registers: accesses, completions and counts."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, rate, wait)
     await bench.start()
@@ -240,7 +240,7 @@ async def every_request_as_it_should_be(dut, rate, wait):
 
 @cocotb.test()
 async def takes_the_cycles_it_says(dut):
-    """A first dword's access 2 after a request's last beat, each next one 2 later; a completion 3 later."""
+    """Latency: first access 2 cycles after a request's last beat, next ones every 2; completion 3 after."""
     bench = Bench(dut, random.Random(cocotb.RANDOM_SEED))
     await bench.start()
     bench.registers = {4 * i: 0x100 + i for i in range(64)}
@@ -256,7 +256,7 @@ async def takes_the_cycles_it_says(dut):
                 assert cycles == [last + 2 + 2 * i for i in range(length)]
                 assert bench.shown[shown] == cycles[-1] + 3
             elif bench.lanes == 8:
-                # Of each beat, its dwords; with the first beat come four.
+                # Accesses per beat; the first beat has four dwords.
                 assert cycles[:4] == [cycles[0] + 2 * i for i in range(len(cycles[:4]))]
                 assert cycles[0] == last + (2 if length <= 4 else 1)
                 assert len(bench.shown) == shown

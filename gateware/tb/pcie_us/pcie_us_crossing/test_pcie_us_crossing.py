@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_crossing: writes, answers and registers between two clocks, in order, none lost, none twice."""
+"""Bench of pcie_us_crossing: writes, responses and registers between two clocks, in order, each once."""
 
 import random
 
@@ -11,11 +11,11 @@ from dma_model import Command, Master, Memory, MemorySlave
 from simulate import simulate
 
 ADDR_W = 8
-CLOCKS = ((6400, 4000), (4000, 8000), (4000, 19_998))  # periods of card and block, ps
+CLOCKS = ((6400, 4000), (4000, 8000), (4000, 19_998))  # periods of card and block in ps
 
 
 class Side:
-    """The block's side as helpers see it: its clock is `clk`."""
+    """The block's side for the bench helpers; its clock is `clk`."""
 
     def __init__(self, dut, clk):
         self._dut, self.clk = dut, clk
@@ -25,7 +25,7 @@ class Side:
 
 
 class Registers:
-    """The card's registers, which take their time."""
+    """The card's registers, with delays."""
 
     def __init__(self, dut, rng: random.Random, wait: int):
         self.dut, self.rng, self.wait = dut, rng, wait
@@ -69,7 +69,7 @@ async def begin(dut, periods: tuple[int, int], rng: random.Random, rate: float =
     dut.clear.value = dut.block_clear.value = dut.block_rst.value = 0
     await Timer(4 * max(periods), "ps")
     memory = Memory()
-    # Each begins behind an edge of its own clock.
+    # Each side begins after an edge of its clock.
     await RisingEdge(dut.block_clk)
     block = MemorySlave(Side(dut, dut.block_clk), memory, "block_", rate, (1, 12), rng)
     await RisingEdge(dut.clk)
@@ -85,7 +85,7 @@ def end(block, master, registers) -> None:
 @cocotb.test()
 @cocotb.parametrize(clocks=CLOCKS, rate=(1.0, 0.5))
 async def memory_as_if_there_were_one_clock(dut, clocks, rate):
-    """Random writes and reads: what is done lies in memory; answers, tags and errors are the right ones."""
+    """Random writes and reads: completed writes are in memory; data, tags and errors match."""
     rng = random.Random(cocotb.RANDOM_SEED)
     both = clocks if int(dut.CLOCKS.value) else (clocks[0], clocks[0])
     memory, block, master, registers = await begin(dut, both, rng, rate)
@@ -101,7 +101,7 @@ async def memory_as_if_there_were_one_clock(dut, clocks, rate):
         for tag, error in master.done[seen:]:
             assert (tag, error) == (seen, 0)
             command, data = writes[seen]
-            assert memory.read(command.addr, command.length) == data, "done before it was"
+            assert memory.read(command.addr, command.length) == data, "write completion before the write"
             seen += 1
         if seen == len(writes):
             break
@@ -122,7 +122,7 @@ async def memory_as_if_there_were_one_clock(dut, clocks, rate):
 @cocotb.test()
 @cocotb.parametrize(clocks=CLOCKS)
 async def registers_in_order(dut, clocks):
-    """A write is acknowledged as soon as it is on its way; a read waits for its value, behind all writes."""
+    """A write is acknowledged once forwarded; a read waits for its value, behind all earlier writes."""
     rng = random.Random(cocotb.RANDOM_SEED)
     both = clocks if int(dut.CLOCKS.value) else (clocks[0], clocks[0])
     _, block, master, registers = await begin(dut, both, rng, wait=3)
@@ -160,7 +160,7 @@ async def registers_in_order(dut, clocks):
 @cocotb.test()
 @cocotb.parametrize(clocks=CLOCKS)
 async def pulses_are_all_counted(dut, clocks):
-    """Requests that are not served, however fast they come; whether bus mastering is on."""
+    """Pulses of unsupported requests at any rate are all counted; the bus-master state crosses."""
     rng = random.Random(cocotb.RANDOM_SEED)
     both = clocks if int(dut.CLOCKS.value) else (clocks[0], clocks[0])
     _, block, master, registers = await begin(dut, both, rng)

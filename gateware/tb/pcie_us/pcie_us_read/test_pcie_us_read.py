@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_read: answers in the order of the requests, put together of completions in any order and size."""
+"""Bench of pcie_us_read: responses in request order, assembled from completions in any order and size."""
 
 import random
 
@@ -16,18 +16,18 @@ TIMEOUT = 600
 
 
 class Host(Block):
-    """Takes read TLPs as the requester's queue does and answers as the block."""
+    """Accepts read TLPs like the requester's queue and responds as the block."""
 
     cycle = 0
-    last_beat = asked = 0  # cycle of the newest completion's last beat, of the newest request
+    last_beat = asked = 0  # cycle of the newest completion's last beat, and of the newest request
 
     def beat(self):
         return self.dut.rc_tdata
 
     async def _take(self) -> None:
         dut = self.dut
-        self.shown: list[int] = []  # cycle in which each TLP was first seen
-        self.words: list[int] = []  # and in which each word of an answer was taken
+        self.shown: list[int] = []  # cycle of each TLP's first offer
+        self.words: list[int] = []  # cycle of each accepted response word
         waits, before = False, 0
         while True:
             willing = self.rng.random() < self.rate
@@ -38,7 +38,7 @@ class Host(Block):
             await ReadOnly()
             if int(dut.tlp_valid.value):
                 if not waits:
-                    assert before, "a read begun without credit"
+                    assert before, "a read TLP without credit"
                     self.shown.append(self.cycle)
                 waits = not willing
                 if willing:
@@ -100,7 +100,7 @@ async def answers_in_order(dut, rate, host_rate):
 
 @cocotb.test()
 async def failures_stay_where_they_are(dut):
-    """Error code, bad status, too few dwords, silence, bus mastering off: that request fails, no other."""
+    """Error code, bad status, too few dwords, timeout, bus mastering off: only that request fails."""
     rng = random.Random(cocotb.RANDOM_SEED)
     memory, host, master = await begin(dut, rng)
     image = rng.randbytes(16384)
@@ -127,7 +127,7 @@ async def failures_stay_where_they_are(dut):
 
 @cocotb.test()
 async def no_more_than_it_may(dut):
-    """Nothing without credit, and never more TLPs under way than tags; one is free, one more goes."""
+    """No TLP without credit, and no more in flight than tags; each freed tag allows one."""
     rng = random.Random(cocotb.RANDOM_SEED)
     _, host, master = await begin(dut, rng)
     host.credit = 0
@@ -149,7 +149,7 @@ async def no_more_than_it_may(dut):
 
 @cocotb.test()
 async def takes_the_cycles_it_says(dut):
-    """Request to TLP 3, the requester's queue has three more; last completion beat to first word 13."""
+    """Latency: request to TLP 3, plus 3 in the requester's queue; last completion beat to first word 13."""
     rng = random.Random(cocotb.RANDOM_SEED)
     _, host, master = await begin(dut, rng)
     for i, size in enumerate((4, 32, 100)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_requester against a block that shuffles completions: any order of tags, splits, errors, silence."""
+"""Bench of pcie_us_requester: shuffled tags, split completions, errors and timeouts."""
 
 import random
 
@@ -51,7 +51,7 @@ async def any_order_of_completions(dut, rate):
 
 @cocotb.test()
 async def failures_stay_where_they_are(dut):
-    """Error codes, bad status, no answer at all: that request fails, its neighbours do not."""
+    """Error code, bad status or timeout: only that request fails."""
     rng, memory, block, master = await begin(dut, 23)
     image = rng.randbytes(16384)
     memory.write(0, image)
@@ -70,7 +70,7 @@ async def failures_stay_where_they_are(dut):
 
 @cocotb.test()
 async def a_late_completion_is_nobody_elses(dut):
-    """A tag that was given up rests until its completion has come; reads go on with the others, or fail."""
+    """A timed-out tag is reserved until its completion arrives; reads use the other tags, or fail."""
     rng, memory, block, master = await begin(dut, 27)
     size, tags = 100, 1 << len(dut.i_read.tail_q) - 1
     base, asked = 0x1_0000, 0
@@ -95,18 +95,18 @@ async def a_late_completion_is_nobody_elses(dut):
         block.late.clear()
         await wait(dut, lambda: not block.waiting)
 
-    # Some are given up: the others' tags go round (the block says where one is used twice).
+    # Some tags time out; the others are reused (the block reports a tag used twice).
     lost = tags // 2 + 1
     await ask(tags + 3, late=lost)
     await ask(2 * tags)
     assert len(block.tags) == tags - lost
-    # The completions come, whole, while others are under way; then all tags are used again.
+    # The late completions arrive between others; then all tags are in use again.
     block.late.clear()
     await ask(tags)
     await wait(dut, lambda: not block.waiting)
     await ask(tags)
     assert len(block.tags) == tags
-    # All are given up: reads fail at once, and go on when completions have come.
+    # All tags time out: reads fail at once, and recover after the completions.
     await ask(tags, late=tags)
     master.answers.clear()
     block.tags.clear()
@@ -120,7 +120,7 @@ async def a_late_completion_is_nobody_elses(dut):
 
 @cocotb.test()
 async def reads_follow_writes(dut):
-    """A read asked after a write was done comes behind it on the link."""
+    """A read requested after a write's completion follows it on the link."""
     rng, _, block, master = await begin(dut, 24, 0.7)
     for i in range(12):
         at = 0x100 * i
@@ -138,7 +138,7 @@ async def reads_follow_writes(dut):
 
 @cocotb.test()
 async def reads_that_wait_for_the_block_have_their_credit(dut):
-    """The block takes nothing for a while: no more reads are in the queue then than it has credit for."""
+    """The block stalls: the queue holds no more reads than it has credit for."""
     _, _, block, master = await begin(dut, 29)
     block.credit, block.rate = 2, 0.0
     master.asks += [Command(0x1000 + 0x100 * i, 64, i) for i in range(6)]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_shim against a model of the block and a root complex (cocotbext-pcie): DMA and registers, with one
-clock for card and block, and with two."""
+"""Bench of pcie_us_shim with cocotbext-pcie's block and root complex: DMA, registers, one or two clocks."""
 
 import logging
 import os
@@ -19,13 +18,13 @@ from dma_model import Command, Master
 from simulate import simulate
 
 WINDOW = 1 << 16
-# Periods in ps of the block's clock, and of the card's where it has its own.
+# Clock periods in ps: the block's, and the card's if separate.
 BLOCK_PS = int(os.environ.get("BLOCK_PS", "4000"))
 CARD_PS = int(os.environ.get("CARD_PS", "0"))
 
 
 class Registers:
-    """A register file behind the register bus, with a wait of its own."""
+    """Register file behind the register bus, with a configurable delay."""
 
     def __init__(self, dut, rng: random.Random):
         self.words: dict[int, int] = {}
@@ -58,7 +57,7 @@ class Registers:
 
 
 class Bench:
-    """The shim, the block, the root complex."""
+    """Shim, block and root complex."""
 
     def __init__(self, dut, rate: float = 1.0, seed: int = 1):
         self.dut, self.rng = dut, random.Random(seed)
@@ -99,7 +98,7 @@ class Bench:
         self.dut.rst.value = 0
 
     async def start(self, payload: int = 0) -> None:
-        """Enumerate, with the host's limit on payloads (128 B << value)."""
+        """Enumerate the device with the host's payload limit (128 B << value)."""
         await FallingEdge(self.dut.card_rst)
         self.rc.max_payload_size = payload
         await with_timeout(self.rc.enumerate(), 1000, "us")
@@ -121,7 +120,7 @@ class Bench:
 
 @cocotb.test()
 async def dma_both_ways(dut):
-    """Any address and length, across payload, request and 4 KB boundaries; reads return what was written."""
+    """Any address and length, across payload, request and 4 KB boundaries; reads return the written data."""
     bench = Bench(dut, rate=0.9, seed=11)
     await bench.start(payload=1)
     rng, master = bench.rng, bench.master
@@ -136,7 +135,7 @@ async def dma_both_ways(dut):
         tags.append((i & 0xFF, 0))
     await bench.wait(lambda: len(master.done) == len(tags))
     assert master.done == tags
-    # `done` is order, not arrival: a read that follows sees the bytes.
+    # A completion guarantees order: a later read returns the written bytes.
     asks = []
     for i in range(40):
         size = rng.choice([*sizes, rng.randint(1, 3000)])
@@ -152,7 +151,7 @@ async def dma_both_ways(dut):
 
 @cocotb.test()
 async def limits_of_the_host(dut):
-    """No TLP is longer than the host allows, and none crosses 4 KB; seen in the TLPs themselves."""
+    """No TLP exceeds the host's limits or crosses 4 KB; checked on the TLPs."""
     bench = Bench(dut, seed=12)
     await bench.start()
     for payload, read in ((0, 0), (1, 2), (3, 5)):
@@ -189,7 +188,7 @@ async def limits_of_the_host(dut):
 
 @cocotb.test()
 async def register_accesses(dut):
-    """Bytes, words, dwords, 8 and 64 bytes; what has no meaning is answered so and leaves no trace."""
+    """Bytes, words, dwords, 8 and 64 bytes; invalid accesses get an error status and have no effect."""
     bench = Bench(dut, seed=13)
     await bench.start()
     bar = bench.function.bar_window[0]
@@ -207,7 +206,7 @@ async def register_accesses(dut):
             assert bytes(got) == bytes(model[at : at + size]), (at, size)
     await bar.write_dword(WINDOW - 4, 0xC0FFEE)
     assert await bar.read_dword(WINDOW - 4) == 0xC0FFEE
-    # Longer than the card serves: aborted, not hung.
+    # Longer than supported: aborted, no hang.
     before = len(bench.registers.accesses)
     for length, status in ((17, CplStatus.CA), (64, CplStatus.CA)):
         request = Tlp()
@@ -222,7 +221,7 @@ async def register_accesses(dut):
 
 @cocotb.test()
 async def bus_master_disabled(dut):
-    """Without bus mastering nothing leaves: writes are swallowed and reads answered, both as failed."""
+    """Without bus mastering no TLP leaves; writes are dropped, reads answered, both as failed."""
     bench = Bench(dut, seed=14)
     await bench.start()
     master = bench.master
@@ -250,7 +249,7 @@ async def bus_master_disabled(dut):
 
 @cocotb.test()
 async def faster_than_two_10_gbe_channels(dut):
-    """Writes of 256 B one after the other, and times in cycles of the card."""
+    """Back-to-back writes of 256 B, and latencies in cycles of the card."""
     bench = Bench(dut, seed=15)
     await bench.start(payload=1)
     master = bench.master
@@ -282,7 +281,7 @@ async def faster_than_two_10_gbe_channels(dut):
     for i in range(count):
         master.writes.append((Command(bench.base + 256 * i, 256, i), bytes(256)))
     await bench.wait(lambda: len(ended) == count)
-    await Timer(1, "us")  # done, but not yet out
+    await Timer(1, "us")  # completed, but not yet sent
     card_ns = (CARD_PS or BLOCK_PS) / 1000
     rate = (count - 1) * 256 * 8 / ((ended[-1] - ended[0]) * card_ns)
     cocotb.log.info("last word to done: %s cycles; read of 32 B: %d; writes: %.1f Gb/s", alone, read, rate)
@@ -292,12 +291,12 @@ async def faster_than_two_10_gbe_channels(dut):
 
 @cocotb.test(skip=not CARD_PS)
 async def a_reset_of_the_card_is_one_of_both(dut):
-    """One cycle of it, in the middle of a write: what follows is as after the first."""
+    """A reset of one cycle within a write: the module is as after the first reset."""
     bench = Bench(dut, seed=16)
     await bench.start()
     bar, data = bench.function.bar_window[0], bench.rng.randbytes(500)
     for _ in range(2):
-        # Of a write that is not whole nothing has left.
+        # No part of an incomplete write has been sent.
         dut.wr_cmd.value = Command(bench.base, 500, 1).pack()
         dut.wr_last.value, dut.wr_valid.value = 0, 1
         for _ in range(3):
@@ -306,7 +305,7 @@ async def a_reset_of_the_card_is_one_of_both(dut):
         await RisingEdge(dut.clk)
         dut.rst.value = 0
         await FallingEdge(dut.card_rst)
-        for task in bench.master.tasks:  # one that is in reset does not listen
+        for task in bench.master.tasks:  # a master in reset accepts nothing
             task.cancel()
         bench.master = Master(dut, 1.0, bench.rng)
         bench.master.writes.append((Command(bench.base + 8, 500, 7), data))

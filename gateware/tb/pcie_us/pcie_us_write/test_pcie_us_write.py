@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""pcie_us_write: every byte where it belongs and none beside it, whatever the sizes, limits and pauses."""
+"""Bench of pcie_us_write: exact bytes in memory for all sizes, limits and pauses."""
 
 import random
 
@@ -14,13 +14,13 @@ from simulate import simulate
 
 
 class Queue(Block):
-    """What takes the TLPs in place of the requester's queue; nothing is read."""
+    """Model of the requester's queue for writes."""
 
     cycle = 0
 
     async def _take(self) -> None:
         dut, words, enables = self.dut, [], None
-        self.ends: list[int] = []  # cycles in which a TLP's last beat left
+        self.ends: list[int] = []  # cycles of each TLP's last beat
         while True:
             willing = self.rng.random() < self.rate
             dut.tlp_ready.value = int(willing)
@@ -33,7 +33,7 @@ class Queue(Block):
                 words += [data >> 32 * i & 0xFFFF_FFFF for i in range(count)]
                 enables = enables or (int(dut.tlp_first_be.value), int(dut.tlp_last_be.value))
                 if last:
-                    # The requester takes these from a TLP's first beat, which has none of its last beat's.
+                    # The requester takes these from a TLP's first beat, when the last beat's are undefined.
                     self.tlp(words, *enables)
                     self.ends.append(self.cycle)
                     words, enables = [], None
@@ -68,7 +68,7 @@ def end(memory, queue, master) -> None:
 async def every_byte_where_it_belongs(dut, rate, queue_rate):
     rng = random.Random(cocotb.RANDOM_SEED)
     memory, queue, master = await begin(dut, rng, rate, queue_rate)
-    image, base = bytearray(1 << 17), 0x3_FFFF_0000  # the address's upper half changes in its middle
+    image, base = bytearray(1 << 17), 0x3_FFFF_0000  # the address's upper half changes within it
     for limit in (0, 1, 3):
         dut.max_payload.value = limit
         await ClockCycles(dut.clk, 3)
@@ -89,7 +89,7 @@ async def every_byte_where_it_belongs(dut, rate, queue_rate):
 
 @cocotb.test()
 async def swallowed_without_bus_mastering(dut):
-    """Done with an error, in order; nothing leaves of them, all of the others does."""
+    """Without bus mastering: completed in order with an error, nothing sent; other writes are sent."""
     rng = random.Random(cocotb.RANDOM_SEED)
     memory, queue, master = await begin(dut, rng, 1.0, 1.0)
     for i in range(12):
@@ -110,7 +110,7 @@ async def swallowed_without_bus_mastering(dut):
 
 @cocotb.test()
 async def a_write_of_256_bytes_every_nine_cycles(dut):
-    """Nine beats of 256 bits, seventeen of 128, one in every cycle."""
+    """Nine beats of 256 bits or seventeen of 128, one per cycle."""
     rng = random.Random(cocotb.RANDOM_SEED)
     _, queue, master = await begin(dut, rng, 1.0, 1.0)
     master.writes += [(Command(0x100 * i, 256, i), rng.randbytes(256)) for i in range(20)]

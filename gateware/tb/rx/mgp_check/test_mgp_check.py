@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""mgp_check against tests/reference_mgp.py, the plain Python reading of docs/formats.md."""
+"""Bench of mgp_check against tests/reference_mgp.py, a Python implementation of docs/formats.md."""
 
 import random
 from collections import Counter
@@ -99,7 +99,7 @@ async def every_refusal_by_name(dut):
         packets += [packet(rng, frame=MAX_FRAMES), packet(rng, board=3, events=12)]
         seen += await run(dut, got, packets, rate, rng)
     missing = [name for name in REFUSALS[:16] if not seen[name]]
-    assert not missing, f"never came about: {missing}"
+    assert not missing, f"did not occur: {missing}"
 
 
 @cocotb.test()
@@ -107,7 +107,7 @@ async def sound_packets_of_every_shape(dut):
     got = await start(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     packets = []
-    for hits in range(0, 33):  # events that begin at every lane, of every size
+    for hits in range(0, 33):  # events that begin in every lane, of every size
         packets += [packet(rng, events=6, hits=hits, board=hits % 4, room=1400) for _ in range(4)]
     packets += [packet(rng, events=16, flags=reference_mgp.FIXED, board=b) for b in range(4)]
     packets += [packet(rng, events=0), marker(1, reference_mgp.SOB), marker(2, reference_mgp.EOB, 9, 7)]

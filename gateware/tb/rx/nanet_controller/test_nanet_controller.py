@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_controller: header, payload, footer and CRC; whole datagrams dropped where room is short."""
+"""Bench of nanet_controller: header, payload, footer and CRC; whole datagrams dropped on overflow."""
 
 import random
 
@@ -63,7 +63,7 @@ async def every_length(dut):
             number += max(1, -(-length // 4096))
             source.put(one.words())
             await source.drained()
-            await ClockCycles(dut.clk, 6)  # the headers of the next frame
+            await ClockCycles(dut.clk, 6)  # headers of the next frame
         await ClockCycles(dut.clk, 20)
         source.stop()
         same(got, want)

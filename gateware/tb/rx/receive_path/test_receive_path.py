@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""receive_path: from frames on the wire to headers and events in memory, against clop_model.py."""
+"""Bench of receive_path: from frames on the wire to headers and events in memory, against clop_model.py."""
 
 import os
 import random
@@ -30,7 +30,7 @@ PLACED = ["used", "late", "duplicate", "replayed", "", "overrun", "overflow", "m
 
 
 class Bench:
-    """The path with a MAC on each channel, memory, firmware, consumer and sender around it."""
+    """Receive path with MACs, memory, firmware, consumer and sender."""
 
     def __init__(self, dut, segment=SEGMENT, returns=True, timeout=0, max_payload=1472, log2=12, window=0):
         self.dut, self.segment, self.returns, self.timeout = dut, segment, returns, timeout
@@ -45,7 +45,7 @@ class Bench:
         self.counts, self.verdicts = Counter(), Counter()
         self.owed, self.passed, self.profiles = [], 0, []
         self.cycle, self.last_in, self.event_at = 0, [0] * CHANNELS, []
-        self.names = []  # what became of the packets, by the model
+        self.names = []  # packet outcomes by the model
         self.misses = self.requests = self.skipped = 0
 
     async def start(self, memory_rate=1.0, tlb=1, sob=True):
@@ -91,12 +91,12 @@ class Bench:
             await self.paced([on_wire(self.take(mgp.marker(board, reference_mgp.SOB))) for board in range(4)])
 
     def take(self, data):
-        """Let the model take a packet that is then sent."""
+        """Pass a packet to the model before it is sent."""
         self.names.append(self.model.packet(data, max_payload=self.max_payload))
         return data
 
     async def run(self):
-        """Everything around the path, once a cycle: looks in the middle, drives at the end."""
+        """Environment of the path, once per cycle: samples in the middle, drives at the end."""
         dut = self.dut
         dut.slowpath_ready.value = dut.tx_pending_ready.value = dut.miss_ready.value = 1
         dut.ev_ready.value = (1 << DEVICES) - 1
@@ -171,7 +171,7 @@ class Bench:
             self.skipped += int(dut.skipped.value)
 
     def event(self, value, devices):
-        """Take an event, and look at the frame's memory at that very moment."""
+        """Accept an event, and check the frame's memory at that time."""
         event = {
             "kind": value & 255,
             "flags": value >> 16 & 0xFFFF,
@@ -196,7 +196,7 @@ class Bench:
             self.back.append(event)
 
     def give_back(self):
-        """The sender answers in order of n; buffers come back in any order."""
+        """The sender answers in order of n; buffers return in any order."""
         while self.passed < len(self.owed):
             n, overrun = self.owed[self.passed]
             if not overrun and n & 0xFFFFFFFF not in self.done:
@@ -213,7 +213,7 @@ class Bench:
             self.dut.return_value.value = event["n"] + 1 & 0xFFFFFFFF
 
     async def send(self, frames):
-        """Send (channel, frame) on both MACs at once, at the line rate of 10 GbE."""
+        """Send (channel, frame) pairs on both MACs at once, at the line rate of 10 GbE."""
         queues = [[f for c, f in frames if c == channel] for channel in range(CHANNELS)]
         state = [(None, 0)] * CHANNELS
         due = [0.0] * CHANNELS  # cycle of the next frame's first word
@@ -245,7 +245,7 @@ class Bench:
         dut.s_axis_rx_tvalid.value = 0
 
     async def paced(self, frames):
-        """Send one frame after the other, each when the one before is decided."""
+        """Send frames one at a time, each after the decision on the previous one."""
         for frame in frames:
             before = sum(self.counts.values())
             await self.send([frame])
@@ -257,7 +257,7 @@ class Bench:
             )
 
     def compare(self):
-        """Everything in memory, every count and the bursts, against the model."""
+        """Compare memory, counters and bursts with the model."""
         model = self.model
         assert self.counts == model.counts, f"{self.counts} for {model.counts}"
         got = {event["n"]: (event, header, parts) for event, header, parts in self.snapshots}
@@ -287,7 +287,7 @@ class Bench:
 
 
 def _without_gaps(got, want):
-    """Payloads are equal; the bytes that round a payload up to 16 may be anything."""
+    """Compare payloads; bytes that pad a payload to 16 are arbitrary."""
     at = 0
     while at < len(want):
         length = int.from_bytes(want[at + 4 : at + 6], "little")
@@ -317,7 +317,7 @@ async def whole_frames_on_both_channels(dut):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def hostile_traffic_on_one_channel(dut):
-    """Bad packets, duplicates, replays, other bursts, jumps, late ones, boards that come back."""
+    """All slow-path cases: bad packets, duplicates, replays, other bursts, jumps, late packets, restarts."""
     bench = Bench(dut, segment=2048)
     await bench.start(memory_rate=0.7, sob=False)
     packets = [bench.take(data) for data in hostile(random.Random(cocotb.RANDOM_SEED))]
@@ -326,13 +326,13 @@ async def hostile_traffic_on_one_channel(dut):
     bench.compare()
     counts = bench.model.counts
     for name in ("used", "late", "duplicate", "replayed", "overflow", "marker", "jump", "wrong_burst"):
-        assert counts[name], f"{name} never came about: {counts}"
+        assert counts[name], f"{name} did not occur: {counts}"
     assert bench.skipped and len(bench.model.bursts) > 1
 
 
 @cocotb.test(timeout_time=40, timeout_unit="ms")
 async def hostile_traffic_in_a_replay(dut):
-    """Frames are closed by number; what has no buffer yet waits for one."""
+    """Frames close by number; packets without a free buffer wait for one."""
     bench = Bench(dut, segment=2048, window=100)
     await bench.start(memory_rate=0.7, sob=False)
     packets = [bench.take(data) for data in hostile(bench.rng, bursts=4, blocks=4)]
@@ -345,7 +345,7 @@ async def hostile_traffic_in_a_replay(dut):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def a_flood_of_rare_packets_leaves_the_other_channel_alone(dut):
-    """What is rare comes on channel 1 faster than it is decided; channel 0 goes on as if nothing were."""
+    """Slow-path packets on channel 1 arrive faster than they are decided; channel 0 is unaffected."""
     bench = Bench(dut)
     await bench.start()
     bench.wakes = (200, 300)
@@ -387,7 +387,7 @@ async def frames_time_out(dut):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 async def consumer_stalls(dut):
-    """Nothing comes back: after all buffers all is overrun, nothing in use is written; then it goes on."""
+    """No buffer returns: overruns once all are used, used buffers are not written; then it recovers."""
     bench = Bench(dut, returns=False, log2=21)
     await bench.start()
     model, sequences = bench.model, [1, 1, 1, 1]
@@ -413,7 +413,7 @@ async def consumer_stalls(dut):
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def minimum_size_frames_on_one_channel(dut):
-    """14.88 million packets a second, no gap but the MAC's: nothing piles up."""
+    """14.88 million packets per second with the minimum gap: no backlog."""
     bench = Bench(dut, log2=21)
     await bench.start()
     packets = [bench.take(data) for data in traffic(bench.rng, 50, room=(16,), packets=(1,))]
@@ -427,7 +427,7 @@ async def minimum_size_frames_on_one_channel(dut):
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def line_rate_of_small_frames_on_both_channels(dut):
-    """Nothing piles up: the last packet is decided as soon after eight frames as after 32."""
+    """No backlog: the last packet is decided as soon after eight frames as after 32."""
     bench = Bench(dut, log2=21)
     await bench.start()
     sequences, behind, number = [1, 1, 1, 1], {}, 0
@@ -470,7 +470,7 @@ async def line_rate_of_jumbo_frames(dut):
 
 @cocotb.test(timeout_time=3, timeout_unit="ms")
 async def latency_from_last_byte_to_event(dut):
-    """An idle card, translation by hit: pages of 2 MB, of which the first frames use the first one."""
+    """Idle card, translations hit: pages of 2 MB, of which the first frames use only the first."""
     bench = Bench(dut, log2=21)
     await bench.start()
     cycles = {}

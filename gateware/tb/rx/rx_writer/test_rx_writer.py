@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""rx_writer: what it asks, where every byte goes, when it says that a packet is done."""
+"""Bench of rx_writer: placement requests, address of every byte, and completion reports."""
 
 import random
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from simulate import simulate
 
 WORDS = 1024
 LOOK, COMMIT, BOTH = range(3)
-SHORT = 80  # up to here it asks once
+SHORT = 80  # up to this size a single request
 NONE = 17  # no refusal
 
 
 @dataclass
 class Pace:
-    """How much of the time its neighbours take part, and how long they think."""
+    """Activity rates and delays of the neighbouring modules."""
 
     words: float = 1.0
     place: float = 1.0
@@ -44,17 +44,17 @@ PACES = {
 
 @dataclass
 class Packet:
-    """A datagram, and what is known of it."""
+    """Datagram with its expected and observed state."""
 
     datagram: apenet.Datagram
-    written_length: int  # by its MGP header
+    written_length: int  # length in its MGP header
     asked: list[int] = field(default_factory=list)
-    looked: bool = False  # and it was not put off
-    accepted: bool = False  # by the look
+    looked: bool = False  # look answered and not deferred
+    accepted: bool = False  # result of the look
     used: bool = False
     placed_at: int = 0
     decided_at: int = 0
-    writes: int = 0  # up to and with this one
+    writes: int = 0  # number of writes up to and including this packet's
 
     @property
     def sound(self) -> bool:
@@ -62,17 +62,17 @@ class Packet:
 
 
 def packet(rng, size=None, wrong=0.25):
-    """Return a datagram, sound or with what may be wrong with one."""
+    """Return a datagram, sound or with a random fault."""
     if size is None:
         size = rng.choice([16, 17, 40, 79, 80, 81, 96, 97, 256, 272, 600, 1472, rng.randrange(16, 1500)])
         size = rng.choice([4095, 4096, 4097, 8192, 8972]) if rng.random() < 0.03 else size
     length, claimed, verdict, refusal = size, None, 0, NONE
-    if rng.random() < 0.2:  # bytes that fill it up go nowhere
+    if rng.random() < 0.2:  # padding is not written
         length = rng.randrange(16, size + 1)
     if rng.random() < wrong:
         way = rng.randrange(4)
         verdict, refusal = (4, NONE) if rng.random() < 0.4 else (0, rng.randrange(17))
-        if way == 0:  # the wire ends before what the headers say
+        if way == 0:  # truncated: shorter than its headers announce
             length = claimed = size + rng.randrange(1, 2000)
         elif way == 1:
             length = rng.randrange(16)
@@ -97,7 +97,7 @@ def packet(rng, size=None, wrong=0.25):
 
 
 def whole(rng, size):
-    """Return a sound packet that nothing fills up."""
+    """Return a sound packet without padding."""
     while True:
         one = packet(rng, size, 0)
         if one.written_length == size:
@@ -105,20 +105,20 @@ def whole(rng, size):
 
 
 class Bench(Stepped):
-    """The module with NaNet controller, placement, translation and memory around it."""
+    """Module with NaNet controller, placement, translation and memory."""
 
     def __init__(self, dut, pace):
         self.dut, self.pace = dut, pace
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.packets: list[Packet] = []
-        self.waiting: list[list[tuple[int, int]]] = []  # words, by datagram
+        self.waiting: list[list[tuple[int, int]]] = []  # words by datagram
         self.words: list[tuple[int, int]] = []
         self.now, self.level, self.entered = 0, 0, []
         self.next = self.checked = self.done = 0
-        self.answer = self.translation = None  # cycle, what
+        self.answer = self.translation = None  # (cycle, answer)
         self.expected, self.skipped, self.untranslated = [], 0, 0
         self.refused, self.profiles, self.last_words = [], [], []
-        self.last_done: list[int] = []  # cycle in which the n-th write was done
+        self.last_done: list[int] = []  # cycle in which the n-th write completed
         self.place = lambda: self.rng.getrandbits(60) << 4
         self.defers = lambda: self.rng.random() < self.pace.defer
         self.accepts = lambda: self.rng.random() < 0.8
@@ -138,9 +138,9 @@ class Bench(Stepped):
             self.waiting.append(apenet.packets(one.datagram, 0))
 
     async def finish(self, cycles=200_000, prompt=False):
-        """Wait until everything is done, and compare what can be compared then.
+        """Wait until all packets are done, then make the final checks.
 
-        prompt: nothing keeps a packet from being done as soon as it is decided and written.
+        prompt: every packet is done as soon as it is decided and written.
         """
         for _ in range(cycles):
             if self.checked == len(self.packets) and int(self.dut.idle.value):
@@ -168,7 +168,7 @@ class Bench(Stepped):
             if prompt:
                 assert written <= ready + 12, f"{written} for {ready}"
 
-    # ------------------------------------------------------------ once a cycle
+    # ------------------------------------------------------------ once per cycle
 
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
@@ -190,7 +190,7 @@ class Bench(Stepped):
         if answers:
             dut.placed_accept.value, dut.placed_defer.value, dut.placed_vaddr.value = self.reply()
             self.answer = None
-        else:  # means nothing
+        else:  # invalid
             dut.placed_accept.value = dut.placed_defer.value = rng.getrandbits(1)
             dut.placed_vaddr.value = rng.getrandbits(64)
         dut.tlb_ready.value = int(rng.random() < pace.tlb)
@@ -206,7 +206,7 @@ class Bench(Stepped):
         dut = self.dut
         self.level = int(dut.level.value)
         if int(dut.place_valid.value) and int(dut.place_ready.value):
-            assert self.answer is None, "one question at a time"
+            assert self.answer is None, "one request at a time"
             self.question(int(dut.place.value))
             self.answer = (self.now + self.rng.randint(*self.pace.answer),)
         if int(dut.tlb_valid.value) and int(dut.tlb_ready.value):
@@ -228,11 +228,11 @@ class Bench(Stepped):
             one = self.packets[self.checked]
             if not one.sound and not one.looked:
                 self.pass_over(self.checked + 1)
-            assert one.looked or self.next > self.checked, "done before anything is known of it"
+            assert one.looked or self.next > self.checked, "done before any decision"
             assert self.done >= one.writes, f"packet {self.checked} is not written"
             self.checked += 1
         if int(dut.idle.value):
-            assert len([at for at in self.entered if at < self.now - 4]) <= done, "idle with a packet inside"
+            assert len([at for at in self.entered if at < self.now - 4]) <= done, "idle with a pending packet"
         if int(dut.wr_done_valid.value):
             self.done += 1
             self.last_done.append(self.now)
@@ -240,10 +240,10 @@ class Bench(Stepped):
     # ------------------------------------------------------------ placement
 
     def pass_over(self, until):
-        """Packets that nothing is asked of: those that are not sound, and were not looked at."""
+        """Skip packets without a request: unsound ones without a look."""
         while self.next < until:
             one = self.packets[self.next]
-            assert not one.sound and not one.looked, f"nothing was asked of packet {self.next}"
+            assert not one.sound and not one.looked, f"no request for packet {self.next}"
             one.writes = len(self.expected)
             self.next += 1
 
@@ -257,9 +257,9 @@ class Bench(Stepped):
         assert value >> 128 & 0xFFFFFFFF == one.datagram.stamp
         total = one.datagram.length or len(payload)
         if kind == LOOK:
-            assert total > SHORT and not one.asked, "short ones are asked for once"
+            assert total > SHORT and not one.asked, "short packets have a single request"
         else:
-            assert len(self.entered) > serial, "committed before it has ended"
+            assert len(self.entered) > serial, "commit before the end of the packet"
             assert kind == (COMMIT if one.looked else BOTH)
             assert bool(value >> 201 & 1) == one.sound and (one.looked or one.sound)
             assert value >> 160 & 0xFFFF == one.datagram.hits
@@ -267,7 +267,7 @@ class Bench(Stepped):
         one.asked.append(kind)
 
     def reply(self):
-        """Return accept, defer and address; note what follows from them."""
+        """Return accept, defer and address; record their consequences."""
         one, vaddr = self.packets[self.next], self.place()
         kind, accept = one.asked[-1], self.accepts()
         if kind == LOOK and self.defers():
@@ -308,14 +308,14 @@ async def every_byte_goes_where_it_was_told(dut, pace):
     await bench.finish()
     asked = [one.asked for one in bench.packets]
     assert [] in asked and [BOTH] in asked
-    # Behind slow neighbours all are here whole.
+    # With slow neighbours, all packets are completely received before their requests.
     assert [LOOK, COMMIT] in asked or pace in ("placement_is_slow", "translation_is_slow")
     assert bench.skipped and bench.refused and bench.profiles
 
 
 @cocotb.test()
 async def small_packets_without_a_pause(dut):
-    """Three words each: the queues beside the buffer hold as many as it does."""
+    """Packets of three words back to back: the side queues hold as many packets as the buffer."""
     bench = Bench(dut, Pace(answer=(40, 40)))
     await bench.start()
     bench.place = lambda: bench.rng.getrandbits(8) << 4 | 0x1000
@@ -337,7 +337,7 @@ async def a_piece_takes_ten_cycles_and_its_translation(dut, translation):
 
 @cocotb.test()
 async def a_piece_leaves_before_its_packet_ends(dut):
-    """What was asked for early is written while the rest comes in: all but the last piece or two."""
+    """Early requests: all but the last one or two writes are done before the packet ends."""
     bench = Bench(dut, Pace(words=0.5))
     bench.place, bench.defers, bench.accepts = lambda: 0x1000, lambda: False, lambda: True
     await bench.start()
@@ -364,7 +364,7 @@ async def what_is_put_off_is_asked_for_once_more_at_its_end(dut):
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 @cocotb.parametrize(before=range(5, 12))
 async def a_packet_cut_where_a_piece_ends_while_no_piece_can_go(dut, before):
-    """A page misses, small ones wait, one of 400 B ends on the wire after 192: the next keep their places."""
+    """Writes stall on a page miss, a packet of 400 B is truncated at 192: others keep their addresses."""
     bench = Bench(dut, Pace(answer=(3, 3), translation=(700, 700), words=1.0))
     bench.defers, bench.accepts = lambda: False, lambda: True
     bench.place = lambda: 0x1000 if len(bench.packets) <= before else 0x1040

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""tlb against a dictionary: hits in few cycles, miss storms, refused pages, taking back, off."""
+"""Bench of tlb against a dictionary: hit latency, miss storms, refused pages, invalidation, disabling."""
 
 import random
 
@@ -13,7 +13,7 @@ CLIENTS = 3
 
 
 class Bench:
-    """Clients in front, a firmware behind that answers from a page table."""
+    """Clients in front, and firmware with a page table behind."""
 
     def __init__(self, dut, rng, pages, log2_page, delay=20):
         self.dut, self.rng, self.pages, self.log2, self.delay = dut, rng, pages, log2_page, delay
@@ -43,7 +43,7 @@ class Bench:
         while True:
             sink.rate = 0.3
             word = (await sink.take(1, 10**7))[0]
-            sink.rate = 0.0  # no question is taken before the last one is answered
+            sink.rate = 0.0  # accepts the next request only after the last response
             self.misses += 1
             await ClockCycles(self.dut.clk, self.rng.randrange(1, self.delay))
             physical = self.physical(word["vaddr"])
@@ -63,7 +63,7 @@ class Bench:
         self.dut.req_valid.value = self.valid
 
     async def ask(self, client, vaddr):
-        """Ask one question and return (answer, cycles)."""
+        """Send one request and return (response, cycles)."""
         self.vaddr[client] = vaddr
         self.valid |= 1 << client
         self.drive()
@@ -105,7 +105,7 @@ async def hits_in_few_cycles(dut):
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 async def miss_storm_from_all_clients(dut):
-    """More pages than entries, all clients at once, some of them unknown to the firmware."""
+    """More pages than entries, all clients at once, some pages unknown to the firmware."""
     rng = random.Random(cocotb.RANDOM_SEED)
     entries = 4 * 2 ** len(dut.clear_q)
     bench = Bench(dut, rng, table(rng, 3 * entries // 2, 21), 21)
@@ -159,7 +159,7 @@ async def off_asks_the_firmware_every_time(dut):
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 async def whoever_was_answered_with_another_asks_no_more(dut):
-    """A slow firmware; most ask for one page again and again, another asks for others in between."""
+    """Slow firmware: most clients repeat one page, another one requests different pages in between."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, table(rng, 40, 12), 12, delay=100)
     await bench.start(enable=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_card: a driver, a consumer and the real firmware around the card, from frames in to frames out."""
+"""Bench of nanet_card: driver, consumer and real firmware around the card, from input to output frames."""
 
 import random
 from collections import Counter
@@ -32,13 +32,13 @@ from microcontroller import Microcontroller
 from simulate import simulate
 from transmit_model import IP, MAC, TO_IP, TO_PORT, frame_of
 
-N = 64  # buffers
+N = 64  # number of buffers
 
 
 class Bench:
-    """A stream of the card with everything around it, and the reference that is told the same packets.
+    """One stream of the card with its environment, and a reference that gets the same packets.
 
-    `beside`: the bench of the card's first stream, which has brought what the streams share.
+    `beside`: bench of the card's first stream, which owns the shared parts.
     """
 
     HOST = CardHost
@@ -71,8 +71,8 @@ class Bench:
         wait = lambda n: ClockCycles(dut.clk, n)  # noqa: E731
         self.host = self.HOST(self.bus, self.memory.memory, wait, self.rng, self.setup, layout)
         self.model = self.fresh_model()
-        self.sent = 0  # datagrams
-        self.before: Counter[str] = Counter()  # counters when the card began
+        self.sent = 0  # number of datagrams
+        self.before: Counter[str] = Counter()  # counters at the start
 
     def fresh_model(self):
         s = self.setup
@@ -85,7 +85,7 @@ class Bench:
         await self.host.start()
 
     async def again(self):
-        """The card was stopped: everything begins anew, but the counters go on."""
+        """Restart after a stop: all state is new, the counters continue."""
         self.before = Counter(await self.host.counters())
         self.model, self.sent = self.fresh_model(), 0
         own = set(map(id, self.own()))
@@ -94,11 +94,11 @@ class Bench:
         await self.host.start()
 
     async def counters(self):
-        """Return what the counters have counted since the card began."""
+        """Return the counters since the start."""
         return {name: value - self.before[name] for name, value in (await self.host.counters()).items()}
 
     async def send(self, packets, gap=3, channel=None, told=True):
-        """Send payloads, each on its board's channel, and tell the model the sound ones."""
+        """Send payloads, each on its board's channel, and pass the sound ones to the model."""
         for data in packets:
             if told:
                 self.tell(data)
@@ -106,13 +106,13 @@ class Bench:
         self.sent += len(packets)
 
     def on_wire(self, data, channel=None):
-        """A payload to this stream, on its board's channel if none is given."""
+        """Return (channel, frame) of a payload to this stream, by default on its board's channel."""
         channel = (data[1] if len(data) > 1 else 0) % 2 if channel is None else channel
         host = Host(mac=MAC + channel, ip=self.setup.ip + channel)
         return channel, udp_frame(data, host, dst_port=self.setup.port)
 
     def own(self):
-        """The datagrams of this stream that the card has sent."""
+        """Return the datagrams that the card has sent for this stream."""
         port = self.setup.port.to_bytes(2, "big")
         return [frame for frame in self.wire.out[0] if frame[12:14] == b"\x08\0" and frame[34:36] == port]
 
@@ -124,13 +124,13 @@ class Bench:
             self.model.counts[name] = self.model.counts.get(name, 0) + 1
 
     async def decided(self):
-        """Wait until nothing of any packet is between the MACs and memory."""
+        """Wait until no packet remains between the MACs and memory."""
         await ClockCycles(self.dut.clk, 100)
         while not await self.host.read("status") & 8:
             await ClockCycles(self.dut.clk, 100)
 
     async def finish(self, every=40):
-        """Consume until every owed number has been sent and its send-done event read."""
+        """Consume until all owed numbers are sent and their send-done events are read."""
         owed = self.model.counts["frames_in"]
         ends = sum(event.kind == BURST_ENDS for event in self.model.events)
         overrun = self.model.counts["frames_overrun"]
@@ -146,7 +146,7 @@ class Bench:
         await self.host.consume(done, every)
 
     async def compare(self, late=()):
-        """Events, buffers, frames sent and counters against the model."""
+        """Compare events, buffers, sent frames and counters with the model."""
         model, host = self.model, self.host
         want = {event.n: event for event in model.events if event.kind == RECEIVE_DONE}
         assert set(host.frames) == set(want)
@@ -174,12 +174,12 @@ class Bench:
         return counters
 
     async def measured(self, counters):
-        """A stage between two places on a packet's way: every packet that was used, once."""
+        """Check the latency counters: each stage counts every used packet once."""
         histogram = await self.host.histogram()
         assert sum(histogram.values()) == counters["frames.packets_used"] > 0, histogram
 
     def answers(self, late=()):
-        """The frames that have to go out, in the order of n."""
+        """Return the expected output frames in the order of n."""
         frames = {event.n: event.frame for event in self.model.events if event.kind == RECEIVE_DONE}
         for event in self.model.events:
             if event.kind == ERROR:
@@ -194,17 +194,17 @@ class Bench:
         return out
 
     def frame_of(self, payload, destination=0):
-        """A datagram of this stream to one of its endpoints."""
+        """Return a datagram of this stream to one of its destinations."""
         return frame_of(payload, TO_IP + destination, TO_PORT + destination, self.setup.ip, self.setup.port)
 
 
 def edges(events):
-    """The bursts' begins and ends among events."""
+    """Return the begin and end events of bursts."""
     return [(e.kind, e.buffer, e.bytes, e.frame, e.n) for e in events if e.kind in (BURST_BEGINS, BURST_ENDS)]
 
 
 def same(got, want):
-    """Header and payloads are equal; the bytes that round a payload up to 16 may be anything."""
+    """Compare header and payloads; bytes that pad a payload to 16 are arbitrary."""
     if got[:64] != want[:64] or len(got) != len(want):
         return False
     at = 64
@@ -234,7 +234,7 @@ def burst(rng, number, frames, room=(40, 200, 1000), packets=(1, 1, 2), markers=
 
 
 def random_answer(rng):
-    """A consumer whose payloads have all sizes."""
+    """Consumer with answers of all sizes."""
 
     def answer(frame):
         size = rng.choice([8, 12, 16, 40, 255, 600, 1472])
@@ -245,7 +245,7 @@ def random_answer(rng):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def two_bursts(dut):
-    """From SOB to EOB, twice, over both channels: events, buffers, answers on the wire, counters."""
+    """Two bursts from SOB to EOB on both channels: events, buffers, answers on the wire, counters."""
     setup = Setup(buffers=N, stage=6)
     bench = Bench(dut, setup, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
     await bench.start()
@@ -265,7 +265,7 @@ async def two_bursts(dut):
     assert counters["frames.burst_markers"] == 16
     assert counters["frames.tlb_misses"] > 8 and counters["frames.untranslated"] == 0
     assert await bench.host.read("sender_next.low") == 16
-    # What the firmware says of both, and the stages of the last packet.
+    # Firmware reports of both bursts, and stages of the last packet.
     reports = [await bench.host.read(f"burst_report[{i}]") for i in range(2)]
     assert reports == [0xFF << 16 | 8, 0xFF << 16 | 7]
     for channel in range(2):
@@ -274,7 +274,7 @@ async def two_bursts(dut):
             await bench.host.read(f"profile[{channel}].{stage}") for stage in stages
         ]
         assert start < controller < written and start < placed < written
-    # First word to event: every frame once, and none in less than the path takes.
+    # First word to event: every frame counts once, and none is faster than the path.
     histogram = await bench.host.histogram()
     assert sum(histogram.values()) == 16 and min(histogram) > 16
 
@@ -285,7 +285,7 @@ def host_of(channel):
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
 async def frames_of_all_kinds(dut):
-    """What is not for the card, ARP, refused packets: on both channels in the same cycles."""
+    """Foreign frames, ARP and refused packets on both channels in the same cycles."""
     bench = Bench(dut, tx_rate=0.7)
     await bench.start()
     rng, want, frames = bench.rng, Counter(), []
@@ -314,7 +314,7 @@ async def frames_of_all_kinds(dut):
         assert len(bench.wire.out[c]) == 1 and len(bench.wire.out[c][0]) == 60
         own = (MAC + c).to_bytes(6, "big") + (IP + c).to_bytes(4, "big")
         assert bench.wire.out[c][0][20:32] == b"\0\2" + own
-    # Off: nothing is taken any more, not even in the middle of a frame; on again: from the next whole one on.
+    # Off: no input is accepted, even within a frame; on again: from the next whole frame.
     await bench.host.stop()
     bench.wire.put([(0, udp_frame(bytes(1000), host_of(0))), (1, arp_frame(host_of(1)))])
     await bench.host.write("control", 7)
@@ -333,7 +333,7 @@ async def frames_of_all_kinds(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def hostile_traffic(dut):
-    """Bad packets, duplicates, replays, jumps, other bursts, boards that come back; then drain."""
+    """Bad packets, duplicates, replays, jumps, other bursts, restarted boards; then drain."""
     bench = Bench(dut, setup=Setup(buffers=N, segment=1024, stage=1), wake=30)
     await bench.start()
     rng, sent = bench.rng, []
@@ -363,13 +363,13 @@ async def hostile_traffic(dut):
     assert bench.wire.out[0] == bench.answers()
     counters = await bench.compare()
     for name in ("late", "duplicate", "replayed_sequence", "unconfirmed_jump", "segment_overflow"):
-        assert counters[f"lost.{name}"], f"{name} never came about"
+        assert counters[f"lost.{name}"], f"{name} did not occur"
     await bench.measured(counters)
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def dealt_out_to_several_devices(dut):
-    """Numbers go to four and to two devices in turn, each with memory of its own; all hear of bursts."""
+    """Numbers alternate between four and between two devices with separate memories; all get burst events."""
     bench = Bench(dut, Setup(buffers=8, devices=4, stage=5), memory_rate=0.7, latency=(10, 60), wake=50)
     await bench.start()
     assert await bench.host.read("built") >> 16 & 0xF == 4
@@ -393,7 +393,7 @@ async def dealt_out_to_several_devices(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def consumer_stalls(dut):
-    """Nothing comes back: what has no buffer is overrun and answered header-only; then all goes on."""
+    """No buffer returns: frames without one are overrun and answered header-only; then it recovers."""
     count = 32
     bench = Bench(dut, setup=Setup(buffers=count))
     await bench.start()
@@ -420,7 +420,7 @@ async def consumer_stalls(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def unknown_pages(dut):
-    """The page list ends too early: what has no page is dropped and counted, and nothing stands still."""
+    """Short page list: packets without a page are dropped and counted, and the card continues."""
     bench = Bench(dut)
     await reset(dut)
     await bench.host.configure()
@@ -436,7 +436,7 @@ async def unknown_pages(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def late_answers(dut):
-    """Frames time out, answers miss their deadline: header-only on time, the answers counted and dropped."""
+    """Frames time out and answers are late: header-only on time, late answers counted and dropped."""
     bench = Bench(dut, setup=Setup(buffers=N, timeout=600, deadline=3000))
     await bench.start()
     host, held = bench.host, {}
@@ -459,7 +459,7 @@ async def late_answers(dut):
     await host.look()
     out = [host.late_packet(n) if n % 3 == 1 else bytes([n]) * 30 for n in range(9)]
     assert bench.wire.out[0] == [frame_of(payload) for payload in out]
-    # Last word to event, of the frames that a packet closed.
+    # Last word to event, for frames closed by a packet.
     histogram = await host.histogram()
     assert sum(histogram.values()) == 7 and min(histogram) > 16
     flags = {event.n: event.flags & ~4 for event in host.events if event.kind == RECEIVE_DONE}
@@ -474,7 +474,7 @@ async def late_answers(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def begins_anew(dut):
-    """Switched off in the midst of everything, again and again: no request is cut, the next run is whole."""
+    """Repeated stops at random times: no request is truncated, and the next run is complete."""
     bench = Bench(dut, memory_rate=0.3, latency=(20, 200), tx_rate=0.3)
     await bench.start()
     for run in range(3):
@@ -485,7 +485,7 @@ async def begins_anew(dut):
         while not await bench.host.read("status") & 4:
             await ClockCycles(dut.clk, 20)
         await bench.wire.idle.wait()
-        # Nothing happens any more.
+        # No further activity.
         writes, reads = len(bench.memory.writes), len(bench.memory.reads)
         await ClockCycles(dut.clk, 100)
         assert (writes, reads) == (len(bench.memory.writes), len(bench.memory.reads))
@@ -499,7 +499,7 @@ async def begins_anew(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def line_rate(dut):
-    """10 GbE: the smallest frames without a gap but the MAC's, on one channel and in bursts on both."""
+    """10 GbE: the smallest frames with the minimum gap, on one channel and in bursts on both."""
     bench = Bench(dut, setup=Setup(buffers=N, stage=2))
     await bench.start()
     packets = burst(bench.rng, 6, 40, room=(16,), packets=(1,))
@@ -516,7 +516,7 @@ async def line_rate(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def one_gigabit(dut):
-    """The smallest frames with no more than the gap between them (12 B, preamble, FCS), and ARP."""
+    """The smallest frames with the minimum gap (12 B, preamble, FCS), and ARP."""
     bench = Bench(dut)
     await bench.start()
     gap = 24 if bench.wire.lanes == 1 else 3
@@ -531,7 +531,7 @@ async def one_gigabit(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def all_sizes(dut):
-    """From the smallest frame to jumbo frames of 9000 B, back to back on both channels."""
+    """Back-to-back frames on both channels, from the smallest to jumbo frames of 9000 B."""
     bench = Bench(dut, setup=Setup(buffers=16, segment=16384, max_payload=8972, stage=4))
     await bench.start()
     sizes = (16, 17, 81, 270, 1472, 4096, 4112, 8972)

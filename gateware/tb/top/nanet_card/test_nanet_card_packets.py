@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_card in gather mode `packets`: registers, real firmware, consumer and sender around it."""
+"""Bench of nanet_card in gather mode `packets`: registers, real firmware, consumer and sender."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ N, SLOT, PACKETS = 8, 1472, 6
 
 @dataclass
 class PacketSetup(Setup):
-    """Payloads in fixed slots."""
+    """Settings for payloads in fixed slots."""
 
     buffers: int = N
 
@@ -28,7 +28,7 @@ class PacketSetup(Setup):
 
 
 class PacketHost(CardHost):
-    """A driver and consumer of this mode."""
+    """Driver and consumer for gather mode `packets`."""
 
     async def configure(self) -> None:
         await super().configure()
@@ -36,7 +36,7 @@ class PacketHost(CardHost):
         await self.write("slot_bytes", SLOT)
 
     async def take(self, event):
-        """Take the payloads, post an answer, give the buffer back."""
+        """Read the payloads, post an answer, return the buffer."""
         payloads = []
         for i in range(PACKETS):
             at = event.buffer * self.setup.buffer_bytes + i * SLOT
@@ -48,7 +48,7 @@ class PacketHost(CardHost):
 
 
 class PacketBench(Bench):
-    """The card with everything around it, in this mode."""
+    """The card with its environment, in gather mode `packets`."""
 
     HOST = PacketHost
 
@@ -59,7 +59,7 @@ class PacketBench(Bench):
         return PacketCard(PACKETS, boards=self.setup.boards, buffers=1 << 20, segment=SLOT)
 
     async def finish(self, every=40):
-        """Consume until every buffer that was opened has been answered."""
+        """Consume until every opened buffer is answered."""
 
         def done():
             sent = Counter(event.kind for event in self.host.events)[SEND_DONE]
@@ -68,11 +68,11 @@ class PacketBench(Bench):
         await self.host.consume(done, every)
 
     def payloads(self):
-        """What the consumer has found in its buffers, in the order of n."""
+        """Return the payloads of the consumer's buffers in the order of n."""
         return [payload for _, frame in sorted(self.host.frames.items()) for payload in frame.contents]
 
     def whole(self, sent):
-        """Everything is in a buffer, once; that of a board in the order in which it was sent."""
+        """Check that every payload is in a buffer once, in send order for each board."""
         got = self.payloads()
         assert Counter(got) == Counter(sent)
         for board in range(4):
@@ -81,7 +81,7 @@ class PacketBench(Bench):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def bursts_in_order(dut):
-    """Two bursts with much that is wrong among them, over one channel: buffer by buffer as in the model."""
+    """Two bursts with many faults on one channel: buffer by buffer as in the model."""
     bench = PacketBench(dut, memory_rate=0.8, latency=(10, 60), tx_rate=0.9, wake=60, think=10)
     await bench.start()
     rng, sent = bench.rng, []
@@ -103,7 +103,7 @@ async def bursts_in_order(dut):
     bench.model.drain(bench.wire.cycle)
     await bench.finish()
     model, host = bench.model, bench.host
-    assert len(host.frames) == len(model.events) > 2 * N  # each buffer twice and more
+    assert len(host.frames) == len(model.events) > 2 * N  # each buffer used more than twice
     for event in model.events:
         frame = host.frames[event.n]
         got = (frame.event.flags, frame.event.buffer, frame.event.bytes, frame.event.frame)
@@ -122,10 +122,10 @@ async def bursts_in_order(dut):
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def two_channels_at_once(dut):
-    """Both channels without a gap, long packets: every payload is in a buffer, once."""
+    """Back-to-back long packets on both channels: every payload is in a buffer once."""
     bench = PacketBench(dut)
     await bench.start()
-    rng, size = bench.rng, 19  # the largest of 72 B an event
+    rng, size = bench.rng, 19  # the maximum for 72 B per event
     sent = [
         mgp.packet(rng, board, frame, 1 + frame, events=size, flags=reference_mgp.FIXED, burst=3)
         for frame in range(18)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_card with two streams on the same MACs, one in each gather mode: each as if it were alone."""
+"""Bench of nanet_card with two streams on the same MACs, one in each gather mode, without interaction."""
 
 import cocotb
 import mgp
@@ -13,7 +13,7 @@ from test_nanet_card import Bench, burst, host_of
 from test_nanet_card_packets import PACKETS, PacketBench, PacketSetup
 from transmit_model import IP, MAC, PORT
 
-# The second stream's memory lies elsewhere. Its virtual addresses are those of the first.
+# Memory of the second stream: other bus addresses, the first stream's virtual addresses.
 OTHER = Layout(
     pages=0x2234_5678_9000,
     queue=0x12_0000_0000,
@@ -31,7 +31,7 @@ def two(dut, first, second, **options):
 
 
 def mixed(rng, *parts):
-    """All parts in one, each in its order."""
+    """Merge the parts at random; each keeps its order."""
     left = [list(part) for part in parts]
     out = []
     while any(left):
@@ -40,7 +40,7 @@ def mixed(rng, *parts):
 
 
 def long_packets(rng, frames):
-    """Return packets of these frames of burst 3, without a marker."""
+    """Return packets of these frames of burst 3, without markers."""
     return [
         mgp.packet(rng, board, frame, 1 + frame, events=19, flags=reference_mgp.FIXED, burst=3)
         for frame in frames
@@ -49,12 +49,12 @@ def long_packets(rng, frames):
 
 
 def questions(wire, channel):
-    """Who has asked for which address: senders' addresses in the answers to ARP on a channel."""
+    """Return the senders' addresses of the ARP replies on a channel."""
     return [int.from_bytes(frame[28:32], "big") for frame in wire.out[channel] if frame[12:14] == b"\x08\x06"]
 
 
 def consume(bench, sent):
-    """Let a stream's consumer run until it has all payloads and all that it owes is out."""
+    """Run a stream's consumer until it has all payloads and its owed answers are sent."""
     owed = len(sent) // PACKETS
 
     def done():
@@ -65,7 +65,7 @@ def consume(bench, sent):
 
 
 async def whole(bench, sent):
-    """Everything of the stream in gather mode `packets` is there: payloads, answers in order, account."""
+    """Check the stream in gather mode `packets`: payloads, answers in order, account."""
     bench.whole(sent)
     owed = len(sent) // PACKETS
     assert bench.own() == [bench.frame_of(bench.host.posted[n].payload) for n in range(owed)]
@@ -82,7 +82,7 @@ def total(counters, verdict):
 
 @cocotb.test(timeout_time=6, timeout_unit="ms")
 async def side_by_side(dut):
-    """Frames of both, and of neither, on both channels; then one is stopped and started under way."""
+    """Frames of both streams, and of neither, on both channels; then one stream stops and restarts."""
     first, second = Setup(buffers=64), PacketSetup(port=PORT + 1, stream=5)
     a, b = two(dut, first, second, memory_rate=0.7, latency=(10, 60), tx_rate=0.9, wake=100, think=20)
     await a.start()
@@ -110,11 +110,11 @@ async def side_by_side(dut):
     assert total(counters, "other_port") == len(packets) + len(neither)
     assert {event.stream for event in a.host.events} == {0}
     assert {event.stream for event in b.host.events} == {5}
-    # Both have the address: one answers.
+    # Both streams have the address: only one replies.
     assert [questions(wire, c) for c in range(2)] == [[IP] * 2, [IP + 1] * 2]
     assert len(wire.out[0]) == len(a.own()) + len(b.own()) + 2 and len(wire.out[1]) == 2
 
-    # The first stops in the midst of a burst, and begins anew; the second goes on.
+    # The first stops within a burst and restarts; the second continues.
     more = long_packets(rng, range(9, 24))
     wire.put(mixed(rng, map(a.on_wire, burst(rng, 9, 6)), map(b.on_wire, more)), gap=20)
     consumer = consume(b, sent + more)
@@ -135,14 +135,13 @@ async def side_by_side(dut):
     assert a.own() == a.answers()
     await a.compare()
     await whole(b, sent + more)
-    # While the first was off the second has answered.
+    # The second replied while the first was off.
     assert [questions(wire, c) for c in range(2)] == [[IP] * 4, [IP + 1] * 4]
 
 
 @cocotb.test(timeout_time=6, timeout_unit="ms")
 async def one_stalls(dut):
-    """The first one's consumer takes nothing: it overruns, the other loses nothing at the wire's speed. Each
-    has its own address."""
+    """The first stream's consumer stalls: it overruns; the other, with its own address, loses nothing."""
     count = 16
     first, second = Setup(buffers=count), PacketSetup(port=PORT + 1, ip=IP + 16)
     a, b = two(dut, first, second)

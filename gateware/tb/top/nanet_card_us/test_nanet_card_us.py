@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""nanet_card_us behind cocotbext-pcie's block and root complex, card and block in clocks of their own:
-registers in BAR 0, whole bursts, their answers."""
+"""Bench of nanet_card_us with cocotbext-pcie's block and root complex: registers in BAR 0, bursts, answers.
+
+Card and block have separate clocks.
+"""
 
 import logging
 import random
@@ -38,7 +40,7 @@ class Bar:
 
 
 class Region:
-    """Host memory that the root complex gives out."""
+    """Host memory from the root complex."""
 
     def __init__(self, region):
         self.region, self.base = region, region.get_absolute_address(0)
@@ -52,7 +54,7 @@ class Region:
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
 async def two_bursts_and_a_consumer_that_stalls(dut):
-    """SOB, frames of four boards, EOB, twice: buffers in the host's memory, answers on the wire by n."""
+    """SOB, frames of four boards, EOB, twice: buffers in host memory, answers on the wire by n."""
     rng = random.Random(cocotb.RANDOM_SEED)
     dut.pcie_tfc_nph_av.value = 15
     cocotb.start_soon(Clock(dut.clk, CARD_PS, "ps").start())
@@ -101,13 +103,13 @@ async def two_bursts_and_a_consumer_that_stalls(dut):
     setup = Setup(buffers=16, segment=512)
     host = CardHost(bus, memory, lambda n: ClockCycles(dut.clk, n), rng, setup, layout)
     assert await host.read("id") == int.from_bytes(b"NNET", "little")
-    assert await host.read("status") & 0b101 == 0b100  # no bus master yet, stopped
+    assert await host.read("status") & 0b101 == 0b100  # not yet bus master; stopped
     await function.set_master()
     await host.configure()
     assert await host.read("status") & 1
     await host.start()
     card = [Host(mac=MAC + channel, ip=IP + channel) for channel in range(2)]
-    sent: list[list[bytes]] = []  # of each number, its packets by board
+    sent: list[list[bytes]] = []  # packets by number and board
     sequence = 0
     for burst, frames in ((9, 20), (10, 6)):
         packets = [mgp.marker(b, reference_mgp.SOB, sequence, burst=burst) for b in range(4)]
@@ -118,13 +120,13 @@ async def two_bursts_and_a_consumer_that_stalls(dut):
         sequence += 1
         packets += [mgp.marker(b, reference_mgp.EOB, frames - 1, sequence, burst) for b in range(4)]
         sequence += 1
-        # 16 buffers: the last frames of the first burst come while the consumer does not look.
+        # 16 buffers: the last frames of the first burst arrive while the consumer is stalled.
         host.stalled = burst == 9
         await wire.send([(b % 2, udp_frame(packet, card[b % 2])) for b, packet in enumerate(packets)], gap=3)
         await ClockCycles(dut.clk, 2000)
         host.stalled = False
         await host.consume(lambda n=burst: sum(e.kind == BURST_ENDS for e in host.events) == n - 8)
-        # A buffer is free only when its number has been sent, too.
+        # A buffer is free only after its number is sent.
         await host.consume(lambda: sum(e.kind == SEND_DONE for e in host.events) == len(host.frames))
     lost = sum(event.bytes for event in host.events if event.kind == ERROR)
     assert lost == 4 and len(host.frames) == len(sent) - lost

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""late_answer_tracker: each late answer is counted once, by its doorbell or by the sender's second look."""
+"""Bench of late_answer_tracker: counts each late answer once, by doorbell or by the sender's second look."""
 
 import random
 from collections import deque
@@ -11,21 +11,21 @@ from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly, RisingEdge
 from handshake import reset
 from simulate import simulate
 
-BELLS = 16  # that wait
+BELLS = 16  # waiting doorbells
 
 
 class Bench:
-    """Sender and doorbells of the module; the reference is `late`, the numbers that wait for an answer."""
+    """Sender and doorbells of the module; reference: `late`, the numbers without an answer."""
 
     def __init__(self, dut):
         self.dut = dut
         self.entries = int(dut.ENTRIES.value)
-        self.next = 0  # all numbers below are passed
+        self.next = 0  # all lower numbers are passed
         self.sets: deque[tuple[int, int]] = deque()
-        self.ask: tuple[int, int] | None = None  # number, found
+        self.ask: tuple[int, int] | None = None  # (number, found)
         self.bells: deque[int] = deque()
         self.counted: list[int] = []  # cycles
-        self.replies: list[tuple[int, int]] = []  # cycle, waiting
+        self.replies: list[tuple[int, int]] = []  # (cycle, waiting)
         self.set_at: list[int] = []
         self.ask_at: list[int] = []
         self.cycle = 0
@@ -69,7 +69,7 @@ class Bench:
             self.cycle += 1
 
     async def quiet(self) -> None:
-        """Until all that was asked is answered and all doorbells are looked at."""
+        """Wait until all queries are answered and all doorbells processed."""
         bells = len(self.bells)
         while self.sets or self.ask or self.bells:
             await RisingEdge(self.dut.clk)
@@ -78,7 +78,7 @@ class Bench:
 
 @cocotb.test()
 async def cleared_first(dut):
-    """After a reset nothing is waiting, whatever was before; it takes as many cycles as there are entries."""
+    """After a reset no number is waiting; clearing takes one cycle per entry."""
     bench = Bench(dut)
     for _ in range(2):
         await bench.start()
@@ -86,12 +86,12 @@ async def cleared_first(dut):
         bench.sets.extend((n, 1) for n in range(bench.entries))
         bench.set_at.clear()
         await ClockCycles(dut.clk, 2 * bench.entries + 20)
-        # A cycle of the reset's end was waited for before the bench began to count.
+        # The bench starts counting one cycle after the end of the reset.
         assert bench.set_at == list(range(bench.entries - 1, 2 * bench.entries - 1))
         bench.task.cancel()
     await bench.start()
     bench.replies.clear()
-    bench.next = bench.entries  # as if they had been passed: only numbers that were are looked up
+    bench.next = bench.entries  # as if passed: queries are for passed numbers only
     for n in range(bench.entries):
         bench.ask = (n, 0)
         await bench.quiet()
@@ -100,7 +100,7 @@ async def cleared_first(dut):
 
 @cocotb.test()
 async def a_question_every_four_cycles(dut):
-    """The answer comes three cycles after the question; a number that is passed goes before it."""
+    """Latency of a query: three cycles; one every four cycles; a passed number goes first."""
     bench = Bench(dut)
     await bench.start()
     bench.sets.extend([(5, 1), (6, 0)])
@@ -124,7 +124,7 @@ async def a_question_every_four_cycles(dut):
 @cocotb.test()
 @cocotb.parametrize(base=[0, 2**32 - 30])
 async def counted_once(dut, base):
-    """Random numbers, questions and doorbells, of numbers not yet passed and of numbers long gone as well."""
+    """Random numbers, queries and doorbells, including numbers not yet passed or overwritten."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut)
     await bench.start()
@@ -136,13 +136,13 @@ async def counted_once(dut, base):
         if what < 0.4:
             is_late = rng.randrange(2)
             bench.sets.append((number, is_late))
-            # What had this place before is forgotten.
+            # The previous number of this entry is lost.
             late -= {number - bench.entries}
             if is_late:
                 late.add(number)
             number += 1
         elif what < 0.7 and number > base:
-            # Not passed, or long gone, too: its place is another's.
+            # Includes numbers that are not passed, or overwritten by another in the same entry.
             n = max(base, number - rng.randint(-3, 2 * bench.entries))
             found = rng.randrange(2)
             bench.ask = (n, found)
@@ -152,7 +152,7 @@ async def counted_once(dut, base):
                 late.remove(n)
                 want += 1
         else:
-            # Also in rows; a number not passed, or so long ago that its place is another's, is nothing.
+            # Up to 16 in a row; numbers that are not passed or overwritten have no effect.
             bells = [number + rng.randint(-2 * bench.entries, 5) for _ in range(rng.choice([1, 1, 2, BELLS]))]
             bells = [n for n in bells if n >= 0 or base]
             bench.bells.extend(bells)
@@ -167,14 +167,14 @@ async def counted_once(dut, base):
 
 @cocotb.test()
 async def doorbells_wait_for_the_sender(dut):
-    """Sixteen doorbells wait while numbers are passed; each is looked at after, one every four cycles."""
+    """Sixteen doorbells wait while numbers are passed; then one is processed every four cycles."""
     bench = Bench(dut)
     await bench.start()
     bench.sets.extend((n, 1) for n in range(BELLS))
     await bench.quiet()
     bench.sets.extend((n, 0) for n in range(BELLS, BELLS + 24))
     bench.bells.extend(range(BELLS))
-    if bench.entries < BELLS + 24:  # what is passed has the place of what is asked
+    if bench.entries < BELLS + 24:  # passed numbers overwrite the queried entries
         bench.sets.clear()
     await bench.quiet()
     await ClockCycles(dut.clk, 40)

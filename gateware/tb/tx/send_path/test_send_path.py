@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""send_path: every owed number leaves once, in order, with the answer or header-only at its deadline."""
+"""Bench of send_path: every owed number leaves once, in order, answered or header-only at its deadline."""
 
 import random
 
@@ -12,7 +12,7 @@ from transmit_model import IP, MAC, PORT, TO_IP, TO_PORT, MacSink, frame_of
 
 
 class Bench(SendBench):
-    """The send path and its MAC."""
+    """Send path and MAC."""
 
     def __init__(self, dut, rng: random.Random, rate: float = 1.0, latency=(5, 40), mac_rate: float = 1.0):
         super().__init__(dut, rng, rate, latency)
@@ -21,7 +21,7 @@ class Bench(SendBench):
         cocotb.start_soon(self._reads_are_taken())
 
     async def _reads_are_taken(self) -> None:
-        """An answer that stood would stand before those of everybody else."""
+        """Read data must be accepted in every cycle: a stalled response blocks those of other masters."""
         while True:
             await FallingEdge(self.dut.clk)
             await ReadOnly()
@@ -34,7 +34,7 @@ class Bench(SendBench):
 
 @cocotb.test()
 async def random_consumer(dut):
-    """Answers in any order, early, late, never, wrong: sums close, every packet is the one it should be."""
+    """Answers in any order: early, late, wrong or none; check counter sums and every packet."""
     rng = random.Random(int(cocotb.RANDOM_SEED))
     bench = Bench(dut, rng, rate=rng.choice([1.0, 0.5]), latency=(5, 120))
     packets = await random_answers(bench, rng)
@@ -43,7 +43,7 @@ async def random_consumer(dut):
 
 @cocotb.test()
 async def on_time_at_the_deadline(dut):
-    """Header-only leaves at the deadline and not before, however long a read of the answer takes."""
+    """Header-only at the deadline and not before, whatever the latency of the answer's read."""
     rng = random.Random(2)
     bench = Bench(dut, rng, latency=(5, 5))
     await bench.start()
@@ -51,7 +51,7 @@ async def on_time_at_the_deadline(dut):
     bench.owe(0, 9, stamp)
     await bench.cycles(DEADLINE - 200)
     assert bench.counts["out"] == 0
-    bench.slave.holds = True  # the host does not answer any more
+    bench.slave.holds = True  # the host stops responding
     bench.post(0, bytes(range(200)))
     bench.owe(1, 10, stamp + 50)
     bench.owe(2, 11, stamp + 5000)
@@ -60,7 +60,7 @@ async def on_time_at_the_deadline(dut):
     for (_, event), due in zip(bench.events, (stamp + DEADLINE, stamp + 50 + DEADLINE), strict=True):
         assert event.flags == LATE and due <= event.stamp <= due + 40
     assert bench.mac.frames == [frame_of(late_packet(9)), frame_of(late_packet(10))]
-    # The read answers come now; they belong to nobody, and number 2 is answered as if nothing had been.
+    # The late read responses belong to no number; number 2 is answered normally.
     bench.slave.holds = False
     await bench.cycles(100)
     bench.post(2, b"the answer of 2", destination=1)
@@ -71,7 +71,7 @@ async def on_time_at_the_deadline(dut):
 
 @cocotb.test()
 async def deadline_while_the_payload_comes(dut):
-    """The payload's read hangs past the deadline: header-only; its words never go out with the next."""
+    """The payload's read hangs past the deadline: header-only; its words never join the next packet."""
     rng = random.Random(3)
     bench = Bench(dut, rng, latency=(5, 5))
     await bench.start()
@@ -90,7 +90,7 @@ async def deadline_while_the_payload_comes(dut):
 
 
 async def hold_payload(bench: Bench) -> None:
-    """Stop answering reads once the payload has been asked for."""
+    """Stop read responses after the payload's request."""
     while not any(command.length != 32 for command in bench.slave.reads):
         await RisingEdge(bench.dut.clk)
     bench.slave.holds = True
@@ -98,7 +98,7 @@ async def hold_payload(bench: Bench) -> None:
 
 @cocotb.test()
 async def a_mac_that_stands_holds_up_no_reads(dut):
-    """As many of the longest payloads as there is room for are asked for, the others once it goes on."""
+    """Stalled MAC: reads continue for as many of the longest payloads as fit, the others follow later."""
     rng = random.Random(6)
     bench = Bench(dut, rng)
     await bench.start(deadline=0)
@@ -118,7 +118,7 @@ async def a_mac_that_stands_holds_up_no_reads(dut):
 
 @cocotb.test()
 async def doorbell_is_a_hint(dut):
-    """One doorbell with any number is enough for all that is posted; none at all where polling is on."""
+    """One doorbell with any number covers all posted answers; with polling none is needed."""
     rng = random.Random(4)
     bench = Bench(dut, rng)
     await bench.start()
@@ -140,7 +140,7 @@ async def doorbell_is_a_hint(dut):
 
 @cocotb.test()
 async def read_errors_and_no_deadline(dut):
-    """Failed reads are retried at the next look; without a deadline nothing is ever late."""
+    """Failed reads are retried at the next look; without a deadline no answer is late."""
     rng = random.Random(5)
     bench = Bench(dut, rng)
     await bench.start(deadline=0)

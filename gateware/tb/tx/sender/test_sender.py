@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""sender: every owed number once and in order, on time, whatever memory, transmitter and queues do."""
+"""Bench of sender: every owed number once, in order and on time, at any pace of its neighbours."""
 
 import random
 
@@ -11,20 +11,20 @@ from simulate import simulate
 from transmit_model import TO_IP, TO_PORT
 
 MAX_READS = 8
-PAYLOAD = 1  # kind of a read, in its tag
+PAYLOAD = 1  # tag value of payload reads
 
 
 class Transmitter:
-    """In place of udp_transmit: words make up a payload, a command sends it or throws it away."""
+    """Model of udp_transmit: collects payload words; a command sends or drops them."""
 
     def __init__(self, bench: SendBench, rate: float):
         self.bench, self.rate = bench, rate
-        self.packets: list[tuple[bytes, int]] = []  # payload, destination
+        self.packets: list[tuple[bytes, int]] = []  # (payload, destination)
         self.thrown: list[bytes] = []
         self.commands: list[int] = []  # card clock
-        self.asks: list[tuple[int, int]] = []  # card clock in which a read is first seen, its bytes
-        self.answers: list[int] = []  # card clock of each answer's last word
-        self.owed = self.bell = 0  # card clock of the last number, of the last doorbell
+        self.asks: list[tuple[int, int]] = []  # (card clock of a read's first offer, its bytes)
+        self.answers: list[int] = []  # card clock of each response's last word
+        self.owed = self.bell = 0  # card clock of the last number and of the last doorbell
         self.reads = 0
         cocotb.start_soon(self._run())
 
@@ -62,7 +62,7 @@ class Transmitter:
             if int(dut.rd_valid.value):
                 if not shown:
                     self.asks.append((now, int(dut.rd_cmd.value) >> 8 & 0xFFFF))
-                    assert had_room or int(dut.rd_cmd.value) & 3 != PAYLOAD, "nobody can take it"
+                    assert had_room or int(dut.rd_cmd.value) & 3 != PAYLOAD, "read data without a receiver"
                 assert not int(dut.rd_cmd.value) & 0xC0, "tags have six bits"
                 shown = not int(dut.rd_ready.value)
                 self.reads += not shown
@@ -86,7 +86,7 @@ class Bench(SendBench):
 @cocotb.test()
 @cocotb.parametrize((("rate", "transmit"), [(1.0, 0.3), (0.5, 1.0)]))
 async def random_consumer(dut, rate, transmit):
-    """Answers in any order, early, late, never, wrong: sums close, every packet is the one it should be."""
+    """Answers in any order: early, late, wrong or none; check counter sums and every packet."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, rate, (5, 120), transmit)
     assert await random_answers(bench, rng) == bench.sent
@@ -94,7 +94,7 @@ async def random_consumer(dut, rate, transmit):
 
 @cocotb.test()
 async def takes_the_cycles_it_says(dut):
-    """The table in doc/send.md, with a memory and a transmitter that never wait."""
+    """Check the latency table of doc/send.md, with a memory and a transmitter that never stall."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, latency=(5, 5))
     await bench.start()
@@ -106,7 +106,7 @@ async def takes_the_cycles_it_says(dut):
         bench.owe(n, n)
         asks, answers = len(transmitter.asks), len(transmitter.answers)
         await bench.cycles(60)
-        assert transmitter.asks[asks][0] - transmitter.owed == 8, "owed to descriptor read"
+        assert transmitter.asks[asks][0] - transmitter.owed == 8, "pending number to descriptor read"
         bench.post(n, payload)
         await bench.cycles(120)
         assert len(bench.sent) == n + 1 and bench.sent[n] == (payload, 0)
@@ -119,7 +119,7 @@ async def takes_the_cycles_it_says(dut):
 
 @cocotb.test()
 async def on_time_at_the_deadline(dut):
-    """Header-only at most 6 cycles after the deadline, while reads hang as well; up to 8 of these."""
+    """Header-only at most 6 cycles after the deadline, also with up to 8 hanging reads."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, latency=(5, 5))
     await bench.start()
@@ -128,7 +128,7 @@ async def on_time_at_the_deadline(dut):
         bench.owe(n, 100 + n, stamp + 100 * n)
     await bench.cycles(DEADLINE - 100)
     assert not bench.sent
-    bench.slave.holds = True  # memory does not answer any more
+    bench.slave.holds = True  # memory stops responding
     for _ in range(20):
         bench.bells.append(0)
         await bench.cycles(100)
@@ -136,10 +136,10 @@ async def on_time_at_the_deadline(dut):
     assert bench.sent == [(late_packet(100 + n), 0) for n in range(20)]
     for n, cycle in enumerate(transmitter.commands):
         due = stamp + 100 * n + DEADLINE
-        # `now` is seen a cycle after it is that late.
+        # `now` is visible one cycle later.
         assert due < cycle <= due + 6
     assert transmitter.reads == MAX_READS
-    # Memory answers again, and the next number is looked at as if nothing had been.
+    # Memory responds again, and the next number is processed normally.
     bench.slave.holds = False
     await bench.cycles(100)
     bench.owe(20, 120)
@@ -150,7 +150,7 @@ async def on_time_at_the_deadline(dut):
 
 @cocotb.test()
 async def what_comes_too_late_is_thrown_away(dut):
-    """The deadline while words of the payload come: they are thrown away, header-only goes out."""
+    """The deadline passes while payload words arrive: they are dropped, and header-only is sent."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, latency=(5, 5))
     await bench.start()
@@ -168,7 +168,7 @@ async def what_comes_too_late_is_thrown_away(dut):
     bench.post(1, b"one")
     await bench.until(2)
     assert bench.sent[1] == (b"one", 0)
-    # Its answer was there, too late: counted once.
+    # Its answer was too late: counted once.
     assert bench.counts["after_deadline"] == 1 and bench.counts["late"] == 1
 
 
