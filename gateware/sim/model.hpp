@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// The card as a C++ object: nanet_card, verilated, between MACs, a register bus, host memory and the
-// firmware. One cycle of its clock (156.25 MHz) at a time; the model is independent of wall-clock time.
+// C++ model of the card: nanet_card, verilated, between MACs, a register bus, host memory and the firmware.
+// Advances by cycles of its clock (156.25 MHz), independent of wall-clock time.
 #pragma once
 
 #include <cstddef>
@@ -15,33 +15,33 @@ namespace nanet::sim {
 
 inline constexpr double cycle_ns = 6.4;
 
-// The host's memory as the card's DMA engine sees it.
+// Host memory as the card's DMA engine accesses it.
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  // Where `bytes` bytes at a bus address lie; nullptr: not registered (the request then fails).
+  // Returns the location of `bytes` bytes at a bus address; nullptr: not registered (the request then fails).
   virtual std::byte* at(std::uint64_t bus, std::size_t bytes) noexcept = 0;
 };
 
 // All times in cycles.
 struct ModelOptions {
   unsigned write_cycles = 4;   // from the last word of a write to its wr_done
-  unsigned read_cycles = 150;  // from a read request to its first word: a round trip over PCIe
-  // The microcontroller: from the interrupt to its first access, drawn evenly between the two, and what it
-  // then works on each request before it answers.
+  unsigned read_cycles = 150;  // from a read request to its first word: a PCIe round trip
+  // Microcontroller: delay from the interrupt to the first access, uniform between the two limits, and
+  // processing time of each request.
   unsigned wake_cycles_min = 0, wake_cycles_max = 0;
   unsigned work_cycles = 0;
-  // Of each MAC: cycles in which it brings 8 bytes. 1: 10 Gb/s; 10: 1 Gb/s.
+  // Cycles per 8 bytes of each MAC. 1: 10 Gb/s; 10: 1 Gb/s.
   unsigned cycles_per_word = 1;
   std::uint64_t seed = 1;
-  // Idle parts are gated, and the clock's edges are taken by hand, which saves time; false: all
-  // clocks run, as in hardware, by Verilator's scheduler, for a comparison.
+  // true: idle parts are clock-gated, and the model schedules the clock edges itself, which is faster. false:
+  // all clocks run under Verilator's scheduler, as in hardware, for a comparison.
   bool clock_gates = true;
 };
 
 // Trace record for measurements: a DMA write whose request is complete.
 struct WriteSeen {
-  std::uint64_t cycle = 0;  // of its last word
+  std::uint64_t cycle = 0;  // cycle of the last word
   std::uint64_t bus = 0;
   std::uint32_t bytes = 0;
   const std::byte* data = nullptr;
@@ -49,7 +49,7 @@ struct WriteSeen {
 
 class Model {
  public:
-  // memory outlives the model. The card is reset.
+  // memory must outlive the model. The constructor resets the card.
   Model(HostMemory& memory, const ModelOptions& options = {});
   ~Model();
   Model(const Model&) = delete;
@@ -59,32 +59,32 @@ class Model {
   std::uint64_t cycle() const noexcept { return cycle_; }
   ModelOptions& options() noexcept { return options_; }
 
-  // Lets the card work for so many cycles, the firmware with it.
+  // Runs the card and the firmware for a number of cycles.
   void run(std::uint64_t cycles);
 
-  // Register bus: takes as long as the card takes to acknowledge. Throws std::runtime_error when it does not.
+  // Register access; lasts until the card acknowledges. Throws std::runtime_error without acknowledgement.
   std::uint32_t read(std::uint32_t address);
   void write(std::uint32_t address, std::uint32_t value);
 
-  // A frame from Ethernet header to the end of its data (no FCS) follows those that wait at a MAC, with the
-  // gap that the wire leaves. `bad`: the MAC found it bad.
+  // Queues a frame at a MAC: from Ethernet header to the end of the data, without FCS; the interframe gap is
+  // added. `bad`: the MAC flags the frame as bad.
   void receive(unsigned channel, std::span<const std::byte> frame, bool bad = false);
-  // Frames wait before the wire while it is held; the one that has begun goes on.
+  // While held, queued frames wait; a frame in transfer continues.
   void hold(bool held) noexcept { held_ = held; }
-  // Bytes that wait for the wire of a channel.
+  // Bytes queued for a channel.
   std::size_t waiting(unsigned channel) const noexcept { return channel_[channel].bytes; }
   bool wire_idle() const noexcept;
 
-  // Called with every frame that leaves a MAC, and the cycle of its last word.
+  // Called for every frame sent by a MAC, with the cycle of its last word.
   std::function<void(unsigned channel, std::span<const std::byte> frame, std::uint64_t cycle)> on_sent;
-  // Called with the last word of every frame that enters: channel and cycle.
+  // Called for the last word of every received frame: channel and cycle.
   std::function<void(unsigned channel, std::uint64_t cycle)> on_received;
-  // Called with every DMA write.
+  // Called for every DMA write.
   std::function<void(const WriteSeen&)> on_write;
 
   // Requests to an unregistered address.
   std::uint64_t failed_requests() const noexcept { return failed_; }
-  // What the firmware has done.
+  // Requests handled by the firmware.
   std::uint64_t firmware_requests() const noexcept { return firmware_requests_; }
 
  private:
@@ -110,7 +110,7 @@ class Model {
     std::size_t bytes = 0;
     std::uint32_t position = 0;  // in the first frame
     std::uint64_t next = 0;      // cycle of the next word
-    unsigned phase = 0;          // eighths of a cycle that the wire comes after it
+    unsigned phase = 0;          // eighths of a cycle by which the line lags behind `next`
     std::vector<std::byte> sent;
   };
 
@@ -131,7 +131,7 @@ class Model {
   std::uint64_t cycle_ = 0, failed_ = 0, firmware_requests_ = 0, random_;
   bool held_ = false, mac_busy_ = false, rx_driven_ = false, by_hand_ = false;
   std::vector<Channel> channel_;
-  // DMA: the write that is coming in, those whose wr_done is due, reads that wait, the read that is answered.
+  // DMA: incoming write, writes with wr_done pending, queued reads, and the read being answered.
   std::vector<std::byte> write_;
   std::deque<Done> done_;
   std::deque<Read> reads_;

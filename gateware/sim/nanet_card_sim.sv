@@ -15,7 +15,7 @@ module nanet_card_sim
     input logic rst,
 
     /*
-     * frames from the MACs, one cycle before the card sees them
+     * frames from the MACs, one cycle before the card
      */
     input logic [CHANNELS-1:0]       rx_valid,
     input logic [CHANNELS-1:0][63:0] rx_data,
@@ -24,7 +24,7 @@ module nanet_card_sim
     input logic [CHANNELS-1:0]       rx_user,
 
     /*
-     * frames to the MACs, one cycle after; cycles in which a MAC takes a word
+     * frames to the MACs, one cycle after the card; cycles in which a MAC accepts a word
      */
     input  logic [7:0]                tx_word_cycles,
     output logic [CHANNELS-1:0]       tx_valid,
@@ -33,7 +33,7 @@ module nanet_card_sim
     output logic [CHANNELS-1:0]       tx_last,
 
     /*
-     * register bus: an access begins with a pulse and is done with one
+     * register bus: request and acknowledge are pulses
      */
     input  logic        reg_start,
     input  logic        reg_write,
@@ -43,7 +43,7 @@ module nanet_card_sim
     output logic [31:0] reg_rdata,
 
     /*
-     * the microcontroller's bus, likewise
+     * bus of the microcontroller, likewise
      */
     input  logic        fw_start,
     input  logic        fw_write,
@@ -54,7 +54,7 @@ module nanet_card_sim
     output logic        fw_interrupt,
 
     /*
-     * DMA: writes and read requests are always taken; words of answers while there is room
+     * DMA: writes and read requests are always accepted; read data while there is room
      */
     output logic              wr_valid,
     output dma_cmd_t          wr_cmd,
@@ -75,7 +75,7 @@ module nanet_card_sim
     input logic bus_master
 );
 
-  localparam int unsigned WireBytes = 24;  // preamble, FCS and gap, which no word carries
+  localparam int unsigned WireBytes = 24;  // preamble, FCS and interframe gap
 
   // ------------------------------------------------------------------ MACs
 
@@ -85,7 +85,7 @@ module nanet_card_sim
   logic [CHANNELS-1:0] mac_valid, mac_ready, mac_last;
   logic [CHANNELS-1:0][63:0] mac_data;
   logic [CHANNELS-1:0][7:0] mac_keep;
-  logic [CHANNELS-1:0][11:0] wait_q;  // cycles until a word is taken
+  logic [CHANNELS-1:0][11:0] wait_q;  // cycles until the next word is accepted
 
   always_ff @(posedge clk) begin
     rx_valid_q <= rx_valid;
@@ -173,7 +173,7 @@ module nanet_card_sim
     logic [DATA_W-1:0] data;
   } answer_t;
 
-  // Up to three words are under way between `room` and here.
+  // Up to three words are in flight between `room` and this queue.
   localparam int unsigned Answers = 8;
   answer_t answers[Answers];
   logic [2:0] answer_head_q, answer_tail_q;
