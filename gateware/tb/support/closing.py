@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Pace:
     """Activity rates of the neighbouring modules, as fractions of the cycles."""
 
-    news: float = 1.0
+    notices: float = 1.0
     tlb: float = 1.0
     translation: tuple[int, int] = (6, 6)
     memory: float = 1.0

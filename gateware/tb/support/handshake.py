@@ -155,7 +155,7 @@ class Sink:
         self.valid = _handshake(dut, prefix, "valid")
         self.ready = _handshake(dut, prefix, "ready") if ready else None
         self.words: list[dict[str, int]] = []
-        self.news = Event()
+        self.arrived = Event()
         self.task = cocotb.start_soon(self._run())
 
     async def take(self, count: int, cycles: int = 200_000) -> list[dict[str, int]]:

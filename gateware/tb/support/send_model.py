@@ -23,7 +23,7 @@ def late_packet(frame: int) -> bytes:
     return (SOURCE << 24 | frame).to_bytes(4, "little") + (0xFF000008).to_bytes(4, "little")
 
 
-def owed_word(n: int, frame: int, stamp: int, count: int = 1, overrun: int = 0) -> int:
+def pending_word(n: int, frame: int, stamp: int, count: int = 1, overrun: int = 0) -> int:
     """Return a packed tx_pending_t."""
     return stamp | n << 64 | frame << 128 | count << 160 | overrun << 192
 
@@ -113,7 +113,7 @@ class SendBench:
             await RisingEdge(dut.clk)
 
     def owe(self, n: int, frame: int, stamp: int | None = None, count: int = 1, overrun: int = 0) -> None:
-        self.owed.append(owed_word(n, frame, self.now if stamp is None else stamp, count, overrun))
+        self.owed.append(pending_word(n, frame, self.now if stamp is None else stamp, count, overrun))
 
     def post(self, n: int, payload: bytes, destination: int = 0, token: int = 0, **wrong: int) -> None:
         """Write send buffer, descriptor and doorbell, in contract order."""

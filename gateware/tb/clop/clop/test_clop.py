@@ -39,7 +39,7 @@ class Pace:
     requests: float = 1.0
     rest: int = 1  # largest delay in cycles from a look's answer to the packet's end
     owed: float = 1.0
-    news: float = 1.0
+    notices: float = 1.0
     firmware: tuple[int, int] = (10, 60)
     returned: tuple[int, int] = (20, 60)
     sender: float = 1.0
@@ -52,7 +52,7 @@ PACES = {
     "nothing_waits": Pace(),
     "packets_come_late": Pace(requests=0.05, rest=60),
     "the_sender_is_slow": Pace(owed=0.03, sender=0.01),
-    "news_are_taken_late": Pace(news=0.02),
+    "news_are_taken_late": Pace(notices=0.02),
     "buffers_come_back_late": Pace(returned=(500, 3000)),
     "the_event_queue_is_short_of_room": Pace(scarce=0.5),
     "frames_time_out": Pace(requests=0.1, rest=80, timeout=900, loss=0.2),
@@ -116,7 +116,7 @@ class Owner:
 
 
 @dataclass
-class News:
+class Notice:
     """Unpacked clop_notice_t with the frame's board memory at that time."""
 
     kind: int
@@ -138,7 +138,7 @@ class News:
         for width in (3, 32, 4, 4, 1, 32, 24, 64, 16, 8):
             out.append(value & (1 << width) - 1)
             value >>= width
-        return News(*reversed(out), tickets)
+        return Notice(*reversed(out), tickets)
 
 
 class Bench(Stepped):
@@ -155,7 +155,7 @@ class Bench(Stepped):
         self.place, self.valid, self.ready, self.placed = [0] * CHANNELS, 0, 0, 0
         self.answers, self.names, self.counted = [], [], []  # by packet
         self.took: list[int] = []  # cycles from request to answer
-        self.news: list[News] = []
+        self.notices: list[Notice] = []
         self.back: list[tuple[int, int]] = []  # (time, n)
         self.owed, self.owed_before, self.passed, self.done = [], False, 0, set()
         self.owners: dict[int, Owner] = {}
@@ -272,7 +272,7 @@ class Bench(Stepped):
         if self.placed:
             assert self.placed in (1, 2)
             self.answer = [int(s.value) for s in (dut.placed_accept, dut.placed_defer, dut.placed_vaddr)]
-        self.look_owed()
+        self.check_pending()
         if self.placed:
             self.decided(self.placed.bit_length() - 1)
         if int(dut.counted.value):
@@ -301,9 +301,9 @@ class Bench(Stepped):
             self.promises[device] += promised >> device & 1
         if int(dut.skipped_valid.value):
             self.skipped += int(dut.skipped.value)
-        self.news_there = int(dut.notice_valid.value)
+        self.notice_there = int(dut.notice_valid.value)
 
-    def look_owed(self):
+    def check_pending(self):
         """Check the buffer decision of the frame opened in the previous cycle."""
         dut = self.dut
         valid = int(dut.tx_pending_valid.value)
@@ -413,40 +413,40 @@ class Bench(Stepped):
         while True:
             dut.notice_ready.value = 0
             yield
-            if not self.news_there or not self.chance(self.pace.news):
+            if not self.notice_there or not self.chance(self.pace.notices):
                 continue
-            news = self.newest()
-            if news.kind == DONE:
+            notice = self.newest()
+            if notice.kind == DONE:
                 for board in range(4):
-                    dut.board_read_index.value = news.index << 2 | board
+                    dut.board_read_index.value = notice.index << 2 | board
                     yield
                     yield
                     yield
-                    news.parts.append(int(dut.board_read.value) if news.there >> board & 1 else 0)
-            parts, news.parts = news.parts, []
-            assert self.newest() == news, "a notification was withdrawn or changed"
-            news.parts = parts
+                    notice.parts.append(int(dut.board_read.value) if notice.there >> board & 1 else 0)
+            parts, notice.parts = notice.parts, []
+            assert self.newest() == notice, "a notification was withdrawn or changed"
+            notice.parts = parts
             dut.notice_ready.value = 1
             yield
-            self.hear(news)
+            self.record_notice(notice)
 
     def newest(self):
         tickets = int(self.dut.notice_fence.value)
-        return News.unpack(
+        return Notice.unpack(
             int(self.dut.notice.value), [tickets >> 24 * c & 0xFFFFFF for c in range(CHANNELS)]
         )
 
-    def hear(self, news):
-        self.news.append(news)
-        if news.kind != DONE:
+    def record_notice(self, notice):
+        self.notices.append(notice)
+        if notice.kind != DONE:
             return
-        n = next(n for n, overrun in self.owed if not overrun and n & 0xFFFFFFFF == news.n)
-        assert news.index == n % BUFFERS and n not in self.done
+        n = next(n for n, overrun in self.owed if not overrun and n & 0xFFFFFFFF == notice.n)
+        assert notice.index == n % BUFFERS and n not in self.done
         for c, serial in self.used.get(n, []):
-            assert (news.tickets[c] - serial - 1) % (1 << 24) < 1 << 23, (
+            assert (notice.tickets[c] - serial - 1) % (1 << 24) < 1 << 23, (
                 "the fence does not cover a packet of the frame"
             )
-        assert all((self.serial[c] + 1 - news.tickets[c]) % (1 << 24) < 1 << 23 for c in range(CHANNELS))
+        assert all((self.serial[c] + 1 - notice.tickets[c]) % (1 << 24) < 1 << 23 for c in range(CHANNELS))
         self.done.add(n)
         self.back.append((self.now + self.rng.randint(*self.pace.returned), n))
 
@@ -456,14 +456,16 @@ class Bench(Stepped):
         model, dut = self.model, self.dut
         assert self.counted == self.names
         assert self.owed == model.owed
-        closed = [news.n for news in self.news if news.kind == DONE]
+        closed = [notice.n for notice in self.notices if notice.kind == DONE]
         assert closed == [n & 0xFFFFFFFF for n in model.closed]
-        for n, news in zip(model.closed, [news for news in self.news if news.kind == DONE], strict=True):
-            self.compare_frame(n, model.frames[n], news)
+        for n, notice in zip(
+            model.closed, [notice for notice in self.notices if notice.kind == DONE], strict=True
+        ):
+            self.compare_frame(n, model.frames[n], notice)
         said = [(n + DEVICES * i) & 0xFFFFFFFF for n, count in self.overruns() for i in range(count)]
         assert sorted(said) == sorted(n & 0xFFFFFFFF for n, overrun in model.owed if overrun)
         bursts = [
-            ("begins" if e.kind == BEGINS else "ends", e.n & 0xFFFFFFFF) for e in self.news if e.kind > 3
+            ("begins" if e.kind == BEGINS else "ends", e.n & 0xFFFFFFFF) for e in self.notices if e.kind > 3
         ]
         assert bursts == [(what, n & 0xFFFFFFFF) for what, n in model.bursts]
         for device in range(DEVICES):
@@ -473,16 +475,20 @@ class Bench(Stepped):
         assert int(dut.idle.value)
         assert not all_closed or not any(frame.open and frame.buffer for frame in model.frames.values())
 
-    def compare_frame(self, n, frame, news):
-        assert (news.frame, news.timed_out, news.complete) == (frame.number, frame.timed_out, frame.complete)
-        assert news.there == sum(1 << b for b in frame.boards)
-        for board, got in enumerate(news.parts):
+    def compare_frame(self, n, frame, notice):
+        assert (notice.frame, notice.timed_out, notice.complete) == (
+            frame.number,
+            frame.timed_out,
+            frame.complete,
+        )
+        assert notice.there == sum(1 << b for b in frame.boards)
+        for board, got in enumerate(notice.parts):
             part = frame.boards.get(board)
             want = part.end // 16 << 13 | part.packets << 8 | part.flags if part else 0
             assert got == want, f"{n}, board {board}: {got:x} for {want:x}"
 
     def overruns(self):
-        return [(news.n, news.count) for news in self.news if news.kind == ERROR]
+        return [(notice.n, notice.count) for notice in self.notices if notice.kind == ERROR]
 
 
 def late(rng, packets, loss, times=0.1):
@@ -518,7 +524,7 @@ async def bursts_on_two_channels(dut, pace):
     counts = Counter(name for name, _, _ in bench.names)
     assert counts["used"] and counts["late"] + counts["duplicate"] + counts["overrun"], counts
     if pace.timeout:
-        assert any(news.timed_out for news in bench.news)
+        assert any(notice.timed_out for notice in bench.notices)
 
 
 @cocotb.test(timeout_time=40, timeout_unit="ms")
@@ -535,7 +541,7 @@ async def hostile_traffic_on_one_channel(dut):
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
-async def answers_are_as_fast_as_they_are_said_to_be(dut):
+async def answer_latency_and_throughput(dut):
     """Latency and throughput: 7 cycles, 8 with the next frame opened, then 5 per packet, 6 with a frame."""
     bench = Bench(dut, Pace(returned=(1, 1)))
     await bench.start()
@@ -588,11 +594,11 @@ async def a_frame_is_due_as_the_next_burst_begins(dut, phase):
     await ClockCycles(dut.clk, 2500)
     bench.put([mgp.marker(board, reference_mgp.SOB, burst=2) for board in range(4)], 0)
     await ClockCycles(dut.clk, 2500)
-    assert ENDS in [news.kind for news in bench.news]
+    assert ENDS in [notice.kind for notice in bench.notices]
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
-async def the_newest_packet_is_told_after_any_silence(dut):
+async def the_newest_packet_is_reported_after_any_silence(dut):
     """last_packet is right after silences of 8, 16 and 28 s, beyond the wrap of the clock's low word."""
     bench = Bench(dut, Pace(timeout=900, firmware=(10, 10)))
     await bench.start()

@@ -25,7 +25,7 @@ TRUNCATED = 4  # flag of a board, as in MGP
 
 PACES = {
     "nothing_waits": Pace(),
-    "news_are_rare": Pace(news=0.02),
+    "news_are_rare": Pace(notices=0.02),
     "translation_is_slow": Pace(tlb=0.2, translation=(1, 60)),
     "memory_is_slow": Pace(memory=0.1),
     "memory_says_late_that_it_is_done": Pace(done=0.02),
@@ -36,7 +36,7 @@ PACES = {
 
 
 @dataclass
-class News:
+class Notice:
     """Unpacked clop_notice_t, the boards' parts as (units, packets, flags), and the writes to wait for."""
 
     kind: int
@@ -95,7 +95,7 @@ class Bench(Stepped):
         self.headers, self.done = [], 0
         self.skipped = self.untranslated = self.absent = self.incomplete = 0
         self.first = {}  # first offer of each device's event: cycle and value
-        self.news_at, self.taken_at, self.event_at = [], [], []
+        self.notice_at, self.taken_at, self.event_at = [], [], []
 
     async def start(self):
         dut = self.dut
@@ -110,27 +110,38 @@ class Bench(Stepped):
         self.slave = MemorySlave(dut, rate=rate, rng=self.rng, read=False, done_rate=done)
         cocotb.start_soon(self.run())
 
-    def put(self, news):
+    def put(self, notice):
         """Queue a notification and its expected results."""
-        self.queue.append(news)
-        event = {"kind": news.kind, "flags": 0, "buffer": 0, "bytes": 0, "frame": news.frame, "n": news.n}
-        event["start"], event["channel"], event["promised"] = news.start, news.channel, news.kind == DONE
-        event["tickets"], devices = news.tickets, [news.n % DEVICES]
-        if news.kind == DONE:
-            header, event["bytes"] = news.header(self.expected)
-            event["flags"], event["buffer"] = int.from_bytes(header[6:8], "little"), news.index // DEVICES
-            vaddr = BASE[news.n % DEVICES] + event["buffer"] * UNITS * 64
+        self.queue.append(notice)
+        event = {
+            "kind": notice.kind,
+            "flags": 0,
+            "buffer": 0,
+            "bytes": 0,
+            "frame": notice.frame,
+            "n": notice.n,
+        }
+        event["start"], event["channel"], event["promised"] = (
+            notice.start,
+            notice.channel,
+            notice.kind == DONE,
+        )
+        event["tickets"], devices = notice.tickets, [notice.n % DEVICES]
+        if notice.kind == DONE:
+            header, event["bytes"] = notice.header(self.expected)
+            event["flags"], event["buffer"] = int.from_bytes(header[6:8], "little"), notice.index // DEVICES
+            vaddr = BASE[notice.n % DEVICES] + event["buffer"] * UNITS * 64
             if known(vaddr):
                 self.headers.append((physical(vaddr), header))
             else:
                 self.skipped += 1
-            self.absent += bool(self.expected & ~news.complete)
-        elif news.kind == ERROR:
-            event["flags"], event["bytes"] = 8, news.count
+            self.absent += bool(self.expected & ~notice.complete)
+        elif notice.kind == ERROR:
+            event["flags"], event["bytes"] = 8, notice.count
         else:
             devices = range(DEVICES)
-            if news.kind == BEGINS:
-                event["buffer"], event["bytes"] = news.n & 0xFFFFFFFF, news.n >> 32
+            if notice.kind == BEGINS:
+                event["buffer"], event["bytes"] = notice.n & 0xFFFFFFFF, notice.n >> 32
         event["headers"] = len(self.headers)
         for device in devices:
             self.waiting[device].append(event)
@@ -139,7 +150,7 @@ class Bench(Stepped):
         rng = self.rng
         self.ticket = [ticket + rng.randrange(3) for ticket in self.ticket]
         n = rng.getrandbits(64)
-        return News(
+        return Notice(
             kind=kind or rng.choice([DONE] * 6 + [ERROR, BEGINS, ENDS]),
             index=n % BUFFERS,
             n=n,
@@ -166,11 +177,11 @@ class Bench(Stepped):
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
         dut.now.value = self.now
-        if self.offered is None and self.queue and rng.random() < pace.news:
+        if self.offered is None and self.queue and rng.random() < pace.notices:
             self.offered = self.queue.popleft()
             dut.notice.value = self.offered.pack()
             dut.notice_fence.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.offered.tickets))
-            self.news_at.append(self.now)
+            self.notice_at.append(self.now)
         dut.notice_valid.value = int(self.offered is not None)
         units, packets, flags = self.part or (rng.getrandbits(12), 0, rng.getrandbits(8))
         dut.board_read.value = units << 13 | packets << 8 | flags
@@ -256,7 +267,7 @@ async def events_follow_what_they_speak_of(dut, pace):
 
 
 @cocotb.test()
-async def from_news_to_event_and_from_frame_to_frame(dut):
+async def cycles_from_notice_to_event_and_between_frames(dut):
     """Latency and throughput: 13 cycles from notification to event, 11 cycles per frame."""
     bench = Bench(dut, Pace())
     await bench.start()
@@ -265,7 +276,7 @@ async def from_news_to_event_and_from_frame_to_frame(dut):
             pass
         bench.put(one)
     await bench.finish()
-    assert bench.event_at[0] - bench.news_at[0] == 13
+    assert bench.event_at[0] - bench.notice_at[0] == 13
     gaps = {b - a for a, b in zip(bench.taken_at, bench.taken_at[1:], strict=False)}
     assert gaps == {11}, gaps
 

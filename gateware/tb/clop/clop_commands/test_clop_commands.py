@@ -322,7 +322,7 @@ async def a_command_takes_five_cycles_and_one_comes_every_eight(dut):
 
 @cocotb.test()
 @cocotb.parametrize(gap=[0, 1, GAP, GAP + 1, FRAMES - 1])
-async def a_gap_is_owed_unless_it_is_too_long(dut, gap):
+async def a_gap_is_pending_unless_it_is_too_long(dut, gap):
     bench = await after(dut, command(BURST_BEGINS, flag=1), command(LAST, flag=1, frame=gap))
     assert (bench.seen["skips"], bench.seen["extend"]) == (gap > GAP, 1)
 

@@ -48,7 +48,7 @@ class Bench:
     def __init__(self, dut, rate=1.0):
         self.dut, self.rate, self.rng = dut, rate, random.Random(cocotb.RANDOM_SEED)
         self.now = 0
-        self.news, self.seen_at, self.told = [], [], 0
+        self.notices, self.seen_at, self.told = [], [], 0
         self.room, self.half = True, True
         self.bursts = [Burst(ended=True), Burst()]  # older, current
         self.ticket = 5
@@ -76,7 +76,7 @@ class Bench:
                 if self.willing:
                     one = unpack(int(dut.notice.value))
                     one["write_fence"] = int(dut.notice_fence.value) & 0xFFFFFF
-                    self.news.append(one)
+                    self.notices.append(one)
                     seen = False
             told = int(dut.notified.value)
             self.spare, self.spare_little = int(dut.accepts_new.value), int(dut.accepts_current.value)
@@ -135,11 +135,11 @@ class Bench:
             await ClockCycles(self.dut.clk, 20)
 
     def overruns(self):
-        return [(one["n"], one["frame"], one["count"]) for one in self.news if one["kind"] == ERROR]
+        return [(one["n"], one["frame"], one["count"]) for one in self.notices if one["kind"] == ERROR]
 
 
 @cocotb.test()
-async def a_closed_frame_is_news_after_three_cycles(dut):
+async def a_closed_frame_is_notified_after_three_cycles(dut):
     bench = Bench(dut)
     await bench.start()
     for n in (0x1_0000_0005, 17):
@@ -147,7 +147,7 @@ async def a_closed_frame_is_news_after_three_cycles(dut):
         want = await bench.closed(n, timed_out=1, there=3, complete=1)
         await ClockCycles(dut.clk, 10)
         assert bench.seen_at[-1] - at - 1 == 3, bench.seen_at[-1] - at
-        assert bench.news[-1] == want
+        assert bench.notices[-1] == want
     assert int(dut.idle.value)
 
 
@@ -163,24 +163,24 @@ async def closed_frames_stay_in_order_at_every_pace(dut):
             want.append(await bench.closed(n, there=bench.rng.getrandbits(4)))
             await ClockCycles(dut.clk, bench.rng.choice([4, 4, 9]))
     await bench.quiet()
-    assert bench.news == want
+    assert bench.notices == want
 
 
 @cocotb.test()
-async def overruns_are_told_at_once_or_joined(dut):
+async def overruns_are_sent_at_once_or_coalesced(dut):
     bench = Bench(dut)
     await bench.start()
     for n in range(100, 100 + 3 * DEVICES):
         await bench.missed(n, 12)
     await bench.quiet()
     assert bench.overruns() == [(n, n, 1) for n in range(100, 100 + 3 * DEVICES)]
-    bench.news.clear()
+    bench.notices.clear()
     bench.half = False  # event queue nearly full: overruns are coalesced
     await ClockCycles(dut.clk, 4)
     for n in range(200, 200 + 20 * DEVICES):
         await bench.missed(n)
     await bench.quiet()
-    assert bench.news == [] and not int(dut.idle.value)
+    assert bench.notices == [] and not int(dut.idle.value)
     await bench.missed(300 + 20 * DEVICES)  # a gap: the waiting overruns are sent
     await bench.quiet()
     device = (300 + 20 * DEVICES) % DEVICES
@@ -201,24 +201,24 @@ async def a_burst_ends_behind_its_overruns(dut):
     for n in range(40, 40 + 2 * DEVICES):
         await bench.missed(n)
     await bench.quiet()
-    assert bench.news == []
+    assert bench.notices == []
     bench.bursts[0] = Burst(True, False, 33, 1033)
     bench.bursts[1] = Burst(True, False, 77, 2077)
     await bench.quiet()
-    kinds = [one["kind"] for one in bench.news]
+    kinds = [one["kind"] for one in bench.notices]
     assert kinds == [ERROR] * DEVICES + [ENDS, ENDS]
-    assert [(one["n"], one["frame"]) for one in bench.news[-2:]] == [(1033, 33), (2077, 77)]
+    assert [(one["n"], one["frame"]) for one in bench.notices[-2:]] == [(1033, 33), (2077, 77)]
     assert all(burst.ended for burst in bench.bursts)
     dut.begins.value, dut.next_base.value, dut.begins_number.value = 1, (1 << 40) + 3, 258
     await RisingEdge(dut.clk)
     dut.begins.value = 0
     await bench.quiet()
-    last = bench.news[-1]
+    last = bench.notices[-1]
     assert (last["kind"], last["n"], last["frame"]) == (BEGINS, (1 << 40) + 3, 258)
 
 
 @cocotb.test()
-async def without_room_nothing_but_closed_frames_is_told(dut):
+async def without_room_only_closed_frames_are_sent(dut):
     bench = Bench(dut)
     await bench.start()
     bench.room = False
@@ -226,7 +226,7 @@ async def without_room_nothing_but_closed_frames_is_told(dut):
     await bench.missed(9)
     await bench.closed(10)
     await bench.quiet()
-    assert [one["kind"] for one in bench.news] == [DONE]
+    assert [one["kind"] for one in bench.notices] == [DONE]
     bench.room = True
     await bench.quiet()
     assert bench.overruns() == [(9, 9, 1)]

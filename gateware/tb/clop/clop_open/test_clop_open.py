@@ -45,14 +45,14 @@ class Pace:
     requests: float = 1.0
     owed: float = 1.0
     timers: float = 1.0
-    news: float = 1.0
+    notices: float = 1.0
 
 
 PACES = {
     "nothing_waits": Pace(),
     "the_sender_is_slow": Pace(owed=0.05),
     "timers_are_full": Pace(0.5, timers=0.1),
-    "news_wait": Pace(0.5, news=0.1),
+    "news_wait": Pace(0.5, notices=0.1),
     "everything_pauses": Pace(0.2, 0.3, 0.4, 0.4),
 }
 
@@ -144,8 +144,8 @@ class Bench(Stepped):
             self.request, self.free_at = None, self.now + 4
             if self.next >= FRAMES or rng.random() < 0.02:
                 self.base, self.next = rng.getrandbits(64) % (1 << 63), rng.choice([0, FRAMES - 3])
-        self.timers, self.news = rng.random() < pace.timers, rng.random() < pace.news
-        dut.timer_room.value, dut.notice_accepts_new.value = self.timers, self.news
+        self.timers, self.notices = rng.random() < pace.timers, rng.random() < pace.notices
+        dut.timer_room.value, dut.notice_accepts_new.value = self.timers, self.notices
         dut.now.value, dut.rst.value, dut.opens.value, dut.extend.value = self.clock, 0, 0, 0
         dut.current.value = packed(rng, BURST, base=self.base, next=self.next)
         act = self.request.act if self.request else {}
@@ -187,7 +187,7 @@ class Bench(Stepped):
         if opened["valid"]:
             assert under_way and self.owed is None and int(dut.now_open.value)
             self.check(opened)
-        elif under_way and self.timers and self.news:
+        elif under_way and self.timers and self.notices:
             self.may_look.append(self.now)
         if self.owed and self.willing:
             self.owed = None
@@ -282,7 +282,7 @@ async def up_to_the_last_frame_that_a_header_can_name(dut, packet):
 
 
 @cocotb.test()
-async def the_longest_gap_that_is_owed(dut):
+async def the_longest_pending_gap(dut):
     bench = Bench(dut, Pace(requests=0.0))
     await bench.start()
     bench.plan.append((1024, True))

@@ -435,7 +435,7 @@ async def a_replay_waits_for_a_buffer(dut):
 
 
 @cocotb.test()
-async def pages_that_nobody_knows_leave_slots_unmarked(dut):
+async def unmapped_pages_leave_slots_unmarked(dut):
     bench = Bench(dut, 0x1, 5)
     await bench.start()
     bench.pages, skipped, closed = False, 0, 0

@@ -180,7 +180,7 @@ async def the_sender_has_to_be_past_it(dut, first):
 
 
 @cocotb.test()
-async def the_first_round_asks_nobody(dut):
+async def the_first_lap_needs_no_return(dut):
     """The first lap needs no return, whatever the slots and the sender show; the same after each reset."""
     bench = Bench(dut)
     for config in bench.configs():

@@ -37,7 +37,7 @@ class Bench(Stepped):
         self.now, self.serials = 1 << 35, [(1 << 24) - 40] * CHANNELS  # near the wrap
         self.ticket, self.marks, self.marked = list(self.serials), [], []
         self.skipped = self.untranslated = self.partly = self.incomplete = self.told = self.overruns = 0
-        self.events, self.done, self.news_at, self.event_at = 0, 0, 0, []
+        self.events, self.done, self.notice_at, self.event_at = 0, 0, 0, []
 
     async def start(self):
         dut = self.dut
@@ -53,18 +53,18 @@ class Bench(Stepped):
     def put(self, overrun=0, empty=0, vaddr=None, payloads=2):
         rng = self.rng
         self.ticket = [ticket + rng.randrange(payloads + 1) for ticket in self.ticket]
-        news = {name: rng.getrandbits(width) for name, width in FIELDS}
-        news |= {"overrun": overrun, "empty": 0 if overrun else empty, "channel": rng.randrange(CHANNELS)}
-        news |= {"device": rng.randrange(self.devices), "vaddr": vaddr or rng.getrandbits(60) << 4}
-        for slot in range(news["empty"]):
-            at = news["vaddr"] + slot * SLOT
+        notice = {name: rng.getrandbits(width) for name, width in FIELDS}
+        notice |= {"overrun": overrun, "empty": 0 if overrun else empty, "channel": rng.randrange(CHANNELS)}
+        notice |= {"device": rng.randrange(self.devices), "vaddr": vaddr or rng.getrandbits(60) << 4}
+        for slot in range(notice["empty"]):
+            at = notice["vaddr"] + slot * SLOT
             if known(at):
                 self.marks.append((physical(at), bytes(MARK)))
             else:
                 self.skipped += 1
-        self.partly += news["empty"] > 0
+        self.partly += notice["empty"] > 0
         self.overruns += overrun
-        self.queue.append((news, list(self.ticket), len(self.marks)))
+        self.queue.append((notice, list(self.ticket), len(self.marks)))
 
     async def finish(self, cycles=100_000):
         for _ in range(cycles):
@@ -79,8 +79,8 @@ class Bench(Stepped):
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
         dut.now.value = self.now
-        if self.current is None and self.queue and rng.random() < pace.news:
-            self.current, self.news_at = self.queue.popleft(), self.now
+        if self.current is None and self.queue and rng.random() < pace.notices:
+            self.current, self.notice_at = self.queue.popleft(), self.now
             value = 0
             for name, width in FIELDS:
                 value = value << width | self.current[0][name] & (1 << width) - 1
@@ -120,20 +120,23 @@ class Bench(Stepped):
         self.done += int(dut.wr_done_valid.value)
 
     def event(self, value, devices, taken):
-        dut, (news, tickets, marks) = self.dut, self.current
+        dut, (notice, tickets, marks) = self.dut, self.current
         if self.first is None:
             self.first = value
-            self.event_at.append(self.now - self.news_at)
+            self.event_at.append(self.now - self.notice_at)
             assert self.done >= marks, "event before its mark is written"
             assert all(s >= t for s, t in zip(self.serials, tickets, strict=True)), "nor payloads"
-            assert devices == 1 << news["device"]
-            flags = OVERRUN if news["overrun"] else COMPLETE * (news["empty"] == 0)
-            want = news["n"] << 192 | news["frame"] << 96 | news["bytes"] << 64 | news["buffer"] << 32
-            want |= flags << 16 | (ERROR if news["overrun"] else DONE)
+            assert devices == 1 << notice["device"]
+            flags = OVERRUN if notice["overrun"] else COMPLETE * (notice["empty"] == 0)
+            want = notice["n"] << 192 | notice["frame"] << 96 | notice["bytes"] << 64 | notice["buffer"] << 32
+            want |= flags << 16 | (ERROR if notice["overrun"] else DONE)
             assert value & ~(((1 << 64) - 1) << 128) == want
             assert value >> 128 & (1 << 64) - 1 == self.now - 1
-            assert int(dut.ev_promised.value) == 1 - news["overrun"]
-            assert (int(dut.ev_start.value), int(dut.ev_channel.value)) == (news["start"], news["channel"])
+            assert int(dut.ev_promised.value) == 1 - notice["overrun"]
+            assert (int(dut.ev_start.value), int(dut.ev_channel.value)) == (
+                notice["start"],
+                notice["channel"],
+            )
         assert value == self.first, "an event changes while it is offered"
         assert int(dut.notice_ready.value) == taken
         if taken:

@@ -144,7 +144,7 @@ class Bench(Stepped):
         dut = self.dut
         assert int(dut.n.value) == self.n & LOW
         assert int(dut.promise.value) == self.promised
-        self.look_at_owed()
+        self.check_pending()
         self.promised, fills, closed = 0, False, self.closed is not None
         self.look_at_closed()
         if self.placing:
@@ -203,7 +203,7 @@ class Bench(Stepped):
         self.open = self.closed = None
         self.history.clear()
 
-    def look_at_owed(self):
+    def check_pending(self):
         assert int(self.dut.tx_pending_valid.value) == (
             self.owed is not None
         )  # two cycles after the last payload

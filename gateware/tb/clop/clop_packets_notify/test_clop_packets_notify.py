@@ -17,14 +17,14 @@ FIELDS = (("overrun", 1), ("n", 32), ("buffer", 16), ("device", 8), ("frame", 24
 FIELDS += (("empty", 13), ("vaddr", 64), ("start", 32), ("channel", 3))
 
 
-def pack(news):
+def pack(notice):
     value = 0
     for name, width in FIELDS:
-        value = value << width | news[name]
+        value = value << width | notice[name]
     return value
 
 
-def some_news(rng):
+def some_notice(rng):
     return {name: rng.getrandbits(width) for name, width in FIELDS} | {"overrun": 0}
 
 
@@ -96,7 +96,7 @@ class Bench:
         for name in ("used", "missed", "closed"):
             getattr(dut, name).value = self.step.get(name, 0)
         if self.step or not self.now % 8:  # invalid fields change, too
-            self.closing, self.frame = some_news(rng), rng.getrandbits(24)
+            self.closing, self.frame = some_notice(rng), rng.getrandbits(24)
             dut.closing.value, dut.missed_n.value = pack(self.closing), self.n
             dut.missed_frame.value, dut.missed_device.value = self.frame, self.n % self.devices
             self.serial_done = [rng.getrandbits(24) for _ in range(self.channels)]
@@ -149,14 +149,14 @@ class Bench:
         self.met["full"] += self.full
         if offered:
             assert self.want, "unexpected notification"
-            news, tickets = self.want[0]
+            notice, tickets = self.want[0]
             if value is not None:
-                assert value == pack(news)
+                assert value == pack(notice)
                 assert words(int(dut.notice_fence.value), 24, self.channels) == tickets
             if ready:
                 self.want.popleft()
                 self.got_at.append(self.now)
-                self.out &= not news["overrun"]
+                self.out &= not notice["overrun"]
         if self.step.get("closed") or take:
             self.pushed_at = self.now
         if self.step.get("closed"):
@@ -202,7 +202,7 @@ PACES = {  # work, takes, closes, changes
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 @cocotb.parametrize(pace=list(PACES))
-async def news_come_in_order(dut, pace):
+async def notices_come_in_order(dut, pace):
     bench = Bench(dut)
     await bench.start()
     for channel in range(bench.channels):

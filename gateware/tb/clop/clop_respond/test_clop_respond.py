@@ -115,7 +115,7 @@ class Bench(Stepped):
             self.ended.add(act["channel"])
         self.seen[name] += 1
 
-    def judged_anew(self, act, name, first, admit):
+    def classified_again(self, act, name, first, admit):
         due = {"valid": 0, "again": 1, "first": first, "admit": admit, "channel": act["channel"]}
         self.next_due = due, None
         self.seen[name] += 1
@@ -151,13 +151,13 @@ class Bench(Stepped):
     def waits(self):
         act = self.some_act()
         self.put(act, ["waits"])
-        self.judged_anew(act, "waits", 0, act["trusted"])
+        self.classified_again(act, "waits", 0, act["trusted"])
 
     def shifts(self):
         """Frames are skipped: the packet is classified again at once."""
         act = self.some_act()
         self.put(act, ["shifts"])
-        self.judged_anew(act, "shifts", 1, act["trusted"])
+        self.classified_again(act, "shifts", 1, act["trusted"])
 
     def silent(self):
         """No answer yet: firmware request, frame to be opened, or a timer's frame closed."""
@@ -195,7 +195,7 @@ class Bench(Stepped):
         of, admit = self.some_act(), self.rng.getrandbits(1)
         answer = self.some(ANSWER, valid=0, again=1, admit=admit, first=1, channel=of["channel"], keeps=0)
         self.put(firmware=answer | {"as": ADMIT if admit else USED, "counted": 1, "ended": 1})
-        self.judged_anew(of, f"firmware again {admit}", 1, admit)
+        self.classified_again(of, f"firmware again {admit}", 1, admit)
 
     # ------------------------------------------------------------------ every cycle
 
@@ -278,7 +278,7 @@ async def everybody_is_answered_and_counted(dut, seed, rate):
 
 
 @cocotb.test()
-async def packets_refused_unasked_leave_no_ticket_behind(dut):
+async def packets_refused_without_a_look_leave_no_fence_behind(dut):
     """Two full laps of serials without a decision: earlier packets stay completed."""
     bench = Bench(dut, rate=0.0)
     bench.wanders = False
@@ -291,7 +291,7 @@ async def packets_refused_unasked_leave_no_ticket_behind(dut):
 
 
 @cocotb.test()
-async def reset_answers_nobody(dut):
+async def reset_gives_no_answer(dut):
     bench = Bench(dut, resets=0.1)
     await bench.start()
     await wait(dut, lambda: bench.seen["reset"] > 60)

@@ -36,7 +36,7 @@ async def every_word_once_and_in_order(dut, clocks, rates):
 
 @cocotb.test()
 @cocotb.parametrize(clocks=((6400, 8000), (8000, 6400), (4000, 19_998)))
-async def takes_the_cycles_it_says(dut, clocks):
+async def takes_the_documented_cycles(dut, clocks):
     """Latency: one source cycle and 3 to 4 destination cycles; zero with a single clock."""
     await begin(dut, *of(dut, clocks))
     if not int(dut.CLOCKS.value):

@@ -182,7 +182,7 @@ async def starts_and_stops_whole(dut):
 
 
 @cocotb.test()
-async def takes_the_cycles_it_says(dut):
+async def takes_the_documented_cycles(dut):
     """Latency: ready after the memories clear; off: a reset of 16 cycles, stopped with its last cycle."""
     bench = Bench(dut, random.Random(cocotb.RANDOM_SEED))
     await bench.start()

@@ -252,7 +252,7 @@ async def pages_come_from_the_list_in_host_memory(dut):
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")
-async def drain_ends_what_is_open_and_enabling_begins_anew(dut):
+async def drain_closes_open_frames_and_enabling_restarts(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, [0])
     await bench.start()

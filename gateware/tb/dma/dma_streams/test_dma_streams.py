@@ -67,7 +67,7 @@ async def everything_arrives(dut):
 
 
 @cocotb.test()
-async def nobody_starves(dut):
+async def no_stream_starves(dut):
     start_clock(dut)
     await reset(dut)
     rng = random.Random(3)

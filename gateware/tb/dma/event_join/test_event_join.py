@@ -118,7 +118,7 @@ async def in_turn(dut):
 
 
 @cocotb.test()
-async def waiting_for_room_holds_up_nobody(dut):
+async def waiting_for_room_blocks_no_others(dut):
     """Without room, events of the receive path wait and those of the sender pass."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)

@@ -197,7 +197,7 @@ async def in_turn_and_an_event_every_three_cycles(dut):
 
 
 @cocotb.test()
-async def what_has_no_room_holds_up_nobody(dut):
+async def events_without_room_block_no_others(dut):
     """An unpromised event without room waits; promised ones overtake it."""
     rng = random.Random(cocotb.RANDOM_SEED)
     for at_once in (True, False):
@@ -239,7 +239,7 @@ async def what_has_no_room_holds_up_nobody(dut):
 
 
 @cocotb.test()
-async def begins_anew_when_it_was_off(dut):
+async def restarts_after_off(dut):
     """Entry 0 and lap 1 again, all entries free, no old events."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)

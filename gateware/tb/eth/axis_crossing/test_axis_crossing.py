@@ -156,7 +156,7 @@ async def a_card_that_is_too_slow_gets_no_wrong_frame(dut):
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
-async def each_frame_lost_whole_is_told_of(dut):
+async def each_dropped_frame_is_reported(dut):
     """Short frames while the ends of earlier ones wait: one end word for each dropped frame, then a pause."""
     bench = Bench(dut, 150_000 if len(dut.s_axis_rx_tkeep) == 8 else 500_000, 6400, 6400)
     await bench.start()

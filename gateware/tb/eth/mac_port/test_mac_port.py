@@ -157,7 +157,7 @@ async def a_stream_that_stops_ends_its_frame(dut):
 
 @cocotb.test()
 @cocotb.parametrize(pauses=[0.0, 0.4])
-async def what_is_received_goes_to_the_streams(dut, pauses):
+async def received_frames_go_to_the_streams(dut, pauses):
     """64-bit words, bytes and verdict unchanged; a byte-wide MAC adds a cycle after a word's last byte."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng)

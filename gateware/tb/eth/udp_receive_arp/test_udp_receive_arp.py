@@ -95,7 +95,7 @@ def packet_of(host=HOST, **changes):
 
 
 @cocotb.test()
-async def a_request_is_told_by_every_bit(dut):
+async def every_bit_of_a_request_counts(dut):
     """One wrong bit at a time; only the sender's addresses, the target's MAC and padding are arbitrary."""
     bench = Bench(dut)
     await bench.start()

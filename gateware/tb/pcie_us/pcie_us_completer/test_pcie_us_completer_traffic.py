@@ -239,7 +239,7 @@ async def every_request_as_it_should_be(dut, rate, wait):
 
 
 @cocotb.test()
-async def takes_the_cycles_it_says(dut):
+async def takes_the_documented_cycles(dut):
     """Latency: first access 2 cycles after a request's last beat, next ones every 2; completion 3 after."""
     bench = Bench(dut, random.Random(cocotb.RANDOM_SEED))
     await bench.start()

@@ -148,7 +148,7 @@ async def no_more_than_it_may(dut):
 
 
 @cocotb.test()
-async def takes_the_cycles_it_says(dut):
+async def takes_the_documented_cycles(dut):
     """Latency: request to TLP 3, plus 3 in the requester's queue; last completion beat to first word 13."""
     rng = random.Random(cocotb.RANDOM_SEED)
     _, host, master = await begin(dut, rng)

@@ -69,7 +69,7 @@ async def failures_stay_where_they_are(dut):
 
 
 @cocotb.test()
-async def a_late_completion_is_nobody_elses(dut):
+async def a_late_completion_reaches_no_other_request(dut):
     """A timed-out tag is reserved until its completion arrives; reads use the other tags, or fail."""
     rng, memory, block, master = await begin(dut, 27)
     size, tags = 100, 1 << len(dut.i_read.tail_q) - 1

@@ -301,7 +301,7 @@ class Bench(Stepped):
 
 @cocotb.test(timeout_time=20, timeout_unit="ms")
 @cocotb.parametrize(pace=list(PACES))
-async def every_byte_goes_where_it_was_told(dut, pace):
+async def every_byte_goes_to_its_address(dut, pace):
     bench = Bench(dut, PACES[pace])
     await bench.start()
     bench.put(packet(bench.rng) for _ in range(120))
@@ -350,7 +350,7 @@ async def a_piece_leaves_before_its_packet_ends(dut):
 
 
 @cocotb.test()
-async def what_is_put_off_is_asked_for_once_more_at_its_end(dut):
+async def deferred_packets_are_requested_again_at_their_end(dut):
     bench = Bench(dut, Pace(words=0.7))
     bench.defers = lambda: True
     await bench.start()

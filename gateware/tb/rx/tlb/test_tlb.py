@@ -147,7 +147,7 @@ async def takes_back_and_flushes(dut):
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
-async def off_asks_the_firmware_every_time(dut):
+async def off_requests_every_translation(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, table(rng, 4, 12), 12)
     await bench.start(enable=0)
@@ -158,7 +158,7 @@ async def off_asks_the_firmware_every_time(dut):
 
 
 @cocotb.test(timeout_time=2, timeout_unit="ms")
-async def whoever_was_answered_with_another_asks_no_more(dut):
+async def one_answer_serves_all_waiting_clients(dut):
     """Slow firmware: most clients repeat one page, another one requests different pages in between."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, table(rng, 40, 12), 12, delay=100)

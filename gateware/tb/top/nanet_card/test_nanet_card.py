@@ -97,10 +97,10 @@ class Bench:
         """Return the counters since the start."""
         return {name: value - self.before[name] for name, value in (await self.host.counters()).items()}
 
-    async def send(self, packets, gap=3, channel=None, told=True):
+    async def send(self, packets, gap=3, channel=None, to_model=True):
         """Send payloads, each on its board's channel, and pass the sound ones to the model."""
         for data in packets:
-            if told:
+            if to_model:
                 self.tell(data)
         await self.wire.send([self.on_wire(data, channel) for data in packets], gap)
         self.sent += len(packets)
@@ -400,12 +400,12 @@ async def consumer_stalls(dut):
     host = bench.host
     host.stalled = True
     packets = burst(bench.rng, 3, count + 10, room=(16,), packets=(1,))
-    await bench.send(packets[:4], told=False, gap=40)
-    await bench.send(packets[4:-4], told=False, gap=20)
+    await bench.send(packets[:4], to_model=False, gap=40)
+    await bench.send(packets[4:-4], to_model=False, gap=20)
     await bench.decided()
     host.stalled = False
     await host.consume(lambda: len(bench.wire.out[0]) == count + 10)
-    await bench.send(packets[-4:], told=False)
+    await bench.send(packets[-4:], to_model=False)
     await host.consume(lambda: any(event.kind == BURST_ENDS for event in host.events))
     errors = [event for event in host.events if event.kind == ERROR]
     assert sum(event.bytes for event in errors) == 10 and errors[0].frame == count
@@ -451,7 +451,7 @@ async def late_answers(dut):
     host.answer = answer
     packets = burst(bench.rng, 5, 9, room=(40,), packets=(1,))
     missing = [data for data in packets if data[1] == 2 and data[12] in (4, 7) and not data[3] & 3]
-    await bench.send([data for data in packets if data not in missing], told=False, gap=60, channel=0)
+    await bench.send([data for data in packets if data not in missing], to_model=False, gap=60, channel=0)
     await host.consume(lambda: len(bench.wire.out[0]) == 9)
     for n, late in held.items():
         await host.post(n, late)
@@ -473,7 +473,7 @@ async def late_answers(dut):
 
 
 @cocotb.test(timeout_time=4, timeout_unit="ms")
-async def begins_anew(dut):
+async def restarts(dut):
     """Repeated stops at random times: no request is truncated, and the next run is complete."""
     bench = Bench(dut, memory_rate=0.3, latency=(20, 200), tx_rate=0.3)
     await bench.start()

@@ -152,7 +152,7 @@ async def one_stalls(dut):
     packets = burst(rng, 3, count + 10, room=(16,), packets=(1,))
     sent = long_packets(rng, range(18))
     asked = [(c, arp_frame(Host(mac=MAC + c, ip=IP + further + c))) for c in range(2) for further in (0, 16)]
-    await a.send(packets[:4], told=False, gap=40)
+    await a.send(packets[:4], to_model=False, gap=40)
     parts = [map(a.on_wire, packets[4:-4]), map(b.on_wire, sent), asked]
     wire.put(mixed(rng, *parts), gap=3)
     consumer = consume(b, sent)
@@ -165,7 +165,7 @@ async def one_stalls(dut):
         assert sorted(questions(wire, channel)) == [IP + channel, IP + 16 + channel]
     host.stalled = False
     await host.consume(lambda: len(a.own()) == count + 10)
-    await a.send(packets[-4:], told=False)
+    await a.send(packets[-4:], to_model=False)
     await host.consume(lambda: any(event.kind == BURST_ENDS for event in host.events))
     assert sum(event.bytes for event in host.events if event.kind == ERROR) == 10
     want = [a.frame_of(host.posted[n].payload) for n in range(count)]

@@ -69,7 +69,7 @@ class Transmitter:
             if int(dut.rd_data_valid.value) and int(dut.rd_data_ready.value) and int(dut.rd_data_last.value):
                 self.answers.append(now)
                 self.reads -= 1
-            assert self.reads <= MAX_READS, "too many reads under way"
+            assert self.reads <= MAX_READS, "too many reads in flight"
             await RisingEdge(dut.clk)
 
 
@@ -93,7 +93,7 @@ async def random_consumer(dut, rate, transmit):
 
 
 @cocotb.test()
-async def takes_the_cycles_it_says(dut):
+async def takes_the_documented_cycles(dut):
     """Check the latency table of doc/send.md, with a memory and a transmitter that never stall."""
     rng = random.Random(cocotb.RANDOM_SEED)
     bench = Bench(dut, rng, latency=(5, 5))
