@@ -8,19 +8,19 @@ module clop
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
-    // Largest number of buffers of all devices together; a power of two. Memory grows with it.
+    // Total number of buffers of all devices; a power of two. Sets the memory size.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
-    // Number of the first burst's frame 0.
+    // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0,
-    // Cycles of forgetting, as an exponent of two: 10 clears clop_sequence, 2 + log2 MAX_BUFFERS the rest.
+    // log2 of the clearing cycles: 10 clears clop_sequence, 2 + log2 MAX_BUFFERS clears the other memories.
     parameter int unsigned CLEAR_W = $clog2(MAX_BUFFERS) > 8 ? $clog2(MAX_BUFFERS) + 2 : 10
 ) (
     input logic clk,
-    // Clock of the timers, which run continuously; `clk` may be gated while clop is idle.
+    // Timer clock, always running; `clk` may be gated while clop is idle.
     input logic clk_timers,
     input logic rst,
 
@@ -34,11 +34,11 @@ module clop
     input  logic [17:0]              buffer_units,    // bytes of a buffer / 64
     input  logic [16:0]              segment_bytes,   // a multiple of 16
     input  logic [3:0]               expected,        // boards; 1 for a merged stream
-    input  logic [31:0]              timeout_cycles,  // 0: none
-    input  logic [15:0]              grace_cycles,    // longest way of a packet from the MAC to here
-    input  logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
+    input  logic [31:0]              timeout_cycles,  // 0: no timeout
+    input  logic [15:0]              grace_cycles,    // maximum latency from the MAC to clop
+    input  logic [15:0]              window_frames,   // frames this far behind the newest are closed; 0: none
     input  logic [63:0]              now,
-    output logic                     ready,           // has forgotten everything
+    output logic                     ready,           // all memories cleared
 
     /*
      * requests of the channels; `placed_defer`: repeat the request once the packet is complete. A channel
@@ -46,12 +46,12 @@ module clop
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
-    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    input  place_request_t [CHANNELS-1:0] place,          // steady until the response
     output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
     output logic [63:0]                   placed_vaddr,
-    input  serial_t [CHANNELS-1:0]        done_serial,    // packets that are done with
+    input  serial_t [CHANNELS-1:0]        done_serial,    // number of completed packets
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -85,7 +85,7 @@ module clop
     output logic                           notice_valid,
     input  logic                           notice_ready,
     output clop_notice_t                   notice,
-    output serial_t [CHANNELS-1:0]         notice_fence,      // packets that have to be written before
+    output serial_t [CHANNELS-1:0]         notice_fence,      // write fence: packets that must be written first
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_part_t                     board_read,
 
@@ -109,13 +109,13 @@ module clop
     output logic [24:0]      skipped,
     output logic [3:0][63:0] missing,
 
-    output logic due,  // a timer has run out
-    // nothing is under way, and nothing waits
+    output logic due,  // a timer has expired
+    // Pipeline and notification queues are empty.
     output logic idle
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
-  localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
+  localparam int unsigned StatusW = IndexW + 2;  // overrun status is kept for 4 N numbers
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
   if (MAX_BUFFERS < 2 || 2 ** IndexW != MAX_BUFFERS || MAX_BUFFERS > 32768) begin : gen_check_buffers
@@ -128,7 +128,7 @@ module clop
     $fatal(1, "DEVICES must be a power of two (%m)");
   end
 
-  // ------------------------------------------------------------------ between the parts
+  // ------------------------------------------------------------------ internal signals
 
   clop_burst_t current, old;
   logic half;
@@ -170,18 +170,18 @@ module clop
   logic notice_accepts_new, notice_accepts_current, notice_idle;
   serial_t [CHANNELS-1:0] write_fence;
 
-  // ------------------------------------------------------------------ what may begin
+  // ------------------------------------------------------------------ issue conditions
 
   logic rst_q, run_q, window_q, acts_q, may_begin_q, quiescent, settled;
   logic [CLEAR_W-1:0] clear_q;
   logic [IndexW-1:0] index_mask_q;
-  logic [DEVICES-1:0] room_q;  // for another frame
+  logic [DEVICES-1:0] room_q;  // room for another frame's event
   logic [4:0] quiet_q;
   logic idle_steps;
 
-  // The cycle after `classify` belongs to the steps.
+  // The cycle after `classify` is reserved for the pipeline.
   assign idle_steps = steps_idle && !acts_q && !open_busy;
-  // A replay: frames that are overtaken are closed before anything else is done, one thing after the other.
+  // In a replay, expired frames are closed first, one at a time.
   assign settled   = !window_q || (idle_steps && quiet_q == 5'd20);
   assign quiescent = idle_steps && may_begin_q && settled && !due_valid;
   assign ready     = run_q;
@@ -210,7 +210,7 @@ module clop
     end
   end
 
-  // ------------------------------------------------------------------ requests, in steps
+  // ------------------------------------------------------------------ pipeline steps
 
   clop_issue #(
       .CHANNELS(CHANNELS)
@@ -218,7 +218,7 @@ module clop
       .rst       (rst_q),
       .tracked_as(waiting_for),
       .may_expire(may_begin_q && !command_now),
-      // In a replay the other channels wait for the firmware, too.
+      // In a replay, the other channels also wait for the firmware.
       .may_place(may_begin_q && !command_waits && settled && !(window_q && slowpath_busy)),
       .may_read (!open_busy && !verdict.shifts),
       .waits    (request_waits),
@@ -285,7 +285,7 @@ module clop
       .*
   );
 
-  // ------------------------------------------------------------------ what follows from them
+  // ------------------------------------------------------------------ results of the steps
 
   clop_open #(
       .DEVICES(DEVICES)
@@ -352,7 +352,7 @@ module clop
       .*
   );
 
-  // ------------------------------------------------------------------ the firmware, and the consumers
+  // ------------------------------------------------------------------ firmware interface and notifications
 
   clop_commands commands (
       .rst             (rst_q),

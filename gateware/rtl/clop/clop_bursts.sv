@@ -4,7 +4,7 @@
 module clop_bursts
   import nanet_pkg::*;
 #(
-    // Number of the first burst's frame 0.
+    // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0
 ) (
     input logic clk,
@@ -13,30 +13,30 @@ module clop_bursts
     /*
      * pulses: what the firmware says
      */
-    input logic       begins,          // a burst: the current one is the older one now
+    input logic       begins,          // pulse: a burst begins; the current burst becomes the older one
     input logic [7:0] begins_number,
     input logic       begins_started,
-    input logic       ends,            // the current one takes no further frames
-    input logic [1:0] starts,          // an SOB was there, of {older, current}
+    input logic       ends,            // pulse: no further frames in the current burst
+    input logic [1:0] starts,          // pulse: SOB received, of {older, current}
 
     /*
      * frames of the current burst
      */
     input clop_opened_t opened,
-    input clop_skip_t   shift,   // a packet's
-    input clop_skip_t   skip,    // the firmware's
+    input clop_skip_t   shift,   // skip caused by a packet
+    input clop_skip_t   skip,    // skip commanded by the firmware
 
     /*
      * pulses, of {older, current}
      */
-    input logic [1:0] closed,    // a frame
-    input logic [1:0] notified,  // end reported to the consumers
+    input logic [1:0] closed,    // pulse: a frame is closed
+    input logic [1:0] notified,  // pulse: end reported to the consumers
 
     output clop_burst_t current,
     output clop_burst_t old,
-    output logic        half,       // where clop_sequence keeps the current burst's boards
-    output logic [63:0] end_n,      // n of its frame `next`, a cycle later
-    output logic [63:0] next_base,  // and the next burst's frame 0, two later
+    output logic        half,       // half of clop_sequence that holds the current burst's boards
+    output logic [63:0] end_n,      // n of frame `next`, one cycle later
+    output logic [63:0] next_base,  // n of frame 0 of the next burst, two cycles later
 
     /*
      * skipped frames, two cycles later
@@ -45,7 +45,7 @@ module clop_bursts
     output logic [24:0] skipped
 );
 
-  // What a burst is, less what follows from it.
+  // Stored burst state without the derived fields.
   typedef struct packed {
     logic        known;
     logic [7:0]  number;
@@ -57,7 +57,7 @@ module clop_bursts
   } state_t;
 
   state_t current_q, old_q;
-  logic [1:0][15:0] open_q;  // frames that are
+  logic [1:0][15:0] open_q;  // number of open frames
   logic [1:0] over_q;
   logic [1:0][23:0] last_known_q;
   logic [1:0][31:0] last_n_q;
@@ -77,7 +77,7 @@ module clop_bursts
   function automatic logic [23:0] newest(input logic [24:0] next);
     logic [24:0] less;
     less = next - 25'd1;
-    return less[24] ? '0 : less[23:0];  // at most 2^24 are known
+    return less[24] ? '0 : less[23:0];  // limited to 24 bits
   endfunction
 
   always_ff @(posedge clk) begin

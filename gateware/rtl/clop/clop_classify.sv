@@ -10,7 +10,7 @@ module clop_classify
     /*
      * configuration
      */
-    input logic        window,  // a replay: what finds no buffer waits
+    input logic        window,  // replay: packets without a buffer wait
     input logic [63:0] now,
 
     /*
@@ -19,12 +19,12 @@ module clop_classify
     input logic        in_compare,
     input logic        in_classify,
     input clop_work_t  work,
-    input logic        room,                 // in the event queue of its device
+    input logic        room,                 // in the event queue of the frame's device
     input clop_burst_t current,
     input clop_burst_t old,
-    input logic        begins,               // pulse: a burst
-    input logic        slowpath_busy,        // the firmware, about a packet
-    input logic [1:0]  slowpath_busy_board,  // of this board
+    input logic        begins,               // pulse: a burst begins
+    input logic        slowpath_busy,        // a firmware request is pending
+    input logic [1:0]  slowpath_busy_board,  // the pending firmware request concerns this board
 
     /*
      * in `classify`: lookup results
@@ -43,8 +43,8 @@ module clop_classify
     output logic        admit,
     output logic        escalated,
     output logic        opens,
-    output logic        usable,     // with a buffer, and room for its event
-    output logic [63:0] stamp,      // the packet's, in 64 bits
+    output logic        usable,     // buffer and event-queue entry available
+    output logic [63:0] stamp,      // 64-bit packet stamp
 
     /*
      * in the cycle after
@@ -52,19 +52,19 @@ module clop_classify
     output clop_verdict_t verdict,
     output clop_act_t     act,
     output clop_skip_t    shift,
-    output logic [63:0]   vaddr,     // where it goes
+    output logic [63:0]   vaddr,     // destination address
     output slowpath_t     slowpath,  // steady during a firmware request
 
     output logic [63:0] last_packet  // card clock, newest packet of the current burst
 );
 
-  // ------------------------------------------------------------------ beside the steps
+  // ------------------------------------------------------------------ precomputation
 
   logic marker;
   logic started_q, over_q, ask_q, busy_board_q, room_q, borrow_q;
   logic commit_q, open_q, look_q, unsound_q, seen_q, expire_q, bears_q;
   logic [31:0] now_high_q, stamp_high_q;
-  logic latest_q, newest_q;  // a packet of the current burst was this; and the newest
+  logic latest_q, newest_q;  // packet of the current burst; newest packet of it
 
   assign marker = (work.request.header.flags & (MgpSob | MgpEob)) != 0;
   assign stamp  = {stamp_high_q, work.request.stamp};
@@ -72,14 +72,14 @@ module clop_classify
   always_ff @(posedge clk) begin
     started_q    <= work.old ? old.started : current.started;
     over_q       <= work.old ? old.over : current.over;
-    ask_q        <= marker || work.other;  // whatever else is said of it
+    ask_q        <= marker || work.other;  // independent of the other results
     busy_board_q <= work.board == slowpath_busy_board;
     room_q       <= room;
     now_high_q   <= now[63:32];
     borrow_q     <= now[31:0] < work.request.stamp;
     stamp_high_q <= now_high_q - 32'(borrow_q);
     bears_q      <= !(work.request.kind == PlaceCommit && !work.request.placed);
-    // Contents of step `classify`.
+    // Inputs of step `classify`.
     look_q    <= in_compare && work.place && work.request.kind == PlaceLook;
     commit_q  <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound;
     open_q    <= in_compare && work.place && work.request.kind != PlaceLook && work.request.sound &&
@@ -96,27 +96,27 @@ module clop_classify
   assign lost      = found.late || found.duplicate;
   assign odd       = watched || replayed || jump || far_ahead;
   assign escalates = ask_q || (!work.trusted && (watched || (!lost && !replayed && (jump || far_ahead))));
-  // Ordinary or trusted, and neither late nor a duplicate. `open_q`: no firmware request is needed,
-  // whatever is found of it, and its board waits for no answer.
+  // Ordinary or trusted, and neither late nor duplicate. `open_q`: no firmware request is needed and none is
+  // pending for the board.
   assign plain    = work.trusted || !odd;
   assign admitted = open_q && !lost && plain;
   assign dropped  = open_q && (work.trusted ? lost : !watched && (lost || replayed));
-  // Skipped frames are passed first.
+  // Skipped frames are handled first.
   assign shifts   = !found.known && (!started_q || found.gap);
   assign uses     = admitted && found.known && found.open_frame && found.fits && bears_q;
   assign expires  = expire_q && found.due;
   assign usable   = found.available && room_q;
-  // In a replay, a look whose frame has no buffer is deferred: the packet may have to wait.
+  // In a replay, a look without a buffer is deferred, because the packet may have to wait.
   assign full     = window && !found.known && !usable;
 
-  // That is `admitted && !shifts && !found.known`, in fewer steps.
+  // Equals `admitted && !shifts && !found.known`, with fewer logic levels.
   assign opens     = open_q && plain && started_q && found.is_new;
   assign admit     = admitted && !shifts;
   assign escalated = commit_q && escalates && !slowpath_busy && !work.other;
   assign take      = (dropped && lost && !replayed && !jump) || (admit && !work.trusted) ||
                      (seen_q && !replayed);
 
-  // ------------------------------------------------------------------ and what follows
+  // ------------------------------------------------------------------ registered results
 
   always_ff @(posedge clk) begin
     verdict.looked    <= look_q;
@@ -174,7 +174,7 @@ module clop_classify
         act.slot.present  <= found.present;
         act.slot.complete <= found.complete;
         act.slot.open     <= !found.closes;
-        // It was owed before: its time begins with its own first packet.
+        // The frame was opened before its first packet; its timer starts now.
         if (found.retimed) act.slot.first <= work.request.stamp;
       end
     end

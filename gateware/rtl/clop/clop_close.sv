@@ -6,13 +6,13 @@ module clop_close
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
     // As in clop.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256,
-    // Consumer devices; a power of two. Each has its buffers and its event queue.
+    // Consumer devices; a power of two. Each has separate buffers and a separate event queue.
     parameter int unsigned DEVICES = 1
 ) (
     input logic clk,
@@ -68,14 +68,14 @@ module clop_close
     output logic [31:0]        ev_start,     // of the packet that closed the frame
     output logic [2:0]         ev_channel,
 
-    // nothing is under way
+    // Nothing pending.
     output logic idle,
 
     /*
      * one pulse for each header that was not written for lack of a translation
      */
     output logic untranslated,
-    // one pulse for each frame that is closed without all its boards
+    // Pulse per frame closed with missing boards.
     output logic incomplete
 );
 
@@ -99,15 +99,15 @@ module clop_close
     event_t                   ev;
     logic [31:0]              start;
     logic [2:0]               channel;
-    logic [DEVICES-1:0]       devices;  // that receive it
+    logic [DEVICES-1:0]       devices;  // devices that receive the frame
     logic                     promised;
-    logic [7:0]               headers;  // that have to be written before
+    logic [7:0]               headers;  // headers that must be written first
     serial_t [CHANNELS-1:0]   write_fence;
   } pending_t;
 
   state_e state_q;
   logic [2:0] board_q;
-  logic [3:0][31:0] part_q;  // of the header: bytes, packets, flags of each board
+  logic [3:0][31:0] part_q;  // header fields of each board: bytes, packets, flags
   logic [17:0] bytes_q;
   logic truncated_q;
   logic [33:0] product_q;
@@ -134,7 +134,7 @@ module clop_close
   assign flags            = (absent == 0 ? FlagComplete : 16'd0) | (notice.timed_out ? FlagTimedOut : 16'd0) |
                             (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
 
-  assign tlb_valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // while it reads
+  assign tlb_valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // table read
   assign tlb_vaddr    = base_vaddr[device] + {24'd0, product_q, 6'd0};
   assign wr_valid     = state_q == CloseWrite;
   assign wr_cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
@@ -211,13 +211,13 @@ module clop_close
     end
   end
 
-  // ------------------------------------------------------------------ events wait for what they speak of
+  // ------------------------------------------------------------------ events wait for the data they announce
 
   assign pending_in_valid = state_q == CloseEvent;
   always_comb begin
     pending_in             = '0;
     pending_in.ev.kind     = notice.kind;
-    pending_in.ev.stream   = '0;  // event_join's to write
+    pending_in.ev.stream   = '0;  // written by event_join
     pending_in.ev.n        = notice.n[31:0];
     pending_in.ev.frame    = 32'(notice.frame);
     pending_in.promised    = notice.kind == KindReceiveDone;

@@ -23,37 +23,37 @@ module clop_commands
     input  logic [2:0] escalate_channel,
     input  logic [1:0] escalate_board,
     input  serial_t    escalate_serial,
-    output logic       slowpath_busy,        // until it is answered
+    output logic       slowpath_busy,        // until the response
     output logic [1:0] slowpath_busy_board,
 
     /*
      * when a command may be carried out
      */
-    input logic quiescent,    // nothing is under way
-    input logic idle,         // nothing is in the steps, and nothing being opened
+    input logic quiescent,    // pipeline and queues are empty
+    input logic idle,         // pipeline is empty and no frame is being opened
     input logic timer_room,
     input logic closing,
-    input logic burst_waits,  // a new burst waits for what has to be said of the others
+    input logic burst_waits,  // a new burst waits for notifications of the older ones
 
     input clop_burst_t current,
 
-    // A command is here; nothing new begins.
+    // A command is pending; no new packet is issued.
     output logic     waiting,
     output logic     waiting_burst,
     output command_t waiting_for,
-    output logic     pausing,        // a command must wait for what follows from the last thing that was done
+    output logic     pausing,        // the results of the last step or command are not yet valid
 
     /*
      * pulses: what it does
      */
-    output logic           now,      // something
+    output logic           now,      // pulse: a command is executed
     output logic           done,
-    output logic           begins,   // burst number waiting_for.frame
-    output logic           ends,     // the current one takes no further frames
-    output logic           extend,   // it has all up to waiting_for.frame
+    output logic           begins,   // begins burst number waiting_for.frame
+    output logic           ends,     // no further frames in the current burst
+    output logic           extend,   // extends the burst to waiting_for.frame
     output clop_skip_t     skip,
-    output logic           close,    // of waiting_for.old
-    output logic           tracked,  // a board's numbers: goes through the steps
+    output logic           close,    // closes the frames of burst waiting_for.old
+    output logic           tracked,  // command on a board's sequence numbers; uses the pipeline
     output clop_response_t response
 );
 
@@ -61,7 +61,7 @@ module clop_commands
 
   logic valid_q, now_q, closing_begun_q, leaving_q, left_q;
   command_t command_q;
-  logic [1:0] pause_q;  // cycles until what follows from the last step or command is known
+  logic [1:0] pause_q;  // cycles until the results of the last step or command are valid
   logic [2:0] slowpath_channel_q;
   serial_t slowpath_serial_q;
   logic slowpath_busy_q, answered_q;
@@ -72,7 +72,7 @@ module clop_commands
   assign command_ready = !valid_q;
   assign slowpath_busy = slowpath_busy_q;
 
-  // ------------------------------------------------------------------ beside
+  // ------------------------------------------------------------------ precomputation
 
   logic burst_q, last_q, close_q, tracked_q, answer_q, judges_q;
   logic beyond_q, gap_q, extend_q, skips_q, ends_q, joins_q, burst_waits_q;
@@ -90,7 +90,7 @@ module clop_commands
     tracked_q <= command_q.op == CommandSeen || command_q.op == CommandRestart ||
                  command_q.op == CommandBoard || command_q.op == CommandWatch;
 
-    // CommandLast: frames are to be owed, or too many to be, or it is the first that is known of them.
+    // CommandLast opens frames, has too many to open, or names the burst's first known frame.
     beyond_q      <= frame >= current.next;
     newest_q      <= frame - {1'b0, current.last_known};
     gap_q         <= !newest_q[24] && newest_q > FrameWindow;
@@ -102,7 +102,7 @@ module clop_commands
     burst_waits_q <= burst_waits;
   end
 
-  // ------------------------------------------------------------------ carried out
+  // ------------------------------------------------------------------ execution
 
   assign now      = now_q;
   assign begins   = now_q && burst_q && !burst_waits_q;
@@ -118,7 +118,7 @@ module clop_commands
                     (now_q && ((close_q && closing_begun_q) || answer_q));
 
   always_ff @(posedge clk) begin
-    // Nothing changes between this and the next cycle: a timer that is due goes first.
+    // Nothing changes between this cycle and the next; an expired timer has priority.
     now_q <= valid_q && quiescent && pause_q == 0 && !closing && !now_q && !leaving_q && !left_q;
     if (!idle) pause_q <= 2'd3;
     else if (pause_q != 0) pause_q <= pause_q - 1'b1;
@@ -131,7 +131,7 @@ module clop_commands
     if (skip.valid) pause_q <= 2'd3;
     if (now_q && close_q) closing_begun_q <= !done;
 
-    // The packet that is answered goes before what comes: it is known to wait two cycles later.
+    // The answered packet has priority over new packets; its wait flag is valid two cycles later.
     leaving_q <= done;
     left_q    <= leaving_q;
     if (left_q) valid_q <= 1'b0;

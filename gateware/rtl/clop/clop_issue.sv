@@ -4,7 +4,7 @@
 module clop_issue
   import nanet_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2
 ) (
     input logic clk,
@@ -14,10 +14,10 @@ module clop_issue
      * requests, steady until they are answered
      */
     input  logic [CHANNELS-1:0]           place_valid,
-    output logic [CHANNELS-1:0]           place_ready,    // a cycle after it was chosen
+    output logic [CHANNELS-1:0]           place_ready,    // one cycle after the channel was chosen
     input  place_request_t [CHANNELS-1:0] place,
     input  clop_response_t                response,
-    input  logic                          slowpath_busy,  // the firmware, about another
+    input  logic                          slowpath_busy,  // a firmware request is pending
 
     /*
      * timers, and commands (pulse)
@@ -33,24 +33,24 @@ module clop_issue
 
     input clop_burst_t current,
     input clop_burst_t old,
-    input logic        half,     // of the current one; steady while anything is chosen
+    input logic        half,     // of the current burst; steady while an item is issued
 
     /*
      * what may begin
      */
     input logic may_expire,
     input logic may_place,
-    input logic may_read,    // goes on from the step `read`
+    input logic may_read,    // the item may leave step `read`
 
     /*
      * the steps
      */
     output logic       in_compare,
     output logic       in_classify,
-    output clop_work_t work,         // from `read` to `classify`
-    output logic       steps_idle,   // nothing chosen, and nothing in them
-    output logic       chosen,       // something, in this cycle
-    output logic       waits         // a request waits to be repeated
+    output clop_work_t work,         // valid from `read` to `classify`
+    output logic       steps_idle,   // the pipeline is empty
+    output logic       chosen,       // an item is issued in this cycle
+    output logic       waits         // a request waits for its repeat
 );
 
   localparam int unsigned ChannelW = CHANNELS > 1 ? $clog2(CHANNELS) : 1;
@@ -64,12 +64,12 @@ module clop_issue
     StepClassify = 6'b100000
   } step_e;
 
-  // ------------------------------------------------------------------ what comes next
+  // ------------------------------------------------------------------ selection of the next item
 
-  logic [CHANNELS-1:0] holds_q;  // has looked and not yet committed
+  logic [CHANNELS-1:0] holds_q;  // looked, not yet committed
   logic [CHANNELS-1:0][1:0] holds_board_q;
   logic [CHANNELS-1:0] again_q, admit_q;  // repeat; trusted
-  logic first_q;  // the channel that was answered last goes before the others
+  logic first_q;  // the channel answered last has priority
   logic [ChannelW-1:0] first_channel_q, turn_q;
   logic [CHANNELS-1:0] eligible, of_current, of_old;
   logic [ChannelW-1:0] pick;
@@ -80,7 +80,7 @@ module clop_issue
       of_current[c] = current.known && place[c].header.burst == current.number;
       of_old[c]     = old.known && place[c].header.burst == old.number;
       eligible[c]   = again_q[c] ? !slowpath_busy : place_valid[c] && !place_ready[c];
-      // A place that another channel was given is not given again before that packet has ended.
+      // A place granted to another channel stays reserved until that packet has ended.
       for (int o = 0; o < int'(CHANNELS); o++)
         if (o != c && holds_q[o] && !holds_q[c] && holds_board_q[o] == place[c].header.board[1:0])
           eligible[c] = 1'b0;
@@ -98,7 +98,7 @@ module clop_issue
   assign chosen       = take_place || take_expired;
   assign waits        = again_q != 0;
 
-  // Chosen, not yet in the steps.
+  // Chosen, not yet in the pipeline.
   logic valid_q, load;
   step_e step_q;
   logic [ChannelW-1:0] channel_q;
@@ -160,7 +160,7 @@ module clop_issue
     end
   end
 
-  // ------------------------------------------------------------------ the steps
+  // ------------------------------------------------------------------ pipeline steps
 
   place_request_t request;
   logic sob;

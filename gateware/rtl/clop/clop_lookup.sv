@@ -74,7 +74,7 @@ module clop_lookup
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
-  localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
+  localparam int unsigned StatusW = IndexW + 2;  // overrun status is kept for 4 N numbers
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
   localparam logic [24:0] FrameWindow = 25'd1024;
 
@@ -88,7 +88,7 @@ module clop_lookup
   logic [31:0] return_rd;
   clop_board_t board_rd;
 
-  // The number that was returned, which is one less than what its slot says: compared as it is read.
+  // Returned number: the slot's value minus one, compared directly after the read.
   logic return_valid_q;
   logic [IndexW-1:0] return_index_q;
   logic [31:0] returned_q;
@@ -138,7 +138,7 @@ module clop_lookup
       .rd_addr(slot_addr),
       .rd_data(return_rd)
   );
-  // Twice: one copy is read here, the other, of what a header says, by clop_close.
+  // Two copies: one is read here; clop_close reads the other for the frame header.
   ram_bypass #(
       .WIDTH($bits(clop_board_t)),
       .DEPTH(4 * MAX_BUFFERS),
@@ -151,7 +151,7 @@ module clop_lookup
       .rd_addr(board_addr),
       .rd_data(board_rd)
   );
-  // That is in two, since a memory of 25 bits would be put into banks, and a choice among them behind it.
+  // Split in two: tools would divide a 25-bit memory into banks and add a multiplexer behind them.
   ram_bypass #(
       .WIDTH($bits(board_wr.units)),
       .DEPTH(4 * MAX_BUFFERS)
@@ -178,21 +178,21 @@ module clop_lookup
   // ------------------------------------------------------------------ capture
 
   logic [24:0] frame, next_q, limit_q, passed_q;
-  logic [12:0] units_q, segment_units_q;  // of 16 B that the packet takes, and its segment has
-  logic [13:0] units_left_q;              // behind the packet, were it the first there
+  logic [12:0] units_q, segment_units_q;  // in units of 16 B: packet size, segment size
+  logic [13:0] units_left_q;              // space left after the packet if it were the first in its segment
   logic ending_q, known_q, below_q, forgotten_q, at_next_q, gap_q;
-  logic last_q, alone_q, fits_alone_q;  // the last of its board, and the only one
-  logic [31:0] time_q;  // of its frame's first packet, if it is that, or the timer's
+  logic last_q, alone_q, fits_alone_q;  // last packet of its board; only packet; only packet and fits
+  logic [31:0] time_q;  // stamp of the frame's first packet, or the timer's
   clop_slot_t slot_q;
   clop_board_t board_q;
   logic same, first_same, tag_same;
-  logic [7:0] same_q, first_same_q;  // four bits of the number, and of the time, in each
-  logic [3:0] tag_same_q, own_done_q, done_q, index_in_q;  // four indices in each of the last three
+  logic [7:0] same_q, first_same_q;  // equality of 4-bit groups of the number and of the time
+  logic [3:0] tag_same_q, own_done_q, done_q, index_in_q;  // equality of 4-bit groups of the indices
   logic overrun_q, present_q;
   logic [15:0] index_bit_q, before_q, own_missing, missing_indices;
 
   assign frame = {1'b0, request.header.frame};
-  // Of the packets up to the last one, those that are not in: the last one is this, or came before.
+  // Missing indices up to the last packet; the last packet is this one or an earlier one.
   assign own_missing     = before_q & ~board_rd.indices;
   assign missing_indices = board_rd.indices & ~index_bit_q;
 
@@ -200,7 +200,7 @@ module clop_lookup
     for (int unsigned i = 0; i < 16; i++) those_before[i] = 4'(i) < index;
   endfunction
 
-  // The buffer is back, and the sender has passed its number: compared in 32 bits, as the two are near.
+  // The buffer is returned and the sender has passed its number. 32 bits suffice, as the two are close.
   logic [31:0] sender_last_q, passed_by;
   logic slot_used_q, slot_open_q;
   logic [7:0] returned_same_q;
@@ -227,10 +227,10 @@ module clop_lookup
     units_q     <= 13'((17'(request.header.length) + 17'd15) >> 4);
     time_q      <= timer ? timer_first : request.stamp;
     // wait
-    below_q      <= frame < next_q;  // else its number may be another burst's frame
+    below_q      <= frame < next_q;  // otherwise the number may belong to a frame of another burst
     known_q      <= frame < next_q || ending_q;
     at_next_q    <= frame == next_q;
-    passed_q     <= next_q + ~frame;  // frames between it and the next
+    passed_q     <= next_q + ~frame;  // frames between this one and `next`
     gap_q        <= frame > limit_q;
     fits_alone_q <= units_q <= segment_units_q;
     units_left_q <= {1'b0, segment_units_q} - {1'b0, units_q};
@@ -250,15 +250,15 @@ module clop_lookup
     end
   end
 
-  // ------------------------------------------------------------------ addresses, beside the steps
+  // ------------------------------------------------------------------ addresses, parallel to the steps
 
-  // The product, and the factors' registers, are a multiplier's own.
+  // The product and operand registers map to DSP registers.
   logic [IndexW-1:0] buffer_q;
   logic [17:0] units_of_one_q;
   logic [33:0] product_q;
   logic [DeviceW-1:0] device_q;
   logic [19:0] segment_offset_q;
-  logic [63:0] base_q, segment_vaddr_q, part_vaddr_q;  // of the segment: in buffer 0; itself; behind its part
+  logic [63:0] base_q, segment_vaddr_q, part_vaddr_q;  // segment in buffer 0; segment; end of its part
 
   always_ff @(posedge clk) begin
     // read

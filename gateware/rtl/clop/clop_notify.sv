@@ -5,7 +5,7 @@ module clop_notify
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
     // As in clop.
     parameter int unsigned MAX_BUFFERS = 2048,
@@ -30,7 +30,7 @@ module clop_notify
     input clop_slot_t                     closed_slot,
     input logic [$clog2(MAX_BUFFERS)-1:0] closed_index,
 
-    // A frame without a buffer is opened.
+    // Opened frame without a buffer.
     input clop_opened_t opened,
 
     /*
@@ -38,12 +38,12 @@ module clop_notify
      */
     input  clop_burst_t current,
     input  clop_burst_t old,
-    input  logic        waiting_burst,  // one waits for what has to be said before
+    input  logic        waiting_burst,  // a burst waits for earlier notifications
     output logic        burst_waits,
     input  logic        begins,
     input  logic [23:0] begins_number,
     input  logic [63:0] next_base,
-    output logic [1:0]  notified,       // pulse: of the end of {older, current}
+    output logic [1:0]  notified,       // pulse: end of the {older, current} burst
 
     /*
      * to clop_close
@@ -59,7 +59,7 @@ module clop_notify
      */
     output logic accepts_new,
     output logic accepts_current,
-    // nothing waits
+    // No pending notification.
     output logic idle
 );
 
@@ -69,12 +69,12 @@ module clop_notify
   logic push_q, unused_room;
   clop_notice_t in_q;
 
-  // ------------------------------------------------------------------ overruns, joined
+  // ------------------------------------------------------------------ coalesced overruns
 
-  logic [DEVICES-1:0] some_q, flush_q;  // room, and reason, to say what waits
+  logic [DEVICES-1:0] some_q, flush_q;  // room for, and reason for, sending the pending overrun
   logic [DEVICES-1:0] overrun_q, due;
   clop_notice_t [DEVICES-1:0] overrun_notice_q;
-  logic [DEVICES-1:0][31:0] overrun_next_q;  // the number that would continue it
+  logic [DEVICES-1:0][31:0] overrun_next_q;  // number that would extend the pending overrun
   logic [DeviceW-1:0] device, due_device;
   logic missed_q, looked_q, continues_q, ends_wait, joins, displaces, held_up;
   logic [63:0] missed_n_q;
@@ -86,7 +86,7 @@ module clop_notify
   assign device    = DEVICES > 1 ? DeviceW'(missed_n_q) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
   assign joins     = looked_q && continues_q && overrun_q[device];
   assign displaces = looked_q && !joins && overrun_q[device] && some_q[device];
-  assign held_up   = displaces && side_valid_q;  // no burst begins before it is through (`burst_waits`)
+  assign held_up   = displaces && side_valid_q;  // a burst waits until this is sent (`burst_waits`)
 
   logic [1:0] ended;
   assign ended     = {old.over && !old.ended, current.over && !current.ended};
@@ -98,10 +98,10 @@ module clop_notify
     for (int d = int'(DEVICES) - 1; d >= 0; d--) if (due[d]) due_device = DeviceW'(d);
   end
 
-  // ------------------------------------------------------------------ one of what waits
+  // ------------------------------------------------------------------ selection of the next notification
 
   logic free, may_take, take_due, take_end;
-  logic [1:0] settled_q;  // what ends made due is known
+  logic [1:0] settled_q;  // results of the last end are valid
 
   assign free        = !side_valid_q && !begins;
   assign may_take    = free && accepts_new && !missed_q;
@@ -155,7 +155,7 @@ module clop_notify
     end
   end
 
-  // ------------------------------------------------------------------ in order
+  // ------------------------------------------------------------------ output order
 
   always_ff @(posedge clk) begin
     push_q          <= closed.valid || side_valid_q;

@@ -15,7 +15,7 @@ module clop_open
      * configuration
      */
     input logic [4:0]  log2_devices,
-    input logic        window,        // a replay: waits for a buffer that will come
+    input logic        window,        // replay: waits for a buffer return
     input logic [63:0] now,
 
     /*
@@ -23,8 +23,8 @@ module clop_open
      * those that the firmware names
      */
     input logic        opens,
-    input logic        opens_next,    // the packet's is the first
-    input logic        usable,        // with a buffer
+    input logic        opens_next,    // the packet's frame is the next to open
+    input logic        usable,        // buffer and event-queue entry available
     input logic [23:0] opens_frame,
     input logic [63:0] opens_stamp,
     input logic        extend,
@@ -32,7 +32,7 @@ module clop_open
 
     input clop_burst_t current,
     input logic [63:0] end_n,
-    input clop_act_t   act,      // the packet, a cycle later
+    input clop_act_t   act,      // packet decision, one cycle later
 
     /*
      * conditions of opening
@@ -41,14 +41,14 @@ module clop_open
     input  logic               notice_accepts_new,
     input  logic [DEVICES-1:0] room,
     output logic               busy,
-    output logic [63:0]        n,                   // clop_lookup looks at this number's buffer
+    output logic [63:0]        n,                   // number whose buffer clop_lookup checks
     input  logic               back,
     input  logic               held,
 
     /*
      * opened frames
      */
-    output logic               now_open,          // `opened` says what, should it be valid
+    output logic               now_open,          // `opened` is valid if this is set
     output clop_opened_t       opened,
     output logic [DEVICES-1:0] promise,
     output logic               frame_in,
@@ -107,7 +107,7 @@ module clop_open
       OpenRead:  if (timer_room && notice_accepts_new) state_q <= OpenWait;
       OpenWait:  state_q <= OpenCapture;
       OpenCapture: state_q <= OpenCompare;
-      // In a replay a frame waits for its buffer, unless a frame holds it that waiting would not close.
+      // In a replay a frame waits for its buffer, unless waiting cannot close the frame that holds it.
       OpenCompare: state_q <= window && !now_ok && !now_held ? OpenRead : OpenNow;
       default:   if (!tx_pending_valid) state_q <= last_q ? OpenIdle : OpenRead;
     endcase

@@ -6,15 +6,15 @@ module clop_packets
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
-    // Largest number of buffers of all devices together; a power of two.
+    // Total number of buffers of all devices; a power of two.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
     // Number of the first buffer.
     parameter logic [63:0] FIRST_N = 0,
-    // Cycles of forgetting, as an exponent of two; 10 clears clop_sequence.
+    // log2 of the clearing cycles; 10 clears clop_sequence.
     parameter int unsigned CLEAR_W = 10
 ) (
     input logic clk,
@@ -28,18 +28,18 @@ module clop_packets
     input  logic [4:0]               log2_devices,
     input  logic [DEVICES-1:0][63:0] base_vaddr,
     input  logic [17:0]              buffer_units,  // bytes of a buffer / 64
-    input  logic [12:0]              packets,       // payloads of a buffer, 1 to 4096
-    input  logic [16:0]              slot_bytes,    // of a payload, a multiple of 16
-    input  logic                     waits,         // for a buffer, where payloads are dropped else
+    input  logic [12:0]              packets,       // payloads per buffer, 1 to 4096
+    input  logic [16:0]              slot_bytes,    // bytes per payload slot, a multiple of 16
+    input  logic                     waits,         // payloads without a buffer wait instead of being dropped
     input  logic [63:0]              now,
-    output logic                     ready,         // has forgotten everything
+    output logic                     ready,         // all memories cleared
 
     /*
      * requests of the channels; `placed_defer`: repeat the request once the packet is complete
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
-    input  place_request_t [CHANNELS-1:0] place,          // steady until it is answered
+    input  place_request_t [CHANNELS-1:0] place,          // steady until the response
     output logic [CHANNELS-1:0]           placed_valid,
     output logic                          placed_accept,
     output logic                          placed_defer,
@@ -78,9 +78,9 @@ module clop_packets
     output logic                   notice_valid,
     input  logic                   notice_ready,
     output packets_notice_t        notice,
-    output serial_t [CHANNELS-1:0] notice_fence,  // packets that have to be written before
-    output serial_t [CHANNELS-1:0] done,          // that are
-    input  logic                   notice_done,   // an overrun's event has its entry
+    output serial_t [CHANNELS-1:0] notice_fence,  // write fence: packets that must be written first
+    output serial_t [CHANNELS-1:0] done,          // completed packets
+    input  logic                   notice_done,   // an overrun event has its queue entry
 
     /*
      * the event queues
@@ -99,7 +99,7 @@ module clop_packets
     output logic             buffer_pending,
     output logic [3:0][63:0] missing,
 
-    // nothing is under way, and nothing waits
+    // No packet or notification pending.
     output logic idle
 );
 
@@ -116,14 +116,14 @@ module clop_packets
 
   typedef enum logic [3:0] {
     StepIdle,
-    StepChoose,  // of which burst
-    StepRead,    // clop_sequence looks, up to StepClassify
+    StepChoose,  // burst selection
+    StepRead,    // lookup in clop_sequence, up to StepClassify
     StepWait,
     StepCapture,
     StepCompare,
     StepClassify,
     StepPlace,
-    StepSettle  // a buffer is closed, or what was chosen by has changed
+    StepSettle  // wait after closing a buffer or changing a choice input
   } step_e;
 
   typedef enum logic [1:0] {
@@ -140,26 +140,26 @@ module clop_packets
 
   assign ready = run_q;
 
-  // ------------------------------------------------------------------ bursts, and who is next
+  // ------------------------------------------------------------------ bursts and channel selection
 
   logic current_known_q, old_known_q, old_over_q;
   logic [7:0] current_number_q, old_number_q;
-  logic half_q;  // where clop_sequence keeps the current burst's boards
+  logic half_q;  // half of clop_sequence that holds the current burst's boards
   logic flush;
 
-  logic slowpath_busy_q;  // a request is with the firmware
+  logic slowpath_busy_q;  // a firmware request is pending
   logic [ChannelW-1:0] slowpath_channel_q;
   logic [1:0] slowpath_busy_board_q;
   logic [CHANNELS-1:0] blocked_q;   // blocked by a firmware request; repeated after it
   logic [CHANNELS-1:0] trusted_q;  // confirmed by the firmware
-  logic first_q;                    // the channel that was answered goes before the others
+  logic first_q;                    // the channel answered last has priority
   logic [ChannelW-1:0] first_channel_q, turn_q, pick, pick_q;
   logic [CHANNELS-1:0] may_place, looks;
   logic look, look_q, picked_q;
   logic [ChannelW-1:0] look_channel, look_channel_q;
 
   function automatic logic [1:0] board_of(input logic [7:0] board);
-    return board == 8'hFF ? 2'd0 : board[1:0];  // one merged stream is board 0
+    return board == 8'hFF ? 2'd0 : board[1:0];  // a merged stream uses board 0
   endfunction
 
   always_comb begin
@@ -178,8 +178,8 @@ module clop_packets
     if (first_q && may_place[first_channel_q]) pick = first_channel_q;
   end
 
-  // The choice is made a cycle before: its inputs and outputs have long wires. What has been
-  // answered since is not taken again.
+  // The choice is made one cycle early because its inputs and outputs have long wires. Channels answered
+  // in between are excluded.
   assign look = look_q && !placed_valid[look_channel_q];
   always_ff @(posedge clk) begin
     look_q         <= looks != 0;
@@ -192,26 +192,26 @@ module clop_packets
     end
   end
 
-  // ------------------------------------------------------------------ the request
+  // ------------------------------------------------------------------ current request
 
   place_request_t request_q;
   logic [ChannelW-1:0] channel_q;
   logic [1:0] board_q;
-  logic [31:0] number_q;  // sequence number that is looked at
+  logic [31:0] number_q;  // sequence number under lookup
   logic of_current_q, of_old_q, trusts_q, flag_q, marker_q;
-  logic [63:0] stamp_q;  // of the packet, in full
+  logic [63:0] stamp_q;  // 64-bit packet stamp
   logic wrapped_q;
 
-  // ------------------------------------------------------------------ what the machine takes up
+  // ------------------------------------------------------------------ selection of the next action
 
   logic settled, held_q, overrun_due, take_overrun_notice;
   logic take_command, take_look, take_place, take_tracked, take_close;
   logic take_response, notice_full, notice_waiting, command_valid_q;
-  logic drops_q;  // the packet that was with the firmware, counted as it said
+  logic drops_q;  // the firmware's answer drops the packet; counted by its reason
   placed_e drops_as_q;
   command_t command_q;
 
-  // The buffer that is filled.
+  // Buffer being filled.
   logic has, opens, fills, closed;
   placed_e place_as;
   logic [63:0] slot_vaddr;
@@ -269,7 +269,7 @@ module clop_packets
       .missing
   );
 
-  // In StepClassify; the first that applies.
+  // Valid in StepClassify; first match applies.
   always_comb begin
     other          = !of_current_q && !of_old_q;
     late           = of_old_q && old_over_q && !trusts_q;
@@ -355,9 +355,9 @@ module clop_packets
       .waiting(notice_waiting)
   );
 
-  // ------------------------------------------------------------------ the machine
+  // ------------------------------------------------------------------ state machine
 
-  // Pulses that carry the packet in hand to its channel and to the counters.
+  // Pulses from the current packet to its channel and to the counters.
   logic ends;
   placed_e ends_as;
   always_comb begin
@@ -412,7 +412,7 @@ module clop_packets
           first_q <= 1'b0;
         end
         if (take_command) step_q <= take_tracked ? StepRead : StepSettle;
-        // Whatever is taken up: a command goes before packets, so its being there says enough.
+        // A pending command has priority over packets, so its presence is a sufficient condition.
         if (command_valid_q) begin
           unique case (command_q.op)
             CommandSeen:    work_q <= WorkSeen;
@@ -457,7 +457,7 @@ module clop_packets
       default: step_q <= StepIdle;
     endcase
 
-    // The firmware's part.
+    // Firmware requests and commands.
     if (slowpath_valid && slowpath_ready) slowpath_valid <= 1'b0;
     if (escalates_now) begin
       slowpath_busy_q                   <= 1'b1;

@@ -35,7 +35,7 @@ module clop_packets_buffer #(
     /*
      * from three cycles after the number on
      */
-    output logic [$clog2(MAX_BUFFERS)-1:0]           buffer,    // of its device
+    output logic [$clog2(MAX_BUFFERS)-1:0]           buffer,    // index within its device
     output logic [(DEVICES>1?$clog2(DEVICES):1)-1:0] device,
     output logic [63:0]                              vaddr,
     output logic                                     available
@@ -46,7 +46,7 @@ module clop_packets_buffer #(
 
   logic [IndexW-1:0] index_mask_q;
   logic [DeviceW-1:0] device_2_q;
-  logic [IndexW:0] count_q;  // buffers handed out, up to all of them
+  logic [IndexW:0] count_q;  // buffers used so far, saturating at all
   logic [31:0] returned_n, back_q, behind;
   logic [33:0] product_q;
   logic lapped_q, passed_q;
@@ -72,7 +72,7 @@ module clop_packets_buffer #(
     buffer       <= DEVICES > 1 ? (IndexW'(n) & index_mask_q) >> log2_devices : IndexW'(n) & index_mask_q;
     product_q    <= 34'(buffer) * 34'(buffer_units);
     vaddr        <= base_vaddr[device_2_q] + {24'd0, product_q, 6'd0};
-    back_q       <= n - 32'(index_mask_q);  // its number the round before, and one
+    back_q       <= n - 32'(index_mask_q);  // previous number of the same buffer, plus one
     passed_q     <= !behind[31];
     lapped_q     <= count_q > (IndexW + 1)'(index_mask_q);
     available    <= !lapped_q || (returned_n == back_q && passed_q);

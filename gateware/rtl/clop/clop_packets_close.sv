@@ -5,9 +5,9 @@ module clop_packets_close
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
-    // Consumer devices; a power of two. Each has its event queue.
+    // Consumer devices; a power of two. Each has an event queue.
     parameter int unsigned DEVICES = 1,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256
@@ -61,18 +61,18 @@ module clop_packets_close
     output logic [31:0]        ev_start,     // of the packet that closed the buffer
     output logic [2:0]         ev_channel,
 
-    // nothing is under way
+    // Nothing pending.
     output logic idle,
 
     /*
      * one pulse for each empty slot that is not marked for lack of a translation
      */
     output logic untranslated,
-    // one pulse for each buffer that is closed before it is full
+    // Pulse per buffer closed before it is full.
     output logic incomplete
 );
 
-  localparam int unsigned MarkBytes = 16;  // an MGP header of zeros: its length says that the slot is empty
+  localparam int unsigned MarkBytes = 16;  // zeroed MGP header: length 0 marks an empty slot
 
   if (DATA_W < 128) begin : gen_check_width
     $fatal(1, "DATA_W must be at least 128 (%m)");
@@ -89,7 +89,7 @@ module clop_packets_close
   state_e state_q;
   logic [12:0] empty_q;
   logic [63:0] vaddr_q, paddr_q, stamp_q;
-  logic [12:0] writes_q;  // that are not done
+  logic [12:0] writes_q;  // writes not yet completed
   logic [CHANNELS-1:0] reached_q;
   logic written_q, skips;
 

@@ -40,16 +40,16 @@ module clop_packets_fill
     input  logic           place,
     input  place_request_t request,
     output logic           has,      // a payload in the next cycle has a buffer
-    output placed_e        as,       // with `place`: outcome
-    output logic           opens,    // and whether it takes a new buffer,
-    output logic           fills,    // or the last slot of one
+    output placed_e        as,       // outcome, valid with `place`
+    output logic           opens,    // the payload takes a new buffer
+    output logic           fills,    // the payload takes the last slot of a buffer
     output logic [63:0]    vaddr,
 
     /*
      * to be closed: pulse; in the cycle after that, or after `fills`, it is
      */
     input  logic            close,
-    input  logic [31:0]     start,    // stamp and channel of what closes it, with `closed`
+    input  logic [31:0]     start,    // stamp and channel of the closing packet, valid with `closed`
     input  logic [2:0]      channel,
     output logic            closed,
     output packets_notice_t closing,
@@ -104,7 +104,7 @@ module clop_packets_fill
       .available
   );
 
-  // What a payload needs, known before it.
+  // Buffer needs of a payload, precomputed.
   logic opens_q, has_q, fills_q, fits_q;
   logic [12:0] filled_next_q;
   logic [31:0] bytes_next_q;

@@ -4,7 +4,7 @@
 module clop_packets_notify
   import nanet_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1
@@ -19,7 +19,7 @@ module clop_packets_notify
     input logic [(CHANNELS>1?$clog2(CHANNELS):1)-1:0] channel,        // steady from two cycles before
     input serial_t                                    serial,
     input logic                                       missed,
-    input logic [31:0]                                missed_n,       // of the buffer that was wanted
+    input logic [31:0]                                missed_n,       // number of the missing buffer
     input logic [23:0]                                missed_frame,
     input logic [(DEVICES>1?$clog2(DEVICES):1)-1:0]   missed_device,
     input serial_t [CHANNELS-1:0]                     done_serial,
@@ -48,13 +48,13 @@ module clop_packets_notify
     output logic                   notice_valid,
     input  logic                   notice_ready,
     output packets_notice_t        notice,
-    output serial_t [CHANNELS-1:0] notice_fence,  // packets that have to be written before
-    output serial_t [CHANNELS-1:0] done,          // that are
-    input  logic                   notice_done,   // an overrun's event has its entry
+    output serial_t [CHANNELS-1:0] notice_fence,  // write fence: packets that must be written first
+    output serial_t [CHANNELS-1:0] done,          // completed packets
+    input  logic                   notice_done,   // an overrun event has its queue entry
 
-    // no room for what may come up to three cycles later
+    // No room for notifications of the next three cycles.
     output logic full,
-    // a notification is pending or queued
+    // A notification is pending or queued.
     output logic waiting
 );
 
@@ -73,7 +73,8 @@ module clop_packets_notify
     serial_q          <= done_serial;
     done_q            <= serial_q;
     write_fence_now_q <= serial + 1'b1;
-    // A channel whose packets find no place would else leave its ticket half the range behind, which is ahead
+    // Without updates, the fence of a channel without placed packets falls half the range behind and compares
+    // as ahead.
     for (int unsigned c = 0; c < CHANNELS; c++) begin
       behind_q[c] <= reached(done_q[c], write_fence_q[c]) && !uses[c];
       if (uses[c]) write_fence_q[c] <= write_fence_now_q;
@@ -86,8 +87,8 @@ module clop_packets_notify
     end
   end
 
-  // Payloads without a buffer are one entry for as long as fewer than half of the entries are free.
-  // One such event at a time: what opening leaves of the room is enough for it, wherever it waits.
+  // Payloads without a buffer share one entry while fewer than half of the entries are free.
+  // One overrun event at a time: the room reserved at opening is sufficient for it.
   logic missed_q, out_q;
   logic [31:0] missed_count_q, missed_n_q;
   logic [23:0] missed_frame_q;

@@ -4,7 +4,7 @@
 module clop_respond
   import nanet_pkg::*;
 #(
-    // Channels that place packets.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2
 ) (
     input logic clk,
@@ -16,9 +16,9 @@ module clop_respond
     input clop_verdict_t  verdict,
     input clop_opened_t   opened,
     input clop_response_t firmware,
-    input clop_act_t      act,       // of the packet
+    input clop_act_t      act,       // decision on the packet
 
-    // packets of each channel that are done with, whatever became of them
+    // Completed packets of each channel, with any outcome.
     input serial_t [CHANNELS-1:0] done_serial,
 
     output clop_response_t response,
@@ -71,7 +71,7 @@ module clop_respond
     end
   end
 
-  // Decisions leave without a register: a channel with smallest packets repeats after ten cycles.
+  // Unregistered decisions: a channel with minimum-size packets repeats after ten cycles.
   always_comb begin
     decided = '0;
     decided[ChannelW'(act.channel)] = verdict.looked || verdict.ends;
@@ -89,8 +89,8 @@ module clop_respond
     counted_hits   <= act.hits;
     counted_events <= act.events;
     if (opens || firmware.valid) responded_q[ChannelW'(next.channel)] <= 1'b1;
-    // Without this, a channel whose packets are refused before a decision would leave its fence half the
-    // range behind, which is ahead.
+    // Without this update, a channel whose packets are all refused early would have a fence half the
+    // range behind, which compares as ahead.
     for (int unsigned c = 0; c < CHANNELS; c++) begin
       behind_q[c] <= reached(done_serial[c], write_fence[c]) && !ends[c];
       if (ends[c]) write_fence[c] <= next.serial + 1'b1;

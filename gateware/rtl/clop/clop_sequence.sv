@@ -5,9 +5,9 @@
 module clop_sequence
   import nanet_pkg::*;
 #(
-    // Sequence numbers a board may be ahead, or behind, of its newest; a power of two.
+    // Window of sequence numbers around a board's newest number; a power of two.
     parameter int unsigned WINDOW = 4096,
-    // Frames that its frame may be ahead.
+    // Maximum jump of a board's frame number.
     parameter int unsigned FRAMES = 1024
 ) (
     input logic clk,
@@ -32,46 +32,46 @@ module clop_sequence
     input logic [1:0]  board,
     input logic [31:0] number,
     input logic [23:0] frame,
-    input logic        started,     // the burst: an owed frame is known, or its SOB
-    input logic [23:0] last_known,  // its newest frame, 0 if none
+    input logic        started,     // a frame or the SOB of the burst was seen
+    input logic [23:0] last_known,  // newest frame of the burst, 0 if none
 
     /*
      * in `classify`
      */
     output logic replayed,
     output logic jump,
-    output logic far_ahead,  // the frame is
+    output logic far_ahead,  // the frame is too far ahead
     output logic watched,    // number 1 of a watched board
     output logic ordinary,
 
     /*
      * in `classify`: outcome
      */
-    input logic take,        // the number came in
-    input logic admit,       // an ordinary packet of `frame`
-    input logic escalated,   // goes to the firmware
-    input logic restart,     // its numbers restart
-    input logic at_frame,    // an SOB: it is at frame 0, if at none yet
+    input logic take,        // the number was received
+    input logic admit,       // an ordinary packet of `frame` was admitted
+    input logic escalated,   // the packet goes to the firmware
+    input logic restart,     // the board's numbers restart
+    input logic at_frame,    // SOB: the board is at frame 0, unless it has a frame
     input logic watch,
     input logic watch_flag,
 
-    // sequence numbers that never came in, by board, over all bursts; the high word a cycle after the low one
+    // Missing sequence numbers per board, over all bursts. The high word follows the low word by one cycle.
     output logic [3:0][63:0] missing
 );
 
   localparam int unsigned WindowW = $clog2(WINDOW);
-  localparam int unsigned RingW = WindowW + 1;  // numbers of a board in memory: two windows
+  localparam int unsigned RingW = WindowW + 1;  // numbers kept per board: two windows
   localparam int unsigned WordW = RingW - 6;
   localparam int unsigned TagW = 32 - RingW;
   localparam logic signed [32:0] Window = 33'(WINDOW);
   localparam logic signed [25:0] Frames = 26'(FRAMES);
-  localparam int unsigned EraW = 24;  // a board's beginnings
+  localparam int unsigned EraW = 24;  // restart counter of a board
 
   if (2 ** WindowW != WINDOW || WordW != 7) begin : gen_check_window
     $fatal(1, "WINDOW must be 4096: the memory is cleared by 1024 words (%m)");
   end
 
-  // Words of 64 numbers, with what they are words of: so nothing has to be cleared as numbers go on.
+  // Words of 64 numbers, tagged with their range; stale words need no clearing.
   typedef struct packed {
     logic [EraW-1:0] era;
     logic [TagW-1:0] tag;
@@ -81,10 +81,10 @@ module clop_sequence
   typedef struct packed {
     logic            started;
     logic [31:0]     newest;
-    logic [31:0]     reach;    // from the first number that came in to the newest
+    logic [31:0]     reach;    // distance from the first to the newest received number
     logic [EraW-1:0] era;
     logic            has_frame;
-    logic [23:0]     frame;    // newest
+    logic [23:0]     frame;    // newest frame
     logic            ordinary;
     logic            watch;
   } board_t;
@@ -95,7 +95,7 @@ module clop_sequence
   logic [7:0] valid_q;
   logic [2:0] sel, sel_q;
   board_t board_q, next;
-  logic update_q;  // what `classify` said is carried out in the cycle after: the next one's `read`
+  logic update_q;  // the result of `classify` is applied one cycle later, in the next `read`
   logic [31:0] number_q;
   logic [23:0] frame_q;
   word_t word_wr, word_rd;
@@ -138,10 +138,10 @@ module clop_sequence
     one_q         <= number == 32'd1;
   end
 
-  // ------------------------------------------------------------------ judge
+  // ------------------------------------------------------------------ capture: tag comparison
 
   logic ahead_some_q, ahead_far_q, behind_far_q, frame_far_q, newer_frame_q;
-  logic [(EraW+TagW+3)/4-1:0] same_q;  // four bits of era and tag in each
+  logic [(EraW+TagW+3)/4-1:0] same_q;  // equality of 4-bit groups of era and tag
   logic [31:0] behind_q, sum_q;
   logic [63:0] bits_q;
 
@@ -165,12 +165,12 @@ module clop_sequence
     for (int unsigned i = 0; i < (EraW + TagW + 3) / 4; i++) same_by_four[i] = differ[4*i+:4] == '0;
   endfunction
 
-  // ------------------------------------------------------------------ weigh
+  // ------------------------------------------------------------------ compare: classification of the number
 
   logic [EraW-1:0] era_q;
   logic match, match_q;
-  logic [31:0] reach_next_q, gained_q;  // gained: numbers that are missing more than before, or -1
-  logic fell_q;  // it is -1
+  logic [31:0] reach_next_q, gained_q;  // gained: change of the number of missing packets, -1 or more
+  logic fell_q;  // change is -1
   logic newest_next_q, newer_q;
 
   assign match = board_q.started && same_q == '1;
@@ -191,7 +191,7 @@ module clop_sequence
     end else if (ahead_some_q) begin
       reach_next_q <= sum_q;
       gained_q     <= ahead_q[31:0] - 32'd1;
-    end else if (behind_q > board_q.reach) begin  // from before the first one
+    end else if (behind_q > board_q.reach) begin  // older than the first number
       reach_next_q <= behind_q;
       gained_q     <= behind_q + ~board_q.reach;
     end else begin
@@ -201,10 +201,10 @@ module clop_sequence
     end
   end
 
-  // ------------------------------------------------------------------ decide, and the cycle after
+  // ------------------------------------------------------------------ classify, and the update one cycle later
 
   logic take_q, admit_q, asked_q, restart_q, at_frame_q, watch_q, watch_flag_q;
-  logic over_q, under_q;  // of the low word of `missing`
+  logic over_q, under_q;  // carry and borrow of the low word of `missing`
   logic [1:0] moved_q;
   logic [32:0] total;
 
@@ -233,7 +233,7 @@ module clop_sequence
     if (watch_q) next.watch = watch_flag_q;
   end
 
-  // Written in the cycle after the next one's `read`: the memory gives that, too.
+  // Written one cycle after the next read; the memory bypass covers this case.
   always_ff @(posedge clk) begin
     word_we      <= clear || take_q;
     word_wr_addr <= clear ? clear_addr : {sel_q, number_q[6+:WordW]};

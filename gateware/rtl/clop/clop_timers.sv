@@ -14,9 +14,9 @@ module clop_timers
     /*
      * configuration
      */
-    input logic [31:0]                    timeout_cycles,  // 0: none
+    input logic [31:0]                    timeout_cycles,  // 0: no timeout
     input logic [15:0]                    grace_cycles,
-    input logic [15:0]                    window_frames,   // 0: none
+    input logic [15:0]                    window_frames,   // 0: no window
     input logic [31:0]                    now,
     input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
 
@@ -42,7 +42,7 @@ module clop_timers
     input logic [31:0] base_n,
     input logic [31:0] end_n,
 
-    // pulse: a burst begins, so the current timer is evaluated again
+    // Pulse: a burst begins; the current timer is evaluated again.
     input logic begins,
 
     /*
@@ -60,9 +60,9 @@ module clop_timers
     output logic [31:0] due_n,
     output logic [31:0] due_first,
     output logic        due_old,     // of the older burst
-    output logic        due_forced,  // whatever its first packet's time is
+    output logic        due_forced,  // independent of the first packet's time
 
-    // some timer was taken off
+    // A timer was removed.
     output logic moved
 );
 
@@ -86,7 +86,7 @@ module clop_timers
   state_e state_q;
   timer_t head, in_data, in_data_q;
   logic head_valid, head_ready, in_valid, in_valid_q, rotate;
-  logic [IndexW+1:0] level_q, count_q, left_q;  // timers in the queue; with the head; to be looked at
+  logic [IndexW+1:0] level_q, count_q, left_q;  // timers in the queue; including the head; left to check
   logic [31:0] behind_base_q;
   logic open, open_q, live_q, old_q, due_q;
   logic [7:0] same_q;
@@ -106,7 +106,7 @@ module clop_timers
       .rd_data({open, first})
   );
 
-  // A timer that goes to the back keeps its place among those of its burst.
+  // A timer moved to the back keeps its order within its burst.
   assign rotate   = state_q == TimerAct && live_q && !due_q && (closing || full_q) && !push;
   assign in_valid = push || rotate;
   assign in_data  = push ? '{n: push_n, first: push_first} : head;
@@ -119,8 +119,8 @@ module clop_timers
   assign head_ready = (state_q == TimerAct && !live_q) || rotate || (due_valid && due_ready);
   assign moved      = head_ready;
 
-  // The queue lies in block RAM all over the chip: it has input and output registers, and is
-  // always read. A word is in `stored_q` three cycles after it was written, or the one before was taken.
+  // The queue uses widely spread block RAM with input and output registers and reads every cycle.
+  // `stored_q` is valid three cycles after a write or after the previous word was taken.
   (* no_rw_check *) logic [$bits(timer_t)-1:0] mem[2*MAX_BUFFERS];
   logic [IndexW:0] wr_q, rd_q;
   logic [$bits(timer_t)-1:0] stored, stored_q;

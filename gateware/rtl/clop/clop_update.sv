@@ -10,7 +10,7 @@ module clop_update
     input logic clk,
     input logic rst,
 
-    // Low bits of n that number its buffer.
+    // Low bits of n that select its buffer.
     input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
 
     /*
@@ -46,11 +46,11 @@ module clop_update
     output logic                           timer_push,
     output logic [31:0]                    timer_n,
     output logic [31:0]                    timer_first,
-    output clop_closed_t                   closed        // that slot's frame
+    output clop_closed_t                   closed        // frame in that slot
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
-  localparam int unsigned StatusW = IndexW + 2;  // numbers whose overrun is remembered: 4 N
+  localparam int unsigned StatusW = IndexW + 2;  // overrun status is kept for 4 N numbers
 
   logic [31:0] n;
   logic [3:0] board_bit;

@@ -9,7 +9,7 @@ package nanet_pkg;
   localparam logic [15:0] EtherTypeArp = 16'h0806;
   localparam logic [15:0] EtherTypeVlan = 16'h8100;
 
-  // What comes first octet first, as a number.
+  // Values in network order: first octet in the most significant byte.
   function automatic logic [15:0] be16(input logic [15:0] x);
     return {x[7:0], x[15:8]};
   endfunction
@@ -20,40 +20,40 @@ package nanet_pkg;
     return {x[7:0], x[15:8], x[23:16], x[31:24], x[39:32], x[47:40]};
   endfunction
 
-  // The card on the network.
+  // Card addresses.
   typedef struct packed {
     logic [47:0] mac;  // first octet on the wire in bits 47:40
     logic [31:0] ip;
   } host_t;
 
-  // Filter of datagrams. A datagram carries the number of the first match.
+  // Datagram filter. Each datagram carries the number of its first matching filter.
   typedef struct packed {
     logic        enable;
-    logic        vlan;        // takes tagged frames of vlan_id, and only these
+    logic        vlan;        // accepts only frames tagged with vlan_id
     logic [11:0] vlan_id;
-    logic [31:0] dst_ip;      // 0: the card's own; else a group's, or 255.255.255.255 to take broadcast
+    logic [31:0] dst_ip;      // 0: the card's address; otherwise a multicast group or 255.255.255.255
     logic [15:0] dst_port;
-    logic [31:0] src_ip;      // compared where src_mask is 1
+    logic [31:0] src_ip;      // compared under src_mask
     logic [31:0] src_mask;
     logic [15:0] src_port;    // 0: any
   } filter_t;
 
-  // Verdict on a frame. The order is that of the software's reader of captures (docs/formats.md,
-  // Refusals); the first that applies is counted. Names that only a card needs stand at the end.
+  // Verdict on a frame, in the check order of the software capture reader (docs/formats.md, Refusals).
+  // The first match is counted. Card-only verdicts follow at the end.
   typedef enum logic [3:0] {
-    FrameUdp         = 4'd0,   // a datagram that a filter lets in
+    FrameUdp         = 4'd0,   // datagram accepted by a filter
     FrameNotUdp      = 4'd1,
-    FrameOtherPort   = 4'd2,   // no filter takes this port, or none this source
+    FrameOtherPort   = 4'd2,   // port or source without a filter
     FrameIpFragment  = 4'd3,
     FrameBadChecksum = 4'd4,
-    FrameNotIpv4     = 4'd5,   // VLAN tags that no filter is set to included
+    FrameNotIpv4     = 4'd5,   // also VLAN tags without a matching filter
     FrameCutShort    = 4'd6,
     FrameUdpLength   = 4'd7,
     FrameBadFcs      = 4'd8,   // reported by the MAC
     FrameOtherMac    = 4'd9,   // unicast to another host
     FrameOtherIp     = 4'd10,
     FrameArp         = 4'd11,  // ARP, answered or not
-    FrameOverflow    = 4'd12   // no room in the card: lost.socket_overflow
+    FrameOverflow    = 4'd12   // buffer full: lost.socket_overflow
   } frame_verdict_e;
   localparam int unsigned FrameVerdicts = 13;
 
@@ -64,19 +64,19 @@ package nanet_pkg;
     logic        arp;
     logic        vlan;
     logic [11:0] vlan_id;
-    logic [31:0] stamp;      // card clock, low word, when the frame's first word came in
+    logic [31:0] stamp;      // card clock, low word, at the frame's first word
   } ethernet_t;
 
-  // Of a datagram, valid with its first word.
+  // Datagram fields, valid with its first word.
   typedef struct packed {
-    logic [7:0]  filter;  // number of the first that let it in
+    logic [7:0]  filter;  // number of the first matching filter
     logic [31:0] src_ip;
     logic [15:0] src_port;
-    logic [15:0] length;  // of the UDP payload, bytes
-    logic [31:0] stamp;   // card clock, low word, when the frame's first word came in
+    logic [15:0] length;  // UDP payload bytes
+    logic [31:0] stamp;   // card clock, low word, at the frame's first word
   } datagram_t;
 
-  // An ARP request for the card's address.
+  // ARP request for the card's address.
   typedef struct packed {
     logic [47:0] mac;
     logic [31:0] ip;
@@ -103,7 +103,7 @@ package nanet_pkg;
     MgpPmOfOtherBoard        = 5'd14,
     MgpFrameBeyondSpill      = 5'd15,
     MgpWrongBurst            = 5'd16,
-    MgpNone                  = 5'd17   // sound
+    MgpNone                  = 5'd17   // valid packet
   } refusal_e;
   localparam int unsigned Refusals = 17;
 
@@ -130,16 +130,16 @@ package nanet_pkg;
 
   localparam logic [10:0] PmCount = 11'd1952;
 
-  // Parameters of validation.
+  // Validation parameters.
   typedef struct packed {
     logic [7:0]  source;
-    logic [3:0]  boards;       // bit b: board b is configured; 0: one merged stream, board 0xFF alone
+    logic [3:0]  boards;       // bit b: board b is configured; 0: one merged stream, board 0xFF only
     logic [15:0] max_payload;
-    logic [24:0] max_frames;   // up to 2^24: all that the header can name
+    logic [24:0] max_frames;   // up to 2^24, the range of the header field
   } mgp_rules_t;
 
   // ---------------------------------------------------------------- APEnet+ packets, words of 128 bits
-  // Bit fields of the original are not public; these are nanet's own.
+  // The original bit fields are not public; this layout is specific to nanet.
 
   localparam int unsigned ApenetMaxPayload = 4096;
   localparam logic [7:0] ApenetVersion = 8'd1;
@@ -148,25 +148,25 @@ package nanet_pkg;
     logic [31:0] stamp;     // card clock, low word, at the start of the datagram's frame
     logic [15:0] src_port;
     logic [31:0] src_ip;
-    logic [15:0] offset;    // of this packet's payload in the datagram, a multiple of 4096
-    logic [15:0] total;     // bytes of the datagram
+    logic [15:0] offset;    // payload offset in the datagram, a multiple of 4096
+    logic [15:0] total;     // datagram bytes
     logic [7:0]  filter;    // as in datagram_t
     logic [7:0]  version;
   } apenet_header_t;
 
   typedef struct packed {
-    logic [31:0] stamp;       // card clock, low word, when this footer was made
-    logic [31:0] crc;         // CRC-32 (IEEE 802.3) over the payload words, the last one filled up with zeros
-    logic [15:0] number;      // packets of this channel, running
-    logic [15:0] bytes;       // payload bytes that really came
-    logic        last;        // last packet of the datagram: the following are valid
+    logic [31:0] stamp;       // card clock, low word, at footer generation
+    logic [31:0] crc;         // CRC-32 (IEEE 802.3) over the payload words, the last one zero-padded
+    logic [15:0] number;      // running packet count of the channel
+    logic [15:0] bytes;       // received payload bytes
+    logic        last;        // last packet of the datagram: the following fields are valid
     logic [5:0]  reserved;
     logic [4:0]  refusal;     // refusal_e
     logic [3:0]  verdict;     // frame_verdict_e
-    logic [15:0] hits;        // stored hits of a sound MGP packet
+    logic [15:0] hits;        // stored hits of a valid MGP packet
   } apenet_footer_t;
 
-  // A word of the stream between NaNet controller and network interface.
+  // Word of the stream between NaNet controller and network interface.
   typedef enum logic [1:0] {
     ApenetHeader  = 2'd0,
     ApenetPayload = 2'd1,
@@ -175,8 +175,8 @@ package nanet_pkg;
 
   // ---------------------------------------------------------------- placement requests and responses
 
-  // Number of a packet in its channel, also used as write fence of notifications. Packets
-  // arrive while notifications wait; half of the range exceeds their number.
+  // Packet number within its channel; also the write fence of notifications. Half of the range exceeds
+  // the number of packets that arrive while a notification waits.
   typedef logic [23:0] serial_t;
 
   function automatic logic reached(input serial_t done, input serial_t wanted);
@@ -184,71 +184,71 @@ package nanet_pkg;
   endfunction
 
   typedef enum logic [1:0] {
-    PlaceLook   = 2'd0,  // where would it go? Changes nothing; holds the board until the commit
+    PlaceLook   = 2'd0,  // query the address; changes nothing and holds the board until the commit
     PlaceCommit = 2'd1,  // the packet has ended
-    PlaceBoth   = 2'd2   // the packet is here whole
+    PlaceBoth   = 2'd2   // the packet is complete
   } place_kind_e;
 
   typedef struct packed {
     place_kind_e kind;
-    logic        sound;   // commit: nothing is wrong with the packet
-    logic        placed;  // commit: its look was answered with a place
+    logic        sound;   // commit: the packet is valid
+    logic        placed;  // commit: the look returned a place
     serial_t     serial;
     logic [15:0] hits;
     logic [31:0] stamp;
     mgp_header_t header;
   } place_request_t;
 
-  // Outcome of a sound packet; names of docs/formats.md. The firmware answers with these, too.
+  // Outcome of a valid packet, also the firmware's answer; names of docs/formats.md.
   typedef enum logic [3:0] {
-    PlacedUsed       = 4'd0,   // response: classify it again
+    PlacedUsed       = 4'd0,   // response: classify again
     PlacedLate       = 4'd1,
     PlacedDuplicate  = 4'd2,
     PlacedReplayed   = 4'd3,   // lost.replayed_sequence
     PlacedOverrun    = 4'd5,
     PlacedOverflow   = 4'd6,   // lost.segment_overflow
     PlacedMarker     = 4'd7,   // burst_markers
-    PlacedJump       = 4'd8,   // lost.unconfirmed_jump: the first packet of a jump, or of a burst
+    PlacedJump       = 4'd8,   // lost.unconfirmed_jump: first packet of a jump or of a burst
     PlacedWrongBurst = 4'd9,   // bad_packets.wrong_burst
-    PlacedAdmit      = 4'd10   // responses only: classify it again, trusting its sequence number and frame
+    PlacedAdmit      = 4'd10   // responses only: classify again as trusted
   } placed_e;
 
-  // Reasons for the firmware's decision on a packet: bits of slowpath_t.reason. The last three may be set for
-  // markers as well.
+  // Reasons for a firmware decision on a packet: bits of slowpath_t.reason. The last three may also be set for
+  // markers.
   localparam int unsigned SlowpathMarker = 0;    // SOB or EOB
-  localparam int unsigned SlowpathOther = 1;     // of neither burst that is known, or there is none
-  localparam int unsigned SlowpathJump = 2;      // its sequence number lies beyond the window
-  localparam int unsigned SlowpathFar = 3;       // its frame does
-  localparam int unsigned SlowpathWatched = 4;   // number 1 of a board that the firmware watches
-  localparam int unsigned SlowpathReplayed = 5;  // its number (an SOB's: 0) was seen before or is too old
+  localparam int unsigned SlowpathOther = 1;     // of neither tracked burst, or no burst exists
+  localparam int unsigned SlowpathJump = 2;      // sequence number beyond the window
+  localparam int unsigned SlowpathFar = 3;       // frame number beyond the window
+  localparam int unsigned SlowpathWatched = 4;   // number 1 of a board watched by the firmware
+  localparam int unsigned SlowpathReplayed = 5;  // number (for an SOB: 0) seen before or too old
 
-  // Slow-path request to the firmware (FIFO REQ): a packet that waits for a decision. One at a time.
+  // Slow-path request to the firmware (FIFO REQ): a packet waiting for a decision. One at a time.
   typedef struct packed {
     mgp_header_t header;
     logic [31:0] stamp;
     logic [2:0]  channel;
     logic [7:0]  reason;
-    logic        old;         // of the older of the two bursts
-    logic        ordinary;    // since this board's last request an ordinary packet of it was admitted
-    logic        active;      // its burst is not over
-    logic        old_active;  // the older burst is not over
+    logic        old;         // of the older burst
+    logic        ordinary;    // an ordinary packet of this board was admitted since its last request
+    logic        active;      // the packet's burst is active
+    logic        old_active;  // the older burst is active
   } slowpath_t;
 
-  // From the firmware, FIFO RESP.
+  // Firmware commands, FIFO RESP.
   typedef enum logic [3:0] {
-    CommandBurst   = 4'd0,  // burst `frame` (wraps counted) begins; flag: its SOB was seen
-    CommandLast    = 4'd1,  // the current burst takes no further frames; flag: it owes all up to `frame`
-    CommandSeen    = 4'd2,  // a board's number came in, unless it had before
-    CommandRestart = 4'd3,  // a board's numbers restart
-    CommandBoard   = 4'd4,  // a board's SOB was there: it is at frame 0, if it has no frame yet
-    CommandWatch   = 4'd5,  // flag: ask about this board's number 1
+    CommandBurst   = 4'd0,  // begin burst `frame` (unwrapped count); flag: SOB received
+    CommandLast    = 4'd1,  // no further frames in the current burst; flag: open all frames up to `frame`
+    CommandSeen    = 4'd2,  // mark a board's number as received
+    CommandRestart = 4'd3,  // restart a board's numbers
+    CommandBoard   = 4'd4,  // SOB of a board received: set frame 0 unless the board has a frame
+    CommandWatch   = 4'd5,  // flag: send number 1 of this board to the firmware
     CommandClose   = 4'd6,  // close the open frames of that burst
-    CommandAnswer  = 4'd7   // the packet of `channel` that waits
+    CommandAnswer  = 4'd7   // answer the pending packet of `channel`
   } command_e;
 
   typedef struct packed {
     command_e    op;
-    logic        old;   // of the older of the two bursts
+    logic        old;   // of the older burst
     logic        flag;
     logic [1:0]  board;
     logic [2:0]  channel;
@@ -257,14 +257,14 @@ package nanet_pkg;
     logic [31:0] sequence_number;
   } command_t;
 
-  // Stored state of a board's part of a frame.
+  // State of a board's part of a frame.
   typedef struct packed {
     logic        has_last;
     logic [3:0]  last;     // index of the b5 packet
-    logic [15:0] indices;  // that are in; with `has_last`: that are still missing
-    logic [11:0] units;    // of 16 B that are taken
+    logic [15:0] indices;  // received indices; with `has_last`: missing indices
+    logic [11:0] units;    // used space in units of 16 B
     logic [4:0]  packets;
-    logic [7:0]  flags;    // of all packets
+    logic [7:0]  flags;    // flags of all packets
   } clop_board_t;
 
   // Fields of a board's part in the frame header.
@@ -274,71 +274,70 @@ package nanet_pkg;
     logic [7:0]  flags;
   } clop_part_t;
 
-  // Stored state of a buffer: its latest frame.
+  // State of a buffer: its latest frame.
   typedef struct packed {
-    logic        used;     // was handed out at least once
+    logic        used;     // used at least once
     logic        open;
-    logic        seen;     // a packet has come
-    logic [3:0]  present;    // boards of which something is in
+    logic        seen;     // a packet was received
+    logic [3:0]  present;    // boards with data
     logic [3:0]  complete;
     logic [31:0] n;
     logic [23:0] frame;
-    logic [31:0] first;    // stamp of the first packet, or of the packet that made the frame owed
+    logic [31:0] first;    // stamp of the first packet, or of the packet that opened the frame
   } clop_slot_t;
 
-  // Stored state of a number after its buffer is reused.
+  // State of a number after its buffer is reused.
   typedef struct packed {
     logic        overrun;
-    logic [14:0] tag;      // of n, above the index; 16 bits in all: block RAM without banks
+    logic [14:0] tag;      // upper bits of n; 16 bits in all: block RAM without banks
   } clop_status_t;
 
-  // Of four bits each, whether they are the same: what memories say, which lie far apart, is compared in two
-  // cycles.
+  // Equality of 4-bit groups. Comparisons of spread-out memories take two cycles.
   function automatic logic [7:0] nibbles_equal(input logic [31:0] one, input logic [31:0] other);
     for (int i = 0; i < 8; i++) nibbles_equal[i] = one[4*i+:4] == other[4*i+:4];
   endfunction
 
   // Result of clop_lookup, in step `classify`.
   typedef struct packed {
-    logic        known;         // its frame is, or will never be
-    logic        at_next;       // it is the first that is not
-    logic        gap;           // it lies too far beyond the newest
-    logic        is_new;         // neither known nor too far, and its burst goes on
-    logic        open_frame;    // it is open
+    logic        known;         // its frame is opened or skipped
+    logic        at_next;       // its frame is the next to open
+    logic        gap;           // too far beyond the newest frame
+    logic        is_new;         // neither known nor too far; its burst accepts frames
+    logic        open_frame;    // its frame is open
     logic        late;
     logic        duplicate;
-    logic        available;     // its buffer is back
-    logic        fits;          // into its board's segment
-    logic        fits_alone;    // if it were the first there
-    logic        closes;        // the frame is complete with it
+    logic        available;     // its buffer is returned
+    logic        fits;          // fits into its board's segment
+    logic        fits_alone;    // fits as the segment's first packet
+    logic        closes;        // completes the frame
     logic        closes_alone;
-    logic        done_alone;    // its board is
-    logic        retimed;       // the frame was owed before it was seen: its time begins now
-    logic        due;           // a timer's frame is open, and the timer its own
-    logic [63:0] vaddr;         // where it goes
+    logic        done_alone;    // completes its board
+    logic        retimed;       // first packet of an open frame: the frame's timer starts
+    logic        due;           // the timer's frame is open and the timer is current
+    logic [63:0] vaddr;         // destination address
     clop_slot_t  slot;          // current contents
-    logic [3:0]  present;         // boards, with it
+    logic [3:0]  present;         // boards, including the packet's
     logic [3:0]  complete;
-    logic        here;          // its board has a part there
-    clop_board_t board;         // then that, with it
-    clop_board_t first;         // else this
+    logic        here;          // its board has a part in the frame
+    clop_board_t board;         // updated part of its board
+    clop_board_t first;         // new part if its board has none
   } clop_found_t;
 
-  // Stored state of a burst.
+  // State of a burst.
   typedef struct packed {
-    logic        known;       // there is such a burst
+    logic        known;       // the burst exists
     logic [7:0]  number;
-    logic [63:0] base;        // n of its frame 0
+    logic [63:0] base;        // n of frame 0
     logic [24:0] next;        // frames below are known
-    logic        started;     // a frame is, or its SOB
+    logic        started;     // a frame or the SOB was seen
     logic        ending;      // no further frames
-    logic        ended;       // and the end is reported to the consumers
-    logic        over;        // no further frames, and none open; a cycle later
-    logic [23:0] last_known;  // its newest frame, 0 if none; a cycle later
-    logic [31:0] last_n;      // and that one's number; two cycles later
+    logic        ended;       // end reported to the consumers
+    logic        over;        // no further frames and none open; one cycle later
+    logic [23:0] last_known;  // newest frame, 0 if none; one cycle later
+    logic [31:0] last_n;      // n of the newest frame; two cycles later
   } clop_burst_t;
 
-  // Work item of clop's pipeline; one of the first six is set.
+  // Work item of the clop pipeline; one of the first six flags is set.
   typedef struct packed {
     logic           place;     // a request
     logic           expire;    // a timer
@@ -348,38 +347,38 @@ package nanet_pkg;
     logic           watch;
     place_request_t request;
     logic [2:0]     channel;
-    logic [1:0]     board;     // 0xFF, one merged stream, lies in segment 0
-    logic [31:0]    number;    // sequence number that is looked at
+    logic [1:0]     board;     // 0xFF, a merged stream, uses segment 0
+    logic [31:0]    number;    // sequence number under lookup
     logic           old;       // of the older burst
-    logic           half;      // where clop_sequence keeps that burst's boards
-    logic           other;     // of neither
+    logic           half;      // half of clop_sequence that holds the burst's boards
+    logic           other;     // of neither burst
     logic           trusted;
-    logic           flag;      // the command's
+    logic           flag;      // flag of the command
     logic [31:0]    n;
-    logic [31:0]    first;     // the timer's
-    logic           forced;    // whatever the frame's first packet says
+    logic [31:0]    first;     // stamp of the timer
+    logic           forced;    // independent of the first packet's time
   } clop_work_t;
 
   // Decision: pulses in the cycle after `classify`.
   typedef struct packed {
     logic looked;   // a place is returned
-    logic ends;     // nothing more comes of it: it was none, is lost, or its frame was there before
-    logic waits;    // is repeated once the firmware has decided on another packet
+    logic ends;     // final: invalid, lost, or its frame exists
+    logic waits;    // repeated after the firmware's current decision
     logic escalates;     // goes to the firmware
     logic lost;     // late, duplicate or replayed
-    logic shifts;   // the frames before its own are skipped, then it is repeated
-    logic known;    // its frame was there before
-    logic uses;     // and it has its place there
+    logic shifts;   // skips the frames before its own, then repeats
+    logic known;    // its frame exists
+    logic uses;     // it is placed in the existing frame
     logic expires;  // a frame is closed by its timer
     logic [1:0] closes;  // a frame of the {older, current} burst is closed
   } clop_verdict_t;
 
-  // Subject of the decision, steady from the cycle after `classify` to the next decision.
+  // Operands of the decision, steady from the cycle after `classify` to the next decision.
   typedef struct packed {
-    logic           accept;        // the place is to be used
-    logic           defer;         // repeat the request at its end
+    logic           accept;        // the place is valid
+    logic           defer;         // repeat the request at the packet's end
     logic           trusted;
-    placed_e        as;            // counted as, where its frame was there before, or it is lost
+    placed_e        as;            // outcome if the frame exists or the packet is lost
     logic [2:0]     channel;
     logic [1:0]     board;
     serial_t        serial;
@@ -388,50 +387,50 @@ package nanet_pkg;
     logic [63:0]    stamp;
     logic [23:0]    frame;
     logic [31:0]    n;
-    logic           started;       // its burst
+    logic           started;       // its burst has started
     logic           timed_out;
     logic           placed;        // its look, if any, returned a place
     logic           fits_alone;    // as in clop_found_t
     logic           closes_alone;
     logic           done_alone;
     logic           retimed;
-    clop_slot_t     slot;          // its frame, with it
-    clop_board_t    part;          // its board's part, with it
+    clop_slot_t     slot;          // updated slot of its frame
+    clop_board_t    part;          // updated part of its board
   } clop_act_t;
 
-  // A frame is opened.
+  // Opened frame.
   typedef struct packed {
     logic        valid;
     logic        ok;        // with a buffer
-    logic        last;      // the last one in a row
-    logic        packet;    // that for a packet
-    logic        uses;      // which has its place there
-    logic        closes;    // and is all of the frame
+    logic        last;      // last frame of a series
+    logic        packet;    // opened for a packet
+    logic        uses;      // the packet is placed in the frame
+    logic        closes;    // the packet completes the frame
     logic [63:0] n;
     logic [24:0] frame;
     logic [24:0] after;     // frame + 1
     logic [63:0] stamp;
   } clop_opened_t;
 
-  // A frame in its buffer's slot, written this cycle, is closed.
+  // Closed frame; its slot is written in this cycle.
   typedef struct packed {
     logic        valid;
     logic        timed_out;
-    logic [31:0] start;      // stamp of the packet that closed it
-    logic [2:0]  channel;    // that one's
+    logic [31:0] start;      // stamp of the closing packet
+    logic [2:0]  channel;    // channel of the closing packet
   } clop_closed_t;
 
-  // A request is answered, or put off.
+  // Response to a request, or its deferral.
   typedef struct packed {
-    logic       valid;    // answered
-    logic       keeps;    // a look: its board stays its channel's
-    logic       again;    // to be repeated instead of a response
-    logic       admit;    // and trusted then
-    logic       first;    // before the others
+    logic       valid;    // response valid
+    logic       keeps;    // a look: the channel keeps its board
+    logic       again;    // repeat instead of a response
+    logic       admit;    // repeat as trusted
+    logic       first;    // repeat with priority
     logic [2:0] channel;
     logic       counted;
     placed_e    as;
-    logic       ended;    // nothing more of this packet comes
+    logic       ended;    // the packet is completed
     serial_t    serial;
   } clop_response_t;
 
@@ -442,42 +441,42 @@ package nanet_pkg;
     logic [24:0] next;
   } clop_skip_t;
 
-  // Notification of the consumer: a closed frame, an overrun, or a burst's begin or end; in order.
+  // Consumer notification: closed frame, overrun, burst begin or burst end; in order.
   typedef struct packed {
-    logic [7:0]  kind;       // of the event
-    logic [15:0] index;      // buffer
+    logic [7:0]  kind;       // event kind
+    logic [15:0] index;      // buffer index
     logic [63:0] n;
     logic [23:0] frame;
-    logic [31:0] count;      // overruns
+    logic [31:0] count;      // number of overruns
     logic        timed_out;
-    logic [3:0]  complete;   // boards
-    logic [3:0]  present;      // boards of which something is in
-    logic [31:0] start;      // stamp of the packet that closed it
-    logic [2:0]  channel;    // that one's
+    logic [3:0]  complete;   // complete boards
+    logic [3:0]  present;      // boards with data
+    logic [31:0] start;      // stamp of the closing packet
+    logic [2:0]  channel;    // channel of the closing packet
   } clop_notice_t;
 
-  // Gather mode `packets`: a closed buffer, or payloads that found none.
+  // Gather mode `packets`: a closed buffer, or payloads without a buffer.
   typedef struct packed {
     logic        overrun;
     logic [31:0] n;
-    logic [15:0] buffer;   // of its device
+    logic [15:0] buffer;   // index within its device
     logic [7:0]  device;
-    logic [23:0] frame;    // of the first payload
-    logic [31:0] bytes;    // of the payloads; overrun: how many payloads
-    logic [12:0] empty;    // slots
-    logic [63:0] vaddr;    // of the first of them
-    logic [31:0] start;    // stamp of the packet that closed it
-    logic [2:0]  channel;  // that one's
+    logic [23:0] frame;    // frame of the first payload
+    logic [31:0] bytes;    // payload bytes; overrun: payload count
+    logic [12:0] empty;    // empty slots
+    logic [63:0] vaddr;    // address of the first empty slot
+    logic [31:0] start;    // stamp of the closing packet
+    logic [2:0]  channel;  // channel of the closing packet
   } packets_notice_t;
 
-  // ---------------------------------------------------------------- profile of a packet that was used
+  // ---------------------------------------------------------------- profile of a used packet
   // Card clock, low words.
 
   typedef struct packed {
-    logic [31:0] written;     // all its writes are done
-    logic [31:0] placed;      // its address is known
-    logic [31:0] controller;  // NaNet controller made its last footer
-    logic [31:0] start;       // first word of its frame in
+    logic [31:0] written;     // all writes completed
+    logic [31:0] placed;      // address assigned
+    logic [31:0] controller;  // last footer of the NaNet controller
+    logic [31:0] start;       // first word of its frame
   } profile_t;
 
 endpackage
