@@ -6,7 +6,7 @@ module nanet_card_sim
 #(
     // MACs.
     parameter int unsigned CHANNELS = 2,
-    // Consumer devices, at most.
+    // Maximum number of consumer devices.
     parameter int unsigned DEVICES = 4,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256

@@ -3,7 +3,7 @@
 module async_fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
-    // Words it holds; a power of two, at least 4. One more waits in the output register.
+    // Depth in words; a power of two, at least 4. The output register holds one more word.
     parameter int unsigned DEPTH = 16
 ) (
     /*
@@ -36,14 +36,13 @@ module async_fifo #(
   endfunction
 
   logic [WIDTH-1:0] mem[DEPTH];
-  // A pointer as the other side sees it goes through two registers there, of which the first may be caught
-  // in mid-air. Tools must not make anything else of them, and the way to them is to take less than a period
-  // of either clock.
+  // Two-flop synchronisers of the Gray-coded pointers; the first flop may go metastable. Tools must keep
+  // them as registers, and the crossing path must be shorter than one period of either clock.
   (* async_reg = "true" *) logic [AddrW:0] wr_meta_q, wr_seen_q, rd_meta_q, rd_seen_q;
   logic [AddrW:0] wr_q, wr_gray_q, rd_q, rd_gray_q;
   logic write, read;
 
-  // Full: as far ahead of the reader as there are words. In gray code the two upper bits differ, no others.
+  // Full: the writer is DEPTH words ahead. In Gray code exactly the two upper bits differ.
   assign in_ready = wr_gray_q != {~rd_seen_q[AddrW:AddrW-1], rd_seen_q[AddrW-2:0]};
   assign write    = in_valid && in_ready;
 

@@ -10,9 +10,9 @@ module axis_mux #(
     input logic clk,
     input logic rst,
 
-    // Of each stream: no further frame is begun while this is set.
+    // Per stream: no new frame begins while set.
     input logic [PORTS-1:0] stop,
-    // A frame is under way, or shown.
+    // A frame is in progress or offered.
     output logic [PORTS-1:0] busy,
 
     /*
@@ -43,7 +43,7 @@ module axis_mux #(
   logic held_q;
   logic [PortW-1:0] grant_q;
 
-  // The choice is a register: a frame begins a cycle after its first word is there.
+  // The grant is registered: a frame begins one cycle after its first word arrives.
   assign m_axis_tvalid = held_q && s_axis_tvalid[grant_q];
   assign m_axis_tdata  = s_axis_tdata[grant_q];
   assign m_axis_tkeep  = s_axis_tkeep[grant_q];
@@ -55,7 +55,7 @@ module axis_mux #(
     busy[grant_q] = held_q;
   end
 
-  // The nearest after the one served last.
+  // Round robin: nearest stream after the one served last.
   logic [PORTS-1:0] escalates;
   logic [PortW-1:0] next;
   assign escalates = s_axis_tvalid & ~stop;

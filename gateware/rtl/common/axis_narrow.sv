@@ -33,7 +33,7 @@ module axis_narrow #(
   end
 
   logic [LaneW-1:0] lane_q;
-  logic word_end;  // no byte of this word follows
+  logic word_end;  // last byte of the word
 
   assign word_end      = lane_q == '1 || !s_axis_tkeep[lane_q+1'b1];
   assign m_axis_tvalid = s_axis_tvalid;

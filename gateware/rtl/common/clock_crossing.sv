@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
 // Optional clock crossing: an async_fifo, or wires where both sides share one clock.
 module clock_crossing #(
-    // 1: wr_clk and rd_clk are asynchronous. 0: they are the same.
+    // 1: wr_clk and rd_clk are asynchronous. 0: they are the same clock.
     parameter bit CLOCKS = 1'b1,
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
-    // Words that can wait; a power of two, at least 4. With 16 every cycle of the slower clock has its word.
+    // Depth in words; a power of two, at least 4. 16 sustains one word per cycle of the slower clock.
     parameter int unsigned DEPTH = 16
 ) (
     /*

@@ -7,7 +7,7 @@ module clock_gate #(
 ) (
     input logic clk,
 
-    // In this cycle the part gets something, has something or is reset.
+    // The block has input or pending work, or is in reset.
     input logic active,
 
     output logic gated
@@ -17,7 +17,7 @@ module clock_gate #(
   logic [$clog2(HOLD):0] left_q;
   logic gate_open  /* verilator public_flat_rd */;
   logic gate_open_q;
-  bit always_on;  // as in hardware, for a comparison
+  bit always_on;  // disables the gate, for comparison with hardware
 
   initial always_on = $test$plusargs("nanet_no_gates") != 0;
 
@@ -26,7 +26,7 @@ module clock_gate #(
     else if (left_q != 0) left_q <= left_q - 1'b1;
   end
   assign gate_open = active || left_q != 0 || always_on;
-  // Changes while the clock is low; sim/generate.py does so in C++.
+  // Changes while the clock is low; sim/generate.py implements this in C++.
   always_ff @(negedge clk) gate_open_q <= gate_open;
   assign gated = clk && gate_open_q;
 `else

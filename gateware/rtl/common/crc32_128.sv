@@ -26,7 +26,7 @@ module crc32_128 (
     return value;
   endfunction
 
-  // rows[i]: which inputs bit i of the result is the parity of.
+  // rows[i]: mask of the inputs whose parity is bit i of the result.
   function automatic logic [31:0][31:0] rows_of_value();
     logic [31:0][31:0] rows;
     logic [31:0] column;

@@ -4,10 +4,10 @@
 module fifo #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
-    // Words it holds; a power of two, at least 2. One more waits in the output register, two if deep.
+    // Depth in words; a power of two, at least 2. The output stage holds one more word, or two if deep.
     parameter int unsigned DEPTH = 16,
-    // 1: whether a word comes or goes is known late, so both sums of the level are made before and one is
-    // chosen. That takes more wires, and is slower where it is known early.
+    // 1: for late handshake signals; both next levels are precomputed and selected. Takes more wires and
+    // is slower for early handshake signals.
     parameter bit CHOOSE = 1'b0
 ) (
     input logic clk,
@@ -39,7 +39,7 @@ module fifo #(
     $fatal(1, "fifo: DEPTH must be a power of two, at least 2");
   end
 
-  // A word is never read in the cycle in which it is written: it is not counted yet.
+  // A word is never read in its write cycle, since the level does not count it yet.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
   logic [AddrW:0] wr_q, rd_q, level_q, level_more, level_less;
   logic valid_q, write, read, take;

@@ -3,11 +3,11 @@
 // (doc/dma.md). Packed structures in memory have byte 0 in bits 7:0.
 package nanet_dma_pkg;
 
-  // One DMA request. Bytes are packed from bit 0 of the first data word, whatever the address.
+  // DMA request. Bytes are packed from bit 0 of the first data word, independent of the address.
   typedef struct packed {
     logic [63:0] addr;  // bus address of the first byte, a multiple of 4
     logic [15:0] len;   // bytes, 1 to MaxLen
-    logic [7:0]  tag;   // comes back with the completion; an arbiter puts its port into the upper bits
+    logic [7:0]  tag;   // returned with the completion; an arbiter stores its port in the upper bits
   } dma_cmd_t;
 
   localparam int unsigned MaxLen = 16384;
@@ -19,7 +19,7 @@ package nanet_dma_pkg;
   localparam bit Lazy = 1'b0;
 `endif
 
-  // An entry of the event queue as it lies in memory, 32 B. The event queue writes `lap`, masters leave it 0.
+  // Event-queue entry in its memory layout, 32 B. The event queue writes `lap`; masters leave it 0.
   typedef struct packed {
     logic [31:0] lap;
     logic [31:0] n;
@@ -44,7 +44,7 @@ package nanet_dma_pkg;
   localparam logic [15:0] FlagOverrun = 16'h0008;
   localparam logic [15:0] FlagLate = 16'h0010;
 
-  // A descriptor of the send ring as it lies in memory, 32 B.
+  // Send-ring descriptor in its memory layout, 32 B.
   typedef struct packed {
     logic [31:0] lap;
     logic [31:0] reserved;
@@ -55,17 +55,17 @@ package nanet_dma_pkg;
     logic [63:0] addr;
   } descriptor_t;
 
-  // Pending numbers, from receive path to sender in strictly increasing order of n. With a
-  // buffer: one number, count 1. Without (overrun): `count` consecutive numbers and frames.
+  // Pending numbers, from receive path to sender, in strictly increasing order of n. With a
+  // buffer: one number, count 1. Without a buffer (overrun): `count` consecutive numbers and frames.
   typedef struct packed {
     logic        overrun;
     logic [31:0] count;
     logic [31:0] frame;
     logic [63:0] n;
-    logic [63:0] stamp;  // card clock: first packet of the frame (gather `packets`: buffer closed)
+    logic [63:0] stamp;  // card clock: first packet of the frame (gather mode `packets`: buffer closed)
   } tx_pending_t;
 
-  // A UDP endpoint the card sends to, from registers.
+  // UDP endpoint of transmitted packets, from registers.
   typedef struct packed {
     logic [47:0] mac;    // first octet on the wire in bits 47:40
     logic [31:0] ip;     // first octet in bits 31:24

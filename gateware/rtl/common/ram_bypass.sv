@@ -6,7 +6,7 @@ module ram_bypass #(
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
     parameter int unsigned DEPTH = 512,
-    // 1: a read also returns a word written in the cycle after it.
+    // 1: a read also returns a word written one cycle after it.
     parameter bit LATE = 1'b0
 ) (
     input logic clk,
@@ -32,7 +32,7 @@ module ram_bypass #(
   logic [WIDTH-1:0] stored, stored_q, written_q, bypass_q;
   logic bypass;
 
-  // The RAM's output of a word being written is unused.
+  // The RAM output of a word being written is not used.
   (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
 
   always_ff @(posedge clk) begin
@@ -47,7 +47,7 @@ module ram_bypass #(
   end
 
   if (LATE) begin : gen_late_bypass
-    // Addresses are compared behind registers, too.
+    // Address comparison on registered addresses.
     logic we_q, newer;
     logic [$clog2(DEPTH)-1:0] rd_addr_q, wr_addr_q;
     always_ff @(posedge clk) begin

@@ -19,12 +19,12 @@ module reset_crossing (
     output logic b_clear
 );
 
-  // Neither side is ahead of the other by more than one step. One bit changes with each.
+  // The sides differ by at most one step. One bit changes per step.
   typedef enum logic [1:0] {
     Rest  = 2'b00,
     Hold  = 2'b01,  // the side is in reset
-    Clear = 2'b11,  // its ends of the FIFOs are, too
-    Leave = 2'b10   // they are not any more
+    Clear = 2'b11,  // its ends of the FIFOs are in reset too
+    Leave = 2'b10   // its ends of the FIFOs have left reset
   } step_t;
 
   logic [1:0] clk, rst, out, clear;
@@ -37,8 +37,8 @@ module reset_crossing (
 
   for (genvar i = 0; i < 2; i++) begin : gen_side
     step_t step_q, other;
-    logic  pending_q;  // a request that came while the other side was about to leave
-    // State sent to the other side, a cycle later, when it has taken effect.
+    logic  pending_q;  // request received while the other side was about to leave
+    // State sent to the other side, one cycle later, after it has taken effect.
     logic [1:0] sent_q;
     (* async_reg = "true" *) logic [1:0] meta_q, other_q;
 
@@ -52,7 +52,7 @@ module reset_crossing (
       meta_q    <= sent[1-i];
       other_q   <= meta_q;
       pending_q <= (pending_q || rst[i]) && step_q == Rest;
-      // From any pair of steps that registers may wake up in, this finds its way.
+      // Reaches a valid sequence from any pair of power-up states.
       case (step_q)
         Rest: if (other == Hold || other == Clear || ((rst[i] || pending_q) && other == Rest)) step_q <= Hold;
         Hold: if (other == Hold || other == Clear) step_q <= Clear;

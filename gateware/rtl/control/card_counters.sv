@@ -5,12 +5,12 @@ module card_counters
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
 #(
-    // What the stream was built with, each at most what the registers have.
+    // Resources of the stream, each at most the number in the register map.
     parameter int unsigned CHANNELS = 2,
     parameter int unsigned FILTERS = 2,
     parameter int unsigned DEVICES = 1,
     parameter int unsigned DESTINATIONS = 4,
-    // Streams of the card, and which of them counts here.
+    // Number of streams of the card, and the number of this stream.
     parameter int unsigned STREAMS = 1,
     parameter int unsigned STREAM = 0
 ) (
@@ -64,7 +64,7 @@ module card_counters
     input profile_t [CHANNELS-1:0] profile,
     input logic [1:0][31:0]        burst_report,
 
-    // In this cycle something comes that is counted.
+    // An input of a counter is active in this cycle.
     output logic active,
 
     // `histogram` and `returned` are not used.
@@ -77,7 +77,7 @@ module card_counters
     $fatal(1, "the registers have fewer channels (%m)");
   end
 
-  // A cycle later: sums of channels.
+  // One cycle later: sums over the channels.
   logic [RegisterChannels-1:0][FrameVerdicts-1:0] verdicts_q;
   logic [Refusals-1:0][3:0] refusals_q;
   logic [15:0] placed_q;
@@ -103,7 +103,7 @@ module card_counters
       logic [CHANNELS:0] same;
       same = '0;
       for (int unsigned c = 0; c < CHANNELS; c++) same[c] = refused[c] && refusal[c] == refusal_e'(r);
-      // The firmware refuses too.
+      // Refusals by the firmware.
       if (r == 32'(MgpWrongBurst)) same[CHANNELS] = counted && counted_as == PlacedWrongBurst;
       refusals_q[r] <= ones(same);
     end
@@ -130,7 +130,7 @@ module card_counters
                   untranslated != 0 || count_out || count_answered || count_late || count_after_deadline ||
                   count_bad_descriptor || read_error || write_error || unsupported;
 
-  // Status values and single pulses, registered, so that no input of
+  // Status values and single pulses are registered, so that no input of
   // the register block changes while `clk` is gated.
   typedef struct packed {
     logic bus_master;

@@ -5,7 +5,7 @@
 module card_run #(
     // MACs.
     parameter int unsigned CHANNELS = 2,
-    // Cycles that the longest memory of all others takes to be cleared.
+    // Longest clearing time, in cycles, of the other memories.
     parameter int unsigned CLEAR_CYCLES = 4096
 ) (
     input logic clk,
@@ -14,13 +14,13 @@ module card_run #(
     /*
      * control and state
      */
-    input  logic on,        // something is switched on
-    input  logic receive,   // frames are taken
-    input  logic cleared,   // the receive path has forgotten everything
-    output logic ready,     // cleared
+    input  logic on,        // at least one function is enabled
+    input  logic receive,   // frames are accepted
+    input  logic cleared,   // the receive path is cleared
+    output logic ready,     // all memories cleared
     output logic running,
     output logic stopped,
-    output logic core_rst,  // of everything that forgets
+    output logic core_rst,  // reset of the core
 
     /*
      * frames from the MACs: is this word taken?
@@ -62,7 +62,7 @@ module card_run #(
 
   state_e state_q;
   logic [CountW-1:0] clear_q;
-  logic [9:0] writes_q, reads_q;  // under way
+  logic [9:0] writes_q, reads_q;  // outstanding requests
   logic wr_begun_q, rd_shown_q;
   logic [3:0] reset_q;
 
@@ -70,7 +70,7 @@ module card_run #(
   assign stopped  = state_q == Stopped && !on;
   assign tx_stop  = !running;
 
-  // What was shown is not withdrawn.
+  // A request, once shown, stays valid.
   assign wr_pass = running || wr_begun_q;
   assign rd_pass = running || rd_shown_q;
 
@@ -121,7 +121,7 @@ module card_run #(
     end
   end
 
-  // ------------------------------------------------------------------ whole frames
+  // ------------------------------------------------------------------ complete frames
 
   logic [CHANNELS-1:0] within_q, taken_q;
   assign rx_take = (within_q & taken_q) | (~within_q & {CHANNELS{ready && receive}});

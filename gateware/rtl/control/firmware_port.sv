@@ -7,8 +7,8 @@ module firmware_port
 #(
     // Width of the DMA data in bits, at least 64.
     parameter int unsigned DATA_W = 256,
-    // Commands that wait; a power of two. One request makes 13 at most, so 32 never fill up and the firmware
-    // never waits for the card.
+    // Depth of the command queue; a power of two. One request causes at most 13 commands, so 32 entries never
+    // fill up and the firmware never waits for the card.
     parameter int unsigned COMMANDS = 32
 ) (
     input logic clk,
@@ -18,17 +18,17 @@ module firmware_port
      * configuration, steady while enabled; enabling resets the firmware's state
      */
     input logic        enable,
-    input logic        replay,          // frames close by number, not by clock
+    input logic        replay,          // frames close by number instead of by clock
     input logic        packets,         // gather mode
     input logic [3:0]  boards,          // 0: one merged stream
-    input logic [31:0] timeout_cycles,  // 0: none
+    input logic [31:0] timeout_cycles,  // 0: no timeout
     input logic [15:0] grace_cycles,
-    input logic [63:0] silence_cycles,  // 0: a burst never ends by silence
-    input logic [63:0] pages_base,      // bus address of the list of pages, 8 B each
+    input logic [63:0] silence_cycles,  // 0: no end of burst by silence
+    input logic [63:0] pages_base,      // bus address of the page list, 8 B per page
     input logic [31:0] pages_count,
     input logic [63:0] clop_base,       // virtual address of the first page
     input logic [4:0]  log2_page,
-    input logic        drain,           // rises: no packet will follow
+    input logic        drain,           // rising edge: no further packets
     input logic [63:0] now,
 
     /*
@@ -71,7 +71,7 @@ module firmware_port
     input  logic [31:0] fw_wdata,
     output logic        fw_acknowledge,
     output logic [31:0] fw_rdata,
-    output logic        fw_interrupt,    // something waits
+    output logic        fw_interrupt,    // a request is pending
 
     /*
      * what the firmware says of the current burst (0) and the old one (1)
@@ -88,7 +88,7 @@ module firmware_port
 
   localparam logic [31:0] Magic = 32'h3157464E;
 
-  // The same numbers stand in firmware/nanet_fw.h.
+  // Same values as in firmware/nanet_fw.h.
   typedef enum logic [7:0] {
     AddrId          = 8'h00,
     AddrStatus      = 8'h04,
@@ -130,19 +130,19 @@ module firmware_port
     AddrCommand     = 8'hA8
   } addr_e;
 
-  // ------------------------------------------------------------------ what waits
+  // ------------------------------------------------------------------ pending requests
 
   logic enable_q, start_q, drain_q, drain_due_q;
   logic slowpath_q_valid_q, miss_q_valid_q;
   slowpath_t slowpath_q;
   logic [63:0] miss_q;
-  logic live;  // what the firmware writes is of this run
+  logic live;  // firmware writes belong to the current run
 
   assign live           = enable && !start_q;
   assign slowpath_ready = enable && !slowpath_q_valid_q;
   assign miss_ready     = enable && !miss_q_valid_q;
 
-  // ------------------------------------------------------------------ the bus
+  // ------------------------------------------------------------------ bus
 
   logic access, stall, write;
   command_t command_in;
@@ -186,8 +186,8 @@ module firmware_port
       .level
   );
 
-  // An alarm waits until what was commanded before is done: `last_packet` is then that of the burst that the
-  // firmware thinks of. Draining waits for the packets.
+  // The alarm waits for earlier commands, so that `last_packet` belongs to the burst in the firmware's state.
+  // Draining waits for the packets.
   logic [31:0] status;
   logic drain_now, alarm_now;
   assign drain_now = drain_due_q && !slowpath_q_valid_q && !slowpath_valid;
@@ -239,11 +239,11 @@ module firmware_port
         default:         fw_rdata <= '0;
       endcase
     end
-    // An access is answered in reset, too: the bus may be that of other streams, which go on.
+    // Accesses are answered in reset too: the bus may be shared with other, running streams.
     if (rst) fw_interrupt <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ what it writes
+  // ------------------------------------------------------------------ firmware writes
 
   always_ff @(posedge clk) begin
     enable_q <= enable;
@@ -293,7 +293,7 @@ module firmware_port
       endcase
     end
 
-    // The comparison of 64 bits takes two cycles; what it says of the time before is not listened to.
+    // The 64-bit comparison takes two cycles; results for the old alarm time are ignored.
     alarm_above_q  <= now[63:32] > alarm_q[63:32];
     alarm_equal_q  <= now[63:32] == alarm_q[63:32];
     alarm_low_q    <= now[31:0] >= alarm_q[31:0];

@@ -36,8 +36,8 @@ module histogram #(
     $fatal(1, "histogram: BINS must be a power of two, at least 32");
   end
 
-  // The bin in two steps: the leading bit, then the three below it.
-  logic [4:0] shift;  // 0: the sample is its bin
+  // Bin index in two steps: leading bit, then the three bits below it.
+  logic [4:0] shift;  // 0: the bin equals the sample
   logic first_valid_q, second_valid_q;
   logic [4:0] first_shift_q;
   logic [31:0] first_q;
@@ -80,14 +80,14 @@ module histogram #(
   logic [31:0] ram_q, count_q;
   logic [BinW-1:0] at;
 
-  // One port reads for both: a sample goes before the register bus, which waits.
+  // Shared read port: samples have priority over the register bus.
   logic start_sample, start_read, read_wait_q, read_fetch_q;
   logic [BinW-1:0] read_bin_q;
   assign start_sample = state_q == Idle && waiting_valid_q;
   assign start_read = state_q == Idle && !waiting_valid_q && read_wait_q;
   assign at = start_sample ? waiting_q : read_bin_q;
 
-  // Block RAM answers late: a cycle for it, one for the sum, one to store it.
+  // Pipeline: one cycle for block RAM, one for the sum, one for the write.
   logic [31:0] sum_q;
   always_ff @(posedge clk) begin
     if (state_q == Clear) mem[index_q] <= '0;

@@ -52,7 +52,8 @@ module latency_samples
   logic [CHANNELS-1:0][31:0] from_q, to_q;
   logic [1:0] pause_q;
 
-  // A frame has eight words at least, so two of 4096 cycles never share an entry; `tag` marks older ones.
+  // A frame has at least eight words, so two frames within 4096 cycles never share an entry.
+  // `tag` detects older entries.
   typedef struct packed {
     logic [9:0]  tag;
     logic [31:0] last;
@@ -85,7 +86,7 @@ module latency_samples
     end
   end
 
-  // Four steps: the memory, its channel, is it the frame's, the difference.
+  // Four steps: memory read, channel selection, frame match, difference.
   typedef struct packed {
     logic        valid;
     logic [2:0]  channel;
@@ -157,7 +158,7 @@ module latency_samples
       passed_q[c] <= profile_valid[c] && stage != 3'd0 && stage != 3'd6;
     end
 
-    // One source is looked at in each cycle; none has two samples in less time than that takes.
+    // One source is selected per cycle; every source has at most one sample per round.
     if (pause_q != 0) pause_q <= pause_q - 1'b1;
     sample_valid <= waits_q[turn_q] && pause_q == 0;
     sample       <= value_q[turn_q];
@@ -170,7 +171,7 @@ module latency_samples
       if (profile_valid[c] && !hold) last[c] <= profile[c];
       if (passed_q[c]) value_q[c] <= to_q[c] - from_q[c];
     end
-    // Events may follow one another faster than the histogram takes them.
+    // Events may arrive faster than the histogram accepts them.
     if (event_ready) begin
       waits_q[CHANNELS] <= event_valid;
       value_q[CHANNELS] <= event_cycles;

@@ -3,11 +3,11 @@
 module register_block
   import nanet_regs_pkg::*;
 #(
-    // Bits of a byte address on the bus, at least 17; what lies beyond the registers reads as 0.
+    // Width of a byte address on the bus, at least 17; addresses beyond the registers read as 0.
     parameter int unsigned ADDR_W = 17
 ) (
     input logic clk,
-    // Clock of all but the histogram; may be gated without a request or a counter increment.
+    // Clock of everything except the histogram; may be gated without a request or a counter increment.
     input logic clk_fields,
     input logic rst,
 
@@ -54,7 +54,7 @@ module register_block
   logic nowhere_q;
 
   assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:16] == '0;
-  // From registers: an address goes far.
+  // Registered, because the address is routed far.
   logic pending_q, write_q;
   logic [15:0] addr_q;
   logic [31:0] wdata_q;
@@ -120,7 +120,7 @@ module register_block
   localparam int unsigned Bins = 128;
   logic clk_histogram;
 
-  // Clearing takes as many cycles as there are bins.
+  // Clearing takes one cycle per bin.
   clock_gate #(
       .HOLD(Bins + 8)
   ) histogram_clock (
@@ -143,7 +143,7 @@ module register_block
       .read_count(histogram_count)
   );
 
-  // The value is stored in the cycle after the write.
+  // The value is stored one cycle after the write.
   always_ff @(posedge clk_fields) bell_valid <= hwif_out.doorbell.n.swmod && !rst;
   assign bell_n = hwif_out.doorbell.n.value;
 

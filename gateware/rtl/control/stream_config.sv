@@ -8,11 +8,11 @@ module stream_config
 #(
     // MACs.
     parameter int unsigned CHANNELS = 2,
-    // Filters that choose the stream's datagrams.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2,
     // Consumer devices.
     parameter int unsigned DEVICES = 1,
-    // UDP endpoints that descriptors name.
+    // UDP endpoints selectable by descriptors.
     parameter int unsigned DESTINATIONS = 4
 ) (
     input nanet_regs__out_t regs,

@@ -95,7 +95,7 @@ module dma_arbiter
     return port == PortW'(PORTS - 1) ? '0 : port + 1'b1;
   endfunction
 
-  // Write: a grant, once shown, holds to the last word.
+  // Write: a grant, once shown, holds until the last word.
   logic w_held_q;
   logic [PortW-1:0] w_grant_q, w_from_q, w_sel;
 

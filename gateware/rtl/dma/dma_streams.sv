@@ -4,11 +4,11 @@
 module dma_streams
   import nanet_dma_pkg::*;
 #(
-    // Streams; a single one is passed through.
+    // Streams; a single stream is passed through.
     parameter int unsigned STREAMS = 2,
     // Width of a data word in bits.
     parameter int unsigned DATA_W = 256,
-    // Writes, and reads, that may be under way; a power of two.
+    // Maximum outstanding writes, and reads; a power of two.
     parameter int unsigned UNDER_WAY = 32
 ) (
     input logic clk,
@@ -105,8 +105,8 @@ module dma_streams
       return found;
     endfunction
 
-    // Write: a grant, once shown, holds to the last word. A request begins where the order has room for it,
-    // which then stays: nothing else is written down before its end.
+    // Write: a grant, once shown, holds until the last word. It needs a free entry in the order
+    // FIFO; no other entry is written before its end.
     stream_t wr_order[UNDER_WAY];
     stream_t w_grant_q, w_sel, done_of;
     logic [OrderW:0] w_in_q, w_out_q;

@@ -7,7 +7,7 @@ module event_join
     input logic clk,
     input logic rst,
 
-    // Events that go out with the receive path's.
+    // Sender events, merged with the events of the receive path.
     input logic [7:0] stream,
 
     /*
@@ -35,7 +35,7 @@ module event_join
     input  logic [15:0] room
 );
 
-  logic turn_q;  // the sender is next
+  logic turn_q;  // the sender has the next turn
   logic no_room_q, takes_send;
 
   assign takes_send = send_valid && (!receive_valid || turn_q || (no_room_q && !receive_promised));

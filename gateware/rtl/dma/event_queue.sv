@@ -33,7 +33,7 @@ module event_queue
     input  logic        promise,
     output logic [15:0] room,
     output logic        half_free,
-    output logic        waits,      // for time to pass, or for an answer
+    output logic        waits,      // for poll time or for a read response
 
     /*
      * DMA write
@@ -66,28 +66,28 @@ module event_queue
 
   logic running_q;
   logic [31:0] next_q;  // k of the next entry, low word
-  logic [31:0] lap_q;  // of the next entry
+  logic [31:0] lap_q;  // lap of the next entry
   logic [31:0] finished_q;
   logic signed [CountW-1:0] free_q, room_q;
   logic signed [CountW-1:0] entries;
   logic [31:0] last_index;
 
-  logic pending_q;  // an entry is being written
+  logic pending_q;  // an entry write is outstanding
   event_t entry_q;
   logic [63:0] addr_q;
   logic word_q;
 
   logic accept, written;
 
-  // What an event takes is counted a cycle late, whether there is room, or the queue ends, is known a cycle
-  // later still: of three cycles one at most takes an event, and none in which an entry is written. A promise
-  // takes nothing that this could hide: it is made only where there is room for four.
+  // Event counts are updated one cycle late, and the room and wrap flags one cycle later. Hence at most one of
+  // three cycles accepts an event, and none of them during an entry write. A promise needs room for four
+  // entries, so the delay cannot hide it.
   logic taken_q, taken_room_q, pause_q, free_ok_q, room_ok_q, wraps_q;
   always_ff @(posedge clk) begin
     taken_q   <= accept;
     pause_q   <= taken_q;
     wraps_q   <= (next_q & last_index) == last_index;
-    free_ok_q <= free_q != 0 && !free_q[CountW-1];  // more than none
+    free_ok_q <= free_q != 0 && !free_q[CountW-1];  // greater than zero
     room_ok_q <= room_q != 0 && !room_q[CountW-1];
     if (rst || !enable) begin
       taken_q   <= 1'b0;
@@ -116,15 +116,15 @@ module event_queue
     assign wr_last = word_q;
   end
 
-  // What the consumer has finished: believed when it lies between what it said last and what was written.
+  // Consumer position: accepted if it lies between the last accepted position and the write position.
   logic poll_q, poll_due_q;
   logic [31:0] wait_q;
-  // The answer takes three steps: difference, comparison, sum.
+  // Evaluation in three steps: difference, comparison, sum.
   logic poll_valid_q, poll_good_q, check_q, check_good_q, apply_q;
   logic [31:0] answer_q, step_q, span_q;
   logic signed [CountW-1:0] gain_q;
 
-  // What the counts become without an event and with one.
+  // Next counts without and with an event.
   logic signed [CountW-1:0] free_if_idle, free_if_taken, room_if_idle, room_if_taken;
   assign free_if_idle  = free_q + gain_q;
   assign free_if_taken = free_q + gain_q - CountW'(1);
@@ -169,7 +169,7 @@ module event_queue
       poll_q     <= poll_q && !rst && !rd_ready;
       poll_due_q <= !rst && ((poll_q && rd_ready) || (poll_due_q && !apply_q));
     end else begin
-      // An answer to a question of before would be counted twice.
+      // A stale response would be counted twice.
       if (!poll_q && !poll_due_q) running_q <= 1'b1;
 
       if (accept) begin
@@ -195,7 +195,7 @@ module event_queue
     end
   end
 
-  // An entry that was begun is finished even when the queue is switched off.
+  // A started entry is completed even if the queue is disabled.
   always_ff @(posedge clk) begin
     if (rst) begin
       pending_q <= 1'b0;

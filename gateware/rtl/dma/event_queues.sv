@@ -8,7 +8,7 @@ module event_queues
     parameter int unsigned DEVICES = 1,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
-    // Upper bits of the tag that are to stay 0, for an arbiter behind.
+    // Upper tag bits kept 0 for a downstream arbiter.
     parameter int unsigned FREE = 2
 ) (
     input logic clk,
@@ -196,7 +196,7 @@ module event_queues
         .rd_data_last,
         .rd_data_error
     );
-    // The arbiter has its ports where the next one's go: they move down by as many bits.
+    // The downstream arbiter uses the tag bits of this arbiter's port number; shift them down.
     assign wr_cmd = '{addr: queues_wr_cmd.addr, len: queues_wr_cmd.len, tag: queues_wr_cmd.tag >> FREE};
     assign rd_cmd = '{addr: queues_rd_cmd.addr, len: queues_rd_cmd.len, tag: queues_rd_cmd.tag >> FREE};
     logic unused;

@@ -34,7 +34,7 @@ module arp_reply
   logic waiting_q, busy_q;
   arp_request_t waiting_request_q, request_q;
   logic [2:0] word_q;
-  logic [479:0] octets;  // first octet on the wire uppermost
+  logic [479:0] octets;  // first octet on the wire in the highest bits
   logic [511:0] frame;
   logic [63:0] word;
 

@@ -3,15 +3,15 @@
 // is cut or dropped, and a bad end is reported for each. Transmitted frames are stored whole, so that they
 // leave without a gap at any clock ratio.
 module axis_crossing #(
-    // 1: every MAC has separate clocks. 0: all share the card's clock, and the module is wires.
+    // 1: every MAC has separate clocks. 0: all MACs use the card clock and the module reduces to wires.
     parameter bit CLOCKS = 1'b1,
     // MACs.
     parameter int unsigned CHANNELS = 1,
     // Width of the streams in bits: 64 or 8.
     parameter int unsigned MAC_W = 64,
-    // Words of received frames that can wait; a power of two.
+    // Receive FIFO depth in words; a power of two.
     parameter int unsigned RX_DEPTH = 32,
-    // Words of frames to a MAC; a power of two, with room for the largest frame.
+    // Transmit FIFO depth in words; a power of two, with room for the longest frame.
     parameter int unsigned TX_DEPTH = 256
 ) (
     input logic clk,
@@ -63,22 +63,22 @@ module axis_crossing #(
 );
 
   localparam int unsigned KeepW = MAC_W / 8;
-  // It is full only where frames go on coming faster than the card takes a word and pauses.
+  // Saturates only if frames arrive faster than the card accepts a word and pauses.
   localparam int unsigned MoreW = 8;
 
   if (CLOCKS) begin : gen_clocks
     for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
-      // -------------------------------------------------------------- received
+      // -------------------------------------------------------------- receive
 
       logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
       logic [KeepW-1:0] rx_keep;
-      logic cut_q;               // an end is owed, one for each frame that lost a word
-      logic [MoreW-1:0] more_q;  // and so many behind it
-      logic dropped_q;           // the rest of the frame that the MAC brings is not wanted
+      logic cut_q;               // an end word is pending, one per frame that lost a word
+      logic [MoreW-1:0] more_q;  // further pending end words
+      logic dropped_q;           // the rest of the incoming frame is dropped
       logic lost, cuts;
 
-      // Ends are words marked bad, inserted as soon as there is room. One ends the frame that is in
-      // in part; the others stand for frames of which nothing is, so that these are counted as well.
+      // End words are marked bad and inserted as soon as there is room. The first ends a partly stored frame;
+      // the others represent frames without stored words, so that these are counted too.
       assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
       assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
       assign rx_last  = cut_q || s_axis_rx_tlast[c];
@@ -99,7 +99,7 @@ module axis_crossing #(
         end
       end
 
-      // A pause behind each bad frame: ends in a row would come faster than the card counts frames so short.
+      // Pause after each bad frame: consecutive end words would exceed the count rate of the card.
       logic pause_q;
       assign rx_tvalid[c] = rx_got && !pause_q;
 
@@ -124,12 +124,12 @@ module axis_crossing #(
           .out_data ({rx_tuser[c], rx_tlast[c], rx_tkeep[c], rx_tdata[c]})
       );
 
-      // -------------------------------------------------------------- to the MAC
+      // -------------------------------------------------------------- transmit
 
       logic tx_valid, tx_ready, whole_ready, whole, go;
-      logic ended_q;  // the last word left the cycle before: the entry of its frame goes now
+      logic ended_q;  // the last word left in the previous cycle; the frame's entry is sent now
 
-      // For each frame that is in whole, an entry of the second FIFO; its last word waits for that, too.
+      // The second FIFO has one entry per complete frame; the last word of a frame waits for room in it, too.
       assign tx_tready[c] = tx_ready && (whole_ready || !tx_tlast[c]);
 
       async_fifo #(
@@ -168,7 +168,7 @@ module axis_crossing #(
       assign go                  = whole && !ended_q;
       assign m_axis_tx_tvalid[c] = go && tx_valid;
 
-      // A register, since the word comes late in the cycle, from block RAM. MACs pause longer between frames.
+      // Registered, since block RAM data arrive late in the cycle. MACs pause longer between frames.
       always_ff @(posedge mac_tx_clk[c]) begin
         ended_q <= m_axis_tx_tvalid[c] && m_axis_tx_tready[c] && m_axis_tx_tlast[c];
         if (mac_tx_rst[c]) ended_q <= 1'b0;

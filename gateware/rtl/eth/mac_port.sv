@@ -93,7 +93,7 @@ module mac_port #(
 
   // ------------------------------------------------------------------ to the MAC
 
-  // Of each stream: answers to ARP, then the send path.
+  // Per stream: ARP replies, then the send path.
   logic [STREAMS-1:0][1:0] tx_tvalid, tx_tready, tx_tlast, tx_stop, tx_busy;
   logic [STREAMS-1:0][1:0][MAC_W-1:0] tx_tdata;
   logic [STREAMS-1:0][1:0][MAC_W/8-1:0] tx_tkeep;

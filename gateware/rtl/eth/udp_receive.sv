@@ -5,7 +5,7 @@
 module udp_receive
   import nanet_pkg::*;
 #(
-    // Filters that choose datagrams.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2
 ) (
     input logic clk,
@@ -55,7 +55,7 @@ module udp_receive
     $fatal(1, "FILTERS must be 1 to 16 (%m)");
   end
 
-  // ------------------------------------------------------------------ 0 to 2: what Ethernet carries
+  // ------------------------------------------------------------------ 0 to 2: Ethernet payload
 
   logic s2_valid, s2_last, s2_bad, s2_tail;
   logic [63:0] s2_data;
@@ -87,7 +87,7 @@ module udp_receive
       .runt_verdict
   );
 
-  // ------------------------------------------------------------------ 3: fields of IP and UDP
+  // ------------------------------------------------------------------ 3: IP and UDP fields
 
   logic s3_valid_q, s3_last_q, s3_bad_q, s3_tail_q;
   logic [63:0] s3_data_q;
@@ -100,7 +100,7 @@ module udp_receive
   logic [7:0] protocol_q;
   logic [31:0] src_ip_q, dst_ip_q;
   logic [15:0] src_port_q, dst_port_q, udp_length_q, udp_checksum_q;
-  logic [3:0] udp_j;  // word in which the UDP header begins
+  logic [3:0] udp_j;  // index of the first word of the UDP header
 
   assign udp_j = {1'b0, ihl_q[3:1]};
 
@@ -157,20 +157,20 @@ module udp_receive
       .arp
   );
 
-  // ------------------------------------------------------------------ 4: judged by the headers; filters
+  // ------------------------------------------------------------------ 4: header checks; filters
 
   logic s4_valid_q, s4_last_q, s4_bad_q, s4_tail_q, s4_odd_q;
   logic [63:0] s4_data_q;
   logic [12:0] s4_j_q;
-  logic s4_before_q, s4_begin_q;  // the word comes before the one that completes the payload's first; is that
+  logic s4_before_q, s4_begin_q;  // word before, or equal to, the one that completes the first payload word
   logic [1:0] s4_ip_half_q;  // halves of the word that belong to the IP header
-  logic [15:0] s4_size_q;  // bytes of IP up to and with this word
+  logic [15:0] s4_size_q;  // IP bytes up to and including this word
   logic [5:0] s4_header_q;
-  logic [6:0] s4_headers_q;  // with that of UDP
-  logic [15:0] s4_rest_q;  // bytes after the IP header, by its length field
+  logic [6:0] s4_headers_q;  // IP and UDP header bytes
+  logic [15:0] s4_rest_q;  // bytes after the IP header, from its length field
   logic [15:0] s4_total_q, s4_udp_length_q;
-  logic [15:0] s4_end_q;  // where the UDP datagram ends
-  logic [15:0] s4_payload_end_q;  // the same, counted in words as the payload is cut
+  logic [15:0] s4_end_q;  // end of the UDP datagram
+  logic [15:0] s4_payload_end_q;  // end of the payload in aligned payload words
   logic s4_no_checksum_q, s4_not_ipv4_q, s4_not_udp_q, s4_fragment_q;
   ethernet_t s4_eth_q;
   logic unused_vlan_id;
@@ -239,15 +239,15 @@ module udp_receive
       .number  (fits_number)
   );
 
-  // ------------------------------------------------------------------ 5: what the frame is so far
+  // ------------------------------------------------------------------ 5: preliminary verdict
 
   logic s5_valid_q, s5_tail_q, s5_end_q, s5_odd_q, s5_first_q;
   logic [63:0] s5_data_q;
-  logic [3:0] s5_udp_q;  // bytes of this word, from its beginning, that are not behind the datagram
+  logic [3:0] s5_udp_q;  // leading bytes of this word that belong to the datagram
   logic [3:0] s5_payload_q;  // bytes of the payload word that this word completes
   logic s5_payload_last_q;
-  logic s5_begin_q;  // this word completes the payload's first
-  logic [1:0] s5_ip_half_q, s5_udp_half_q;  // halves of the word that belong to the IP header; to the UDP sum
+  logic s5_begin_q;  // this word completes the first payload word
+  logic [1:0] s5_ip_half_q, s5_udp_half_q;  // halves of the word in the IP header; in the UDP sum
   logic s5_take_q;
   frame_verdict_e s5_early_q, s5_late_q, s5_middle_q;
   logic s5_early_hit_q, s5_middle_hit_q, s5_late_hit_q, s5_no_checksum_q;
@@ -256,8 +256,8 @@ module udp_receive
 
   logic [15:0] offset, left_udp, left_payload;
   assign offset        = {s4_j_q, 3'd0};
-  assign left_udp      = s4_end_q - offset;  // frames are shorter than 2^15, so bit 15 is a sign
-  // From the first byte of the payload word that this word completes to the payload's end.
+  assign left_udp      = s4_end_q - offset;  // frames are shorter than 2^15, so bit 15 is the sign
+  // Distance from the first byte of the payload word completed here to the end of the payload.
   assign left_payload  = s4_payload_end_q - offset;
 
   function automatic logic [3:0] upto8(input logic [15:0] n);
@@ -271,14 +271,14 @@ module udp_receive
     s5_odd_q          <= s4_odd_q;
     s5_data_q         <= s4_data_q;
     s5_first_q        <= s4_j_q == 0;
-    // Until the word with the length is there all bytes count.
+    // All bytes count until the length field has arrived.
     s5_udp_q          <= s4_before_q ? 4'd8 : upto8(left_udp);
     s5_payload_q      <= upto8(left_payload);
     s5_payload_last_q <= left_payload[15] || left_payload[14:4] == 0 &&
                          (!left_payload[3] || left_payload[2:0] == 0) || s4_tail_q;
     s5_begin_q        <= (s4_valid_q || s4_tail_q) && s4_begin_q;
     s5_ip_half_q      <= s4_ip_half_q;
-    // The sum covers the addresses, bytes 12 to 19 of the IP header, as the pseudo header.
+    // The sum includes the addresses, bytes 12 to 19 of the IP header, as pseudo header.
     s5_udp_half_q[0]  <= !s4_ip_half_q[0] || s4_j_q == 13'd2;
     s5_udp_half_q[1]  <= !s4_ip_half_q[1] || s4_j_q == 13'd1;
     s5_take_q         <= (s4_valid_q || s4_tail_q) && fits && s4_eth_q.ipv4 && !s4_eth_q.other_mac &&
@@ -291,7 +291,7 @@ module udp_receive
     s5_info_q.stamp    <= s4_eth_q.stamp;
     s5_info_q.filter   <= fits_number;
 
-    // What the frame is, should this be its last word: before, between and after the two checksums.
+    // Verdict if this is the last word: before, between and after the two checksums.
     s5_early_hit_q <= 1'b1;
     if (s4_bad_q) s5_early_q <= FrameBadFcs;
     else if (s4_eth_q.other_mac) s5_early_q <= FrameOtherMac;
@@ -320,7 +320,7 @@ module udp_receive
     end
   end
 
-  // ------------------------------------------------------------------ 6 to 10: the two sums, and the verdict
+  // ------------------------------------------------------------------ 6 to 10: checksums and verdict
 
   typedef struct packed {
     frame_verdict_e early;
@@ -333,12 +333,12 @@ module udp_receive
     logic runt;
   } judged_t;
 
-  logic [4:0] end_q;  // end_q[i]: the frame's end is in stage i + 6
+  logic [4:0] end_q;  // end_q[i]: the end of the frame is in stage i + 6
   judged_t judged_q[5];
   logic ip_right, udp_right;
   logic judged;
-  // Frames that carry nothing wait until they are as late as the latest of the others, and join them: so all
-  // verdicts come in order, at most one per cycle.
+  // Frames without payload are delayed to the latency of the others. All verdicts are therefore in order, at
+  // most one per cycle.
   logic [4:0] runt_q;
   frame_verdict_e runt_verdict_q[5];
 
@@ -389,7 +389,7 @@ module udp_receive
     if (rst) verdict_valid <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ 6: payload, its last word held back
+  // ------------------------------------------------------------------ 6: payload; the last word is held back
 
   udp_receive_payload cut (
       .clk,

@@ -20,7 +20,7 @@ module udp_receive_arp
     input logic [63:0] in_data,
     input logic [3:0]  in_bytes,
     input logic [12:0] in_number,
-    input logic        in_ours,    // of an ARP frame to the card or to a group
+    input logic        in_ours,    // ARP frame to the card or to a group
 
     /*
      * one pulse for each request, three cycles after the frame's last word
@@ -49,18 +49,18 @@ module udp_receive_arp
     if (rst) end_q <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ 1: to be answered?
+  // ------------------------------------------------------------------ 1: reply decision
 
   logic reply_due_q;
 
   always_ff @(posedge clk) begin
-    // Requests from a group address or from the card's own address get no reply.
+    // Requests from a group address or from the card's address get no reply.
     reply_due_q <= end_q && request_q && ours_q && !requester_q.mac[40] && requester_q.mac != 0 &&
               requester_q.mac != host.mac && requester_q.ip != host.ip;
     if (rst) reply_due_q <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ 2: out, before the next one's fields
+  // ------------------------------------------------------------------ 2: output
 
   always_ff @(posedge clk) begin
     arp_valid <= reply_due_q;

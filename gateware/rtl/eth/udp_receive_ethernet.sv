@@ -28,7 +28,7 @@ module udp_receive_ethernet
     output logic        out_valid,
     output logic        out_tail,
     output logic        out_last,
-    output logic        out_bad,     // the MAC found the frame bad, valid with last
+    output logic        out_bad,     // bad frame flag of the MAC, valid with last
     output logic [63:0] out_data,
     output logic [3:0]  out_bytes,
     output logic [12:0] out_number,
@@ -41,12 +41,12 @@ module udp_receive_ethernet
     output frame_verdict_e runt_verdict
 );
 
-  // ------------------------------------------------------------------ 0: words of the frame, numbered
+  // ------------------------------------------------------------------ 0: word numbers of the frame
 
   logic s0_valid_q, s0_last_q, s0_bad_q;
   logic [63:0] s0_data_q;
   logic [3:0] s0_bytes_q;
-  logic [1:0] s0_k_q;  // 0, 1, 2, then 3 for ever
+  logic [1:0] s0_k_q;  // 0, 1, 2, then 3 for the rest of the frame
   logic [1:0] k_q;
   logic [31:0] s0_stamp_q;
 
@@ -69,7 +69,7 @@ module udp_receive_ethernet
   // ------------------------------------------------------------------ 1: words aligned to the IP header
 
   ethernet_t eth_q, eth;
-  logic [47:0] prev_q;  // of the word before: the part that is not out yet
+  logic [47:0] prev_q;  // bytes of the previous word not yet sent
   logic flush_q;
   logic [2:0] flush_bytes_q;
   logic flush_bad_q;
@@ -80,9 +80,9 @@ module udp_receive_ethernet
   logic in_l3_q;
   logic runt_q, runt_bad_q, runt_other_mac_q, runt_other_type_q, runt_arp_q;
   logic word1_vlan;
-  logic [1:0] start;  // number of the first word that completes one of IP
+  logic [1:0] start;  // number of the first word that completes an IP word
   logic ready;
-  logic [3:0] taken;  // bytes of a word of the frame that complete one of IP
+  logic [3:0] taken;  // bytes of a frame word that complete an IP word
   logic over;
   logic mac_ours;
 
@@ -131,7 +131,7 @@ module udp_receive_ethernet
       s1_data_q <= eth_q.vlan ? {s0_data_q[15:0], prev_q} : {s0_data_q[47:0], prev_q[47:32]};
       s1_bytes_q <= 4'd8;
       if (s0_last_q) begin
-        // Bytes that do not complete a word of IP any more go into one more word.
+        // Remaining bytes form one additional word.
         flush_q       <= ready && over;
         flush_bytes_q <= 3'(s0_bytes_q - taken);
         s1_last_q     <= !(ready && over);
@@ -140,7 +140,7 @@ module udp_receive_ethernet
       end
       s1_bad_q    <= s0_bad_q;
       flush_bad_q <= s0_bad_q;
-      if (s0_last_q && s0_k_q <= 2'd1) begin  // nothing of IP in it
+      if (s0_last_q && s0_k_q <= 2'd1) begin  // frame without IP bytes
         runt_q            <= 1'b1;
         runt_bad_q        <= s0_bad_q;
         runt_other_mac_q  <= s0_k_q == 2'd1 && eth.other_mac;
@@ -148,7 +148,7 @@ module udp_receive_ethernet
         runt_arp_q        <= eth.arp;
       end
     end
-    if (flush_q) begin  // the words of a next frame complete none of IP yet
+    if (flush_q) begin  // the first words of the next frame complete no IP word
       s1_valid_q <= 1'b1;
       s1_last_q  <= 1'b1;
       s1_bytes_q <= {1'b0, flush_bytes_q};
@@ -163,7 +163,7 @@ module udp_receive_ethernet
     end
   end
 
-  // ------------------------------------------------------------------ 2: numbered; one more after the last
+  // ------------------------------------------------------------------ 2: numbered output
 
   logic [12:0] j_q;
 
@@ -185,7 +185,7 @@ module udp_receive_ethernet
     end
   end
 
-  // ------------------------------------------------------------------ frames that carry nothing
+  // ------------------------------------------------------------------ frames without payload
 
   assign runt = runt_q;
   always_comb begin

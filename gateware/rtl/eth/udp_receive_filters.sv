@@ -4,7 +4,7 @@
 module udp_receive_filters
   import nanet_pkg::*;
 #(
-    // Filters that choose datagrams.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2
 ) (
     input logic clk,

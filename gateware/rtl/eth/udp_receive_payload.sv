@@ -52,7 +52,7 @@ module udp_receive_payload
   logic [63:0] payload;
   datagram_t info_q, info;
 
-  // From its first word on a payload flows until its last; before, the headers may still say no.
+  // After its first word a payload streams to its last word; before, header checks may still reject it.
   assign emit    = (in_valid || in_tail) && (in_begin ? in_take : flowing_q);
   assign payload = in_odd ? {in_data[31:0], upper_q} : in_data;
   assign info    = in_begin ? in_info : info_q;

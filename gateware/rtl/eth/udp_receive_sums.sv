@@ -32,7 +32,7 @@ module udp_receive_sums (
   logic first0_q, first1_q;
   logic [15:0] length_q[3];
 
-  // A folded sum is right where all its bits, after the last carry is added, are 1.
+  // A folded sum is correct if all its bits are 1 after the last carry.
   function automatic logic all_ones(input logic [16:0] sum);
     return sum == 17'h0FFFF || sum == 17'h1FFFE;
   endfunction

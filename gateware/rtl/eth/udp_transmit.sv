@@ -7,11 +7,11 @@ module udp_transmit
 #(
     // Width of a payload word in bits.
     parameter int unsigned DATA_W = 128,
-    // Width of the MAC's stream in bits: 8, 16 (1 GbE) or 64 (10 GbE).
+    // Width of the MAC stream in bits: 8, 16 (1 GbE) or 64 (10 GbE).
     parameter int unsigned MAC_W = 64,
-    // Bytes of payload memory, a power of two; the longest payload is half of it.
+    // Payload memory in bytes, a power of two; the longest payload is half of it.
     parameter int unsigned BUFFER_BYTES = 4096,
-    // Frames that can wait; a power of two.
+    // Depth of the frame queue; a power of two.
     parameter int unsigned QUEUE = 4
 ) (
     input logic clk,
@@ -30,9 +30,9 @@ module udp_transmit
     input  logic              data_valid,
     output logic              data_ready,
     input  logic [DATA_W-1:0] data,
-    // Bytes in this word.
+    // Valid bytes in this word.
     input logic [$clog2(DATA_W/8):0] data_bytes,
-    // The longest payload would be taken whole, whatever the MAC does.
+    // Room for the longest payload, independent of the MAC.
     output logic data_room,
 
     /*
@@ -40,7 +40,7 @@ module udp_transmit
      */
     input  logic cmd_valid,
     output logic cmd_ready,
-    // 0: forget the payload.
+    // 0: discard the payload.
     input logic        cmd_send,
     input logic [15:0] cmd_bytes,
     input endpoint_t   cmd_to,
@@ -71,8 +71,8 @@ module udp_transmit
     $fatal(1, "udp_transmit: MAC_W must be 8, 16 or 64");
   end
 
-  // Payload memory: written ahead of `kept_q`, which a command moves or returns to. No word is read while it
-  // is written.
+  // Payload memory: written ahead of `kept_q`. A command either advances `kept_q` or rolls back to it. No
+  // word is read in its write cycle.
   (* no_rw_check *)
   logic [DATA_W-1:0] mem[Words];
   logic [AddrW:0] write_q, commit_q, read_q;
@@ -84,8 +84,8 @@ module udp_transmit
 
   assign push = data_valid && data_ready;
 
-  // Sum of the payload's 16-bit words as they lie, low byte first: the ones' complement sum does not mind,
-  // one swap at the end makes it network order (RFC 1071). Three stages: pairs, fours of pairs, all.
+  // Sum of the payload's 16-bit words in low-byte-first order; one final byte swap gives network order
+  // (RFC 1071). Three stages: pairs, fours, all.
   logic [Lanes/2-1:0][16:0] pairs_d, pairs_q;
   logic pairs_valid_q, fours_valid_q;
   logic [Lanes/8-1:0][19:0] fours_d, fours_q;
@@ -108,7 +108,7 @@ module udp_transmit
     end
   end
 
-  // Command: a few cycles of folding, then into the queue of frames.
+  // Command: a few cycles of folding, then into the frame queue.
   typedef enum logic [3:0] {
     Collect,
     Drain,
@@ -145,7 +145,7 @@ module udp_transmit
     return {value[7:0], value[15:8]};
   endfunction
 
-  // A cycle late, so two words more may come.
+  // One cycle late, so two further words may arrive.
   assign data_ready = state_q == Collect && room_q;
   assign cmd_ready = state_q == Collect && !data_valid;
   assign udp_length = bytes_q + 16'd8;
@@ -154,7 +154,7 @@ module udp_transmit
   always_comb begin
     queued.bytes = bytes_q;
     queued.ip_sum = ~ip_q[15:0];
-    queued.udp_sum = udp_q[15:0] == 16'hFFFF ? 16'hFFFF : ~udp_q[15:0];  // 0 would say: no checksum
+    queued.udp_sum = udp_q[15:0] == 16'hFFFF ? 16'hFFFF : ~udp_q[15:0];  // 0 would mean no checksum
     queued.to = to_q;
   end
 
@@ -163,7 +163,7 @@ module udp_transmit
     pairs_q <= pairs_d;
     fours_q <= fours_d;
     source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
-    // What each step adds is ready a cycle before: `to_q` and `bytes_q` stand from the command on.
+    // Operands of each step are registered one cycle earlier; `to_q`, `bytes_q` are valid from the command on.
     own_sum_q    <= source_sum_q + 32'(source_port);
     to_sum_q     <= 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
     length_sum_q <= {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;
@@ -197,7 +197,7 @@ module udp_transmit
         end
       end
       AddSource: begin
-        // Payload in network order, pseudo header, UDP header; the two halves of `sum_q` swap alike.
+        // Payload in network order, pseudo header, UDP header; both halves of `sum_q` are swapped alike.
         udp_q   <= 32'(swap(sum_q[15:0])) + 32'(swap(sum_q[31:16])) + own_sum_q;
         ip_q    <= 32'h4500 + 32'h4000 + 32'h4011 + source_sum_q;
         sum_q   <= '0;
@@ -258,7 +258,7 @@ module udp_transmit
       .level    (unused_level)
   );
 
-  // Sending: the header's whole words, then payload behind the header's rest, then zeros.
+  // Transmission: whole header words, then payload after the rest of the header, then zero padding.
   localparam int unsigned HeadWords = HeaderB / MacB;
   localparam int unsigned HoldB = HeaderB % MacB;
   localparam int unsigned HeadW = $clog2(HeadWords + 1);
@@ -267,9 +267,9 @@ module udp_transmit
   logic busy_q;
   logic [8*HeaderB-1:0] header_d, head_q;
   logic [HeadW-1:0] head_left_q;
-  logic [15:0] left_q;  // bytes of the frame to go
-  logic [15:0] payload_left_q;  // bytes of it to take from memory
-  logic last_beat_q, slice_last_q;  // `left_q`, `payload_left_q` are at most one word of the MAC
+  logic [15:0] left_q;  // remaining frame bytes
+  logic [15:0] payload_left_q;  // remaining bytes to read from the payload memory
+  logic last_beat_q, slice_last_q;  // `left_q`, `payload_left_q` fit into one MAC word
   logic beat, take, fetch, move, word_end;
   logic ram_valid_q, word_valid_q;
   logic [DATA_W-1:0] ram_q, word_q;
@@ -278,7 +278,7 @@ module udp_transmit
   logic [15:0] frame_bytes;
 
   always_comb begin
-    // First octet on the wire in the highest bits here.
+    // First octet on the wire in the highest bits.
     header_d = {
       frame.to.mac, source_mac, 16'h0800,
       16'h4500, frame.bytes + 16'd28, 32'h0000_4000, 16'h4011, frame.ip_sum, source_ip, frame.to.ip,
@@ -291,7 +291,7 @@ module udp_transmit
   assign beat = mac_tvalid && mac_tready;
   assign take = beat && head_left_q == 0 && payload_left_q != 0;
   assign word_end = take && (slice_last_q || slice_q == SliceW'(Slices - 1));
-  // Only what a command has kept may be read.
+  // Only committed payload may be read.
   assign fetch = read_q != commit_q && (!ram_valid_q || move);
   assign move = ram_valid_q && (!word_valid_q || word_end);
 
@@ -335,7 +335,7 @@ module udp_transmit
   end
 
   always_ff @(posedge clk) begin
-    // Twice: block RAM is slow to answer.
+    // Two register stages for the block RAM latency.
     if (fetch) ram_q <= mem[read_q[AddrW-1:0]];
     if (move) word_q <= ram_q;
   end

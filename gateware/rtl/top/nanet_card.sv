@@ -5,28 +5,28 @@ module nanet_card
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // MACs; at most as many as the registers have, as with filters, devices and destinations.
+    // MACs; like filters, devices and destinations, at most as many as the register map has.
     parameter int unsigned CHANNELS = 2,
-    // Streams: each has its own filters, receive buffers, events, answers and registers. At most 15.
+    // Streams, at most 15: each has separate filters, receive buffers, events, answers and registers.
     parameter int unsigned STREAMS = 1,
-    // Filters of each stream; a datagram that one of them chooses is the stream's.
+    // Filters of each stream.
     parameter int unsigned FILTERS = 2,
-    // Consumer devices of each stream: a power of two. The registers say how many of them are used.
+    // Consumer devices of each stream: a power of two. Registers set the number in use.
     parameter int unsigned DEVICES = 1,
-    // UDP endpoints that descriptors of a stream name.
+    // UDP endpoints of each stream, selectable by descriptors.
     parameter int unsigned DESTINATIONS = 4,
-    // Of each stream: largest number of buffers of all devices' CLOPs together, and of descriptors of their
-    // send rings; a power of two, at most 8192.
+    // Per stream: total number of CLOP buffers, and of send-ring descriptors, of all devices; a power of two,
+    // at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
-    // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
+    // Width of the MAC streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
-    // Words of 128 bits that wait in a channel of each stream; a power of two, at least 1024.
+    // Channel buffer of each stream in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB of each stream; a power of two.
     parameter int unsigned TLB_SETS = 64,
-    // Bits of a register's byte address on the bus: 64 kB for each stream, and at least 17.
+    // Width of a register byte address on the bus: 64 kB per stream, and at least 17.
     parameter int unsigned ADDR_W = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS)
 ) (
     input logic clk,
@@ -115,16 +115,16 @@ module nanet_card
 
   // ------------------------------------------------------------------ MACs
 
-  // Of each channel.
+  // Per channel.
   logic [CHANNELS-1:0] rx_tvalid, rx_tlast, rx_tuser;
   logic [CHANNELS-1:0][63:0] rx_tdata;
   logic [CHANNELS-1:0][7:0] rx_tkeep;
-  // Of each stream, and of each channel.
+  // Per stream and channel.
   logic [STREAMS-1:0][CHANNELS-1:0] arp_tvalid, arp_tready, arp_tlast, tx_busy, arp_answers;
   logic [STREAMS-1:0][CHANNELS-1:0][63:0] arp_tdata;
   logic [STREAMS-1:0][CHANNELS-1:0][7:0] arp_tkeep;
   host_t [STREAMS-1:0][CHANNELS-1:0] host;
-  // Of each stream.
+  // Per stream.
   logic [STREAMS-1:0] send_tvalid, send_tready, send_tlast, core_rst, tx_stop, taking;
   logic [STREAMS-1:0][MAC_W-1:0] send_tdata;
   logic [STREAMS-1:0][MAC_W/8-1:0] send_tkeep;
@@ -179,7 +179,7 @@ module nanet_card
         .m_axis_tx_tlast   (m_axis_tx_tlast[c])
     );
 
-    // Channel 0 carries what the send paths send, too.
+    // Channel 0 also carries the frames of the send paths.
     if (c == 0) begin : gen_sends
       assign send_tready = own_tready;
     end else begin : gen_answers
@@ -202,7 +202,7 @@ module nanet_card
 
   // ------------------------------------------------------------------ registers and microcontroller
 
-  // What no other stream has is stream 0's, which answers beyond its own with 0.
+  // Addresses beyond the last stream go to stream 0, which returns 0.
   logic [STREAMS-1:0] reg_request_in, reg_acks, fw_accesses, fw_acks;
   logic [STREAMS-1:0][31:0] reg_values, fw_values;
   logic reg_beyond;

@@ -4,36 +4,36 @@
 module nanet_card_us
   import nanet_dma_pkg::*;
 #(
-    // MACs; at most as many as the registers have, as with filters, devices and destinations.
+    // MACs; like filters, devices and destinations, at most as many as the register map has.
     parameter int unsigned CHANNELS = 2,
     // Streams, each with separate registers; at most 15.
     parameter int unsigned STREAMS = 1,
-    // Filters that choose the datagrams of a stream.
+    // Filters of each stream.
     parameter int unsigned FILTERS = 2,
-    // Consumer devices of a stream: a power of two.
+    // Consumer devices of each stream: a power of two.
     parameter int unsigned DEVICES = 1,
-    // UDP endpoints that descriptors name.
+    // UDP endpoints selectable by descriptors.
     parameter int unsigned DESTINATIONS = 4,
-    // Of each stream: largest number of buffers of all devices' CLOPs together, and of descriptors of their
-    // send rings; a power of two, at most 8192.
+    // Per stream: total number of CLOP buffers, and of send-ring descriptors, of all devices; a power of two,
+    // at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
-    // Width of the MACs' streams in bits: 64 (10 GbE) or 8 (1 GbE).
+    // Width of the MAC streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
-    // 1: the MACs' streams have separate clocks, else `clk`.
+    // 1: the MAC streams have separate clocks; 0: they use `clk`.
     parameter bit MAC_CLOCKS = 1'b0,
-    // 1: the block's streams are in `pcie_clk`, and `clk` is the card's alone; else they are in `clk`.
+    // 1: the PCIe block streams use `pcie_clk` and `clk` is the card clock only; 0: they use `clk`.
     parameter bit PCIE_CLOCK = 1'b0,
-    // Width of the DMA data and of the block's streams in bits; 256.
+    // Width of the DMA data and of the PCIe block streams in bits; 256.
     parameter int unsigned DATA_W = 256,
-    // Words of 128 bits that wait in a channel; a power of two, at least 1024.
+    // Channel buffer in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB; a power of two.
     parameter int unsigned TLB_SETS = 64,
-    // Read TLPs under way, a power of two, at most 32.
+    // Outstanding read TLPs, a power of two, at most 32.
     parameter int unsigned TAGS = 32,
-    // Bytes that one of them may ask for, a power of two from 128 to 4096.
+    // Maximum bytes per read TLP, a power of two from 128 to 4096.
     parameter int unsigned MAX_READ = 512,
-    // Cycles of the block's clock after which an answer is given up.
+    // Completion timeout in cycles of the PCIe block clock.
     parameter int unsigned TIMEOUT = 16_000_000
 ) (
     input logic clk,
@@ -156,7 +156,7 @@ module nanet_card_us
       .*
   );
 
-  // The MACs' streams in the card's clock.
+  // MAC streams in the card clock.
   logic [CHANNELS-1:0] rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast;
   logic [CHANNELS-1:0][MAC_W-1:0] rx_tdata, tx_tdata;
   logic [CHANNELS-1:0][MAC_W/8-1:0] rx_tkeep, tx_tkeep;

@@ -7,25 +7,25 @@ module nanet_stream
   import nanet_regs_pkg::nanet_regs__in_t;
   import nanet_regs_pkg::nanet_regs__out_t;
 #(
-    // Number of this stream, and how many the card has.
+    // Number of this stream, and number of streams of the card.
     parameter int unsigned STREAM = 0,
     parameter int unsigned STREAMS = 1,
-    // MACs; at most as many as the registers have, as with the next three.
+    // MACs; like the next three, at most as many as the register map has.
     parameter int unsigned CHANNELS = 2,
-    // Filters that choose the stream's datagrams.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2,
-    // Consumer devices: a power of two. The registers say how many of them are used.
+    // Consumer devices: a power of two. Registers set the number in use.
     parameter int unsigned DEVICES = 1,
-    // UDP endpoints that descriptors name.
+    // UDP endpoints selectable by descriptors.
     parameter int unsigned DESTINATIONS = 4,
-    // Largest number of buffers of all devices' CLOPs together, and of descriptors of their send rings; a
-    // power of two, at most 8192.
+    // Total number of CLOP buffers, and of send-ring descriptors, of all devices; a power of two,
+    // at most 8192.
     parameter int unsigned MAX_BUFFERS = 8192,
-    // Width of the frames to the MAC in bits: 64 (10 GbE) or 8 (1 GbE).
+    // Width of the MAC streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
-    // Words of 128 bits that wait in a channel; a power of two, at least 1024.
+    // Channel buffer in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB; a power of two.
     parameter int unsigned TLB_SETS = 64
@@ -46,7 +46,7 @@ module nanet_stream
      * answers to ARP requests, those that are this stream's to give
      */
     output host_t [CHANNELS-1:0]      host,
-    output logic                      taking,             // frames are taken
+    output logic                      taking,             // frames are accepted
     input  logic [CHANNELS-1:0]       arp_answers,
     output logic [CHANNELS-1:0]       m_axis_arp_tvalid,
     input  logic [CHANNELS-1:0]       m_axis_arp_tready,
@@ -127,8 +127,8 @@ module nanet_stream
 
   localparam int unsigned BufferW = $clog2(MAX_BUFFERS);
   localparam int unsigned DestW = $clog2(DESTINATIONS);
-  // Masters of the memory: receive and send path, event queues (merged before: the sender's tags have no bit
-  // to spare for more of them), firmware.
+  // Memory masters: receive path, send path, event queues and firmware. The event queues are merged first,
+  // because the sender's tags have no spare bit for more ports.
   localparam int unsigned Ports = 3;
   localparam int unsigned PortW = $clog2(Ports);
   localparam int unsigned PortEvents = 1;
@@ -215,10 +215,10 @@ module nanet_stream
   assign core_wr_ready = wr_ready && wr_pass;
   assign rd_valid      = core_rd_valid && rd_pass;
   assign core_rd_ready = rd_ready && rd_pass;
-  // Answers to a stream that is being stopped go nowhere: no frame is sent any more.
+  // Read responses to a stopping stream are discarded: it sends no further frames.
   assign rd_data_ready = core_rd_data_ready || !running;
 
-  // The masters of the memory.
+  // Memory masters.
   logic [Ports-1:0] m_wr_valid, m_wr_ready, m_wr_last, m_wr_done_valid, m_wr_done_error;
   dma_cmd_t [Ports-1:0] m_wr_cmd, m_rd_cmd;
   logic [Ports-1:0][DATA_W-1:0] m_wr_data;
@@ -439,7 +439,7 @@ module nanet_stream
 
   // ------------------------------------------------------------------ memory
 
-  // The receive path's own arbiter has its ports where this one's go: they move down by as many bits.
+  // The downstream arbiter uses the tag bits of the receive path's arbiter; shift its port number down.
   assign m_wr_valid[0]      = path_wr_valid;
   assign path_wr_ready      = m_wr_ready[0];
   assign m_wr_cmd[0]        = '{addr: path_wr_cmd.addr, len: path_wr_cmd.len, tag: path_wr_cmd.tag >> PortW};
@@ -492,7 +492,7 @@ module nanet_stream
       .*
   );
 
-  // Timed out: no packet has closed it.
+  // Timed out: not closed by a packet.
   logic closed_valid;
   assign closed_valid = (path_ev_valid & path_ev_ready) != '0 && path_ev.kind == KindReceiveDone &&
                         (path_ev.flags & FlagTimedOut) == 0;

@@ -2,7 +2,7 @@
 // Late-answer tracker. Stores the numbers that the sender answered at their deadline, and counts each
 // later answer of the consumer once, found by its doorbell or by its descriptor.
 module late_answer_tracker #(
-    // Numbers that are remembered, a power of two; at least devices times descriptors.
+    // Tracked numbers, a power of two; at least devices times descriptors.
     parameter int unsigned ENTRIES = 4096
 ) (
     input logic clk,
@@ -67,7 +67,7 @@ module late_answer_tracker #(
   logic [31:0] bell_n_q, bell_out_n, n_q, behind_q;
   logic [4:0] unused_level;
 
-  // Who rings decides it late in the cycle.
+  // Registered, since the doorbell arrives late in the cycle.
   always_ff @(posedge clk) begin
     bell_q   <= bell_valid;
     bell_n_q <= bell_n;
@@ -119,7 +119,7 @@ module late_answer_tracker #(
 
   always_ff @(posedge clk) begin
     if (write) mem[write_index] <= write_bit;
-    // Twice: block RAM is slow to answer.
+    // Two register stages for the block RAM latency.
     read_q <= mem[index];
     bit_q  <= read_q;
   end
@@ -143,12 +143,12 @@ module late_answer_tracker #(
         state_q <= Read;
       end
       Read: begin
-        // Nothing is passed before this is looked up.
+        // No number is passed during this lookup.
         behind_q <= next_n - n_q;
         state_q  <= Keep;
       end
       Keep: begin
-        // Passed, and not so long ago that its place is another's.
+        // Passed, and recent enough that its entry is not reused.
         known_q <= behind_q != 0 && behind_q <= 32'(ENTRIES);
         state_q <= Check;
       end

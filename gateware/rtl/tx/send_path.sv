@@ -5,15 +5,15 @@ module send_path
 #(
     // Width of a DMA word in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Width of the MAC's stream in bits: 8 or 64.
+    // Width of the MAC stream in bits: 8 or 64.
     parameter int unsigned MAC_W = 64,
     // Consumer devices that share the numbering: 1, 2, 4 or 8.
     parameter int unsigned DEVICES = 1,
     // UDP endpoints.
     parameter int unsigned DESTINATIONS = 4,
-    // Owed numbers that can wait, a power of two.
+    // Depth of the queue of pending numbers, a power of two.
     parameter int unsigned TX_PENDING = 2048,
-    // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
+    // Numbers tracked for late answers, a power of two; at least devices times descriptors.
     parameter int unsigned REMEMBERED = 4096
 ) (
     input logic clk,

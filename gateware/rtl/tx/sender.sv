@@ -11,9 +11,9 @@ module sender
     parameter int unsigned DEVICES = 1,
     // UDP endpoints.
     parameter int unsigned DESTINATIONS = 4,
-    // Owed numbers that can wait, a power of two.
+    // Depth of the queue of pending numbers, a power of two.
     parameter int unsigned TX_PENDING = 2048,
-    // Numbers whose late answers are recognised, a power of two; at least devices times descriptors.
+    // Numbers tracked for late answers, a power of two; at least devices times descriptors.
     parameter int unsigned REMEMBERED = 4096
 ) (
     input logic clk,
@@ -27,12 +27,12 @@ module sender
     input logic [4:0]                      log2_devices,
     input logic [4:0]                      log2_descriptors,
     input logic [DEVICES-1:0][63:0]        ring_base,         // bus address of the send ring
-    input logic [DEVICES-1:0][63:0]        send_base,         // of the send buffers, as descriptors say it
-    input logic [DEVICES-1:0][63:0]        send_bus,          // of the send buffers, as the card reads it
-    input logic [31:0]                     send_bytes,        // of all send buffers of a device
-    input logic [47:0]                     deadline,          // cycles after the number's stamp; 0: none
-    input logic [31:0]                     poll_cycles,       // looks again without a doorbell; 0: never
-    input logic [63:0]                     late_template,     // header alone; frame in bits 23:0
+    input logic [DEVICES-1:0][63:0]        send_base,         // send-buffer base in descriptor addresses
+    input logic [DEVICES-1:0][63:0]        send_bus,          // send-buffer base on the bus
+    input logic [31:0]                     send_bytes,        // size of all send buffers of a device
+    input logic [47:0]                     deadline,          // cycles after the stamp of the number; 0: none
+    input logic [31:0]                     poll_cycles,       // poll interval without a doorbell; 0: never
+    input logic [63:0]                     late_template,     // header-only packet; frame in bits 23:0
     input logic [$clog2(DESTINATIONS)-1:0] late_destination,
     input endpoint_t [DESTINATIONS-1:0]    destinations,
 
@@ -70,7 +70,7 @@ module sender
      */
     output logic data_valid,
     input  logic data_ready,
-    // The longest payload would be taken whole.
+    // Room for the longest payload.
     input  logic                      data_room,
     output logic [DATA_W-1:0]         data,
     output logic [$clog2(DATA_W/8):0] data_bytes,
@@ -101,7 +101,7 @@ module sender
   localparam int unsigned DataB = DATA_W / 8;
   localparam int unsigned DevW = DEVICES > 1 ? $clog2(DEVICES) : 1;
   localparam int unsigned DestW = $clog2(DESTINATIONS);
-  localparam logic [15:0] MaxPayload = 16'd1472;  // of a send buffer (docs/formats.md)
+  localparam logic [15:0] MaxPayload = 16'd1472;  // limit of a send buffer (docs/formats.md)
   localparam logic [3:0] MaxReads = 4'd8;
 
   localparam logic [1:0] ReadDescriptor = 2'd0;
@@ -136,7 +136,7 @@ module sender
       .level    (unused_tx_pending_level)
   );
 
-  // A register between: the state of the number in hand does not reach into the queue.
+  // Register stage: the state of the current number has no path into the queue.
   assign fifo_ready = !head_valid;
   always_ff @(posedge clk) begin
     if (fifo_ready) head <= fifo_head;
@@ -147,9 +147,9 @@ module sender
 
   typedef enum logic [3:0] {
     Idle,
-    Locate,  // place in the ring, and lap, of this number
+    Locate,  // ring index and lap of the number
     Address,
-    Look,  // waits for a reason to read its descriptor, or for its deadline
+    Look,  // waits for a reason to read the descriptor, or for the deadline
     WaitDescriptor,
     Offset,
     End,
@@ -182,9 +182,10 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
-  // The descriptor lies within the send buffers and names an endpoint: each is weighed when it is known.
+  // Descriptor checks: payload within the send buffers, valid endpoint. Each is evaluated once its operands are
+  // valid.
   logic names_endpoint, fits_q, named_q, starts_inside_q, sound_q, empty_q;
-  logic give_up;  // the deadline has come
+  logic give_up;  // deadline reached
   assign give_up = due_q;
 
   function automatic logic [31:0] ring_index(input logic [63:0] n, input logic [4:0] devices,
@@ -192,7 +193,7 @@ module sender
     return 32'(n >> devices) & ((32'd1 << descriptors) - 32'd1);
   endfunction
 
-  // The first half of a shift, by whole eights: what the second half needs of it.
+  // First half of a shift, in steps of eight; returns the bits needed by the second half.
   function automatic logic [38:0] by_eights(input logic [63:0] n, input logic [3:0] eights);
     return 39'(n >> {eights, 3'd0});
   endfunction
@@ -212,7 +213,7 @@ module sender
   assign may_read = !rd_valid_q && reads_q < MaxReads;
   assign needs_descriptor = state_q == Look && look_q;
   assign read_descriptor = needs_descriptor && !give_up && enable && may_read;
-  // An answer that could not be taken would stand before everybody else's.
+  // Without room, the payload read would block all later read responses.
   assign read_payload = state_q == Validate && sound_q && !empty_q && !give_up && may_read && data_room;
 
   logic [1:0] answer_kind;
@@ -229,7 +230,7 @@ module sender
   assign payload_end = answer_end && payload_word;
   assign rd_data_ready = payload_word ? data_ready : 1'b1;
 
-  // A descriptor comes in one word or in two.
+  // A descriptor spans one or two words.
   logic [255:0] whole;
   if (DATA_W == 256) begin : gen_one_word
     assign whole = rd_data;
@@ -243,12 +244,12 @@ module sender
   descriptor_t arrived;
   assign arrived = whole;
 
-  // ---------------------------------------------------------------- answers after the deadline
+  // ---------------------------------------------------------------- late answers
 
-  // Every number passed late is looked at once more: its doorbell may have come before it was passed.
-  // Doorbells after that count by themselves; the table counts each number once.
+  // Every number passed late is checked once more: its doorbell may have come before the pass.
+  // Later doorbells are counted directly; the table counts each number once.
   typedef enum logic [2:0] {
-    Behind,  // how far behind the sender this is
+    Behind,  // distance behind the sender
     Compare,
     Decide,
     Query,
@@ -306,13 +307,13 @@ module sender
         again_q     <= Decide;
       end
       Decide: begin
-        // Numbers that are not remembered any more are skipped; so are those before the first.
+        // Numbers no longer tracked, and numbers before the first, are skipped.
         if (forgotten_q) again_n_q <= oldest_q;
         again_q <= caught_up_q || forgotten_q ? Behind : Query;
       end
       Query: if (query_ready) again_q <= Place;
       Place: begin
-        // The table takes long enough to answer for the three steps.
+        // The table latency covers the three steps.
         again_index_q <= ring_index(again_n_q, log2_devices, log2_descriptors);
         again_part_q  <= by_eights(again_n_q, lap_shift_q[6:3]);
         again_turn_q  <= 32'(again_part_q >> lap_shift_q[2:0]);
@@ -379,10 +380,10 @@ module sender
 
   always_ff @(posedge clk) begin
     lap_shift_q <= 7'(log2_devices) + 7'(log2_descriptors);
-    lap_q       <= turn_q + 32'd1;  // before a descriptor can have come
+    lap_q       <= turn_q + 32'd1;  // valid before a descriptor can arrive
     due_q       <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
 
-    // A doorbell during a read means another look after it: the read may have been too early.
+    // A doorbell during a read triggers another read, since the first may have been too early.
     if (read_descriptor) look_q <= 1'b0;
     if (bell_valid || (poll_cycles != 0 && poll_q >= poll_cycles)) look_q <= 1'b1;
     poll_q <= read_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
@@ -487,7 +488,7 @@ module sender
         if (payload_end) state_q <= rd_data_error ? Discard : Commit;
       end
       Discard:
-      // A read that failed: as if nothing had been posted, until the next look.
+      // A failed read counts as no descriptor until the next poll.
       if (cmd_ready) state_q <= late_q ? Header : Look;
       Header: begin
         bytes_q       <= 16'd8;
