@@ -14,6 +14,7 @@ int main() {
   namespace card = nanet::card;
   namespace contract = nanet::contract;
   namespace mgp = nanet::wire::mgp;
+  namespace os = nanet::os;
   const os::Fd answers = os::open_udp_receiver({.address = 0x7F000001, .port = 0});
 
   card::ClopOptions options;
