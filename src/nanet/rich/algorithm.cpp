@@ -99,7 +99,7 @@ constexpr std::array<Entry, sizeof...(A)> entries_of(AlgorithmList<A...>) {
 
 constexpr auto entries = entries_of(RingAlgorithms{});
 
-// A library algorithm or the algorithm of a plug-in; the other pointer is null.
+// A library algorithm or a plug-in algorithm; the other pointer is null.
 struct Found {
   const Entry* entry = nullptr;
   const Plugin* plugin = nullptr;

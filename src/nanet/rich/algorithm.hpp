@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface of the ring algorithms: struct on the inside, Reconstructor on the outside. An algorithm is a
-// value with a call operator, a pure function of one event's hits, written once for CPU and GPU:
+// Interface of the ring algorithms: a plain struct, wrapped by a Reconstructor. An algorithm is a value with
+// a call operator. The operator is a pure function of one event's hits, written once for CPU and GPU:
 //
 //     struct Mine {                                      // rich/mine.hpp, and `mine Mine` in algorithms.list
 //       static constexpr std::string_view name = "mine";
@@ -11,8 +11,9 @@
 //       NANET_HD Rings operator()(const EventView& event, const Point* plane) const;
 //     };
 //
-// or over 32 lanes (reconstructor.hpp). Optional static members: the traits below, and batch_reconstructor()
-// for a CPU implementation over whole batches, which must give the bits of the per-event operator.
+// A 32-lane algorithm has another call operator (reconstructor.hpp). Optional static members: the traits
+// below, and batch_reconstructor() for a CPU implementation over whole batches. It must give the same bits as
+// the per-event operator.
 #pragma once
 
 #include <map>
@@ -31,33 +32,33 @@ class Reconstructor {
  public:
   virtual ~Reconstructor() = default;
   virtual std::string_view name() const noexcept = 0;
-  // rings: batch.events entries, each written. Allocates nothing, never throws. For one thread; use clone()
-  // for others.
+  // rings: batch.events entries, all written. Allocates nothing, never throws. Not thread-safe: use one
+  // clone() per thread.
   virtual void operator()(const EventBatch& batch, Rings* rings) noexcept = 0;
   virtual std::unique_ptr<Reconstructor> clone() const = 0;
-  // The algorithm struct whose `name` this is. A GPU gets a copy of it.
+  // The algorithm struct. GPU executors copy it.
   virtual const void* value() const noexcept = 0;
 };
 
-// Static members of an algorithm, with the defaults for those it leaves out. Tests and reports use them.
+// Static members of an algorithm; missing members have these defaults. Used by tests and reports.
 struct AlgorithmTraits {
-  unsigned most_rings = 1;      // rings found per event
-  bool rejects_noise = false;   // leaves out hits that are far from the ring
+  unsigned most_rings = 1;      // maximum number of rings per event
+  bool rejects_noise = false;   // ignores hits far from the ring
   bool assumes_centre = false;  // has a prior on the ring centre: not invariant under translation
 };
 // Same names as algorithm_parameters(); defaults for a plug-in. Throws std::invalid_argument.
 AlgorithmTraits algorithm_traits(std::string_view name);
 
-using Parameters = std::map<std::string, double>;  // of TOML [algorithm.NAME]
+using Parameters = std::map<std::string, double>;  // from TOML [algorithm.NAME]
 
 struct ParameterInfo {
   std::string name;
   double value;  // default
   double low, high;
-  std::string meaning;  // a clause, with the unit
+  std::string meaning;  // description, with the unit
 };
-std::vector<std::string> algorithm_names();  // of algorithms.list, in its order; without plug-ins
-// name: also the file of a plug-in (plugins.hpp), or the name of a loaded one. Throws std::invalid_argument.
+std::vector<std::string> algorithm_names();  // order of algorithms.list; without plug-ins
+// name: library algorithm, plug-in file (plugins.hpp) or loaded plug-in. Throws std::invalid_argument.
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);
 
 // Throws std::invalid_argument with key, value and remedy (unknown algorithm or parameter, value out of

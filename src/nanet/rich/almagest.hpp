@@ -10,18 +10,21 @@
 
 namespace nanet::rich {
 
-// Up to four rings per event, found one after the other. Lanes are seed triplets: each tests all remaining
-// hits against the circle of its triplet, without computing the circle. The triplet with most hits is fitted
-// and its hits are removed. At the end every hit goes to the nearest ring and the rings are fitted again.
+// Up to four rings per event, found one after the other. Lanes are seed triplets. Each lane tests all
+// remaining hits against the circle of its triplet, without computing the circle. The triplet with most hits
+// is fitted, and its hits are removed. Finally each hit is assigned to the nearest ring, and the rings are
+// refitted.
 struct Almagest {
   static constexpr std::string_view name = "almagest";
   static constexpr unsigned most_rings = rich::max_rings;
   static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
     std::uint32_t triplets = 256;  // seeds for each ring, 32 at a time
-    float separation = 90.0f;      // mm: least distance between two hits of a seed, as in the experiment
-    // mm^2, as in the experiment: |AC BD - (AB CD + BC AD)| is d^2 / 2 for a hit D that is off the circle by
-    // d and midway between two hits of the seed, so 40 is 9 mm there; less beside a hit of the seed.
+    float separation = 90.0f;      // mm: minimum distance between two hits of a seed, as in the experiment
+    // mm^2, as in the experiment: cut on
+    // AC BD - (AB CD + BC AD)
+    // . It equals d^2 / 2 for a hit D at distance d from the circle, midway between two seed hits: 40 mm^2 is
+    // 9 mm there. It is less near a seed hit.
     float ptolemy = 40.0f;
     std::uint32_t max_rings = rich::max_rings;
   };
@@ -36,11 +39,11 @@ struct Almagest {
         {"max_rings", &P::max_rings, 1, rich::max_rings, "rings looked for"},
     });
   }
-  // Seeds fitted for a ring, the best of as many lanes: the fit with the most hits is the ring.
+  // Fitted seeds per ring, the best of as many lanes. The fit with most hits becomes the ring.
   static constexpr std::int32_t tries = 4;
   struct Scratch {
     Hits hits;
-    Hits left;  // those of no ring yet
+    Hits left;  // hits without a ring
   };
 
   Parameters parameters;
@@ -59,13 +62,13 @@ struct Almagest {
   }
 
  private:
-  // A seed and the hits that side with it.
+  // A seed and the number of hits compatible with it.
   template <class L>
   struct Seed {
     typename L::F score{0.0f}, x{0.0f}, y{0.0f}, r{0.0f};
   };
 
-  // A ring of the n hits. False: no seed makes one.
+  // Fits a ring to the n hits; false if no seed gives one.
   template <class L>
   NANET_HD bool find_ring(const Hits& hits, std::int32_t n, Circle& ring) const {
     using F = typename L::F;
@@ -89,7 +92,7 @@ struct Almagest {
     return most.hits > 0;
   }
 
-  // Seeds first .. first + 31: each lane keeps its best seed.
+  // Tests seeds first .. first + 31; each lane keeps its best seed.
   template <class L>
   NANET_HD void try_seeds(const Hits& hits, std::int32_t n, std::int32_t first, Seed<L>& seed) const {
     using F = typename L::F;
@@ -107,7 +110,7 @@ struct Almagest {
     F with{0.0f}, off{0.0f};
     for (std::int32_t i = 0; i < n; ++i) {
       const F dx{hits.x[i]}, dy{hits.y[i]};
-      // Whichever two are the diagonals, theirs is the largest product.
+      // The product of the diagonals is the largest, whichever pair they are.
       const F p = ab * distance<L>(cx - dx, cy - dy), q = bc * distance<L>(ax - dx, ay - dy);
       const F r = ca * distance<L>(bx - dx, by - dy);
       const F largest = L::max(p, L::max(q, r));
@@ -116,7 +119,7 @@ struct Almagest {
       with = with + L::select(on, F(1.0f), F(0.0f));
       off = off + L::select(on, amiss, F(0.0f));
     }
-    // Most hits, the seed's own three among them; of equals the one they fit best.
+    // Most hits, including the three of the seed; the better fit resolves ties.
     const F score = with - off / with;
     const M enough = good & (with >= F(static_cast<float>(parameters.min_hits)));
     const M better = enough & (score > seed.score);
@@ -131,7 +134,7 @@ struct Almagest {
     return L::sqrt(L::fma(dx, dx, dy * dy));
   }
 
-  // Hits within the cut of the ring leave; the others close up. Returns how many stay.
+  // Removes the hits within the cut of the ring. Returns the number of remaining hits.
   template <class L>
   NANET_HD std::int32_t take_away(Hits& hits, std::int32_t n, const Circle& ring) const {
     using F = typename L::F;
@@ -153,7 +156,7 @@ struct Almagest {
     return kept;
   }
 
-  // Hits that are nearer to ring `which` than to the others.
+  // Hits nearer to ring `which` than to the other rings.
   template <class L>
   struct Nearest {
     const Hits& hits;
@@ -167,7 +170,7 @@ struct Almagest {
     }
   };
 
-  // All rings together: each is fitted to the hits nearest to it; one that keeps too few is given up.
+  // Fits each ring to its nearest hits; drops rings with too few hits.
   template <class L>
   NANET_HD Rings settle(const Hits& hits, std::int32_t n, Circle* ring, std::int32_t count) const {
     Rings out;

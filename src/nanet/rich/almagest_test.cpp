@@ -17,7 +17,7 @@ struct Drawn {
   int hits;
 };
 
-// Points on circles, in a made-up plane.
+// Points on circles, in an artificial plane.
 Rings find(const std::vector<Drawn>& circles, const Parameters& parameters = {}) {
   Geometry g = Geometry::make();
   std::vector<PmId> hits;
@@ -35,7 +35,7 @@ Rings find(const std::vector<Drawn>& circles, const Parameters& parameters = {})
   return events.reconstruct(*make_reconstructor("almagest", parameters, g))[0];
 }
 
-void expect_all(const std::vector<Drawn>& circles) {  // fullest first
+void expect_all(const std::vector<Drawn>& circles) {  // most hits first
   const Rings rings = find(circles);
   ASSERT_EQ(rings.count, circles.size());
   for (std::size_t i = 0; i < circles.size(); ++i) {
@@ -65,7 +65,7 @@ TEST(Almagest, NoMoreRingsThanAskedFor) {
 }
 
 TEST(Almagest, SeedsAreApart) {
-  // Three hits of four within 90 mm of one another: no seed.
+  // Three of four hits are within 90 mm of one another: no seed.
   Geometry g = Geometry::make();
   const float x[] = {0, 30, 60, 300}, y[] = {0, 25, 0, -100};
   TestEvents events;

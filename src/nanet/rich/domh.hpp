@@ -11,13 +11,13 @@
 
 namespace nanet::rich {
 
-// One ring per event; the same bits as POMH, which shares the work out the other way.
+// One ring per event; same bits as POMH, which distributes the work the other way.
 struct Domh {
   static constexpr std::string_view name = "domh";
   static constexpr bool rejects_noise = true;
   using Parameters = RingLimits;
   static Keys<Parameters> keys() { return robust_keys<Parameters>(); }
-  static constexpr std::int32_t row = radius_bins + 4;  // two bins more at either end
+  static constexpr std::int32_t row = radius_bins + 4;  // two extra bins at either end
   struct Scratch {
     Hits hits;
     std::int32_t bin[row];
@@ -54,7 +54,7 @@ struct Domh {
         const I bin = L::to_int(L::select(inside, at, F(0.0f)));
         count = count + how_many<L>(hits_of_lane<L>(bin, inside));
       }
-      // The triangle about each bin.
+      // Triangular sum around each bin.
       L::store(s.bin + 2, count);
       L::sync();
       const I outer = L::load(s.bin) + L::load(s.bin + 4), inner = L::load(s.bin + 1) + L::load(s.bin + 3);
@@ -67,7 +67,7 @@ struct Domh {
   }
 
  private:
-  // Bit i of lane b: lane i's value is b. Five ballots, one for each bit of the value.
+  // Transposes ballots: bit i of lane b is set if the value of lane i is b. Five ballots, one per value bit.
   template <class L>
   NANET_HD static typename L::I hits_of_lane(const typename L::I& value, const typename L::M& inside) {
     using I = typename L::I;
@@ -79,11 +79,11 @@ struct Domh {
     }
     return hits;
   }
-  // Bits set in each lane.
+  // Number of set bits in each lane.
   template <class L>
   NANET_HD static typename L::I how_many(typename L::I v) {
     using I = typename L::I;
-    const I ones(0x11111111);  // by fours, which does not reach the sign bit as pairs would
+    const I ones(0x11111111);  // groups of four bits keep clear of the sign bit; pairs would not
     v = (v & ones) + ((v >> 1) & ones) + ((v >> 2) & ones) + ((v >> 3) & ones);
     v = (v + (v >> 4)) & I(0x0F0F0F0F);
     v = v + (v >> 8);

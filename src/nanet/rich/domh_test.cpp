@@ -20,7 +20,7 @@ TEST(PmCentres, MidwayBetweenTheMirrors) {
   }
 }
 
-// Two rings: the fuller one is taken, wherever it stands in the order of trial.
+// Two rings: the fuller ring is selected, independent of the trial order.
 TEST(Domh, TheFullerRing) {
   const auto ring = [](Geometry& g, int first, int hits, float x, float y, float r) {
     std::vector<PmId> pm;
@@ -32,7 +32,7 @@ TEST(Domh, TheFullerRing) {
     return pm;
   };
   for (const int left : {9, 12}) {
-    // The trial centres of these PMs move with their points; the others are where they were.
+    // The trial centres of these PMs move with their points; the others are unchanged.
     Geometry g = Geometry::make();
     std::vector<PmId> hits = ring(g, 400, left, -260, 10, 120), right = ring(g, 500, 21 - left, -60, 0, 170);
     hits.insert(hits.end(), right.begin(), right.end());

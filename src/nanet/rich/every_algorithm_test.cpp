@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of every algorithm in algorithms.list: same bits in any batch, finite results, rings within the
-// limits, no ring without hits for one, invariance under translation and rotation.
+// limits, no ring from too few hits, invariance under translation and rotation.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -24,13 +24,13 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
   }
 };
 
-// Random hits in any order, some of them twice.
+// Random hits in random order, with duplicates.
 TestEvents nonsense(int events, unsigned seed) {
   std::minstd_rand random(seed);
   TestEvents out;
   for (int i = 0; i < events; ++i) {
     const int hits = i < 140 ? i : static_cast<int>(random() % 140);
-    const unsigned among = i % 3 == 0 ? 40 : pm_count;  // a corner of the plane, or all of it
+    const unsigned among = i % 3 == 0 ? 40 : pm_count;  // a corner of the plane, or the whole plane
     std::vector<PmId> pm;
     for (int k = 0; k < hits; ++k) pm.push_back(static_cast<PmId>(random() % among));
     if (i % 2) std::sort(pm.begin(), pm.end());
@@ -93,14 +93,14 @@ TEST_P(EveryAlgorithm, NoRingWhereThereIsNone) {
   EXPECT_EQ(rings({}, wide), 0);
   EXPECT_EQ(rings({5}, wide), 0);
   EXPECT_EQ(rings({5, 600}, wide), 0);
-  EXPECT_EQ(rings(std::vector<PmId>(128, 5), wide), 0);  // all on one spot
-  EXPECT_EQ(rings({5, 5, 900, 900, 900}, wide), 0);      // on two
+  EXPECT_EQ(rings(std::vector<PmId>(128, 5), wide), 0);  // all at one position
+  EXPECT_EQ(rings({5, 5, 900, 900, 900}, wide), 0);      // at two positions
   EXPECT_EQ(rings({0, 1, 2, 976, 977, 978}), 0);         // one line of PMs, on both disks
   EXPECT_EQ(rings({0, 3, 5, 6, 1, 2, 4, 7}), 0);         // one supercell
   EXPECT_EQ(rings({100, 700, 1500}), 0) << "three hits always make a circle; the default minimum is four";
 }
 
-// A circle that is exact but for rounding: points of a made-up plane.
+// An exact circle up to rounding, in an artificial plane.
 TEST_P(EveryAlgorithm, IdealCircle) {
   for (const auto& [x, y, r] :
        {std::array{-150.0, 12.0, 175.0}, {-120.0, -80.0, 96.0}, {-200.0, 30.0, 188.0}}) {
@@ -125,8 +125,8 @@ TEST_P(EveryAlgorithm, IdealCircle) {
   }
 }
 
-// The plane is translated and rotated by 90 degrees; the rings follow. Not to the bit: rounding differs, and
-// near ties may be decided differently.
+// The plane is translated and rotated by 90 degrees; the rings follow. Not bit-identical: rounding differs,
+// and near ties may be decided differently.
 TEST_P(EveryAlgorithm, IsInvariantUnderTranslation) {
   if (algorithm_traits(GetParam()).assumes_centre)
     GTEST_SKIP() << "has a prior on ring centres; see the symmetries in its own test";
@@ -150,7 +150,7 @@ TEST_P(EveryAlgorithm, IsInvariantUnderTranslation) {
 INSTANTIATE_TEST_SUITE_P(List, EveryAlgorithm, testing::ValuesIn(algorithm_names()),
                          [](const auto& of) { return of.param; });
 
-// Single-ring algorithms that reject noise: hits and chi2_ndf are over the hits near the ring.
+// Single-ring algorithms that reject noise: hits and chi2_ndf cover only the hits near the ring.
 class RobustAlgorithm : public testing::TestWithParam<std::string> {};
 
 TEST_P(RobustAlgorithm, CountsTheHitsNearTheRing) {
@@ -166,7 +166,7 @@ TEST_P(RobustAlgorithm, CountsTheHitsNearTheRing) {
     const Ring& ring = rings[i].ring[0];
     int hits = 0;
     double squares = 0;
-    bool close_call = false;  // float and double may differ about a hit on the edge
+    bool close_call = false;  // float and double may disagree on a hit at the cut
     for (std::uint32_t k = events.first[i]; k < events.first[i + 1]; ++k) {
       const Point p = g.common[events.pm[k]];
       const double off = std::hypot(double{p.x} - ring.x, double{p.y} - ring.y) - ring.r;

@@ -11,26 +11,26 @@
 namespace nanet::rich {
 namespace {
 
-// The radiator (docs/detector.md has the sources).
+// Radiator parameters; sources in docs/detector.md.
 constexpr double focal_mm = 17.02e3, index_neon = 1.0 + 62.8e-6, radiator_cm = 1700.0, merit_per_cm = 65.0;
 constexpr double masses[] = {0.000510999, 0.1056584, 0.1395702,
                              0.493677};  // GeV/c^2, in the order of Particle
-// The toy's choices.
+// Assumptions of the toy model.
 constexpr double momentum_low = 12.0, momentum_high = 60.0, centre_sigma = 60.0, centre_x = -152.0,
                  optics_mm = 1.0;
 constexpr double muon_share = 0.55, pion_share = 0.35;
 constexpr double ring_shares[] = {0.05, 0.45, 0.27, 0.18, 0.05};
 constexpr unsigned boards = 4;
-// Unit vectors in steps of a 256th of a turn; the rest of an angle is a short series.
+// Unit vectors in steps of 1/256 turn; a short series covers the remaining angle.
 constexpr unsigned steps = 256;
 constexpr double step_angle = 6.283185307179586 / steps;
-constexpr unsigned max_photons = 1024;  // of one event: far beyond what the options can ask for
+constexpr unsigned max_photons = 1024;  // per event: far above the maximum of the options
 
 struct UnitCircle {
   std::array<double, steps> cosine, sine;
   UnitCircle() {
     for (unsigned i = 0; i < steps; ++i) {
-      double c = 1.0, s = 0.0, half_c = -1.0, half_s = 0.0;  // half_*: of half a turn, then a quarter, ...
+      double c = 1.0, s = 0.0, half_c = -1.0, half_s = 0.0;  // half_*: half a turn, then a quarter, ...
       for (unsigned bit = steps / 2; bit > 0; bit /= 2) {
         if (i & bit) {
           const double next = c * half_c - s * half_s;
@@ -91,7 +91,7 @@ struct Generator::State {
                     : u < muon_share + pion_share ? Particle::pion
                                                   : Particle::electron;
     double r = 0;
-    while (r <= 0) {  // below threshold there is no ring: draw another momentum
+    while (r <= 0) {  // below threshold: draw another momentum
       ring.momentum = static_cast<float>(random.uniform(momentum_low, momentum_high));
       r = ring_radius_mm(ring.particle, static_cast<double>(ring.momentum));
     }
@@ -101,7 +101,7 @@ struct Generator::State {
     return ring;
   }
 
-  // Photons of a ring, as points on their disks.
+  // Adds the photons of a ring as points on their disks.
   void add_photons(const TrueRing& ring, std::uint8_t owner) {
     const double x0 = static_cast<double>(ring.x), y0 = static_cast<double>(ring.y),
                  r = static_cast<double>(ring.r);
@@ -119,9 +119,9 @@ struct Generator::State {
     }
   }
 
-  // Photons that land on a PM become hits.
+  // Converts photons that land on a PM to hits.
   void detect() {
-    const unsigned count = photons;  // a local: stores to the arrays could alias the member
+    const unsigned count = photons;  // local copy: stores to the arrays could alias the member
     for (unsigned i = 0; i < count; ++i) places[i] = PmFinder::place(x[i], y[i]);
     unsigned n = 0;
     for (unsigned i = 0; i < count; ++i) {
@@ -149,11 +149,10 @@ struct Generator::State {
     }
   }
 
-  // Sorts the photons by PM and owner and merges those of the same owner on one PM, keeping the earliest
-  // time.
+  // Sorts the photons by PM and owner. Merges photons of one owner on one PM, keeping the earliest time.
   void collect(TrueEvent& event) {
     const unsigned n = hits;
-    for (unsigned i = 0; i < n; ++i) {  // keys are distinct: a key's rank is how many are smaller
+    for (unsigned i = 0; i < n; ++i) {  // keys are distinct: rank = number of smaller keys
       unsigned rank = 0;
       const std::uint32_t mine = keys[i];
       for (unsigned k = 0; k < n; ++k) rank += keys[k] < mine;
@@ -185,7 +184,7 @@ struct Generator::State {
   double board_offset[boards];
   double clock_ns = 0;
   std::uint64_t number = 0;
-  double no_noise;  // the probability that an event has none
+  double no_noise;  // probability of an event without noise
   unsigned photons = 0, hits = 0;
   std::array<float, max_photons> x, y;
   std::array<unsigned, max_photons> source;  // disk and ring

@@ -16,7 +16,7 @@ std::string_view name(Particle particle);  // "e" "mu" "pi" "K"
 
 // Radius on the focal plane in mm; 0 below the threshold. momentum in GeV/c.
 double ring_radius_mm(Particle particle, double momentum);
-// Photoelectrons that a ring of this radius makes on average: N0 L sin^2(theta).
+// Mean number of photoelectrons of a ring with this radius: N0 L sin^2(theta).
 double mean_photoelectrons(double radius_mm);
 
 inline constexpr std::uint8_t noise_owner = 255;
@@ -25,26 +25,23 @@ inline constexpr int ring_mix = -1;
 struct GeneratorOptions {
   double rate = 10e6;    // events per second of detector time
   double noise = 1.0;    // mean noise hits per event
-  int rings = ring_mix;  // ring_mix: 0/1/2/3/4 rings 5/45/27/18/5 %; else exactly that many, 0 - 4
+  int rings = ring_mix;  // number of rings, 0 - 4; ring_mix: 0/1/2/3/4 rings in 5/45/27/18/5 % of events
   std::uint64_t seed = 1;
   double hit_sigma_ns = 0.3;
-  double board_offset_ns =
-      1.0;  // each board's clock is off by a constant within +- this, drawn from the seed
+  double board_offset_ns = 1.0;  // clock offset of each board: constant, within +- this, drawn from the seed
 };
 
 struct TrueRing {
   float x, y, r;   // mm, common plane
   float momentum;  // GeV/c
   Particle particle;
-  std::uint8_t hits;  // PMs of the event that this ring owns a photon in
+  std::uint8_t hits;  // PMs with a photon of this ring
 };
-// One row per owner of a PM: a PM hit by photons of two rings has two rows, one after the other, and is one
-// hit.
+// One row per owner of a PM. A PM hit by photons of two rings has two consecutive rows and counts as one hit.
 struct TrueHit {
   PmId pm;
   std::uint8_t owner;  // index of the ring, or noise_owner
-  double
-      time_ns;  // since the first SOB, of the earliest of its photons, on the board's clock (offset included)
+  double time_ns;      // since the first SOB, earliest photon, on the board's clock (offset included)
 };
 struct TrueEvent {
   std::uint64_t number = 0;  // running number from 0
@@ -54,14 +51,14 @@ struct TrueEvent {
   unsigned distinct_hits = 0;  // PMs hit
 };
 
-// Seeded and reproducible: the same options give the same events on every machine.
+// Seeded and reproducible: the same options give the same events on all machines.
 class Generator {
  public:
   Generator(const GeneratorOptions& options, const Geometry& geometry);
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) = delete;
-  // Next event in order of time. Reuses the vectors of `event`.
+  // Generates the next event in time order. Reuses the vectors of `event`.
   void next(TrueEvent& event);
 
  private:

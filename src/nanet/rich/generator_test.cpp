@@ -106,7 +106,7 @@ TEST(Generator, TheMix) {
   EXPECT_NEAR(pions / rings, 0.35, 0.01);
   const double share[] = {0.05, 0.45, 0.27, 0.18, 0.05};
   for (int k = 0; k < 5; ++k) EXPECT_NEAR(with[k] / double{n}, share[k], 0.01);
-  // One hit lies 4.85 mm about its ring: PM size and optics.
+  // Spread of hits around the ring: 4.85 mm, from PM size and optics.
   EXPECT_NEAR(residual / owned, 0, 0.2);
   EXPECT_NEAR(std::sqrt(residual2 / owned), 4.85, 0.1);
 }
@@ -148,7 +148,7 @@ TEST(Generator, SeedFixesEverything) {
   EXPECT_EQ(differ, 1000);
 }
 
-// The same bits on every machine, with every compiler and optimisation: FNV-1a over 3000 events.
+// Same bits on all machines, compilers and optimisation levels: FNV-1a over 3000 events.
 TEST(Generator, Pinned) {
   GeneratorOptions options;
   options.seed = 7;

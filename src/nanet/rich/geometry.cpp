@@ -4,8 +4,8 @@
 namespace nanet::rich {
 namespace {
 
-// PMs of a supercell around its centre: x in mm, y in rows; 18 mm pitch, rows 18 sin 60 deg = 9 sqrt(3) mm
-// apart.
+// PMs of a supercell relative to its centre: x in mm, y in rows. Pitch 18 mm; row distance 18 sin 60 deg = 9
+// sqrt(3) mm.
 struct Position {
   int x, row;
 };
@@ -13,8 +13,8 @@ constexpr Position pm_in_cell[8] = {{-18, -1}, {0, -1}, {18, -1}, {-9, 0}, {9, 0
 constexpr Position cell_step = {45, -1};
 constexpr unsigned rows = 6;
 constexpr unsigned cells_in_row[rows] = {12, 12, 11, 11, 9, 6};
-// Centre of the first supercell of each row, upper and lower half disk. The published table has y in mm to
-// two digits: 109.12 is row 7.
+// Centre of the first supercell of each row, upper and lower half disk. The published table gives y in mm
+// with two decimals: 109.12 is row 7.
 constexpr Position first_in_row[2][rows] = {
     {{-243, 7}, {-234, 10}, {-180, 12}, {-171, 15}, {-117, 17}, {-18, 18}},
     {{-252, 4}, {-261, 1}, {-270, -2}, {-279, -5}, {-243, -9}, {-207, -13}}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the lattice: its numbers are pinned.
+// Tests of the PM lattice: pinned positions.
 #include "nanet/rich/geometry.hpp"
 
 #include <gtest/gtest.h>
@@ -35,12 +35,12 @@ TEST(Geometry, BothDisksAlikeAndHalvesApart) {
     EXPECT_EQ(g.disk[i].y, g.disk[i + 976].y);
   }
   EXPECT_FLOAT_EQ(g.disk[0].x, -261.0f);                           // first supercell, first PM
-  EXPECT_NEAR(g.disk[0].y, 93.532, 0.005);                         // the published table has two digits
+  EXPECT_NEAR(g.disk[0].y, 93.532, 0.005);                         // the published table has two decimals
   EXPECT_FLOAT_EQ(g.disk[976 + 488 + 8 + 4].x, -252.0f + 45 + 9);  // Saleve, down, second supercell, fifth PM
   EXPECT_NEAR(g.disk[976 + 488 + 8 + 4].y, 62.35 - 15.588, 0.005);
 }
 
-// Nearest neighbours are one pitch away: the lattice is hexagonal with no seam between supercells or halves.
+// The nearest neighbour is one pitch away: hexagonal lattice without seams between supercells or halves.
 TEST(Geometry, Pitch) {
   const Geometry g = Geometry::make();
   for (unsigned i = 0; i < 976; ++i) {
@@ -53,7 +53,7 @@ TEST(Geometry, Pitch) {
   }
 }
 
-// What lets sums of x and x^2 be exact in float32, and a table of two small numbers for each PM do.
+// Precondition of exact float32 sums of x and x^2, and of the table with two small integers per PM.
 TEST(Geometry, WholeMillimetresAndRows) {
   const Geometry g = Geometry::make();
   for (const Point& p : g.common) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input and output of the 32-lane algorithms: hits of an event laid out for the lanes, rings written by one
-// lane.
+// Input and output of the 32-lane algorithms: hits of an event in lane order, rings written by one lane.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace nanet::rich {
 
-// Common plane, mm. Lanes look at hits 32 by 32: entries up to the next multiple of 32 can be read, and are
+// Common plane, mm. Lanes read hits in groups of 32: entries up to the next multiple of 32 are readable and
 // 0.
 struct alignas(64) Hits {
   float x[max_event_hits];
@@ -19,11 +18,11 @@ struct alignas(64) Hits {
 
 inline constexpr std::int32_t lanes_step = static_cast<std::int32_t>(lane_count);
 
-// A lane is a thread (GPU warp), not an element of a vector.
+// True if a lane is a thread (GPU warp) rather than a vector element.
 template <class L>
 inline constexpr bool lane_is_thread = sizeof(typename L::F) == sizeof(float);
 
-// Looks the positions of the first 128 hits up and returns how many there are.
+// Looks up the positions of the first 128 hits; returns the number of hits.
 template <class L>
 NANET_HD inline std::int32_t load_hits(const EventView& event, const Point* plane, Hits& hits) {
   const std::int32_t n = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
@@ -45,15 +44,14 @@ NANET_HD inline std::int32_t load_hits(const EventView& event, const Point* plan
   return n;
 }
 
-// The first lane where m holds; 32 if none does.
+// First lane with m set; 32 if none.
 template <class L>
 NANET_HD inline int first_lane(const typename L::M& m) {
   const typename L::F rest = L::to_float(typename L::I(lanes_step) - L::lane());
   return lanes_step - static_cast<int>(L::max(L::select(m, rest, typename L::F(0.0f))));
 }
 
-// One lane writes what all have: memory they share is written in `if (leads<L>()) { ... }`, without a word of
-// L inside.
+// Selects one lane to write shared memory: `if (leads<L>()) { ... }`. The block must not use operations of L.
 template <class L>
 NANET_HD inline bool leads() {
   if constexpr (lane_is_thread<L>) {
@@ -63,7 +61,7 @@ NANET_HD inline bool leads() {
   }
 }
 
-// rings: the same in all lanes; out: memory that all lanes share.
+// rings: the same in all lanes; out: memory shared by all lanes.
 template <class L>
 NANET_HD inline void write_rings(const Rings& rings, Rings& out) {
   if (leads<L>()) out = rings;

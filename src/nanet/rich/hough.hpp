@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HOUGH: an accumulator over centre and radius, coarse and then fine about its peaks (the adaptive Hough
-// transform: J. Illingworth and J. Kittler, IEEE PAMI 9 (1987) 690, for circles).
+// HOUGH: accumulator over centre and radius, first coarse, then fine around its peaks. Adaptive Hough
+// transform (J. Illingworth and J. Kittler, IEEE PAMI 9 (1987) 690), for circles.
 #pragma once
 
 #include <string_view>
@@ -10,12 +10,13 @@
 
 namespace nanet::rich {
 
-// One ring per event. Lanes are trial centres: a lane holds the radius axis of the accumulator at its centre.
+// One ring per event. Lanes are trial centres: each lane holds the radius axis of the accumulator at its
+// centre.
 struct Hough {
   static constexpr std::string_view name = "hough";
   static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
-    float cell = 20.0f;  // mm: step of the coarse centres, 16 x 16 of them about the middle of the hits
+    float cell = 20.0f;  // mm: step of the 16 x 16 coarse centres around the centroid of the hits
   };
   static constexpr std::int32_t coarse_side = 16, fine_side = 8, candidates = 4;
   static Keys<Parameters> keys() {
@@ -33,13 +34,13 @@ struct Hough {
     const std::int32_t n = load_hits<L>(event, plane, s.hits);
     if (n < 3 || n < static_cast<std::int32_t>(parameters.min_hits)) return write_rings<L>(Rings{}, rings);
 
-    // Coarse: a hit's distance is off by up to 0.7 cells, hence bins twice as wide.
+    // Coarse: hit distances are off by up to 0.7 cells, so bins are twice as wide.
     const RadiusBins wide(parameters.r_min, parameters.r_max, 2.0f);
     const Grid coarse{middle<L>(s.hits, n), parameters.cell, coarse_side};
     Peak<L> peak;
     search<L>(s.hits, n, wide, coarse, 0, peak);
 
-    // Fine: about the best coarse centre of each of the best lanes, a little more than two cells wide.
+    // Fine: grids around the best coarse centre of the best lanes, slightly wider than two cells.
     const RadiusBins bins(parameters.r_min, parameters.r_max, 1.0f);
     Peak<L> fine_peak;
     BestPeak best;
@@ -61,11 +62,11 @@ struct Hough {
   }
 
  private:
-  // side x side centres about a point, row by row.
+  // Grid of side x side centres around a point, row by row.
   struct Grid {
     Point about;
     float step;
-    std::int32_t side;  // 8 or 16: every lane has a centre, and the same number of them
+    std::int32_t side;  // 8 or 16: the same number of centres for every lane
     NANET_HD float offset(std::int32_t i) const {
       return (static_cast<float>(i) - 0.5f * static_cast<float>(side - 1)) * step;
     }
@@ -79,14 +80,14 @@ struct Hough {
   NANET_HD static Point middle(const Hits& hits, std::int32_t n) {
     using F = typename L::F;
     F x{0.0f}, y{0.0f};
-    for (std::int32_t first = 0; first < n; first += lanes_step) {  // entries past the last hit are 0
+    for (std::int32_t first = 0; first < n; first += lanes_step) {  // entries after the last hit are 0
       x = x + L::load(hits.x + first);
       y = y + L::load(hits.y + first);
     }
     return {L::sum(x) / static_cast<float>(n), L::sum(y) / static_cast<float>(n)};
   }
 
-  // Offers the peaks of a grid's centres; code: (round * centres + centre) * radius_bins + bin.
+  // Updates the peak with the centres of a grid; code: (round * centres + centre) * radius_bins + bin.
   template <class L>
   NANET_HD static void search(const Hits& hits, std::int32_t n, const RadiusBins& bins, const Grid& grid,
                               std::int32_t round, Peak<L>& peak) {

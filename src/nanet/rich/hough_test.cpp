@@ -60,12 +60,12 @@ TEST(RadiusHistogram, CountsAndFindsTheFirstHighestPeak) {
 TEST(RadiusHistogram, BinsCoverTheRadii) {
   for (const float wider : {1.0f, 2.0f}) {
     const RadiusBins bins(50, 201, wider);
-    EXPECT_LE(bins.middle(2), 50.1f);  // the lowest and the highest peak there can be
+    EXPECT_LE(bins.middle(2), 50.1f);  // the lowest and the highest possible peak
     EXPECT_GE(bins.middle(radius_bins - 3), 195.0f);
   }
 }
 
-// The centre of the ring is far from the middle of its hits: half of the ring misses the PMs.
+// The ring centre is far from the hit centroid: half of the ring misses the PMs.
 TEST(Hough, HalfARing) {
   const Geometry g = Geometry::make();
   TestEvents events;
@@ -73,7 +73,7 @@ TEST(Hough, HalfARing) {
   for (int turn = 0; turn < 12; ++turn) {
     const double x = -152 + 20 * turn, y = 4 * turn, r = 180;
     std::vector<PmId> hits;
-    for (int i = -4; i <= 4; ++i) {  // 160 degrees of it
+    for (int i = -4; i <= 4; ++i) {  // an arc of 160 degrees
       const double phi = 3.14159265 + 0.35 * i;
       int nearest = 0;
       double least = 1e9;

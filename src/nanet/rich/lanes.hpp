@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thirty-two lanes, one source: an algorithm written over these types runs on a GPU warp (DeviceLanes: a lane
-// is a thread, a value is a register) and on a CPU's vector registers (HostLanes: a value is two vectors of
-// sixteen). Every operation rounds alike and every sum over lanes adds in the same tree, so both give the
-// same bits.
+// 32-lane vector types: one source for GPU warps and CPU vectors. DeviceLanes: a lane is a thread, a value is
+// a register. HostLanes: a value is two vectors of sixteen. Both give the same bits: every operation rounds
+// alike, and lane sums use the same addition tree.
 //
-// F: 32 floats. I: 32 int32. M: 32 truth values. A plain float, int or bool is the same in all lanes
-// ("uniform"); control flow may depend on uniform values only (any(), ballot(), sum() ... give such).
+// F: 32 floats. I: 32 int32. M: 32 booleans. A plain float, int or bool is the same in all lanes ("uniform").
+// Control flow may depend on uniform values only, such as the results of any(), ballot() and sum().
 #pragma once
 
 #include <bit>
@@ -23,7 +22,8 @@ namespace nanet::rich {
 
 inline constexpr unsigned lane_count = 32;
 
-// Before a loop: unrolled whole, or not at all. A warp's instructions have to stay in the cache.
+// Before a loop: unrolls it fully or not at all. The instructions of a warp must fit in the instruction
+// cache.
 #ifdef __CUDACC__
 #define NANET_UNROLLED _Pragma("unroll")
 #define NANET_ROLLED _Pragma("unroll 1")
@@ -34,7 +34,7 @@ inline constexpr unsigned lane_count = 32;
 #define NANET_NOINLINE
 #endif
 
-// One rounding, in uniform code.
+// Fused multiply-add, in uniform code.
 NANET_HD inline float fused(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -51,9 +51,9 @@ struct DeviceLanes {
   using M = bool;
   static constexpr unsigned all = 0xFFFFFFFFu;
 
-  // An algorithm's working memory is shared memory, which takes fewer instructions than memory of any kind.
-  // The statements keep their order among themselves; where memory is also written in other ways, sync()
-  // stands between that and load().
+  // The working memory of an algorithm is shared memory; shared addressing takes fewer instructions than
+  // generic addressing. These statements keep their relative order. If other code also writes the memory,
+  // sync() must precede load().
   __device__ static unsigned address(const void* p) {
     return static_cast<unsigned>(__cvta_generic_to_shared(p));
   }
@@ -91,15 +91,15 @@ struct DeviceLanes {
   __device__ static void store(std::int32_t* p, I v, M where) {
     if (where) set(address(p) + 4u * lane(), v);
   }
-  // Four uniform values; p: on a 16 B boundary.
+  // Loads four uniform values; p: 16 B aligned.
   __device__ static void four(const float* p, float (&v)[4]) { get4(address(p), v); }
-  // Four values: of p in lanes 0 - 15, of q in 16 - 31; both on a 16 B boundary.
+  // Loads four values: from p in lanes 0 - 15, from q in lanes 16 - 31; both 16 B aligned.
   __device__ static void four(const float* p, const float* q, F (&v)[4]) {
     get4(address(threadIdx.x & 16u ? q : p), v);
   }
-  // Each lane gets the value of the lane 16 away.
+  // Exchanges values with the lane 16 away.
   __device__ static F other_half(F v) { return __shfl_xor_sync(all, v, 16); }
-  // One uniform value, written once.
+  // Stores one uniform value, once.
   __device__ static void put(float* p, float v) {
     if (lane() == 0) set(address(p), v);
   }
@@ -117,8 +117,8 @@ struct DeviceLanes {
   __device__ static I select(M m, I a, I b) { return m ? a : b; }
   __device__ static F fma(F a, F b, F c) { return __fmaf_rn(a, b, c); }
   __device__ static F sqrt(F a) { return __fsqrt_rn(a); }
-  // 1 / a where a and the result are normal numbers, and the square root of a from 2^-86 to 2^92, correctly
-  // rounded as IEEE 754 requires: neither needs the compiler's branches for the rest.
+  // Correctly rounded (IEEE 754) reciprocal of normal numbers with normal result, and square root from 2^-86
+  // to 2^92. Within these ranges the branches of the compiler's version are unnecessary.
   __device__ static F reciprocal(F a) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
@@ -143,7 +143,7 @@ struct DeviceLanes {
     return v;
   }
   __device__ static std::int32_t sum(I v) { return __reduce_add_sync(all, v); }
-  // Eight sums at once: lanes share the values out among themselves, so 17 exchanges do instead of 40.
+  // Eight sums at once: lanes share the values, so 17 exchanges suffice instead of 40.
   __device__ static void sum(const F (&v)[8], float (&out)[8]) {
     const int i = lane();
     F four[4], two[2];
@@ -168,7 +168,7 @@ struct DeviceLanes {
     return v;
   }
   __device__ static std::uint32_t ballot(M m) { return __ballot_sync(all, m); }
-  // How many of the word's bits are below each lane's.
+  // Number of set bits in the word below the position of each lane.
   __device__ static I rank(std::uint32_t word) { return __popc(word & ((1u << lane()) - 1u)); }
   __device__ static bool any(M m) { return __any_sync(all, m); }
   __device__ static float at(F v, int lane) { return __shfl_sync(all, v, lane); }
@@ -360,7 +360,7 @@ struct HostLanes {
   NANET_LANES_INLINE static I bits(const F& a) { return std::bit_cast<I>(a); }
   NANET_LANES_INLINE static F from_bits(const I& a) { return std::bit_cast<F>(a); }
 
-  // The tree of the warp's butterfly: lane i with i ^ 16, then 8, 4, 2, 1.
+  // Addition tree of the warp butterfly: lane i with i ^ 16, then 8, 4, 2, 1.
   NANET_LANES_INLINE static float sum(const F& v) {
     const auto s16 = v.v[0] + v.v[1];
     const auto s8 = __builtin_shufflevector(s16, s16, 0, 1, 2, 3, 4, 5, 6, 7) +
@@ -444,7 +444,7 @@ struct HostLanes {
     return r;
 #endif
   }
-  // Spelt out, since g++ 12 takes the lanes one by one.
+  // Written with intrinsics: g++ 12 does not vectorise the loop.
   NANET_LANES_INLINE static host_lanes::Floats square_root(const host_lanes::Floats& a) {
 #if defined(__AVX512F__)
     return reinterpret_cast<host_lanes::Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(a)));

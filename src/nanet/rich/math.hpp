@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATH: one ring per event by moments. Crawford, NIM 211 (1983) 223; the algebraic circle fit that minimises
-// sum((d^2 - r^2)^2), solved in closed form after a single pass over the hits.
+// MATH: one ring per event by moments (Crawford, NIM 211 (1983) 223). Algebraic circle fit: minimises
+// sum((d^2 - r^2)^2) in closed form after a single pass over the hits.
 #pragma once
 
 #include <cmath>
@@ -24,34 +24,36 @@ struct OneLane {
   NANET_HD static float select(bool m, float a, float b) { return m ? a : b; }
 };
 
-// Every operation is float32, in this order, fused only where written as fma: CPU, vector units and
-// GPU give the same bits (docs/algorithms.md). Degenerate events (fewer than min_hits, hits on a line or all
-// on one spot, a radius outside r_min .. r_max) have no ring; nothing is ever NaN or infinite.
+// All operations are float32, in this order, fused only where written as fma. CPU, vector units and GPU give
+// the same bits (docs/algorithms.md). Degenerate events have no ring: fewer than min_hits, collinear or
+// coincident hits, or a radius outside r_min .. r_max. No result is NaN or infinite.
 struct Math {
   static constexpr std::string_view name = "math";
   struct Parameters {
     std::uint32_t min_hits = 4;
-    float r_min = 50.0f;   // mm: a ring this small makes one photoelectron on average
-    float r_max = 201.0f;  // mm: 190.7 mm at beta = 1, and 10 mm for the error of a fit
+    float r_min = 50.0f;   // mm: a ring of this radius has one photoelectron on average
+    float r_max = 201.0f;  // mm: 190.7 mm at beta = 1, plus 10 mm for the fit error
   };
   static Keys<Parameters> keys() { return ring_keys<Parameters>(); }
-  // Sixteen events at a time (math_batch.cpp), with the same bits.
+  // Processes sixteen events at a time (math_batch.cpp), with the same bits.
   static std::unique_ptr<Reconstructor> batch_reconstructor(const Math& math, const Geometry& geometry);
-  // Coordinates are taken about this point of the common plane, midway between the mirror rotations, x in mm
-  // and y in rows of PMs: there both are small whole numbers, and most sums over hits are exact in float32.
+  // Origin of the coordinates, midway between the mirror rotations; x in mm, y in PM rows. Both are small
+  // integers there, so most sums over hits are exact in float32.
   static constexpr float origin_x = -152.0f, origin_y = 0.0f;
-  static constexpr float row2 = 243.0f;  // square of the distance of rows, 9 sqrt(3) mm
-  // y in rows, to 2^-16 of one: where y came from a whole number, that number again. |y| below 900 mm.
+  static constexpr float row2 = 243.0f;  // square of the row distance, 9 sqrt(3) mm
+  // y in rows, rounded to 2^-16; exact if y is a whole number of rows.
+  // y
+  // below 900 mm.
   NANET_HD static float rows(float y) {
     constexpr float round = 192.0f;  // 1.5 * 2^23 * 2^-16
     return (((y - origin_y) / row_mm) + round) - round;
   }
-  // Smallest det / trace^2 of the moments that counts as an arc; a straight line has 0, four hits of which
-  // one is off the line by one PM row 1e-3. What rounding leaves of det, as a share of trace * sum(z), and of
-  // trace, as a share of sum(z), where the hits are on a line or on one spot; three neighbours have 5e-4.
+  // flat: smallest det / trace^2 of the moments that counts as an arc. A straight line has 0; four hits, one
+  // of them off the line by one PM row, have 1e-3. noise, spot: rounding errors of det relative to trace *
+  // sum(z), and of trace relative to sum(z), for collinear or coincident hits. Three neighbours have 5e-4.
   static constexpr float flat = 1e-5f, noise = 1e-6f, spot = 2e-5f;
 
-  // About the mean of z = x^2 + y^2, mm^2: sums of x (z - usual_z) stay small, and so does their rounding.
+  // Typical z = x^2 + y^2, mm^2: keeps the sums of x (z - usual_z), and their rounding errors, small.
   static constexpr float usual_z = 32768.0f;
 
   // Sums over the hits, with k = y in rows, z = x^2 + y^2, w = z - usual_z.
@@ -79,8 +81,7 @@ struct Math {
     typename L::F x, y, r, chi2_ndf;
   };
 
-  // The circle of the moments of n hits; gives whether it is one (a truth value for each lane). n >= 3;
-  // share: 1 / n.
+  // Computes the circle from the moments of n hits; returns a mask of valid lanes. n >= 3; share: 1 / n.
   template <class L>
   NANET_HD auto solve(const Moments<L>& s, const typename L::F& n, const typename L::F& share,
                       Fit<L>& fit) const {
@@ -88,8 +89,8 @@ struct Math {
     const F one = 1.0f;
     const F z = L::fma(F(row2), s.kk, s.xx), w = L::fma(-n, F(usual_z), z);
     const F mean_x = s.x * share, mean_k = s.k * share, mean_w = w * share;
-    // About the means: sum((p - mean p)(q - mean q)) = sum(p q) - mean q * sum(p) - mean p * (sum(q) - n mean
-    // q); the last bracket puts right that a mean is rounded.
+    // Central moments: sum((p - mean p)(q - mean q)) = sum(p q) - mean q * sum(p) - mean p * (sum(q) - n mean
+    // q). The last bracket compensates for the rounding of the mean.
     const F rest_x = L::fma(-n, mean_x, s.x), rest_k = L::fma(-n, mean_k, s.k),
             rest_w = L::fma(-n, mean_w, w);
     const F uu = L::fma(-mean_x, rest_x, L::fma(-mean_x, s.x, s.xx));
@@ -102,7 +103,7 @@ struct Math {
     auto good = (det * F(row2) > trace * L::fma(F(flat), trace, z * F(noise))) & (trace > z * F(spot));
     const F half = F(0.5f) * (one / L::select(good, det, one));  // Cramer's rule
     const F two_x = mean_x + mean_x, two_k = (mean_k + mean_k) * F(row2);
-    // z about the mean point instead of the origin.
+    // z relative to the mean point.
     const F uz = L::fma(-two_x, uu, L::fma(-two_k, uk, uw)), kz = L::fma(-two_x, uk, L::fma(-two_k, kk, kw));
     const F a = L::fma(uz, kk, -(kz * uk)) * half;
     const F b = L::fma(kz, uu, -(uz * uk)) * half;  // rows^-1 mm^2: the centre is b / row2 rows from the mean
@@ -112,7 +113,7 @@ struct Math {
     const F x = mean_x + a, y = L::fma(mean_k, F(row2), b);
     fit.x = x + F(origin_x);
     fit.y = L::fma(y, F(row_mm / row2), F(origin_y));
-    // sum((d^2 - r^2)^2), what the fit has minimised, and what it is for hits that are off by pixel_sigma_mm.
+    // Minimised sum((d^2 - r^2)^2), and its expectation for residuals of pixel_sigma_mm.
     const F left = L::fma(F(-2.0f) * x, uw, L::fma(F(-2.0f) * y, kw, ww));
     const F free = n - F(3.0f);
     const auto use = good & (free > F(0.0f)) & (left > F(0.0f));
@@ -129,7 +130,7 @@ struct Math {
 
   Parameters parameters;
 
-  // plane[pm]: common-plane position, mm. Looks at the first 128 hits.
+  // plane[pm]: common-plane position, mm. Uses the first 128 hits.
   NANET_HD Rings operator()(const EventView& event, const Point* plane) const {
     const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
     if (hits < parameters.min_hits || hits < 3) return {};
@@ -141,8 +142,8 @@ struct Math {
     return ring(moments, hits);
   }
 
-  // The same in steps that threads can share, bit for bit. Sum s of the moments, one of eight, becomes
-  // fused(factor[left(s)], factor[right(s)], sum) for each hit in turn; the factors depend on the PM alone.
+  // The fit in steps that threads can share, with the same bits. For each hit in turn, each of the eight
+  // moment sums s becomes fused(factor[left(s)], factor[right(s)], sum). The factors depend on the PM alone.
   static constexpr unsigned sums = 8;
   struct alignas(16) Factors {
     float factor[8];  // 1, x, k, x^2, k^2, z, w
@@ -154,7 +155,7 @@ struct Math {
   }
   NANET_HD static unsigned left(unsigned s) { return 0x52101000u >> 4 * s & 7; }
   NANET_HD static unsigned right(unsigned s) { return 0x66642321u >> 4 * s & 7; }
-  // What operator() gives for an event of so many hits, of which the first 128 were summed.
+  // Result of operator() for an event with `hits` hits, the first 128 of which are in the sums.
   NANET_HD Rings of_sums(const float* sum, std::uint32_t hits) const {
     if (hits > max_event_hits) hits = max_event_hits;
     if (hits < parameters.min_hits || hits < 3) return {};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MATH on a CPU: one event per vector lane, with the bits of the per-event function. Each lane adds its hits
-// in the same order. Events are grouped by hit count, so that the lanes of a group end at nearly the same
-// time.
+// in the same order. Events are grouped by hit count, so that the lanes of a group end nearly together.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,14 +14,14 @@ namespace {
 constexpr unsigned lanes = lane_count;
 using F = HostLanes::F;
 
-// Hit number i of each of the events, interleaved as they are looked up.
+// Hit number i of each event, interleaved during look-up.
 struct alignas(64) Row {
   Point point[lanes];
 };
 
-// One more than any PM ID that eleven bits can hold: an unchecked hit word cannot reach past the table.
+// One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
 constexpr std::size_t table_size = 2048;
-constexpr std::uint32_t chunk = 256;  // events sorted by hit count together
+constexpr std::uint32_t chunk = 256;  // events sorted together by hit count
 
 class MathBatch final : public Reconstructor {
  public:
@@ -37,7 +36,7 @@ class MathBatch final : public Reconstructor {
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     for (std::uint32_t from = 0; from < batch.events; from += chunk) {
       const std::uint32_t events = std::min(chunk, batch.events - from);
-      // The events of a chunk are taken out of order, which no processor foresees.
+      // Prefetches: the events of a chunk are read out of order, which defeats the hardware prefetcher.
       if (from + events < batch.events) {
         const std::uint32_t next = std::min(chunk, batch.events - from - events);
         fetch(batch.pm + batch.first[from + events], batch.pm + batch.first[from + events + next]);
@@ -59,8 +58,8 @@ class MathBatch final : public Reconstructor {
     return std::min(batch.first[event + 1] - batch.first[event], static_cast<std::uint32_t>(max_event_hits));
   }
 
-  // Fills order_ with the events that have enough hits, fewest first, and gives their number; the others have
-  // no ring.
+  // Fills order_ with the events that have enough hits, by ascending hit count, and returns their number. The
+  // other events have no ring.
   std::uint32_t sort_by_hits(const EventBatch& batch, std::uint32_t from, std::uint32_t events,
                              Rings* rings) noexcept {
     std::array<std::uint16_t, max_event_hits + 2> start{};
@@ -83,17 +82,16 @@ class MathBatch final : public Reconstructor {
     return fitted;
   }
 
-  // Fits `events` (1 - 32) events, ordered by hits.
+  // Fits 1 - 32 events, ordered by hit count.
   void fit(const EventBatch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
-    const std::uint32_t shared = hits_of(batch, event[0]);         // rows that all lanes have
-    const std::uint32_t most = hits_of(batch, event[events - 1]);  // that any has
+    const std::uint32_t shared = hits_of(batch, event[0]);         // rows common to all lanes
+    const std::uint32_t most = hits_of(batch, event[events - 1]);  // rows of the longest lane
     alignas(64) std::array<float, lanes> count;
-    // From row `shared` on a lane that has ended, or stands empty, adds hits at the origin: they change no
-    // bit.
+    // From row `shared` on, finished and empty lanes add hits at the origin, which change no bit.
     std::memset(static_cast<void*>(rows_.data() + shared), 0, (most - shared) * sizeof(Row));
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const std::uint32_t e =
-          event[lane < events ? lane : 0];  // an empty lane fits the first event; its result is not read
+          event[lane < events ? lane : 0];  // an empty lane fits the first event; the result is unused
       const std::uint32_t hits = hits_of(batch, e);
       const PmId* const ids = batch.pm + batch.first[e];
       for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];
@@ -134,7 +132,7 @@ class MathBatch final : public Reconstructor {
   }
 
   Math math_;
-  std::array<Point, table_size> plane_{};  // about Math's origin, mm and rows
+  std::array<Point, table_size> plane_{};  // relative to Math's origin, mm and rows
   std::array<Row, max_event_hits> rows_;
   std::array<std::uint32_t, chunk> order_{};
   std::array<std::uint8_t, chunk> hits_{};

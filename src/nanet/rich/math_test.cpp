@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of MATH: exact on ideal circles, no ring without one, same bits from a batch as from one event.
+// Tests of MATH: exact on ideal circles, no ring from degenerate hits, same bits in a batch as alone.
 #include "nanet/rich/math.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ void expect_same(const Rings& batch, const Rings& single, std::uint32_t event) {
   }
 }
 
-// Hits near a circle, or anywhere.
+// Hits near a circle, or uniformly distributed.
 std::set<PmId> draw(std::mt19937& random, const Geometry& g, unsigned hits, bool ring) {
   std::set<PmId> out;
   std::uniform_int_distribution<int> any(0, pm_count - 1);
@@ -84,7 +84,7 @@ TEST(Math, BatchGivesTheBitsOfTheSingleEvent) {
     for (unsigned hits = 0; hits <= max_event_hits; ++hits) {
       for (int again = 0; again < 6; ++again) events.add(draw(random, g, hits, again % 2 == 0));
     }
-    // In every grouping: from each start, batches of odd sizes, shuffled by the order of drawing.
+    // All groupings: batches of odd sizes from each start, in the random order of generation.
     const EventBatch all = events.batch();
     std::vector<Rings> rings(all.events);
     for (std::uint32_t size : {1u, 15u, 16u, 17u, 64u, 257u, all.events}) {
@@ -98,7 +98,7 @@ TEST(Math, BatchGivesTheBitsOfTheSingleEvent) {
 }
 
 TEST(Math, IdealCircle) {
-  // Not the lattice: a table whose points lie on a circle.
+  // Artificial plane: a table of points on a circle.
   std::vector<Point> plane(20);
   std::vector<PmId> pm(20);
   for (unsigned i = 0; i < 20; ++i) {
@@ -112,7 +112,7 @@ TEST(Math, IdealCircle) {
   EXPECT_NEAR(rings.ring[0].y, 12, 1e-3);
   EXPECT_NEAR(rings.ring[0].r, 175, 1e-3);
   EXPECT_GE(rings.ring[0].chi2_ndf, 0);
-  EXPECT_NEAR(rings.ring[0].chi2_ndf, 0, 1e-3);  // rounding of sums of fourth powers
+  EXPECT_NEAR(rings.ring[0].chi2_ndf, 0, 1e-3);  // rounding errors of sums of fourth powers
   EXPECT_EQ(rings.ring[0].hits, 20);
 }
 
@@ -124,7 +124,7 @@ TEST(Math, RowsAreWholeNumbers) {
   }
 }
 
-// Four hits close together: every sum is exact, and so is the circle.
+// Four adjacent hits: every sum is exact, and so is the circle.
 TEST(Math, ExactOnTheLattice) {
   const Geometry g = Geometry::make();
   const PmId pm[] = {200, 204, 296, 297};
@@ -145,13 +145,13 @@ TEST(Math, NoRingWhereThereIsNone) {
   EXPECT_EQ(count({}), 0);
   EXPECT_EQ(count({5}), 0);
   EXPECT_EQ(count({5, 600}), 0);
-  EXPECT_EQ(count({5, 5, 5, 5, 5}), 0);           // all on one spot
-  EXPECT_EQ(count({5, 5, 900, 900, 900}), 0);     // on two
+  EXPECT_EQ(count({5, 5, 5, 5, 5}), 0);           // all at one position
+  EXPECT_EQ(count({5, 5, 900, 900, 900}), 0);     // at two positions
   EXPECT_EQ(count({0, 1, 2, 976, 977, 978}), 0);  // one line of PMs, on both disks
-  std::vector<PmId> diagonal;                     // every supercell of a row steps along one line
+  std::vector<PmId> diagonal;                     // the supercells of a row lie on one line
   for (unsigned cell = 0; cell < 12; ++cell) diagonal.push_back(static_cast<PmId>(8 * cell));
   EXPECT_EQ(count(diagonal), 0);
-  EXPECT_EQ(count({0, 1, 3}), 1);  // a triangle is a circle
+  EXPECT_EQ(count({0, 1, 3}), 1);  // a triangle fixes a circle
 }
 
 TEST(Math, Limits) {
