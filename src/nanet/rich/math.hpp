@@ -16,7 +16,7 @@ namespace nanet::rich {
 
 class Reconstructor;
 
-// A single lane: the types of the per-event function on the host. Lanes types are those of lanes.hpp.
+// Single-lane types for the per-event function on the host, with the interface of lanes.hpp.
 struct OneLane {
   using F = float;
   NANET_HD static float fma(float a, float b, float c) { return fused(a, b, c); }

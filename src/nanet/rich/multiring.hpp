@@ -7,8 +7,8 @@
 
 namespace nanet::rich {
 
-// Who works on an event: 32 lanes alone, or several warps side by side (cuda/multiring_team.cuh), which come
-// to the same rings, bit for bit. index: of the caller's warp; sync(): what one has written all see.
+// Execution unit of an event: 32 lanes alone, or several warps (gpu/kernels/multiring_team.cuh); both give
+// the same bits. index: warp of the caller. sync(): makes writes visible to the whole team.
 struct Alone {
   static constexpr bool alone = true;
   NANET_HD static int index() { return 0; }
@@ -27,7 +27,7 @@ class MultiringEvent : private MultiringHand<L> {
   using Board = Multiring::Board;
 
  public:
-  // scratch: of the caller's own lanes; board: of the team.
+  // scratch: of the caller's lanes; board: shared by the team.
   NANET_HD MultiringEvent(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                           Scratch& scratch, Board& board, const Team& team = {})
       : Hand(parameters, event, plane, scratch),
@@ -45,8 +45,8 @@ class MultiringEvent : private MultiringHand<L> {
     if (lead()) end(out);
   }
 
-  // The same in three parts, for one kernel each: between them stands Board::kept.
-  // True where a search is needed.
+  // The reconstruction in three parts, one per kernel; Board::kept carries the state between them.
+  // Returns true if a search is needed.
   NANET_HD bool begin() {
     L::sync();
     for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(b_.kept.best_of + k, k ? nothing : 0.0f);
@@ -56,7 +56,7 @@ class MultiringEvent : private MultiringHand<L> {
     save(b_.kept.best, 0.0f);
     return !settled;
   }
-  // Starting from no ring: the best states are carried on with the best candidates for one more ring.
+  // Starts without rings: extends the best states by the best candidates for one more ring.
   NANET_HD void search() {
     if (lead()) copy(b_.kept.best, b_.now[0]);
     team_.sync();
@@ -104,13 +104,14 @@ class MultiringEvent : private MultiringHand<L> {
   using Hand::value;
 
   static constexpr float nothing = -1e30f;
-  // A hit is a ring's if the ring made it with this probability: where rings cross, a hit may be of both.
+  // Minimum probability that a ring made a hit, for the hit to count for the ring. At crossings a hit may
+  // count for two rings.
   static constexpr float own_share = 0.3f;
-  static constexpr float better = 0.1f;    // a change has to gain this much
-  static constexpr float patience = 3.0f;  // a candidate may look this much worse before it is polished
-  static constexpr float margin = 10.0f;   // states this far behind the best are given up
+  static constexpr float better = 0.1f;    // minimum gain of a change
+  static constexpr float patience = 3.0f;  // allowed deficit of a candidate before polishing
+  static constexpr float margin = 10.0f;   // states this far below the best are dropped
 
-  // Remembers the best of each number of rings.
+  // Records the best value for each number of rings.
   NANET_HD void note(int count, float v) {
     const bool gains = v > b_.kept.best_of[count];
     L::sync();
@@ -118,7 +119,7 @@ class MultiringEvent : private MultiringHand<L> {
     L::sync();
   }
 
-  // Caps the values of this many rings and more, which were given up.
+  // Caps the values of this number of rings and more, for dropped states.
   NANET_HD void no_better(int count, float v) {
     NANET_ROLLED
     for (; count <= static_cast<int>(max_rings); ++count) {
@@ -131,7 +132,7 @@ class MultiringEvent : private MultiringHand<L> {
 
   // ---- The search.
 
-  // An event that is one ring and hardly anything else; then it is the ring in hand.
+  // Tests for a single ring with hardly any other hits. If true, the ring is in the current set.
   NANET_HD bool one_clean_ring() {
     F v[8];
     for (F& each : v) each = F(0.0f);
@@ -186,8 +187,8 @@ class MultiringEvent : private MultiringHand<L> {
     return false;
   }
 
-  // From the states in b_.now to those with one ring more, the most promising candidates first, until enough
-  // different ones are found. Returns their number.
+  // Extends the states in b_.now by one ring, most promising candidates first, until enough distinct states
+  // exist. Returns their number.
   NANET_HD int next_states(int states, float cost) {
     std::uint32_t candidates = 0;
     int in_hand = -1;
@@ -216,8 +217,8 @@ class MultiringEvent : private MultiringHand<L> {
     }
     return select(slots, found);
   }
-  // The same, a warp for each round of seeds of each state, then one for each candidate. More candidates are
-  // tried than 32 lanes alone would have tried, and those they would not have come to are left out again.
+  // The same for a team: one warp per round of seeds of each state, then one per candidate. A team tries more
+  // candidates than 32 lanes alone; the surplus is discarded.
   NANET_HD int next_states_in_team(int states, float cost) {
     int in_hand = -1;
     std::int32_t open = 0;
@@ -290,7 +291,7 @@ class MultiringEvent : private MultiringHand<L> {
   }
   NANET_HD bool lead() const { return team_.index() == 0; }
 
-  // The ring is added to those in hand, and all of them are polished; their value.
+  // Adds the ring to the current set and polishes all rings; returns their value.
   NANET_HD float with(const Circle3& more) {
     ++count_;
     set_ring(count_ - 1, more, true);
@@ -305,14 +306,14 @@ class MultiringEvent : private MultiringHand<L> {
         first = c;
     return first;
   }
-  // slots: where in b_.next the states found so far are, four bits each.
+  // slots: positions in b_.next of the states found so far, four bits each.
   NANET_HD bool known(std::uint32_t slots, int found, float v) const {
     NANET_ROLLED
     for (int i = 0; i < found; ++i, slots >>= 4)
       if (b_.next[slots & 15u].value > v - 0.05f && b_.next[slots & 15u].value < v + 0.05f) return true;
     return false;
   }
-  // The best of those become b_.now.
+  // Moves the best of these states to b_.now.
   NANET_HD int select(std::uint32_t slots, int found) {
     int states = 0;
     float last = 1e30f, first = 0.0f;
@@ -339,7 +340,7 @@ class MultiringEvent : private MultiringHand<L> {
   NANET_HD MultiringSearch<L> search_in_hand() const {
     return {model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
   }
-  // 32 seeds, and roughly what they gain; `nothing` where there is no circle, and then any circle.
+  // 32 seeds and their approximate gain. Without a circle the gain is `nothing` and the circle undefined.
   NANET_HD F seeds(int round, std::int32_t open, LaneCircles<L>& c) const {
     constexpr int triplets = 1;
     const MultiringSeeds<L> from{s_.hits, open, r_min_, p_.r_max};
@@ -360,8 +361,8 @@ class MultiringEvent : private MultiringHand<L> {
     best.r = L::select(is_better, c.r, best.r);
   }
 
-  // Looks for one more ring beside those of a state, worth `before` with its cost paid; the best distinct
-  // ones are its candidates. Returns a bit for each.
+  // Searches for one more ring in addition to those of a state. before: value of the state with its cost
+  // included. Stores the best distinct rings as candidates; returns one bit per candidate.
   NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float before) {
     if (open < 3) return 0;
     LaneCircles<L> best = no_circles();
@@ -375,7 +376,7 @@ class MultiringEvent : private MultiringHand<L> {
     return choose(best, best_gain, state, before);
   }
   NANET_HD std::uint32_t choose(LaneCircles<L> best, F best_gain, int state, float before) {
-    // Of two lanes the better one; both halves go on with it.
+    // Each half takes the better of two lanes.
     const F other = L::other_half(best_gain);
     const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
     best.x = L::select(keep, best.x, L::other_half(best.x));
@@ -407,7 +408,7 @@ class MultiringEvent : private MultiringHand<L> {
     return candidates;
   }
 
-  // Rings with too many hits may be two; two rings that lie close may have exchanged halves.
+  // Splits rings with too many hits into two; re-pairs adjacent rings, which may have exchanged halves.
   NANET_HD void split() {
     NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
@@ -432,8 +433,8 @@ class MultiringEvent : private MultiringHand<L> {
       }
     }
   }
-  // Two rings in place of a and b (the same: one ring): side by side about their middle, in 16 directions at
-  // two distances.
+  // Tries two rings in place of a and b (a = b: one ring). They lie side by side around the middle of a and
+  // b, in 16 directions at two distances.
   NANET_HD NANET_NOINLINE void try_pair(int a, int b) {
     const Circle3 one = ring(a), other = ring(b);
     look_beside(a, b);
@@ -459,7 +460,7 @@ class MultiringEvent : private MultiringHand<L> {
     else
       take(b_.kept.best);
   }
-  // Half turns in steps of a sixteenth, 10 mm in lanes 0 - 15, 22 mm in 16 - 31.
+  // Directions over half a turn in steps of 1/16; 10 mm in lanes 0 - 15, 22 mm in lanes 16 - 31.
   NANET_HD static void directions(F& cosine, F& sine) {
     constexpr float table[32] = {
         1.0f,         0.98078528f,  0.92387953f,  0.83146961f,  0.70710678f,  0.55557023f,  0.38268343f,
@@ -473,9 +474,9 @@ class MultiringEvent : private MultiringHand<L> {
     sine = L::gather(table, way + I(16)) * length;
   }
 
-  // ---- The end.
+  // ---- Final steps.
 
-  // Polishes, and drops rings that do not pay for themselves.
+  // Polishes the rings and drops those whose gain is below their cost.
   NANET_HD void finish() {
     if (count_ > 0) {
       polish_all(2);
@@ -512,7 +513,7 @@ class MultiringEvent : private MultiringHand<L> {
         }
       }
       if (worst < 0) break;
-      // The last ring takes the place of the one that goes.
+      // The last ring moves to the place of the dropped ring.
       const Circle3 last = ring(count_ - 1);
       L::sync();
       L::put(s_.x + worst, last.x);

@@ -17,39 +17,39 @@ struct Multiring {
   static constexpr bool assumes_centre = true;  // prior on the ring centres
   using Parameters = MultiringParameters;
 
-  // A set of rings, and the ln of the likelihood ratio of the hits with and without them, costs included.
+  // A set of rings. value: ln of the likelihood ratio of the hits with and without the rings, costs included.
   struct State {
     float x[max_rings], y[max_rings], r[max_rings];
     float value;
     std::int32_t count;
   };
-  // One more ring for a state; promise: value of both before polishing.
+  // Candidate ring for a state; promise: value of both before polishing.
   struct Candidate {
     Circle3 circle;
     float promise;
     std::int32_t state;
   };
   static constexpr int max_breadth = 4;
-  static constexpr int ways = 2;    // candidates looked at for each state
+  static constexpr int ways = 2;    // candidates tried per state
   static constexpr int rounds = 3;  // of seeds, 32 each
-  // Result of one part of the work for the next.
+  // State passed from one kernel to the next.
   struct Kept {
     State best;
-    float best_of[max_rings + 1];  // the best value of each number of rings
-    std::int32_t settled;          // nothing to be searched for, nothing to be split
+    float best_of[max_rings + 1];  // best value for each number of rings
+    std::int32_t settled;          // no search and no split needed
   };
   // State of the search, shared by the warps of a team.
   struct Board {
     State now[max_breadth], next[max_breadth * ways];
     Candidate candidate[max_breadth * ways];
-    std::uint32_t candidates[max_breadth];  // a bit for each candidate of a state
+    std::uint32_t candidates[max_breadth];  // one bit per candidate of a state
     Kept kept;
   };
   struct Scratch {
     MultiringHits hits;
-    alignas(64) float intensity[max_rings][max_event_hits];  // of each ring in hand, in units of the noise
-    alignas(64) float all[max_event_hits];                   // of noise and rings together
-    alignas(64) float x[lane_count];                         // the rings in hand
+    alignas(64) float intensity[max_rings][max_event_hits];  // per ring, in units of the noise
+    alignas(64) float all[max_event_hits];                   // noise and all rings
+    alignas(64) float x[lane_count];                         // current rings
     alignas(64) float y[lane_count];
     alignas(64) float r[lane_count];
     Board board;
@@ -83,7 +83,7 @@ struct Multiring {
   NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
 };
 
-// The hits of one event, and rings that may change.
+// The hits of one event and the current set of rings.
 template <class L>
 class MultiringHand {
  protected:
@@ -92,8 +92,8 @@ class MultiringHand {
   using M = typename L::M;
   using State = Multiring::State;
   using Scratch = Multiring::Scratch;
-  static constexpr float far_away = 1e4f;                // mm: where hits that are none lie
-  static constexpr float per_step_width = 1.0f / 16.0f;  // mm, half the band of the steps that polish
+  static constexpr float far_away = 1e4f;                // mm: position of padding hits
+  static constexpr float per_step_width = 1.0f / 16.0f;  // 1/mm; half the band of the polishing steps
 
   NANET_HD MultiringHand(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                          Scratch& scratch)
@@ -125,22 +125,22 @@ class MultiringHand {
     L::sync();
   }
 
-  // ---- Rings in hand: s_.x, y, r [0 .. count_), and their intensities on all hits.
+  // ---- Current rings: s_.x, y, r [0 .. count_), and their intensities on all hits.
 
-  // Distance of a row's hits to a point, mm, not 0.
+  // Distance of a row's hits to a point, mm; never 0.
   NANET_HD F distance(std::int32_t row, float x, float y) const {
     const F dx = L::load(s_.hits.x + row * lanes_step) - F(x),
             dy = L::load(s_.hits.y + row * lanes_step) - F(y);
     return L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
   }
-  // What a ring makes on a row's hits, in units of the noise.
+  // Expected intensity of a ring on a row's hits, in units of the noise.
   NANET_HD F intensity(const Circle3& c, std::int32_t row) const {
     const F off = distance(row, c.x, c.y) - F(c.r);
     constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
     const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
     return MultiringModel::shape(t) * F(model_.peak * c.r);
   }
-  // fresh: there was no ring k so far.
+  // fresh: ring k did not exist before.
   NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
     L::sync();
     L::put(s_.x + k, c.x);
@@ -159,7 +159,7 @@ class MultiringHand {
     L::sync();
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
-  // Recomputes their intensities.
+  // Recomputes the intensities of all rings.
   NANET_HD void sum_rings() {
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
@@ -198,7 +198,7 @@ class MultiringHand {
     copy_words(reinterpret_cast<const float*>(&from), reinterpret_cast<float*>(&to), sizeof from / 4);
     L::sync();
   }
-  // words: no more than lanes.
+  // words: at most the number of lanes.
   NANET_HD static void copy_words(const float* from, float* to, unsigned words) {
     if constexpr (lane_is_thread<L>) {
       if (static_cast<unsigned>(L::lane()) < words) to[L::lane()] = from[L::lane()];
@@ -215,7 +215,7 @@ class MultiringHand {
     }
   }
 
-  // Intensity of noise and rings on the hits of a row, but for rings a and b.
+  // Intensity of noise and rings on the hits of a row, without rings a and b.
   NANET_HD F others(std::int32_t row, int a, int b) const {
     F m = L::load(s_.all + row * lanes_step);
     if (a >= 0) m = m - L::load(s_.intensity[a] + row * lanes_step);
@@ -223,8 +223,7 @@ class MultiringHand {
     return L::max(m, F(1.0f));
   }
 
-  // What the search for a ring sees when rings a and b are taken away (-1: none). Returns the number of open
-  // hits.
+  // Prepares the search for a ring with rings a and b removed (-1: none). Returns the number of open hits.
   NANET_HD NANET_NOINLINE std::int32_t look_beside(int a, int b) {
     std::int32_t open = 0;
     L::sync();
@@ -251,10 +250,9 @@ class MultiringHand {
 #endif
   }
 
-  // One step of Gauss and Newton for ring k against the others.
+  // One Gauss-Newton step of ring k with the others fixed.
   NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width), false); }
-  // The ring in place of ring k (-1: of none) moved towards the hits in a band; per_width: 1 / half of it,
-  // 1/mm.
+  // Moves a ring that replaces ring k (-1: none) towards the hits in a band. per_width: 1 / half width, 1/mm.
   NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
     Sums sums;
     NANET_ROLLED
@@ -263,7 +261,7 @@ class MultiringHand {
     return sums.solve(c, r_min_, p_.r_max);
   }
 
-  // Normal equations as in MultiringSearch, the lanes being hits.
+  // Normal equations as in MultiringSearch, with hits as lanes.
   struct Sums {
     F v[8] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f)};
     NANET_HD void add(const MultiringHand& e, const Circle3& c, std::int32_t row, float per_width,
@@ -311,7 +309,7 @@ class MultiringHand {
     for (int k = 0; k < count_; ++k) polish(k);
   }
 
-  // ln of the odds of the rings in hand.
+  // ln of the odds of the current rings.
   NANET_HD NANET_NOINLINE float value() {
     F sum{0.0f};
     NANET_ROLLED

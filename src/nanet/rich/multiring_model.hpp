@@ -9,26 +9,26 @@
 namespace nanet::rich {
 
 struct MultiringParameters {
-  std::uint32_t min_hits = 4;   // a ring has so many, or is none
+  std::uint32_t min_hits = 4;   // minimum hits of a ring
   float r_min = 45.0f;          // mm
-  float r_max = 190.7f;         // mm, the radius at beta = 1: no ring is larger
-  float yield = 13.9f;          // photoelectrons of a ring of radius r_max, on average
-  float noise = 1.0f;           // noise hits per event, on average
-  float centre_x = -152.0f;     // mm: centres are spread about (centre_x, 0)
+  float r_max = 190.7f;         // mm, radius at beta = 1: the maximum
+  float yield = 13.9f;          // mean photoelectrons of a ring of radius r_max
+  float noise = 1.0f;           // mean noise hits per event
+  float centre_x = -152.0f;     // mm: mean of the ring centres is (centre_x, 0)
   float centre_sigma = 60.0f;   // mm per axis
-  float radius_prior = 1.95f;   // rings are spread as (1 + 0.06 - (r / r_max)^2)^-this
+  float radius_prior = 1.95f;   // radii are distributed as (1 + 0.06 - (r / r_max)^2)^-radius_prior
   float first_cost = 7.5f;      // ln of the odds against an event's first ring
   float ring_cost = 8.55f;      // ln of the odds against each further one
-  float noise_adaption = 1.2f;  // how much an event's own stray hits count against its only ring
+  float noise_adaption = 1.2f;  // weight of an event's unassigned hits against its only ring
   float ambiguity_margin = 1.0f;
-  std::uint32_t breadth = 3;  // ways of taking rings that are followed side by side, 1 - 4
+  std::uint32_t breadth = 3;  // states followed in parallel, 1 - 4
 };
 
 struct Circle3 {
   float x, y, r;  // mm
 };
 
-// Natural logarithm of v > 0, to 1.1e-4; the same bits everywhere.
+// Natural logarithm of v > 0, to 1.1e-4; same bits on all machines.
 template <class L>
 NANET_HD inline typename L::F logarithm(const typename L::F& v) {
   using F = typename L::F;
@@ -43,7 +43,7 @@ NANET_HD inline typename L::F logarithm(const typename L::F& v) {
   return L::fma(p, t, exponent) * F(0.69314718f);
 }
 
-// 1 / v to 0.3 %, v > 0: for weights.
+// 1 / v to 0.3 %, v > 0; for weights.
 template <class L>
 NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
   using F = typename L::F;
@@ -52,12 +52,12 @@ NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
 }
 
 struct MultiringModel {
-  // The hits' density on either side of a ring ends here: a PM's corner is 10.4 mm from its middle, and the
-  // photons are smeared by 1 mm.
+  // Half width of the hit density across a ring: a PM corner is 10.4 mm from its centre, and photons are
+  // smeared by 1 mm.
   static constexpr float reach = 12.0f;          // mm
-  static constexpr float seen = 0.957f;          // photoelectrons that make a separate hit
-  static constexpr float edge = 272.0f;          // mm: a ring that reaches this far from the middle ...
-  static constexpr float loss_per_mm = 0.0045f;  // ... loses this much of it per mm beyond
+  static constexpr float seen = 0.957f;          // fraction of photoelectrons that give a separate hit
+  static constexpr float edge = 272.0f;          // mm from the plane's centre: rings that extend beyond ...
+  static constexpr float loss_per_mm = 0.0045f;  // ... lose this fraction of the yield per mm
   static constexpr float smear = 0.06f;
 
   float peak;        // intensity on a ring of radius r, in units of the noise: peak * r
@@ -70,8 +70,8 @@ struct MultiringModel {
   NANET_HD static MultiringModel make(const MultiringParameters& p) {
     MultiringModel m;
     const auto inverse = [](float v) { return L::at(L::reciprocal(typename L::F(v)), 0); };
-    // Photoelectrons per mm of the circumference, spread across it with 0.0662 / mm on the ring, times the
-    // area of a PM, times one half: each falls on either disk.
+    // Photoelectrons per mm of circumference, times density on the ring (0.0662 / mm), times PM area, times
+    // one half: photons are shared between two disks.
     constexpr float pm_area_half = 140.296f, on_ring = 0.0662f, per_turn = 0.15915494f;
     m.per_r_max2 = inverse(p.r_max * p.r_max);
     m.photons = p.yield * m.per_r_max2 * seen;
@@ -82,7 +82,7 @@ struct MultiringModel {
     return m;
   }
 
-  // Hits that a ring makes on average, in lanes.
+  // Mean number of hits of a ring, per lane.
   template <class L>
   NANET_HD typename L::F expected(const typename L::F& x, const typename L::F& y,
                                   const typename L::F& r) const {
@@ -92,7 +92,7 @@ struct MultiringModel {
     return r * r * F(photons) * (F(1.0f) - L::min(L::max(out * F(loss_per_mm), F(0.0f)), F(0.9f)));
   }
 
-  // ln of a ring's prior, less the hits it is expected to make.
+  // ln of a ring's prior, minus its expected number of hits.
   template <class L>
   NANET_HD typename L::F standing(const typename L::F& x, const typename L::F& y,
                                   const typename L::F& r) const {
@@ -103,8 +103,8 @@ struct MultiringModel {
     return off * F(-per_centre) - logarithm<L>(rest) * F(radius_prior) - expected<L>(x, y, r);
   }
 
-  // Shape of the density across a ring: 1 on it, 0 from `reach` on. t = 1 - (distance / reach)^2, not below
-  // 0.
+  // Profile of the density across a ring: 1 on the ring, 0 from `reach` on. t = 1 - (distance / reach)^2, at
+  // least 0.
   template <class F>
   NANET_HD static F shape(const F& t) {
     return t * t * (F(2.3f) - F(1.3f) * t);

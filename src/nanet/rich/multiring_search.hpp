@@ -7,13 +7,13 @@
 
 namespace nanet::rich {
 
-// Hits as the search sees them. Entries beyond the last hit up to a multiple of 32 are far from every ring.
+// Hits for the search. Padding up to a multiple of 32 is far from every ring.
 struct MultiringHits {
   alignas(64) float x[max_event_hits];
   alignas(64) float y[max_event_hits];
-  alignas(64) float per[max_event_hits];   // 1 / intensity without the ring that is looked for, in noise
-  alignas(64) float most[max_event_hits];  // what the hit could say for it at most: ln(1 + intensity on it)
-  alignas(64) std::int32_t open[max_event_hits];  // hits that nothing explains yet
+  alignas(64) float per[max_event_hits];          // 1 / intensity without the candidate ring, in noise units
+  alignas(64) float most[max_event_hits];         // maximum gain from the hit: ln(1 + intensity on it)
+  alignas(64) std::int32_t open[max_event_hits];  // hits without a ring
 };
 
 template <class L>
@@ -32,8 +32,8 @@ struct MultiringSearch {
   std::int32_t fours;  // hits / 4, rounded up
   float r_min, r_max;
 
-  // What the hits say for each lane's ring, roughly: each as much as it could gain at most, times how near it
-  // is.
+  // Approximate support of the hits for each lane's ring: maximum gain of each hit, weighted with its
+  // proximity.
   NANET_HD F support(const LaneCircles<L>& c, float half_width) const {
     const F per_2r = F(0.5f) * L::reciprocal(c.r), half_r = c.r * F(-0.5f);
     const F slope{-1.0f / (half_width * half_width)};
@@ -54,9 +54,9 @@ struct MultiringSearch {
     return sum;
   }
 
-  // Lanes i and i + 16 hold the same ring from here on; each looks at one half of the hits.
+  // From here on lanes i and i + 16 hold the same ring; each processes one half of the hits.
 
-  // ln of how much likelier the hits are with each ring. half_width: of the band, mm.
+  // ln of the likelihood ratio of the hits with and without each ring. half_width: of the band, mm.
   NANET_HD F gain(const LaneCircles<L>& c, float half_width) const {
     const Band band(*this, c, half_width);
     F sum{0.0f};
@@ -73,8 +73,8 @@ struct MultiringSearch {
     return sum + L::other_half(sum);
   }
 
-  // One step of Gauss and Newton towards the hits in the band, each weighted with the probability that the
-  // ring made it.
+  // One Gauss-Newton step towards the hits in the band, each weighted with the probability that the ring made
+  // it.
   NANET_HD void step(LaneCircles<L>& c, float half_width) const {
     Sums sums;
     const Band band(*this, c, half_width);
@@ -95,7 +95,7 @@ struct MultiringSearch {
     sums.solve(c, band.per_2r + band.per_2r, r_min, r_max);
   }
 
-  // Two rings per lane at once: one step of each against the other.
+  // Two rings per lane at once: one step of each with the other fixed.
   NANET_HD void step_pair(LaneCircles<L> (&pair)[2], float half_width) const {
     NANET_ROLLED
     for (int of = 0; of < 2; ++of) {
@@ -123,7 +123,7 @@ struct MultiringSearch {
     }
   }
 
-  // gain() of two rings together.
+  // gain() of two rings combined.
   NANET_HD F gain(const LaneCircles<L> (&pair)[2], float half_width) const {
     const Band one(*this, pair[0], half_width), other(*this, pair[1], half_width);
     F sum{0.0f};
@@ -143,7 +143,7 @@ struct MultiringSearch {
   }
 
  private:
-  // Hits that a half of the lanes looks at, a multiple of four.
+  // Hits per half of the lanes, a multiple of four.
   NANET_HD std::int32_t half() const { return (fours + 1) / 2 * 4; }
   NANET_HD void both_halves(std::int32_t i, F (&x)[4], F (&y)[4], F (&per)[4]) const {
     const std::int32_t j = i + half();
@@ -152,7 +152,7 @@ struct MultiringSearch {
     L::four(hits.per + i, hits.per + j, per);
   }
 
-  // A ring's hits about it, made cheap: biweight across, its square root folded in.
+  // Approximate hit density across a ring: biweight profile, with its square root folded in.
   struct Band {
     F per_2r, half_r, root, slope;
     NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& c, float half_width)
@@ -160,7 +160,7 @@ struct MultiringSearch {
       root = L::root(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
       slope = root * F(-1.0f / (half_width * half_width));
     }
-    // Off the ring, mm: (d^2 - r^2) / 2r, which is (d - r) (1 + (d - r) / 2r).
+    // Distance from the ring, mm: (d^2 - r^2) / 2r, which is (d - r) (1 + (d - r) / 2r).
     NANET_HD F distance(const F& dx, const F& dy) const {
       return L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
     }
@@ -170,8 +170,8 @@ struct MultiringSearch {
     }
   };
 
-  // Normal equations of off = c ux + s uy + ur, (c, s) being the direction of a hit from the centre, here
-  // times r. A little is added to the diagonal, so that a ring without hits stays where it is.
+  // Normal equations of off = c ux + s uy + ur. (c, s): direction of a hit from the centre, here times r. A
+  // small diagonal term keeps a ring without hits in place.
   struct Sums {
     F w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
     NANET_HD void add(const F& weight, const F& dx, const F& dy, const F& distance_off) {
@@ -209,8 +209,8 @@ struct MultiringSearch {
   };
 };
 
-// Seeds. idx: a running number per lane; what it picks is spread evenly (a Weyl sequence), the same each
-// time.
+// Seed selection. idx: running number per lane. A Weyl sequence spreads the selection evenly and
+// reproducibly.
 template <class L>
 struct MultiringSeeds {
   using F = typename L::F;
@@ -218,10 +218,10 @@ struct MultiringSeeds {
   using M = typename L::M;
 
   const MultiringHits& hits;
-  std::int32_t open;  // hits.open has so many, 3 at least
+  std::int32_t open;  // number of entries in hits.open, at least 3
   float r_min, r_max;
 
-  // The circle through three open hits; good: a circle that could be a ring.
+  // Circle through three open hits; good: a possible ring.
   NANET_HD M triplet(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
     const I d1 = I(1) + (((idx * I(773)) & I(1023)) * I(open - 1) >> 10);
@@ -230,7 +230,7 @@ struct MultiringSeeds {
     const F x0 = x(i), y0 = y(i);
     const F ax = x(j) - x0, ay = y(j) - y0, bx = x(k) - x0, by = y(k) - y0;
     const F twice = F(2.0f) * (ax * by - ay * bx);
-    const M wide = L::abs(twice) > F(600.0f);  // four times the triangle's area, mm^2
+    const M wide = L::abs(twice) > F(600.0f);  // four times the triangle area, mm^2
     const F per = L::reciprocal(L::select(wide, twice, F(1.0f)));
     const F a2 = L::fma(ax, ax, ay * ay), b2 = L::fma(bx, bx, by * by);
     const F ux = (by * a2 - ay * b2) * per, uy = (ax * b2 - bx * a2) * per;
@@ -241,13 +241,13 @@ struct MultiringSeeds {
     return wide & (r >= F(r_min)) & (r <= F(1.2f * r_max));
   }
 
-  // The circle through two open hits with one of six radii, on either side.
+  // Circle through two open hits with one of six radii, on either side.
   NANET_HD M pair(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
     const I j = wrap(i + I(1) + (((idx * I(773)) & I(1023)) * I(open - 1) >> 10));
     const I way = ((idx * I(583)) & I(1023)) * I(12) >> 10;
     const I size = way >> 1;
-    // Most rings are nearly as large as they can be.
+    // Most ring radii are close to the maximum.
     F part = L::select(size == I(0), F(0.986f), F(0.954f));
     part = L::select(size == I(2), F(0.902f), part);
     part = L::select(size == I(3), F(0.829f), part);

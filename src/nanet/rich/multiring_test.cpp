@@ -21,7 +21,7 @@ std::vector<Rings> reconstruct(const TestEvents& events, const Parameters& param
   return events.reconstruct(*make_reconstructor("multiring", parameters, g));
 }
 
-// The PMs nearest to points of a circle, on disks in turn.
+// Adds the PMs nearest to points of a circle, alternating between the disks.
 void add_ring(std::vector<PmId>& hits, double x, double y, double r, int points, double phase = 0) {
   for (int i = 0; i < points; ++i) {
     const double phi = phase + 2 * 3.14159265358979 * i / points;
@@ -56,7 +56,7 @@ bool has(const Rings& rings, double x, double y, double r) {
   return false;
 }
 
-// Seeds 1 - 99 were used for tuning.
+// Seeds 1 - 99 served for tuning.
 TEST(Multiring, Quality) {
   const TestEvents mix = TestEvents::generate(ring_mix, 1, 20000, 4242);
   const std::vector<Rings> found = reconstruct(mix);
@@ -148,12 +148,12 @@ TEST(Multiring, AmbiguousWhereTheNumberOfRingsIsACloseCall) {
   EXPECT_GT(flagged, 0);
   EXPECT_LT(flagged, 500);
   EXPECT_GT(many, flagged);
-  // Events with the flag are wrong far more often than events without.
+  // Flagged events are wrong far more often than others.
   EXPECT_GT(wrong_flagged * (5000 - flagged), 3 * (wrong - wrong_flagged) * flagged);
   EXPECT_LT(std::count_if(never.begin(), never.end(), [](const Rings& r) { return r.ambiguous; }), flagged);
 }
 
-// The priors are even in y and move with centre_x.
+// The priors are symmetric in y and shift with centre_x.
 TEST(Multiring, MirroredAndMoved) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 3000, 7);
   const std::vector<Rings> here = reconstruct(events);
@@ -179,8 +179,8 @@ TEST(Multiring, MirroredAndMoved) {
   EXPECT_GE(same_there, 2990);
 }
 
-// A ring that was dropped at the end, by what noise there is or for want of hits, is no longer worth what the
-// search made of it.
+// A ring may be dropped at the end because of noise or too few hits. Its value from the search no longer
+// applies.
 TEST(Multiring, AmbiguousWithinTheMarginOnly) {
   for (const int rings : {0, ring_mix}) {
     const TestEvents events = TestEvents::generate(rings, 5, 3000, 9);
@@ -208,7 +208,7 @@ TEST(Multiring, AnyBreadth) {
   EXPECT_NE(rings[0], rings[2]) << "one way only finds other rings now and then";
 }
 
-// The order of an event's hits decides which triplets are looked at first, hardly the result.
+// The order of the hits determines the first triplets, but hardly the result.
 TEST(Multiring, OrderOfHitsHardlyMatters) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 2000, 8);
   TestEvents shuffled;

@@ -17,7 +17,7 @@ struct Key {
   const char* name;
   std::variant<std::uint32_t P::*, float P::*> member;  // uint32_t: whole numbers only
   double low, high;                                     // inclusive
-  const char* meaning;                                  // a clause, with the unit
+  const char* meaning;                                  // description, with the unit
 };
 template <class P>
 using Keys = std::vector<Key<P>>;
@@ -26,7 +26,7 @@ template <class P>
 double parameter(const P& parameters, const Key<P>& key) {
   return std::visit([&](auto member) { return static_cast<double>(parameters.*member); }, key.member);
 }
-// value: within the key's range, and a whole number if whole(key).
+// value: within the range of the key, and an integer if whole(key).
 template <class P>
 void set_parameter(P& parameters, const Key<P>& key, double value) {
   std::visit(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary interface of plug-ins: one C function that returns a table of plain data and C functions. The first
-// four members never change, so that any version of nanet can recognise a table of another version.
-// Written by plugin/export_*.hpp, read by plugins.cpp.
+// four members never change, so that any version of nanet recognises tables of other versions. Written by
+// plugin/export_*.hpp, read by plugins.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace nanet::rich {
 
-// Raised whenever the table, or what the functions are called with, means something else than before.
+// Incremented when the meaning of the table or of the function arguments changes.
 inline constexpr std::uint32_t plugin_interface = 1;
 inline constexpr std::uint64_t plugin_magic = 0x676C61'74656E616Eull;  // "nanetalg"
 inline constexpr const char* plugin_symbol = "nanet_algorithm";
-// A string beside it: the instruction sets of the processor it was built for, a space behind each.
+// Second exported symbol, a string: instruction sets of the target processor, each followed by a space.
 inline constexpr const char* plugin_needs_symbol = "nanet_algorithm_needs";
 
-// Hash of sizes and offsets of structures; differs between builds with different structures.
+// Hash of structure sizes and offsets; differs between builds with different structures.
 template <class... Numbers>
 constexpr std::uint64_t layout_hash(Numbers... numbers) {
   std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
   ((hash = (hash ^ static_cast<std::uint64_t>(numbers)) * 0x100000001B3ull), ...);
   return hash;
 }
-// Of what the CPU's functions take and give.
+// Layout of the arguments and results of the CPU functions.
 inline constexpr std::uint64_t plugin_layout =
     layout_hash(sizeof(Point), sizeof(Ring), offsetof(Ring, chi2_ndf), offsetof(Ring, hits), sizeof(Rings),
                 offsetof(Rings, ambiguous), offsetof(Rings, primitive), offsetof(Rings, ring), max_rings,
@@ -36,31 +36,31 @@ struct PluginParameter {
   const char* name;
   double value, low, high;
   const char* meaning;
-  std::uint32_t whole;  // 1: only whole numbers
+  std::uint32_t whole;  // 1: integers only
 };
 
-// GPU part: functions that fill structures defined above this layer. What they hold runs in
-// the plug-in's own CUDA runtime, or is a cudaKernel_t, which any runtime of the process can launch.
+// GPU part: functions that fill structures defined above this layer. The results run in the plug-in's CUDA
+// runtime, or are a cudaKernel_t, which any runtime of the process can launch.
 struct PluginCuda {
-  std::uint64_t batch_layout, frame_layout;  // cuda/plugin_kernel.hpp, loop/plugin_kernel.hpp
-  void (*batch)(void* kernel);               // a gpu::BatchKernel
-  int (*frame)(void* kernel);                // a gpu::FrameKernel; gives a cudaError_t
+  std::uint64_t batch_layout, frame_layout;  // gpu/kernels/plugin_{batch,frame}_kernel.hpp
+  void (*batch)(void* kernel);               // fills a gpu::BatchKernel
+  int (*frame)(void* kernel);                // fills a gpu::FrameKernel; returns a cudaError_t
 };
 
 struct PluginTable {
   std::uint64_t magic;
   std::uint32_t interface;
-  std::uint32_t bytes;   // of this table
-  const char* version;   // of the nanet it was built with
+  std::uint32_t bytes;   // size of this table
+  const char* version;   // nanet version of the build
   std::uint64_t layout;  // plugin_layout
-  const char* name;      // of the algorithm: a word of a-z, 0-9, _
+  const char* name;      // name of the algorithm: characters a-z, 0-9, _
   std::uint32_t parameters;
   const PluginParameter* parameter;
-  std::size_t value_bytes, value_align;      // of the algorithm's struct
-  std::size_t scratch_bytes, scratch_align;  // of its working memory; may be 0
-  // Writes the struct with these values of its parameters, in the table's order.
+  std::size_t value_bytes, value_align;      // algorithm struct
+  std::size_t scratch_bytes, scratch_align;  // working memory; may be 0
+  // Constructs the struct from parameter values in table order.
   void (*make)(const double* values, void* value);
-  // The events of a batch, one after the other. plane: plane_table_size points.
+  // Reconstructs the events of a batch in order. plane: plane_table_size points.
   void (*reconstruct)(const void* value, const Point* plane, void* scratch, const EventBatch* batch,
                       Rings* rings);
   const PluginCuda* cuda;  // null: built without CUDA

@@ -23,7 +23,7 @@ namespace {
 
 struct Loaded {
   std::mutex mutex;
-  std::deque<Plugin> all;  // their addresses stay
+  std::deque<Plugin> all;  // deque: addresses stay valid
 };
 Loaded& loaded() {
   static Loaded l;
@@ -109,8 +109,7 @@ void check(std::string_view path, const PluginTable* table) {
                      "', as of one of nanet's own: give it another `name`");
 }
 
-// A plug-in may be loaded on another processor than it was built for. Checked before any of its instructions
-// run.
+// Checks the processor, which may differ from the build machine, before any plug-in instruction runs.
 void check_processor(std::string_view path, std::string_view needs) {
 #if defined(__x86_64__)
   const std::pair<std::string_view, bool> sets[] = {

@@ -18,23 +18,23 @@ struct Plugin {
   const PluginTable* table = nullptr;
 };
 
-// Whether an algorithm is named by its file: it has a slash or ends in ".so".
+// True if the algorithm is given as a file: the name has a slash or ends in ".so".
 bool names_a_plugin(std::string_view algorithm) noexcept;
 
-// Loads a plug-in, or gives the one that was loaded from there before; it stays for the life of the process.
-// Throws std::invalid_argument with file, fault and remedy. From any thread.
+// Loads a plug-in once per file and process; it is never unloaded. Throws std::invalid_argument with file,
+// fault and remedy. Thread-safe.
 const Plugin& load_plugin(std::string_view path);
 
-// The loaded plug-in whose algorithm has this name, or nullptr. From any thread.
+// Loaded plug-in with this algorithm name, or nullptr. Thread-safe.
 const Plugin* find_plugin(std::string_view name);
 
 std::vector<ParameterInfo> plugin_parameters(const Plugin& plugin);
-// values: in the order of the table's parameters, each checked.
+// values: in the order of the table's parameters, already checked.
 std::unique_ptr<Reconstructor> make_plugin(const Plugin& plugin, const std::vector<double>& values,
                                            const Geometry& geometry);
 
-// Its part for GPUs. Throws std::invalid_argument where it was built without CUDA, or with a layout other
-// than `expected`; which: that one of PluginCuda.
+// GPU part of a plug-in. Throws std::invalid_argument for a build without CUDA or a layout other than
+// `expected`. which: the PluginCuda member to compare.
 const PluginCuda& plugin_cuda(const Plugin& plugin, std::uint64_t PluginCuda::* which,
                               std::uint64_t expected);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Portable random numbers: xoshiro256++ (Blackman and Vigna) seeded by splitmix64,
-// and distributions made of IEEE additions, multiplications, divisions and square roots only, since the
-// libraries' logarithms and std:: distributions differ between machines.
+// Portable random numbers: xoshiro256++ (Blackman and Vigna), seeded by splitmix64. Distributions use only
+// IEEE additions, multiplications, divisions and square roots. Library logarithms and std:: distributions
+// differ between machines.
 #pragma once
 
 #include <array>
@@ -73,14 +73,15 @@ class Random {
     state_[3] = std::rotl(state_[3], 45);
     return result;
   }
-  // In [0, 1), 53 bits.
+  // Uniform in [0, 1), 53 bits.
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  // In 0 .. n - 1.
+  // Uniform integer in 0 .. n - 1.
   std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(((bits() >> 32) * n) >> 32); }
-  // Mean 1.
+  // Exponential distribution with mean 1.
   double exponential() { return -portable::log(1.0 - uniform()); }
-  // Mean 0, sigma 1: ziggurat (Marsaglia and Tsang, J. Stat. Soft. 5 (2000) 8) of 256 layers.
+  // Normal distribution, mean 0, sigma 1: ziggurat (Marsaglia and Tsang, J. Stat. Soft. 5 (2000) 8) with 256
+  // layers.
   double normal() {
     const Ziggurat& z = *ziggurat_;
     for (;;) {
@@ -96,9 +97,9 @@ class Random {
       if (y < portable::exp(-0.5 * x * x)) return signed_x;
     }
   }
-  // Mean `mean` from 0 to 500, by inversion.
+  // Poisson distribution by inversion; mean 0 - 500.
   unsigned poisson(double mean) { return poisson(mean, portable::exp(-mean)); }
-  // The same, with exp(-mean) precomputed.
+  // As above, with exp(-mean) precomputed.
   unsigned poisson(double mean, double p) {
     double u = uniform();
     unsigned n = 0;
@@ -111,9 +112,9 @@ class Random {
   }
 
  private:
-  static constexpr double edge = 3.6541528853610088;  // where the tail begins, 256 layers
+  static constexpr double edge = 3.6541528853610088;  // start of the tail, 256 layers
   struct Ziggurat {
-    double x[258];  // right edges of the layers, widest first; x[0] stands for the base layer with the tail
+    double x[258];  // right edges of the layers, widest first; x[0]: base layer including the tail
     double y[258];
     Ziggurat() {
       constexpr double area = 0.00492867323399;

@@ -13,10 +13,10 @@
 
 namespace nanet::rich {
 
-// One more than the largest PM ID that eleven bits hold: an unchecked hit word stays within the table.
+// One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
 inline constexpr std::size_t plane_table_size = 2048;
 
-// Common part: the algorithm and the PM positions it reads.
+// Common base: the algorithm and its table of PM positions.
 template <class A>
 class AlgorithmReconstructor : public Reconstructor {
  public:
@@ -56,7 +56,7 @@ class WideReconstructor final : public AlgorithmReconstructor<A> {
   alignas(64) typename A::Scratch scratch_{};
 };
 
-// For an algorithm without lanes, a plain function from an event to its rings (algorithm.hpp).
+// For an algorithm without lanes: a plain function from an event to its rings (algorithm.hpp).
 template <class A>
 class EventReconstructor final : public AlgorithmReconstructor<A> {
  public:

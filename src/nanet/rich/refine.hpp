@@ -13,9 +13,9 @@ struct Circle {  // mm, common plane
   float x = 0, y = 0, r = 0;
 };
 
-// Half the band about a circle that its hits lie in. A photon is recorded at the middle of its PM, up to
-// 10.4 mm away, after 1 mm of smear: of the generator's hits 1 % are farther than 10 mm from their ring, one
-// in 7000 farther than 12 mm.
+// Half width of the hit band around a circle. A photon is recorded at its PM centre, up to 10.4 mm away,
+// after 1 mm of smear. Of the generator's hits 1 % are farther than 10 mm from their ring, and 1 in 7000
+// farther than 12 mm.
 inline constexpr float ring_cut_mm = 12.0f;
 
 struct Support {
@@ -23,12 +23,12 @@ struct Support {
   float squares = 0;      // sum of (distance - r)^2 over them, mm^2
 };
 
-// chi2_ndf of ring.hpp.
+// chi2_ndf as defined in ring.hpp.
 NANET_HD inline float chi2_per_freedom(const Support& s) {
   return s.hits > 3 ? s.squares / (pixel_sigma_mm * pixel_sigma_mm * static_cast<float>(s.hits - 3)) : 0.0f;
 }
 
-// Where hit `first + lane` stands to the circle.
+// Residual and direction of hit `first + lane` relative to the circle.
 template <class L>
 struct Residual {
   typename L::F off;     // distance to the centre - r
@@ -43,14 +43,14 @@ NANET_HD inline Residual<L> residual(const Hits& hits, std::int32_t first, const
   return {d - F(c.r), dx * inverse, dy * inverse};
 }
 
-// Whose hits count: of hits first + lane, whose residuals are `off`, those of this ring. Here: all.
+// Selects the hits of this ring from hits first + lane with residuals `off`. Default: all hits.
 template <class L>
 struct AnyHit {
   NANET_HD typename L::M operator()(std::int32_t, const typename L::F&) const { return typename L::M(true); }
 };
 
-// One step over the hits within `cut` of the circle that `mine` lets by. False, and the circle as it was,
-// when they do not fix one.
+// One step over the hits within `cut` of the circle that `mine` selects. Returns false, and leaves the circle
+// unchanged, if the hits do not fix one.
 template <class L, class Mine = AnyHit<L>>
 NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, Circle& c,
                                   const Mine& mine = {}) {
@@ -74,20 +74,20 @@ NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, C
   }
   const float weight = L::sum(s);
   if (!(weight >= 3.0f)) return false;
-  // off(c + step) = off - u dx - v dy - dr: dr leaves by taking everything about its mean.
+  // off(c + step) = off - u dx - v dy - dr: subtracting the means eliminates dr.
   const float mu = L::sum(su) / weight, mv = L::sum(sv) / weight, me = L::sum(se) / weight;
   const float uu = L::sum(suu) - weight * mu * mu, vv = L::sum(svv) - weight * mv * mv;
   const float uv = L::sum(suv) - weight * mu * mv;
   const float ue = L::sum(sue) - weight * mu * me, ve = L::sum(sve) - weight * mv * me;
-  // Hits on fewer than three spots fix no circle: then the directions to them have no second extent. (Four
-  // hits on 30 degrees of a circle have det / trace^2 = 5e-3, rounding leaves 1e-7.)
+  // Hits at fewer than three positions fix no circle: their directions span one dimension. Four hits on 30
+  // degrees of a circle have det / trace^2 = 5e-3; rounding errors are 1e-7.
   const float trace = uu + vv;
   if (!(trace > 1e-4f * weight && uu * vv - uv * uv > 1e-5f * trace * trace)) return false;
-  // Hits on a short arc hardly fix the centre along it; this much stiffness keeps the step finite.
+  // Hits on a short arc hardly fix the centre along the arc; this stiffness keeps the step finite.
   const float ridge = 1e-3f * weight;
   const float a = uu + ridge, b = vv + ridge, det = a * b - uv * uv;
   float dx = (ue * b - ve * uv) / det, dy = (ve * a - ue * uv) / det;
-  const float longest = 2.0f * cut;  // beyond it the linear step means nothing
+  const float longest = 2.0f * cut;  // the linear step is invalid beyond this length
   const float length2 = dx * dx + dy * dy;
   if (!(length2 < 1e12f)) return false;
   if (length2 > longest * longest) {
@@ -99,7 +99,7 @@ NANET_HD inline bool gauss_newton(const Hits& hits, std::int32_t n, float cut, C
   return true;
 }
 
-// The hits within `cut` of the circle that `mine` lets by.
+// Counts the hits within `cut` of the circle that `mine` selects.
 template <class L, class Mine = AnyHit<L>>
 NANET_HD inline Support support(const Hits& hits, std::int32_t n, float cut, const Circle& c,
                                 const Mine& mine = {}) {
@@ -115,9 +115,9 @@ NANET_HD inline Support support(const Hits& hits, std::int32_t n, float cut, con
   return {static_cast<std::int32_t>(L::sum(count)), L::sum(squares)};
 }
 
-// Turns c into the least-squares circle of the hits within `cut` of it; the first steps look farther out,
-// since c may be wrong by as much again. Six steps: from a start 12 mm off in the centre and 8 mm in the
-// radius, a seventh would move it by more than 0.001 mm in one event of 200. No hits: no circle fits.
+// Turns c into the least-squares circle of the hits within `cut` of it. The first steps use a wider cut,
+// since the start may be off by as much. Six steps: a seventh would change 1 event in 200 by more than 0.001
+// mm, for a start 12 mm off in the centre and 8 mm in the radius. Zero hits in the result: no circle fits.
 template <class L>
 NANET_HD inline Support refine(const Hits& hits, std::int32_t n, float cut, Circle& c) {
   float wider = 1.25f * cut;

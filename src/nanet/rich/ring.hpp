@@ -10,7 +10,7 @@ namespace nanet::rich {
 
 inline constexpr unsigned max_rings = 4;  // rings kept per event
 inline constexpr float pixel_sigma_mm =
-    4.85f;  // one hit about its ring: PM 4.74 (18 mm pitch) + optics 1.0 in quadrature
+    4.85f;  // spread of a hit around its ring: PM 4.74 (18 mm pitch) + optics 1.0 in quadrature
 
 // Common plane, mm.
 struct Point {
@@ -23,7 +23,7 @@ struct Ring {
   std::uint8_t hits = 0;      // hits assigned to this ring
 };
 
-// Rings of one event, the leading one first: most hits, ties to the larger radius.
+// Rings of one event in descending order of hits; ties go to the larger radius.
 struct Rings {
   std::uint8_t count = 0;
   bool ambiguous = false;  // margin between the best two ring counts is below the configured one
@@ -38,7 +38,7 @@ struct EventView {
   std::uint32_t hits = 0;
 };
 
-// Events of one batch (a frame, or many): event i holds pm[first[i]] .. pm[first[i + 1] - 1].
+// Events of one batch (one or many frames): event i holds pm[first[i]] .. pm[first[i + 1] - 1].
 struct EventBatch {
   std::uint32_t events = 0;
   const std::uint32_t* first = nullptr;  // events + 1

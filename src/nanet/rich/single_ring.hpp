@@ -10,8 +10,8 @@ namespace nanet::rich {
 // Limits of a ring.
 struct RingLimits {
   std::uint32_t min_hits = 4;
-  float r_min = 50.0f;                 // mm: a ring this small makes one photoelectron on average
-  float r_max = 201.0f;                // mm: 190.7 mm at beta = 1, and 10 mm for the error of a fit
+  float r_min = 50.0f;                 // mm: a ring of this radius has one photoelectron on average
+  float r_max = 201.0f;                // mm: 190.7 mm at beta = 1, plus 10 mm for the fit error
   float cut = ring_cut_mm;             // mm: hits this close to the circle belong to the ring
   std::uint32_t ambiguity_margin = 1;  // hits: a ring with fewer than min_hits + this is "ambiguous"
 };
@@ -25,7 +25,7 @@ NANET_HD inline bool is_ambiguous(const RingLimits& limits, std::int32_t hits) {
   return hits < static_cast<std::int32_t>(limits.min_hits + limits.ambiguity_margin);
 }
 
-// The ring that the hits near `start` make, or none.
+// The ring supported by the hits near `start`, or none.
 template <class L>
 NANET_HD inline Rings single_ring(const Hits& hits, std::int32_t n, const Circle& start,
                                   const RingLimits& limits) {

@@ -14,8 +14,8 @@
 
 namespace nanet::rich {
 
-// How many of a number of events a test takes. AddressSanitizer looks at every load and store of the lanes'
-// operators, which makes an event a hundred times as long; what it looks for shows in a quarter of them too.
+// Scales the number of test events. AddressSanitizer instruments every load and store of the lanes and makes
+// an event 100 times slower; a quarter of the events suffices for its checks.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define NANET_TEST_ADDRESS_SANITIZER
@@ -34,7 +34,7 @@ constexpr int test_events(int events) {
 struct TestEvents {
   std::vector<std::uint32_t> first{0};
   std::vector<PmId> pm;
-  std::vector<std::vector<TrueRing>> truth;  // of generated events
+  std::vector<std::vector<TrueRing>> truth;  // for generated events
 
   void add(const std::vector<PmId>& hits) {
     pm.insert(pm.end(), hits.begin(), hits.end());
@@ -69,8 +69,8 @@ inline bool matches(const TrueRing& truth, const Ring& ring) {
 }
 
 struct Quality {
-  double efficiency;  // of true rings with four hits or more, in events with `rings` of them
-  double fakes;       // found rings that match no true ring, per such event
+  double efficiency;  // fraction of true rings found, with four hits or more, in events with `rings` rings
+  double fakes;       // unmatched found rings per such event
 };
 inline Quality quality(const TestEvents& events, const std::vector<Rings>& found, int rings) {
   int count = 0, total = 0, matched = 0, fakes = 0;

@@ -10,14 +10,14 @@
 
 namespace nanet::rich {
 
-// One ring per event. Lanes are triplets. The first study averaged their circles; here the average is taken
-// about the circle that most hits support, so that triplets with a noise hit do not pull.
+// One ring per event. Lanes are triplets. The first study averaged their circles. This version averages
+// around the best-supported circle, so that triplets with a noise hit do not bias the result.
 struct Tripl {
   static constexpr std::string_view name = "tripl";
   static constexpr bool rejects_noise = true;
   struct Parameters : RingLimits {
-    std::uint32_t triplets = 96;  // looked at, 32 by 32: a last 32 that is begun is done
-    float separation = 40.0f;     // mm: least distance between two hits of a triplet
+    std::uint32_t triplets = 96;  // rounded up to a multiple of 32
+    float separation = 40.0f;     // mm: minimum distance between two hits of a triplet
   };
   static constexpr std::uint32_t max_triplets = 192;
   static Keys<Parameters> keys() {
@@ -44,8 +44,8 @@ struct Tripl {
     const std::int32_t n = load_hits<L>(event, plane, s.hits);
     if (n < 3 || n < static_cast<std::int32_t>(parameters.min_hits)) return write_rings<L>(Rings{}, rings);
 
-    // Each triplet's circle, and how well the hits support it: 1 for a hit on it, falling to 0 at twice the
-    // cut.
+    // Circle of each triplet and its support by the hits. A hit on the circle counts 1, falling to 0 at twice
+    // the cut.
     const std::int32_t triplets = static_cast<std::int32_t>(parameters.triplets);
     const float reach = 2.0f * parameters.cut, per_reach2 = 1.0f / (reach * reach);
     F best_support{0.0f}, best_x{0.0f}, best_y{0.0f}, best_r{0.0f};
@@ -74,7 +74,8 @@ struct Tripl {
     const int lane = first_lane<L>(best_support == F(most));
     Circle c{L::at(best_x, lane), L::at(best_y, lane), L::at(best_r, lane)};
 
-    // The mode of the circles about it: a weighted mean that follows itself. Every lane reads what it wrote.
+    // Mode of the circles: an iterated weighted mean around the previous value. Each lane reads its own
+    // writes.
     for (int step = 0; step < 2; ++step) {
       const float width = step == 0 ? 40.0f : 25.0f, per_width2 = 1.0f / (width * width);
       F sum{0.0f}, sum_x{0.0f}, sum_y{0.0f}, sum_r{0.0f};

@@ -41,7 +41,7 @@ TEST(Triplets, ThreeDifferentHitsAndEachAsOftenAsTheOthers) {
 }
 
 TEST(Triplets, CircleThroughThreePoints) {
-  // A 3-4-5 triangle: the middle of the hypotenuse.
+  // A 3-4-5 triangle: the centre is the midpoint of the hypotenuse.
   const auto circle = [](float separation, float cx, float cy) {
     return circle_through<L>(10.0f, 20.0f, 70.0f, 20.0f, cx, cy, separation);
   };
@@ -57,7 +57,7 @@ TEST(Triplets, CircleThroughThreePoints) {
   EXPECT_NEAR(L::at(equal.quality, 0), 1, 1e-5);
 }
 
-// More than half of the hits are noise: an average over all triplets would be anywhere.
+// More than half of the hits are noise: an average over all triplets would be meaningless.
 TEST(Tripl, MostTripletsAreWrong) {
   const TestEvents events = TestEvents::generate(1, 8, 1500, 9);
   const auto tripl = make_reconstructor("tripl", {}, Geometry::make());

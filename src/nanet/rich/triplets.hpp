@@ -11,10 +11,10 @@ struct Triplet {
   typename L::I a, b, c;  // indices of three different hits
 };
 
-// Triplet number first + lane of n >= 3 hits. Point number t of an additive sequence that fills the unit cube
-// evenly (M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018: steps g^-1, g^-2, g^-3
-// with g^4 = g + 1), a coordinate for each hit: so any number of triplets treats all hits alike, without a
-// table.
+// Triplet number first + lane of n >= 3 hits. Uses point t of an additive sequence that fills the unit cube
+// evenly, one coordinate per hit. Any number of triplets thus covers all hits evenly, without a table.
+// Source: M. Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018; steps g^-1, g^-2, g^-3
+// with g^4 = g + 1.
 template <class L>
 NANET_HD inline Triplet<L> choose_triplet(std::int32_t n, std::int32_t first) {
   using F = typename L::F;
@@ -39,12 +39,12 @@ NANET_HD inline Triplet<L> choose_triplet(std::int32_t n, std::int32_t first) {
 
 template <class L>
 struct TripletCircle {
-  typename L::F x, y, r;  // mm; anything where not good
-  typename L::F quality;  // of the triangle: 1 if equilateral, 0 if flat
-  typename L::M good;     // the three are apart and not on a line
+  typename L::F x, y, r;  // mm; undefined unless good
+  typename L::F quality;  // triangle quality: 1 if equilateral, 0 if flat
+  typename L::M good;     // points are far enough apart and not collinear
 };
 
-// The circle through three points, and whether they are at least `separation` mm apart.
+// Circle through three points; tests that they are at least `separation` mm apart.
 template <class L>
 NANET_HD inline TripletCircle<L> circle_through(typename L::F ax, typename L::F ay, typename L::F bx,
                                                 typename L::F by, typename L::F cx, typename L::F cy,
