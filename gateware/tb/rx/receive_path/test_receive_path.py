@@ -311,7 +311,7 @@ async def whole_frames_on_both_channels(dut):
     await ClockCycles(dut.clk, 400)
     bench.compare()
     assert bench.verdicts == {"udp": len(packets) + 4}
-    assert bench.events[0]["kind"] == 4 and bench.requests == 5, "the first SOB goes there twice"
+    assert bench.events[0]["kind"] == 4 and bench.requests == 5, "the first SOB causes two requests"
     assert int(dut.idle.value)
 
 
@@ -485,7 +485,7 @@ async def latency_from_last_byte_to_event(dut):
             cycles[size] = bench.event_at[-1] - bench.last_in[1]
     dut._log.info("last byte in to event offered, cycles by size: %s", cycles)
     assert bench.misses == 1
-    assert max(cycles.values()) <= 60, "the event queue needs four more"
+    assert max(cycles.values()) <= 60, "latency limit; the event queue adds four cycles"
     assert max(cycles.values()) - min(cycles.values()) <= 8
 
 
