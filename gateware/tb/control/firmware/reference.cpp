@@ -7,6 +7,7 @@
 
 #include "nanet/card/software/packet_receiver.hpp"
 #include "nanet/card/software/receiver.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/contract/memory.hpp"
 
 namespace {
@@ -20,7 +21,7 @@ struct Reference final : card::BurstObserver {
       receiver = std::make_unique<card::FrameReceiver>(options, consumers, table, counters);
     else
       receiver = std::make_unique<card::PacketReceiver>(options, consumers, table, counters);
-    receiver->follow(this);
+    receiver->observe_bursts(this);
   }
   void burst_began(std::uint32_t, std::uint64_t) noexcept override {}
   void burst_ended(const card::BurstEnded& burst) noexcept override { ended.push_back(burst); }
@@ -102,7 +103,7 @@ int reference_event(void* r, contract::Event* event, std::byte* buffer) {
     if (event->type == static_cast<std::uint8_t>(contract::EventType::send_done)) continue;
     if (event->type == static_cast<std::uint8_t>(contract::EventType::receive_done)) {
       std::memcpy(buffer, view.buffer(event->buffer), view.shape.buffer_bytes());
-      contract::return_buffer(view, contract::widen(event->n, self.table.end));
+      contract::return_buffer(view, contract::unwrap_counter(event->n, self.table.end));
       self.table.next = self.table.end;
       contract::Event done;
       done.type = static_cast<std::uint8_t>(contract::EventType::send_done);

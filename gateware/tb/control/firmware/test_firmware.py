@@ -283,7 +283,7 @@ def test_registers_are_those_of_the_port():
         assert re.search(rf"\b{name}\s*= 4'd{value}\b", package), name
     for name in ("MARKER", "OTHER", "JUMP", "FAR", "WATCHED", "REPLAYED"):
         bit = fw[f"SLOWPATH_{name}"].bit_length() - 1
-        assert re.search(rf"\bRare{name.title()} = {bit};", package), name
+        assert re.search(rf"\bSlowpath{name.title()} = {bit};", package), name
 
 
 def _between(first: str, last: str) -> list[str]:
