@@ -43,7 +43,7 @@ module nanet_card_sim
     output logic [31:0] reg_rdata,
 
     /*
-     * bus of the microcontroller, likewise
+     * microcontroller bus, same protocol
      */
     input  logic        fw_start,
     input  logic        fw_write,

@@ -25,7 +25,7 @@ module clop
     input logic rst,
 
     /*
-     * configuration, steady while enabled; enabling forgets everything
+     * configuration, steady while enabled; enabling clears all state
      */
     input  logic                     enable,
     input  logic [4:0]               log2_buffers,
@@ -41,8 +41,8 @@ module clop
     output logic                     ready,           // all memories cleared
 
     /*
-     * requests of the channels; `placed_defer`: repeat the request once the packet is complete. A channel
-     * repeats it two cycles after the response at the earliest: clop_issue releases its board in between
+     * requests of the channels; `placed_defer`: repeat the request once the packet is complete. The earliest
+     * repeat is two cycles after the response, when clop_issue has released its board
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
@@ -61,7 +61,7 @@ module clop
     input logic [31:0]                    return_value,
 
     /*
-     * the sender
+     * sender
      */
     output logic        tx_pending_valid,
     input  logic        tx_pending_ready,
@@ -69,7 +69,7 @@ module clop
     input  logic [63:0] sender_next,
 
     /*
-     * the firmware
+     * firmware
      */
     output logic        slowpath_valid,
     input  logic        slowpath_ready,
@@ -80,7 +80,7 @@ module clop
     output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
-     * closed frames and other notifications, in order, to clop_close
+     * ordered notifications to clop_close
      */
     output logic                           notice_valid,
     input  logic                           notice_ready,
@@ -90,14 +90,14 @@ module clop
     output clop_part_t                     board_read,
 
     /*
-     * the event queues
+     * event queues
      */
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
 
     /*
-     * counters: pulses, and sequence numbers that are missing by board
+     * counters: pulses, and missing sequence numbers per board
      */
     output logic             counted,
     output placed_e          counted_as,

@@ -11,7 +11,7 @@ module clop_bursts
     input logic rst,
 
     /*
-     * pulses: what the firmware says
+     * pulses: firmware commands
      */
     input logic       begins,          // pulse: a burst begins; the current burst becomes the older one
     input logic [7:0] begins_number,

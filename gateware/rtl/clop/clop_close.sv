@@ -59,7 +59,7 @@ module clop_close
     input  logic              wr_done_valid,
 
     /*
-     * events, each to the device whose number n is, those of bursts to all of them
+     * events, each to the device of its number n; burst events to all devices
      */
     output logic [DEVICES-1:0] ev_valid,
     input  logic [DEVICES-1:0] ev_ready,
@@ -72,7 +72,7 @@ module clop_close
     output logic idle,
 
     /*
-     * one pulse for each header that was not written for lack of a translation
+     * one pulse per header not written for lack of a translation
      */
     output logic untranslated,
     // Pulse per frame closed with missing boards.

@@ -8,7 +8,7 @@ module clop_commands
     input logic rst,
 
     /*
-     * the firmware
+     * firmware
      */
     output logic     slowpath_valid,
     input  logic     slowpath_ready,
@@ -17,7 +17,7 @@ module clop_commands
     input  command_t command,
 
     /*
-     * pulse: a packet is the firmware's
+     * pulse: packet passed to the firmware
      */
     input  logic       escalates,
     input  logic [2:0] escalate_channel,
@@ -27,7 +27,7 @@ module clop_commands
     output logic [1:0] slowpath_busy_board,
 
     /*
-     * when a command may be carried out
+     * conditions of command execution
      */
     input logic quiescent,    // pipeline and queues are empty
     input logic idle,         // pipeline is empty and no frame is being opened
@@ -44,7 +44,7 @@ module clop_commands
     output logic     pausing,        // the results of the last step or command are not yet valid
 
     /*
-     * pulses: what it does
+     * pulses: action
      */
     output logic           now,      // pulse: a command is executed
     output logic           done,

@@ -11,7 +11,7 @@ module clop_issue
     input logic rst,
 
     /*
-     * requests, steady until they are answered
+     * requests, steady until the response
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,    // one cycle after the channel was chosen
@@ -36,14 +36,14 @@ module clop_issue
     input logic        half,     // of the current burst; steady while an item is issued
 
     /*
-     * what may begin
+     * issue conditions
      */
     input logic may_expire,
     input logic may_place,
     input logic may_read,    // the item may leave step `read`
 
     /*
-     * the steps
+     * pipeline steps
      */
     output logic       in_compare,
     output logic       in_classify,

@@ -31,7 +31,7 @@ module clop_lookup
     input logic [31:0]                    return_value,
 
     /*
-     * the packet, or the timer, steady from `read` to `classify`, and its burst
+     * packet or timer, steady from `read` to `classify`, and its burst
      */
     input  place_request_t request,
     input  logic [31:0]    n,
@@ -46,7 +46,7 @@ module clop_lookup
     output clop_found_t    found,
 
     /*
-     * another number in their place: three cycles later, whether its buffer is back, or held by an open frame
+     * alternative number: its buffer is returned, or held by an open frame, three cycles later
      */
     input  logic                           other,
     input  logic [$clog2(MAX_BUFFERS)+1:0] other_n,

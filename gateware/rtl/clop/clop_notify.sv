@@ -18,13 +18,13 @@ module clop_notify
     input logic [4:0] log2_devices,
 
     /*
-     * the event queues
+     * event queues
      */
     input logic [DEVICES-1:0][15:0] room,
     input logic [DEVICES-1:0]       half_free,
 
     /*
-     * a frame is closed: that of the slot
+     * the frame in the slot is closed
      */
     input clop_closed_t                   closed,
     input clop_slot_t                     closed_slot,
@@ -34,7 +34,7 @@ module clop_notify
     input clop_opened_t opened,
 
     /*
-     * bursts; pulse: one begins, at n = next_base
+     * bursts; pulse: a burst begins at n = next_base
      */
     input  clop_burst_t current,
     input  clop_burst_t old,
@@ -55,7 +55,7 @@ module clop_notify
     output serial_t [CHANNELS-1:0] notice_fence,
 
     /*
-     * room for what a new request may bring, and for what one may that is under way
+     * room for the results of a new request, and of a request in progress
      */
     output logic accepts_new,
     output logic accepts_current,

@@ -19,8 +19,7 @@ module clop_open
     input logic [63:0] now,
 
     /*
-     * frames to open, while not busy: a packet's frame and those before, or
-     * those that the firmware names
+     * frames to open, while not busy: up to a packet's frame or up to the firmware's last frame
      */
     input logic        opens,
     input logic        opens_next,    // the packet's frame is the next to open

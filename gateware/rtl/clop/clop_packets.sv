@@ -21,7 +21,7 @@ module clop_packets
     input logic rst,
 
     /*
-     * configuration, steady while enabled; enabling forgets everything
+     * configuration, steady while enabled; enabling clears all state
      */
     input  logic                     enable,
     input  logic [4:0]               log2_buffers,
@@ -54,7 +54,7 @@ module clop_packets
     input logic [31:0]                    return_value,
 
     /*
-     * the sender
+     * sender
      */
     output logic        tx_pending_valid,
     input  logic        tx_pending_ready,
@@ -62,7 +62,7 @@ module clop_packets
     input  logic [31:0] sender_next,       // low word
 
     /*
-     * the firmware
+     * firmware
      */
     output logic        slowpath_valid,
     input  logic        slowpath_ready,
@@ -73,7 +73,7 @@ module clop_packets
     output logic [63:0] last_packet,     // card clock, newest packet of the current burst
 
     /*
-     * closed buffers and other notifications, in order, to clop_packets_close
+     * ordered notifications to clop_packets_close
      */
     output logic                   notice_valid,
     input  logic                   notice_ready,
@@ -83,14 +83,14 @@ module clop_packets
     input  logic                   notice_done,   // an overrun event has its queue entry
 
     /*
-     * the event queues
+     * event queues
      */
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
 
     /*
-     * counters: pulses, and sequence numbers that are missing by board
+     * counters: pulses, and missing sequence numbers per board
      */
     output logic             counted,
     output placed_e          counted_as,

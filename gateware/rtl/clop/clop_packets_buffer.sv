@@ -27,13 +27,13 @@ module clop_packets_buffer #(
     input logic [31:0]                    return_value,
 
     /*
-     * the number; pulse: its buffer is handed out
+     * the number; pulse: its buffer is used
      */
     input logic [31:0] n,
     input logic        taken,
 
     /*
-     * from three cycles after the number on
+     * valid from three cycles after the number
      */
     output logic [$clog2(MAX_BUFFERS)-1:0]           buffer,    // index within its device
     output logic [(DEVICES>1?$clog2(DEVICES):1)-1:0] device,

@@ -52,7 +52,7 @@ module clop_packets_close
     input  logic              wr_done_valid,
 
     /*
-     * events, each to the device whose number n is
+     * events, each to the device of its number n
      */
     output logic [DEVICES-1:0] ev_valid,
     input  logic [DEVICES-1:0] ev_ready,
@@ -65,7 +65,7 @@ module clop_packets_close
     output logic idle,
 
     /*
-     * one pulse for each empty slot that is not marked for lack of a translation
+     * one pulse per empty slot left unmarked for lack of a translation
      */
     output logic untranslated,
     // Pulse per buffer closed before it is full.

@@ -46,7 +46,7 @@ module clop_packets_fill
     output logic [63:0]    vaddr,
 
     /*
-     * to be closed: pulse; in the cycle after that, or after `fills`, it is
+     * close: pulse; the buffer is closed one cycle after it or after `fills`
      */
     input  logic            close,
     input  logic [31:0]     start,    // stamp and channel of the closing packet, valid with `closed`
@@ -61,7 +61,7 @@ module clop_packets_fill
     output logic [(DEVICES>1?$clog2(DEVICES):1)-1:0] device,
 
     /*
-     * the sender
+     * sender
      */
     output logic        tx_pending_valid,
     input  logic        tx_pending_ready,

@@ -13,7 +13,7 @@ module clop_packets_notify
     input logic rst,
 
     /*
-     * payloads: pulses for one that has a slot, and for one that found no buffer
+     * payloads: pulses for a payload with a slot, and for one without a buffer
      */
     input logic                                       used,
     input logic [(CHANNELS>1?$clog2(CHANNELS):1)-1:0] channel,        // steady from two cycles before
@@ -31,13 +31,13 @@ module clop_packets_notify
     input packets_notice_t closing,
 
     /*
-     * payloads without a buffer to report: taken while no buffer closes
+     * overruns to report: accepted while no buffer closes
      */
     output logic overrun_due,
     input  logic take,
 
     /*
-     * the event queues
+     * event queues
      */
     input logic [DEVICES-1:0][15:0] room,
     input logic [DEVICES-1:0]       half_free,

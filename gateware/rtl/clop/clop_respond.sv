@@ -11,7 +11,7 @@ module clop_respond
     input logic rst,
 
     /*
-     * one of these at a time
+     * mutually exclusive
      */
     input clop_verdict_t  verdict,
     input clop_opened_t   opened,
@@ -31,7 +31,7 @@ module clop_respond
     output logic                placed_defer,
 
     /*
-     * pulses, and packets of each channel: number of the next one to be decided on, or that is not done with
+     * pulses, and per channel: number of the next undecided packet and of the next incomplete one
      */
     output logic                   counted,
     output placed_e                counted_as,

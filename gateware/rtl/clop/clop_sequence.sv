@@ -14,19 +14,19 @@ module clop_sequence
     input logic rst,
 
     /*
-     * memory is cleared from outside after reset: 1024 words
+     * external clearing of the memory after reset: 1024 words
      */
     input logic       clear,
     input logic [9:0] clear_addr,
 
     /*
-     * a burst begins in this half: its boards are forgotten
+     * a burst begins in this half: its boards are cleared
      */
     input logic flush,
     input logic flush_half,
 
     /*
-     * the request, steady from `read` to `classify`
+     * request, steady from `read` to `classify`
      */
     input logic        half,
     input logic [1:0]  board,

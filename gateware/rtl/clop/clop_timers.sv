@@ -37,7 +37,7 @@ module clop_timers
     input logic [31:0]                    slot_first,
 
     /*
-     * the current burst: its first number, and the one after its newest
+     * current burst: first number and next number
      */
     input logic [31:0] base_n,
     input logic [31:0] end_n,
@@ -46,14 +46,14 @@ module clop_timers
     input logic begins,
 
     /*
-     * pulse: all frames of a burst are due; busy until each timer was looked at
+     * pulse: all frames of a burst expire; busy until every timer is checked
      */
     input  logic close,
     input  logic close_old,
     output logic closing,
 
     /*
-     * a timer that is due
+     * expired timer
      */
     output logic        due_valid,
     input  logic        due_ready,

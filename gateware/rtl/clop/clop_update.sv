@@ -14,19 +14,19 @@ module clop_update
     input logic [$clog2(MAX_BUFFERS)-1:0] index_mask,
 
     /*
-     * everything is forgotten, word by word
+     * clearing, word by word
      */
     input logic                           clear,
     input logic [$clog2(MAX_BUFFERS)+1:0] clear_addr,
 
     /*
-     * what became of a packet, or of a timer's frame
+     * outcome of a packet or of a timer's frame
      */
     input clop_verdict_t verdict,
     input clop_act_t     act,
 
     /*
-     * a frame is opened; `now_open`: or would be
+     * opened frame; `now_open`: without the valid condition
      */
     input logic         now_open,
     input clop_opened_t opened,

@@ -16,7 +16,7 @@ module async_fifo #(
     input  logic [WIDTH-1:0] in_data,
 
     /*
-     * Output; rd_rst in the clock rd_clk. Both resets are to overlap, for four cycles of the slower clock
+     * Output; rd_rst in the clock rd_clk. Both resets must overlap for four cycles of the slower clock
      */
     input  logic             rd_clk,
     input  logic             rd_rst,

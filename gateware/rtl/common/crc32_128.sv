@@ -13,7 +13,7 @@ module crc32_128 (
     input logic [127:0] in_data,
 
     /*
-     * over all words up to the one that came in two cycles ago
+     * over all words up to the input of two cycles ago
      */
     output logic [31:0] crc
 );

@@ -28,7 +28,7 @@ module fifo #(
     output logic [WIDTH-1:0] out_data,
 
     /*
-     * Words in the memory, the output registers not included
+     * Words in the memory, excluding the output registers
      */
     output logic [$clog2(DEPTH):0] level
 );

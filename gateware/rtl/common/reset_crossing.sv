@@ -3,7 +3,7 @@
 // FIFOs are cleared while both sides are in reset, so that no pointer jumps in operation.
 module reset_crossing (
     /*
-     * One side: its clock; a request, of any length; the side's reset, and that of its ends of the FIFOs
+     * One side: clock; request of any length; reset of the side; reset of its FIFO ends
      */
     input  logic a_clk,
     input  logic a_rst,

@@ -23,7 +23,7 @@ module card_run #(
     output logic core_rst,  // reset of the core
 
     /*
-     * frames from the MACs: is this word taken?
+     * frames from the MACs: word accepted
      */
     input  logic [CHANNELS-1:0] rx_tvalid,
     input  logic [CHANNELS-1:0] rx_tlast,
@@ -36,7 +36,7 @@ module card_run #(
     output logic                tx_stop,
 
     /*
-     * DMA: requests of the card, and which of them may pass
+     * DMA: card requests, and their enables
      */
     input  logic wr_valid_in,
     output logic wr_pass,

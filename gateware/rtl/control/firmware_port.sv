@@ -32,7 +32,7 @@ module firmware_port
     input logic [63:0] now,
 
     /*
-     * the receive path: FIFO REQ and FIFO RESP
+     * receive path: FIFO REQ and FIFO RESP
      */
     input  logic        slowpath_valid,
     output logic        slowpath_ready,
@@ -63,7 +63,7 @@ module firmware_port
     input  logic              rd_data_error,
 
     /*
-     * the microcontroller: a request stays until it is acknowledged, for one cycle
+     * microcontroller: a request stays until it is acknowledged, for one cycle
      */
     input  logic        fw_request,
     input  logic        fw_write,
@@ -74,7 +74,7 @@ module firmware_port
     output logic        fw_interrupt,    // a request is pending
 
     /*
-     * what the firmware says of the current burst (0) and the old one (1)
+     * firmware report on the current burst (0) and the older one (1)
      */
     output logic [1:0][31:0] burst_report
 );

@@ -16,12 +16,12 @@ module histogram #(
     input logic [31:0] sample,
 
     /*
-     * Pulse: all bins to zero; samples are lost meanwhile
+     * Pulse: clear all bins; samples during clearing are lost
      */
     input  logic clear,
 
     /*
-     * Reading: the count comes with `read_valid`
+     * Read port: the count is valid with `read_valid`
      */
     input  logic                    read,
     input  logic [$clog2(BINS)-1:0] read_bin,

@@ -26,7 +26,7 @@ module latency_samples
     input logic [CHANNELS-1:0] rx_last,
 
     /*
-     * packets that were used; events of frames that a packet has closed, with that packet's first word
+     * used packets; events of frames closed by a packet, with the time of that packet's first word
      */
     input logic     [CHANNELS-1:0] profile_valid,
     input profile_t [CHANNELS-1:0] profile,
@@ -37,7 +37,7 @@ module latency_samples
     output profile_t [CHANNELS-1:0] last,
 
     /*
-     * to the histogram: every fourth cycle at most
+     * to the histogram: at most every fourth cycle
      */
     output logic        sample_valid,
     output logic [31:0] sample

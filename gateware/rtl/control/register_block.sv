@@ -24,19 +24,19 @@ module register_block
     output logic [31:0]       reg_rdata,
 
     /*
-     * Fields; `histogram` and `returned` of hwif_in are not used, they are in here
+     * Fields; `histogram` and `returned` are implemented here, so hwif_in ignores them
      */
     input  nanet_regs__in_t  hwif_in,
     output nanet_regs__out_t hwif_out,
 
     /*
-     * Doorbell: a pulse with the number posted
+     * Doorbell: pulse with the posted number
      */
     output logic        bell_valid,
     output logic [31:0] bell_n,
 
     /*
-     * Return slots: a pulse for each write
+     * Return slots: one pulse per write
      */
     output logic        return_valid,
     output logic [12:0] return_index,

@@ -23,7 +23,7 @@ module stream_config
     output endpoint_t [DESTINATIONS-1:0] destinations,
 
     /*
-     * of each device
+     * per device
      */
     output logic [DEVICES-1:0][63:0] clop_base,
     output logic [DEVICES-1:0][63:0] queue_base,

@@ -19,7 +19,7 @@ module event_join
     input  logic   receive_promised,
 
     /*
-     * of the sender, all promised
+     * sender events, all promised
      */
     input  logic   send_valid,
     output logic   send_ready,

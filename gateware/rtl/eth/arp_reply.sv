@@ -13,7 +13,7 @@ module arp_reply
     input host_t host,
 
     /*
-     * requests for the card's address
+     * ARP requests for the card's address
      */
     input logic         arp_valid,
     input arp_request_t arp,

@@ -18,7 +18,7 @@ module axis_crossing #(
     input logic rst,
 
     /*
-     * the MACs' clocks; a reset lasts four cycles of the slower clock
+     * clocks of the MACs; a reset lasts four cycles of the slower clock
      */
     input logic [CHANNELS-1:0] mac_rx_clk,
     input logic [CHANNELS-1:0] mac_rx_rst,
@@ -35,7 +35,7 @@ module axis_crossing #(
     input logic [CHANNELS-1:0]              s_axis_rx_tuser,
 
     /*
-     * the same for the card, which takes every word
+     * the same for the card, which accepts every word
      */
     output logic [CHANNELS-1:0]              rx_tvalid,
     output logic [CHANNELS-1:0][MAC_W-1:0]   rx_tdata,

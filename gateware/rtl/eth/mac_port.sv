@@ -11,7 +11,7 @@ module mac_port #(
     input logic rst,
 
     /*
-     * frames from the MAC, and the same for the streams
+     * frames from the MAC, and their copy for the streams
      */
     input  logic               s_axis_rx_tvalid,
     input  logic [MAC_W-1:0]   s_axis_rx_tdata,
@@ -25,14 +25,14 @@ module mac_port #(
     output logic               m_axis_rx_tuser,
 
     /*
-     * each stream: reset, whether no further frame of it is to begin, whether one is under way
+     * per stream: reset, block new frames, frame in progress
      */
     input  logic [STREAMS-1:0] stream_rst,
     input  logic [STREAMS-1:0] stop,
     output logic [STREAMS-1:0] busy,
 
     /*
-     * answers to ARP requests
+     * ARP replies
      */
     input  logic [STREAMS-1:0]       s_axis_arp_tvalid,
     output logic [STREAMS-1:0]       s_axis_arp_tready,

@@ -12,14 +12,14 @@ module udp_receive
     input logic rst,
 
     /*
-     * configuration, steady while frames come in
+     * configuration, steady while frames arrive
      */
     input host_t                 host,
     input filter_t [FILTERS-1:0] filter,
     input logic [31:0]           now,  // card clock, low word
 
     /*
-     * frames from the MAC, without FCS; user on the last word: the MAC found the frame bad
+     * frames from the MAC, without FCS; user on the last word: bad frame
      */
     input logic        s_axis_rx_tvalid,
     input logic [63:0] s_axis_rx_tdata,
@@ -28,7 +28,7 @@ module udp_receive
     input logic        s_axis_rx_tuser,
 
     /*
-     * payloads; the last word carries the verdict (anything but FrameUdp: forget the datagram)
+     * payloads; the last word carries the verdict (other than FrameUdp: discard the datagram)
      */
     output logic           out_valid,
     output logic [63:0]    out_data,
@@ -39,7 +39,7 @@ module udp_receive
     output frame_verdict_e out_verdict,
 
     /*
-     * one pulse for each frame
+     * one pulse per frame
      */
     output logic           verdict_valid,
     output frame_verdict_e verdict,

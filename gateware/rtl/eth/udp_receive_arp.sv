@@ -7,12 +7,12 @@ module udp_receive_arp
     input logic rst,
 
     /*
-     * configuration, steady while frames come in
+     * configuration, steady while frames arrive
      */
     input host_t host,
 
     /*
-     * what frames carry, as udp_receive_ethernet gives it
+     * frame payload, as from udp_receive_ethernet
      */
     input logic        in_valid,
     input logic        in_last,
@@ -23,7 +23,7 @@ module udp_receive_arp
     input logic        in_ours,    // ARP frame to the card or to a group
 
     /*
-     * one pulse for each request, three cycles after the frame's last word
+     * one pulse per request, three cycles after the last word of the frame
      */
     output logic         arp_valid,
     output arp_request_t arp

@@ -8,7 +8,7 @@ module udp_receive_ethernet
     input logic rst,
 
     /*
-     * configuration, steady while frames come in
+     * configuration, steady while frames arrive
      */
     input logic [47:0] mac,
     input logic [31:0] now,  // card clock, low word
@@ -23,7 +23,7 @@ module udp_receive_ethernet
     input logic        s_axis_rx_tuser,
 
     /*
-     * what it carries, numbered from 0; after the last word comes one cycle with tail alone
+     * payload words, numbered from 0; one cycle with only tail follows the last word
      */
     output logic        out_valid,
     output logic        out_tail,
@@ -35,7 +35,7 @@ module udp_receive_ethernet
     output ethernet_t   out_ethernet,
 
     /*
-     * pulse: a frame that carries nothing
+     * pulse: frame without payload
      */
     output logic           runt,
     output frame_verdict_e runt_verdict

@@ -10,13 +10,13 @@ module udp_receive_filters
     input logic clk,
 
     /*
-     * configuration, steady while frames come in
+     * configuration, steady while frames arrive
      */
     input logic [31:0]           host_ip,
     input filter_t [FILTERS-1:0] filter,
 
     /*
-     * fields of a frame, as far as they are known
+     * frame fields received so far
      */
     input logic        in_valid,
     input logic        vlan,
@@ -27,7 +27,8 @@ module udp_receive_filters
     input logic [15:0] dst_port,
 
     /*
-     * a filter takes its VLAN tag or lack of one; and its destination; and all of it: the first that does
+     * match of the VLAN tag; of tag and destination; of all fields, with the number of the first matching
+     * filter
      */
     output logic       fits_tag,
     output logic       fits_ip,

@@ -8,7 +8,7 @@ module udp_receive_payload
     input logic rst,
 
     /*
-     * words of IP, one more (tail) after the last
+     * IP words; one extra cycle (tail) after the last
      */
     input logic        in_valid,
     input logic        in_tail,
@@ -17,8 +17,7 @@ module udp_receive_payload
     input logic        in_odd,    // the payload begins in the middle of a word
 
     /*
-     * of the payload's word that this word completes: it is the first, and (valid with that) the datagram is
-     * to be taken; it is the last; its bytes
+     * payload word completed by this word: first, with the accept decision; last; bytes
      */
     input logic       in_begin,
     input logic       in_take,
@@ -27,7 +26,7 @@ module udp_receive_payload
     input datagram_t  in_info,
 
     /*
-     * what became of the frame, before another one's payload begins
+     * verdict on the frame, before the next payload begins
      */
     input logic           verdict_valid,
     input frame_verdict_e verdict,

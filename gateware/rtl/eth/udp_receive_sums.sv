@@ -4,8 +4,7 @@ module udp_receive_sums (
     input logic clk,
 
     /*
-     * words of IP; of each half whether it belongs to the IP header, and to the UDP sum; how many bytes of
-     * the word are not behind the datagram
+     * IP words; per half: part of the IP header, part of the UDP sum; number of bytes inside the datagram
      */
     input logic        in_valid,
     input logic        in_first,
@@ -16,7 +15,7 @@ module udp_receive_sums (
     input logic [15:0] in_length,  // UDP length of the pseudo header, bytes as on the wire
 
     /*
-     * five cycles later: the sums up to and with that word are right
+     * five cycles later: checksums up to and including that word are correct
      */
     output logic ip_right,
     output logic udp_right

@@ -18,7 +18,7 @@ module udp_transmit
     input logic rst,
 
     /*
-     * The card's own addresses, steady
+     * Card addresses, steady
      */
     input logic [47:0] source_mac,
     input logic [31:0] source_ip,

@@ -47,7 +47,7 @@ module pcie_us_completer #(
     input  logic [31:0]       reg_rdata,
 
     /*
-     * Pulse: a request that is not served
+     * Pulse: unsupported request
      */
     output logic count_unsupported
 );

@@ -12,14 +12,13 @@ module pcie_us_crossing
     parameter int unsigned ADDR_W = 16
 ) (
     /*
-     * The card's side; everything without a prefix is in this clock. Reset of the FIFOs' ends here
+     * Card side: clock of all ports without a prefix. Reset of its FIFO ends
      */
     input logic clk,
     input logic clear,
 
     /*
-     * The block's side; everything that begins with block_ is in this clock. Its reset, and that of the
-     * FIFOs' ends here
+     * PCIe block side: clock of all block_ ports. Reset of this side and of its FIFO ends
      */
     input logic block_clk,
     input logic block_rst,
@@ -68,8 +67,8 @@ module pcie_us_crossing
     input  logic              block_rd_data_error,
 
     /*
-     * Registers: a request stays until it is acknowledged. For the block's side a write is, as soon as it is
-     * on its way.
+     * Registers: a request stays until it is acknowledged. On the block's side a write is acknowledged once
+     * sent.
      */
     input  logic              block_reg_request,
     input  logic              block_reg_write,
@@ -89,7 +88,7 @@ module pcie_us_crossing
     input  logic [31:0]       reg_rdata,
 
     /*
-     * Bus mastering is on; pulse: a request that is not served
+     * Bus mastering enabled; pulse: unsupported request
      */
     input  logic block_bus_master,
     output logic bus_master,

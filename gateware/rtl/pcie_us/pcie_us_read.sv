@@ -48,7 +48,7 @@ module pcie_us_read
     output logic [3:0]   tlp_last_be,
 
     /*
-     * Requester completions of the block; always taken
+     * Requester completions of the block; always accepted
      */
     input logic                 rc_tvalid,
     input logic [DATA_W-1:0]    rc_tdata,

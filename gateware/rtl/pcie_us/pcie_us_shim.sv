@@ -22,7 +22,7 @@ module pcie_us_shim
     input logic rst,
 
     /*
-     * The block's clock and reset, used with PCIE_CLOCK; what the card is to be reset by: either of both
+     * Clock and reset of the block, used with PCIE_CLOCK; combined reset for the card
      */
     input  logic pcie_clk,
     input  logic pcie_rst,
@@ -66,7 +66,7 @@ module pcie_us_shim
     input  logic [31:0]       reg_rdata,
 
     /*
-     * For the card: bus mastering is on; pulse: a request that is not served
+     * For the card: bus mastering enabled; pulse: unsupported request
      */
     output logic bus_master,
     output logic unsupported,

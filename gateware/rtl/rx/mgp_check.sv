@@ -9,7 +9,7 @@ module mgp_check
     input logic rst,
 
     /*
-     * configuration, steady while packets come in
+     * configuration, steady while packets arrive
      */
     input mgp_rules_t rules,
 

@@ -30,19 +30,19 @@ module nanet_controller
     input logic [15:0]    in_hits,
 
     /*
-     * words of the buffer that are taken
+     * occupied words of the buffer
      */
     input logic [$clog2(BUFFER_WORDS):0] buffer_level,
 
     /*
-     * APEnet+ packets; the buffer has room for what comes
+     * APEnet+ packets; the sender guarantees room in the buffer
      */
     output logic         out_valid,
     output apenet_kind_e out_kind,
     output logic [127:0] out_data,
 
     /*
-     * one pulse for each good datagram that was dropped
+     * one pulse per dropped valid datagram
      */
     output logic overflow
 );

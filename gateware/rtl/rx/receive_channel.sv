@@ -15,7 +15,7 @@ module receive_channel
     input logic rst,
 
     /*
-     * configuration, steady while frames come
+     * configuration, steady while frames arrive
      */
     input host_t                 host,
     input filter_t [FILTERS-1:0] filter,
@@ -32,7 +32,7 @@ module receive_channel
     input logic        s_axis_rx_tuser,
 
     /*
-     * answers to ARP requests, where they are to be given here
+     * ARP replies, where enabled for this stream
      */
     input  logic        arp_answers,
     output logic        m_axis_arp_tvalid,

@@ -57,7 +57,7 @@ module receive_path
     input logic [CHANNELS-1:0]       s_axis_rx_tuser,
 
     /*
-     * answers to ARP requests, on the channels where they are to be given
+     * ARP replies, per channel if enabled
      */
     input  logic [CHANNELS-1:0]       arp_answers,
     output logic [CHANNELS-1:0]       m_axis_arp_tvalid,
@@ -74,7 +74,7 @@ module receive_path
     input logic [31:0]                    return_value,
 
     /*
-     * the sender
+     * sender
      */
     output logic        tx_pending_valid,
     input  logic        tx_pending_ready,
@@ -82,7 +82,7 @@ module receive_path
     input  logic [63:0] sender_next,
 
     /*
-     * the firmware: FIFO REQ (rare packets, pages) and FIFO RESP (commands, translations)
+     * firmware: FIFO REQ (slow-path packets, pages) and FIFO RESP (commands, translations)
      */
     output logic        slowpath_valid,
     input  logic        slowpath_ready,
@@ -128,7 +128,7 @@ module receive_path
     output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
-     * counters: pulses, and sequence numbers that are missing by board
+     * counters: pulses, and missing sequence numbers per board
      */
     output logic [CHANNELS-1:0]           verdict_valid,
     output frame_verdict_e [CHANNELS-1:0] verdict,

@@ -38,7 +38,7 @@ module receive_placement
     input logic [63:0]              now,
 
     /*
-     * channels: requests of their writers, and the last packet of each that is written
+     * channels: writer requests, and the number of the last written packet
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
@@ -57,7 +57,7 @@ module receive_placement
     input logic [31:0]                    return_value,
 
     /*
-     * the sender
+     * sender
      */
     output logic        tx_pending_valid,
     input  logic        tx_pending_ready,
@@ -65,7 +65,7 @@ module receive_placement
     input  logic [63:0] sender_next,
 
     /*
-     * the firmware: rare packets, commands
+     * firmware: slow-path packets, commands
      */
     output logic      slowpath_valid,
     input  logic      slowpath_ready,
@@ -107,7 +107,7 @@ module receive_placement
     output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
-     * counters: pulses, and sequence numbers that are missing by board
+     * counters: pulses, and missing sequence numbers per board
      */
     output logic             counted,
     output placed_e          counted_as,

@@ -17,7 +17,7 @@ module rx_writer
     input logic [31:0] now,  // card clock, low word
 
     /*
-     * APEnet+ packets from nanet_controller, which looks at the level
+     * APEnet+ packets from nanet_controller, which monitors the level
      */
     input  logic                          in_valid,
     input  apenet_kind_e                  in_kind,
@@ -36,13 +36,13 @@ module rx_writer
     input  logic [63:0]    placed_vaddr,
 
     /*
-     * refused packets, one pulse each
+     * one pulse per refused packet
      */
     output logic     refused,
     output refusal_e refusal,
 
     /*
-     * packets of this channel that are wholly written, or dropped: their number, modulo 256
+     * number of completely written or dropped packets of this channel, modulo 256
      */
     output serial_t done_serial,
     output logic    idle,         // nothing of any packet is here
@@ -68,12 +68,12 @@ module rx_writer
     input  logic              wr_done_valid,
 
     /*
-     * one pulse for each piece that was not written for lack of a translation
+     * one pulse per piece not written for lack of a translation
      */
     output logic untranslated,
 
     /*
-     * the way of each packet that was used
+     * timestamps of each used packet
      */
     output logic     profile_valid,
     output profile_t profile

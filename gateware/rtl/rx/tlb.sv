@@ -12,7 +12,7 @@ module tlb #(
     input logic rst,
 
     /*
-     * configuration: size of a page as an exponent of two, 12 to 21
+     * configuration: log2 of the page size, 12 to 21
      */
     input logic       enable,
     input logic [4:0] log2_page,
@@ -29,14 +29,14 @@ module tlb #(
     output logic [63:0]              resp_paddr,
 
     /*
-     * FIFO REQ: addresses to be translated
+     * FIFO REQ: translation requests
      */
     output logic        miss_valid,
     input  logic        miss_ready,
     output logic [63:0] miss_vaddr,
 
     /*
-     * FIFO RESP: a page's translation, in answer or in advance; ok low takes it back
+     * FIFO RESP: translation of a page, requested or in advance; ok low revokes it
      */
     input  logic        fill_valid,
     output logic        fill_ready,

@@ -88,8 +88,8 @@ module nanet_card
     input  logic              rd_data_error,
 
     /*
-     * the microcontroller's bus: a request stays until it is acknowledged; stream s begins at s * 256;
-     * interrupt: something of the stream waits
+     * microcontroller bus: a request stays until it is acknowledged; stream s begins at s * 256; interrupt:
+     * request of the stream pending
      */
     input  logic                       fw_request,
     input  logic                       fw_write,
@@ -100,7 +100,7 @@ module nanet_card
     output logic [STREAMS-1:0]         fw_interrupt,
 
     /*
-     * from the PCIe side: the host lets the card use the bus; pulse: a request was not supported
+     * from the PCIe side: bus mastering enabled; pulse: unsupported request
      */
     input logic bus_master,
     input logic unsupported

@@ -72,8 +72,8 @@ module nanet_card_us
     output logic [CHANNELS-1:0]              m_axis_tx_tlast,
 
     /*
-     * the microcontroller's bus: a request stays until it is acknowledged; stream s begins at s * 256;
-     * interrupt: something of the stream waits
+     * microcontroller bus: a request stays until it is acknowledged; stream s begins at s * 256; interrupt:
+     * request of the stream pending
      */
     input  logic                       fw_request,
     input  logic                       fw_write,

@@ -43,7 +43,7 @@ module nanet_stream
     input logic [CHANNELS-1:0]       s_axis_rx_tuser,
 
     /*
-     * answers to ARP requests, those that are this stream's to give
+     * ARP replies assigned to this stream
      */
     output host_t [CHANNELS-1:0]      host,
     output logic                      taking,             // frames are accepted
@@ -64,7 +64,7 @@ module nanet_stream
     output logic               m_axis_send_tlast,
 
     /*
-     * MACs: begin no further frame of this stream; one is under way; what of it waits is forgotten
+     * MACs: block new frames of this stream; frame in progress; discard queued frames
      */
     output logic                tx_stop,
     input  logic [CHANNELS-1:0] tx_busy,
@@ -108,7 +108,7 @@ module nanet_stream
     input  logic              rd_data_error,
 
     /*
-     * the microcontroller's bus: a request stays until it is acknowledged; interrupt: something waits
+     * microcontroller bus: a request stays until it is acknowledged; interrupt: request pending
      */
     input  logic        fw_request,
     input  logic        fw_write,
@@ -119,7 +119,7 @@ module nanet_stream
     output logic        fw_interrupt,
 
     /*
-     * from the PCIe side: the host lets the card use the bus; pulse: a request was not supported
+     * from the PCIe side: bus mastering enabled; pulse: unsupported request
      */
     input logic bus_master,
     input logic unsupported

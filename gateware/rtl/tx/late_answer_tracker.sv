@@ -17,8 +17,8 @@ module late_answer_tracker #(
     input  logic        set_late,
 
     /*
-     * A question: is this number waiting for its answer? Or, with `found`: its answer is there. One that is
-     * not passed, or not remembered any more, is not waiting
+     * Query: whether the number waits for its answer; with `found`: its answer has arrived. Numbers not yet
+     * passed or no longer tracked are not waiting
      */
     input  logic        query_valid,
     output logic        query_ready,
@@ -28,7 +28,7 @@ module late_answer_tracker #(
     output logic        reply_waiting,
 
     /*
-     * Doorbells; more than 16 in a row, faster than one in four cycles, are not looked at
+     * Doorbells; beyond 16 in succession, faster than one in four cycles, they are ignored
      */
     input logic        bell_valid,
     input logic [31:0] bell_n,
@@ -39,7 +39,7 @@ module late_answer_tracker #(
     input logic [31:0] next_n,
 
     /*
-     * Pulse: an answer after the deadline
+     * Pulse: late answer
      */
     output logic counted
 );
