@@ -11,7 +11,7 @@ module clop_close_proof
     input clop_notice_t  notice,
     input serial_t [1:0] notice_fence,
     input clop_part_t    board_read,
-    input logic [1:0]    packet_done,     // of each channel one more is written, or dropped
+    input logic [1:0]    packet_done,     // per channel: one more packet is written or dropped
     input logic [63:0]   now,
     input logic          tlb_ready,
     input logic          tlb_resp_valid,
@@ -43,11 +43,11 @@ module clop_close_proof
       .*
   );
 
-  // Counted without a wrap: packets that are written, headers that went out and that are written.
+  // Unwrapped counts: written packets, issued headers, written headers.
   logic started_q = 1'b0;
   logic [1:0][31:0] done_q, wanted_q, wanted;
   logic [31:0] headers_q, headers_done_q, headers_wanted_q;
-  logic written_q, unknown_q;  // of the frame that is looked at: its header went out, its page is unknown
+  logic written_q, unknown_q;  // of the tracked frame: header issued, page unknown
   logic offered_q;
   clop_notice_t notice_q;
   serial_t [1:0] write_fence_q;
@@ -57,8 +57,7 @@ module clop_close_proof
 
   for (genvar c = 0; c < 2; c++) begin : gen_channel
     assign done_serial[c] = serial_t'(done_q[c]);
-    // Packet count of the write fence: less than half the range ahead of the packets
-    // written.
+    // Packet count of the write fence: less than half the range ahead of the written packets.
     assign wanted[c]      = done_q[c] + Half - 32'd1 -
                             32'(serial_t'(done_q[c] + Half - 32'd1 - 32'(notice_fence[c])));
   end
@@ -103,15 +102,15 @@ module clop_close_proof
 
       if (offered_q) assume (notice_valid && notice == notice_q && notice_fence == write_fence_q);
 
-      // The heart of it
+      // Main property
       if (ev_valid && at_output) begin
         for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
         assert (headers_done_q >= headers_wanted_q);
       end
-      // And each frame's header is one of those that are waited for, unless its page is unknown.
+      // Each frame's fence includes its header, unless its page is unknown.
       if (taken && notice.kind == KindReceiveDone) assert (written_q || unknown_q || untranslated);
 
-      // What the induction needs
+      // Induction invariants
       assert (i_close.headers_q == headers_q[7:0] && i_close.headers_done_q == headers_done_q[7:0]);
       assert (headers_done_q <= headers_q);
       if (i_close.state_q != 3'd0) assert (notice_valid);

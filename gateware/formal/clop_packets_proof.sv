@@ -7,7 +7,7 @@ module clop_packets_proof
 (
     input logic           clk,
     input logic           rst,
-    input logic           watched,           // the buffer
+    input logic           watched,           // tracked buffer
     input logic [12:0]    packets,
     input logic [16:0]    slot_bytes,
     input logic           waits,
@@ -66,8 +66,8 @@ module clop_packets_proof
   assign takes   = i_clop.fill.opens && n[0] == watched;
   assign returns = return_valid && return_index == watched;
   assign slot    = i_clop.fill.buffers.returned.mem[watched];
-  assign handed  = n + 32'(i_clop.fill.open_q);  // numbers handed out
-  assign last    = handed - 32'd1 - 32'(handed[0] == watched);  // of them, the watched buffer's newest
+  assign handed  = n + 32'(i_clop.fill.open_q);  // numbers used
+  assign last    = handed - 32'd1 - 32'(handed[0] == watched);  // newest number of the tracked buffer
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
@@ -88,19 +88,19 @@ module clop_packets_proof
 
   always_comb begin
     assume (rst == !started_q);
-    if (!started_q) assume (slot == 32'd0);  // the driver has seen to it
+    if (!started_q) assume (slot == 32'd0);  // cleared by the driver
     if (rst) assume (!return_valid);
     if (started_q) begin
       assume (watched == watched_q && 32'(packets) == packets_q && packets != 0);
       assume (n < 32'h4000_0000);  // below the wrap of the numbers
-      // A consumer writes number + 1, once, of what it was given; the sender passes what it is owed.
+      // A consumer writes number + 1 once per received buffer; the sender passes pending numbers.
       if (returns) assume (out_q && return_value == out_n_q + 32'd1);
       assume (sender_next <= n && (rst || sender_next >= sender_q));
 
-      // The heart of it
+      // Main property
       if (takes && ever_q) assert (!out_q && sender_next > out_n_q);
 
-      // What the induction needs
+      // Induction invariants
       if (!rst) begin
         assert (i_clop.run_q || (n == 0 && !i_clop.fill.open_q && !i_clop.closed && i_clop.step_q == 0));
         assert (i_clop.fill.n_q[63:32] == 0);

@@ -12,7 +12,7 @@ module clop_proof
 ) (
     input logic                           clk,
     input logic                           rst,
-    input logic [$clog2(MAX_BUFFERS)-1:0] watched,           // the buffer
+    input logic [$clog2(MAX_BUFFERS)-1:0] watched,           // tracked buffer
     input logic [4:0]                     log2_buffers,
     input logic [16:0]                    segment_bytes,
     input logic [3:0]                     expected,
@@ -69,7 +69,7 @@ module clop_proof
       .*
   );
 
-  // ------------------------------------------------------------------ what happens to the watched buffer
+  // ------------------------------------------------------------------ history of the tracked buffer
 
   logic [1:0] age_q = 2'd0;  // two cycles of reset, one more inside
   logic live;
@@ -78,7 +78,7 @@ module clop_proof
   logic [31:0] out_n_q;
   logic [63:0] next_n;
 
-  // It is handed out, returned, its frame closed: an event follows.
+  // Buffer used, returned, frame closed: an event follows.
   assign takes   = i_clop.opened.valid && i_clop.opened.ok && here(i_clop.opened.n[31:0]);
   assign returns = return_valid && return_index == watched;
   assign closes  = i_clop.closed.valid && i_clop.slot_addr == watched;
@@ -88,17 +88,17 @@ module clop_proof
     return (IndexW'(n) & i_clop.index_mask_q) == watched;
   endfunction
 
-  // The packet that is answered next: its bytes, and where they would lie in the watched buffer.
+  // Packet of the next response: its bytes, and its position relative to the tracked buffer.
   logic [15:0] length_q;
   logic in_front, behind;
-  logic [63:0] place_of_buffer, segment;  // and of the board's in a buffer
+  logic [63:0] place_of_buffer, segment;  // and offset of the board's segment in a buffer
   assign place_of_buffer = {52'(watched), 12'd0};
   assign segment         = 64'd64 + (i_clop.work.board[0] ? 64'(segment_bytes) : 64'd0) +
                            (i_clop.work.board[1] ? 64'({segment_bytes, 1'b0}) : 64'd0);
   assign in_front        = placed_vaddr < place_of_buffer;
   assign behind          = placed_vaddr + 64'(length_q) > place_of_buffer + 64'd4096;
 
-  // Of the commands so far: there is a burst, its last frame is fixed.
+  // From the commands so far: a burst exists, its last frame is fixed.
   logic burst_q, last_q;
 
   // Invariants of steady and monotonic signals
@@ -135,14 +135,14 @@ module clop_proof
     end
   end
 
-  // ------------------------------------------------------------------ the contract
+  // ------------------------------------------------------------------ environment assumptions
 
   always_comb begin
     assume (rst == (age_q < 2'd2));
     assume (i_clop.lookup.slots.watched == watched && i_clop.lookup.returned.watched == watched);
     assume (log2_buffers >= 1 && log2_buffers <= 5'(IndexW));
-    assume (segment_bytes <= 17'd1008 && segment_bytes[3:0] == 0);  // four and 64 B fill a buffer
-    // The driver has written zero to all return slots: they are kept less one.
+    assume (segment_bytes <= 17'd1008 && segment_bytes[3:0] == 0);  // four segments and 64 B fill a buffer
+    // The driver has written zero to all return slots; the stored value is the slot minus one.
     if (age_q == 0) assume (i_clop.lookup.returned.word_q == '1 && !i_clop.lookup.return_valid_q);
     if (!live) assume (!return_valid && !command_valid);
     if (age_q != 0) begin
@@ -150,9 +150,9 @@ module clop_proof
       assume (segment_bytes == segment_bytes_q);
       assume (i_clop.current.base < 64'h2000_0000);  // below the wrap of the numbers
       assume (!live || (sender_next <= next_n && sender_next >= sender_q));
-      // A consumer writes number + 1, once, of what it was given; the sender passes what it is owed.
+      // A consumer writes number + 1 once per received buffer; the sender passes pending numbers.
       if (returns) assume (out_q && return_value == out_n_q + 32'd1);
-      // The firmware fixes the last frame of a burst before it begins another.
+      // The firmware fixes the last frame of a burst before the next burst.
       if (command_valid && command_ready) begin
         if (command.op == CommandLast) assume (burst_q);
         if (command.op == CommandBurst) assume (!burst_q || last_q);
@@ -160,12 +160,12 @@ module clop_proof
     end
   end
 
-  // ------------------------------------------------------------------ the heart of it
+  // ------------------------------------------------------------------ main property
 
   always_comb begin
     if (live) begin
       if (takes) assert (!ever_q || (!out_q && sender_next > 64'(out_n_q)));
-      // The consumer has it from its event, which follows its closing, to its return.
+      // The consumer holds the buffer from the event, after its closing, to its return.
       if (placed_valid != 0 && placed_accept && here(i_clop.act.n)) begin
         assert (!(closed_q && out_q));
         assert (!in_front && !behind);
@@ -173,9 +173,9 @@ module clop_proof
     end
   end
 
-  // ------------------------------------------------------------------ what the induction needs
+  // ------------------------------------------------------------------ induction invariants
 
-  // Everything below follows from the design and is proved with the rest: it says how far each step has come.
+  // The following properties are proved with the rest; they relate the state of each step to the history.
   clop_work_t work;
   clop_found_t found;
   clop_verdict_t verdict;
@@ -200,11 +200,11 @@ module clop_proof
                           i_clop.lookup.slots.word_q;
   assign slot_rd        = i_clop.lookup.slot_rd;
   assign slot_q         = i_clop.lookup.slot_q;
-  assign returned       = i_clop.lookup.returned.word_q;  // the number: its slot less one
+  assign returned       = i_clop.lookup.returned.word_q;  // number: its slot minus one
   assign return_arrives = i_clop.lookup.return_valid_q && i_clop.lookup.return_index_q == watched;
   assign back           = !ever_q || (!out_q && sender_next > 64'(out_n_q));
 
-  // The steps of a packet, and of a frame that is opened: one of them at a time reads
+  // Steps of a packet and of a frame opening: one of them at a time reads
   logic in_read, in_wait, in_capture, in_compare, past_read, at_here;
   assign in_read    = i_clop.issue.step_q[1];
   assign in_wait    = i_clop.issue.step_q[2];
@@ -213,7 +213,7 @@ module clop_proof
   assign past_read  = i_clop.issue.step_q[5:2] != 0;
   assign at_here    = here(i_clop.open_busy ? i_clop.open_n[31:0] : work.n);
 
-  // Of the packet: where its frame lies in its burst
+  // Frame position of the packet in its burst
   logic below, ending, at_next;
   logic [24:0] next;
   logic [12:0] units;
@@ -223,7 +223,7 @@ module clop_proof
   assign at_next = {1'b0, work.request.header.frame} == next;
   assign units   = 13'((17'(work.request.header.length) + 17'd15) >> 4);
 
-  // Of the command: it is carried out; it owes frames; the last frame is fixed, or will be
+  // Command state: executed; opens frames; the last frame is fixed or about to be
   logic executed, joins, extend, will_end;
   assign executed = i_clop.commands.leaving_q || i_clop.commands.left_q;
   assign joins    = waiting_for.flag && !i_clop.current.started;
@@ -236,11 +236,11 @@ module clop_proof
       assert (i_clop.rst_q == !live);
       assert (i_clop.index_mask_q == IndexW'((32'd1 << log2_buffers) - 32'd1));
       assert (i_clop.lookup.segment_units_q == segment_bytes[16:4]);
-      assert (i_clop.lookup.device_q == '0);  // there is one
+      assert (i_clop.lookup.device_q == '0);  // a single device
     end
     if (age_q == 2'd1) assert (returned == '1 && !return_arrives);
     if (age_q[1]) begin
-      // The buffer
+      // Buffer
       if (i_clop.run_q) begin
         assert (slot.used == ever_q);
         if (ever_q)
@@ -266,7 +266,7 @@ module clop_proof
       assert (!i_clop.old.known || i_clop.old.ending);
       if (past_read || i_clop.command_now) assert (i_clop.end_n == next_n);
 
-      // Frames that are opened
+      // Frame opening
       assert (one_of(i_clop.opener.state_q) && !(past_read && i_clop.open_busy));
       if (i_clop.open_busy) begin
         assert (i_clop.current.started && i_clop.open_n == next_n);
@@ -283,7 +283,7 @@ module clop_proof
         if (i_clop.opened.ok && here(i_clop.open_n[31:0])) assert (back);
       end
 
-      // The firmware
+      // Firmware
       assert (!executed || (i_clop.command_waits && !i_clop.command_now));
       if (i_clop.command_now) begin
         assert (i_clop.command_waits && !i_clop.open_busy && i_clop.steps_idle && !i_clop.acts_q);
@@ -335,7 +335,7 @@ module clop_proof
         assert (!(i_clop.classify.commit_q || i_clop.classify.look_q || i_clop.classify.unsound_q ||
                   i_clop.classify.expire_q));
 
-      // Its address
+      // Address of the packet
       assert (i_clop.lookup.device_q == '0 && i_clop.lookup.units_of_one_q == 18'd64);
       if (here(work.n)) begin
         if (in_wait) assert (i_clop.lookup.buffer_q == watched);
@@ -366,7 +366,7 @@ module clop_proof
         end
       end
 
-      // What follows from it, in the cycle after
+      // Results in the following cycle
       assert (verdict == '0 || i_clop.acts_q);
       assert (verdict.shifts + verdict.escalates + verdict.waits + verdict.ends + verdict.looked <= 1);
       assert (!(verdict.looked && verdict.uses));

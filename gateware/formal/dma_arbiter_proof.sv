@@ -82,7 +82,7 @@ module dma_arbiter_proof
   always_comb begin
     assume (rst == !started_q);
     for (int i = 0; i < 2; i++) begin
-      // Masters keep to doc/dma.md.
+      // Masters obey doc/dma.md.
       assume (m_wr_cmd[i].tag[7] == 1'b0 && m_rd_cmd[i].tag[7] == 1'b0);
       if (started_q && waits_q[i]) begin
         assume (m_wr_valid[i] && m_wr_cmd[i] == cmd_q[i] && m_wr_data[i] == data_q[i]);
@@ -116,7 +116,7 @@ module dma_arbiter_proof
         assert (asked_cmd_q == {ask_q[i_arbiter.r_grant_q][87:8], i_arbiter.r_grant_q,
                                 ask_q[i_arbiter.r_grant_q].tag[6:0]});
       end
-      // A word is taken from one master only, and is the one that memory sees.
+      // Each word is accepted from exactly one master and equals the word at the memory.
       assert (m_wr_ready != 2'b11 && m_rd_ready != 2'b11);
       for (int i = 0; i < 2; i++) begin
         if (m_wr_valid[i] && m_wr_ready[i]) begin

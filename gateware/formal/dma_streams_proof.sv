@@ -23,7 +23,7 @@ module dma_streams_proof
     input logic     [7:0]      rd_data_tag,
     input logic                rd_data_last,
     input logic                rd_data_error,
-    // This write, this read is the one to be followed; any may be.
+    // Tracked write and read, arbitrary.
     input logic                follow_write,
     input logic                follow_read
 );
@@ -50,7 +50,7 @@ module dma_streams_proof
   logic shown_q, open_q, asked_q, shown_last_q;
   dma_cmd_t shown_cmd_q, open_cmd_q, asked_cmd_q;
   logic [7:0] shown_data_q;
-  // Under way, and before the one that is followed.
+  // Outstanding requests before the tracked one.
   logic [2:0] writes_q, reads_q, writes_before_q, reads_before_q;
   logic write_followed_q, read_followed_q, write_of_q, read_of_q;
   logic write_ends, read_begins, read_ends;
@@ -114,7 +114,7 @@ module dma_streams_proof
 
   always_comb begin
     assume (rst == !started_q);
-    // Streams and memory keep to doc/dma.md.
+    // Streams and memory obey doc/dma.md.
     for (int i = 0; i < 2; i++) begin
       if (started_q && waits_q[i]) begin
         assume (s_wr_valid[i] && s_wr_cmd[i] == cmd_q[i] && s_wr_data[i] == data_q[i]);
@@ -133,7 +133,7 @@ module dma_streams_proof
       if (asked_q) assert (rd_valid && rd_cmd == asked_cmd_q);
       if (open_q && wr_valid) assert (wr_cmd == open_cmd_q);
       assert (inside_q != 2'b11);
-      // A word is taken from one stream only, and is the one that memory sees, tag and all.
+      // Each word is accepted from exactly one stream and equals the word at the memory, including the tag.
       assert (s_wr_ready != 2'b11 && s_rd_ready != 2'b11);
       for (int i = 0; i < 2; i++) begin
         if (s_wr_valid[i] && s_wr_ready[i]) begin
@@ -143,7 +143,7 @@ module dma_streams_proof
       end
       if (wr_valid && wr_ready) assert ((s_wr_valid & s_wr_ready) != 2'b00);
       if (rd_valid && rd_ready) assert ((s_rd_valid & s_rd_ready) != 2'b00);
-      // Home.
+      // Routing of responses.
       assert (s_wr_done_valid != 2'b11 && wr_done_valid == (s_wr_done_valid != 2'b00));
       assert (s_rd_data_valid != 2'b11 && rd_data_valid == (s_rd_data_valid != 2'b00));
       if (rd_data_valid) assert (rd_data_ready == ((s_rd_data_valid & s_rd_data_ready) != 2'b00));

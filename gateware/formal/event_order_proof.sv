@@ -22,7 +22,7 @@ module event_order_proof
   } state_t;
 
   state_t state_q;
-  logic [7:0] number_q;  // of the payload
+  logic [7:0] number_q;  // payload number
   logic ev_ready, event_valid, event_last, wr_valid, wr_last;
   logic [1:0] m_wr_ready, m_done;
   logic [1:0][255:0] m_data;
@@ -36,7 +36,7 @@ module event_order_proof
     expected.buffer = 32'(number_q);
   end
 
-  // Memory may answer any time after the last word, in order: one of each master at most is under way here.
+  // The memory responds at any time after the last word, in order; at most one request per master.
   logic [1:0] under_way_q;
   logic [7:0] first_tag_q, second_tag_q;
   logic done_valid;
@@ -124,7 +124,7 @@ module event_order_proof
   );
 
   logic started_q = 1'b0;
-  logic [7:0] arrived_q;  // payloads that memory has whole
+  logic [7:0] arrived_q;  // completely written payloads
   logic shown_q, shown_last_q;
   logic ends;
   assign ends = wr_valid && wr_ready && wr_last;
@@ -167,7 +167,7 @@ module event_order_proof
     if (started_q) begin
       assume (!(ends && under_way_q == 2'd2));
       if (shown_q) assume (wr_last == shown_last_q);
-      // Payload number i is whole in memory when its event is shown.
+      // Payload number i is completely written when its event is offered.
       if (wr_valid && wr_cmd.tag[7]) assert (8'(arrived_q - seen.buffer[7:0]) != 0
                                              && 8'(arrived_q - seen.buffer[7:0]) <= 8'd2);
     end

@@ -16,7 +16,7 @@ module event_queue_proof
     input logic         rd_data_valid,
     input logic [255:0] rd_data,
     input logic         rd_data_error,
-    input logic         finishes        // the consumer finishes one more
+    input logic         finishes        // the consumer finishes one more entry
 );
 
   localparam logic [63:0] Base = 64'h1000;
@@ -45,15 +45,15 @@ module event_queue_proof
 
   logic started_q = 1'b0;
   logic [31:0] taken_q, written_q, done_q;
-  logic [7:0] reserved_q;  // promises not kept yet
+  logic [7:0] reserved_q;  // open promises
   logic waits_q, offers_q, offers_promised_q, polled_q;
   dma_cmd_t cmd_q;
   logic [255:0] data_q;
 
-  logic late;  // an event taken is not in all counts yet
+  logic late;  // an accepted event is not yet in all counts
   assign late = i_queue.taken_q || i_queue.pause_q;
 
-  logic [3:0] poll_at;  // how far the consumer's answer has come
+  logic [3:0] poll_at;  // processing step of the consumer's response
   assign poll_at = {polled_q, i_queue.poll_valid_q, i_queue.check_q, i_queue.apply_q};
 
   always_ff @(posedge clk) begin
@@ -84,23 +84,23 @@ module event_queue_proof
     assume (rst == !started_q);
     if (started_q) begin
       if (offers_q) assume (ev_valid && ev_promised == offers_promised_q);
-      // Who promises has looked at `room`; who keeps a promise has made one.
+      // A promise requires `room`; a promised event requires a promise.
       if (promise) assume (room >= 16'd4);
       if (ev_valid && ev_promised) assume (reserved_q != 8'd0);
-      // Memory answers what the consumer had published at some time before.
+      // The memory returns an earlier published value of the consumer.
       if (!polled_q) assume (!rd_data_valid);
       if (rd_data_valid && !rd_data_error) begin
         assume (rd_data[31:0] - i_queue.finished_q <= done_q - i_queue.finished_q);
       end
 
-      // The heart of it
+      // Main property
       assert (taken_q - done_q <= Entries);
       if (wr_valid) begin
         assert (written.lap == (written_q >> Log2Entries) + 32'd1);
         assert (wr_cmd.addr == Base + {27'd0, written_q & (Entries - 32'd1), 5'd0} && wr_cmd.len == 16'd32);
         assert (written_q - done_q < Entries);
       end
-      // What was taken in the cycle before is not off it yet.
+      // An event of the previous cycle is not yet subtracted.
       if (room != 0)
         assert (32'(room) + 32'(reserved_q) + (taken_q - done_q) <= Entries + 32'(i_queue.taken_q));
       if (ev_valid && ev_promised && !i_queue.taken_q) assert (i_queue.free_q > 0);
@@ -111,7 +111,7 @@ module event_queue_proof
         assert (i_queue.wraps_q == ((i_queue.next_q & (Entries - 32'd1)) == Entries - 32'd1));
       if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
 
-      // What the induction needs
+      // Induction invariants
       assert (taken_q == i_queue.next_q);
       assert (taken_q == written_q + 32'(i_queue.pending_q));
       assert (i_queue.lap_q == (i_queue.next_q >> Log2Entries) + 32'd1);
@@ -136,7 +136,7 @@ module event_queue_proof
       end
       assert (i_queue.word_q == 1'b0);
       assert (!(i_queue.poll_q && i_queue.poll_due_q));
-      assume (taken_q < 32'hF000_0000);  // the low word's wrap is in the tests
+      assume (taken_q < 32'hF000_0000);  // the low word's wrap is covered by the tests
     end
   end
 

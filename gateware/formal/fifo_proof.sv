@@ -54,7 +54,7 @@ module fifo_proof (
       assert (in_ready == (level != 3'(Depth)));
       if (out_valid && read_q == watched && !(written_q == watched)) assert (out_data == word_q);
       if (offered_q) assert (out_valid && out_data == data_q);
-      // What the induction needs: where the watched word lies.
+      // Induction invariant: position of the tracked word.
       assert (i_fifo.wr_q - i_fifo.rd_q == i_fifo.level_q);
       assert (i_fifo.wr_q == written_q[2:0]);
       if (5'(watched - read_q) < held && !(out_valid && read_q == watched)) begin

@@ -19,14 +19,14 @@ module fifo #(
 
   localparam int unsigned CountW = $clog2(DEPTH) + 2;
 
-  logic pick, takes, gives;  // anything: the word that comes in is kept; there is room; one goes out
-  logic [WIDTH-1:0] other;  // anything
-  logic [CountW-1:0] count_q, ahead_q;  // words in it; those before the kept one
+  logic pick, takes, gives;  // unconstrained: the incoming word is tracked; room; a word leaves
+  logic [WIDTH-1:0] other;  // unconstrained
+  logic [CountW-1:0] count_q, ahead_q;  // stored words; words before the tracked one
   logic tracked_q, offered_q;
   logic [WIDTH-1:0] word_q;
   logic in, out, at_head;
 
-  assign in_ready  = takes && count_q <= CountW'(DEPTH);  // one more waits in its register
+  assign in_ready  = takes && count_q <= CountW'(DEPTH);  // one more in the output register
   assign in        = in_valid && in_ready;
   assign out_valid = count_q != 0 && (offered_q || gives);
   assign out       = out_valid && out_ready;

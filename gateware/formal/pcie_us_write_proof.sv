@@ -15,8 +15,8 @@ module pcie_us_write_proof
     input logic [127:0] wr_data,
     input logic         wr_last,
     input logic         tlp_ready,
-    input logic [2:0]   watched,      // number of the request
-    input logic [2:0]   place         // of the dword in it
+    input logic [2:0]   watched,      // number of the tracked request
+    input logic [2:0]   place         // index of the tracked dword
 );
 
   logic wr_ready, wr_done_valid, wr_done_error, tlp_valid, tlp_last;
@@ -38,7 +38,7 @@ module pcie_us_write_proof
   dma_cmd_t cmd_q;
   logic [79:0] shown_data_q;
   logic last_q;
-  logic [11:0] words_q;  // of the request, taken
+  logic [11:0] words_q;  // accepted words of the request
   logic [10:0] promised_q;  // remaining in the current TLP
   logic [2:0] lanes;
   logic fire, take;
@@ -52,11 +52,11 @@ module pcie_us_write_proof
   assign length = tlp_data[74:64];
   assign address = {tlp_data[63:2], 2'b00};
 
-  // The watched request: what came in, what has gone out.
+  // Tracked request: input and output so far.
   logic [3:0] taken_q, dones_q, at_output;
   logic known_q, failed_q, has_dword_q;
   logic [4:0] dwords_q, sent_q;
-  logic dword_q;  // its bit 0
+  logic dword_q;  // bit 0 of the tracked dword
   dma_cmd_t request_q;
   logic is_tracked, shows_dword;
   logic [1:0] lane;

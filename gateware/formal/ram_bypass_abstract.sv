@@ -14,8 +14,8 @@ module ram_bypass #(
     output logic [WIDTH-1:0]         rd_data
 );
 
-  logic [$clog2(DEPTH)-1:0] watched;  // anything: who needs the word holds it still
-  logic [WIDTH-1:0] elsewhere;  // anything, at any time
+  logic [$clog2(DEPTH)-1:0] watched;  // unconstrained; fixed by the surrounding proof
+  logic [WIDTH-1:0] elsewhere;  // unconstrained in every cycle
   logic [WIDTH-1:0] word_q, word;
   logic present_q, written;
 

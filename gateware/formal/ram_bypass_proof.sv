@@ -31,7 +31,7 @@ module ram_bypass_proof (
   logic started_q = 1'b0;
   logic [2:0] watched_q;
   logic [7:0] word_q, word_before_q;
-  logic [2:0] read_q;  // the watched word was, so many cycles ago
+  logic [2:0] read_q;  // reads of the tracked word in the last cycles
 
   always_ff @(posedge clk) begin
     started_q     <= 1'b1;

@@ -14,7 +14,7 @@ module reset_crossing_proof (
       .*
   );
 
-  // Of each side: it is in reset; its pointers are clear; both sides' were, while both were in reset.
+  // Per side: in reset; pointers cleared; both sides cleared while both were in reset.
   logic a_stands_q = 1'b0, a_zero_q = 1'b0, a_served_q = 1'b0;
   logic b_stands_q = 1'b0, b_zero_q = 1'b0, b_served_q = 1'b0;
   logic both;
@@ -41,7 +41,7 @@ module reset_crossing_proof (
     if (b_stands_q && !b_out) assert (b_zero_q && b_served_q);
   end
 
-  // What the induction needs. The steps of a round, numbered; the way of a step from one side to the other.
+  // Induction invariants: step numbers of a round, and the path of a step between the sides.
   function automatic logic [1:0] number(input logic [1:0] step);
     return {step[1], step[1] ^ step[0]};
   endfunction
@@ -50,13 +50,13 @@ module reset_crossing_proof (
   assign a_step = number(i_reset.gen_side[0].step_q);
   assign a_sent = number(i_reset.gen_side[0].sent_q);
   assign a_met  = number(i_reset.gen_side[1].meta_q);
-  assign a_seen = number(i_reset.gen_side[1].other_q);  // by b
+  assign a_seen = number(i_reset.gen_side[1].other_q);  // seen by b
   assign b_step = number(i_reset.gen_side[1].step_q);
   assign b_sent = number(i_reset.gen_side[1].sent_q);
   assign b_met  = number(i_reset.gen_side[0].meta_q);
-  assign b_seen = number(i_reset.gen_side[0].other_q);  // by a
+  assign b_seen = number(i_reset.gen_side[0].other_q);  // seen by a
 
-  // How far a side is ahead of what the other has seen of it; and that of the other, -1 to 1.
+  // Lead of each side over the other's view of it, and of the other side over it, -1 to 1.
   logic [3:0] a_under_way, b_under_way;
   logic signed [3:0] a_ahead, b_ahead;
   logic [1:0] a_differs, b_differs;

@@ -70,7 +70,7 @@ module sender_proof
       .*
   );
 
-  logic [3:0] given_q;  // pending numbers below are passed to the sender
+  logic [3:0] given_q;  // pending numbers below this are passed to the sender
   logic sent_q, sent_late_q, waits_q, offered_q;
   logic [3:0] last_given_q;
 
@@ -104,7 +104,7 @@ module sender_proof
       assume (log2_descriptors == 3'd1 && deadline != 0);
       assume (tx_pending_n >= given_q && tx_pending_n < 4'd10 && tx_pending_count != 0);
       if (waits_q) assume (tx_pending_valid && tx_pending_n == last_given_q);
-      // No answer without a question.
+      // No response without a request.
       if (i_sender.reads_q == 0) assume (!rd_data_valid);
 
       if (count_out) begin
@@ -115,7 +115,7 @@ module sender_proof
         assert (!count_late && !count_answered);
       end
       assert (sender_next == expected_q);
-      // One packet for each: nothing more is handed over before the number is passed.
+      // One packet per number: nothing further is sent before the number is passed.
       if (sent_q) assert (!(cmd_valid && cmd_send) && !data_valid);
       if (cmd_valid && cmd_send && !i_sender.late_q) assert (i_sender.posted_q && !i_sender.tx_pending_q.overrun);
       if (cmd_valid && cmd_send && i_sender.late_q) assert (cmd_bytes == 16'd8);

@@ -4,11 +4,11 @@
 // have up to 16 dwords; longer ones are aborted. Other non-posted requests return unsupported; messages
 // and requests that the block breaks off are dropped.
 module pcie_us_completer #(
-    // Width of the block's streams in bits: 128 or 256.
+    // Width of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Bytes of the longest write, a power of two from 64 on: the block takes none above 1024.
+    // Longest write in bytes, a power of two from 64; the block accepts at most 1024.
     parameter int unsigned MAX_WRITE = 1024,
-    // Bits of a register's byte address.
+    // Width of a register byte address.
     parameter int unsigned ADDR_W = 16
 ) (
     input logic clk,
@@ -56,7 +56,7 @@ module pcie_us_completer #(
   localparam int unsigned LaneW = $clog2(N);
   localparam int unsigned MaxRead = 16;
   localparam int unsigned MaxWrite = MAX_WRITE / 4;
-  localparam int unsigned Beats = MaxWrite / N;  // of a write, behind the first, at most
+  localparam int unsigned Beats = MaxWrite / N;  // maximum beats of a write after the first
   localparam int unsigned BeatW = $clog2(Beats);
   localparam int unsigned Cells = 3 + MaxRead;
 
@@ -89,29 +89,29 @@ module pcie_us_completer #(
   state_t state_q;
   logic [127:0] head_q;
   logic [3:0] first_be_q, last_be_q;
-  logic broken, broken_q;  // the block breaks the request off: with the beat that comes, with one before
+  logic broken, broken_q;  // the block discards the request: with the current beat, with an earlier beat
   logic [DATA_W-1:0] beat_q;
-  logic have_q;  // beat_q holds data from lane_q on
-  logic beat_last_q;  // the first beat is the request's last
+  logic have_q;  // beat_q holds data starting at lane_q
+  logic beat_last_q;  // the first beat is the last beat of the request
   logic [LaneW-1:0] lane_q;
-  logic [3:0] index_q;  // of the current dword, in a read
-  logic [ADDR_W-1:2] addr_q;  // of it
-  logic [3:0] enable_q;  // its bytes
-  logic last_q;  // it is the request's last
-  logic [10:0] left_q;  // dwords behind it
+  logic [3:0] index_q;  // word index of the current dword, in a read
+  logic [ADDR_W-1:2] addr_q;  // address of the current dword
+  logic [3:0] enable_q;  // byte enables of the current dword
+  logic last_q;  // last dword of the request
+  logic [10:0] left_q;  // remaining dwords after the current one
   logic [2:0] status_q;
   logic answers_q;  // a completion follows
 
   logic [10:0] length;
   logic [3:0] kind;
   logic at_dword, step;
-  logic acknowledged_q;  // in the cycle before, with what was read
+  logic acknowledged_q;  // acknowledged in the previous cycle, with read data
   logic [31:0] rdata_q;
 
   assign length = head_q[74:64];
   assign kind = head_q[78:75];
 
-  // A dword without enabled bytes is nothing to write, and reads as 0.
+  // A dword without byte enables is not written, and reads as 0.
   assign at_dword = (state_q == Write && have_q) || state_q == Read;
   assign step = at_dword && (enable_q == 0 || acknowledged_q);
   assign reg_request = at_dword && enable_q != 0 && !acknowledged_q;
@@ -129,12 +129,12 @@ module pcie_us_completer #(
     if (rst) acknowledged_q <= 1'b0;
   end
 
-  // That is said with the last beat, hence all beats of a write are here before its first dword goes to a
-  // register.
+  // Discontinue is flagged in the last beat. Hence all beats of a write are buffered before its first register
+  // write.
   assign broken = cq_tuser[41];
 
   logic hold, settled_q, none_q;
-  logic [BeatW:0] in_q, out_q;  // beats that are here, that were taken up
+  logic [BeatW:0] in_q, out_q;  // beats stored, beats consumed
   logic [DATA_W-1:0] held;
 
   assign hold = state_q == Hold && cq_tvalid;
@@ -152,8 +152,8 @@ module pcie_us_completer #(
   );
 
   always_ff @(posedge clk) begin
-    settled_q <= state_q == Write && !have_q;  // the memory has been read
-    none_q    <= out_q == in_q;                // a beat is processed for some cycles
+    settled_q <= state_q == Write && !have_q;  // the memory read is complete
+    none_q    <= out_q == in_q;                // processing a beat takes several cycles
     if (hold) in_q <= in_q + 1'b1;
     if (state_q == Write && !have_q && settled_q) out_q <= out_q + 1'b1;
     if (state_q == Idle) begin
@@ -162,7 +162,7 @@ module pcie_us_completer #(
     end
   end
 
-  // Bytes from the first enabled to the last enabled one (PCIe base specification, table on byte count).
+  // Bytes from the first to the last enabled byte (PCIe base specification, byte count table).
   function automatic logic [2:0] lowest(input logic [3:0] be);
     return be[0] ? 3'd0 : be[1] ? 3'd1 : be[2] ? 3'd2 : be[3] ? 3'd3 : 3'd0;
   endfunction
@@ -176,7 +176,7 @@ module pcie_us_completer #(
                       - 13'(length == 11'd1 ? above(first_be_q) : above(last_be_q));
   assign lower_addr = {head_q[6:2], 2'b00} + 7'(lowest(first_be_q));
 
-  // The completion, dword by dword; leaves from the low end.
+  // Completion, dword by dword; sent from the low end.
   logic [Cells*32-1:0] cells_q;
   logic [4:0] cells_left_q;
   logic [MaxRead*32-1:0] read_q;
@@ -217,7 +217,7 @@ module pcie_us_completer #(
         broken_q    <= broken;
         beat_q      <= cq_tdata;
         beat_last_q <= cq_tlast;
-        // Data begin behind the descriptor: in the next beat where the stream is 128 bits wide.
+        // Data follow the descriptor: in the next beat for 128-bit streams.
         lane_q      <= LaneW'(4);
         have_q      <= N > 4;
         status_q    <= Successful;
@@ -259,7 +259,7 @@ module pcie_us_completer #(
       end else if (step) begin
         lane_q <= lane_q + 1'b1;
         if (lane_q == LaneW'(N - 1)) have_q <= 1'b0;
-        // Or it is shorter than it says.
+        // Or the request is shorter than its length field.
         if (last_q || (lane_q == LaneW'(N - 1) && none_q)) state_q <= Idle;
       end
       Read:

@@ -4,11 +4,11 @@
 module pcie_us_crossing
   import nanet_dma_pkg::*;
 #(
-    // 1: the card's clock is its own. 0: both clocks are the same, and all of this is wires.
+    // 1: the card has a separate clock. 0: both clocks are the same and the module reduces to wires.
     parameter bit CLOCKS = 1'b1,
     // Width of DMA words in bits.
     parameter int unsigned DATA_W = 256,
-    // Bits of a register's byte address.
+    // Width of a register byte address.
     parameter int unsigned ADDR_W = 16
 ) (
     /*
@@ -114,8 +114,8 @@ module pcie_us_crossing
       .out_data ({block_wr_last, block_wr_cmd, block_wr_data})
   );
 
-  // Cannot be refused: there are never more than the words that were in `write` and in the shim, as one word
-  // enters and one leaves in a cycle of the card.
+  // Never full: it holds at most the words that were in `write` and in the shim, since one word enters and one
+  // leaves per card cycle.
   logic unused_room;
   clock_crossing #(
       .CLOCKS(CLOCKS),
@@ -169,7 +169,7 @@ module pcie_us_crossing
 
   // ------------------------------------------------------------------ registers
 
-  logic read_busy_q;  // a read is on its way, or its answer
+  logic read_busy_q;  // a read or its response is in transit
   logic request, room, value_valid;
 
   assign request               = block_reg_request && !read_busy_q;
@@ -217,7 +217,7 @@ module pcie_us_crossing
 
   // ------------------------------------------------------------------ single bits
 
-  // Requests that are not served may come faster than the card's clock.
+  // Unsupported requests may arrive faster than the card clock.
   logic [7:0] pulses_q;
   logic pulse, pulse_room, unused_pulse;
 

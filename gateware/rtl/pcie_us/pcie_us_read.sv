@@ -6,13 +6,13 @@
 module pcie_us_read
   import nanet_dma_pkg::*;
 #(
-    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    // Width of DMA words and of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Read TLPs under way, a power of two, at most 32 (tags without the extended ones).
+    // Outstanding read TLPs, a power of two, at most 32 (tags without extended tags).
     parameter int unsigned TAGS = 32,
-    // Bytes that one of them may ask for, a power of two from 128 to 4096; the host may allow less.
+    // Maximum bytes per read TLP, a power of two from 128 to 4096; the host may allow less.
     parameter int unsigned MAX_READ = 512,
-    // Cycles after which an answer is given up; the block's own completion timeout should come first.
+    // Completion timeout in cycles; the completion timeout of the block should come first.
     parameter int unsigned TIMEOUT = 16_000_000
 ) (
     input logic clk,
@@ -22,8 +22,8 @@ module pcie_us_read
      * Configuration by the host
      */
     input logic       bus_master,
-    input logic [2:0] max_read,    // 128 B << this
-    input logic       may_send,    // non-posted credit is there
+    input logic [2:0] max_read,    // 128 B << max_read
+    input logic       may_send,    // non-posted credit available
 
     /*
      * DMA read
@@ -79,17 +79,17 @@ module pcie_us_read
 
   // State of each outstanding TLP; tags are allocated and released in a ring.
   typedef struct packed {
-    logic [7:0]     tag;     // of the DMA request
-    logic           last;    // its last TLP
-    logic           skip;    // no TLP: this tag was passed over
+    logic [7:0]     tag;     // tag of the DMA request
+    logic           last;    // last TLP of the request
+    logic           skip;    // no TLP: skipped tag
     logic [SlotW:0] dwords;
   } slot_t;
 
   slot_t slots[TAGS];
-  logic [TagW:0] tail_q, head_q;  // next to be given out; oldest whose memory is in use
+  logic [TagW:0] tail_q, head_q;  // next tag to allocate; oldest tag with memory in use
   logic [TAGS-1:0] active_q, done_q, failed_q;
-  logic [TAGS-1:0] lost_q;  // given up, and a completion may still come
-  logic lost_at_q, none_left_q;  // the next one to be given out is; all are
+  logic [TAGS-1:0] lost_q;  // timed-out tags whose completion may still arrive
+  logic lost_at_q, none_left_q;  // the next tag is timed out; all tags are
 
   typedef enum logic [1:0] {
     Idle,
@@ -101,11 +101,11 @@ module pcie_us_read
   // All in dwords: addresses are multiples of 4.
   state_t state_q;
   logic [63:2] addr_q;
-  logic [14:0] left_q;  // of the request
-  logic [1:0] rest_q;  // bytes of its last dword, 0: all
+  logic [14:0] left_q;  // remaining dwords of the request
+  logic [1:0] rest_q;  // bytes of the last dword of the request, 0: all
   logic [7:0] tag_q;
-  logic [9:0] limit_q;  // a TLP may ask for, less one
-  logic [10:0] room_q, length_q;  // up to the next multiple of that; of this TLP
+  logic [9:0] limit_q;  // maximum dwords per TLP, minus one
+  logic [10:0] room_q, length_q;  // distance to the next multiple of that limit; length of this TLP
   logic more_q, full_q, offer_q, more, issue, issue_dead, issue_skip;
   logic single;
 
@@ -136,7 +136,7 @@ module pcie_us_read
     8'd0, 16'd0, 8'(tail_q[TagW-1:0]), 16'd0, 1'b0, 4'b0000, length_q, addr_q, 2'd0
   };
 
-  // What was issued is noted a cycle later; completions are far away.
+  // Bookkeeping one cycle after issue; completions arrive much later.
   logic issued_q, issued_dead_q;
   logic [TagW-1:0] issued_tag_q;
   slot_t issued_slot_q;
@@ -153,9 +153,9 @@ module pcie_us_read
   always_ff @(posedge clk) begin
     if (max_read > 3'd4 || 32'd128 << max_read >= MAX_READ) limit_q <= 10'(MAX_READ / 4 - 1);
     else limit_q <= 10'((11'd32 << max_read) - 11'd1);
-    // Two TLPs are more than two cycles apart.
+    // TLPs are more than two cycles apart.
     full_q      <= (tail_q - head_q) == (TagW + 1)'(TAGS);
-    // No tag is given up while it is the next one and there is room.
+    // The next tag never times out while there is room.
     lost_at_q   <= lost_q[tail_q[TagW-1:0]];
     none_left_q <= lost_q == '1;
     case (state_q)
@@ -183,13 +183,13 @@ module pcie_us_read
         left_q  <= left_q - 15'(length_q);
         tail_q  <= tail_q + 1'b1;
         state_q <= more_q ? Room : Idle;
-      end else if (issue_skip) begin  // the same once more with the next tag
+      end else if (issue_skip) begin  // repeat with the next tag
         tail_q  <= tail_q + 1'b1;
         state_q <= Room;
       end
       default: state_q <= Idle;
     endcase
-    // Once offered it stays.
+    // A request, once offered, stays valid.
     if (offer_q) offer_q <= !tlp_ready;
     else offer_q <= state_q == Send && !full_q && bus_master && may_send && !lost_at_q;
     if (rst) begin
@@ -201,7 +201,7 @@ module pcie_us_read
 
   // ---------------------------------------------------------------- completions
 
-  // 1: one register between the block and the rest.
+  // Stage 1: input register.
   logic c_valid_q, c_last_q, c_bad_q, c_first_q;
   logic [DATA_W-1:0] c_data_q;
   logic [TagW-1:0] c_tag;
@@ -219,10 +219,10 @@ module pcie_us_read
     end
   end
 
-  // 2: whose it is and how many dwords of the beat count.
-  logic [TAGS-1:0][SlotW:0] filled_q;  // dwords that have come for each tag
+  // Stage 2: tag lookup and number of valid dwords in the beat.
+  logic [TAGS-1:0][SlotW:0] filled_q;  // received dwords per tag
   logic d_valid_q, d_first_q, d_last_q, d_bad_q, d_ours_q, d_good_q, d_failed_q, d_ends_q;
-  logic d_follows_q;  // the completion before it was of the same tag, and ended in the beat before
+  logic d_follows_q;  // the previous completion had the same tag and ended in the previous beat
   logic [TagW-1:0] d_tag_q;
   logic [SlotW:0] d_filled_q;
   logic [10:0] d_left_q, c_left;
@@ -234,7 +234,7 @@ module pcie_us_read
   logic [SlotW:0] e_next_q;
 
   logic ours;
-  assign ours    = c_data_q[71:64] < 8'(TAGS) && c_data_q[15:12] != 4'd6;  // else not a tag of ours
+  assign ours    = c_data_q[71:64] < 8'(TAGS) && c_data_q[15:12] != 4'd6;  // otherwise a foreign tag
   assign c_left  = c_first_q ? c_data_q[42:32] : d_left_q;
   assign c_lanes = c_first_q ? CountW'(N - 3) : CountW'(N);
 
@@ -260,11 +260,11 @@ module pcie_us_read
     if (rst) d_valid_q <= 1'b0;
   end
 
-  // 3: where it goes.
+  // Stage 3: destination address.
   logic [SlotW:0] run_at_q, at, next_at, e_at_q;
   logic run_bad_q, bad, fits, e_store_q, e_bad_q, e_ends_q, e_free_q;
   logic [CountW-1:0] e_count_q;
-  logic [LaneW-1:0] e_turn_q;  // lanes that the beat is turned by
+  logic [LaneW-1:0] e_turn_q;  // lane rotation of the beat
   logic [DATA_W-1:0] e_data_q;
 
   assign at = d_first_q && !d_follows_q ? d_filled_q : run_at_q;
@@ -295,9 +295,9 @@ module pcie_us_read
     end
   end
 
-  // 4: turned.
+  // Stage 4: rotated data.
   logic f_end_q, f_done_q, f_failed_q;
-  logic f_free_q;  // nothing more comes for this tag
+  logic f_free_q;  // no further data for this tag
   logic [TagW-1:0] f_tag_q;
 
   always_ff @(posedge clk) begin
@@ -306,7 +306,7 @@ module pcie_us_read
     f_end_q    <= e_end_q;
     f_done_q   <= e_end_q && e_ends_q;
     f_free_q   <= e_free_q;
-    // Fewer dwords than requested are a failure as well.
+    // Fewer dwords than requested are also a failure.
     f_failed_q <= e_bad_q || (e_ends_q && e_next_q != slots[e_tag_q].dwords);
     f_tag_q    <= e_tag_q;
     if (rst) begin
@@ -316,14 +316,14 @@ module pcie_us_read
     end
   end
 
-  // A memory per lane, so that a completion may begin at any dword.
+  // One memory per lane, so that a completion may begin at any dword.
   logic [N-1:0][31:0] word_q;
   logic fetch;
   logic [TagW-1:0] now_slot_q;
   logic [WordW-1:0] now_word_q;
 
   for (genvar b = 0; b < N; b++) begin : gen_lane
-    // Read only once all is written, or it has failed.
+    // Read only after all data are written, or after a failure.
     (* no_rw_check *) logic [31:0] mem[TAGS << WordW];
     logic [LaneW-1:0] from, lane;
     logic store_q;
@@ -333,7 +333,7 @@ module pcie_us_read
     assign lane = LaneW'(b) - e_turn_q;
     always_ff @(posedge clk) begin
       store_q <= e_store_q && CountW'(from) < e_count_q;
-      // The first dword at or after e_at_q that lies in this lane.
+      // First dword of this lane at or after e_at_q.
       to_q    <= WordW'((e_at_q + (SlotW + 1)'(N - 1 - b)) >> LaneW);
       data_q  <= e_data_q[{lane, 5'd0}+:32];
       if (store_q) mem[{f_tag_q, to_q}] <= data_q;
@@ -343,9 +343,9 @@ module pcie_us_read
     end
   end
 
-  // ---------------------------------------------------------------- which are done
+  // ---------------------------------------------------------------- completed TLPs
 
-  // The oldest that has not been seen done; its record goes on to `next` when it is.
+  // Oldest TLP not yet seen complete; its record moves to `next` on completion.
   logic [TagW:0] look_q;
   logic [TagW-1:0] oldest;
   logic ready_q, waiting_q, load, expired_q;
@@ -391,17 +391,17 @@ module pcie_us_read
     end
   end
 
-  // ---------------------------------------------------------------- delivery: words fetched
+  // ---------------------------------------------------------------- delivery: memory reads
 
-  // TLPs of one request join without a gap: what does not fill a word waits in `hold_q`, held_q dwords.
+  // TLPs of one request join without a gap: a partial word of held_q dwords waits in `hold_q`.
   slot_t next_q;
   logic next_valid_q, next_failed_q, take;
   logic [TagW-1:0] next_slot_q;
   logic [SlotW:0] next_end;
   logic now_valid_q, now_last_q, now_failed_q, slot_end_q, ends, over, fills, flush_q, flush, seat_q;
   logic [7:0] now_tag_q;
-  logic [WordW-1:0] now_left_q;  // words to go, less one
-  logic [CountW-1:0] now_tail_q, count_q, next_tail;  // dwords of the last one; of this one
+  logic [WordW-1:0] now_left_q;  // remaining words, minus one
+  logic [CountW-1:0] now_tail_q, count_q, next_tail;  // dwords of the last word; of this word
   logic [LaneW-1:0] held_q;
   logic [CountW:0] have;
 
@@ -415,7 +415,7 @@ module pcie_us_read
   assign ends = slot_end_q && now_last_q;
   assign have = (CountW + 1)'(held_q) + (CountW + 1)'(count_q);
   assign fills = have[CountW:LaneW] != 0;
-  assign over = ends && fills && have[LaneW-1:0] != 0;  // the rest of the last word needs one more
+  assign over = ends && fills && have[LaneW-1:0] != 0;  // the rest of the last word needs an extra output word
 
   typedef struct packed {
     logic             valid;
@@ -489,7 +489,7 @@ module pcie_us_read
     end
   end
 
-  // ---------------------------------------------------------------- out of the memory, turned, joined
+  // ---------------------------------------------------------------- memory output, rotation and merge
 
   logic [N-1:0][31:0] out_word_q, turned_word_q, hold_q, joined;
 
@@ -511,7 +511,7 @@ module pcie_us_read
     end
   end
 
-  // Words are fetched only while there are seats for all that are under way.
+  // Memory reads are issued only with output slots for all words in flight.
   logic [4:0] level;
   logic unused_ready;
 

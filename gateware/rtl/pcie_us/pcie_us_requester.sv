@@ -5,13 +5,13 @@
 module pcie_us_requester
   import nanet_dma_pkg::*;
 #(
-    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    // Width of DMA words and of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Read TLPs under way, a power of two, at most 32.
+    // Outstanding read TLPs, a power of two, at most 32.
     parameter int unsigned TAGS = 32,
-    // Bytes that one of them may ask for, a power of two from 128 to 4096.
+    // Maximum bytes per read TLP, a power of two from 128 to 4096.
     parameter int unsigned MAX_READ = 512,
-    // Cycles after which an answer is given up.
+    // Completion timeout in cycles.
     parameter int unsigned TIMEOUT = 16_000_000
 ) (
     input logic clk,
@@ -79,7 +79,7 @@ module pcie_us_requester
     logic [3:0]        last_be;
     logic [3:0]        first_be;
     logic              last;
-    logic              read;  // a read request, in one beat
+    logic              read;  // single-beat read request
   } beat_t;
 
   logic w_valid, w_ready, w_last, r_valid, r_ready, in_valid, in_ready, out_valid, out_ready;
@@ -113,9 +113,8 @@ module pcie_us_requester
       .tlp_last    (w_last)
   );
 
-  // The block shows credits some cycles after it took a request: reads that wait in the queue, and those that
-  // left it in the last 16 cycles, are taken off. A read is counted in the cycle after it came, and the next
-  // one comes three after it at the earliest.
+  // The block updates credits some cycles after a request. Queued reads and the reads of the last 16 cycles are
+  // subtracted. A read is counted one cycle after its arrival; reads are at least three cycles apart.
   logic [16:0] recent_q;
   logic [4:0] reads_q;
   logic may_send;
@@ -163,7 +162,7 @@ module pcie_us_requester
 
   assign rc_tready = 1'b1;
 
-  // A read goes between two writes, never into one; that it is its turn is known a cycle before.
+  // A read is inserted between two writes, never inside one. The grant is registered one cycle earlier.
   logic inside_next, inside_q, read_now_q;
   assign inside_next = w_valid && w_ready ? !w_last : inside_q;
   assign in_valid    = read_now_q || w_valid;

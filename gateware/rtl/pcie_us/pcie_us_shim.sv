@@ -5,17 +5,17 @@
 module pcie_us_shim
   import nanet_dma_pkg::*;
 #(
-    // 1: the block's streams are in `pcie_clk`, else in `clk`, the card's.
+    // 1: the block streams use `pcie_clk`; 0: they use `clk`, the card clock.
     parameter bit PCIE_CLOCK = 1'b0,
-    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    // Width of DMA words and of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Read TLPs under way, a power of two, at most 32.
+    // Outstanding read TLPs, a power of two, at most 32.
     parameter int unsigned TAGS = 32,
-    // Bytes that one of them may ask for, a power of two from 128 to 4096.
+    // Maximum bytes per read TLP, a power of two from 128 to 4096.
     parameter int unsigned MAX_READ = 512,
-    // Cycles of the block's clock after which an answer is given up.
+    // Completion timeout in cycles of the block clock.
     parameter int unsigned TIMEOUT = 16_000_000,
-    // Bits of a register's byte address.
+    // Width of a register byte address.
     parameter int unsigned ADDR_W = 16
 ) (
     input logic clk,

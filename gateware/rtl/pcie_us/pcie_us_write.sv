@@ -6,9 +6,9 @@
 module pcie_us_write
   import nanet_dma_pkg::*;
 #(
-    // Width of DMA words and of the block's streams in bits: 128 or 256.
+    // Width of DMA words and of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
-    // Words and beats that may wait, each: a power of two, at least 8.
+    // Depth of the word queue and of the beat queue; a power of two, at least 8.
     parameter int unsigned WAITING = 16
 ) (
     input logic clk,
@@ -18,7 +18,7 @@ module pcie_us_write
      * Configuration by the host
      */
     input logic       bus_master,
-    input logic [2:0] max_payload,  // 128 B << this, at most 1024 B
+    input logic [2:0] max_payload,  // 128 B << max_payload, at most 1024 B
 
     /*
      * DMA write
@@ -44,17 +44,17 @@ module pcie_us_write
     output logic                 tlp_last
 );
 
-  localparam int unsigned N = DATA_W / 32;  // dwords of a beat
+  localparam int unsigned N = DATA_W / 32;  // dwords per beat
   localparam int unsigned LaneW = $clog2(N);
 
   if (DATA_W != 128 && DATA_W != 256) begin : gen_check_width
     $fatal(1, "pcie_us_write: DATA_W must be 128 or 256");
   end
 
-  // ---------------------------------------------------------------- words in
+  // ---------------------------------------------------------------- input words
 
-  // What a word meets first: a queue, so that the next request is seen while words of this one wait.
-  logic inside_q, swallow_q;  // behind the first word of a request; it is swallowed
+  // Input queue: the next request is visible while words of the current one wait.
+  logic inside_q, swallow_q;  // after the first word of a request; the request is discarded
   logic swallow, take, words_in_ready, word_valid, pop;
   logic [DATA_W-1:0] word;
   logic [$clog2(WAITING):0] unused_level;
@@ -75,7 +75,7 @@ module pcie_us_write
       .level    (unused_level)
   );
 
-  // ---------------------------------------------------------------- plan: a TLP at a time
+  // ---------------------------------------------------------------- plan: one TLP at a time
 
   typedef enum logic [2:0] {
     Free,
@@ -87,25 +87,25 @@ module pcie_us_write
   } state_t;
 
   typedef struct packed {
-    logic             error;     // nothing to send: the request was swallowed
+    logic             error;     // the request was discarded: no TLP
     logic             more;      // further TLPs of the request follow
     logic [7:0]       tag;
     logic [63:2]      addr;
     logic [8:0]       length;    // dwords
-    logic [1:0]       rest;      // bytes of the request's last dword, 0: all
-    logic [LaneW-1:0] offset;    // of its first dword in its first word
+    logic [1:0]       rest;      // bytes of the last dword of the request, 0: all
+    logic [LaneW-1:0] offset;    // of the first dword within its first word
   } plan_t;
 
   state_t state_q;
   plan_t plan_q;
   logic plan_valid_q, load;
   logic [63:2] addr_q;
-  logic [14:0] left_q;  // dwords of the request to go
+  logic [14:0] left_q;  // remaining dwords of the request
   logic [1:0] rest_q;
   logic [7:0] tag_q;
   logic [LaneW-1:0] offset_q;
-  logic [7:0] limit_q;  // dwords that the host allows, less one
-  logic [8:0] room_q;  // dwords up to the next multiple of what it allows; then of this TLP
+  logic [7:0] limit_q;  // payload limit of the host in dwords, minus one
+  logic [8:0] room_q;  // dwords to the next multiple of the limit; then of this TLP
   logic first_ready, more;
 
   assign first_ready = state_q == Free;
@@ -152,7 +152,7 @@ module pcie_us_write
             rest: more ? 2'd0 : rest_q,
             offset: offset_q
         };
-        // In Next the plan may already be gone.
+        // In Next the plan may already be consumed.
         room_q  <= more ? room_q : left_q[8:0];
         state_q <= more ? Next : Free;
       end
@@ -180,20 +180,20 @@ module pcie_us_write
     end
   end
 
-  // ---------------------------------------------------------------- steps: a word in, a beat out
+  // ---------------------------------------------------------------- steps: one word in, one beat out
 
-  // In the TLP data follow four dwords of descriptor, in the request those of the TLPs before: all words of a
-  // TLP are turned by the same number of lanes, and a beat is made of one word or of two neighbours. A word
-  // in which a TLP ends in the middle is the next one's first as well.
+  // In a TLP, four descriptor dwords precede the data; in a request, the dwords of earlier TLPs do. All words
+  // of a TLP are rotated by the same number of lanes; a beat merges one word or two neighbours. A word with a
+  // TLP end in the middle is also the first word of the next TLP.
   localparam int unsigned StepW = 10 - LaneW;
 
   logic active_q, seat_q, step, last_step;
   plan_t run_q;
-  logic [StepW-1:0] steps_q, words_q;  // to go, less one
+  logic [StepW-1:0] steps_q, words_q;  // remaining, minus one
   logic needs_q;  // the step takes a word
-  logic stays_q;  // the last word has dwords of the next TLP
-  logic skip_q, head_q;  // the step gives no beat; its beat has the descriptor
-  logic [N-1:0] last_keep_q, before_q;  // lanes of the last beat; lanes that come from the word before
+  logic stays_q;  // the last word holds dwords of the next TLP
+  logic skip_q, head_q;  // the step emits no beat; its beat holds the descriptor
+  logic [N-1:0] last_keep_q, before_q;  // lanes of the last beat; lanes from the previous word
   logic [LaneW-1:0] turn_q;
   logic [3:0] first_be_q, last_be_q;
 
@@ -211,9 +211,9 @@ module pcie_us_write
     endcase
   endfunction
 
-  logic late, single;  // of the plan: its first beat needs two words; it has one dword
+  logic late, single;  // plan properties: the first beat needs two words; single dword
   logic [9:0] beats_end, words_end;
-  logic [LaneW:0] ahead;  // lanes up to the first data that need no word before
+  logic [LaneW:0] ahead;  // lanes up to the first data that need no previous word
   assign late = N > 4 && 32'(plan_q.offset) > 32'd4;
   assign single = plan_q.length == 9'd1;
   assign beats_end = 10'(plan_q.length) + 10'd3;
@@ -253,8 +253,8 @@ module pcie_us_write
   // ---------------------------------------------------------------- rotated words, merged to bus words
 
   typedef struct packed {
-    logic              closes;    // the request
-    logic              error;     // reported only
+    logic              closes;    // end of the request
+    logic              error;     // error report only
     logic [7:0]        tag;
     logic              last;
     logic [3:0]        last_be;
@@ -311,9 +311,9 @@ module pcie_us_write
     end
   end
 
-  // ---------------------------------------------------------------- beats out
+  // ---------------------------------------------------------------- output beats
 
-  // Steps are taken only while there are seats for all beats under way: four, as `level` is two cycles late.
+  // Steps run only with room for all beats in flight: four, since `level` lags by two cycles.
   beat_t out;
   logic out_valid, fire, unused_ready;
   logic [$clog2(WAITING):0] level;

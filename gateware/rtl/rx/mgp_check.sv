@@ -48,13 +48,13 @@ module mgp_check
     logic [63:0]    data;
   } word_t;
 
-  // ------------------------------------------------------------------ a, b: a word and the one after it
+  // ------------------------------------------------------------------ a, b: a word and its successor
 
   word_t a_q, b_q;
-  datagram_t info_mem[8];  // of the packets between a_q and the output
+  datagram_t info_mem[8];  // packets between a_q and the output
   logic [2:0] info_in_q, info_out_q;
   logic [15:0] a_size_q, b_size_q;
-  logic step;  // b_q is looked at, with a_q behind it
+  logic step;  // b_q is checked, with its successor in a_q
 
   assign step = b_q.valid && (a_q.valid || b_q.last);
 
@@ -80,9 +80,9 @@ module mgp_check
     end
   end
 
-  // Where the next event begins, in lanes from the beginning of b_q.
+  // Start of the next event, in lanes from the start of b_q.
   logic [8:0] next_q;
-  logic [1:0] index_q;  // of b_q in its packet: 0, 1, then 2 for ever
+  logic [1:0] index_q;  // word index of b_q in its packet: 0, 1, then 2 for the rest
   logic [1:0] index;
   logic fixed_q;
   logic [127:0] pair;
@@ -107,7 +107,7 @@ module mgp_check
   logic c_starts_q;
   logic [1:0] c_lane_q, c_index_q;
   logic [63:0] c_head_q;
-  logic [8:0] c_size_q;  // lanes of the event after its head
+  logic [8:0] c_size_q;  // lanes of the event after its header
 
   always_ff @(posedge clk) begin
     c_q.valid <= step;
@@ -134,11 +134,11 @@ module mgp_check
 
   // ------------------------------------------------------------------ c: walks from event to event
 
-  logic signed [16:0] left_q, left_after;  // bytes from the event's beginning to `length`
+  logic signed [16:0] left_q, left_after;  // bytes from the start of the event to `length`
   logic [7:0] events_left_q;
   logic stopped_q;
   logic counts, past_end;
-  logic [2:0] hit_from_q;  // lanes of the next word in which the event's hits lie
+  logic [2:0] hit_from_q;  // first lane of the next word with hits of the event
   logic [5:0] hit_to_q;
   logic [5:0] stored_capped;
 
@@ -162,7 +162,7 @@ module mgp_check
 
   always_ff @(posedge clk) begin
     d_q        <= c_q;
-    d_counts_q <= c_q.valid && counts;  // what lies past the end does not matter: that is named first
+    d_counts_q <= c_q.valid && counts;  // data beyond the end are masked: event_past_end has priority
     d_stored_q <= stored_capped;
     d_head_q   <= c_head_q;
     d_header_q <= header_q;
@@ -198,16 +198,16 @@ module mgp_check
     if (rst) d_q.valid <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ d: looks at headers and hits
+  // ------------------------------------------------------------------ d: checks headers and hits
 
   word_t e_q;
-  logic [Refusals-1:0] e_broken_q;  // by the packet's header and its walk
-  logic [4:0] e_event_q;  // by this word: time, stored, seen, PM, board
+  logic [Refusals-1:0] e_broken_q;  // errors of the packet header and of the walk
+  logic [4:0] e_event_q;  // errors of this word: time, stored, seen, PM, board
   logic [5:0] e_stored_q;
   logic sob, eob, e_markers_q;
   logic [7:0] e_events_q;
 
-  logic unused_fields;  // the rest of the headers is of no concern here
+  logic unused_fields;  // unchecked header fields
   assign unused_fields = &{1'b0, d_header_q.burst, d_header_q.sequence_number, d_header_q.index, d_head_q};
 
   assign sob = (d_header_q.flags & MgpSob) != 0;
@@ -261,7 +261,7 @@ module mgp_check
     if (rst) e_q.valid <= 1'b0;
   end
 
-  // ------------------------------------------------------------------ e: gathers; f: names the first
+  // ------------------------------------------------------------------ e: accumulates errors; f: first error
 
   logic [4:0] sticky_q, sticky;
   logic [15:0] hits_q, hits;

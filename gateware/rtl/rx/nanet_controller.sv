@@ -5,7 +5,7 @@
 module nanet_controller
   import nanet_pkg::*;
 #(
-    // Words the buffer behind this module holds.
+    // Depth of the downstream buffer in words.
     parameter int unsigned BUFFER_WORDS = 1024
 ) (
     input logic clk,
@@ -48,14 +48,14 @@ module nanet_controller
 );
 
   localparam int unsigned LevelW = $clog2(BUFFER_WORDS) + 1;
-  localparam int unsigned InFlight = 6;  // words between the decision and buffer_level, and margin
+  localparam int unsigned InFlight = 6;  // words between the decision and buffer_level, with margin
   localparam logic [12:0] PacketWords = 13'(ApenetMaxPayload / 8);
 
   if (BUFFER_WORDS < 1024) begin : gen_check_buffer
     $fatal(1, "BUFFER_WORDS must hold the largest datagram, 1024 at least (%m)");
   end
 
-  // ------------------------------------------------------------------ what came in and waits for its turn
+  // ------------------------------------------------------------------ input queue
 
   typedef struct packed {
     frame_verdict_e verdict;
@@ -119,8 +119,8 @@ module nanet_controller
   } state_e;
 
   state_e state_q;
-  logic [15:0] offset_q;  // of the packet in the datagram
-  logic [12:0] count_q;  // words of 64 bits of the packet so far
+  logic [15:0] offset_q;  // offset of the packet in the datagram
+  logic [12:0] count_q;  // 64-bit words of the packet so far
   logic [15:0] number_q;
   logic [15:0] bytes_q;
   logic odd_q;
@@ -137,7 +137,7 @@ module nanet_controller
   logic packet_full;
   logic [63:0] masked;
 
-  // Payload words, and a header and a footer for every 4 KB begun.
+  // Payload words, plus a header and a footer per started 4 KB.
   assign need = 17'(info.length[15:4]) + 17'd1 + {12'd0, info.length[15:12], 1'b0} + 17'd2;
   assign fits = need_q <= 17'(room_q);
   assign masked      = word.data & mask(word.bytes);
@@ -161,7 +161,7 @@ module nanet_controller
     room_q     <= buffer_level > LevelW'(BUFFER_WORDS - InFlight) ? '0 :
                   LevelW'(BUFFER_WORDS - InFlight) - buffer_level;
     unique case (state_q)
-      StateBegin: begin  // a new datagram
+      StateBegin: begin  // start of a datagram
         need_q <= need;
         if (info_valid) state_q <= StateHeader;
       end
@@ -224,7 +224,7 @@ module nanet_controller
     return m;
   endfunction
 
-  // ------------------------------------------------------------------ the CRC comes two cycles later
+  // ------------------------------------------------------------------ CRC, two cycles later
 
   logic s1_valid_q;
   apenet_kind_e s1_kind_q;

@@ -4,9 +4,9 @@ module receive_channel
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Filters that choose datagrams.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2,
-    // Words of 128 bits that wait here; a power of two, at least 1024.
+    // Buffer depth in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256
@@ -52,7 +52,7 @@ module receive_channel
     input  logic           placed_defer,
     input  logic [63:0]    placed_vaddr,
     output serial_t        done_serial,
-    output logic           idle,  // nothing waits in the writer
+    output logic           idle,  // the writer is empty
 
     /*
      * translation
@@ -101,7 +101,7 @@ module receive_channel
   arp_request_t arp;
   logic clk_channel;
 
-  // The way from a MAC to its writer takes less than 64 cycles.
+  // Latency from a MAC to its writer is below 64 cycles.
   clock_gate #(
       .HOLD(64)
   ) channel_clock (

@@ -6,11 +6,11 @@ module receive_path
 #(
     // MACs, 64 bits each.
     parameter int unsigned CHANNELS = 2,
-    // Filters that choose datagrams; all of them feed this stream.
+    // Filters of the stream.
     parameter int unsigned FILTERS = 2,
-    // Largest number of buffers N; a power of two, at least 2048.
+    // Maximum number of buffers N; a power of two, at least 2048.
     parameter int unsigned MAX_BUFFERS = 2048,
-    // Words of 128 bits that wait in a channel; a power of two, at least 1024.
+    // Channel buffer in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB; a power of two.
     parameter int unsigned TLB_SETS = 64,
@@ -18,7 +18,7 @@ module receive_path
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
-    // Number of the first burst's frame 0.
+    // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0
 ) (
     input logic clk,
@@ -36,12 +36,12 @@ module receive_path
     input logic [DEVICES-1:0][63:0] base_vaddr,
     input logic [17:0]              buffer_units,
     input logic [16:0]              segment_bytes,
-    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [31:0]              timeout_cycles,  // 0: no timeout
     input logic [15:0]              grace_cycles,
-    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
-    input logic                     packets_mode,    // gather mode: `packets`, else `frame`
-    input logic [12:0]              packets,         // payloads of a buffer (packets)
-    input logic [16:0]              slot_bytes,      // of a payload, a multiple of 16 (packets)
+    input logic [15:0]              window_frames,   // frames this far behind the newest are closed; 0: none
+    input logic                     packets_mode,    // gather mode: 1 `packets`, 0 `frame`
+    input logic [12:0]              packets,         // payloads per buffer (packets)
+    input logic [16:0]              slot_bytes,      // payload slot, a multiple of 16 (packets)
     input logic                     tlb_enable,
     input logic [4:0]               log2_page,
     input logic                     tlb_flush,
@@ -123,8 +123,8 @@ module receive_path
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
-    output logic                     ready,        // everything is forgotten: frames may come
-    output logic                     idle,         // nothing of any packet is between the MACs and the host
+    output logic                     ready,        // all memories cleared: frames are accepted
+    output logic                     idle,         // no packet data between the MACs and the host
     output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
@@ -224,7 +224,7 @@ module receive_path
     );
   end
 
-  // The way from a MAC to its writer takes less than 64 cycles.
+  // Latency from a MAC to its writer is below 64 cycles.
   logic [5:0] quiet_q;
   always_ff @(posedge clk) begin
     quiet_q <= s_axis_rx_tvalid != 0 ? '0 : quiet_q + 6'(quiet_q != '1);
@@ -263,7 +263,7 @@ module receive_path
 
   // ------------------------------------------------------------------ translation, memory
 
-  // A flush takes as many cycles as there are sets.
+  // A flush takes one cycle per set.
   logic clk_tlb;
   clock_gate #(
       .HOLD(TLB_SETS + 16)

@@ -5,15 +5,15 @@ module receive_placement
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Channels whose packets are placed.
+    // Receive channels.
     parameter int unsigned CHANNELS = 2,
-    // Largest number of buffers of all devices together; a power of two.
+    // Total number of buffers of all devices; a power of two.
     parameter int unsigned MAX_BUFFERS = 2048,
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
-    // Number of the first burst's frame 0.
+    // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0
 ) (
     input logic clk,
@@ -29,12 +29,12 @@ module receive_placement
     input logic [DEVICES-1:0][63:0] base_vaddr,
     input logic [17:0]              buffer_units,
     input logic [16:0]              segment_bytes,
-    input logic [31:0]              timeout_cycles,  // 0: none
+    input logic [31:0]              timeout_cycles,  // 0: no timeout
     input logic [15:0]              grace_cycles,
-    input logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
-    input logic                     packets_mode,    // gather mode: `packets`, else `frame`
-    input logic [12:0]              packets,         // payloads of a buffer (packets)
-    input logic [16:0]              slot_bytes,      // of a payload, a multiple of 16 (packets)
+    input logic [15:0]              window_frames,   // frames this far behind the newest are closed; 0: none
+    input logic                     packets_mode,    // gather mode: 1 `packets`, 0 `frame`
+    input logic [12:0]              packets,         // payloads per buffer (packets)
+    input logic [16:0]              slot_bytes,      // payload slot, a multiple of 16 (packets)
     input logic [63:0]              now,
 
     /*
@@ -102,8 +102,8 @@ module receive_placement
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
-    output logic                     ready,        // everything is forgotten: packets may come
-    output logic                     idle,         // nothing of any packet is here
+    output logic                     ready,        // all memories cleared: packets are accepted
+    output logic                     idle,         // no packet data pending
     output logic [63:0]              last_packet,  // card clock, newest packet of the current burst
 
     /*
@@ -122,7 +122,7 @@ module receive_placement
     output logic [3:0][63:0] missing
 );
 
-  // ------------------------------------------------------------------ which of the two decides
+  // ------------------------------------------------------------------ selection of the gather mode
 
   logic f_ready, p_ready, f_placed_accept, p_placed_accept, f_placed_defer, p_placed_defer, f_idle, p_idle;
   logic f_tx_pending_valid, p_tx_pending_valid, f_slowpath_valid, p_slowpath_valid;

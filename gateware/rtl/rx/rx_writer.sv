@@ -6,7 +6,7 @@ module rx_writer
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
 #(
-    // Words of 128 bits the buffer holds; a power of two, at least 1024.
+    // Buffer depth in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Width of the DMA data in bits.
     parameter int unsigned DATA_W = 256
@@ -32,7 +32,7 @@ module rx_writer
     output place_request_t place,
     input  logic           placed_valid,
     input  logic           placed_accept,
-    input  logic           placed_defer,   // ask again when the packet is here whole
+    input  logic           placed_defer,   // repeat the request once the packet is complete
     input  logic [63:0]    placed_vaddr,
 
     /*
@@ -45,7 +45,7 @@ module rx_writer
      * number of completely written or dropped packets of this channel, modulo 256
      */
     output serial_t done_serial,
-    output logic    idle,         // nothing of any packet is here
+    output logic    idle,         // no packet data pending
 
     /*
      * translation
@@ -79,8 +79,8 @@ module rx_writer
     output profile_t profile
 );
 
-  // Up to here one question is enough: longer packets would wait for their end with too much still to write,
-  // shorter ones come too fast for two.
+  // Packets up to this size use a single request. Longer packets would have too much left to write at their
+  // end; shorter packets arrive too fast for two requests.
   localparam int unsigned ShortBytes = 80;
 
   if (DATA_W != 256) begin : gen_check_width
@@ -117,8 +117,8 @@ module rx_writer
       .level
   );
 
-  // One entry for each datagram: when its MGP header is in, and when it has ended. A datagram takes three
-  // words at least, so half of the buffer's words is enough.
+  // One entry per datagram: at its MGP header, and at its end. A datagram takes at least three words, so half
+  // of the buffer depth suffices.
   typedef struct packed {
     logic [31:0] stamp;
     logic [15:0] total;
@@ -186,7 +186,7 @@ module rx_writer
     RequestLook,
     RequestLooking,
     RequestEnd,
-    RequestDrop,  // what it was comes out of block RAM late in the cycle
+    RequestDrop,  // the verdict comes late in the cycle, from block RAM
     RequestCommit,
     RequestCommitting
   } request_e;
@@ -210,7 +210,7 @@ module rx_writer
                                 looked_q ? PlaceCommit : PlaceBoth,
                           sound: ended.sound, placed: accepted_q, serial: serial_q, hits: ended.hits,
                           stamp: begun.stamp, header: begun.header};
-  // The datagram is done with: in the very cycle, as the next one may be here already.
+  // The datagram is released in the same cycle, since the next one may already be waiting.
   assign ended_ready  = (request_q == RequestCommitting && placed_valid) || request_q == RequestDrop;
   assign begun_ready  = ended_ready;
 
@@ -221,7 +221,7 @@ module rx_writer
       RequestIdle: begin
         looked_q <= 1'b0;
         if (begun_valid && !order_valid_q) begin
-          // Nothing is won by looking at one that waited, and is here whole.
+          // No separate look for a complete packet.
           if (!short_packet && !ended_valid) request_q <= RequestLook;
           else request_q <= ended_valid && ended.sound ? RequestCommit : RequestEnd;
         end
@@ -271,11 +271,11 @@ module rx_writer
     end
   end
 
-  // ------------------------------------------------------------------ cuts pieces
+  // ------------------------------------------------------------------ division into pieces
 
   typedef struct packed {
-    logic        empty;  // nothing to write
-    logic        last;   // of its datagram
+    logic        empty;  // no data to write
+    logic        last;   // last piece of its datagram
     logic [8:0]  length;
     logic [63:0] vaddr;
   } piece_t;
@@ -288,9 +288,9 @@ module rx_writer
 
   cut_e cut_q;
   logic [63:0] vaddr_q;
-  logic [15:0] left_q;  // bytes of the datagram that are still to be written
-  logic [8:0] piece_q;  // bytes of the piece so far
-  logic high_q;  // the upper half of a word comes next
+  logic [15:0] left_q;  // remaining bytes of the datagram
+  logic [8:0] piece_q;  // bytes of the current piece
+  logic high_q;  // the upper half of a word is next
   logic [127:0] low_q;
   logic store_valid, store_room_q;
   logic [3:0] unused_piece_level;
@@ -299,21 +299,21 @@ module rx_writer
   logic [255:0] store_data, words_data;
   logic words_valid, words_ready;
   logic [5:0] words_level;
-  logic ends_datagram;  // the next payload word is the last; a register, as much follows from it
+  logic ends_datagram;  // the next payload word is the last; registered because of its fan-out
   logic ends_piece, last_footer, payload_word;
   logic [4:0] word_bytes;
 
   assign payload_word  = data_valid && data_kind == ApenetPayload;
   assign last_footer   = data_valid && data_kind == ApenetFooter && data_footer.last;
-  assign ends_piece    = ends_datagram || vaddr_q[7:4] == '1;  // to the boundary of 256 B
+  assign ends_piece    = ends_datagram || vaddr_q[7:4] == '1;  // at a 256 B boundary
   assign word_bytes    = ends_datagram ? left_q[4:0] : 5'd16;
 
   logic can_store;
   assign can_store = store_room_q && piece_in_ready;
-  // A footer may end a piece, too.
+  // A footer may also end a piece.
   assign data_ready = cut_q == CutRest || (cut_q == CutWords && can_store);
 
-  // A piece's words: whenever two halves are there, or the piece ends.
+  // Words of a piece: stored when both halves are present or the piece ends.
   assign store_valid = cut_q == CutWords &&
                        (payload_word && can_store && (high_q || ends_piece) ||
                         last_footer && can_store && high_q);
@@ -324,7 +324,7 @@ module rx_writer
     piece_in = '{empty: 1'b0, last: ends_datagram, length: piece_q + 9'(word_bytes),
                  vaddr: vaddr_q - 64'(piece_q)};
     if (cut_q == CutWords && payload_word && can_store && ends_piece) piece_in_valid = 1'b1;
-    // Cut short on the wire: what was stored of the piece goes out with it, to a place that is not committed.
+    // Truncated packet: the stored part of the piece is written to a place that is never committed.
     if (cut_q == CutWords && last_footer && can_store) begin
       piece_in_valid  = 1'b1;
       piece_in.empty  = piece_q == 0;
@@ -400,7 +400,7 @@ module rx_writer
       .level    (unused_piece_level)
   );
 
-  // ------------------------------------------------------------------ translates and writes
+  // ------------------------------------------------------------------ translation and writes
 
   typedef enum logic [2:0] {
     WriteIdle,
@@ -465,7 +465,7 @@ module rx_writer
     end
   end
 
-  // Pieces in the order in which they were begun; writes of one master are done in that order too.
+  // Pieces in start order; the writes of one master complete in the same order.
   fifo #(
       .WIDTH(2),
       .DEPTH(32)
@@ -481,7 +481,7 @@ module rx_writer
       .level    (unused_track_level)
   );
 
-  logic [5:0] arrived_q;  // writes that are done and not yet taken off `track`
+  logic [5:0] arrived_q;  // completed writes not yet removed from `track`
   logic take_arrived;
   assign track_ready  = track_empty || arrived_q != 0;
   assign take_arrived = track_valid && !track_empty && arrived_q != 0;
@@ -504,7 +504,7 @@ module rx_writer
     logic [31:0] start;
   } way_t;
 
-  // One entry for each datagram between the decision and the last write: more than `pieces` and `track` hold.
+  // One entry per datagram between the decision and the last write: more than `pieces` and `track` hold.
   way_t way_in, way;
   logic way_valid, unused_way_room;
   logic [6:0] unused_way_level;
@@ -514,7 +514,7 @@ module rx_writer
   assign way_in = '{used: request_q == RequestCommitting && placed_accept,
                     placed: looked_q ? look_stamp_q : now, controller: ended.stamp, start: begun.stamp};
 
-  // A packet is decided on when it has ended, its last write may be done by then: the entry is there at once.
+  // A packet's decision follows its end; its last write may already be complete, so the entry has no delay.
   logic [7:0] finished_count_q;
   logic finished, finish;
   assign finish = track_valid && track_ready && track_last;

@@ -3,7 +3,7 @@
 // goes to the firmware and blocks only its client. When the TLB is disabled, the firmware translates every
 // address.
 module tlb #(
-    // Clients that ask; each has one question open.
+    // Clients; each has at most one open request.
     parameter int unsigned CLIENTS = 3,
     // Sets of four entries; a power of two.
     parameter int unsigned SETS = 64
@@ -16,7 +16,7 @@ module tlb #(
      */
     input logic       enable,
     input logic [4:0] log2_page,
-    input logic       flush,      // pulse: forget everything
+    input logic       flush,      // pulse: invalidate all entries
 
     /*
      * requests, one response each; ok is low if the page has no translation
@@ -54,7 +54,7 @@ module tlb #(
   localparam int unsigned Ways = 4;
   localparam int unsigned SetW = $clog2(SETS);
   localparam int unsigned ClientW = CLIENTS > 1 ? $clog2(CLIENTS) : 1;
-  localparam int unsigned PageW = 52;  // bits of a page number of 4 KB
+  localparam int unsigned PageW = 52;  // width of a 4 KB page number
   localparam int unsigned TagW = PageW - SetW;
 
   if (SETS < 2 || 2 ** SetW != SETS) begin : gen_check_sets
@@ -64,16 +64,16 @@ module tlb #(
   typedef struct packed {
     logic             valid;
     logic [TagW-1:0]  tag;
-    logic [PageW-1:0] page;  // physical, in units of 4 KB
+    logic [PageW-1:0] page;  // physical page number, in units of 4 KB
   } entry_t;
 
-  // Bits of an address inside its page.
+  // Page-offset bits of an address.
   logic [63:0] offset_mask_q;
   always_ff @(posedge clk) offset_mask_q <= (64'd1 << log2_page) - 64'd1;
 
-  // ------------------------------------------------------------------ 0: who is next
+  // ------------------------------------------------------------------ 0: arbitration
 
-  logic [CLIENTS-1:0] busy_q;  // has a question open
+  logic [CLIENTS-1:0] busy_q;  // request open
   logic [ClientW-1:0] turn_q, pick;
   logic picked;
   logic s1_valid_q, s1_fill_q, s1_fill_ok_q;
@@ -122,7 +122,7 @@ module tlb #(
     end
   end
 
-  // ------------------------------------------------------------------ 1: the page's number
+  // ------------------------------------------------------------------ 1: page number
 
   logic s2_valid_q, s2_fill_q, s2_fill_ok_q;
   logic [ClientW-1:0] s2_client_q;
@@ -149,7 +149,7 @@ module tlb #(
   logic [SetW-1:0] write_set;
   entry_t write_entry;
   entry_t [Ways-1:0] r_entry, s3_entry_q, s4_entry_q;
-  // Block RAM answers late in the cycle: its output is registered before it is compared.
+  // Registered before the comparison, since block RAM data arrive late in the cycle.
   logic r_valid_q, r_fill_q, r_fill_ok_q;
   logic [ClientW-1:0] r_client_q;
   logic [63:0] r_vaddr_q, r_paddr_q;
@@ -159,7 +159,7 @@ module tlb #(
   logic [63:0] s3_vaddr_q, s3_paddr_q, s4_vaddr_q, s4_paddr_q;
   logic [PageW-1:0] s3_number_q, s4_number_q;
   logic [Ways-1:0] s4_match_q;
-  logic [1:0] victim_mem[SETS];  // the way that goes next
+  logic [1:0] victim_mem[SETS];  // next way to replace
   logic [1:0] s4_victim_q;
 
   for (genvar w = 0; w < int'(Ways); w++) begin : gen_way
@@ -213,7 +213,7 @@ module tlb #(
     end
   end
 
-  // ------------------------------------------------------------------ 4: answer, or ask the firmware
+  // ------------------------------------------------------------------ 4: response, or firmware request
 
   logic found;
   logic [PageW-1:0] found_page;
@@ -234,7 +234,7 @@ module tlb #(
       write_set   = clear_q;
       write_entry = '0;
     end else if (s4_fill_q && enable) begin
-      // The page's own entry, else one after the other; taking back needs nothing where there is none.
+      // Hit entry first, else round robin; revoking an absent page changes nothing.
       if (s4_match_q != 0) write_way = s4_match_q;
       else if (s4_fill_ok_q) write_way[s4_victim_q] = 1'b1;
     end
@@ -242,8 +242,8 @@ module tlb #(
       answered[c] = s4_fill_q && waiting_q[c] && ((waiting_vaddr_q[c] ^ s4_vaddr_q) & ~offset_mask_q) == 0;
   end
 
-  // Clients that wait for the same page are served in turn: the first causes the miss, all others of the
-  // same page are found in `answered` with it, each with its own offset.
+  // Clients that wait for the same page are served in turn. The first causes the miss; `answered` marks all
+  // clients of the page, each with its offset.
   logic [CLIENTS-1:0] due_q;
   logic due_ok_q, filled_q;
   logic [63:0] due_paddr_q;
@@ -288,7 +288,7 @@ module tlb #(
       waiting_q   <= waiting_q & ~answered;
     end
 
-    // One fill at a time, until all who waited for it have their answer.
+    // One fill at a time, until all waiting clients have their response.
     if (fill_valid && fill_ready) fill_busy_q <= 1'b1;
     else if (filled_q && due_q == 0) fill_busy_q <= 1'b0;
     else if (!s4_fill_q && due_q != 0 && (due_q & (due_q - 1'b1)) == 0 && !s4_valid_q) fill_busy_q <= 1'b0;
@@ -313,10 +313,10 @@ module tlb #(
     end
   end
 
-  // ------------------------------------------------------------------ questions for the firmware
+  // ------------------------------------------------------------------ firmware requests
 
-  // One per waiting client, in turn; a client served by another's fill issues no miss. (A queue would
-  // fill with stale misses.)
+  // One per waiting client, in turn; a client served by another's fill issues no miss. A queue would fill with
+  // stale misses.
   logic [CLIENTS-1:0] miss_pending_q, miss_pending;
   logic [ClientW-1:0] last_miss_q, miss_client;
 
