@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay chain in one object for unit tests and the fuzzer: receiver, executor, sender and accounting,
-// without files. Datagrams in, MTP packets out.
+// Replay chain for unit tests and the fuzzer: receiver, executor, sender and accounting without files.
+// Datagrams in, MTP packets out.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Chain {
  public:
   using Packets = std::vector<std::vector<std::byte>>;
 
-  // threads 0: the executor that reconstructs many frames at once.
+  // threads 0: the batch executor.
   explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
                  const ProcessOptions& process = {}, const ExecutorMaker& make = {},
                  ConditionsStore* conditions = nullptr)
@@ -70,12 +70,12 @@ class Chain {
     stream_.sender().poll(now_, [this] { return now_; });
     bursts_->settle(stream_.table().next);
   }
-  // Ends the executor and starts it again: what it had not finished it must find.
+  // Restarts the executor; it must find all unfinished events.
   void restart() {
     executor_->stop();
     executor_->start();
   }
-  // Every frame owed is answered when this returns.
+  // Returns when every frame that needs an answer is answered.
   void drain() {
     stream_.receiver().drain(now_);
     while (!stream_.passed_all()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small MGP packets for the tests of the trigger.
+// Test traffic: small MGP packets for the tests of the trigger.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace nanet::trigger {
 
 struct TestHit {
   unsigned pm;
-  int lsb = 0;  // after the event, a multiple of 4
+  int lsb = 0;  // after the event time, a multiple of 4
 };
 struct TestEvent {
-  std::uint16_t time;  // within the frame, LSB
+  std::uint16_t time;  // LSB since the start of the frame
   std::vector<TestHit> hits;
   std::uint8_t flags = 0;
 };
@@ -60,8 +60,8 @@ inline Bytes mgp_marker(std::uint8_t flags, unsigned board, Frame frame, Sequenc
   return bytes;
 }
 
-// Fragments of one board's random events, few or many of them close together; hits in any order, some of them
-// twice.
+// Fragments of random events of one board, few or many of them close together; hits unordered, with
+// duplicates.
 inline std::vector<TestEvent> random_events(std::mt19937& random, unsigned board, unsigned most) {
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   std::vector<TestEvent> events(below(most + 1));
@@ -78,7 +78,7 @@ inline std::vector<TestEvent> random_events(std::mt19937& random, unsigned board
   return events;
 }
 
-// Four boards' burst 0 of such events, SOB to EOB, a packet of each for every frame.
+// Burst 0 with random events of four boards, SOB to EOB, one packet per board and frame.
 inline std::vector<Bytes> random_burst(unsigned seed, Frame frames) {
   namespace flag = wire::mgp::flag;
   std::mt19937 random(seed);

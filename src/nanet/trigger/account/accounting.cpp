@@ -39,7 +39,7 @@ void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds firs
   if (t.n != n) return;  // posted by a user's application
   add(t, false);
   if (before_.n + 1 == n &&
-      before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next
+      before_.frame + 1 == t.frame) {  // the last frame of a burst has no neighbour in the next burst
     for (unsigned i = 0; i < t.lows; ++i)
       for (unsigned j = before_.highs; j-- > 0;)  // the earliest event, as in merging
         if (t.low[i].opened + lsb_per_frame - before_.high[j].opened <= window_ &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accounting of a run: every packet, frame and event that enters is accounted for on the way out
-// (docs/formats.md, The account).
+// Accounting of a run: every incoming packet, frame and event is accounted for (docs/formats.md, The
+// account).
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace nanet::trigger {
 enum class Stage : std::uint8_t { NANET_STAGES(NANET_LINE) };
 #undef NANET_LINE
 
-// Observer in the card's thread: adds up the traces of the numbers passed, fills the latency histograms, and
-// checks the identities while running.
+// Observer in the card's thread: sums the traces of passed numbers, fills the latency histograms, and checks
+// the identities during the run.
 class Accounting final : public card::FrameObserver {
  public:
   Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb)
@@ -37,7 +37,7 @@ class Accounting final : public card::FrameObserver {
   void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
               Nanoseconds sent) noexcept override;
   void reaped(std::uint64_t n) noexcept override;
-  // Between two rounds of the card, when every packet is in exactly one place.
+  // Checks the identities between two rounds of the card, when every packet is in exactly one place.
   bool check() noexcept;
 
   const stats::Histogram& stage(Stage s) const noexcept { return stage_[static_cast<std::size_t>(s)]; }
@@ -50,10 +50,10 @@ class Accounting final : public card::FrameObserver {
   TraceTable& traces_;
   std::int32_t window_;
   std::array<stats::Histogram, stats::stage_count> stage_;
-  Trace before_;  // of the number passed last, for events split at the edge between the two
+  Trace before_;  // of the number passed last, for events split between two frames
 };
 
-// Snapshot of all counts, with the keys of the JSON.
+// Snapshot of all counts, with the keys of the JSON output.
 struct Account {
 #define NANET_LINE(name, metric, text) std::uint64_t name = 0;
   NANET_RUN_COUNTERS(NANET_LINE, NANET_LINE)
@@ -64,10 +64,10 @@ struct Account {
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp{};
 
   static Account of(const card::Counters& card, const Accounting& accounting);
-  // What was counted since `before` of the same run. lost.missing is a balance: it may wrap below 0.
+  // Counts since `before` of the same run. lost.missing is a balance and may wrap below 0.
   Account since(const Account& before) const noexcept;
-  // Whether the identities at the end of docs/formats.md hold. While running, the second one fails as long as
-  // frames are owed.
+  // True if the identities at the end of docs/formats.md hold. During a run, the second fails while frames
+  // are unanswered.
   bool balances() const noexcept;
 };
 

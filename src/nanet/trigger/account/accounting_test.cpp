@@ -33,7 +33,7 @@ TEST_F(AccountingTest, EventsFollowTheOutcomeOfTheirFrame) {
   }
   accounting.passed(0, Outcome::answered, 100, 200, 900);
   accounting.passed(1, Outcome::late, 100, 200, 900);
-  EXPECT_EQ(accounting.events_built, 10u);  // the late one may still be in the making
+  EXPECT_EQ(accounting.events_built, 10u);  // the late frame may still be in processing
   accounting.reaped(1);
   EXPECT_EQ(accounting.events_built, 20u);
   EXPECT_EQ(accounting.primitives_out, 7u);
@@ -55,7 +55,7 @@ TEST_F(AccountingTest, EdgesOfFrames) {
   pass(0, 0, {}, {{65530, 1}});
   EXPECT_EQ(pass(1, 1, {{35, 2}}, {{65535, 1}}), 1u);
   EXPECT_EQ(pass(2, 2, {{41, 2}}, {{65535, 1}}), 1u);             // one LSB beyond the window
-  EXPECT_EQ(pass(3, 3, {{0, 3}}, {{65535, 1}}), 1u);              // a board cannot have given it twice
+  EXPECT_EQ(pass(3, 3, {{0, 3}}, {{65535, 1}}), 1u);              // a board contributes once per event
   EXPECT_EQ(pass(5, 5, {{0, 2}}, {{65535, 1}}), 1u);              // another frame lies between
   EXPECT_EQ(pass(6, 0, {{0, 2}}, {{65535, 4}, {65530, 1}}), 1u);  // another burst
   EXPECT_EQ(pass(7, 1, {{0, 2}, {1, 2}, {2, 2}}, {}), 3u);        // each half has one partner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Burst reports.
+// Burst reports: counts per burst, passed to a reader in another thread.
 #include "nanet/trigger/account/burst_reports.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ BurstReports::BurstReports(const card::Counters& card, Accounting& accounting, c
 
 void BurstReports::burst_began(std::uint32_t number, std::uint64_t base) noexcept {
   std::uint32_t open = open_.load(std::memory_order_relaxed);
-  if (open == most_pending) {  // bursts come faster than they are answered: the oldest one's go with the next
+  if (open == most_pending) {  // bursts outpace their answers: the oldest one's counts go to the next report
     std::move(pending_.begin() + 1, pending_.end(), pending_.begin());
     --open;
     ++kept_back;
@@ -50,7 +50,7 @@ void BurstReports::burst_ended(const card::BurstEnded& burst) noexcept {
 
 void BurstReports::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
                           Nanoseconds sent) noexcept {
-  // The first number of the next burst: the one before is complete, whatever else has been received since.
+  // Reaching the first number of the next burst completes the previous one, whatever has been received since.
   while (true) {
     const std::uint32_t open = open_.load(std::memory_order_relaxed);
     const bool over = (open > 0 && pending_[0].known && n >= pending_[0].burst.end) ||
@@ -79,7 +79,7 @@ Account BurstReports::now() const noexcept {
 
 void BurstReports::hand_over(const Pending& pending, bool rest) noexcept {
   const std::uint64_t at = written_.load(std::memory_order_relaxed);
-  // Reports are not fetched: the counts go into a later report. The last entry is reserved for the rest.
+  // No space for a report: the counts go into a later one. The last entry is reserved for the rest.
   if (at - taken_.load(std::memory_order_acquire) >= entries - (rest ? 0 : 1)) {
     ++kept_back;
     return;
@@ -92,7 +92,7 @@ void BurstReports::hand_over(const Pending& pending, bool rest) noexcept {
   report.began = pending.began;
   report.ended = last_sent_;
   report.counts = account.since(before_);
-  // Of frames the next burst may have some open, or may just be passing its first one.
+  // The next burst may have open frames, or its first frame may just be passing.
   report.counts.frames_in = report.counts.frames_out = frames_;
   report.counts.frames_answered = answered_;
   report.counts.frames_late = late_;

@@ -19,22 +19,22 @@
 namespace nanet::trigger {
 
 struct BurstReport {
-  bool rest = false;  // of no burst: counts after the last burst
+  bool rest = false;  // counts after the last burst, outside all bursts
   card::BurstEnded burst;
-  Nanoseconds began = 0, ended = 0;  // its begin in the receiver, its last answer
-  Account counts;                    // since the report before
+  Nanoseconds began = 0, ended = 0;  // begin in the receiver; last answer
+  Account counts;                    // since the previous report
   std::uint64_t choke_raised = 0;
   Nanoseconds choke_time = 0;
-  std::string conditions;  // name of those in effect
-  // Of stage total: p50, p90, p99, p99.9, p99.99, max in ns, and how many; n 0: none or not kept.
+  std::string conditions;  // name of the active conditions
+  // Stage total: p50, p90, p99, p99.9, p99.99, max in ns, and the number of values n; n 0: none, or not kept.
   std::array<double, 6> latency{};
   std::uint64_t latency_n = 0;
 };
 
-// Observer of receiver and sender in the card's thread, ahead of the accounting.
+// Observer of receiver and sender in the card's thread, called before the accounting.
 class BurstReports final : public card::FrameObserver, public card::BurstObserver {
  public:
-  // conditions: may be nullptr. All outlive it.
+  // conditions: may be nullptr. All arguments outlive the object.
   BurstReports(const card::Counters& card, Accounting& accounting, const Choke& choke,
                ConditionsStore* conditions);
 
@@ -43,18 +43,18 @@ class BurstReports final : public card::FrameObserver, public card::BurstObserve
   void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
               Nanoseconds sent) noexcept override;
   void reaped(std::uint64_t n) noexcept override { accounting_.reaped(n); }
-  // Between two rounds of the card; next: numbers below are passed.
+  // Called between two rounds of the card; next: numbers below are passed.
   void settle(std::uint64_t next) noexcept {
     if (open_.load(std::memory_order_relaxed) && pending_[0].known && next >= pending_[0].burst.end) close();
   }
-  // The run is over: everything is passed and reaped.
+  // Called at the end of the run: everything is passed and reaped.
   void finish() noexcept;
 
-  // Reports since the last call, oldest first. One reader, any thread.
+  // Takes the reports since the last call, oldest first. One reader, any thread.
   std::vector<BurstReport> take();
-  stats::Counter kept_back;  // bursts without room for a report; their counts are in the next one
+  stats::Counter kept_back;  // bursts without space for a report; the next report has their counts
 
-  // Whether a burst is open, and its number.
+  // True if a burst is open; with its number.
   bool in_burst() const noexcept { return open_.load(std::memory_order_relaxed) != 0; }
   std::uint32_t number() const noexcept { return number_.load(std::memory_order_relaxed); }
 
@@ -62,7 +62,7 @@ class BurstReports final : public card::FrameObserver, public card::BurstObserve
   struct Pending {
     card::BurstEnded burst;
     Nanoseconds began = 0;
-    bool known = false;  // its last frame is
+    bool known = false;  // last frame is fixed
     std::shared_ptr<const Conditions> conditions;
   };
   struct Entry {
@@ -80,9 +80,9 @@ class BurstReports final : public card::FrameObserver, public card::BurstObserve
   Accounting& accounting_;
   const Choke& choke_;
   ConditionsStore* conditions_;
-  std::array<Pending, most_pending> pending_;  // the oldest first; open_ of them
+  std::array<Pending, most_pending> pending_;  // oldest first; open_ entries
   std::atomic<std::uint32_t> open_{0}, number_{0};
-  std::uint64_t frames_ = 0, answered_ = 0, late_ = 0;  // passed since the report before
+  std::uint64_t frames_ = 0, answered_ = 0, late_ = 0;  // passed since the previous report
   std::uint64_t next_ = 0;                              // numbers below are passed
   Account before_;
   std::uint64_t before_raised_ = 0;

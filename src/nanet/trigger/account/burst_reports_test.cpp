@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the burst reports.
+// Tests of the burst reports: counts per burst, lost EOB, late joins and the rest after the last burst.
 #include "nanet/trigger/account/burst_reports.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::unique_ptr<rich::Reconstructor> math() {
   return rich::make_reconstructor("math", {}, rich::Geometry::make());
 }
 
-// A burst of board 0: every frame with `events` events of one hit.
+// A burst of board 0: `events` events of one hit in every frame.
 void burst(Chain& chain, std::uint8_t number, Frame frames, unsigned events, bool eob = true,
            bool sob = true) {
   if (sob) chain.packet(mgp_marker(flag::sob, 0, 0, 0, number));
@@ -45,7 +45,8 @@ TEST(Bursts, EachHasWhatIsItsOwn) {
       std::uint8_t sob, eob;
     } want[] = {{9, 100, 300, card::BurstEnd::eob, 1, 1},
                 {10, 50, 250, card::BurstEnd::next_burst, 1, 0},
-                // Joined without SOB: its first packet only announced it, and frame 0 with it.
+                // Joined without SOB: the first packet only announced the burst, and frame 0 was lost with
+                // it.
                 {13, 69, 138, card::BurstEnd::eob, 0, 1},
                 {14, 20, 20, card::BurstEnd::drain, 1, 0}};
     std::uint64_t base = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event histograms and event samples of one executor thread, for monitoring. One writer, any reader, no
-// locks.
+// Event histograms and event samples of one executor thread, for monitoring. One writer, any number of
+// readers, lock-free.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace nanet::trigger {
 
 class Physics : public stats::EventHistograms<stats::Counter> {
  public:
-  // Frames: histograms are filled from one frame in eight, which keeps the cost per event negligible.
+  // In frames. Histograms use one frame in eight, so that the cost per event is negligible.
   static constexpr Frame sample_every = 8;
 
   void count(const rich::EventView& event, const rich::Rings& rings) noexcept {

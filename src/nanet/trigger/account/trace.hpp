@@ -19,7 +19,7 @@ struct Trace {
   std::uint32_t events = 0, primitives = 0, below_min_hits = 0, mtp_overflow = 0, rings = 0,
                 duplicate_hits = 0, masked_hits = 0;
   std::uint32_t downscaled[4] = {};  // primitives by kind (downscale.hpp)
-  // Events so close to an edge of the frame that another frame may hold the rest of their fragments.
+  // Events close enough to a frame edge that the adjacent frame may hold the rest of their fragments.
   struct Edge {
     std::uint16_t opened;
     std::uint8_t boards;
@@ -29,7 +29,7 @@ struct Trace {
   std::uint8_t lows = 0, highs = 0;
 };
 
-// One entry per CLOP buffer of all devices, indexed by n. On separate pages, so that a GPU can map it.
+// One entry per CLOP buffer of all devices, indexed by n. Page-aligned, so that a GPU can map it.
 class TraceTable {
  public:
   // slots: a power of two. allocator outlives it.
@@ -40,7 +40,7 @@ class TraceTable {
         mask_(slots - 1) {
     std::uninitialized_default_construct_n(trace_, slots);
   }
-  // A table made by another process, mapped at the same address.
+  // Uses a table made by another process, mapped at the same address.
   TraceTable(Trace* made, std::size_t slots) noexcept
       : bytes_(bytes_for(slots)), trace_(made), mask_(slots - 1) {}
   ~TraceTable() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detector conditions: store with one epoch per change, reader of one thread.
+// Detector conditions: store with one epoch per change, and per-thread reader.
 #include "nanet/trigger/build/conditions.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ void ConditionsStore::offer(std::shared_ptr<const Conditions> next) {
 
 void ConditionsStore::burst_began(std::uint64_t base, std::uint64_t answered) noexcept {
   if (!pending_.load(std::memory_order_acquire)) return;
-  // This thread alone writes the epochs.
+  // Only this thread writes the epochs.
   if (epoch_.back().conditions && epoch_[epochs - 2].from > answered) return;
-  std::shared_ptr<const Conditions> oldest;  // freed after the lock
+  std::shared_ptr<const Conditions> oldest;  // freed after the lock is released
   {
     const std::lock_guard lock(mutex_);
     pending_.store(false, std::memory_order_relaxed);

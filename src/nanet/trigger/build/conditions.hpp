@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detector conditions: masked photomultipliers, and the time offset (T0) of each channel. A change takes
-// effect with the next burst for all threads, never within a burst.
+// Detector conditions: masked photomultipliers and time offset (T0) of each channel. A change takes effect
+// with the next burst for all threads, never within a burst.
 #pragma once
 
 #include <array>
@@ -20,30 +20,30 @@ namespace nanet::trigger {
 inline constexpr std::int32_t max_t0_lsb = 1024;  // 99.8 ns
 
 struct Conditions {
-  std::array<std::uint8_t, pm_count> masked{};  // 1: its hits are dropped
-  std::array<std::int16_t, pm_count> t0{};      // LSB, subtracted from the times of its hits
+  std::array<std::uint8_t, pm_count> masked{};  // 1: hits are dropped
+  std::array<std::int16_t, pm_count> t0{};      // LSB, subtracted from hit times
   std::string name;                             // shown in results
 };
 
 // Passes conditions from the loading thread to the frame builders.
 class ConditionsStore {
  public:
-  // initial: from the first frame on.
+  // initial: conditions from the first frame on.
   explicit ConditionsStore(std::shared_ptr<const Conditions> initial);
 
-  // Any thread: in effect from the next burst on. Of several offered within one burst the last counts.
+  // Offers conditions for the next burst. The last offer within a burst wins. Thread-safe.
   void offer(std::shared_ptr<const Conditions> next);
-  // The card's thread, when a burst begins and before any frame of it is closed; base: n of its frame 0;
-  // answered: numbers below are. An offer is postponed by a burst if lagging consumers still need the oldest
-  // conditions kept.
+  // Called by the card's thread when a burst begins, before any of its frames is closed. base: n of its frame
+  // 0; answered: numbers below are answered. Postpones an offer by one burst while lagging consumers need the
+  // oldest conditions kept.
   void burst_began(std::uint64_t base, std::uint64_t answered) noexcept;
-  // changed(from, conditions): called at once for the current ones, then in the card's thread for each
-  // change, before any frame of the burst is closed. Register before the run; must not block.
+  // changed(from, conditions): called at once with the current conditions. Later calls come from the card's
+  // thread at each change, before any frame of the burst is closed. Register before the run; must not block.
   using Observer = std::function<void(std::uint64_t from, const Conditions& conditions)>;
   void follow(Observer observer);
-  // In effect for the newest burst.
+  // Conditions of the newest burst.
   std::shared_ptr<const Conditions> current() const;
-  // Number of changes that took effect.
+  // Number of changes since the start.
   std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
 
  private:
@@ -52,23 +52,24 @@ class ConditionsStore {
     std::uint64_t from = 0;
     std::shared_ptr<const Conditions> conditions;
   };
-  // Changes kept for lagging consumers. The card keeps two bursts open; 16 leaves a wide margin.
+  // Number of changes kept for lagging consumers. The card keeps at most two bursts open; 16 leaves a wide
+  // margin.
   static constexpr std::size_t epochs = 16;
 
   std::vector<Observer> observers_;
-  mutable std::mutex mutex_;  // held for the copy of a few pointers, once per change
+  mutable std::mutex mutex_;  // held to copy a few pointers, once per change
   std::shared_ptr<const Conditions> offered_;
   std::array<Epoch, epochs> epoch_;  // newest first
   std::atomic<std::uint64_t> version_{1}, changes_{0};
   std::atomic<bool> pending_{false};
 };
 
-// A frame builder's own view of the store: no lock but after a change.
+// Per-thread view of the store; locks only after a change.
 class ConditionsReader {
  public:
-  // store: may be nullptr: none; else it outlives the reader.
+  // store: nullptr means no conditions; otherwise outlives the reader.
   explicit ConditionsReader(const ConditionsStore* store) noexcept : store_(store) {}
-  // Those of number n, or nullptr. Valid until the next call.
+  // Conditions of number n, or nullptr. Valid until the next call.
   const Conditions* at(std::uint64_t n) noexcept {
     if (!store_) return nullptr;
     if (store_->version_.load(std::memory_order_acquire) != version_) refresh();
@@ -77,7 +78,7 @@ class ConditionsReader {
       if (epoch.conditions) oldest = epoch.conditions.get();
       if (epoch.from <= n) break;
     }
-    return oldest;  // where n was answered without them long ago: the oldest that are known
+    return oldest;  // n is older than all kept changes and already answered: use the oldest
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the detector conditions.
+// Tests of the detector conditions: change between bursts, postponed offers, masks and time offsets.
 #include "nanet/trigger/build/conditions.hpp"
 
 #include <gtest/gtest.h>
@@ -24,16 +24,16 @@ std::shared_ptr<Conditions> offset_of(PmId pm, std::int16_t lsb, std::string nam
 TEST(ConditionsStore, TakesTheLastOfferAtTheNextBurst) {
   ConditionsStore store(offset_of(0, 1));
   ConditionsReader reader(&store);
-  store.burst_began(0, 0);  // nothing offered: nothing changes
+  store.burst_began(0, 0);  // no offer, no change
   EXPECT_EQ(store.changes(), 0u);
   EXPECT_EQ(reader.at(5)->t0[0], 1);
   store.offer(offset_of(0, 2));
   store.offer(offset_of(0, 3));
-  EXPECT_EQ(reader.at(5)->t0[0], 1);  // offered is not in effect
+  EXPECT_EQ(reader.at(5)->t0[0], 1);  // an offer is not yet in effect
   store.burst_began(100, 100);
   EXPECT_EQ(store.changes(), 1u);
   EXPECT_EQ(store.current()->t0[0], 3);
-  EXPECT_EQ(reader.at(99)->t0[0], 1);  // frames of the old burst that come later keep the old ones
+  EXPECT_EQ(reader.at(99)->t0[0], 1);  // later frames of the old burst keep the old conditions
   EXPECT_EQ(reader.at(100)->t0[0], 3);
   store.burst_began(200, 200);
   EXPECT_EQ(store.changes(), 1u);
@@ -85,8 +85,8 @@ TEST(ConditionsStore, ReadersFollowWhileOthersAreOffered) {
   ending = true;
 }
 
-// Bursts of frames with one hit at 1000 LSB; an offer in the middle of a burst moves the times of the next
-// burst's primitives, and of no other, whichever executor works.
+// Bursts of frames with one hit at 1000 LSB. An offer in the middle of a burst shifts the times of the next
+// burst only, for all executors.
 TEST(Conditions, TakeEffectBetweenBursts) {
   const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
   constexpr unsigned bursts = 20, frames = 40;
@@ -123,7 +123,8 @@ TEST(Conditions, MaskedHitsAreCounted) {
   Chain chain(Chain::options(1), *rich::make_reconstructor("math", {}, rich::Geometry::make()), 1, {}, {},
               &store);
   chain.packet(mgp_marker(flag::sob, 0, 0, 0));
-  // One event loses all its hits: it is below min_hits. 7 comes twice, and is no duplicate for it.
+  // One event loses all its hits and falls below min_hits. PM 7 occurs twice; as it is masked, it is no
+  // duplicate.
   chain.packet(mgp_packet(0, 0, 1, {{1000, {{7}, {7}, {9}}, 0}, {5000, {{7}, {8, 40}}, 0}}, flag::last));
   chain.drain();
   const Account a = chain.account();

@@ -16,15 +16,15 @@ namespace {
 
 namespace mgp = wire::mgp;
 
-constexpr std::size_t vector_room = 32;  // hit words that may be stored beyond the last event
+constexpr std::size_t vector_room = 32;  // hit words that vector stores may write after the last event
 constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
-// Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
+// Number of fragment lists: 1, 4 or 8, so that loops over boards have a fixed length.
 constexpr unsigned lists_for(unsigned boards) {
   return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
 }
 
-// 1 / (2 hits)
+// Table of 1 / (2 hits).
 constexpr auto reciprocal = [] {
   std::array<double, max_event_hits + 1> table{};
   for (unsigned i = 1; i <= max_event_hits; ++i) table[i] = 0.5 / i;
@@ -37,7 +37,7 @@ alignas(64) constexpr auto lane_mask = [] {
   for (unsigned i = 0; i < 16; ++i) mask[i] = 0xFFFF;
   return mask;
 }();
-// The first n of 16 lanes, n 0 - 16.
+// Mask of the first n of 16 lanes, n 0 - 16.
 inline __m256i first_lanes(std::uint32_t n) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - n));
 }
@@ -50,9 +50,9 @@ inline std::int32_t sum_lanes(__m256i v) {
 }
 #endif
 
-// The hits of one fragment, written to `pm`; their time differences, in units of 4 LSB, are added up. Reads
-// and writes whole vectors: up to 15 words beyond the last hit. False when the PM IDs do not ascend strictly
-// or leave the lattice.
+// Unpacks the hits of one fragment to `pm` and sums their time differences, in units of 4 LSB. Reads and
+// writes whole vectors: up to 15 words after the last hit. Returns false unless all PM IDs are valid and
+// strictly ascending.
 struct HitUnpacker {
 #ifdef __AVX2__
   __m256i differences = _mm256_setzero_si256();
@@ -74,9 +74,8 @@ struct HitUnpacker {
     differences = _mm256_add_epi32(
         differences,
         _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
-    // Neighbours are compared in the register: reloading the stored words at an offset would
-    // stall store forwarding. The last hit has no neighbour: its lane is left out, as first_lanes(n - 1)
-    // would, n = 0 included.
+    // Compares neighbours in the register: reloading the stored words at an offset would stall store
+    // forwarding. The last hit has no neighbour; its lane is masked as by first_lanes(n - 1), n = 0 included.
     const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
     const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
@@ -107,7 +106,7 @@ struct HitUnpacker {
 
 FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb)
     : window_(window_lsb) {
-  // An event takes at least 8 B on the wire, a hit 2 B. A fragment's number has 16 bits.
+  // An event takes at least 8 B on the wire, a hit 2 B. Fragment numbers have 16 bits.
   const unsigned lists = lists_for(boards);
   capacity_ = static_cast<std::uint32_t>(
       std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
@@ -122,7 +121,7 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   pm_.resize(segment_bytes / 2 * boards + vector_room);
 }
 
-// The payloads of one board's segment, in order of sequence number.
+// Lists the payloads of one board's segment by sequence number.
 void FrameBuilder::list(const Segment& segment) noexcept {
   payloads_ = 0;
   bool in_order = true;
@@ -140,7 +139,7 @@ void FrameBuilder::list(const Segment& segment) noexcept {
                      [](const Payload& a, const Payload& b) { return a.sequence < b.sequence; });
 }
 
-// Collects the fragments of one board in order of time.
+// Collects the fragments of one board in time order.
 void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
   list(segment);
   const std::uint32_t first = begin(board), limit = first + capacity_;
@@ -173,11 +172,10 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
   built_.fragments += count - first;
 }
 
-// A fragment joins the earliest event within the window that has none of its board; if there is none it opens
-// one. Taken event by event: the earliest fragment left opens an event, and of every board the next fragment,
-// if it lies in the window, is the first that this event can have and has no earlier event to go to. So no
-// search and no branch that could go wrong, whatever the boards send. Ends of lists are times beyond any
-// window.
+// Merging rule: a fragment joins the earliest event within the window that has no fragment of its board;
+// otherwise it opens an event. This loop works per event. The earliest remaining fragment opens an event. For
+// each board, the next fragment joins if it lies in the window: no earlier event can take it. The loop needs
+// no search and no data-dependent branch. List ends are times beyond any window.
 template <unsigned boards>
 void FrameBuilder::join() noexcept {
   const std::uint32_t* const times = times_.data();
@@ -216,17 +214,16 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::u
     time_[event] = opened_[event];
     return;
   }
-  // The mean rounded half up, kept inside the frame. By a reciprocal: the numerator is whole and the half
-  // added to it keeps the quotient at least 1/4 hit away from any whole number, so rounding cannot carry it
-  // over one.
+  // Mean rounded half up, clamped to the frame. A multiplication by the reciprocal is exact enough. The
+  // numerator is an integer, and the added half keeps the quotient at least 1/4 hit from any integer.
   const auto twice = static_cast<std::int32_t>(2 * sum + hits);
   const auto mean = twice < 0 ? 0 : static_cast<std::int32_t>((twice + 0.5) * reciprocal[hits]);
   time_[event] = static_cast<std::uint16_t>(std::min<std::int32_t>(mean, lsb_per_frame - 1));
 }
 
-// Hits of the event's fragments in order of boards: boards ascend in PM ID and send their hits ascending, so
-// that nothing is to be sorted or dropped; where memory holds something else, the careful way. A board that
-// is missing gives the empty fragment, so that every event takes the same steps.
+// Concatenates the hits of the event's fragments by board. PM IDs ascend with the board and within a
+// fragment, so no sorting is needed; invalid input takes the slow path. A missing board contributes the empty
+// fragment, so that all events take the same steps.
 template <unsigned boards>
 inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
   const Fragment* const fragments = fragments_.data();
@@ -234,7 +231,7 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
   PmId* const pm = pm_.data();
   std::uint32_t out = at;
   std::uint32_t sum = 0, truncated = 0;
-  std::uint32_t last = 0;  // one more than the last PM ID so far
+  std::uint32_t last = 0;  // last PM ID so far, plus one
   std::uint32_t disorder = 0;
   HitUnpacker unpack;
   for (unsigned b = 0; b < boards; ++b) {
@@ -259,8 +256,8 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
   at = out;
 }
 
-// Takes the time offsets of the hits, all on the lattice, off the sum of their times. False: one of them is
-// masked.
+// Subtracts the time offsets of the hits from the sum of their times. All PM IDs are valid. Returns false if
+// a hit is masked.
 bool FrameBuilder::correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept {
   const Conditions& conditions = *conditions_;
   std::int32_t offsets = 0;
@@ -297,13 +294,13 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
         ++built_.masked_hits;
         continue;
       }
-      // A PM belongs to one board, so within the event is within the fragment.
+      // A PM belongs to one board: a duplicate within the event is one within the fragment.
       if (in_event[pm]) {
         ++built_.duplicate_hits;
         continue;
       }
       if (pm >= pm_count || kept == max_event_hits)
-        continue;  // the card refuses such packets; memory may hold anything
+        continue;  // the card refuses such packets, but memory may hold any bytes
       in_event[pm] = true;
       pm_[at + kept++] = pm;
       sum += f.time + mgp::hit_lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
@@ -315,14 +312,14 @@ void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) no
 }
 
 void FrameBuilder::sort_by_time() noexcept {
-  if (built_.events > 512) {  // far beyond any real frame: nothing a board sends may cost a square
+  if (built_.events > 512) {  // far above any real frame: avoids quadratic time on hostile input
     for (std::uint32_t i = 0; i < built_.events; ++i)
       keys_[i] = static_cast<std::uint32_t>(time_[i]) << 16 | i;
     std::sort(keys_.begin(), keys_.begin() + built_.events);
     for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
     return;
   }
-  // Events come nearly in order: insertion sort on (time, opening order).
+  // Events are nearly sorted: insertion sort on (time, opening order).
   for (std::uint32_t i = 0; i < built_.events; ++i) {
     const std::uint32_t key = static_cast<std::uint32_t>(time_[i]) << 16 | i;
     std::uint32_t j = i;

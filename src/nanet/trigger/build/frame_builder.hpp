@@ -17,18 +17,18 @@ namespace nanet::trigger {
 
 inline constexpr std::int32_t default_window_lsb = 41;  // 4 ns
 
-// The events of one frame, in order of opening; valid until the next build. Times are within the frame, in
-// LSB.
+// Events of one frame in opening order; valid until the next build. Times in LSB since the start of the
+// frame.
 struct BuiltFrame {
   std::uint32_t events = 0;
   std::uint32_t fragments = 0;
-  std::uint32_t duplicate_hits = 0;         // the same PM twice in a fragment: the first is kept
-  std::uint32_t masked_hits = 0;            // of masked PMs: dropped before building
-  const std::uint16_t* time = nullptr;      // mean of the hits' times
+  std::uint32_t duplicate_hits = 0;         // repeated PM in a fragment: the first hit is kept
+  std::uint32_t masked_hits = 0;            // dropped before building
+  const std::uint16_t* time = nullptr;      // mean hit time
   const std::uint16_t* opened = nullptr;    // time of the first fragment
-  const std::uint8_t* boards = nullptr;     // mask of the boards that gave a fragment
+  const std::uint8_t* boards = nullptr;     // mask of the contributing boards
   const std::uint8_t* truncated = nullptr;  // 1: a fragment was truncated by its board
-  const std::uint16_t* order = nullptr;     // indices in order of time, ties in order of opening
+  const std::uint16_t* order = nullptr;     // indices by time; ties in opening order
   const std::uint32_t* first =
       nullptr;               // events + 1: hits of event i are pm[first[i]] .. pm[first[i + 1] - 1]
   const PmId* pm = nullptr;  // ascending and distinct within an event
@@ -36,7 +36,7 @@ struct BuiltFrame {
   rich::EventBatch batch() const { return {events, first, pm}; }
 };
 
-// Where the payloads of one board lie: packets at 16-byte boundaries from `at`, `bytes` in all.
+// Payloads of one board: packets at 16-byte boundaries from `at`, `bytes` in total.
 struct Segment {
   const std::byte* at = nullptr;
   std::size_t bytes = 0;
@@ -44,13 +44,13 @@ struct Segment {
 
 class FrameBuilder {
  public:
-  // segment_bytes: the largest segment that will be given, which bounds every table; window in LSB. Readable
-  // memory must extend contract::tail_bytes beyond each segment.
+  // segment_bytes: maximum segment size, which determines the table sizes; window in LSB. Readable memory
+  // must extend contract::tail_bytes beyond each segment.
   FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
 
-  // segments[b]: board b (merged stream: [0], where every fragment becomes an event). Safe on any
-  // bytes; allocates nothing. conditions: masks and time offsets, or nullptr; merging itself goes by the
-  // fragments' own times.
+  // segments[b]: board b. Merged stream: segment [0], where every fragment becomes an event. conditions:
+  // masks and time offsets, or nullptr; merging uses uncorrected fragment times. Safe on any bytes; allocates
+  // nothing.
   const BuiltFrame& build(std::span<const Segment> segments, const Conditions* conditions = nullptr) noexcept;
 
  private:
@@ -64,7 +64,7 @@ class FrameBuilder {
     const std::byte* at;
     Sequence sequence;
   };
-  std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // of its fragments
+  std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // the board's first fragment
   void list(const Segment& segment) noexcept;
   void collect(unsigned board, const Segment& segment) noexcept;
   template <unsigned boards>
@@ -81,12 +81,12 @@ class FrameBuilder {
   std::int32_t window_;
   const std::byte* base_ = nullptr;
   const Conditions* conditions_ = nullptr;
-  std::vector<Fragment> fragments_;  // the last one is empty and stands for "none"
-  std::array<Payload, 64> payload_;  // more than a board's frame can have, whatever bytes lie in the segment
+  std::vector<Fragment> fragments_;  // the last fragment is empty and means "none"
+  std::array<Payload, 64> payload_;  // upper limit for any bytes in the segment
   std::uint32_t payloads_ = 0;
-  std::uint32_t capacity_ = 0;  // fragments of one board
+  std::uint32_t capacity_ = 0;  // per board
   unsigned boards_ = 0;
-  std::vector<std::uint32_t> times_;                            // of the fragments, a list for each board
+  std::vector<std::uint32_t> times_;                            // fragment times, one list per board
   std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board
   std::vector<std::uint16_t> time_, opened_, order_;
   std::vector<std::uint8_t> mask_, truncated_;

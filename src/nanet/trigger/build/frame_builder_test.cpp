@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the frame builder.
+// Tests of the frame builder: merging against a literal implementation of docs/formats.md, and arbitrary
+// bytes.
 #include "nanet/trigger/build/frame_builder.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t segment_bytes = 8192;
 
-// Four segments one after the other as in a buffer; the end of readable memory is where the contract says.
+// Four consecutive segments as in a buffer; readable memory ends as the contract specifies.
 struct Segments {
   explicit Segments(unsigned count = 4) : boards(count), memory(std::make_unique<std::byte[]>(bytes())) {}
   std::size_t bytes() const { return boards * segment_bytes + contract::tail_bytes; }
@@ -52,7 +53,7 @@ struct PlainEvent {
   }
 };
 
-// docs/formats.md, Merging, by the letter. fragments: in order of board, sequence, position.
+// Literal implementation of docs/formats.md, Merging. fragments: by board, sequence number and position.
 std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragments, int window,
                               unsigned& duplicates, unsigned& masked,
                               const Conditions* conditions = nullptr) {
@@ -81,7 +82,7 @@ std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragme
   return events;
 }
 
-// conditions: a random choice of masked PMs and offsets, of every size.
+// conditions: random masked PMs, and offsets of all sizes.
 void check_merging(unsigned seeds, bool with_conditions) {
   for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
@@ -97,7 +98,7 @@ void check_merging(unsigned seeds, bool with_conditions) {
     const Conditions* const conditions = with_conditions ? &drawn : nullptr;
     const int window = seed % 3 ? default_window_lsb : static_cast<int>(random() % 300);
     FrameBuilder builder(segment_bytes, 4, window);
-    for (unsigned round = 0; round < 2; ++round) {  // nothing of one frame is left for the next
+    for (unsigned round = 0; round < 2; ++round) {  // no state is carried to the next frame
       Segments segments;
       std::vector<std::pair<unsigned, TestEvent>> fragments;
       for (unsigned board = 0; board < 4; ++board) {
@@ -174,8 +175,8 @@ TEST(FrameBuilder, TimeStaysInsideTheFrameAndRoundsHalfUp) {
   EXPECT_EQ(std::vector<int>(got.time, got.time + 4), (std::vector<int>{0, 502, 601, 65535}));
 }
 
-// Whatever lies in the buffer: events are whole, hits are PMs in order, nothing beyond the tail is touched
-// (sanitizers).
+// With any buffer contents, events are complete, PM IDs are valid and ascending, and no memory beyond the
+// tail is accessed (sanitizers).
 TEST(FrameBuilder, IsSafeOnAnyBytes) {
   FrameBuilder builder(segment_bytes, 4);
   for (unsigned seed = 0; seed < 600; ++seed) {
@@ -184,7 +185,7 @@ TEST(FrameBuilder, IsSafeOnAnyBytes) {
     std::generate(segments.memory.get(), segments.memory.get() + segments.bytes(),
                   [&] { return std::byte(random()); });
     for (unsigned board = 0; board < 4; ++board) {
-      if (random() % 4) {  // sound packets, some bytes turned, so that the walk goes on for a while
+      if (random() % 4) {  // valid packets with some corrupted bytes, so that parsing continues
         while (segments.place(board, mgp_packet(board, 1, static_cast<Sequence>(random()),
                                                 random_events(random, board, 60), random() % 2 ? 16 : 0)))
           if (random() % 8 == 0) break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hit times of an event sample; see hit_times.hpp.
+// Hit times of an event sample.
 #include "nanet/trigger/build/hit_times.hpp"
 
 #include <algorithm>

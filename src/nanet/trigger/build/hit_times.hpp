@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hit times of an event sample, decoded from the payloads that its frame was built from.
+// Hit times of an event sample, decoded from the payloads of its frame.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace nanet::trigger {
 
-// Fills event.late. opened: time of the event's first fragment, LSB within the frame. If two fragments in the
-// window name the same PM, the first one counts. Safe on any bytes.
+// Fills event.late. opened: time of the event's first fragment, LSB since the start of the frame. If two
+// fragments in the window contain the same PM, the first counts. Safe on any bytes.
 void set_hit_times(stats::EventSample& event, std::span<const Segment> payloads, std::uint16_t opened,
                    std::int32_t window_lsb) noexcept;
 

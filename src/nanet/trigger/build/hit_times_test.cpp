@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the hit times of event samples.
+// Tests of the hit times of event samples: repeated PMs and samples on request.
 #include "nanet/trigger/build/hit_times.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(HitTimes, OfAPublishedSample) {
     for (unsigned board = 0; board < 2; ++board) {
       chain.packet(mgp_marker(flag::sob, board, 0, 0));
       const auto pm = 512 * board;
-      // Another event, too late for this one, names the same PM.
+      // A later event outside the window contains the same PM.
       chain.packet(mgp_packet(board, frame, 1,
                               {{static_cast<std::uint16_t>(5000 + 10 * board), {{pm + 7, 8}, {pm + 9, -4}}},
                                {static_cast<std::uint16_t>(5100 + 10 * board), {{pm + 7, 0}}}},
@@ -50,7 +50,7 @@ TEST(HitTimes, OfAPublishedSample) {
   ASSERT_EQ(events.size(), 1u);
   const EventSample& e = events[0];
   EXPECT_EQ(e.frame, frames);
-  // Either of the two events, by turns.
+  // The two events alternate.
   const std::vector<int> expected =
       e.hits == 4 ? std::vector<int>{5008, 4996, 5018, 5006} : std::vector<int>{5100, 5110};
   ASSERT_EQ(e.hits, expected.size());

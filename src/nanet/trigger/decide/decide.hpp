@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trigger decision: rings of an event to its primitive (docs/formats.md, MTP). One source for CPU and GPU.
+// Trigger decision: from the rings of an event to its primitive (docs/formats.md, MTP). One source for CPU
+// and GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace nanet::trigger {
 
 struct DecisionOptions {
   std::uint32_t min_hits = 1;       // events with fewer hits give no primitive
-  std::uint32_t multiplicity = 24;  // b9: at least so many hits
-  float saturated_mm = 185.0f;      // b11: leading ring at least this large
+  std::uint32_t multiplicity = 24;  // b9: minimum hits
+  float saturated_mm = 185.0f;      // b11: minimum radius of the leading ring
   float small_mm = 180.0f;          // b10: any ring below this
   float chi2_cut = 3.0f;            // b6: leading ring's chi2/ndf above this
 };
@@ -36,7 +37,7 @@ NANET_HD inline std::uint16_t radius_code(float r) {
   return code < 0.0f ? 0 : code >= 63.0f ? 63 : static_cast<std::uint16_t>(code);
 }
 
-// The bits of an event without rings; incomplete: a fragment was truncated or the frame is incomplete.
+// Bits of an event without rings; incomplete: a fragment was truncated or the frame is incomplete.
 NANET_HD inline std::uint32_t decide_event(std::uint32_t hits, bool ambiguous, bool incomplete,
                                            const DecisionOptions& o) {
   namespace bit = primitive_bit;
@@ -47,7 +48,7 @@ NANET_HD inline std::uint32_t decide_event(std::uint32_t hits, bool ambiguous, b
   return id;
 }
 
-// Those that the leading ring adds.
+// Bits added by the leading ring.
 NANET_HD inline std::uint32_t decide_leading(const rich::Ring& leading, std::uint32_t rings,
                                              const DecisionOptions& o) {
   namespace bit = primitive_bit;
@@ -58,7 +59,7 @@ NANET_HD inline std::uint32_t decide_leading(const rich::Ring& leading, std::uin
   return id | radius_code(leading.r);
 }
 
-// Bits common to all primitives. A user's algorithm that makes the decision sets all other bits.
+// Bits common to all primitives. A user algorithm that makes the decision sets all other bits.
 inline constexpr std::uint32_t reserved_bits = 1u << 15 | primitive_bit::valid | primitive_bit::incomplete;
 
 NANET_HD inline std::uint16_t decide(const rich::Rings& rings, std::uint32_t hits, bool incomplete,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the trigger decision.
+// Tests of the trigger decision: bits by hits, rings and chi2.
 #include "nanet/trigger/decide/decide.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(Decide, SeveralRings) {
   rings.ambiguous = true;
   for (unsigned count = 2; count <= rich::max_rings; ++count) {
     rings.count = static_cast<std::uint8_t>(count);
-    rings.ring[count - 1] = {0, 0, 100.0f, 9.0f, 5};  // chi2 counts for the leading ring alone
+    rings.ring[count - 1] = {0, 0, 100.0f, 9.0f, 5};  // chi2 counts for the leading ring only
     const std::uint16_t id = decide(rings, 30, false, {});
     EXPECT_EQ(id >> 12 & 3, count < 3 ? count : 3);
     EXPECT_EQ(id & ~0x303F, bit::valid | bit::saturated | bit::small | bit::multiplicity | bit::ambiguous);
@@ -57,7 +57,7 @@ TEST(Decide, SeveralRings) {
 }
 
 TEST(Decide, NeverZeroAboveTheFineTime) {
-  EXPECT_NE(decide({}, 0, false, {}) >> 8, 0);  // a word whose upper byte is zero would be a timestamp word
+  EXPECT_NE(decide({}, 0, false, {}) >> 8, 0);  // a zero upper byte would mark a timestamp word
 }
 
 }  // namespace

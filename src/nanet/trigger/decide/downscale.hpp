@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Downscaling: sends one primitive in N of a kind. The choice follows from the primitive's time alone, so all
+// Downscaling: sends one primitive in N of a kind. The choice depends only on the primitive's time, so all
 // executors and replays agree.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace nanet::trigger {
 
-// The kinds are those of b13:12 of the primitive ID: no ring, one, two, three or more.
+// Kinds by b13:12 of the primitive ID: no ring, one, two, three or more.
 #define NANET_LINE(name, text) std::string_view(#name),
 inline constexpr std::array kind_names{NANET_DOWNSCALED(NANET_LINE)};
 #undef NANET_LINE
@@ -22,8 +22,8 @@ NANET_HD inline unsigned kind_of(std::uint16_t primitive) {
   return primitive >> primitive_bit::rings_shift & 3;
 }
 
-// Whether a primitive at `time` (since SOB) is among the one in `factor` that are sent; 1: all, 0: none.
-// The mixing is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): neighbouring times are independent.
+// True if the primitive at `time` (since SOB) is sent; factor 1: all, 0: none. Mixes with the finaliser of
+// SplitMix64 (Steele, Lea, Flood 2014), so that neighbouring times are independent.
 NANET_HD inline bool downscale_keeps(Lsb time, std::uint32_t factor) {
   if (factor <= 1) return factor == 1;
   auto x = static_cast<std::uint64_t>(time) + 0x9E3779B97F4A7C15u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of downscaling.
+// Tests of downscaling: rate, reproducibility and counts.
 #include "nanet/trigger/decide/downscale.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(Downscale, KeepsOneInSoMany) {
   EXPECT_TRUE(downscale_keeps(12345, 1));
   EXPECT_FALSE(downscale_keeps(12345, 0));
   for (const std::uint32_t factor : {2u, 3u, 10u, 1000u}) {
-    // Times as they come: bunches of 256 LSB, and evenly.
+    // Realistic times: bunches of 256 LSB, and a uniform distribution.
     for (const Lsb step : {Lsb{1}, Lsb{256}, Lsb{65536}}) {
       const double n = 200'000, want = n / factor, sigma = std::sqrt(want * (1 - 1.0 / factor));
       double kept = 0;
@@ -29,7 +29,7 @@ TEST(Downscale, KeepsOneInSoMany) {
   }
 }
 
-// The rule is public: a reader who has only the primitives must come to the same choice.
+// Pins the public rule: readers of the primitives alone reproduce the choice.
 TEST(Downscale, StaysWhatItIs) {
   std::vector<Lsb> kept;
   for (Lsb t = 0; t < 100; ++t)
@@ -38,7 +38,7 @@ TEST(Downscale, StaysWhatItIs) {
 }
 
 TEST(Downscale, DropsAndCountsByKind) {
-  // A ring-less event (one hit) and one on a circle, in every frame.
+  // An event without rings (one hit) and an event on a circle, in every frame.
   std::vector<Bytes> packets{mgp_marker(flag::sob, 0, 0, 0)};
   const rich::Geometry geometry = rich::Geometry::make();
   std::vector<TestHit> circle;
@@ -85,7 +85,7 @@ TEST(Downscale, NoneOfAKind) {
   chain.packet(mgp_packet(0, 0, 1, {{1000, {{3}}, 0}}, flag::last));
   chain.drain();
   ASSERT_EQ(chain.sent().size(), 1u);
-  EXPECT_EQ(chain.sent()[0].size(), wire::mtp::header_bytes);  // the frame is answered all the same
+  EXPECT_EQ(chain.sent()[0].size(), wire::mtp::header_bytes);  // the frame is still answered
   EXPECT_EQ(chain.account().downscaled[0], 1u);
   EXPECT_TRUE(chain.account().balances());
 }

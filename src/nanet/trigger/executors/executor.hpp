@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executor interface: consumes the event queues of a CLOP, builds, reconstructs, posts answers, returns
-// buffers. It reads and writes contract memory and its trace table only. CPU executors are declared here.
+// buffers. Accesses only contract memory and the trace table. CPU executors are declared here.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace nanet::trigger {
 
 struct ExecutorOptions {
   ProcessOptions process;
-  unsigned threads = 1;  // 1: run to completion in the card's thread; more: that many workers beside it
-  std::vector<int> pin;  // cores of the workers, in turn; empty: not pinned
+  unsigned threads = 1;  // 1: run to completion in the card's thread; more: number of worker threads
+  std::vector<int> pin;  // cores of the workers, cyclic; empty: not pinned
   bool busy = false;     // workers never sleep
   RingSink* sink = nullptr;
   std::uint64_t reference = 0;  // an n within 2^31 of the first event's
@@ -31,38 +31,39 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual std::string_view name() const noexcept = 0;
-  // Threads (kernels) are resident when this returns.
+  // Starts the threads or kernels; they are resident on return.
   virtual void start() = 0;
-  // Run-to-completion executors work here, in the card's thread. True if anything was done.
+  // Run-to-completion executors process events here, in the card's thread. Returns true if work was done.
   virtual bool poll() noexcept { return false; }
-  // True: poll() does the work, and the card's thread may block when there is none.
+  // True: poll() does the work, and the card's thread may block when idle.
   virtual bool in_card_thread() const noexcept { return false; }
-  // Finishes every event written so far and ends the threads.
+  // Finishes all events written so far and ends the threads.
   virtual void stop() noexcept = 0;
   // Physics counts of each thread.
   virtual std::vector<const Physics*> physics() const = 0;
-  // The card overtook this reader in the queue; the reader has stopped.
+  // True if the card lapped this reader in the queue; the reader has stopped.
   virtual bool event_overrun() const noexcept = 0;
-  // Where it reads frames: host; pinned (mapped, read by the GPU); device (filled by its copy engine).
+  // Memory that frames are read from: host; pinned (mapped, read by the GPU); device (filled by the copy
+  // engine).
   virtual std::string_view memory() const noexcept { return "host"; }
-  // Additional results by name. Any thread.
+  // Additional results by name. Thread-safe.
   virtual std::map<std::string, double> figures() const { return {}; }
   // Reason for degraded operation; empty: none.
   virtual std::string trouble() const { return {}; }
 };
 
-// Factory of another kind of executor; parameters as for make_cpu_executor.
+// Factory of another executor; parameters as for make_cpu_executor.
 using ExecutorMaker =
     std::function<std::unique_ptr<Executor>(const ExecutorOptions& options, std::vector<contract::View> views,
                                             const rich::Reconstructor& algorithm, TraceTable& traces)>;
 
-// algorithm: cloned for every thread. views: of each consumer device.
+// algorithm: cloned for every thread. views: one per consumer device.
 std::unique_ptr<Executor> make_cpu_executor(const ExecutorOptions& options, std::vector<contract::View> views,
                                             const rich::Reconstructor& algorithm, TraceTable& traces);
 
-// For a replay: builds frames in the card's thread, as the run-to-completion executor does, and reconstructs
-// those of many frames, thousands of events, in one call, which a GPU needs; the answers are the same. Gather
-// mode `frame`, one device.
+// Batch executor for replays: builds frames in the card's thread. Reconstructs the events of many frames in
+// one call, as a GPU requires. Same answers as the run-to-completion executor. Gather mode `frame`, one
+// device.
 std::unique_ptr<Executor> make_batch_executor(const ExecutorOptions& options, contract::View view,
                                               std::unique_ptr<rich::Reconstructor> algorithm,
                                               TraceTable& traces);

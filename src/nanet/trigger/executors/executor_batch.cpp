@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames are built one by one and kept side by side; once there are enough events all are reconstructed in
-// one call, and each frame is answered in its turn.
+// Batch executor: collects built frames, reconstructs all their events in one call, and answers the frames in
+// order.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -18,10 +18,9 @@ using contract::EventType;
 using contract::View;
 
 constexpr std::uint32_t enough_events = 16384;
-// The card has so many buffers at least (replay: 4096), and must not wait for those kept here.
+// Below the card's number of buffers (replay: 4096), so that the card never waits for collected frames.
 constexpr std::size_t most_frames = 512;
-// Polls of an empty queue after which the collected frames are answered: the end of traffic, or a waiting
-// card.
+// Empty polls after which collected frames are answered: traffic has ended, or the card is waiting.
 constexpr unsigned patience = 4;
 
 class BatchExecutor final : public Executor {
@@ -79,14 +78,14 @@ class BatchExecutor final : public Executor {
   struct Kept {
     Event event;
     std::uint64_t n;
-    BuiltFrame built;  // its pointers are to the arrays below
-    std::uint32_t at;  // of its first event there
+    BuiltFrame built;  // its pointers refer to the arrays below
+    std::uint32_t at;  // index of its first event there
   };
 
   void keep(const Event& event, std::uint64_t n) noexcept {
     const BuiltFrame& built = process_.build(view_, event, n, traces_[n]);
     const std::uint32_t hits = built.events ? built.first[built.events] - built.first[0] : 0;
-    if (hits_ + hits > pm_.size()) answer_all();  // what was built stays
+    if (hits_ + hits > pm_.size()) answer_all();  // the built frame stays valid
     Kept kept{event, n, built, events_};
     if (built.events) {
       for (std::uint32_t e = 0; e <= built.events; ++e)
@@ -139,7 +138,7 @@ class BatchExecutor final : public Executor {
   std::atomic<bool> overrun_{false};
 
   std::vector<Kept> kept_;
-  std::uint32_t events_ = 0, hits_ = 0;  // of the frames kept
+  std::uint32_t events_ = 0, hits_ = 0;  // of the collected frames
   std::vector<std::uint32_t> first_;
   std::vector<PmId> pm_;
   std::vector<std::uint16_t> time_, opened_, order_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU executors: run to completion in the card's thread, and N worker threads that claim events.
+// CPU executors: run to completion in the card's thread, or N worker threads that claim events.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@ inline void pause() noexcept {
 #endif
 }
 
-// What both executors do with a receive event: answer first, then give the buffer back.
+// Processes a receive event for both executors: answers first, then returns the buffer.
 void answer(FrameProcessor& process, const View& view, const Event& event, std::uint64_t n,
             TraceTable& traces) noexcept {
   Trace& trace = traces[n];
@@ -74,8 +74,8 @@ class InlineExecutor final : public Executor {
   std::atomic<bool> overrun_{false};
 };
 
-// Workers claim entries of their device's queue by a shared counter, as thread blocks do on a GPU; buffers
-// are answered and returned in any order, the card sends by n.
+// Workers claim queue entries of their device through a shared counter, as GPU thread blocks do. They answer
+// and return buffers in any order; the card sends in order of n.
 class WorkerExecutor final : public Executor {
  public:
   WorkerExecutor(const ExecutorOptions& options, std::vector<View> views,
@@ -92,7 +92,7 @@ class WorkerExecutor final : public Executor {
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {
     ending_ = false;
-    for (auto& q : queues_)  // entries claimed but not found before the last stop are claimed again
+    for (auto& q : queues_)  // entries claimed before the last stop but never found are claimed again
       q->state.claimed = q->state.finished = contract::HostAccess::acquire(*q->view.finished);
     for (unsigned t = 0; t < workers_.size(); ++t)
       threads_.emplace_back([this, t] {

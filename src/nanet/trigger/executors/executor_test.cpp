@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the executors: all of them send the same packets, byte for byte and in order.
+// Tests of the executors: all send the same packets, byte for byte and in order.
 #include "nanet/trigger/executors/executor.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 namespace flag = wire::mgp::flag;
 
-// Two bursts with losses, repeats and disorder.
+// Two bursts with lost, repeated and reordered packets.
 std::vector<Bytes> traffic(unsigned seed, Frame frames) {
   std::mt19937 random(seed);
   std::vector<Bytes> out;
@@ -26,7 +26,7 @@ std::vector<Bytes> traffic(unsigned seed, Frame frames) {
     for (std::size_t i = begin + 4; i + 8 < out.size(); ++i) {
       if (random() % 20 == 0) std::swap(out[i], out[i + random() % 8]);
       if (random() % 50 == 0) out[i] = out[i - 1];
-      if (random() % 50 == 0) out[i][random() % 15] ^= std::byte{4};  // all but the burst
+      if (random() % 50 == 0) out[i][random() % 15] ^= std::byte{4};  // all but the burst number
     }
   }
   return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame processor.
+// Frame processor: building, reconstruction and decision for one frame.
 #include "nanet/trigger/executors/frame_processor.hpp"
 
 #include <algorithm>
@@ -16,12 +16,11 @@ namespace {
 namespace mgp = wire::mgp;
 namespace mtp = wire::mtp;
 
-// Writes the words of an MTP packet one primitive after the other; a timestamp word wherever the frame
-// changes.
+// Writes the words of an MTP packet sequentially, with a timestamp word at each frame change.
 class PacketWords {
  public:
   PacketWords(std::byte* out, std::size_t limit) : out_(out), limit_(limit) {}
-  // False: full (255 primitives or no room); nothing is written.
+  // Returns false, and writes nothing, if full (255 primitives or no space).
   bool add(Frame frame, std::uint16_t time, std::uint16_t id) noexcept {
     const bool stamp = count_ == 0 || frame != frame_;
     if (count_ == mtp::max_primitives || bytes_ + (stamp ? 8 : 4) > limit_) return false;
@@ -51,7 +50,7 @@ class PacketWords {
 };
 
 std::array<Segment, max_boards> segments_of(const contract::View& view, const contract::Event& event) {
-  // The header may hold any bytes: lengths are limited to the segment.
+  // The header may hold any bytes, so lengths are clamped to the segment.
   contract::FrameHeader header;
   std::memcpy(&header, view.buffer(event.buffer), sizeof header);
   std::array<Segment, max_boards> segments;
@@ -179,7 +178,7 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   return length;
 }
 
-// True if the downscaling factor of its kind suppresses the primitive, which is counted.
+// Returns true and counts the primitive if the downscaling factor of its kind suppresses it.
 bool FrameProcessor::scaled_away(std::uint16_t id, Frame frame, std::uint16_t time,
                                  Trace& trace) const noexcept {
   if (options_.downscale.keeps(id, static_cast<Lsb>(frame) * lsb_per_frame + time)) return false;
@@ -187,7 +186,7 @@ bool FrameProcessor::scaled_away(std::uint16_t id, Frame frame, std::uint16_t ti
   return true;
 }
 
-// Gather mode packets: each payload stands alone; its fragments are merged among themselves only.
+// Gather mode packets: each payload is independent; its fragments are merged only with one another.
 std::uint32_t FrameProcessor::packets(const contract::View& view, const contract::Event& event,
                                       std::uint64_t n, Trace& trace) noexcept {
   PacketWords words(view.send_buffer(event.buffer), contract::send_buffer_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame processor: build, reconstruct and decide for one frame, from a CLOP buffer to the bytes of its MTP
-// packet. Each thread of a CPU executor has one.
+// Frame processor: builds, reconstructs and decides one frame, from CLOP buffer to MTP packet. One per CPU
+// executor thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ProcessOptions {
   ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
 };
 
-// Receives every event of every frame in order of time, in the executor's thread; for rings.parquet. Replay
+// Receives every event of every frame in time order, in the executor's thread; for rings.parquet. Replay
 // only.
 class RingSink {
  public:
@@ -47,18 +47,18 @@ class FrameProcessor {
   FrameProcessor(const contract::Shape& shape, std::unique_ptr<rich::Reconstructor> algorithm,
                  const ProcessOptions& options);
 
-  // Works on the buffer of a receive event, writes the MTP packet into its send buffer and the trace. Returns
-  // the packet's bytes. Safe on any bytes in the buffer; allocates nothing (a sink may).
+  // Processes the buffer of a receive event; writes the MTP packet to its send buffer, and the trace. Returns
+  // the packet size in bytes. Safe on any bytes in the buffer; allocates nothing, but a sink may.
   std::uint32_t operator()(const contract::View& view, const contract::Event& event, std::uint64_t n,
                            Trace& trace) noexcept;
 
-  // The same in two steps, for an executor that reconstructs many frames at once; gather mode `frame` only.
-  // The frame is valid until the next build; answer() takes it, or a copy of it, and the rings of its events.
+  // The same in two steps, for the batch executor; gather mode `frame` only. The frame is valid until the
+  // next build. answer() takes the frame, or a copy of it, and the rings of its events.
   const BuiltFrame& build(const contract::View& view, const contract::Event& event, std::uint64_t n,
                           Trace& trace) noexcept;
   std::uint32_t answer(const contract::View& view, const contract::Event& event, std::uint64_t n,
                        const BuiltFrame& built, const rich::Rings* rings, Trace& trace) noexcept;
-  // Events that a frame can have at most.
+  // Maximum events per frame.
   std::uint32_t most_events() const noexcept { return static_cast<std::uint32_t>(rows_.size()); }
 
   void sink(RingSink* sink) noexcept { sink_ = sink; }
@@ -70,7 +70,7 @@ class FrameProcessor {
   std::uint32_t packets(const contract::View& view, const contract::Event& event, std::uint64_t n,
                         Trace& trace) noexcept;
   static void begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
-  // Counts the events of a sampled frame and keeps one of them; payloads: of the frame.
+  // Adds the events of a sampled frame to the histograms and keeps one of them; payloads: of the frame.
   void sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
               std::span<const Segment> payloads) noexcept;
   void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
@@ -85,7 +85,7 @@ class FrameProcessor {
   RingSink* sink_ = nullptr;
   std::vector<rich::Rings> rings_;
   std::vector<RingSink::Row> rows_;
-  std::vector<std::uint16_t> primitive_;  // of the events in order of opening
+  std::vector<std::uint16_t> primitive_;  // per event, in opening order
   std::uint32_t kept_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the frame processor.
+// Tests of the frame processor: primitives, truncated and incomplete frames, histograms.
 #include "nanet/trigger/executors/frame_processor.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> words(const Bytes& packet) {
   return out;
 }
 
-// Frames of board 0 alone, each a complete packet.
+// Frames of board 0 only, each a complete packet.
 Chain::Packets answers(const std::vector<std::vector<TestEvent>>& frames, const ProcessOptions& process = {},
                        std::uint8_t flags = flag::last, Account* account = nullptr) {
   Chain chain(Chain::options(1), *math(), 1, process);
@@ -54,7 +54,7 @@ TEST(FrameProcessor, MarksWhatIsNotWhole) {
   EXPECT_EQ(words(answers(frames)[0])[4] >> 16, id);
   EXPECT_EQ(words(answers(frames, {}, 0)[0])[4] >> 16, not_whole);  // an incomplete frame
   EXPECT_EQ(words(answers(frames, {}, flag::last | flag::truncated)[0])[4] >> 16,
-            not_whole);  // cut by the board
+            not_whole);  // truncated by the board
 }
 
 TEST(FrameProcessor, CountsWhatIsNotSent) {

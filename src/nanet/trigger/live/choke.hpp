@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choke (XOFF): flow-control state with hysteresis, raised when buffers fill. An output only: it stops
-// nothing.
+// Choke (XOFF): flow-control state with hysteresis, raised when buffers fill. Output only, without effect on
+// the data path.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@
 namespace nanet::trigger {
 
 struct ChokeOptions {
-  double high = 0.75;  // raised at this share of the buffers
-  double low = 0.5;    // withdrawn below this one
+  double high = 0.75;  // raised at this fraction of the buffers
+  double low = 0.5;    // withdrawn below this fraction
 };
 
-// One writer, any reader.
+// One writer, any number of readers.
 class Choke {
  public:
   explicit Choke(const ChokeOptions& options) noexcept : options_(options) {}
 
-  // fill: 0 - 1, at time `now`.
+  // Updates the state; fill: 0 - 1, at time `now`.
   void update(double fill, Nanoseconds now) noexcept {
     fill_.store(fill, std::memory_order_relaxed);
     if (fill > most()) most_.store(fill, std::memory_order_relaxed);
@@ -34,7 +34,7 @@ class Choke {
     if (is != was) on_.store(is, std::memory_order_relaxed);
   }
   bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
-  // Share of the buffers in use at the last update, and its maximum.
+  // Fraction of the buffers in use at the last update, and its maximum.
   double fill() const noexcept { return fill_.load(std::memory_order_relaxed); }
   double most() const noexcept { return most_.load(std::memory_order_relaxed); }
   // Total time raised, ns.
@@ -50,14 +50,14 @@ class Choke {
   Nanoseconds last_ = 0;
 };
 
-// Share of a stream's buffers between the oldest that is out and the newest: at 1 the next frame finds none.
-// Looked at in the card's thread.
+// Fraction of a stream's buffers between the oldest unreturned one and the newest; at 1 the next frame has no
+// buffer. Updated in the card's thread.
 class BufferFill {
  public:
   double operator()(card::Stream& stream) noexcept {
     card::FrameTable& table = stream.table();
     const std::uint64_t slots = table.slots();
-    // A buffer that a consumer kept for more than a lap concerns its own frames only.
+    // Buffers held for more than a lap affect only their own frames.
     if (table.end > oldest_ + slots) oldest_ = table.end - slots;
     while (oldest_ < table.end && !out(stream, table, oldest_)) ++oldest_;
     return static_cast<double>(table.end - oldest_) / static_cast<double>(slots);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the choke state.
+// Tests of the choke state: hysteresis, times and fill level.
 #include "nanet/trigger/live/choke.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(Choke, HasHysteresis) {
   EXPECT_FALSE(at(0.79));
   EXPECT_TRUE(at(1.0));
   EXPECT_EQ(choke.raised, 2u);
-  EXPECT_EQ(choke.time(), 20);  // the one that goes on counts from its next look
+  EXPECT_EQ(choke.time(), 20);  // an ongoing choke counts from its next update
   EXPECT_FALSE(at(0.0));
   EXPECT_EQ(choke.time(), 30);
   EXPECT_EQ(choke.most(), 1.0);
@@ -42,15 +42,15 @@ TEST(BufferFill, FollowsWhatIsOut) {
   EXPECT_EQ(fill(rig.stream), 0.25);
   give_back(0, 256);
   EXPECT_EQ(fill(rig.stream), 0.125);
-  give_back(300, 400);  // behind one that is out, which the next lap meets first
+  give_back(300, 400);  // behind an unreturned buffer, which the next lap meets first
   EXPECT_EQ(fill(rig.stream), 0.125);
   give_back(256, 300);
   EXPECT_EQ(fill(rig.stream), 112.0 / 2048);
-  while (f < 2560) rig.frame(f++);  // a lap on
+  while (f < 2560) rig.frame(f++);  // one lap later
   EXPECT_EQ(fill(rig.stream), 1);
   EXPECT_EQ(rig.stream.counters().frames_overrun, 512u);
   give_back(512, 2048);
-  EXPECT_EQ(fill(rig.stream), 0);  // those kept for more than a lap concern their own frames only
+  EXPECT_EQ(fill(rig.stream), 0);  // buffers held for more than a lap affect only their own frames
 }
 
 }  // namespace

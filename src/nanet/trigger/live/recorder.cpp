@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 enum class Kind : std::uint32_t { packet, bad_packet, burst, wrap };
 
 struct EntryHeader {
-  std::uint32_t size;  // bytes that follow; burst: its number
+  std::uint32_t size;  // size of the data that follows; burst: burst number
   Kind kind;
   Nanoseconds stamp;
 };
@@ -36,9 +36,9 @@ static_assert(sizeof(EntryHeader) == 16);
 
 constexpr std::size_t record_overhead = 16 + wire::udp_frame_overhead;
 constexpr std::size_t pcap_header_bytes = 24;
-constexpr std::size_t flush_bytes = std::size_t{512} << 10;  // below the writer's own buffer
+constexpr std::size_t flush_bytes = std::size_t{512} << 10;  // smaller than the writer's buffer
 constexpr Nanoseconds retry_after = 1'000'000'000;
-constexpr unsigned bad_share = 8;  // refused packets get an eighth of the space at most
+constexpr unsigned bad_share = 8;  // refused packets use at most an eighth of the space
 constexpr std::size_t most_files = 10'000;
 
 constexpr std::size_t rounded(std::size_t bytes) {
@@ -47,14 +47,14 @@ constexpr std::size_t rounded(std::size_t bytes) {
 
 }  // namespace
 
-// One writer, one reader, no lock. An entry is a header and its bytes, in one piece.
+// Lock-free ring for one writer and one reader. An entry is a header and its bytes, contiguous.
 class Recorder::Ring {
  public:
   explicit Ring(std::size_t bytes) : bytes_(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 18))) {
-    std::fill(bytes_.begin(), bytes_.end(), std::byte{1});  // its pages are there before the first packet
+    std::fill(bytes_.begin(), bytes_.end(), std::byte{1});  // populates the pages before the first packet
   }
 
-  // False: there is no room.
+  // Returns false if full.
   bool put(Kind kind, std::span<const std::byte> what, std::uint32_t size, Nanoseconds stamp) noexcept {
     const std::size_t need = sizeof(EntryHeader) + rounded(what.size());
     const std::size_t at = head_ & (bytes_.size() - 1), to_end = bytes_.size() - at;
@@ -75,7 +75,7 @@ class Recorder::Ring {
     ready_.store(head_, std::memory_order_release);
     return true;
   }
-  // Calls take(header, bytes) with the oldest entry. False: there is none.
+  // Calls take(header, bytes) with the oldest entry; returns false if empty.
   template <class Take>
   bool get(Take take) noexcept {
     std::uint64_t tail = tail_.load(std::memory_order_relaxed);
@@ -96,13 +96,13 @@ class Recorder::Ring {
   void header(std::size_t at, const EntryHeader& h) noexcept { std::memcpy(&bytes_[at], &h, sizeof h); }
 
   std::vector<std::byte> bytes_;
-  alignas(64) std::uint64_t head_ = 0;  // the writer's
+  alignas(64) std::uint64_t head_ = 0;  // written by the writer
   std::uint64_t tail_seen_ = 0;
   alignas(64) std::atomic<std::uint64_t> ready_{0};
-  alignas(64) std::atomic<std::uint64_t> tail_{0};  // the reader's
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
 };
 
-// Numbered files of one kind in a folder, the oldest removed where they grow beyond the limit.
+// Numbered files of one kind in a folder; removes the oldest above the size limit.
 class Recorder::Series {
  public:
   Series(Recorder& recorder, const std::string& prefix, std::uint64_t limit, stats::Counter& written)
@@ -140,7 +140,7 @@ class Recorder::Series {
     burst_ = number;
     if (!file_) return;
     if (size_ > pcap_header_bytes) return close();
-    const fs::path renamed = name();  // nothing is in it yet
+    const fs::path renamed = name();  // the file is still empty
     std::error_code error;
     fs::rename(path_, renamed, error);
     if (!error) path_ = renamed;
@@ -161,7 +161,7 @@ class Recorder::Series {
       failed(error.what());
     }
   }
-  // What was written is on disk, or counted as not written.
+  // Syncs written packets to disk; failures count as not written.
   void sync() noexcept {
     if (!file_ || waiting_ == 0) return;
     try {
@@ -173,7 +173,7 @@ class Recorder::Series {
   void close() noexcept {
     if (!file_) return;
     sync();
-    if (!file_) return;  // it failed
+    if (!file_) return;  // after a failure
     file_.reset();
     keep();
   }
@@ -216,7 +216,7 @@ class Recorder::Series {
     waiting_ = 0;
     make_room();
   }
-  // The disk is full, or gone: the file ends with the last packet that is whole.
+  // Disk full or lost: truncates the file after the last complete packet.
   void failed(const char* why) noexcept {
     recorder_.write_failed += waiting_;
     waiting_ = 0;
@@ -255,10 +255,10 @@ class Recorder::Series {
   std::optional<std::uint32_t> burst_;
   fs::path path_;
   unsigned number_ = 0;
-  std::uint64_t size_ = 0, sound_ = 0, waiting_ = 0, total_ = 0;  // sound_: bytes that are on disk
+  std::uint64_t size_ = 0, sound_ = 0, waiting_ = 0, total_ = 0;  // sound_: bytes on disk
   std::deque<File> kept_;
   Nanoseconds retry_ = 0;
-  mutable std::mutex mutex_;  // of trouble_
+  mutable std::mutex mutex_;  // guards trouble_
   std::string trouble_;
 };
 
@@ -286,12 +286,12 @@ void Recorder::packet(std::span<const std::byte> datagram, bool refused, Nanosec
 }
 
 void Recorder::burst_began(std::uint32_t number) noexcept {
-  ring_->put(Kind::burst, {}, number, 0);  // without room for it the burst goes on in the same file
+  ring_->put(Kind::burst, {}, number, 0);  // if the ring is full, the burst continues in the same file
 }
 
 bool Recorder::write_some() noexcept {
   bool any = false;
-  const os::ClockOffset clock;  // of now: the realtime clock may be set while a run goes on
+  const os::ClockOffset clock;  // current offset: the realtime clock may be set during a run
   const std::int64_t realtime = -clock.to_monotonic(0);
   for (unsigned i = 0; i < 4096; ++i) {
     const bool got = ring_->get([&](const EntryHeader& h, std::span<const std::byte> datagram) {
@@ -309,13 +309,13 @@ bool Recorder::write_some() noexcept {
 void Recorder::run() noexcept {
   unsigned idle = 0;
   while (true) {
-    const bool ending = ending_.load(std::memory_order_acquire);  // before the ring is found empty
+    const bool ending = ending_.load(std::memory_order_acquire);  // read before the ring is found empty
     if (write_some()) {
       idle = 0;
       continue;
     }
     if (ending) break;
-    if (++idle == 100) {  // 0.1 s without packets: make all of them visible in the file
+    if (++idle == 100) {  // 0.1 s without packets: flush them to the file
       good_->sync();
       bad_->sync();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the recorder.
+// Tests of the recorder: file series, size limits, full ring and full disk.
 #include "nanet/trigger/live/recorder.hpp"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST_F(RecorderTest, KeepsEveryPacketInOrderAndBadOnesApart) {
   EXPECT_EQ(read("raw-"), good);
   EXPECT_EQ(read("bad-"), bad);
   const auto raw = files("raw-");
-  ASSERT_EQ(raw.size(), 2u);  // the first one was empty when its burst began
+  ASSERT_EQ(raw.size(), 2u);  // the first file was empty when its burst began
   EXPECT_EQ(raw[0].filename(), "raw-000001-burst7.pcap");
   EXPECT_EQ(raw[1].filename(), "raw-000002-burst300.pcap");
   EXPECT_EQ(recorder.trouble(), "");
@@ -106,7 +106,7 @@ TEST_F(RecorderTest, CountsWhatDoesNotFit) {
 TEST_F(RecorderTest, IsARingOfFiles) {
   options_.file_bytes = 64 << 10;
   options_.limit_bytes = 2 << 20;
-  options_.ring_bytes = 16 << 20;  // all of it, however slow the disk
+  options_.ring_bytes = 16 << 20;  // holds all packets, however slow the disk
   const Bytes packet(1000, std::byte{1});
   const auto fill = [&](unsigned count, std::uint8_t mark) {
     Recorder recorder(options_);
@@ -124,7 +124,7 @@ TEST_F(RecorderTest, IsARingOfFiles) {
   const auto before = files("raw-");
   EXPECT_GT(fill(4000, 2), 0u);
   const auto after = files("raw-");
-  EXPECT_EQ(std::count(after.begin(), after.end(), before.front()), 0);  // the oldest went, of a run before
+  EXPECT_EQ(std::count(after.begin(), after.end(), before.front()), 0);  // oldest file, from an earlier run
   std::uintmax_t raw = 0, bad = 0;
   for (const auto& f : after) raw += fs::file_size(f);
   for (const auto& f : files("bad-")) bad += fs::file_size(f);

@@ -38,7 +38,7 @@ Trigger::Trigger(const TriggerOptions& options)
     : options_(options), card_(card::open_card(options.card)), choke_(options.choke) {
   const auto algorithm =
       rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
-  // Cores in the order in which threads are named: the card's, those beside it, workers.
+  // Cores in order of use: the card's thread, its additional threads, the workers.
   const std::size_t beside = options.clop.threads - 1;
   card::ClopOptions clop = options.clop;
   for (std::size_t i = 1; i <= beside && i < options.pin.size(); ++i)
@@ -87,7 +87,7 @@ Trigger::~Trigger() {
 
 void Trigger::start() {
   if (running_) return;
-  executor_->start();  // or throws: then nothing runs
+  executor_->start();  // throws before anything runs
   stopping_ = false;
   running_ = true;
   started_ = os::monotonic_now();
@@ -98,7 +98,7 @@ void Trigger::run() noexcept {
   try {
     if (!options_.pin.empty()) os::pin_this_thread(options_.pin[0]);
   } catch (const std::system_error& error) {
-    trouble_ = error.what();  // runs on, unpinned
+    trouble_ = error.what();  // continues unpinned
   }
   const bool inline_work = executor_->in_card_thread();
   card::Stream& stream = card_->stream(*clop_);
@@ -112,7 +112,7 @@ void Trigger::run() noexcept {
   while (!stopping_.load(std::memory_order_relaxed)) {
     const bool any = round();
     if (!any && !options_.busy) {
-      // Workers post without waking this thread: while answers are owed, look again soon.
+      // Workers post without waking this thread: poll soon while answers are pending.
       const bool owed = !card_->passed_all();
       card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
     }

@@ -26,15 +26,15 @@ struct TriggerOptions {
   std::string algorithm = "multiring";
   rich::Parameters parameters;
   ProcessOptions process;
-  ExecutorMaker executor;  // none: the CPU's
+  ExecutorMaker executor;  // empty: CPU executor
   unsigned threads = 1;
-  std::vector<int> pin;  // cores of the card's thread, of those beside it, of the workers in turn
+  std::vector<int> pin;  // cores: card's thread, its additional threads, then the workers, cyclic
   bool busy = false;     // never block, even when idle
-  std::string keep_bad;  // pcap of the refused packets; empty: none
-  std::size_t keep_bad_count = 1000;  // the last so many
+  std::string keep_bad;  // pcap file of refused packets; empty: none
+  std::size_t keep_bad_count = 1000;  // number of last packets kept
   ChokeOptions choke;
-  std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: there will be none
-  RecordOptions record;                          // folder empty: nothing is recorded
+  std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: conditions unsupported
+  RecordOptions record;                          // folder empty: no recording
 };
 
 // State of a run, with the names used in results and views.
@@ -42,7 +42,7 @@ enum class State : std::uint8_t { ready, waiting, burst, draining, stopped };
 inline constexpr std::array<std::string_view, 5> state_names = {"ready", "waiting", "burst", "draining",
                                                                 "stopped"};
 
-// Keeps the last refused packets in memory and writes them at the end.
+// Keeps the last refused packets in memory and writes them at the end of the run.
 class BadPackets {
  public:
   explicit BadPackets(std::size_t keep) : ring_(keep) {}
@@ -62,14 +62,13 @@ class BadPackets {
 
 class Trigger {
  public:
-  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with a sentence that names
-  // the remedy.
+  // Opens sockets and memory. Throws std::invalid_argument or std::system_error with the remedy.
   explicit Trigger(const TriggerOptions& options);
   ~Trigger();
 
   void start();
   void request_stop() noexcept { stopping_ = true; }
-  // True once drained and stopped.
+  // Waits up to timeout_s; returns true once drained and stopped.
   bool join(double timeout_s);
   bool running() const noexcept { return running_; }
 
@@ -88,10 +87,10 @@ class Trigger {
 
   State state() const noexcept;
   const Choke& choke() const noexcept { return choke_; }
-  // Reports of bursts since the last call come out of its take(); one caller.
+  // Burst reports; one caller uses their take().
   BurstReports& bursts() noexcept { return *bursts_; }
   const BurstReports& bursts() const noexcept { return *bursts_; }
-  // nullptr: the trigger was made without conditions, or does not record.
+  // nullptr if the trigger runs without conditions or without recording.
   ConditionsStore* conditions() const noexcept { return conditions_.get(); }
   const Recorder* recorder() const noexcept { return recorder_.get(); }
 

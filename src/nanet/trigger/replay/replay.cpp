@@ -17,7 +17,7 @@
 
 namespace nanet::trigger {
 
-// Rows wait per number until the sender, which goes in order, passes it.
+// Ring rows per number, kept until the sender passes it in order.
 class Replay::Rows final : public RingSink {
  public:
   explicit Rows(const card::Stream& stream) : stream_(stream) {}
@@ -83,10 +83,10 @@ class Replay::Rows final : public RingSink {
   std::size_t burst_ = 0;
 };
 
-// The network side of a replay: a capture, or nowhere.
+// Transmit side of a replay: a capture, or none.
 class Replay::Answers final : public card::Transmit {
  public:
-  // Throws std::system_error. What was there is gone.
+  // Opens the capture, overwriting an existing file. Throws std::system_error.
   void open(const std::string& path) {
     if (!path.empty()) file_ = std::make_unique<wire::PcapWriter>(path);
   }
@@ -107,14 +107,14 @@ class Replay::Answers final : public card::Transmit {
     if (trouble_) std::rethrow_exception(trouble_);
     if (file_) file_->close();
   }
-  Nanoseconds time = 0;  // of the record read last
+  Nanoseconds time = 0;  // time of the last record read
 
  private:
   std::unique_ptr<wire::PcapWriter> file_;
   std::exception_ptr trouble_;
 };
 
-// The accounting, and the rows after it.
+// Observer that runs the accounting, then releases the rows.
 class Replay::Follower final : public card::FrameObserver {
  public:
   Follower(Accounting& accounting, Rows* rows) : accounting_(accounting), rows_(rows) {}
@@ -146,7 +146,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   if (options.device && options.threads > 1)
     throw std::invalid_argument("trigger.threads = " + std::to_string(options.threads) +
                                 ": must be 1 where a device reconstructs");
-  if (!std::has_single_bit(options.clop.devices))  // buffers are divided among them
+  if (!std::has_single_bit(options.clop.devices))  // buffers are divided among the devices
     throw std::invalid_argument("devices = " + std::to_string(options.clop.devices) +
                                 " must be a power of two: 1, 2, 4 ...");
   if (options.device && options.clop.gather == contract::Gather::packets)
@@ -155,8 +155,8 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   card::ClopOptions clop = options.clop;
   if (options.detect_merged && looks_merged()) clop.rules.boards = 0;
   clop.deadline = 0;
-  // Enough that the open window of 1024 frames and a gap of as many never meet an unreturned buffer, and no
-  // more, so that buffers are still in the cache when they are read.
+  // Enough buffers for the open window of 1024 frames plus a gap of the same size. No more, so that buffers
+  // are still in the cache when read.
   const bool by_frame = clop.gather == contract::Gather::frame;
   clop.buffers = std::max<std::uint32_t>(clop.buffers, (by_frame ? 4096 : 256) / std::max(clop.devices, 1u));
   answers_ = std::make_unique<Answers>();
@@ -190,7 +190,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
         make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
   else
     executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
-  answers_->open(options.mtp);  // last: refused options leave an existing file untouched
+  answers_->open(options.mtp);  // last, so that rejected options leave an existing file untouched
 }
 
 bool Replay::looks_merged() noexcept {
@@ -265,7 +265,7 @@ void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
       continue;
     }
     receiver.packet(frame.payload, record.time_ns);
-    // A frame's worth of packets at a time: the buffers are still in the cache when they are read.
+    // Reads one frame of packets at a time, so that buffers are still in the cache when read.
     if (++since < 8 && table.end - table.next <= table.slots() / 2) continue;
     since = 0;
     work();
@@ -285,7 +285,7 @@ void Replay::run_receiver(wire::PcapWriter* bad, std::exception_ptr& trouble) {
   receiver.expire(answers_->time);
 }
 
-// Replay through a card that works autonomously: it only needs the frames.
+// Replay through an autonomous card, which only needs the frames.
 void Replay::run_card() {
   const auto work = [&] {
     playback_->work();

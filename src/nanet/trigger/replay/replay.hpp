@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded traffic through the trigger, as fast as it goes: the same receiver, builder, executors, sender and
-// account as live, without sockets, clocks and deadlines.
+// Replay: recorded traffic through the trigger at full speed. Uses the receiver, builder, executors, sender
+// and account of a live run, without sockets, clocks and deadlines.
 #pragma once
 
 #include <atomic>
@@ -24,32 +24,32 @@ namespace nanet::trigger {
 
 struct ReplayOptions {
   std::string pcap;
-  std::vector<std::string> more;  // captures that go on where that one ends, as one run
-  std::string mtp;                // pcap of the answers; empty: none
+  std::vector<std::string> more;  // further captures, appended to form one run
+  std::string mtp;                // pcap file of the answers; empty: none
   bool rings = false;
   std::uint16_t port = wire::mgp::default_port;
-  // socket: the software datapath without sockets; else a registered card with a playback.
+  // "socket": the software datapath without sockets; otherwise a registered card with playback.
   std::string card = "socket";
-  card::ClopOptions clop;  // sockets and times of it are not used
-  // Takes the captures for a merged stream when most of its first 1000 packets are sound ones of board 0xFF.
+  card::ClopOptions clop;  // its sockets and times are unused
+  // Assumes a merged stream if most of the first 1000 packets are valid packets of board 0xFF.
   bool detect_merged = false;
   std::string algorithm = "multiring";
   rich::Parameters parameters;
   ProcessOptions process;
-  // Runs the algorithm instead of the CPU, many frames at a time: a device's (cuda::make_reconstructor), made
-  // of the same algorithm and parameters. Then threads is 1.
+  // Reconstructor for many frames at a time instead of the CPU algorithm, for example
+  // cuda::make_reconstructor with the same algorithm and parameters. Requires threads = 1.
   std::function<std::unique_ptr<rich::Reconstructor>(const rich::Reconstructor& cpu,
                                                      const rich::Geometry& geometry)>
       device;
-  // Makes the executor, which then is none of the above: one that a live trigger has (a GPU in the loop).
+  // Factory of an executor that replaces the above, for example a GPU-resident executor.
   ExecutorMaker executor;
   unsigned threads = 1;
   std::vector<int> pin;
   std::string keep_bad;
-  std::shared_ptr<const Conditions> conditions;  // of all bursts; nullptr: none
+  std::shared_ptr<const Conditions> conditions;  // for all bursts; nullptr: none
 };
 
-// Columns of rings.parquet; x, y, r and chi2_ndf are NaN where the file says null.
+// Columns of rings.parquet. NaN in x, y, r and chi2_ndf becomes null in the file.
 struct RingColumns {
   std::vector<std::uint16_t> burst, event_hits, primitive;
   std::vector<std::uint64_t> event;
@@ -73,16 +73,16 @@ class Replay {
   const Accounting& accounting() const noexcept { return *accounting_; }
   std::vector<const Physics*> physics() const { return executor_->physics(); }
   double elapsed_s() const noexcept { return elapsed_s_; }
-  double progress() const noexcept;  // share of the captures read
+  double progress() const noexcept;  // fraction of the captures read
   bool truncated() const noexcept { return reader_.truncated(); }
-  // Which captures end within a record: 0 is `pcap`, the others `more` in order.
+  // Indices of captures that end within a record: 0 is `pcap`, then `more` in order.
   std::vector<std::size_t> truncated_files() const { return reader_.truncated_files(); }
-  // As ReplayOptions::card names it.
+  // Card name as in ReplayOptions::card.
   std::string_view card_name() const noexcept { return playback_ ? playback_->name() : "socket"; }
   std::vector<std::pair<std::string, double>> card_figures() const {
     return playback_ ? playback_->figures() : std::vector<std::pair<std::string, double>>{};
   }
-  // Rows of rings.parquet since the last call, in order of burst, frame and time.
+  // Rows of rings.parquet since the last call, ordered by burst, frame and time.
   RingColumns take_rings();
 
  private:
@@ -99,7 +99,7 @@ class Replay {
   std::unique_ptr<Answers> answers_;
   std::unique_ptr<card::Playback> playback_;
   std::unique_ptr<card::SoftwareStream> own_stream_;
-  card::Stream* stream_ = nullptr;  // of the playback, or the own one
+  card::Stream* stream_ = nullptr;  // stream of the playback, or of the software datapath
   std::unique_ptr<TraceTable> traces_;
   std::unique_ptr<Accounting> accounting_;
   std::unique_ptr<Rows> rows_;
