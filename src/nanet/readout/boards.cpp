@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readout boards of one thread. A batch is stamped, timed, then sent stream by stream from the pool's memory.
+// Readout boards of one thread: a batch is stamped, timed, then sent stream by stream from the pool's memory.
 #include "nanet/readout/boards.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace nanet::readout {
 namespace {
 
-constexpr Nanoseconds patience_ns = 20'000;  // spent spinning for a slower thread before a short sleep
+constexpr Nanoseconds patience_ns = 20'000;  // spin time before a short sleep, waiting for a slower thread
 
 }  // namespace
 
@@ -27,8 +27,8 @@ void Boards::publish(Nanoseconds now) {
   for (std::size_t i = 0; i < fault_count; ++i) tally_.faults[i].set(tx_path_.count(static_cast<Fault>(i)));
 }
 
-// Of `frames` from `index` on, as many as keep this thread near the slowest one, at least one: waits for it
-// where it must. It comes: what a thread has begun, all threads send.
+// Number of the `frames` from `index` on that keep this thread within the leash, at least one; waits if
+// necessary. The wait ends, since all threads send every frame that one thread has started.
 unsigned Boards::within_reach(std::uint64_t index, unsigned frames) {
   if (step_ == 1) return frames;
   if (reach_ < index + frames) reach_ = run_.lockstep.reach();
@@ -60,7 +60,7 @@ void Boards::send(Nanoseconds start) {
   std::uint64_t index = 0, limit = run_.limit;
   while (index < limit) {
     Nanoseconds now = pacer.wait(due(index), run_.stop);
-    // A burst that has begun has a frame: what one thread has begun, all send.
+    // A burst that has begun has at least one frame: all threads send what one thread has started.
     const bool none = run_.stop.load(std::memory_order_relaxed) || (index > 0 && now >= stop_at);
     if ((none ? run_.lockstep.end() : run_.lockstep.claim(index + 1)) <= index) break;
     send_sob(index);
@@ -183,7 +183,7 @@ void Boards::send_eob(std::uint64_t index) {
                 make_eob(boards_[s].marker, run_.pool.board(s), burst_number(index),
                          run_.schedule.frame(index), boards_[s].sequence, counts));
   });
-  tx_path_.flush();  // an EOB is not held back beyond its burst
+  tx_path_.flush();  // the EOB leaves with its burst
   tx_path_.deliver();
 }
 

@@ -17,26 +17,27 @@
 
 namespace nanet::readout {
 
-// What all threads of a run have in common.
+// Data shared by all threads of a run.
 struct Run {
   const ReadoutOptions& options;
   const Schedule& schedule;
-  FramePool& pool;  // each board's bytes are its thread's alone
+  FramePool& pool;  // each thread writes only the bytes of its boards
   Senders senders;
   TimesWriter* times;  // or null
   Lockstep& lockstep;
   const std::atomic<bool>& stop;
   std::uint64_t limit;  // frames of the run
   unsigned batch;       // frames to gather
-  unsigned most;        // frames of a batch at most, even when behind
+  unsigned most;        // maximum frames per batch, even when behind
 };
 
 class Boards {
  public:
-  // Thread `thread` of options.threads.
+  // Boards of thread `thread` of options.threads.
   Boards(const Run& run, std::size_t thread);
 
-  // Sends from `start` (CLOCK_MONOTONIC) until the run is over or stopped, each board from SOB to EOB.
+  // Sends each board's stream from SOB to EOB, starting at `start` (CLOCK_MONOTONIC), until the run ends or
+  // is stopped.
   void send(Nanoseconds start);
   const Tally& tally() const noexcept { return tally_; }
 
@@ -68,10 +69,10 @@ class Boards {
   std::size_t thread_;
   unsigned step_;
   TxPath tx_path_;
-  std::vector<Board> boards_;  // by stream; those of other threads lie idle
+  std::vector<Board> boards_;  // by stream; those of other threads are unused
   Tally tally_;
   Nanoseconds start_ = 0;
-  std::uint64_t reach_ = 0;  // as the others' progress allowed when it was last looked at
+  std::uint64_t reach_ = 0;  // limit from the progress of the other threads, at the last check
 };
 
 }  // namespace nanet::readout

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture of generated events.
+// Capture writer for generated events.
 #include "nanet/readout/capture.hpp"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace mgp = wire::mgp;
 
 template <class T>
 void in_range(const char* option, T value, T low, T high) {
-  if (value >= low && value <= high) return;  // NaN is not
+  if (value >= low && value <= high) return;  // false for NaN
   std::ostringstream text;
   text << option << " = " << value << ": must be from " << low << " to " << high;
   throw std::invalid_argument(text.str());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated events as a capture: what the boards would send, bursts with their markers, in a pcap, and the
-// truth of it.
+// Capture writer: generated events as the boards would send them, in a pcap file with burst markers, and
+// their truth.
 #pragma once
 
 #include <array>
@@ -28,26 +28,25 @@ struct CaptureTotals {
                 bytes = 0;  // bytes: UDP payload
 };
 
-// Board b sends from 127.0.0.1, port 50000 + b, to 127.0.0.1:58913. A record's time is a fixed start (so that
-// a seed gives the same file) plus the detector time at which the frame ends, which is when a board can send
-// it.
+// Board b sends from 127.0.0.1, port 50000 + b, to 127.0.0.1:58913. A record's time is a fixed start plus the
+// detector time at the end of its frame. The fixed start makes the file reproducible from the seed; a board
+// can send only after the frame has ended.
 class CaptureWriter {
  public:
-  static constexpr std::int64_t start_ns = 1'500'000'000'000'000'000;  // of the first SOB, since the epoch
+  static constexpr std::int64_t start_ns = 1'500'000'000'000'000'000;  // first SOB, since the epoch
   static constexpr std::uint16_t first_source_port = 50000;
-  static constexpr std::uint64_t chunk_events =
-      200'000;  // what one call of next() holds in columns, and a frame more
+  static constexpr std::uint64_t chunk_events = 200'000;  // columns for one call of next(), plus one frame
 
-  // Throws std::system_error when the file cannot be made, std::invalid_argument for options out of range.
+  // Throws std::system_error if the file cannot be created, std::invalid_argument for options out of range.
   CaptureWriter(const CaptureOptions& options, const std::string& path);
-  // Writes up to `frames` frames (fewer when chunk_events are reached) and fills the columns with their
-  // events. False when all is written and the file closed. Throws std::system_error (disk full).
+  // Writes up to `frames` frames, fewer if chunk_events are reached, and fills the columns with their events.
+  // Returns false when everything is written and the file is closed. Throws std::system_error (disk full).
   bool next(std::uint32_t frames);
 
   const CaptureTotals& totals() const { return totals_; }
   const TruthColumns& truth() const { return truth_; }
   const HitColumns& hits() const { return hits_; }
-  // The columns of the last chunk, handed over.
+  // Moves out the columns of the last chunk.
   TruthColumns take_truth() { return std::exchange(truth_, {}); }
   HitColumns take_hits() { return std::exchange(hits_, {}); }
 
@@ -76,7 +75,7 @@ class CaptureWriter {
   HitColumns hits_;
 };
 
-// Throws std::invalid_argument naming the option (as on the command line), its value and what would be right.
+// Throws std::invalid_argument with the option (as on the command line), its value and the remedy.
 void check(const rich::GeneratorOptions& generator, const PackOptions& pack, Frame burst_frames);
 
 }  // namespace nanet::readout

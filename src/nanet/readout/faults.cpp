@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fault injection between board and card.
+// Fault injection between board and card: hash-based decisions and per-stream delay queues.
 #include "nanet/readout/faults.hpp"
 
 #include <charconv>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view names[fault_count] = {"drop", "dup", "reorder", "corrupt", "delay"};
 constexpr unsigned reorder_reach = 4;  // a reordered packet leaves after 1 - 4 later ones of its stream
 
-// SplitMix64's output function (Steele, Lea, Flood, OOPSLA 2014): a good hash of a counter.
+// SplitMix64 output function (Steele, Lea, Flood, OOPSLA 2014): a good hash of a counter.
 std::uint64_t mix(std::uint64_t z) {
   z += 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -32,7 +32,7 @@ double uniform(std::uint64_t bits) {
   throw std::invalid_argument(message);
 }
 
-// One in three is cut short, the others have one to eight bits flipped. Returns the size left.
+// Truncates one packet in three; flips one to eight bits in the others. Returns the remaining size.
 std::uint32_t spoil(std::byte* data, std::uint32_t size, std::uint64_t key) {
   if (size == 0) return 0;
   std::uint64_t bits = mix(key);
@@ -104,7 +104,7 @@ FaultLine::Held FaultLine::hold(const OutPacket& packet, std::uint64_t due) {
 
 void FaultLine::emit(Held&& held, std::vector<OutPacket>& out) {
   lent_.push_back(std::move(held.bytes));
-  held.packet.data = lent_.back().data();  // moving a vector leaves its bytes where they are
+  held.packet.data = lent_.back().data();  // moving a vector keeps the address of its bytes
   out.push_back(held.packet);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fault injection between board and card. A fault depends on seed, stream and packet only, so runs repeat.
+// Fault injection between board and card. A fault depends only on seed, stream and packet, so runs are
+// reproducible.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +20,20 @@ std::string_view name(Fault fault);
 struct FaultOptions {
   double probability[fault_count] = {};  // per packet
   std::uint64_t seed = 1;
-  unsigned delay_frames = 50;  // how much later a delayed packet is sent
-  bool markers = false;        // SOB and EOB too
+  unsigned delay_frames = 50;  // delay of a delayed packet, in frames
+  bool markers = false;        // also SOB and EOB
   bool any() const;
 };
-// Reads "drop=0.01,dup=1e-3": sets the probabilities named. Throws std::invalid_argument that names the value
-// and the remedy.
+// Parses "drop=0.01,dup=1e-3" and sets these probabilities. Throws std::invalid_argument with the value and
+// the remedy.
 void parse_faults(std::string_view text, FaultOptions& options);
 
-// One datagram on its way out. `frame` counts from 0 over the run; `marker`: SOB or EOB, which belong to no
-// frame.
+// One outgoing datagram. `frame` counts from 0 over the run; `marker`: SOB or EOB, outside any frame.
 struct OutPacket {
   std::uint64_t frame = 0;
   const std::byte* data = nullptr;
   std::uint32_t size = 0;
-  std::uint8_t stream = 0;  // socket it leaves by
+  std::uint8_t stream = 0;  // sending socket
   bool marker = false;
 };
 
@@ -41,14 +41,14 @@ class FaultLine {
  public:
   FaultLine(const FaultOptions& options, unsigned streams);
 
-  // Takes the next packet of a stream and appends to `out` the packets to send now, in order: none, the
-  // packet, its duplicate, a corrupted copy, delayed packets. Their `data` is valid until recycle().
+  // Takes the next packet of a stream and appends to `out` the packets to send now, in order. These are none,
+  // the packet, its duplicate, a corrupted copy or delayed packets. Their `data` is valid until recycle().
   void take(const OutPacket& packet, std::vector<OutPacket>& out);
-  // Appends the delayed packets whose time has come when frame `frame` is about to be sent.
+  // Appends the delayed packets that are due before frame `frame`.
   void release(std::uint64_t frame, std::vector<OutPacket>& out);
-  // Appends everything still held (before the EOB, and at the end).
+  // Appends all held packets (before the EOB, and at the end).
   void flush(std::vector<OutPacket>& out);
-  // Call once what was appended has been sent: its buffers are used again.
+  // Releases the buffers of appended packets. Call once after sending.
   void recycle();
 
   std::uint64_t count(Fault fault) const { return counts_[static_cast<std::size_t>(fault)]; }
@@ -67,7 +67,7 @@ class FaultLine {
   FaultOptions options_;
   std::vector<std::uint64_t> taken_;         // packets per stream
   std::vector<std::deque<Held>> reordered_;  // per stream
-  std::deque<Held> delayed_;                 // due in order: all wait equally long
+  std::deque<Held> delayed_;                 // ordered by due frame: all have the same delay
   std::vector<std::vector<std::byte>> lent_, spare_;
   std::uint64_t counts_[fault_count] = {};
 };

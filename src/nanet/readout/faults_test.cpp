@@ -18,7 +18,7 @@ constexpr unsigned packets = 2000;
 using Bytes = std::vector<std::byte>;
 
 struct Sent {
-  unsigned number;  // of the packet in its stream, before any fault
+  unsigned number;  // number of the packet in its stream, before faults
   std::uint64_t frame;
   Bytes bytes;
   bool operator==(const Sent&) const = default;
@@ -116,13 +116,13 @@ TEST(Faults, ReorderMovesAPacketBehindOneToFourOthers) {
   std::uint64_t moved = 0;
   for (unsigned n = 0; n < packets; ++n) {
     EXPECT_EQ(sent[place[n]].bytes, make(n));
-    unsigned overtaken = 0;  // later packets that went first
+    unsigned overtaken = 0;  // later packets sent first
     for (unsigned later = n + 1; later < std::min(packets, n + 20); ++later)
       overtaken += place[later] < place[n];
     EXPECT_LE(overtaken, 4u);
     moved += overtaken > 0;
   }
-  // One of two neighbours that both move may keep its order.
+  // Two neighbours that both move may keep their relative order.
   EXPECT_LE(moved, line.count(Fault::reorder));
   EXPECT_GE(moved, line.count(Fault::reorder) * 8 / 10);
 }
@@ -161,7 +161,7 @@ TEST(Faults, DelayHoldsForTheFramesSet) {
   for (std::size_t i = 0; i < sent.size(); ++i) {
     if (sent[i].number < newest) {
       ++late;
-      EXPECT_LE(newest, sent[i].number + 6);  // it goes just before frame + 7
+      EXPECT_LE(newest, sent[i].number + 6);  // sent just before frame + 7
       for (std::size_t next = i + 1; next < sent.size(); ++next) {
         if (sent[next].number > newest) {
           EXPECT_GE(sent[next].number, sent[i].number + 7);

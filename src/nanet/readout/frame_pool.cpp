@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool of generated frames.
+// Frame pool: generation and packing.
 #include "nanet/readout/frame_pool.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace nanet::readout {
 namespace {
 
-constexpr Frame one_burst = 1u << 24;  // longer than any pool: its truth is of burst 0
+constexpr Frame one_burst = 1u << 24;  // longer than any pool: all truth is in burst 0
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames generated once and sent again and again: each board's packets lie one after the other, so that
+// Frame pool: frames generated once and sent repeatedly. The packets of each board are contiguous, so that
 // neighbours leave as one train without a copy.
 #pragma once
 
@@ -39,7 +39,7 @@ class FramePool {
     return {streams_[stream].slots.data() + f.first, f.packets};
   }
   std::byte* bytes(unsigned stream, const Slot& slot) { return streams_[stream].bytes.data() + slot.offset; }
-  // Physics events of the frame with at least one hit; these are sent.
+  // Physics events of the frame with at least one hit; only these are sent.
   std::uint32_t events(std::uint32_t frame) const { return events_[frame]; }
   const TruthColumns& truth() const { return truth_; }
 

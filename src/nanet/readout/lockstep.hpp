@@ -13,11 +13,11 @@ namespace nanet::readout {
 
 class Lockstep {
  public:
-  // leash: frames that a thread may be ahead of the slowest, at least 1.
+  // leash: maximum lead over the slowest thread, in frames; at least 1.
   Lockstep(std::size_t threads, std::uint64_t leash) : leash_(leash), sent_(threads) {}
 
-  // A thread is about to send the frames before `to`. Returns the limit: `to`, or the end of the run once it
-  // is fixed.
+  // Claims the frames before `to` for sending. Returns the limit: `to`, or the end of the run once it is
+  // fixed.
   std::uint64_t claim(std::uint64_t to) noexcept {
     std::uint64_t now = claimed_.load(std::memory_order_acquire);
     while ((now & ended) == 0) {
@@ -25,11 +25,11 @@ class Lockstep {
     }
     return to < (now & ~ended) ? to : now & ~ended;
   }
-  // Fixes the end: every thread sends the frames that any thread has claimed. Returns the number of frames;
+  // Fixes the end: every thread sends all frames claimed by any thread. Returns the number of frames;
   // repeated calls return the same.
   std::uint64_t end() noexcept { return claimed_.fetch_or(ended, std::memory_order_acq_rel) & ~ended; }
 
-  // Frames sent by thread `t`.
+  // Reports the frames sent by thread `t`.
   void sent(std::size_t t, std::uint64_t frames) noexcept {
     sent_[t].frames.store(frames, std::memory_order_release);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a moment of CLOCK_MONOTONIC: asleep while it is far, spinning when it is near, never early.
+// Pacer: waits until a time of CLOCK_MONOTONIC, sleeping first, then spinning; never early.
 #pragma once
 
 #include <sys/prctl.h>
@@ -19,7 +19,7 @@ class Pacer {
   // `spin`: never sleep (needs a dedicated core). Sets the calling thread's timer slack to the minimum.
   explicit Pacer(bool spin) : spin_(spin) { prctl(PR_SET_TIMERSLACK, 1UL); }
 
-  // Returns the time, at or after `due`; earlier only when `stop` is set.
+  // Returns the current time, at or after `due`; earlier only if `stop` is set.
   Nanoseconds wait(Nanoseconds due, const std::atomic<bool>& stop) const noexcept {
     while (true) {
       const Nanoseconds now = os::monotonic_now();
@@ -35,8 +35,8 @@ class Pacer {
   }
 
  private:
-  static constexpr Nanoseconds nap_ns = 20'000;        // less than this is not worth a trip to the scheduler
-  static constexpr Nanoseconds slice_ns = 20'000'000;  // how long a request to stop may wait
+  static constexpr Nanoseconds nap_ns = 20'000;        // shorter waits spin: a sleep costs more
+  static constexpr Nanoseconds slice_ns = 20'000'000;  // maximum delay of a stop request
   bool spin_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packer of physics events into MGP packets.
+// Packer of physics events into MGP packets: fragments, frame assignment and encoding.
 #include "nanet/readout/packer.hpp"
 
 #include <algorithm>
@@ -14,20 +14,21 @@ namespace {
 namespace mgp = wire::mgp;
 constexpr unsigned physical_boards = (pm_count + pms_per_board - 1) / pms_per_board;
 
-// One board's part of an event, ready to be stored.
+// One board's part of an event, ready for storage.
 struct Fragment {
   Lsb time = 0;
   std::uint8_t stored = 0, seen = 0;
   std::array<std::uint16_t, max_fragment_hits> words;
 };
 
-// A PM of the event: what its board saw.
+// One PM of an event, as seen by its board.
 struct Hit {
   PmId pm;
   double lsb;
 };
 
-// hits: one board's, by PM ID. The time is the mean of the stored hits' times, rounded, never before the SOB.
+// hits: of one board, by PM ID. The fragment time is the mean of the stored hit times, rounded, and not
+// before the SOB.
 void make_fragment(Fragment& fragment, const Hit* hits, unsigned count) {
   const unsigned stored = std::min(count, static_cast<unsigned>(max_fragment_hits));
   double sum = 0;
@@ -86,15 +87,14 @@ std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Fra
 struct FrameSource::State {
   State(const rich::GeneratorOptions& g, const PackOptions& p, std::uint64_t events)
       : pack(p), max_events(events), generator(g, rich::Geometry::make()) {
-    // How far a fragment can lie before its event: the board's offset and the spread of a hit, ten sigma of
-    // it.
+    // Maximum lead of a fragment over its event: board offset plus ten sigma of the hit time.
     margin_ns = g.board_offset_ns + 10 * g.hit_sigma_ns + 1;
     flags = static_cast<std::uint8_t>((p.fixed ? mgp::flag::fixed : 0) | (p.pad ? mgp::flag::padded : 0));
   }
 
   unsigned boards() const { return pack.merged ? 1 : physical_boards; }
 
-  // Cuts one event into fragments.
+  // Splits one event into fragments.
   void take(const rich::TrueEvent& event) {
     hits.clear();
     for (const rich::TrueHit& hit : event.hits) {
@@ -119,7 +119,7 @@ struct FrameSource::State {
     }
   }
 
-  // Takes events until all fragments of frames before `end` (in ns) are available.
+  // Takes events until all fragments of frames before `end` (ns) are available.
   void fill(double end_ns) {
     while (generated < max_events && (ahead.empty() || ahead.back().time_ns < end_ns + margin_ns)) {
       if (spare.empty()) spare.emplace_back();
@@ -131,7 +131,7 @@ struct FrameSource::State {
     }
   }
 
-  // The packets of one board for the frame, from its fragments in order of time.
+  // Writes the packets of one board for the frame, from its fragments in time order.
   void write_board(PackedFrame& out, unsigned board, const std::vector<Fragment>& fragments) {
     mgp::Header header;
     header.board = pack.merged ? merged_board : static_cast<BoardId>(board);
@@ -160,7 +160,7 @@ struct FrameSource::State {
       truncated = full && at < fragments.size();
       const bool last = at == fragments.size() || full;
       std::size_t size = writer.finish(last ? mgp::flag::last : 0);
-      if (pack.pad) size = pack.max_payload;  // resize() has made the rest zero
+      if (pack.pad) size = pack.max_payload;  // resize() has zeroed the rest
       out.bytes.resize(offset + size);
       out.packets.push_back({header.board, offset, static_cast<std::uint16_t>(size)});
       if (last) break;
@@ -172,7 +172,7 @@ struct FrameSource::State {
     }
   }
 
-  // Moves the fragments of `wanted` from waiting[board] to `due`, in order of time.
+  // Moves the fragments of `wanted` from waiting[board] to `due`, in time order.
   void pick(unsigned board, Frame wanted) {
     due.clear();
     std::vector<Fragment>& all = waiting[board];
@@ -187,7 +187,7 @@ struct FrameSource::State {
       }
     }
     all.resize(kept);
-    // Nearly in order already: events are.
+    // Insertion sort: the events are nearly in order.
     for (std::size_t i = 1; i < due.size(); ++i) {
       if (due[i - 1].time <= due[i].time) continue;
       const Fragment late = due[i];
@@ -207,7 +207,7 @@ struct FrameSource::State {
   std::vector<Fragment> due;
   std::vector<Hit> hits;
   std::vector<rich::TrueEvent> current, ahead,
-      spare;  // of this frame; later ones; used ones, kept for their memory
+      spare;  // of this frame; of later frames; used ones, kept for their memory
 };
 
 FrameSource::FrameSource(const rich::GeneratorOptions& generator, const PackOptions& pack,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packer: physics events to MGP packets; fragments per board, frame by frame.
+// Packer: physics events to MGP packets; fragments per board and frame.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace nanet::readout {
 
 struct PackOptions {
-  bool merged = false;  // one stream of whole events (board 0xFF), cut at 32 hits
+  bool merged = false;  // one stream of whole events (board 0xFF), truncated to 32 hits
   bool fixed = false;   // fixed 32-hit slots
   bool pad = false;     // pad every datagram of the run to max_payload with zeros (flag b6): equal sizes
   std::uint16_t max_payload = wire::mgp::default_max_payload;
@@ -26,37 +26,37 @@ struct FramePacket {
   std::uint16_t size = 0;    // of the datagram, padding included
 };
 
-// One frame of detector time: every packet of every board, boards in order, indices in order. Headers are
-// complete but for the sequence number and the burst, which are 0 here and set by stamp() before sending.
+// One frame of detector time: all packets of all boards, by board and index. Headers are complete except for
+// sequence number and burst. Both are 0 here; stamp() sets them before sending.
 struct PackedFrame {
-  Frame frame = 0;  // within the run of the source, counted from 0 without regard to bursts
+  Frame frame = 0;  // frame of the source, counted from 0 regardless of bursts
   std::vector<FramePacket> packets;
   std::vector<std::byte> bytes;
   std::uint32_t fragments[max_boards] = {};  // per board (merged: [0])
   std::uint32_t hits[max_boards] = {};
-  std::vector<std::uint32_t> truth;  // indices into FrameSource::events() of the physics events of this frame
+  std::vector<std::uint32_t> truth;  // indices into FrameSource::events() of this frame's physics events
 };
 
 // Sets frame, sequence and burst of a packet, and the frame part of the timestamps of its events.
 void stamp(std::byte* datagram, Frame frame, Sequence sequence, std::uint8_t burst) noexcept;
-// An SOB (16 B) or EOB (40 B) datagram of one board.
+// Writes an SOB (16 B) or EOB (40 B) datagram of one board.
 std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noexcept;
 std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame,
                      Sequence sequence, const wire::mgp::EobCounts& counts) noexcept;
 
-// Generates and packs frame after frame. A fragment belongs to the frame of its time by the board's clock.
+// Generates and packs consecutive frames. The board's clock decides the frame of a fragment.
 class FrameSource {
  public:
-  // After max_events physics events, frames are empty.
+  // After max_events physics events, all frames are empty.
   FrameSource(const rich::GeneratorOptions& generator, const PackOptions& pack,
               std::uint64_t max_events = std::numeric_limits<std::uint64_t>::max());
   ~FrameSource();
   FrameSource(const FrameSource&) = delete;
   FrameSource& operator=(const FrameSource&) = delete;
   void next(PackedFrame& frame);
-  // The physics events of the frame last given, in order of time (truth).
+  // Physics events of the last frame returned, in time order (truth).
   const std::vector<rich::TrueEvent>& events() const;
-  // True when all max_events and all their fragments have been given.
+  // True when all max_events events and their fragments have been returned.
   bool done() const;
 
  private:

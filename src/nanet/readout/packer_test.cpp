@@ -27,7 +27,7 @@ struct Stream {
   unsigned packets = 0;
 };
 
-// Takes `frames` frames and checks every packet on the way.
+// Takes `frames` frames and checks every packet.
 Stream take(FrameSource& source, unsigned frames, const PackOptions& options) {
   Stream stream;
   PackedFrame frame;
@@ -90,7 +90,7 @@ Stream take(FrameSource& source, unsigned frames, const PackOptions& options) {
   return stream;
 }
 
-// What the boards should send of an event: board -> PM -> earliest time.
+// Expected data of an event: board -> PM -> earliest time.
 std::map<unsigned, std::map<PmId, double>> expected(const rich::TrueEvent& event, bool merged) {
   std::map<unsigned, std::map<PmId, double>> boards;
   for (const rich::TrueHit& hit : event.hits) {
@@ -145,7 +145,7 @@ void check_against_truth(const PackOptions& options, double noise, unsigned fram
     }
   }
   EXPECT_LT(missing, 12u);
-  for (const auto& [board, fragments] : left) {  // of an event in the frame after
+  for (const auto& [board, fragments] : left) {  // of an event in the next frame
     for (const auto& [time, sent] : fragments) EXPECT_GT(time, static_cast<Lsb>(frames) * lsb_per_frame - 60);
   }
   if (options.merged || noise > 50) {
@@ -209,7 +209,7 @@ TEST(Packer, EmptyFramesAndTheEnd) {
   EXPECT_EQ(events, 10u);
   EXPECT_GT(empty, 20u);
   EXPECT_LT(frames, 300u);
-  source.next(frame);  // and on, for as long as one likes
+  source.next(frame);  // and further empty frames, without limit
   EXPECT_EQ(frame.packets.size(), 4u);
   EXPECT_EQ(frame.bytes.size(), 4 * mgp::header_bytes);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Socket of one board: gathered datagrams, segmentation offload.
+// Packet sender: gathering, trains and error handling.
 #include "nanet/readout/packet_sender.hpp"
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view names[send_error_count] = {"refused",  "would_block", "no_buffers",
                                                       "too_long", "unreachable", "other"};
-constexpr unsigned max_attempts = 100;  // about 0.1 s of waiting for room, then the datagrams are given up
+constexpr unsigned max_attempts = 100;  // about 0.1 s of waiting for buffer space, then drops them
 
 SendError classify(int error) {
   switch (error) {
@@ -65,8 +65,8 @@ void PacketSender::push(const std::byte* data, std::uint32_t size) noexcept {
   vectors_[used_vectors_++] = {const_cast<std::byte*>(data), size};
 }
 
-// Adds a datagram to the train being built if the kernel's rules for one allow it: equal sizes, the last may
-// be shorter.
+// Adds a datagram to the current train if the kernel's rules permit: equal sizes, only the last may be
+// shorter.
 bool PacketSender::append(const std::byte* data, std::uint32_t size) noexcept {
   if (!segmentation_ || used_trains_ == 0 || size == 0) return false;
   Train& train = trains_[used_trains_ - 1];
@@ -113,7 +113,7 @@ bool PacketSender::retry(int error, unsigned datagrams, unsigned attempt) noexce
   if (error == EINTR) return true;
   const SendError kind = classify(error);
   stats::Counter& counter = errors_[static_cast<std::size_t>(kind)];
-  if (kind == SendError::refused) {  // about an earlier datagram; asking cleared it
+  if (kind == SendError::refused) {  // caused by an earlier datagram; reading the error cleared it
     ++counter;
     return attempt < max_attempts;
   }
@@ -135,7 +135,7 @@ void PacketSender::send_one_by_one(const Train& train) noexcept {
   unsigned v = train.first_vector;
   std::size_t at = 0;
   for (unsigned i = 0; i < train.datagrams; ++i) {
-    // No datagram lies across two vectors: each was pushed whole.
+    // No datagram spans two vectors: each was pushed whole.
     if (at == vectors_[v].iov_len && train.bytes > 0) {
       ++v;
       at = 0;
@@ -174,7 +174,7 @@ void PacketSender::flush() noexcept {
     const int error = errno;
     const bool no_trains = error == EIO || error == EINVAL || error == EOPNOTSUPP;
     if (no_trains &&
-        trains_[sent].datagrams > 1) {  // the device cannot checksum, or the path's MTU is smaller
+        trains_[sent].datagrams > 1) {  // the device cannot checksum, or the path MTU is too small
       segmentation_ = false;
       continue;
     }

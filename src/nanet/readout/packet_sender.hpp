@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One board's socket: gathers datagrams and hands them to the kernel in few calls, neighbours of equal size
-// as one train (UDP_SEGMENT) where the kernel can cut it up.
+// Packet sender of one board: gathers datagrams and sends them in few system calls. Neighbours of equal size
+// leave as one train (UDP_SEGMENT) if the kernel supports it.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,19 +18,20 @@
 
 namespace nanet::readout {
 
-// refused: the kernel reported that an earlier datagram had no listener (the current one is still sent). The
-// others count datagrams that the kernel did not accept.
+// refused: an earlier datagram had no listener; the current one is still sent. The others count datagrams
+// rejected by the kernel.
 enum class SendError : std::uint8_t { refused, would_block, no_buffers, too_long, unreachable, other, none };
 inline constexpr std::size_t send_error_count = static_cast<std::size_t>(SendError::none);
 std::string_view name(SendError error);
 
-class alignas(64) PacketSender {  // of one thread, beside those of others
+class alignas(64) PacketSender {  // aligned: each thread has its own, in adjacent memory
  public:
-  static constexpr unsigned max_packets = 1024;     // gathered before a flush
-  static constexpr unsigned max_segments = 64;      // of a train: UDP_MAX_SEGMENTS of older kernels
-  static constexpr std::size_t max_train = 65'000;  // bytes: an IPv4 datagram's worth
+  static constexpr unsigned max_packets = 1024;     // maximum gathered before a flush
+  static constexpr unsigned max_segments = 64;      // per train: UDP_MAX_SEGMENTS of older kernels
+  static constexpr std::size_t max_train = 65'000;  // bytes per train: limit of an IPv4 datagram
 
-  // Throws std::system_error (see os::open_udp_sender). `segmentation`: use trains if the kernel can.
+  // Throws std::system_error (see os::open_udp_sender). `segmentation`: use trains if the kernel supports
+  // them.
   PacketSender(const wire::Endpoint& destination, bool segmentation);
 
   // Gathers one datagram; `data` must not change until flush(). Flushes automatically when full.
@@ -38,7 +39,7 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   void flush() noexcept;
 
   bool segmenting() const noexcept { return segmentation_; }
-  std::uint64_t packets() const noexcept { return packets_; }  // handed to the kernel
+  std::uint64_t packets() const noexcept { return packets_; }  // passed to the kernel
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t messages() const noexcept { return messages_sent_; }  // trains and single datagrams
   std::uint64_t errors(SendError error) const noexcept { return errors_[static_cast<std::size_t>(error)]; }
@@ -46,9 +47,9 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
  private:
   struct Train {
     std::uint32_t first_vector = 0, vectors = 0;
-    std::uint32_t segment = 0;  // size of each datagram but the last, which may be shorter
+    std::uint32_t segment = 0;  // size of each datagram except a shorter last one
     std::uint32_t bytes = 0, datagrams = 0;
-    bool closed = false;  // the last one is shorter
+    bool closed = false;  // closed by a shorter datagram
   };
   struct alignas(cmsghdr) Control {
     std::byte room[CMSG_SPACE(sizeof(std::uint16_t))];
@@ -57,7 +58,7 @@ class alignas(64) PacketSender {  // of one thread, beside those of others
   bool append(const std::byte* data, std::uint32_t size) noexcept;
   void prepare(unsigned i) noexcept;
   void send_one_by_one(const Train& train) noexcept;
-  // Deals with the errno of a failed send of `datagrams` datagrams: true: try again, false: give them up.
+  // Handles the errno of a failed send of `datagrams` datagrams. Returns true to retry, false to drop them.
   bool retry(int error, unsigned datagrams, unsigned attempt) noexcept;
   void count(const Train& train) noexcept;
 

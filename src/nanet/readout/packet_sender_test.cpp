@@ -28,7 +28,7 @@ std::vector<Bytes> receive(int fd, std::size_t count) {
   return received;
 }
 
-// Datagrams of the given sizes, one after the other in one array as a pool has them.
+// Datagrams of the given sizes, contiguous in one array as in a pool.
 void check(const std::vector<std::uint32_t>& sizes, bool segmentation) {
   const os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
   PacketSender sender(os::local_endpoint(receiver.get()), segmentation);
@@ -76,7 +76,7 @@ TEST(PacketSender, TrainsTakeFewerMessages) {
   const Bytes pool(88 * 1472);
   for (unsigned i = 0; i < 88; ++i) sender.push(pool.data() + i * 1472, 1472);
   sender.flush();
-  EXPECT_EQ(sender.messages(), 2u);  // 44 of them fit an IPv4 datagram
+  EXPECT_EQ(sender.messages(), 2u);  // 44 of them fit in an IPv4 datagram
   EXPECT_EQ(sender.packets(), 88u);
 }
 

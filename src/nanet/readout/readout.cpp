@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulated readout boards.
+// Emulated readout boards: set-up, threads, and replay of a capture.
 #include "nanet/readout/readout.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 static_assert(max_batch * wire::mgp::max_packets_per_frame <= PacketSender::max_packets);
-// Frames that a thread may be ahead of the slowest one, beside those of a batch: fewer than a trigger waits
-// for a board, at the experiment's rate.
+// Maximum lead over the slowest thread, in frames, in addition to a batch. Shorter than a trigger's timeout
+// at the experiment's frame rate.
 constexpr unsigned leash = 15;
 
 Nanoseconds to_ns(double seconds) {
@@ -90,7 +90,7 @@ Readout::Readout(const ReadoutOptions& options)
   }
   if (!options_.times.empty()) times_ = std::make_unique<TimesWriter>(options_.times, limit_);
   if (recording_) return;
-  // A pool frame is once in a batch.
+  // A batch contains each pool frame at most once.
   const unsigned most = std::min<unsigned>(options_.batch_frames, pool_->frames());
   const unsigned batch = schedule_.batch(to_ns(options_.batch_us * 1e-6), most);
   lockstep_ = std::make_unique<Lockstep>(options_.threads, batch + leash);
@@ -124,7 +124,7 @@ void Readout::join() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-// The schedule begins when the last thread is there.
+// Starts the schedule when the last thread is ready.
 Nanoseconds Readout::started_together() {
   if (++ready_ == options_.threads) {
     start_.store(os::monotonic_now(), std::memory_order_release);
@@ -239,7 +239,7 @@ void Readout::run_recording(Nanoseconds start) {
   recorded_.bursts.set(recording_->bursts());
 
   for (std::size_t i = 0; i < packets.size() && !stop_.load(std::memory_order_relaxed);) {
-    // Packets due within a batch's time of the first leave together, when the last of them is due.
+    // Packets due within one batch time leave together, when the last of them is due.
     std::size_t end = i + 1;
     while (end < packets.size() && end - i < most && due(packets[end]) - due(packets[i]) <= batch_ns) ++end;
     const Nanoseconds planned = due(packets[end - 1]);

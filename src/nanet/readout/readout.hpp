@@ -26,22 +26,21 @@ namespace nanet::readout {
 // Totals sent so far by all threads. Frames, events and bursts count once every board has sent them.
 struct ReadoutCounters {
   std::uint64_t frames = 0, bursts = 0, events = 0, fragments = 0, behind_max_ns = 0, elapsed_ns = 0;
-  std::uint64_t skipped_records = 0;  // of the capture
+  std::uint64_t skipped_records = 0;  // records of the capture
   std::array<std::uint64_t, fault_count> faults{};
 };
 
 class Readout {
  public:
   // Generates the pool or reads the capture, opens sockets and the times file. Throws std::invalid_argument
-  // (options that contradict each other), std::system_error and std::runtime_error (socket, file), each with
-  // a sentence.
+  // (conflicting options), std::system_error or std::runtime_error (socket, file), each with a full sentence.
   explicit Readout(const ReadoutOptions& options);
   ~Readout();
 
-  void start();  // the sending threads
+  void start();  // starts the sending threads
   void request_stop() noexcept {
     stop_.store(true, std::memory_order_relaxed);
-  }  // ends with the current frame, and EOB
+  }  // ends after the current frame and EOB
   bool running() const noexcept { return at_work_.load(std::memory_order_acquire) > 0; }
   void join();  // rethrows the exception of a thread
 
@@ -53,7 +52,7 @@ class Readout {
   bool segmenting() const noexcept;  // trains are in use
   const ReadoutOptions& options() const noexcept { return options_; }
   const FramePool* pool() const noexcept { return pool_.get(); }
-  std::uint64_t frames_planned() const noexcept { return limit_; }  // UINT64_MAX: until stopped
+  std::uint64_t frames_planned() const noexcept { return limit_; }  // UINT64_MAX: unlimited
 
  private:
   void run(std::size_t thread);
@@ -66,17 +65,17 @@ class Readout {
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<TimesWriter> times_;
-  std::vector<std::unique_ptr<PacketSender>> senders_;  // one per stream; of a capture, one per destination
-  std::uint64_t limit_ = 0;                             // frames of the run
+  std::vector<std::unique_ptr<PacketSender>> senders_;  // one per stream; with a capture, one per destination
+  std::uint64_t limit_ = 0;                             // number of frames in the run
   std::unique_ptr<Lockstep> lockstep_;
-  std::vector<std::unique_ptr<Boards>> boards_;  // one per thread; none of a capture
-  Tally recorded_;                               // of a capture
+  std::vector<std::unique_ptr<Boards>> boards_;  // one per thread; empty with a capture
+  Tally recorded_;                               // of the capture
 
   std::atomic<bool> stop_{false};
   std::atomic<std::size_t> at_work_{0}, ready_{0};  // threads
-  std::atomic<Nanoseconds> start_{0};               // of the schedule
+  std::atomic<Nanoseconds> start_{0};               // start of the schedule
   std::mutex failing_;
-  std::exception_ptr failure_;  // the first
+  std::exception_ptr failure_;  // of the first failed thread
   std::vector<std::jthread> threads_;
 };
 

@@ -37,8 +37,8 @@ class ReadoutRun : public testing::Test {
     options.burst_frames = 100;
     options.speed = 1.0;
   }
-  // Runs to the end while receiving; everything that came, in order. stop_after: packets received before
-  // the stop request.
+  // Runs to the end and returns all received packets in order. stop_after: packets received before the stop
+  // request.
   std::vector<Received> run(std::size_t stop_after = SIZE_MAX) {
     Readout readout(options);
     readout.start();
@@ -77,7 +77,7 @@ class ReadoutRun : public testing::Test {
   std::array<std::uint64_t, fault_count> faults{};
 };
 
-// Each board's stream as formats.md wants it: SOB, sound packets in order, EOB with the right counts.
+// Checks each board's stream against formats.md: SOB, valid packets in order, EOB with the correct counts.
 void check_streams(const std::vector<Received>& all, Frame burst_frames, std::uint64_t frames,
                    unsigned boards) {
   struct Board {
@@ -166,7 +166,7 @@ TEST_F(ReadoutRun, StopsAfterTheFrameOfTheLastEventAskedFor) {
   const auto all = run();
   EXPECT_GE(events, 3000u);
   check_streams(all, 100, frames, 4);
-  options.events = events;  // one less frame would have had too few
+  options.events = events;  // one frame less would have had too few
   (void)run();
   const std::uint64_t same = frames;
   options.events = events + 1;
@@ -197,7 +197,7 @@ TEST_F(ReadoutRun, DropsAreMissingFromTheStreamButNotFromTheCountsOfEob) {
   EXPECT_EQ(all.size(), packets);
 }
 
-// What each board sent, in its order; sockets of several boards are not ordered among each other.
+// Packets of each board in order; the order between sockets is undefined.
 std::map<int, std::vector<Bytes>> by_board(const std::vector<Received>& all) {
   std::map<int, std::vector<Bytes>> boards;
   for (const Received& packet : all)
@@ -246,7 +246,7 @@ TEST_F(ReadoutRun, ThreadsThatAreStoppedEndWithTheSameFrame) {
 
 TEST_F(ReadoutRun, ThreadsEndTogetherWhenTheTimeIsOver) {
   options.threads = 3;
-  options.speed = 20;  // more than can be sent, so that they are behind
+  options.speed = 20;  // faster than possible, so that the boards are behind
   options.duration_s = 0.02;
   const auto all = run();
   EXPECT_GT(frames, 0u);
@@ -255,7 +255,7 @@ TEST_F(ReadoutRun, ThreadsEndTogetherWhenTheTimeIsOver) {
 
 TEST_F(ReadoutRun, NoMoreFramesLeaveTogetherThanSaid) {
   options.bursts = 1;
-  options.speed = 0;  // always behind
+  options.speed = 0;  // always behind schedule
   options.pack.pad = true;
   options.batch_frames = 2;
   check_streams(run(), 100, 100, 4);
@@ -302,7 +302,7 @@ TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
     EXPECT_LE(sent.last, after);
     previous = sent.first;
   }
-  // Never early: the last frame leaves no sooner than 199 frames after the first was due.
+  // Never early: the last frame leaves at least 199 frame times after the first was due.
   EXPECT_GE(static_cast<double>(times.at(199).first - before), 199 * frame);
   EXPECT_GE(start, before);
   std::filesystem::remove(options.times);
@@ -339,8 +339,8 @@ TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
   EXPECT_EQ(fragments, writer.totals().fragments);
   EXPECT_EQ(frames, writer.totals().frames);
   EXPECT_EQ(bursts, writer.totals().bursts);
-  // Counted from fragments alone: an event at a frame's edge counts twice; two simultaneous ones that no
-  // board saw both of count once.
+  // Counted from fragments alone. An event at a frame edge counts twice. Two simultaneous events count once,
+  // unless one board saw both.
   EXPECT_NEAR(static_cast<double>(events), static_cast<double>(with_hits.size()), 3.0);
   wire::PcapReader reader(path);
   wire::PcapRecord record;

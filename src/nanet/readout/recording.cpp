@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture as a source of packets.
+// Recorded capture: packet order, frames of the run and event counts.
 #include "nanet/readout/recording.hpp"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace nanet::readout {
 namespace {
 
-constexpr std::uint32_t merge_window = 41;  // LSB, the trigger's default (docs/formats.md, Merging)
+constexpr std::uint32_t merge_window = 41;  // LSB, default of the trigger (docs/formats.md, Merging)
 
-// The rules of a sound packet, of four boards or one merged stream.
+// Validation rules, for four boards or one merged stream.
 bool sound(std::span<const std::byte> payload, wire::mgp::Checked& checked) {
   wire::mgp::Rules rules;
   rules.max_payload = 0xFFFF;
@@ -24,7 +24,7 @@ bool sound(std::span<const std::byte> payload, wire::mgp::Checked& checked) {
   return checked.refusal == wire::mgp::Refusal::none;
 }
 
-// A fragment as a number that sorts by frame of the run, time in it, board.
+// Sort key of a fragment: frame of the run, time within the frame, board.
 std::uint64_t key(std::uint64_t frame, const wire::mgp::Fragment& f, BoardId board) {
   return frame << 24 | std::uint64_t{f.timestamp & 0xFF} << 16 | std::uint64_t{f.fine} << 8 | board;
 }
@@ -35,8 +35,8 @@ Recording::Recording(const std::string& path, std::uint16_t port) : reader_(path
   std::vector<std::uint64_t> fragments;
   wire::PcapRecord record;
   std::int64_t start = 0;
-  std::uint64_t base = 0;  // frames of the bursts before
-  Frame newest = 0;        // of this burst
+  std::uint64_t base = 0;  // frames of the previous bursts
+  Frame newest = 0;        // in this burst
   int burst = -1;
   while (reader_.next(record)) {
     const wire::UdpFrame udp = wire::parse_udp_frame(record.frame, record.original, port);
@@ -54,8 +54,8 @@ Recording::Recording(const std::string& path, std::uint16_t port) : reader_(path
     packet.marker = true;
     if (sound(udp.payload, checked)) {
       const wire::mgp::Header& header = checked.header;
-      // A burst number is new if it is 1 - 127 ahead; packets of older ones belong to no frame that is still
-      // owed.
+      // A burst number is new if it is 1 - 127 ahead. Packets of older bursts belong to no frame that still
+      // needs an answer.
       const unsigned ahead = burst < 0 ? 1 : (header.burst - static_cast<unsigned>(burst)) & 0xFF;
       if (ahead >= 1 && ahead < 128) {
         if (burst >= 0) base += newest + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capture as something to send: its UDP packets to the MGP port, in order, with their times and the frame
-// of the run that each belongs to.
+// Recorded capture as a packet source: its UDP packets to the MGP port, in order, with times and frames of
+// the run.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +18,27 @@ struct RecordedPacket {
   const std::byte* data = nullptr;
   std::uint32_t size = 0;
   std::uint16_t fragments = 0;
-  BoardId board = 0;        // as its header says; 0 if it has none
-  bool marker = false;      // SOB, EOB, or no sound MGP packet: belongs to no frame
+  BoardId board = 0;        // from the header; 0 without a header
+  bool marker = false;      // SOB, EOB or an invalid MGP packet: outside any frame
   std::uint64_t frame = 0;  // of the run, counted from 0 over all bursts
 };
 
 class Recording {
  public:
-  // Reads the whole capture's headers. Throws like wire::PcapReader, and std::runtime_error when it has no
+  // Reads the headers of the whole capture. Throws like wire::PcapReader, and std::runtime_error if it has no
   // packet to `port`.
   Recording(const std::string& path, std::uint16_t port);
 
   const std::vector<RecordedPacket>& packets() const { return packets_; }
-  std::uint64_t frames() const { return frames_; }  // owed, over all bursts
+  std::uint64_t frames() const { return frames_; }  // frames that need an answer, over all bursts
   std::uint64_t bursts() const { return bursts_; }
-  std::uint64_t skipped() const { return skipped_; }  // records that are no UDP packet to the port
-  // Physics events: fragments merged by the rule of docs/formats.md. Per frame of the run.
+  std::uint64_t skipped() const { return skipped_; }  // records that are not UDP packets to the port
+  // Physics events per frame of the run: fragments merged by the rule of docs/formats.md.
   const std::vector<std::uint32_t>& events() const { return events_; }
 
  private:
   void count_events(std::vector<std::uint64_t>& fragments);
-  wire::PcapReader reader_;  // the packets lie in its memory
+  wire::PcapReader reader_;  // owns the memory of the packets
   std::vector<RecordedPacket> packets_;
   std::vector<std::uint32_t> events_;
   std::uint64_t frames_ = 0, bursts_ = 0, skipped_ = 0;

@@ -13,8 +13,8 @@ namespace nanet::readout {
 
 class Schedule {
  public:
-  // `speed`: detector seconds per wall-clock second; 0: no pacing, every frame is due at once. `burst_frames`
-  // >= 1. `gap_ns`: wall clock, between the end of a burst and the start of the next.
+  // speed: detector seconds per wall-clock second; 0: no pacing, all frames are due at once. burst_frames >=
+  // 1. gap_ns: wall-clock time between the end of a burst and the start of the next.
   Schedule(double speed, Frame burst_frames, double gap_ns)
       : frame_wall_ns_(speed > 0 ? frame_ns / speed : 0), burst_frames_(burst_frames), gap_ns_(gap_ns) {}
 
@@ -29,13 +29,12 @@ class Schedule {
     return round_up(static_cast<double>(index) * frame_wall_ns_ +
                     static_cast<double>(burst(index)) * gap_ns_);
   }
-  // End of a frame: when the EOB is due if it is the last one.
+  // End of a frame; if it is the last of a burst, the time at which the EOB is due.
   Nanoseconds end(std::uint64_t index) const {
     return round_up(static_cast<double>(index + 1) * frame_wall_ns_ +
                     static_cast<double>(burst(index)) * gap_ns_);
   }
-  // Frames that are due before `duration` ns: as many as a run of that length sends at most. Without pacing:
-  // no bound.
+  // Frames due before `duration` ns, the maximum of a run of this length. Without pacing: unlimited.
   std::uint64_t frames_within(Nanoseconds duration) const {
     if (duration <= 0) return 0;
     if (frame_wall_ns_ == 0) return std::numeric_limits<std::uint64_t>::max();
@@ -45,12 +44,11 @@ class Schedule {
     const double rest = static_cast<double>(duration) - bursts * burst_ns;
     index += static_cast<std::uint64_t>(
         std::min(std::ceil(rest / frame_wall_ns_), static_cast<double>(burst_frames_)));
-    while (index > 0 && due(index - 1) >= duration) --index;  // what rounding took too many
-    while (due(index) < duration) ++index;                    // or too few
+    while (index > 0 && due(index - 1) >= duration) --index;  // corrects rounding up
+    while (due(index) < duration) ++index;                    // corrects rounding down
     return index;
   }
-  // Frames to gather before a batch is sent: those due within `batch_ns` of wall clock, at least one, at
-  // most `limit`.
+  // Frames to gather per batch: those due within `batch_ns` of wall-clock time, between one and `limit`.
   unsigned batch(Nanoseconds batch_ns, unsigned limit) const {
     if (frame_wall_ns_ == 0) return std::max(limit, 1u);
     const double frames = static_cast<double>(batch_ns) / frame_wall_ns_;

@@ -50,7 +50,7 @@ TEST(Schedule, FramesWithinADurationAreThoseDueBeforeItsEnd) {
 
 TEST(Schedule, BatchesAreNoLargerThanTheirTime) {
   EXPECT_EQ(Schedule(1.0, 100, 0).batch(100'000, 64), 15u);  // 15 frames are 95.8 us
-  EXPECT_EQ(Schedule(0.05, 100, 0).batch(100'000, 64), 1u);  // each frame when it is due
+  EXPECT_EQ(Schedule(0.05, 100, 0).batch(100'000, 64), 1u);  // each frame leaves when it is due
   EXPECT_EQ(Schedule(100.0, 100, 0).batch(100'000, 64), 64u);
   EXPECT_EQ(Schedule(1.0, 100, 0).batch(0, 64), 1u);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared array of send times.
+// Shared array of send times: creation and mapping.
 #include "nanet/readout/times_file.hpp"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace nanet::readout {
 namespace {
 
-// Pages of a file up to this size are brought in at once, so that no page fault falls into the run.
+// Files up to this size are populated at once, so that no page fault occurs during the run.
 constexpr std::size_t populate_bytes = std::size_t{256} << 20;
 
 [[noreturn]] void fail(int error, const std::string& path, const char* remedy) {
@@ -33,7 +33,7 @@ TimesWriter::TimesWriter(const std::string& path, std::uint64_t frames) : frames
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) fail(EINVAL, path, "give a regular file");
   if (frames_ == 0) return;
   const std::size_t bytes = frames_ * sizeof(SendTimes);
-  // Another program may have the file mapped: it is never made shorter than it will be, and zeroed through
+  // Another process may have the file mapped: it is never shortened below its new size, and is zeroed through
   // the mapping.
   if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0)
     fail(errno, path, "choose a file system with room for it");

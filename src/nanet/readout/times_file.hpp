@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The array of send times that readout and l0tp share (`--times`): no header, 16 B per owed frame in order
-// over all bursts, u64 first and u64 last send time, CLOCK_MONOTONIC ns, 0 = not sent.
+// Array of send times shared by readout and l0tp (`--times`). No header; 16 B per frame that needs an answer,
+// in order over all bursts. Each entry is u64 first and u64 last send time, CLOCK_MONOTONIC ns, 0 = not sent.
 #pragma once
 
 #include <atomic>
@@ -19,15 +19,15 @@ static_assert(sizeof(SendTimes) == 16);
 
 class TimesWriter {
  public:
-  // Makes the file, or takes the one that is there, at its full size and all zero. The space is claimed now,
-  // so that a full disk is an error here. Throws std::system_error with a sentence.
+  // Creates the file, or reuses an existing one, at full size and zeroed. Allocates the disk space, so that a
+  // full disk fails here. Throws std::system_error with a full sentence.
   TimesWriter(const std::string& path, std::uint64_t frames);
   ~TimesWriter();
   TimesWriter(const TimesWriter&) = delete;
   TimesWriter& operator=(const TimesWriter&) = delete;
 
-  // Frames count from 0 over the run; those beyond the file are ignored. From any thread: the first time is
-  // the least, the last the greatest that was given.
+  // Frames count from 0 over the run; frames beyond the file are ignored. Keeps the minimum of the first and
+  // the maximum of the last times. Thread-safe.
   void first(std::uint64_t frame, Nanoseconds now) noexcept {
     if (frame < frames_)
       put(times_[frame].first, now, [](auto is, auto given) { return is == 0 || given < is; });
@@ -35,7 +35,7 @@ class TimesWriter {
   void last(std::uint64_t frame, Nanoseconds now) noexcept {
     if (frame < frames_) put(times_[frame].last, now, [](auto is, auto given) { return given > is; });
   }
-  // Both at once, for a single packet.
+  // Sets both times, for a single packet.
   void packet(std::uint64_t frame, Nanoseconds now) noexcept {
     first(frame, now);
     last(frame, now);
@@ -55,7 +55,7 @@ class TimesWriter {
   std::uint64_t frames_;
 };
 
-// Reads what a sender writes, whenever the file comes to be there.
+// Reader of a times file, which a sender may create later.
 class TimesReader {
  public:
   explicit TimesReader(std::string path) : path_(std::move(path)) {}
@@ -63,11 +63,10 @@ class TimesReader {
   TimesReader(const TimesReader&) = delete;
   TimesReader& operator=(const TimesReader&) = delete;
 
-  // Maps the file, or maps it again if it is another one or of another size than before. Cheap when nothing
-  // changed.
+  // Maps the file, or remaps it if it was replaced or resized. Cheap if nothing changed.
   void refresh() noexcept;
   bool mapped() const noexcept { return times_ != nullptr; }
-  // Times of a frame, counted from 0 over the run; zeros if it was not sent or lies beyond the file.
+  // Times of a frame, counted from 0 over the run; zeros if the frame was not sent or lies beyond the file.
   SendTimes at(std::uint64_t frame) const noexcept {
     if (frame >= frames_) return {};
     return {std::atomic_ref(times_[frame].first).load(std::memory_order_acquire),

@@ -58,7 +58,7 @@ TEST_F(TimesFile, AnOldOneIsZeroedAndTakesTheNewSize) {
     EXPECT_EQ(words(), (std::vector<std::uint64_t>{0, 0, 0, 0}));
     writer.packet(1, 9);
   }
-  reader.refresh();  // maps again: the size is another
+  reader.refresh();  // remaps: the size has changed
   EXPECT_EQ(reader.at(1).last, 9u);
   EXPECT_EQ(reader.at(4).first, 0u);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Truth of generated events as columns.
+// Truth columns of generated events.
 #include "nanet/readout/truth.hpp"
 
 #include <cmath>
@@ -13,7 +13,7 @@ struct BurstTime {
 };
 
 BurstTime burst_time(double time_ns, Frame burst_frames) {
-  const auto lsb = static_cast<Lsb>(std::floor(time_ns / lsb_ns));  // not rounded: stays inside its frame
+  const auto lsb = static_cast<Lsb>(std::floor(time_ns / lsb_ns));  // truncated: stays inside its frame
   const Lsb length = static_cast<Lsb>(burst_frames) * lsb_per_frame;
   return {static_cast<std::uint64_t>(lsb / length), lsb % length};
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth of generated events as columns, as run.parquet and the file of --truth-hits hold them
-// (docs/formats.md).
+// Truth columns of generated events, as in run.parquet and the file of --truth-hits (docs/formats.md).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +10,11 @@
 
 namespace nanet::readout {
 
-inline constexpr std::uint8_t no_ring = 255;      // ring of a ring-less event's row
+inline constexpr std::uint8_t no_ring = 255;      // ring value of an event without rings
 inline constexpr std::uint8_t no_particle = 255;  // likewise; else rich::Particle
 
-// Rows of run.parquet: one per ring with at least one hit, or one with ring = no_ring and zeros for what
-// Parquet has null.
+// Rows of run.parquet: one per ring with at least one hit. An event without rings has one row with ring =
+// no_ring, and zeros where Parquet has null.
 struct TruthColumns {
   std::vector<std::uint16_t> burst;
   std::vector<std::uint32_t> timestamp;
@@ -28,12 +27,12 @@ struct TruthColumns {
   std::vector<std::uint8_t> n_hits;
   std::vector<std::uint16_t> event_hits;
 
-  // `burst_frames`: frames in a burst; bursts follow each other without a gap.
+  // burst_frames: frames per burst; bursts follow without a gap.
   void append(const rich::TrueEvent& event, Frame burst_frames);
   void clear();
 };
 
-// Rows of the truth's hits: one per owner of a PM.
+// Rows of the true hits: one per owner of a PM.
 struct HitColumns {
   std::vector<std::uint64_t> event;
   std::vector<std::uint8_t> ring;  // rich::noise_owner: noise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transmit path of one thread.
+// Transmit path of one thread: delivery per stream.
 #include "nanet/readout/tx_path.hpp"
 
 #include "nanet/os/clock.hpp"

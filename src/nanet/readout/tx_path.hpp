@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transmit path of one thread: faults, send times, sockets of its streams.
+// Transmit path of one thread: faults, send times and sockets of its streams.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ using Senders = std::span<const std::unique_ptr<PacketSender>>;
 
 class TxPath {
  public:
-  // Streams first, first + step, ... of `senders` are this thread's. `times` may be null; both outlive it.
-  // `faults`: decided by seed, stream and packet, so threads share nothing.
+  // This thread uses streams first, first + step, ... of `senders`. `times` may be null; both outlive it.
+  // faults: decided by seed, stream and packet, so threads share no state.
   TxPath(Senders senders, std::size_t first, std::size_t step, const FaultOptions& faults, TimesWriter* times)
       : senders_(senders),
         first_(first),
@@ -29,7 +29,7 @@ class TxPath {
   void take(const OutPacket& packet) { faults_.take(packet, out_); }
   void release(std::uint64_t frame) { faults_.release(frame, out_); }
   void flush() { faults_.flush(out_); }
-  // Sends the packets taken, stream by stream.
+  // Sends the taken packets, stream by stream.
   void deliver();
   std::uint64_t count(Fault fault) const { return faults_.count(fault); }
 

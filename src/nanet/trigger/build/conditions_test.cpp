@@ -94,7 +94,7 @@ TEST(Conditions, TakeEffectBetweenBursts) {
     ConditionsStore store(offset_of(7, 0, "0"));
     Chain chain(Chain::options(1), *algorithm, threads, {}, {}, &store);
     for (unsigned b = 0; b < bursts; ++b) {
-      while (b > 4 && chain.stream().table().next < (b - 4) * frames) chain.turn();  // a few may be under way
+      while (b > 4 && chain.stream().table().next < (b - 4) * frames) chain.turn();  // a few may be pending
       chain.packet(mgp_marker(flag::sob, 0, 0, 0, static_cast<std::uint8_t>(b)));
       for (Frame f = 0; f < frames; ++f) {
         if (f == frames / 2)
