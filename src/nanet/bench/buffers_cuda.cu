@@ -41,7 +41,7 @@ class OnDevice {
   T* at_ = nullptr;
 };
 
-// Generated events in fixed slots, over and over.
+// Fills fixed slots with generated events, repeated as needed.
 void fill_events(std::byte* to, std::size_t events) {
   readout::PackOptions pack;
   pack.merged = pack.fixed = true;
@@ -74,7 +74,7 @@ struct Lane {
   OnDevice<std::byte> in;
   OnDevice<std::uint32_t> out, table;
   cudaStream_t stream = nullptr;
-  Nanoseconds began = 0;  // 0: nothing is on its way
+  Nanoseconds began = 0;  // 0: no buffer in flight
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The historic measurement of buffers on a GPU: each is copied in, its events are fitted by MATH, the
-// primitives are copied out; one buffer after the other, or the copies of one beside the kernel of another.
+// Historic measurement of GPU buffers: copies each buffer in, fits its events with MATH, and copies the
+// primitives out. Buffers run sequentially, or copies overlap with the kernel of another buffer.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace nanet::bench {
 
 struct BuffersOptions {
   std::uint32_t events = 16;  // per buffer, in fixed slots of 72 B
-  bool overlapped = false;    // two streams, a buffer each
+  bool overlapped = false;    // two streams, one buffer each
   double seconds = 0.2;
   int device = 0;
 };
 struct BuffersResult {
   double events_per_s = 0, bytes_per_s = 0;  // bytes: copied to the GPU
   std::uint64_t buffers = 0;
-  stats::Histogram latency;  // from before the copy in until the primitives are there
+  stats::Histogram latency;  // from the start of the copy in to the arrival of the primitives
 };
 // Throws std::invalid_argument (no events, no such GPU) or std::runtime_error (no CUDA, no memory).
 void buffers_cuda(const BuffersOptions& options, BuffersResult& result);

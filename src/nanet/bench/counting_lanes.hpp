@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lanes of a CPU (rich/lanes.hpp) that count floating-point operations: an algorithm runs over them as it
-// is and says how much arithmetic it does.
+// Counting CPU lanes (rich/lanes.hpp): count the floating-point operations of an unmodified algorithm.
 #pragma once
 
 #include "nanet/rich/lanes.hpp"
 
 namespace nanet::bench {
 
-// What has no floats among its arguments is the host's.
+// Operations without float arguments are inherited.
 struct CountingLanes : rich::HostLanes {
   using Host = rich::HostLanes;
   using I = Host::I;

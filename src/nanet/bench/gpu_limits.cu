@@ -31,10 +31,10 @@ __global__ void multiply_add(float* out, float seed) {
   float sum = 0;
 #pragma unroll
   for (unsigned c = 0; c < chains; ++c) sum += v[c];
-  if (sum == seed) *out = sum;  // never true; keeps the result live for the compiler
+  if (sum == seed) *out = sum;  // never true; keeps the result live
 }
 
-// Least time of five, in seconds.
+// Minimum time of five runs, in seconds.
 template <class Work>
 double least(cudaStream_t s, Work&& work) {
   const TimeEvent begin = time_event(), end = time_event();
@@ -46,7 +46,7 @@ double least(cudaStream_t s, Work&& work) {
     require(cudaEventSynchronize(end.get()), "a mark");
     float ms = 0;
     require(cudaEventElapsedTime(&ms, begin.get(), end.get()), "a mark");
-    if (again > 0) best = std::min(best, ms);  // the first warms up
+    if (again > 0) best = std::min(best, ms);  // the first run warms up
   }
   return static_cast<double>(best) * 1e-3;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread for each event, a tile of 256 events for each block at a time. The copy engine brings the next
-// tiles while one is worked on; events of a tile are sorted by their number of hits, so that the threads of a
-// warp end together. Everything a thread reads then comes from shared memory: its hit words, and the table of
-// PMs, 4 B an entry, so that a lookup is one bank wide.
+// MATH kernel for fixed slots: one thread per event, one tile of 256 events per block at a time. The copy
+// engine loads the next tiles during the current one. Events of a tile are sorted by hit count, so that the
+// threads of a warp end together. All reads come from shared memory: hit words, and the PM table with 4 B per
+// entry, so that a lookup is one bank wide.
 #include "nanet/bench/math_slots.hpp"
 
 #include <cuda_fp16.h>
@@ -23,7 +23,7 @@ using gpu::ThreadMoments;
 constexpr unsigned tile = 256;  // events, and threads of a block
 constexpr unsigned warps = tile / 32;
 constexpr unsigned tile_bytes = tile * slot_bytes;
-constexpr unsigned bins = 33;  // numbers of hits
+constexpr unsigned bins = 33;  // one per number of hits
 
 struct Shared {
   alignas(128) unsigned char slots[tile_bytes];
@@ -35,7 +35,7 @@ struct Shared {
   std::uint16_t id[tile];
   std::uint8_t order[tile];
 };
-// All 2048 threads of a multiprocessor in eight blocks, each with 1 KB of the driver's.
+// All 2048 threads of a multiprocessor in eight blocks, each with 1 KB reserved by the driver.
 static_assert(8 * (sizeof(Shared) + 1024) <= 228 * 1024);
 
 #if __CUDA_ARCH__ >= 900
@@ -68,7 +68,7 @@ __device__ void wait(std::uint64_t* barrier, std::uint32_t parity) {
 }
 #endif
 
-// `entry` is the shared-memory address of a hit's table entry.
+// entry: shared-memory address of a hit's table entry.
 __device__ void add(ThreadMoments& moments, std::uint32_t entry) {
   std::uint32_t pair;
   asm("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(entry));
@@ -76,7 +76,7 @@ __device__ void add(ThreadMoments& moments, std::uint32_t entry) {
   moments.add(p.x, p.y);
 }
 
-// The two hits of a word.
+// Adds the two hits of a word.
 __device__ void add_two(ThreadMoments& moments, std::uint32_t table, std::uint32_t word) {
   std::uint32_t low, high;
   asm("and.b32 %0, %1, 0x7ff;" : "=r"(low) : "r"(word));
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(tile, 8)
   const auto table_at = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared.table));
   const unsigned thread = threadIdx.x, warp = thread / 32;
   const auto tiles = static_cast<std::uint32_t>((events + tile - 1) / tile);
-  // A tile that is not full is copied by the threads: the copy engine moves multiples of 16 B only.
+  // The threads copy an incomplete tile: the copy engine moves multiples of 16 B only.
   const auto whole = [&](std::uint32_t t) { return (std::uint64_t{t} + 1) * tile <= events; };
   const auto fetch = [&](std::uint32_t t) {
 #if __CUDA_ARCH__ >= 900
@@ -131,12 +131,12 @@ __global__ void __launch_bounds__(tile, 8)
         reinterpret_cast<uint2*>(shared.slots)[i] = from[i];
       __syncthreads();
     }
-    // Dynamic tile order: multiprocessors far from the memory of a tile are slower. Requested now, needed
-    // after this tile.
+    // Dynamic tile order: multiprocessors far from the memory of a tile are slower. Claimed now, needed after
+    // this tile.
     std::uint32_t claimed = 0;
     if (thread == tile - 1) claimed = atomicAdd(&table[slot_table_entries], 1u) + gridDim.x;
 
-    // Counting sort.
+    // Counting sort by hit count.
     const bool mine = thread < here;
     uint2 header{};
     if (mine) header = *reinterpret_cast<const uint2*>(shared.slots + thread * slot_bytes);
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(tile, 8)
     const unsigned rank = mine ? atomicAdd(&shared.bin[hits], 1u) : 0u;
     __syncthreads();
     if (warp == 0) {
-      // Starts of the bins: 32 by a scan over the lanes; the last follows.
+      // Bin starts: 32 by a scan over the lanes, then the last.
       const unsigned count = shared.bin[thread];
       unsigned sum = count;
       for (unsigned o = 1; o < 32; o *= 2) {
@@ -158,9 +158,9 @@ __global__ void __launch_bounds__(tile, 8)
     __syncthreads();
     if (mine) shared.order[shared.bin[hits] + rank] = static_cast<std::uint8_t>(thread);
     __syncthreads();
-    if (thread < bins) shared.bin[thread] = 0;  // for the next tile, behind the barrier at this one's end
+    if (thread < bins) shared.bin[thread] = 0;  // for the next tile; the barrier at the end orders it
 
-    // Each scheduler has two of the block's warps: one of the short and one of the long.
+    // Each scheduler has two warps of the block: one with short and one with long events.
     const unsigned place = (warp < warps / 2 ? warp : warps + warps / 2 - 1 - warp) * 32 + thread % 32;
     if (place < here) {
       const unsigned event = shared.order[place];
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(tile, 8)
           static_cast<std::uint16_t>(math_primitive(found, ring, n, (about >> 24 & 1) != 0, decision));
     }
     if (thread == tile - 1) shared.next = claimed;
-    __syncthreads();  // all have read the tile, and written their IDs
+    __syncthreads();  // all threads have read the tile and written their IDs
     const std::uint32_t next = shared.next;
     if (thread == 0) fetch(next);
     if (mine) {
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(tile, 8)
     }
     t = next;
   }
-  // The last block leaves the counters as it found them.
+  // The last block resets the counters.
   if (thread == 0 && atomicAdd(&table[slot_table_entries + 1], 1u) == gridDim.x - 1) {
     table[slot_table_entries] = 0;
     table[slot_table_entries + 1] = 0;
@@ -220,7 +220,7 @@ cudaError_t launch_math_slots(const rich::Math& math, std::uint32_t* table, cons
   if (const auto status =
           cudaFuncSetAttribute(math_slots_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes))
     return status;
-  int resident = 0;  // fewer than on Hopper where shared memory is smaller
+  int resident = 0;  // fewer than on Hopper if shared memory is smaller
   if (const auto status =
           cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, math_slots_kernel, tile, bytes))
     return status;

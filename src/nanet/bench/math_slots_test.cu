@@ -24,7 +24,7 @@ std::vector<std::byte> slots_of(const rich::EventBatch& batch) {
     slot[6] = static_cast<std::byte>(std::min(view.hits, 255u));
     slot[7] = static_cast<std::byte>(view.hits > 32);
     for (std::uint32_t k = 0; k < hits; ++k) {
-      const auto word = static_cast<std::uint16_t>(view.pm[k] | (k * 5 % 32) << 11);  // with some time
+      const auto word = static_cast<std::uint16_t>(view.pm[k] | (k * 5 % 32) << 11);  // with a time
       std::memcpy(slot + 8 + 2 * k, &word, 2);
     }
   }

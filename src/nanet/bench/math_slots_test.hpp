@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the slots' kernel need: events as slots, and the kernel from the host.
+// Helpers for tests of the slot kernel: events as slots, and kernel calls from the host.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace nanet::bench {
 
-// The first 32 hits of each event; event i at timestamp i, fine time 7 i.
+// Slots with the first 32 hits of each event; event i at timestamp i, fine time 7 i.
 std::vector<std::byte> slots_of(const rich::EventBatch& batch);
 
 // Throws std::runtime_error.

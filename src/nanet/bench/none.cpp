@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU benchmarks without CUDA: report the missing component.
+// GPU benchmarks in builds without CUDA: report the missing component.
 #include <stdexcept>
 
 #include "nanet/bench/buffers_cuda.hpp"

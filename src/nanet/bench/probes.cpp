@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of `nanet bench`.
+// Probes of `nanet bench`: round trip, receivers, contract consumers and copy rate.
 #include "nanet/bench/probes.hpp"
 
 #include <poll.h>
@@ -44,7 +44,7 @@ os::Fd receiver(bool gro, int buffer_bytes = 64 << 20) {
   return os::open_udp_receiver(any_port, options);
 }
 
-// The calling thread on one core, as long as this lives: threads it starts afterwards are free again.
+// Pins the calling thread for the lifetime of the object; threads started later are not pinned.
 class PinnedHere {
  public:
   explicit PinnedHere(int cpu) {
@@ -72,7 +72,7 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
     throw std::invalid_argument("events = " + std::to_string(options.events) + " must be 1 - 20");
   if (options.packets < 1 || options.packets > mgp::max_packets_per_frame)
     throw std::invalid_argument("packets must be 1 - 16");
-  // Real events: a pool of generated ones in fixed slots, dealt out `events` at a time.
+  // Realistic events: a pool of generated events in fixed slots, used `events` at a time.
   readout::PackOptions pack;
   pack.merged = pack.fixed = true;
   readout::FrameSource source({}, pack);
@@ -141,7 +141,7 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
         const auto decoded =
             wire::mtp::decode({answer.data(), static_cast<std::size_t>(got)}, primitives.data());
         if (decoded.refusal == wire::mtp::Refusal::none && decoded.header.frame < frame)
-          continue;  // an old one, given up on
+          continue;  // answer to a frame already given up
         wrong = decoded.refusal != wire::mtp::Refusal::none || decoded.header.frame != frame ||
                 decoded.header.sub_id != 0 || decoded.count == 0;
         break;
@@ -205,7 +205,7 @@ ReceiveProbe::~ReceiveProbe() = default;
 ReceiveResult ReceiveProbe::run() {
   ReceiveResult result;
   const double cpu_before = thread_cpu_s();
-  Nanoseconds first = 0, last = os::monotonic_now() + 10 * second;  // time to start the load
+  Nanoseconds first = 0, last = os::monotonic_now() + 10 * second;  // allows the load to start
   if (state_->kind == ReceiverKind::card) {
     card::Card& card = *state_->card;
     contract::Event event;
@@ -323,8 +323,7 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
   options.rules.boards = 0;
   card::Clop& clop = card->register_clop(options);
   readout::PacketSender sender(clop.local(), false);
-  // Payloads of known bytes: as many fixed slots as fit, the rest padding; every event differs from packet to
-  // packet.
+  // Payloads with known bytes: as many fixed slots as fit, then padding. Events differ between packets.
   const unsigned events =
       (payload - static_cast<unsigned>(mgp::header_bytes)) / static_cast<unsigned>(mgp::fixed_event_bytes);
   const auto length = static_cast<std::uint16_t>(mgp::header_bytes + events * mgp::fixed_event_bytes);
@@ -359,7 +358,7 @@ void bandwidth(unsigned payload, unsigned packets, double seconds, BandwidthResu
     sender.flush();
   };
   contract::Event event;
-  // When the event of the next full buffer was seen, its bytes then checked; 0 after a second without one.
+  // Returns the time of the next full buffer's event and then checks its bytes; 0 after a second without one.
   const auto receive = [&](const std::vector<std::byte>& bytes) -> Nanoseconds {
     const Nanoseconds until = os::monotonic_now() + second;
     do {

@@ -26,17 +26,17 @@ struct PingOptions {
 struct PingResult {
   std::uint64_t samples = 0;
   std::uint64_t lost = 0;   // no answer within a second
-  std::uint64_t wrong = 0;  // an answer, but not of the frame that was sent
+  std::uint64_t wrong = 0;  // answers to a different frame
   stats::Histogram round_trip;
 };
-// One frame of a merged stream in flight: sends its packets, spins until the MTP packet of that frame comes
-// back.
+// Round trip of one frame of a merged stream: sends its packets, then spins until the MTP packet of this
+// frame arrives.
 class Ping {
  public:
-  Ping();  // opens the socket that answers come to
+  Ping();  // opens the socket for answers
   std::uint16_t reply_port() const noexcept { return reply_port_; }
-  // echo: the answer is whatever comes back. Otherwise it must be an MTP packet of the frame with a primitive
-  // per event.
+  // echo: any datagram is an answer. Otherwise the answer must be an MTP packet of the frame with one
+  // primitive per event.
   void run(const PingOptions& options, bool echo, PingResult& result);
 
  private:
@@ -44,7 +44,7 @@ class Ping {
   std::uint16_t reply_port_ = 0;
 };
 
-// Sends every datagram back to where it came from, spinning: what the host itself takes for a round trip.
+// Echoes every datagram to its sender, spinning: baseline for the round-trip time of the host.
 class Echo {
  public:
   explicit Echo(int cpu = -1);
@@ -61,9 +61,9 @@ struct ReceiveResult {
   std::uint64_t packets = 0, bytes = 0, overflow = 0;
   double cpu_s = 0, elapsed_s = 0;
 };
-// Receives in the calling thread until half a second of silence: what a packet costs in CPU time. The card
-// kind is the whole receive path of the socket card in gather mode frame (validation, placement, events) with
-// a consumer that returns buffers.
+// Measures the CPU time per received packet: receives in the calling thread until half a second of silence.
+// Kind `card` is the complete receive path of the socket card in gather mode frame: validation, placement,
+// events. Its consumer returns the buffers.
 class ReceiveProbe {
  public:
   explicit ReceiveProbe(ReceiverKind kind);
@@ -77,8 +77,7 @@ class ReceiveProbe {
   std::uint16_t port_ = 0;
 };
 
-// The load for every receiver: frames of four boards, every datagram padded to `payload` bytes, at a set
-// rate.
+// Load for all receivers: frames of four boards, datagrams padded to `payload` bytes, at a fixed rate.
 struct BlastOptions {
   wire::Endpoint to;
   unsigned payload = 1168;
@@ -86,19 +85,19 @@ struct BlastOptions {
   double packets_per_s = 100e3;
   bool segment = false;  // UDP_SEGMENT trains
 };
-std::uint64_t blast(const BlastOptions& options);  // packets sent
+std::uint64_t blast(const BlastOptions& options);  // returns the number of packets sent
 
-// The historic measurement: one program registers buffers of P payloads, sends P packets, waits for the
-// event, checks the data.
+// Historic measurement: one program registers buffers of P payloads, sends P packets, waits for the event and
+// checks the data.
 struct BandwidthResult {
   double bytes_per_s = 0, packets_per_s = 0;       // two buffers in flight
-  std::uint64_t buffers = 0, wrong = 0, lost = 0;  // wrong: buffers whose bytes were not those sent
-  stats::Histogram latency;  // before the first send -> event seen, one buffer in flight
+  std::uint64_t buffers = 0, wrong = 0, lost = 0;  // wrong: buffers with incorrect bytes
+  stats::Histogram latency;                        // from the first send to the event, one buffer in flight
 };
 void bandwidth(unsigned payload, unsigned packets_per_buffer, double seconds, BandwidthResult& result);
 
-// Bytes copied per second (each counted once) in blocks of `block` bytes through working sets of `total`
-// bytes.
+// Copy rate in bytes per second (each byte counted once), in blocks of `block` bytes through working sets of
+// `total` bytes.
 double copy_rate(std::size_t block, std::size_t total, double seconds);
 
 }  // namespace nanet::bench

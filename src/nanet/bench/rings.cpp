@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring algorithms on CPUs, timed and counted.
+// Ring benchmark on CPUs: timing and operation counts.
 #include "nanet/bench/rings.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// One thread's share: batches from its own place in the events onwards, round and round.
+// One thread's share: batches from a separate start in the events, cyclic.
 class Runner {
  public:
   Runner(const rich::EventBatch& events, std::uint32_t batch, std::uint32_t at,
@@ -32,7 +32,7 @@ class Runner {
 
   void run(double seconds) {
     const std::uint32_t some = std::min(batch_, 4096u);
-    call(some);  // memory of the results, code, clocks
+    call(some);  // warms up result memory, code and clock rates
     const auto trial = Clock::now();
     call(some);
     const double one_batch = seconds_since(trial) * batch_ / some;
@@ -88,8 +88,7 @@ double count(const A& algorithm, const rich::EventBatch& events) {
   return static_cast<double>(CountingLanes::operations) / events.events;
 }
 
-// MATH takes a lane for each event and as many steps as that event has hits: so much per hit, so much per
-// fit.
+// MATH uses one lane per event and one step per hit: constant operations per hit and per fit.
 double count(const rich::Math& math, const rich::EventBatch& events) {
   using F = CountingLanes::F;
   const auto per_lane = [] { return static_cast<double>(CountingLanes::operations) / rich::lane_count; };
@@ -109,7 +108,7 @@ double count(const rich::Math& math, const rich::EventBatch& events) {
   return sum / events.events;
 }
 
-// Nothing for an algorithm that is neither over lanes nor MATH.
+// No count for algorithms without lanes, except MATH.
 template <class A>
 std::optional<double> count_if_possible(const rich::EventBatch& events) {
   if constexpr (requires { count(A{}, events); }) return count(A{}, events);
@@ -139,7 +138,7 @@ RingEvents ring_events(std::uint32_t events, double noise, int rings, std::uint6
   for (std::uint32_t i = 0; i < events; ++i) {
     generator.next(event);
     const std::size_t begin = columns.pm.size();
-    for (const rich::TrueHit& hit : event.hits) {  // by PM, several owners one after the other
+    for (const rich::TrueHit& hit : event.hits) {  // by PM; several owners are consecutive
       if (columns.pm.size() == begin || columns.pm.back() != hit.pm) columns.pm.push_back(hit.pm);
     }
     columns.pm.resize(std::min<std::size_t>(columns.pm.size(), begin + max_event_hits));
@@ -188,7 +187,7 @@ std::optional<double> operations_per_event(std::string_view algorithm, const ric
 
 double most_operations_per_s(double seconds) {
   using L = rich::HostLanes;
-  constexpr int chains = 8;  // of 32 lanes: enough to hide the latency, few enough for the registers
+  constexpr int chains = 8;  // of 32 lanes: hides the latency and fits in the registers
   constexpr int steps = 4096;
   L::F sum[chains];
   for (int k = 0; k < chains; ++k) sum[k] = L::F(static_cast<float>(k));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nanet bench rings` on CPUs: events per second and time per batch of a ring algorithm, floating-point
-// operations per event, and the rate of operations that this CPU can do at most.
+// Ring benchmark on CPUs (`nanet bench rings`): events per second and time per batch, floating-point
+// operations per event, and the maximum operation rate of this CPU.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ struct RingEvents {
     return {static_cast<std::uint32_t>(first.size() - 1), first.data(), pm.data()};
   }
 };
-// noise, rings, seed: as in rich::GeneratorOptions. At most max_event_hits hits of an event are kept.
+// noise, rings, seed: as in rich::GeneratorOptions. Keeps at most max_event_hits hits per event.
 RingEvents ring_events(std::uint32_t events, double noise, int rings, std::uint64_t seed);
 
 struct RingsCpuOptions {
   std::string algorithm;
   rich::Parameters parameters;
-  std::uint32_t batch = 4096;  // events per call, at most those given
+  std::uint32_t batch = 4096;  // events per call, at most the number given
   unsigned threads = 1;        // each with separate batches
   double seconds = 0.3;        // at least one batch
 };
 struct RingsCpuResult {
-  double events_per_s = 0;    // of all threads together
+  double events_per_s = 0;    // sum over all threads
   double batch_us = 0;        // median over blocks of batches of at least 50 us
-  double batch_us_least = 0;  // of the quickest block
+  double batch_us_least = 0;  // fastest block
   std::uint64_t events = 0, rings = 0;
   double elapsed_s = 0;
 };
@@ -42,12 +42,12 @@ struct RingsCpuResult {
 RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& options);
 
 // Floating-point additions, subtractions, multiplications, divisions and square roots per event, with default
-// parameters. An algorithm over lanes counts those of all 32 lanes, idle or not, a fused multiply-add as two,
-// and leaves its few scalar operations out; MATH counts one lane per event. None for an algorithm
-// without operation counts.
+// parameters. Lane algorithms count all 32 lanes, idle or not, and a fused multiply-add as two; their few
+// scalar operations are omitted. MATH counts one lane per event. nullopt for algorithms without operation
+// counts.
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events);
 
-// Operations per second of one core that does nothing but fused multiply-adds in registers.
+// Operations per second of one core for fused multiply-adds in registers.
 double most_operations_per_s(double seconds);
 
 }  // namespace nanet::bench

@@ -60,7 +60,7 @@ __global__ void fill_slots(const std::uint32_t* first, const PmId* pm, std::uint
   for (std::uint32_t k = 0; k < 32; k += 2) slot[2 + k / 2] = word(k) | word(k + 1) << 16;
 }
 
-// The batch as first[] and pm[], the events taken as often as it needs.
+// The batch as first[] and pm[]; the events are repeated as needed.
 struct Columns {
   PinnedArray<std::uint32_t> first;
   PinnedArray<PmId> pm;
@@ -94,7 +94,7 @@ double median(std::vector<float>& times) {
   return static_cast<double>(times[times.size() / 2]);
 }
 
-// Launches the batch again and again: once each between two marks, for its time; then back to back, for the
+// Launches the batch repeatedly: first between two CUDA events each, for the time; then back to back, for the
 // rate.
 template <class Launch>
 void time_kernel(const RingsCudaOptions& options, cudaStream_t s, Launch&& launch, RingsCudaResult& result) {
@@ -108,7 +108,7 @@ void time_kernel(const RingsCudaOptions& options, cudaStream_t s, Launch&& launc
     require(cudaEventElapsedTime(&ms, begin.get(), end.get()), "a mark");
     return ms;
   };
-  elapsed_ms(1);  // warms up
+  elapsed_ms(1);  // warm-up
   std::vector<float> times;
   const auto start = Clock::now();
   do times.push_back(elapsed_ms(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts primitive packets per frame, as the L0 trigger processor does to align its detectors: one packet per
-// frame, frames strictly increasing, a fall by more than 1024 is a new burst.
+// Frame aligner: counts primitive packets per frame, as the L0 trigger processor does to align its detectors.
+// One packet per frame, frames strictly increasing; a fall by more than 1024 starts a new burst.
 #pragma once
 
 #include <bitset>
@@ -10,27 +10,27 @@
 
 namespace nanet::l0tp {
 
-// What a packet's frame number means for the order of the stream.
+// Position of a packet's frame in the stream.
 enum class Arrival : std::uint8_t {
-  first,         // of all
-  in_order,      // ahead of all before it; the frames between are missing, unless they still come
+  first,         // first packet of the run
+  in_order,      // ahead of all previous; skipped frames count as missing until they arrive
   new_burst,     // a fall by more than 1024 frames
-  out_of_order,  // behind the newest; fills a gap
-  duplicate,     // that frame is there already
+  out_of_order,  // behind the newest frame; fills a gap
+  duplicate,     // frame already received
 };
 
 class Aligner {
  public:
   static constexpr Frame largest_fall = 1024;
 
-  // `burst_frames`: frames of every burst if known, for run_frame(); 0: as many as the last frame seen says.
+  // burst_frames: frames per burst if known, for run_frame(); 0: derived from the last frame seen.
   explicit Aligner(Frame burst_frames = 0) : burst_frames_(burst_frames) {}
 
   Arrival see(Frame frame) noexcept {
     if (bursts_ == 0) {
       bursts_ = 1;
       skip_to(frame);
-      first_ = newest_ = frame;  // joined late: nothing is owed before it
+      first_ = newest_ = frame;  // joined late: earlier frames do not count as missing
       came_.set(frame % window);
       ++frames_;
       return Arrival::first;
@@ -49,7 +49,7 @@ class Aligner {
       ++bursts_;
       came_.reset();
       gap_ = frame;
-      missing_ += gap_;  // this time it was listening from frame 0
+      missing_ += gap_;  // not joined late: the count starts at frame 0
       first_ = 0;
       newest_ = frame;
       came_.set(frame % window);
@@ -63,12 +63,12 @@ class Aligner {
     return Arrival::out_of_order;
   }
 
-  std::uint64_t frames() const noexcept { return frames_; }    // different ones that came
-  std::uint64_t missing() const noexcept { return missing_; }  // a running balance
+  std::uint64_t frames() const noexcept { return frames_; }    // distinct frames received
+  std::uint64_t missing() const noexcept { return missing_; }  // running balance
   std::uint64_t bursts() const noexcept { return bursts_; }
   Frame newest() const noexcept { return newest_; }
-  Frame gap() const noexcept { return gap_; }  // missing right before the newest
-  // Number of a frame of the present burst, counted from 0 over all bursts.
+  Frame gap() const noexcept { return gap_; }  // missing directly before the newest frame
+  // Number of a frame of the current burst, counted from 0 over all bursts.
   std::uint64_t run_frame(Frame frame) const noexcept { return base_ + frame; }
 
  private:

@@ -38,7 +38,7 @@ TEST(Aligner, OnlyAFallByMoreThan1024IsANewBurst) {
   EXPECT_EQ(a.bursts(), 1u);
   EXPECT_EQ(a.see(2000 - 1025), Arrival::new_burst);
   EXPECT_EQ(a.bursts(), 2u);
-  EXPECT_EQ(a.missing(), 975u);  // frames 0 to 974 of a burst it was there for
+  EXPECT_EQ(a.missing(), 975u);  // frames 0 to 974 of a burst that was not joined late
   EXPECT_EQ(a.run_frame(975), 2001u + 975u);
 }
 
@@ -74,7 +74,7 @@ TEST(Aligner, JoinedLateNothingIsOwedBefore) {
 
 TEST(Aligner, KnownBurstLengthCountsFramesAcrossALostEnd) {
   Aligner a(3000);
-  for (Frame f = 0; f < 2900; ++f) a.see(f);  // the last hundred never came
+  for (Frame f = 0; f < 2900; ++f) a.see(f);  // the last hundred never arrive
   a.see(0);
   EXPECT_EQ(a.run_frame(7), 3007u);
 }

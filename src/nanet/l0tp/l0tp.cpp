@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emulated L0 trigger processor. Arrival times are kernel stamps, so reading need not be prompt.
+// Emulated L0 trigger processor: socket and receiving thread. Arrival times are kernel time stamps, so reads
+// need not be prompt.
 #include "nanet/l0tp/l0tp.hpp"
 
 #include <poll.h>
@@ -18,9 +19,9 @@ namespace {
 
 constexpr unsigned batch_packets = 128;
 constexpr std::size_t slot_bytes =
-    2048;  // more than any MTP packet: what does not fit is refused by its length
+    2048;  // above the maximum of MTP packets: longer ones are refused by length
 constexpr Nanoseconds gather_ns = 500'000;  // pause after a round with packets
-constexpr int poll_ms = 20;                 // how long a request to stop may wait
+constexpr int poll_ms = 20;                 // maximum delay of a stop request
 constexpr Nanoseconds refresh_ns = 100'000'000;
 
 Nanoseconds to_ns(double seconds) {
@@ -92,7 +93,7 @@ unsigned L0tp::receive(Batch& batch) noexcept {
   if (n <= 0) return 0;
   const Nanoseconds now = os::monotonic_now();
   clock_.refresh_if_older(now, refresh_ns);
-  // The sender makes the times file before its first packet, so the file exists once a packet arrives.
+  // The sender creates the times file before its first packet, so the file exists once a packet arrives.
   if (times_ && (!times_->mapped() || check_.counters().packets == 0)) times_->refresh();
   for (int i = 0; i < n; ++i) {
     mmsghdr& message = batch.messages[static_cast<unsigned>(i)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated L0 trigger processor: receives primitive packets, aligns and checks them, compares them with
-// the truth and measures how long after the frame's packets they came.
+// Emulated L0 trigger processor: receives, aligns and checks primitive packets. Compares them with the truth
+// and measures their latency after the frame's packets.
 #pragma once
 
 #include <array>
@@ -36,18 +36,18 @@ struct L0tpCounters {
   stats::Counter first_packet_ns, last_packet_ns;  // CLOCK_MONOTONIC
 };
 
-// Check of each packet, independent of its source.
+// Packet check, independent of the packet source.
 class PacketCheck {
  public:
   // `truth` and `times` may be null. `burst_frames`: see Aligner.
   PacketCheck(const TruthTable* truth, readout::TimesReader* times, Frame burst_frames,
               std::uint8_t source = rich_source);
 
-  // One datagram, received at `arrival` (CLOCK_MONOTONIC).
+  // Checks one datagram received at `arrival` (CLOCK_MONOTONIC).
   void packet(std::span<const std::byte> datagram, Nanoseconds arrival) noexcept;
   // Settles pending frames; no packet may follow.
   void finish() noexcept;
-  // Copies the counts of aligner and pairing to counters(); call it after each batch.
+  // Copies the counts of aligner and pairing to counters(). Call after each batch.
   void publish() noexcept;
 
   L0tpCounters& counters() noexcept { return counters_; }
@@ -71,23 +71,22 @@ class PacketCheck {
 struct L0tpOptions {
   wire::Endpoint listen{0x7F000001, 58914};
   int buffer_bytes = 32 << 20;
-  bool kernel_stamps =
-      true;           // arrival as the kernel stamped it; else the clock read after the batch was received
-  bool busy = false;  // poll without ever sleeping
-  double duration_s = 0;  // from the start; 0: no limit
-  double idle_s = 0;      // after the last packet; 0: no limit
-  std::string times;      // --times file; it may come to be there later
+  bool kernel_stamps = true;  // arrival from kernel time stamps; otherwise the clock read after the batch
+  bool busy = false;          // poll without sleeping
+  double duration_s = 0;      // from the start; 0: no limit
+  double idle_s = 0;          // after the last packet; 0: no limit
+  std::string times;          // --times file; may be created later
   std::shared_ptr<const TruthTable> truth;
-  Frame burst_frames = 0;  // frames of every burst, if known
+  Frame burst_frames = 0;  // frames per burst, if known
 };
 
 class L0tp {
  public:
-  // Opens the socket. Throws std::system_error with a sentence (port in use, no permission).
+  // Opens the socket. Throws std::system_error with a full sentence (port in use, no permission).
   explicit L0tp(const L0tpOptions& options);
   ~L0tp();
 
-  void start();  // the receiving thread
+  void start();  // starts the receiving thread
   void request_stop() noexcept { stop_.store(true, std::memory_order_relaxed); }
   bool running() const noexcept { return running_.load(std::memory_order_acquire); }
   void join();

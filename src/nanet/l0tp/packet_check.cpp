@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check of primitive packets, without a socket.
+// Packet check: decoding, alignment, latencies and pairing.
 #include "nanet/l0tp/l0tp.hpp"
 
 namespace nanet::l0tp {
@@ -54,7 +54,7 @@ void PacketCheck::packet(std::span<const std::byte> datagram, Nanoseconds arriva
 void PacketCheck::measure(Frame frame, Nanoseconds arrival) noexcept {
   const readout::SendTimes sent = times_->at(aligner_.run_frame(frame));
   const auto first = static_cast<Nanoseconds>(sent.first), last = static_cast<Nanoseconds>(sent.last);
-  // Nothing sent, or a packet held back until after the answer: there is no latency to speak of.
+  // Without a send time, or with a packet sent after the answer, the latency is undefined.
   const bool have_first = first != 0 && first <= arrival, have_last = last != 0 && last <= arrival;
   if (have_first) from_first_.add(arrival - first);
   if (have_last) from_last_.add(arrival - last);

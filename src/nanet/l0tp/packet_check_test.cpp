@@ -40,7 +40,7 @@ TEST(PacketCheck, CountsWhatComes) {
   check.packet(packet(0, {primitive(0, 1, 2), primitive(3, 9, 9)}), 10);
   check.packet(packet(1, {}), 20);
   check.packet(packet(4, {}, mtp::sub_id_late), 30);
-  check.packet(packet(4, {primitive(1, 0, 0)}), 40);  // twice: not counted again
+  check.packet(packet(4, {primitive(1, 0, 0)}), 40);  // repeated: not counted again
   check.packet(packet(2, {primitive(2, 0, 0)}), 50);
   check.finish();
   const L0tpCounters& c = check.counters();

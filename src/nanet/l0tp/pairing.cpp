@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See pairing.hpp. Events and primitives closer than the neighbour distance form a cluster; nearly all
-// clusters are one of each, and only the others are looked at pair by pair.
+// Pairing by clusters: events and primitives closer than the neighbour distance form a cluster. Nearly all
+// clusters are one event and one primitive; only the others are compared pair by pair.
 #include "nanet/l0tp/pairing.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void Pairing::frame(Frame frame, std::span<const std::uint16_t> truth,
                     std::span<const wire::mtp::TimedPrimitive> primitives, bool late) {
   const Lsb start = Lsb{frame} * lsb_per_frame;
   const bool gap = previous_ >= 0 && frame != previous_ + 1;
-  // What the frame before left open lies near its end: this frame says why a partner may be wanting there.
+  // Open entries of the previous frame lie near its end: this frame explains a missing partner.
   if (gap || late)
     for (True& event : truth_)
       if (event.reason == Unpaired::other && (previous_ + 1) * lsb_per_frame - event.time <= pair_lsb)
@@ -89,7 +89,7 @@ void Pairing::settle(Lsb limit) {
         ++f;
       if (t == truths && f == founds) break;
     }
-    if (limit - last <= neighbour_lsb) {  // the next frame may add to it
+    if (limit - last <= neighbour_lsb) {  // the next frame may extend it
       t = t0;
       f = f0;
       break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs primitives with true events, one to one, nearest in time, within 5 ns (docs/rich.md, definitions),
-// while they come; says of each that finds no partner why.
+// Streaming pairing of primitives with true events, one to one, nearest in time, within 5 ns (docs/rich.md,
+// definitions). Gives a reason for each unpaired entry.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@
 
 namespace nanet::l0tp {
 
-// Why a true event has no primitive.
+// Reason why a true event has no primitive.
 enum class Unpaired : std::uint8_t {
   merged_with_neighbour,  // another event within 8 ns has the primitive
-  frame_late,             // its frame came header-only, sub ID 0xFF; or it lies within 5 ns of such a frame
-  frame_missing,          // it lies within 5 ns of a frame that did not come
-  out_of_order,           // its frame came behind a later one: not compared
+  frame_late,             // its frame, or a frame within 5 ns, was answered header-only (sub ID 0xFF)
+  frame_missing,          // within 5 ns of a missing frame
+  out_of_order,           // its frame arrived behind a later one: not compared
   other,
   count,
 };
-// Why a primitive has no true event.
+// Reason why a primitive has no true event.
 enum class Unexpected : std::uint8_t {
-  split_at_frame_edge,  // within 5 ns of a frame's edge: the rest of an event of two frames
-  outside_frame,        // its time is not of its packet's frame
+  split_at_frame_edge,  // within 5 ns of a frame edge: part of an event split between two frames
+  outside_frame,        // its time is outside its packet's frame
   other,
   count,
 };
@@ -44,14 +44,13 @@ class Pairing {
     std::array<std::uint64_t, static_cast<std::size_t>(Unexpected::count)> unexpected{};
   };
 
-  // The next frame of the burst, ahead of those before. `truth`: LSB after its start, ascending; `primitives`
-  // in order of time; `late`: sub ID 0xFF.
+  // Processes the next frame of the burst, later than all previous ones. `truth`: LSB after the frame start,
+  // ascending; `primitives`: in time order; `late`: sub ID 0xFF.
   void frame(Frame frame, std::span<const std::uint16_t> truth,
              std::span<const wire::mtp::TimedPrimitive> primitives, bool late);
-  // A frame that came behind a later one, with so many true events: they count as expected, and stay
-  // unpaired.
+  // Counts a frame that arrived behind a later one. Its `truth` true events count as expected and unpaired.
   void out_of_order(std::size_t truth);
-  // The burst is over: settles what might still have found a partner across the edge of a frame.
+  // Ends the burst: settles entries that waited for the next frame.
   void end_burst();
 
   const Counts& counts() const { return counts_; }
@@ -59,7 +58,7 @@ class Pairing {
  private:
   struct True {
     Lsb time;
-    Unpaired reason;  // if it stays alone: other, unless its frame or the one next to it says more
+    Unpaired reason;  // if unpaired: other, unless its frame or a neighbouring frame gives a reason
     bool paired = false;
   };
   struct Found {
@@ -71,7 +70,7 @@ class Pairing {
     std::uint32_t truth, found;
   };
 
-  void settle(Lsb limit);  // everything that nothing at or after `limit` can touch
+  void settle(Lsb limit);  // settles entries that nothing at or after `limit` can affect
   void resolve(std::size_t truth_from, std::size_t truth_to, std::size_t found_from, std::size_t found_to);
   void count_alone(const True& event, std::size_t from, std::size_t to);
   void count_alone(const Found& primitive);
@@ -79,7 +78,7 @@ class Pairing {
   std::vector<True> truth_;
   std::vector<Found> found_;
   std::vector<Pair> pairs_;
-  std::int64_t previous_ = -1;  // frame that came before; -1: none
+  std::int64_t previous_ = -1;  // previous frame received; -1: none
   bool previous_late_ = false;
   Counts counts_;
 };

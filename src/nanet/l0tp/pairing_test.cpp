@@ -44,7 +44,7 @@ TEST(Pairing, WithinFiveNanoseconds) {
 
 TEST(Pairing, NearestFirst) {
   Pairing p;
-  // 1000 is nearer to 1010 than 1030 is: 1030 stays alone, its neighbour has the primitive.
+  // 1000 is nearer to 1010 than 1030: 1030 stays unpaired, since its neighbour has the primitive.
   p.frame(0, Truth{1000, 1030}, at(0, {1010}), false);
   p.end_burst();
   EXPECT_EQ(p.counts().paired, 1u);
@@ -59,7 +59,7 @@ TEST(Pairing, AcrossTheEdgeOfAFrame) {
   p.frame(2, Truth{3}, {}, false);
   p.end_burst();
   EXPECT_EQ(p.counts().paired, 1u);
-  EXPECT_EQ(unpaired(p, Unpaired::other), 1u);  // frame 1 came and had nothing for it
+  EXPECT_EQ(unpaired(p, Unpaired::other), 1u);  // frame 1 arrived without a primitive for it
   check_sum(p);
 }
 
@@ -76,7 +76,7 @@ TEST(Pairing, SplitAtTheEdge) {
 TEST(Pairing, LateAndMissingFramesAreNamed) {
   Pairing p;
   p.frame(0, Truth{100, 65500}, at(0, {100}), false);  // the second one's primitive may be in frame 1
-  p.frame(2, Truth{10, 500}, at(2, {500}), false);     // the first one's too: frame 1 is missing
+  p.frame(2, Truth{10, 500}, at(2, {500}), false);     // likewise the first one's: frame 1 is missing
   p.frame(3, Truth{100, 200, 300}, {}, true);          // late
   p.frame(4, Truth{20, 400}, at(4, {400}), false);     // 20 is near frame 3
   p.frame(5, Truth{700, 65520}, at(5, {700}), false);  // near frame 6, which is late
@@ -116,7 +116,7 @@ TEST(Pairing, BurstsStandApart) {
   EXPECT_EQ(unpaired(p, Unpaired::other), 1u);
 }
 
-// One to one, nearest first, over the whole run at once: what the streaming way must agree with.
+// Reference implementation: one to one, nearest first, over the whole run at once.
 std::uint64_t plain(const std::vector<Lsb>& truth, const std::vector<Lsb>& found) {
   struct Pair {
     Lsb distance;

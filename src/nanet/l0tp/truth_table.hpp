@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of true event times, frame by frame, for comparison with primitives.
+// Truth table: times of true events by frame, for comparison with primitives.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace nanet::l0tp {
 
 class TruthTable {
  public:
-  // One entry per physics event with at least one hit: its burst (with wraps counted), timestamp and fine
-  // time; three arrays of one length, in any order. `period`: the events are of frames 0 to period - 1, sent
-  // again and again: frame f of every burst holds those of frame f mod period (readout's pool); 0: every
-  // frame of every burst has its own. Bursts count from the smallest there. Throws std::invalid_argument when
+  // One entry per physics event with at least one hit: burst (with wraps counted), timestamp and fine time.
+  // Three arrays of equal length, in any order. `period`: the events belong to frames 0 to period - 1, sent
+  // repeatedly. Frame f of every burst then has the events of frame f mod period (pool of readout). 0: every
+  // frame of every burst has separate events. Bursts count from the smallest in the input. Throws
+  // std::invalid_argument if the lengths differ or a frame lies beyond the period.
   // the lengths differ or a frame lies beyond the period.
   TruthTable(std::span<const std::uint16_t> burst, std::span<const Timestamp> timestamp,
              std::span<const FineTime> fine, std::uint32_t period);
 
-  // Times in LSB after the start of the frame, ascending. `burst` counts from 0. Empty when there is no such
-  // frame.
+  // Times in LSB after the frame start, ascending. `burst` counts from 0. Empty for unknown frames.
   std::span<const std::uint16_t> at(std::uint64_t burst, Frame frame) const noexcept {
     std::uint64_t row = 0;
     if (period_ != 0) {
@@ -38,8 +38,8 @@ class TruthTable {
 
  private:
   std::uint32_t period_;
-  std::vector<std::uint64_t> base_;   // row of each burst's frame 0, and the number of rows
-  std::vector<std::uint64_t> first_;  // per row: where its times begin, and the end
+  std::vector<std::uint64_t> base_;   // row of frame 0 of each burst, then the number of rows
+  std::vector<std::uint64_t> first_;  // per row: index of its first time, then the end
   std::vector<std::uint16_t> times_;
 };
 

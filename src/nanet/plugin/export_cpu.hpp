@@ -104,7 +104,7 @@ struct Export {
     t.bytes = sizeof t;
     t.version = NANET_PLUGIN_VERSION;
     t.layout = rich::plugin_layout;
-    t.name = A::name.data();  // of a literal, so it ends in 0
+    t.name = A::name.data();  // literal: null-terminated
     t.parameters = static_cast<std::uint32_t>(parameters.size());
     t.parameter = parameters.data();
     t.value_bytes = sizeof(A);
@@ -130,8 +130,7 @@ inline const nanet::rich::PluginCuda* nanet_algorithm_cuda() {
 }
 #endif
 
-// Data, not a function: it is read before any instruction of the plug-in runs on a processor that may not
-// have them.
+// A data symbol: it is read before any plug-in instruction runs, as the processor may lack some instructions.
 #define NANET_ALGORITHM(Struct)                                                                         \
   extern "C" __attribute__((visibility("default"))) const char nanet_algorithm_needs[];                 \
   const char nanet_algorithm_needs[] = NANET_PLUGIN_NEEDS;                                              \

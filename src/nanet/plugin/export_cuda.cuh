@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a plug-in for GPUs: nanet's kernels with the user's algorithm in them. Included once, by the
-// generated .cu file.
+// Plug-in table with the GPU functions: nanet's kernels, instantiated with the user's algorithm. Included
+// once, by the generated .cu file.
 #pragma once
 
 #include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
@@ -18,7 +18,8 @@ struct ExportCuda {
   static void fill_batch(void* kernel) {
     *static_cast<gpu::BatchKernel*>(kernel) = gpu::AlgorithmBatchKernel<R>::make();
   }
-  // A kernel's host function means nothing to another CUDA runtime than the plug-in's own; its handle does.
+  // Kernel handle for other CUDA runtimes of the process; a kernel's host function is valid only in the
+  // plug-in's runtime.
   static cudaError_t shared(const void*& function) {
     cudaKernel_t handle = nullptr;
     const cudaError_t status = cudaGetKernel(&handle, function);

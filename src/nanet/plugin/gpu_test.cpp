@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plug-ins on a GPU: the CPU's answers, byte for byte, from every executor and from the batch kernel.
+// Tests of plug-ins on a GPU: same bytes as the CPU, from every executor and from the batch kernel.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ class PluginOnGpu : public testing::TestWithParam<const char*> {
   void SetUp() override {
     const gpu::Devices found = gpu::devices();
     if (found.found.empty()) GTEST_SKIP() << "no GPU: " << found.trouble;
-    const char* const elsewhere = std::getenv("NANET_PLUGIN_DIR");  // for a run without the build folder
+    const char* const elsewhere = std::getenv("NANET_PLUGIN_DIR");  // for runs without the build folder
     const std::string folder = elsewhere ? elsewhere : PLUGIN_DIR;
     algorithm_ = rich::make_reconstructor(folder + "/test_gpu_" + GetParam() + ".so", {}, geometry_);
   }
@@ -84,7 +84,7 @@ TEST_P(PluginOnGpu, BatchesGiveTheSameBits) {
   std::mt19937 random(18);
   std::vector<std::uint32_t> first{0};
   std::vector<PmId> pm;
-  constexpr std::uint32_t events = 40'000;  // several pieces
+  constexpr std::uint32_t events = 40'000;  // spans several launches
   for (std::uint32_t e = 0; e < events; ++e) {
     const auto step = 1 + static_cast<unsigned>(random() % 400);
     for (unsigned p = static_cast<unsigned>(random() % step); p < pm_count && pm.size() - first.back() < 128;

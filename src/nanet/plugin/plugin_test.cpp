@@ -26,7 +26,7 @@ std::string refusal(const std::string& path, const rich::Parameters& parameters 
   return "";
 }
 
-// Events of distinct PMs in order.
+// Events of distinct PMs in ascending order.
 struct Events {
   std::vector<std::uint32_t> first{0};
   std::vector<PmId> pm;
@@ -131,7 +131,7 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
   expect("bad_default", "its parameter cut is 7 where nothing is said: must be from 1 to 5");
   expect("not_there", "No such file or directory: give the .so");
   EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("algorithm: '"),
-            0u);  // a path is a file, whatever it ends in
+            0u);  // a path names a file, whatever its suffix
   EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("cannot be loaded: "), std::string::npos);
 }
 

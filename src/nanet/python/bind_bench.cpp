@@ -71,7 +71,7 @@ bench::ReceiverKind receiver_kind(const std::string& name) {
   throw std::invalid_argument("receiver = " + name + " must be recvmmsg, recvmmsg_gro or card");
 }
 
-// A column as a numpy array that takes the vector over.
+// Column as a numpy array that takes ownership of the vector.
 template <class T>
 nb::object column(std::vector<T> values) {
   auto* kept = new std::vector<T>(std::move(values));
@@ -82,7 +82,7 @@ nb::object column(std::vector<T> values) {
 using First = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pms = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The columns as a batch; checked here, because the timed code does not check.
+// Columns as a batch, checked here because the timed code does not check.
 rich::EventBatch event_batch(const First& first, const Pms& pm) {
   if (first.size() < 2)
     throw std::invalid_argument("first: must hold the start of each event and the end of the last");
@@ -207,7 +207,7 @@ void bind_bench(nb::module_& m) {
               ping.run(options, echo, result);
             }
             nb::dict d = percentiles(result.round_trip);
-            nb::dict whole;  // share of round trips -> microseconds none of them exceeds
+            nb::dict whole;  // fraction of round trips -> maximum of this fraction, in microseconds
             for (const double share :
                  {0.001, 0.01, 0.05, 0.1,   0.2,   0.3,   0.4,    0.5,    0.6,    0.7,     0.8,     0.9,
                   0.95,  0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99995, 0.99998, 0.99999})

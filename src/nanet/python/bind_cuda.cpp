@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint32_t most_generated = 1u << 20;
 
-// Generated events of the standard mix, kept for the next call.
+// Generated events of the standard mix, cached for the next call.
 std::shared_ptr<const bench::RingEvents> events_for(std::uint64_t batch) {
   static std::mutex mutex;
   static std::shared_ptr<const bench::RingEvents> kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.SharedEventRing: event samples that a trigger shares with its monitor.
+// nanet._core.SharedEventRing: event samples shared between a trigger and its monitor.
 #include <nanobind/nanobind.h>
 
 #include "nanet/python/trigger_results.hpp"

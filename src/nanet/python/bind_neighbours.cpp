@@ -31,7 +31,7 @@ using U16 = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::devi
 using U32 = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using U8 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Values of `options` by name; an unused name is an error, which reveals misspelt names.
+// Values of `options` by name. An unused name is an error, so that misspelt names are found.
 class Options {
  public:
   explicit Options(nb::dict options) : options_(std::move(options)) {}
@@ -57,7 +57,7 @@ class Options {
   std::size_t taken_ = 0;
 };
 
-// A core error as the Python exception that nanet.errors.starting() turns into one sentence and exit
+// Raises a core error as the Python exception that nanet.errors.starting() converts to one sentence and exit
 // status 2.
 [[noreturn]] void raise_os_error(const std::system_error& error) {
   PyErr_SetString(PyExc_OSError, error.what());
@@ -71,8 +71,8 @@ auto guarded(Make&& make) {
   } catch (const std::system_error& error) {
     raise_os_error(error);
   } catch (const std::invalid_argument&) {
-    throw;                                     // a ValueError
-  } catch (const std::runtime_error& error) {  // a file that is not what it should be
+    throw;                                     // ValueError in Python
+  } catch (const std::runtime_error& error) {  // invalid file
     throw nb::value_error(error.what());
   }
 }
@@ -90,7 +90,7 @@ nb::dict histogram_dict(const stats::Histogram& h) {
   return d;
 }
 
-// A column as a numpy array that owns a copy of it.
+// Column as a numpy array with a copy of the data.
 template <class T>
 nb::object column(const std::vector<T>& values) {
   auto* copy = new std::vector<T>(values);
@@ -261,7 +261,7 @@ nb::dict l0tp_snapshot(const l0tp::L0tp& l0tp) {
   return d;
 }
 
-// (upper edges in us, counts) of the bins that hold something: for plots.
+// Non-empty bins for plots: (upper edges in us, counts).
 nb::tuple histogram_bins(const stats::Histogram& h) {
   std::vector<double> edges;
   std::vector<std::uint64_t> counts;
@@ -274,8 +274,7 @@ nb::tuple histogram_bins(const stats::Histogram& h) {
   return nb::make_tuple(column(edges), column(counts));
 }
 
-// True when the program's thread has ended; raises what it died of. `timeout` in seconds; none: as long as it
-// takes.
+// Returns true when the thread has ended; rethrows its exception. timeout: seconds; none: no limit.
 template <class Program>
 bool join(Program& program, std::optional<double> timeout) {
   using namespace std::chrono;
@@ -290,7 +289,7 @@ bool join(Program& program, std::optional<double> timeout) {
   return true;
 }
 
-// Options as one dictionary, as keywords, or both.
+// Merges options given as a dictionary and as keywords.
 nb::dict merged(const nb::object& options, const nb::kwargs& keywords) {
   nb::dict all;
   if (!options.is_none()) all.update(nb::cast<nb::dict>(options));

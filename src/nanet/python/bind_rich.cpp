@@ -31,7 +31,7 @@ using namespace nanet;
 using First = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pms = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// A column as a numpy array that takes the vector over.
+// Column as a numpy array that takes ownership of the vector.
 template <class T>
 nb::object column(std::vector<T> values) {
   auto* kept = new std::vector<T>(std::move(values));
@@ -65,7 +65,7 @@ struct RingColumns {
   std::vector<std::uint32_t> event;
   std::vector<std::uint8_t> ring, n_rings, n_hits;
   std::vector<float> x, y, r, chi2_ndf;
-  std::vector<std::uint32_t> ambiguous;  // a row per event that is
+  std::vector<std::uint32_t> ambiguous;  // one row per ambiguous event
 };
 
 nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
@@ -119,7 +119,7 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
   return d;
 }
 
-// A core error as the Python exception that nanet.errors.starting() turns into one sentence.
+// Raises a core error as the Python exception that nanet.errors.starting() converts to one sentence.
 template <class Make>
 auto guarded(Make&& make) {
   try {

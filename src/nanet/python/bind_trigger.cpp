@@ -25,7 +25,7 @@ using namespace nanet::python;
 
 namespace {
 
-// The options that a result repeats, and the Trigger they belong to.
+// A Trigger and the options that its results repeat.
 struct PyTrigger {
   explicit PyTrigger(const nb::dict& o)
       : real_time(get<bool>(o, "real_time", false)),
@@ -140,7 +140,7 @@ struct PyReplay {
     d["timeout_us"] = nb::none();  // a replay has no clock
     d["deadline_us"] = nb::none();
     d["device"] = device;
-    // The CPU goes on where the device fails, with the same answers.
+    // The CPU takes over from a failed device, with the same answers.
     if (on_device && on_device->failed()) d["device_failed"] = on_device->failed();
     d["algorithm"] = algorithm;
     d["threads"] = threads;

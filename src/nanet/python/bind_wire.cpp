@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.wire: packets as bytes, decoded into plain Python values, and captures. For tests and for
-// looking at traffic.
+// nanet._core.wire: packets as bytes, decoded to plain Python values, and captures. For tests and traffic
+// inspection.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -199,8 +199,7 @@ nb::tuple parse_frame(const nb::bytes& frame, std::uint16_t port, std::optional<
   return nb::make_tuple(nb::none(), to_bytes(parsed.payload));
 }
 
-// Files that cannot be opened or written are OSError in Python, of the subclass that fits (FileNotFoundError,
-// …).
+// File errors become the matching subclass of OSError (FileNotFoundError, …).
 template <class F>
 auto with_os_errors(const std::string& path, F&& call) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of nanet._core.Trigger and Replay: a flat dictionary, whose values keep the defaults of the C++
-// structures where a key is missing. All throw std::invalid_argument naming key and value.
+// Options of nanet._core.Trigger and Replay: a flat dictionary. Missing keys keep the defaults of the C++
+// structures. All functions throw std::invalid_argument with key and value.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -33,15 +33,14 @@ T get(const nb::dict& options, const char* key, T fallback) {
 card::ClopOptions clop_options(const nb::dict& o);
 trigger::ProcessOptions process_options(const nb::dict& o);
 rich::Parameters parameters(const nb::dict& o);
-// Masked PMs and time offsets of all channels (LSB), as `masked`, `t0_lsb` and `name` say them.
+// Masked PMs and time offsets of all channels (LSB), from keys `masked`, `t0_lsb` and `name`.
 std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o);
-// The same of the key `conditions`; nullptr where there is none.
+// Conditions from the key `conditions`; nullptr if missing.
 std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o);
-// N of cuda:N; cuda is cuda:0.
+// Number N of cuda:N; plain cuda means cuda:0.
 int cuda_number(const std::string& device);
-// A GPU in the loop: options device, executor, blocks, cpu_fallback, recovery (the program that brings a lost
-// GPU back: program and arguments); inject_fault, inject_hang: the number from which on the GPU fails, for
-// tests.
+// Options of a GPU-resident executor: device, executor, blocks, cpu_fallback. recovery: program and arguments
+// that recover a lost GPU. inject_fault, inject_hang: frame number from which the GPU fails, for tests.
 gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device);
 trigger::ExecutorMaker gpu_executor(const gpu::GpuOptions& c);
 

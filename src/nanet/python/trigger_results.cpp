@@ -48,7 +48,7 @@ nb::dict counts(const trigger::Account& a) {
   d["bad_packets"] =
       by_name(a.bad, [](std::size_t i) { return wire::mgp::name(static_cast<wire::mgp::Refusal>(i)); });
   nb::dict lost = by_name(a.lost, [](std::size_t i) { return card::lost_names[i]; });
-  // A running balance: between two bursts it may fall.
+  // A running balance: it may fall between two bursts.
   constexpr auto missing = static_cast<std::size_t>(card::Lost::missing);
   lost["missing"] = static_cast<std::int64_t>(a.lost[missing]);
   d["lost"] = lost;
@@ -58,7 +58,7 @@ nb::dict counts(const trigger::Account& a) {
   return d;
 }
 
-// PM IDs that the conditions in effect mask.
+// PM IDs masked by the active conditions.
 nb::list masked(const trigger::ConditionsStore* store) {
   nb::list out;
   if (!store) return out;

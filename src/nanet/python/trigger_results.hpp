@@ -26,24 +26,24 @@ nb::object column(std::vector<T> values, std::initializer_list<std::size_t> shap
   return nb::cast(nb::ndarray<nb::numpy, T>(kept->data(), dims.size(), dims.data(), owner));
 }
 
-// Counts, whether they close, events per second and latencies by stage; elapsed in seconds.
+// Counts, identities, events per second and latencies by stage; elapsed in seconds.
 nb::dict account_dict(const trigger::Account& a, const trigger::Accounting& accounting, double elapsed);
-// One burst of a run, or (burst None) what was counted after the last one.
+// One burst of a run; burst None: counts after the last burst.
 nb::dict burst_dict(const trigger::BurstReport& r);
-// Where the run is and what holds for it: the same words and numbers in every view.
+// Run state, with the same names and values in every view.
 void add_run_state(nb::dict& d, const trigger::Trigger& core);
-// What the card's own instruments show, under `card_figures`.
+// Figures of the card's instruments, under `card_figures`.
 void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, double>>& figures);
 // One event sample: times in ns, lengths in mm.
 nb::dict event_dict(const stats::EventSample& e);
-// Histograms of hits and rings, and events to look at; conditions: those in effect, nullptr: none.
+// Histograms of hits and rings, and event samples; conditions: active ones, or nullptr.
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
                  const trigger::ConditionsStore* conditions);
 // Lists of stats/counter_list.hpp and stats/event_histograms.hpp, for documentation and metrics.
 nb::list counter_descriptions();
 nb::list histogram_descriptions();
 nb::list stage_descriptions();
-// Of each stage: upper edges (us) of the bins that are not empty, and their counts.
+// Per stage: upper edges (us) and counts of the non-empty bins.
 nb::dict histograms(const trigger::Accounting& accounting);
 
 }  // namespace nanet::python

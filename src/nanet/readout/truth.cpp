@@ -13,7 +13,7 @@ struct BurstTime {
 };
 
 BurstTime burst_time(double time_ns, Frame burst_frames) {
-  const auto lsb = static_cast<Lsb>(std::floor(time_ns / lsb_ns));  // truncated: stays inside its frame
+  const auto lsb = static_cast<Lsb>(std::floor(time_ns / lsb_ns));  // rounded down: stays inside its frame
   const Lsb length = static_cast<Lsb>(burst_frames) * lsb_per_frame;
   return {static_cast<std::uint64_t>(lsb / length), lsb % length};
 }

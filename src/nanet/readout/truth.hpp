@@ -11,7 +11,7 @@
 namespace nanet::readout {
 
 inline constexpr std::uint8_t no_ring = 255;      // ring value of an event without rings
-inline constexpr std::uint8_t no_particle = 255;  // likewise; else rich::Particle
+inline constexpr std::uint8_t no_particle = 255;  // event without rings; otherwise rich::Particle
 
 // Rows of run.parquet: one per ring with at least one hit. An event without rings has one row with ring =
 // no_ring, and zeros where Parquet has null.

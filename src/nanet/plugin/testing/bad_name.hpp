@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm whose name is no word of small letters.
+// Plug-in whose name has characters other than a-z, 0-9 and _.
 #include "nanet/plugin/algorithm.hpp"
 
 struct Named {

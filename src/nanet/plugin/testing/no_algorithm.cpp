@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared object that is no algorithm.
+// Shared object without an algorithm.
 extern "C" int something_else();
 extern "C" int something_else() {
   return 1;

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// As if built with another interface.
+// Plug-in with another interface number.
 #define CHANGE t.interface = 77
 #include "changed_table.hpp"

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// As if built with other structures.
+// Plug-in with another structure layout.
 #define CHANGE ++t.layout
 #include "changed_table.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm with the name of one of nanet's own.
+// Plug-in with the name of a library algorithm.
 #include "nanet/plugin/algorithm.hpp"
 
 struct Named {

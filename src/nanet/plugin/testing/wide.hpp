@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An algorithm of nanet's with a warp for each event, as a plug-in under another name.
+// Plug-in with a 32-lane library algorithm under another name.
 #include "nanet/plugin/algorithm.hpp"
 #include "nanet/rich/almagest.hpp"
 
