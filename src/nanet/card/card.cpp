@@ -11,7 +11,7 @@
 namespace nanet::card {
 
 bool Clop::poll(contract::Event& event) {
-  queue_.finish();  // entries taken so far are finished: the card may overwrite them
+  queue_.finish();  // finishes all taken entries: the card may overwrite them
   const contract::Poll found = queue_.poll(event);
   if (found == contract::Poll::overrun)
     throw std::runtime_error(
@@ -99,7 +99,7 @@ void Card::start(int cpu, bool busy) {
   });
   try {
     if (cpu >= 0) os::pin_thread(thread_.native_handle(), cpu);
-  } catch (...) {  // report to the caller, not in the thread
+  } catch (...) {  // reported to the caller, not in the thread
     stop();
     throw;
   }

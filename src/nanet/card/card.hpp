@@ -24,15 +24,15 @@ class Card;
 // the buffer is returned.
 class Clop {
  public:
-  // Takes the next event and returns true if there is one. Taking an event finishes the previous one. Throws
-  // std::runtime_error when the card has lapped this reader (event_overrun): the CLOP must then be
+  // Takes the next event; returns false if there is none. Taking an event finishes the previous one. Throws
+  // std::runtime_error if the card has lapped this reader (event_overrun); the CLOP must then be
   // deregistered.
   bool poll(contract::Event& event);
   // Polls until an event arrives or `timeout` ns have passed. Without a card thread it also drives the card.
   bool wait(contract::Event& event, Nanoseconds timeout);
 
   // Payloads of a receive event: slot i (gather `packets`) or the segment of board i (gather `frame`). Each
-  // span ends where the card stopped writing; the packet headers give the packets' lengths.
+  // span ends at the card's last write; the packet headers give the packet lengths.
   std::span<const std::byte> payload(const contract::Event& event, unsigned i) const;
   unsigned payloads(const contract::Event& event) const;
   // Gather `frame`: header of the buffer.
@@ -69,16 +69,17 @@ class Card {
   virtual ~Card() = default;
   virtual std::string_view name() const noexcept = 0;
 
-  // Allocates and registers a CLOP with its queue and rings, and opens its sockets. Not while the card's
-  // thread runs. Throws std::invalid_argument (options) or std::system_error (port in use, no memory), each
-  // naming the remedy.
+  // Allocates and registers a CLOP with its queue and rings, and opens its sockets. Not allowed while the
+  // card's thread runs. Throws std::invalid_argument (options) or std::system_error (port in use, no memory),
+  // each with the remedy.
   Clop& register_clop(const ClopOptions& options);
-  // Frees the CLOP; its events and spans become invalid. Not while the card's thread runs.
+  // Frees the CLOP; its events and spans become invalid. Not allowed while the card's thread runs.
   void deregister_clop(Clop& clop);
   Stream& stream(const Clop& clop) const { return *clop.stream_; }
 
   // One round in the caller's thread. receive(): reads available packets and closes frames that have timed
-  // out; true if a packet arrived. send(): passes frames that are posted or late; true if a packet was sent.
+  // out; returns true if a packet arrived. send(): passes posted or late frames; returns true if a packet was
+  // sent.
   virtual bool receive() noexcept = 0;
   virtual bool send() noexcept = 0;
   // Blocks until a packet arrives, a timer of the card expires, or `limit` ns have passed.
@@ -87,14 +88,14 @@ class Card {
   // answers.
   virtual void drain() noexcept = 0;
   virtual bool passed_all() const noexcept = 0;
-  // Fill level (0 - 1) of the fullest input buffer; 0 where a card cannot measure it.
+  // Fill level (0 - 1) of the fullest input buffer; 0 if the card cannot measure it.
   virtual double backlog() const noexcept { return 0; }
 
-  // Figures of the card's instruments, by name; empty if it has none. Callable in any thread.
+  // Figures of the card's instruments, by name; empty if it has none. Thread-safe.
   virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
 
-  // Starts a thread that drives the card, for applications that do not. cpu: core to pin it to, or -1. busy:
-  // never block. Throws std::logic_error (already running) or std::system_error (no such core).
+  // Starts a thread that drives the card for the application. cpu: core to pin it to, or -1. busy: never
+  // block. Throws std::logic_error (already running) or std::system_error (no such core).
   void start(int cpu = -1, bool busy = false);
   // Drains, waits until the consumer has answered or the deadlines have passed, and joins the thread.
   void stop();

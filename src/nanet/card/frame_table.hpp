@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame table: state of every number n from the receiver that opens it to the sender that passes it. Both run
-// in the card's thread.
+// Frame table: state of every number n, from opening by the receiver to passing by the sender. Both run in
+// the card's thread.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +50,8 @@ class FrameTable {
 
   FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames)
       : slots_(std::size_t{buffers} * devices),
-        // One burst, plus the numbers before it that the sender has not passed yet, also where bursts are
-        // short.
+        // Size: one burst plus the numbers before it that the sender has not passed yet, even for short
+        // bursts.
         status_(std::bit_ceil(max_frames + std::max<std::size_t>(max_frames / 4, slots_.size()) + 1)),
         mask_(slots_.size() - 1),
         status_mask_(status_.size() - 1) {}
@@ -61,9 +61,9 @@ class FrameTable {
   void set(std::uint64_t n, Status s) noexcept { status_[n & status_mask_] = s; }
   // Numbers whose status has been overwritten are closed.
   bool forgotten(std::uint64_t n) const noexcept { return n + status_.size() <= end; }
-  // Whether setting the status of n overwrites no number that the sender has not passed yet.
+  // True if setting the status of n overwrites no number that the sender has not passed yet.
   bool has_room(std::uint64_t n) const noexcept { return n < next + status_.size(); }
-  // Half of the numbers that can be distinguished.
+  // Half of the distinguishable numbers.
   std::uint64_t reach() const noexcept { return status_.size() / 2; }
   std::size_t slots() const noexcept { return slots_.size(); }
   std::vector<Slot>& all() noexcept { return slots_; }
@@ -71,7 +71,7 @@ class FrameTable {
   std::uint64_t end = 0;   // numbers below have been seen by the receiver
   std::uint64_t next = 0;  // numbers below have been passed by the sender
   Frame frame_of_overrun(std::uint64_t n) const noexcept { return static_cast<Frame>(n - base_of(n)); }
-  // Bases of the most recent bursts, newest last: they give the frame of a number that never had a buffer.
+  // Bases of the most recent bursts, newest last; they give the frame of a number without a buffer.
   void begin_burst(std::uint64_t base) noexcept {
     for (std::size_t i = 0; i + 1 < known_bursts; ++i) bases_[i] = bases_[i + 1];
     bases_[known_bursts - 1] = base;

@@ -15,7 +15,7 @@
 
 namespace nanet::card {
 
-// How the sender passed a frame.
+// Outcome of a frame at the sender.
 enum class Outcome : std::uint8_t { answered, late, overrun };
 
 class FrameObserver {
@@ -29,7 +29,7 @@ class FrameObserver {
   virtual void reaped(std::uint64_t n) noexcept = 0;
 };
 
-// Reason why the last frame of a burst is fixed (docs/formats.md, Bursts).
+// Reason for fixing the last frame of a burst (docs/formats.md, Bursts).
 enum class BurstEnd : std::uint8_t { eob, silence, next_burst, drain };
 inline constexpr std::array<std::string_view, 4> burst_end_names = {"eob", "silence", "next_burst", "drain"};
 

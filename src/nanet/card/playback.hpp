@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Playback: a hardware card fed with the frames of a capture instead of a network, for `nanet replay`.
+// Playback: feeds a hardware card with the frames of a capture instead of a network, for `nanet replay`.
 #pragma once
 
 #include <array>
@@ -24,12 +24,13 @@ class Playback {
   virtual ~Playback() = default;
   virtual std::string_view name() const noexcept = 0;
   virtual Stream& stream() noexcept = 0;
-  // Takes one captured frame, `original` bytes long on the wire. False: no room; call work() and try again.
+  // Takes one captured frame, `original` bytes long on the wire. Returns false if full: call work() and
+  // retry.
   virtual bool frame(std::span<const std::byte> frame, std::size_t original) noexcept = 0;
-  // Runs the card for a while.
+  // Advances the card.
   virtual void work() noexcept = 0;
-  // Whether the card has processed all frames it has taken. A frame may wait for a buffer that a consumer
-  // holds; work() continues with it.
+  // True if the card has processed all its frames. A frame may wait for a buffer that a consumer holds;
+  // work() continues with it.
   virtual bool decided() noexcept = 0;
   // Closes all open frames; requires decided(), and no frame may follow. passed_all() is true once every
   // frame that needs an answer has been passed.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry of cards by name. A new card is one entry: how to open it, and how to replay a capture through it.
+// Registry of cards by name. A new card is one entry: functions to open it and to replay a capture through
+// it.
 #pragma once
 
 #include <functional>
@@ -19,8 +20,8 @@ struct CardKind {
   PlaybackMaker open_playback;
 };
 
-// Registers a card before any is opened; replaces an entry of the same name. Cards of the core library are
-// listed in registry.cpp instead.
+// Registers a card before any is opened; replaces an entry with the same name. registry.cpp lists the cards
+// of the core library.
 void register_card(std::string name, CardKind kind);
 // Throws std::invalid_argument naming the cards of this build.
 const CardKind& card_kind(std::string_view name);

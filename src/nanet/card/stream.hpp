@@ -57,7 +57,7 @@ class Stream {
   virtual ReceiveStatus& receive_status() noexcept = 0;
   const ReceiveStatus& receive_status() const noexcept { return const_cast<Stream*>(this)->receive_status(); }
   virtual void observe(FrameObserver* observer) noexcept { receive_status().observe(observer); }
-  // Whether packets pass through software, so that observe_packets() and on_refused() take effect.
+  // True if packets pass through software, so that observe_packets() and on_refused() take effect.
   virtual bool has_packet_hooks() const noexcept { return false; }
   virtual void observe_packets(PacketObserver*) noexcept {}
   virtual void on_refused(RefusedPacketHook) {}

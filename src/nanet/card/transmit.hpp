@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interface to the transmit side of a network: sockets, a capture, or none.
+// Transmit interface to a network: sockets, a capture, or none.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Datagram {
 class Transmit {
  public:
   virtual ~Transmit() = default;
-  // Takes datagrams from the front of `batch`. Returns how many (0: try again later).
+  // Takes datagrams from the front of `batch`. Returns their number (0: try again later).
   virtual std::size_t send(std::span<const Datagram> batch) noexcept = 0;
   virtual std::uint32_t destinations() const noexcept = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic access to words of contract memory, on the host. Every word has one writer.
+// Atomic access to words of contract memory, on the host. Each word has one writer.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 
 #ifdef __CUDACC__
 #include "nanet/contract/device_access.cuh"
-// Host and device functions that call functions of the device only.
+// For host and device functions that call device-only functions.
 #define NANET_NO_EXEC_CHECK _Pragma("nv_exec_check_disable")
 #else
 #define NANET_NO_EXEC_CHECK
@@ -173,7 +173,7 @@ NANET_HD inline Poll poll_event(const Memory& memory, std::uint64_t k, Event& ou
   if (const Poll found = compare_lap(Access::acquire(e.lap), lap); found != Poll::event) return found;
   Access::read(e, out);
   out.lap = lap;
-  return Access::acquire(e.lap) == lap ? Poll::event : Poll::overrun;  // overrun: overwritten meanwhile
+  return Access::acquire(e.lap) == lap ? Poll::event : Poll::overrun;  // overrun: overwritten during the read
 }
 
 // Waits for an entry. nothing: stopping, and the entry was not written before the stop. stopping() is
@@ -232,14 +232,14 @@ class OrderedReader {
     }
     return found;
   }
-  // Of the event taken last.
+  // Number of the last event taken.
   std::uint64_t n() const noexcept { return reference_; }
   // Full number of an event taken recently.
   std::uint64_t number(const Event& event) const noexcept { return unwrap_counter(event.n, reference_); }
   std::uint64_t next() const noexcept { return next_; }
   void seek(std::uint64_t next) noexcept { next_ = next; }
   const View& view() const noexcept { return view_; }
-  // All entries taken are finished.
+  // Finishes all entries taken.
   void finish() noexcept { finish_before(next_); }
   void finish_before(std::uint64_t k) noexcept { HostAccess::release(*view_.finished, k); }
 
@@ -251,9 +251,9 @@ class OrderedReader {
 // State of several readers of one queue.
 struct SharedReader {
   std::uint64_t claimed = 0;    // entries taken by readers
-  std::uint64_t finished = 0;   // entries before which all are finished
+  std::uint64_t finished = 0;   // all entries below are finished
   std::uint64_t reference = 0;  // n of a recent event
-  std::uint32_t lock = 0;       // of `finished`
+  std::uint32_t lock = 0;       // protects `finished`
   std::uint32_t overrun = 0;    // the card has lapped a reader
 };
 
@@ -265,9 +265,9 @@ NANET_HD inline bool entry_finished(const Memory& memory, const std::uint32_t* d
   return Access::marked(done[entry_index(memory.shape, k)]) == entry_lap(memory.shape, k);
 }
 
-// Finishes entry k; entries are finished in any order. The lock holder publishes the run of finished entries.
-// A reader that finds the lock taken returns: the holder checks again after it has released the lock, and the
-// order of mark, exchange and check guarantees that it finds the mark.
+// Finishes entry k; entries finish in any order. The lock holder publishes the run of finished entries. A
+// reader that finds the lock taken returns. The holder checks again after releasing the lock; the order of
+// mark, exchange and check guarantees that it finds the mark.
 NANET_NO_EXEC_CHECK
 template <class Access, class Memory>
 NANET_HD inline void finish_entry(const Memory& memory, SharedReader& state, std::uint32_t* done,
@@ -291,8 +291,8 @@ NANET_HD inline void finish_entry(const Memory& memory, SharedReader& state, std
   }
 }
 
-// Claims the next entry that is not finished and waits for it; n: number of its event. Other results than
-// `event`: the reader must stop.
+// Claims the next unfinished entry and waits for it; n: number of its event. On any result other than `event`
+// the reader must stop.
 NANET_NO_EXEC_CHECK
 template <class Access, class Memory, class Stopping, class Idle>
 NANET_HD inline Poll take_entry(const Memory& memory, SharedReader& state, const std::uint32_t* done,

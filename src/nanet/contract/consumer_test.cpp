@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consumer protocol on the host: order, laps, overruns, restarts, and entries finished in any order by
-// several threads (data races are for ThreadSanitizer to find).
+// Tests of the consumer protocol on the host: order, laps, overruns, restarts, and out-of-order finishing by
+// several threads. ThreadSanitizer checks for data races.
 #include "nanet/contract/consumer.hpp"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST(Consumer, EntriesFinishInAnyOrder) {
   ASSERT_EQ(take(), Poll::event);
   EXPECT_EQ(k, 3u);
   finish_entry<HostAccess>(view, state, done.data(), k);
-  // Restart behind finished entries: they are skipped.
+  // Restart after finished entries: they are skipped.
   writer.write(received(4));
   state.claimed = 1;
   ASSERT_EQ(take(), Poll::event);

@@ -62,7 +62,7 @@ __device__ inline void store_relaxed_system(std::uint32_t* at, std::uint32_t v) 
 __device__ inline void store_relaxed_system(std::uint64_t* at, std::uint64_t v) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(at), "l"(v) : "memory");
 }
-// Among the blocks of one device.
+// Device scope: between the blocks of one device.
 __device__ inline std::uint32_t load_acquire_device(const std::uint32_t* at) {
   std::uint32_t v;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
@@ -109,8 +109,8 @@ __device__ inline std::int64_t device_time() {
   return static_cast<std::int64_t>(v);
 }
 
-// Copy by a block, 16 B per thread and load, all loads in flight. The copy engine of the multiprocessor
-// writes shared memory; the threads write other memory.
+// Copy by one block, 16 B per thread and load, all loads in flight. For shared memory the multiprocessor's
+// copy engine is used; for other memory the threads write.
 struct BlockCopy {
   __device__ void operator()(std::byte* to, const std::byte* from, std::uint32_t bytes) const {
     if (__isShared(to)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory layout of the contract between card and consumer, byte for byte (docs/formats.md). The same for
-// every card and every consumer, host or GPU; independent of sockets, threads and algorithms.
+// Memory layout of the contract between card and consumer, byte for byte (docs/formats.md). Identical for all
+// cards and consumers, host or GPU; independent of sockets, threads and algorithms.
 #pragma once
 
 #include <bit>
@@ -74,7 +74,7 @@ static_assert(sizeof(FrameHeader) == 64 && offsetof(FrameHeader, board) == 8);
 inline constexpr std::size_t frame_header_bytes = sizeof(FrameHeader);
 inline constexpr std::size_t payload_alignment = 16;  // of payloads within a segment
 inline constexpr std::uint32_t send_buffer_bytes = 1472;
-// Readable bytes behind the CLOP, so that a consumer may load whole vectors at the end of the last payload.
+// Readable bytes after the CLOP, so that a consumer may load whole vectors at the end of the last payload.
 inline constexpr std::size_t tail_bytes = 128;
 
 // Exponent of a power of two. Counts are powers of two, so that n, lap and index are shifts and masks.
@@ -106,8 +106,7 @@ struct Shape {
   }
 };
 
-// Addresses of one device's structures, for the CPU. Plain pointers, to be translated before a kernel uses
-// them.
+// Addresses of one device's structures, for the CPU. Plain pointers; translate them for kernels.
 struct View {
   Shape shape;
   std::byte* clop = nullptr;          // begin of the region

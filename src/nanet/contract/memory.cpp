@@ -23,7 +23,7 @@ void check(const Shape& s) {
   require(s.devices >= 1 && std::has_single_bit(s.devices),
           "devices = " + std::to_string(s.devices) + " must be a power of two: 1, 2, 4 ...");
   require(s.boards >= 1 && s.boards <= max_boards, "boards must be 1 - 8");
-  // Ends of segments are u16.
+  // Segment ends are u16.
   require(s.segment_bytes % 64 == 0 && s.segment_bytes >= 64 && s.segment_bytes < 65536,
           "segment_bytes = " + std::to_string(s.segment_bytes) + " must be a multiple of 64 below 65536");
   require(s.packets >= 1 && s.packets <= 4096,
@@ -60,7 +60,7 @@ View lay_out(const Shape& shape, std::byte* region) noexcept {
   p += page(sizeof(Descriptor) * shape.descriptors);
   view.send_buffers = p;
   p += page(std::size_t{send_buffer_bytes} * shape.buffers);
-  // The two single words share a separate page, one cache line each: the consumer writes both.
+  // The two single words, both written by the consumer, share a separate page with one cache line each.
   view.finished = reinterpret_cast<std::uint64_t*>(p);
   view.doorbell = reinterpret_cast<std::uint32_t*>(p + 64);
   return view;

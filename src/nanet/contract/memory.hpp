@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contract memory of one device: a single mapped region, so that one call registers it with a GPU and it
-// outlives any GPU context.
+// Contract memory of one device: a single mapped region, registered with a GPU in one call. It outlives any
+// GPU context.
 #pragma once
 
 #include <cstddef>

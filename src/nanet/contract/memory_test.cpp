@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the contract's layout: structures byte by byte against the golden vectors, and the regions of a
-// device.
+// Tests of the contract's layout: structures byte by byte against the golden vectors, and device regions.
 #include "nanet/contract/memory.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides of the memory contract on the host.
+// Both sides of the memory contract for host code.
 #pragma once
 
 #include "nanet/contract/atomic.hpp"

@@ -149,7 +149,7 @@ TEST(Numbers, LowWordsAreWidenedToTheNearest) {
       EXPECT_EQ(unwrap_counter(static_cast<std::uint32_t>(reference + off), reference), reference + off);
 }
 
-// The writer fills a payload, then writes the event; readers claim entries, check the payload, post and
+// The writer fills a payload, then writes the event. Readers claim entries, check the payload, post and
 // return. The payload is not atomic: only the lap words order it.
 TEST(HandOver, PayloadIsThereWithItsEventAndBackWithItsReturn) {
   const Memory memory(small());

@@ -49,7 +49,7 @@ class Rig {
   std::uint32_t payload() const { return payload_; }
   std::uint32_t per_frame() const { return per_frame_; }
 
-  // A sound packet of this size: events in fixed slots without hits, then padding.
+  // A valid packet of this size: events in fixed slots without hits, then padding.
   void send(unsigned board, Frame frame, unsigned index, bool last, std::uint32_t sequence,
             std::uint8_t flags = 0) {
     const std::size_t bytes = flags ? mgp_header : payload_;
@@ -76,7 +76,7 @@ class Rig {
     }
     simulation_.datagram(board, packet_);
   }
-  // Simulates until everything sent is answered.
+  // Simulates until all packets are answered.
   void settle() {
     for (std::uint64_t done = 0; done < patience; done += 500) {
       work(500);
@@ -105,7 +105,7 @@ class Rig {
   static card::ClopOptions clop(const CardBenchOptions& options) {
     card::ClopOptions c;
     c.rules.boards = static_cast<std::uint8_t>(options.channels == 1 ? 0 : (1u << options.channels) - 1);
-    c.rules.max_payload = 8972;  // of the longest frame
+    c.rules.max_payload = 8972;  // payload of the longest frame
     c.segment_bytes = segment_bytes;
     c.buffers = buffers;
     c.timeout = c.burst_silence = 1'000'000'000;
@@ -145,7 +145,7 @@ PacketTimes packet_times(const CardBenchOptions& options) {
         write.data[0] == static_cast<std::byte>(contract::EventType::receive_done))
       event = write.cycle;
   };
-  // First a packet into each buffer, so that every page is translated.
+  // Warm-up: one packet to each buffer, so that every page is translated.
   const std::uint32_t warm = buffers;
   for (std::uint32_t i = 0; i < warm + options.packets; ++i) {
     if (options.by_firmware)
@@ -175,7 +175,7 @@ LineRate line_rate(const CardBenchOptions& options) {
   LineRate out;
   std::uint64_t last = 0;
   model.on_received = [&](unsigned, std::uint64_t cycle) { last = cycle; };
-  // All packets wait before the wire, so that nothing delays them.
+  // All packets queue at the wire, so that nothing delays them.
   model.hold(true);
   std::uint32_t sent = 0;
   std::vector<std::uint32_t> sequence(options.channels, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measurements of the simulated card, in cycles of its clock: latency of single packets, and throughput at
-// line rate.
+// Benchmark of the simulated card, in cycles of its clock: latency of single packets, and throughput at line
+// rate.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ struct CardBenchOptions {
   std::uint32_t packets = 100;
   unsigned channels = 1;
   unsigned cycles_per_word = 1;  // of 8 bytes; 1: 10 Gb/s, 10: 1 Gb/s
-  bool by_firmware = false;      // no translation is cached when a packet arrives: the firmware provides it
+  bool by_firmware = false;      // translation cache flushed before each packet
   unsigned wake_cycles_min = 0, wake_cycles_max = 0, work_cycles = 0;  // of the firmware
   std::uint64_t seed = 1;
 };
 
-// Latencies of packets that arrive at an idle card, each the only one of its frame.
+// Latencies of packets at an idle card, one packet per frame.
 struct PacketTimes {
-  std::vector<std::uint32_t> event;                        // last word of the frame in to its event written
+  std::vector<std::uint32_t> event;                        // from the last word of the frame to its event
   std::vector<std::uint32_t> controller, placed, written;  // from its first word
 };
 PacketTimes packet_times(const CardBenchOptions& options);
 
 // Packets without gaps.
 struct LineRate {
-  std::uint64_t packets = 0, used = 0, lost = 0, bytes = 0;  // lost: no room; bytes: of UDP payload
+  std::uint64_t packets = 0, used = 0, lost = 0, bytes = 0;  // lost: for lack of space; bytes: of UDP payload
   std::uint64_t cycles = 0;     // from the first word to the start of the next frame
   std::uint64_t simulated = 0;  // all cycles
-  double cpu_s = 0;             // and the CPU time they took
+  double cpu_s = 0;             // CPU time of the simulation
 };
 LineRate line_rate(const CardBenchOptions& options);
 

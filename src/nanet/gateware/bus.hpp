@@ -17,7 +17,7 @@ class Bus {
   virtual void write(std::uint32_t address, std::uint32_t value) = 0;
 
   // Pins the memory and makes it accessible to the card; returns its bus address. `at` is page-aligned.
-  // Throws std::system_error, mostly for a limit on locked memory.
+  // Throws std::system_error, usually because of a limit on locked memory.
   virtual std::uint64_t map(std::byte* at, std::size_t bytes) = 0;
   // The same for memory that the card translates page by page; page_bytes is a power of two from 4 KB to 2
   // MB. Returns the bus address of each page, a multiple of page_bytes.

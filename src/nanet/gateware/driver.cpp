@@ -127,7 +127,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   require(timeout + d.grace_cycles <= std::numeric_limits<std::int32_t>::max(),
           "timeout_us is too long for the gateware card; take at most 13 s");
 
-  // A process that was killed has left it running.
+  // A killed process may have left the card running.
   write(NANET_AT(control), control_ = 0);
   wait_status(NANET_REGS__STATUS__STOPPED_bm, "stopped");
   counters_ = {};
@@ -272,7 +272,8 @@ void Driver::finished(std::size_t device, std::uint64_t entries) noexcept {
 
 bool Driver::read_counters() {
   constexpr unsigned tries = 4;
-  // Counters that change with every packet and number are read first and last, for consistency.
+  // Reads the counters that change with every packet and number first and last, to detect inconsistent
+  // values.
   constexpr std::array<std::size_t, 3> marks = {NANET_AT(frames.packets_in), NANET_AT(frames.frames_in),
                                                 NANET_AT(frames.frames_out)};
   constexpr std::array<std::pair<std::size_t, std::size_t>, 3> ranges = {{

@@ -38,7 +38,7 @@ struct DriverOptions {
   bool tlb = true;                             // false: the firmware translates every address
   unsigned log2_page = 21;                     // 12 to 21
   std::uint32_t window_frames = 0;             // for replays; 0: none
-  std::uint32_t grace_cycles = 4096;           // longest time of a packet from the MAC to the decision
+  std::uint32_t grace_cycles = 4096;           // maximum time of a packet from the MAC to the decision
 };
 
 // All counters of the card since it was opened, extended to 64 bits; the registers wrap.
@@ -60,7 +60,7 @@ class CounterBank {
 
 class Driver {
  public:
-  // Throws std::runtime_error when no such card is behind the bus. bus outlives the driver.
+  // Throws std::runtime_error if the bus has no such card. bus outlives the driver.
   explicit Driver(Bus& bus);
   ~Driver();
   Driver(const Driver&) = delete;
@@ -93,8 +93,8 @@ class Driver {
   // Number of entries that the card may treat as finished in a device's queue.
   void finished(std::size_t device, std::uint64_t entries) noexcept;
 
-  // Reads all counters consistently: no packet and no frame was counted meanwhile. Gives up after a few tries
-  // and keeps the old values. Returns true if the values are new.
+  // Reads all counters consistently: no packet or frame was counted during the read. Keeps the old values
+  // after a few failed tries. Returns true if the values are new.
   bool read_counters();
   const CounterBank& counters() const noexcept { return counters_; }
   std::int64_t missing() const noexcept { return missing_; }
@@ -109,7 +109,7 @@ class Driver {
   static constexpr unsigned histogram_bins = 128;
   std::array<std::uint32_t, histogram_bins> histogram();
   void clear_histogram();
-  // Upper limit of a bin in cycles; the last bin takes all larger values.
+  // Upper limit of a bin in cycles; the last bin has no limit.
   static std::uint32_t bin_end(unsigned bin) noexcept;
   // Selects the histogram's source: `stage` of the register `latency`.
   void histogram_of(unsigned stage);

@@ -11,7 +11,7 @@ namespace {
 
 using contract::EventType;
 
-// View of a device in gather mode packets, without memory: refused before any access.
+// View of a device in gather mode packets, without memory: the driver refuses it before any access.
 contract::View of_packets(const card::ClopOptions& options) {
   contract::View view;
   view.shape.gather = contract::Gather::packets;
@@ -50,7 +50,7 @@ TEST(Driver, TheLargestBufferIsTheOneItNames) {
   card::ClopOptions options;
   options.gather = contract::Gather::packets;
   options.rules.max_payload = 8972;
-  options.packets = 1869;  // of 8976 bytes, in whole lines of 64: 16 776 192; one more are 16 785 152
+  options.packets = 1869;  // 1869 packets of 8976 bytes in lines of 64: 16 776 192; one more gives 16 785 152
   driver.open(options, {of_packets(options)}, 0, {});
   EXPECT_EQ(bus.registers[offsetof(nanet_regs_t, buffer_bytes)], 16'776'192);
   options.packets = 1870;
@@ -62,7 +62,7 @@ TEST(Driver, TheLargestBufferIsTheOneItNames) {
   }
 }
 
-// The simulated card and its bus, which outlive the driver's process.
+// Simulated card and bus, which outlive the killed process.
 class LeftRunning : public testing::Test {
  protected:
   LeftRunning() {
@@ -109,7 +109,7 @@ class LeftRunning : public testing::Test {
 
 TEST_F(LeftRunning, IsStoppedAndBeginsAnew) {
   const contract::Memory before(shape()), after(shape());
-  // Driver of a killed process: close() is called at the end only.
+  // Driver of a killed process: close() runs only at the end.
   Driver killed(bus);
   killed.open(clop, {before.view()}, 0, options);
   killed.start();
@@ -122,7 +122,7 @@ TEST_F(LeftRunning, IsStoppedAndBeginsAnew) {
   ASSERT_NO_THROW(driver.open(clop, {after.view()}, 0, options));
   driver.start();
   const std::size_t written = events(before.view()).size();
-  // Counts from before do not appear in the counters of the new process.
+  // Earlier counts do not appear in the counters of the new process.
   const auto frames_in = [&] { return driver.counters().at(offsetof(nanet_regs_t, frames.frames_in)); };
   ASSERT_TRUE(driver.read_counters());
   EXPECT_EQ(driver.counters().at(offsetof(nanet_regs_t, frames.packets_in)), 0);

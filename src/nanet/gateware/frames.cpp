@@ -60,7 +60,7 @@ void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, s
   if (checksum && length >= udp_bytes && length <= total - header && captured >= header + length) {
     const std::uint32_t pseudo = fold(std::uint64_t{sum16(ip + 12, 8)} + udp_protocol + length);
     const bool right = fold(std::uint64_t{pseudo} + sum16(udp, length)) == 0xFFFF;
-    whole = !right && checksum == pseudo;  // only the pseudo header is summed yet
+    whole = !right && checksum == pseudo;  // only the pseudo header is summed so far
   }
   store16(ip + 10, adjusted(load16(ip + 10), before, to.ip));
   store16(ip + 16, to.ip >> 16);
@@ -75,7 +75,7 @@ void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, s
     }
     store16(udp + 6, checksum ? checksum : 0xFFFF);
   }
-  // Truncated behind the IP packet only: the wire does not show this, so a little more is cut.
+  // Truncation directly after the IP packet is invisible on the wire, so one more byte is cut.
   if (frame.size() >= original || captured < total) return;
   if (datagram && total == header + udp_bytes) {
     // A cut there would remove the UDP header, which identifies the packet: the length is increased by one

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames on the simulated card's wire: captured frames readdressed to the card, and payloads of the frames it
-// sends.
+// Frames on the simulated card's wire: readdresses captured frames to the card, and parses frames it sends.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +13,13 @@
 
 namespace nanet::gateware {
 
-// Writes a captured frame to `out`, readdressed to the card: MAC address, IP address and checksums (wrong
-// ones stay wrong). Fills in a checksum that the capturing interface had left to hardware. `original`: bytes
-// on the wire; a truncated frame stays truncated.
+// Writes a captured frame to `out`, readdressed to the card: MAC address, IP address and checksums. Wrong
+// checksums stay wrong; a checksum left to the interface hardware is filled in. original: bytes on the wire;
+// a truncated frame stays truncated.
 void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, std::size_t original,
                 const NetworkAddress& to);
 
-// The UDP datagram in a frame that the card sent; nullopt for other frames.
+// UDP datagram in a frame sent by the card; nullopt for other frames.
 struct Sent {
   wire::Endpoint to;
   std::span<const std::byte> payload;

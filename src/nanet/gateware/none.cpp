@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gateware card of a build without the simulation: every use is refused with the remedy.
+// Gateware card in builds without the simulation: every use throws with the remedy.
 #include <stdexcept>
 #include <string>
 

@@ -33,7 +33,7 @@ std::size_t QueueMonitor::out() const noexcept {
   return all;
 }
 
-// Extends the known numbers up to n; those in between have no status yet.
+// Extends the numbers up to n; intermediate numbers have no status yet.
 void QueueMonitor::known(std::uint64_t n) {
   for (std::uint64_t m = table_.end; m <= n; ++m) table_.set(m, FrameTable::Status::skipped);
   table_.end = std::max(table_.end, n + 1);
@@ -77,7 +77,7 @@ void QueueMonitor::advance() {
         pass(n, Outcome::overrun);
         break;
       default:
-        // Skipped for good once its queue can no longer report it.
+        // Skipped permanently once its queue can no longer report it.
         if (n >= sent_to_ || !(n < queue.sent_to || (n >= queue.ended_base && n < queue.ended_to))) return;
     }
   }
@@ -103,7 +103,7 @@ void QueueMonitor::take(Queue& queue, const Event& e) {
       advance();
       break;
     case EventType::error: {
-      // In gather mode packets these are payloads, which have no number.
+      // In gather mode packets these are payloads without a number.
       if (!(e.flags & contract::event_flag::overrun) || by_packets_ || e.bytes == 0) break;
       const std::uint64_t step = queues_.size();
       known(n + (e.bytes - 1) * step);
@@ -139,7 +139,7 @@ void QueueMonitor::burst_ended(Queue& queue, std::uint64_t n, std::uint32_t last
   queue.ended_base = n - last;
   queue.ended_to = n + 1;
   ++queue.bursts_ended;
-  // Once all queues have the event, all frames of the burst are known.
+  // After the event from all queues, all frames of the burst are complete.
   for (const Queue& q : queues_)
     if (q.bursts_ended <= bursts_ended_) return;
   ++bursts_ended_;
@@ -165,7 +165,7 @@ void QueueMonitor::burst_ended(Queue& queue, std::uint64_t n, std::uint32_t last
   if (burst_observer_) burst_observer_->burst_ended(ended);
 }
 
-// The consumer writes return slots and doorbells to memory; the card has them as registers.
+// The consumer writes return slots and doorbells to memory; the card has registers for them.
 bool QueueMonitor::forward(Queue& queue) {
   bool any = false;
   const std::uint32_t bell = contract::relaxed(*queue.view.doorbell);
@@ -177,8 +177,7 @@ bool QueueMonitor::forward(Queue& queue) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < queue.out.size(); ++i) {
     const std::uint64_t n = queue.out[i];
-    // Only after the number is seen to be passed: its trace, which shares the buffer's slot, is needed until
-    // then.
+    // Only after the number is passed: until then its trace, which shares the buffer's slot, is needed.
     if (n >= table_.next || contract::acquire(queue.view.returned[queue.view.buffer_of(n)]) !=
                                 static_cast<std::uint32_t>(n + 1)) {
       queue.out[kept++] = n;

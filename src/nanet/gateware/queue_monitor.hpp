@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue monitor: the host's account of a card that receives and sends in hardware. Reads the event queues and
+// Queue monitor: host-side account of a card that receives and sends in hardware. Reads event queues and
 // counters, forwards returned buffers and doorbells, notifies observers.
 #pragma once
 
@@ -16,23 +16,23 @@ class QueueMonitor final : public card::ReceiveStatus {
  public:
   QueueMonitor(Driver& driver, card::Consumers& consumers, card::FrameTable& table, card::Counters& counters);
 
-  // Reads new events and forwards returned buffers and posted answers. True if there was any. Called in every
-  // round of the card's thread.
+  // Reads new events and forwards returned buffers and posted answers. Returns true if there were any. Called
+  // in every round of the card's thread.
   bool poll();
-  // Copies the registers to the counters if they can be read consistently.
+  // Copies the registers to the counters; returns false if no consistent read succeeded.
   bool read_counters();
-  // Passes the numbers without a buffer that the sender has passed.
+  // Passes the numbers without a buffer that the card's sender has passed.
   void pass_overruns();
 
   // Frames received and not yet passed; buffers held by the consumer.
   std::uint64_t waiting() const noexcept { return received_ - passed_; }
   std::size_t out() const noexcept;
-  // By the counters read last: every number that needs an answer has been passed and reported.
+  // True if every number that needs an answer has been passed and reported, by the last counters read.
   bool passed_all() const noexcept;
   bool in_burst() const noexcept { return open_bursts_ > 0; }
-  // Packets lost before the card, included in the counters from the next read on.
+  // Packets lost before the card; the next read includes them in the counters.
   std::uint64_t lost_before = 0;
-  // Packets refused before the card, likewise.
+  // Packets refused before the card; included likewise.
   std::array<std::uint64_t, wire::mgp::refusal_count> refused_before{};
 
   std::int64_t missing() const noexcept override { return driver_.missing(); }
@@ -65,9 +65,9 @@ class QueueMonitor final : public card::ReceiveStatus {
   card::Counters& counters_;
   std::vector<Queue> queues_;
   const bool by_packets_;
-  std::vector<Sent> sent_;     // of numbers with a buffer
-  std::uint64_t sent_to_ = 0;  // numbers below are passed by the sender
-  std::uint64_t reference_ = 0;     // a number close to those of the next events
+  std::vector<Sent> sent_;       // of numbers with a buffer
+  std::uint64_t sent_to_ = 0;    // numbers below are passed by the sender
+  std::uint64_t reference_ = 0;  // a number close to those of the next events
   std::uint64_t received_ = 0, passed_ = 0;
   std::uint64_t bursts_begun_ = 0, bursts_ended_ = 0;
   std::uint32_t number_ = 0;  // of the newest burst, wraps counted

@@ -42,7 +42,7 @@ class Written {
   void late(std::uint64_t n) { write(EventType::send_done, n, event_flag::late); }
   void answered(std::uint64_t n) { write(EventType::send_done, n, 0); }
   void overrun(std::uint64_t n) { write(EventType::error, n, event_flag::overrun); }
-  // The consumer finishes all events and returns the buffers of these numbers.
+  // Finishes all events and returns the buffers of these numbers.
   void returned(std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t n = from; n < to; ++n) contract::return_buffer(consumers_.view_of(n), n);
     for (std::size_t d = 0; d < consumers_.views.size(); ++d)

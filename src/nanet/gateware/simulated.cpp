@@ -22,11 +22,11 @@ namespace {
 using card::ClopOptions;
 using card::Stream;
 
-constexpr std::uint64_t live_cycles = 4000;  // of a round
-// Bytes that may wait for the wire before sockets are left unread.
+constexpr std::uint64_t live_cycles = 4000;  // cycles per round
+// Bytes queued for the wire above which sockets are not read.
 constexpr std::size_t wire_room = 256 << 10;
 constexpr Nanoseconds counters_every = 50'000'000;
-constexpr Nanoseconds patience = 20'000'000'000;  // until a card that does not end is given up
+constexpr Nanoseconds patience = 20'000'000'000;  // time limit for a card that does not end
 
 void refuse_unfit(const ClopOptions& options) {
   if (options.threads > 1)
@@ -152,7 +152,7 @@ class SimulatedCard final : public card::Card {
       std::size_t from = 0;
       do {  // an empty datagram is a packet too
         const auto datagram = bytes.subspan(from, std::min(step, bytes.size() - from));
-        // Each board keeps its link.
+        // Each board uses a fixed link.
         const unsigned board = datagram.size() > 1 ? static_cast<unsigned>(datagram[1]) : 0;
         port.simulation->datagram(board % sim::Model::channels(), datagram);
         from += step;
@@ -191,8 +191,8 @@ class SimulatedPlayback final : public card::Playback {
 
   bool frame(std::span<const std::byte> frame, std::size_t original) noexcept override {
     const std::size_t buffers = stream().table().slots();
-    // Limits: the bytes in the card to the size of its channel buffer; the buffers held by the consumer, so
-    // that a window of open frames and a gap of the same size remain.
+    // Limits: bytes in the card up to its channel buffer size; buffers held by the consumer up to a limit
+    // that leaves a window of open frames and an equal gap.
     const bool giant = frame.size() > Simulation::largest_frame;
     const std::size_t bytes = std::min(frame.size(), Simulation::largest_frame) + 24;
     if (since_ && since_ + bytes > most_unread) {

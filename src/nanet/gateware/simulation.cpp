@@ -25,7 +25,7 @@ constexpr unsigned closing = 20'000;
 // Cycles between two reads of memory that a consumer in another thread writes.
 constexpr std::uint64_t quantum = 1000;
 
-// Upper limit of the bin in which this share of all counts is reached.
+// Upper limit of the bin in which the cumulative fraction reaches `share`.
 double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& counts, double share) {
   const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
   double sum = 0;
@@ -85,7 +85,7 @@ struct Simulation::Parts {
     leaving.push_back({{datagram->payload.begin(), datagram->payload.end()},
                        static_cast<std::uint32_t>(it - destinations.begin())});
   }
-  // Sends datagrams that have left the card, as far as the network accepts them.
+  // Sends datagrams that have left the card, as many as the network accepts.
   bool flush() {
     bool any = false;
     while (!leaving.empty()) {

@@ -10,14 +10,14 @@ namespace nanet::os {
 
 Nanoseconds monotonic_now() noexcept;
 
-// Offset between CLOCK_REALTIME, the clock of the kernel's time stamps, and CLOCK_MONOTONIC. NTP steps and
-// slews CLOCK_REALTIME, so the offset must be refreshed now and then.
+// Offset between CLOCK_REALTIME (kernel time stamps) and CLOCK_MONOTONIC. NTP steps and slews CLOCK_REALTIME,
+// so refresh the offset regularly.
 class ClockOffset {
  public:
   ClockOffset() noexcept { refresh(); }
   // Takes the tightest of three readings; costs about 100 ns.
   void refresh() noexcept;
-  // Refreshes when the last refresh is more than `every` ns old; `now` is CLOCK_MONOTONIC.
+  // Refreshes if the last refresh is more than `every` ns old; `now` is CLOCK_MONOTONIC.
   void refresh_if_older(Nanoseconds now, Nanoseconds every = 100'000'000) noexcept {
     if (now - refreshed_ > every) refresh();
   }

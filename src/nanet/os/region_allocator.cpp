@@ -26,7 +26,7 @@ constexpr int collapse = 25;  // MADV_COLLAPSE of Linux 6.1: makes huge pages at
       "cannot map " + std::to_string(bytes >> 20) + " MiB of buffers; take fewer with --buffers");
 }
 
-// Faults every page in: a page fault on the path of a packet would cost more than its processing.
+// Populates every page: a page fault on the packet path would cost more than its processing.
 void populate(std::byte* at, std::size_t bytes) noexcept {
 #ifdef MADV_POPULATE_WRITE
   if (madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return;
@@ -64,8 +64,8 @@ class HostAllocator final : public RegionAllocator {
   void free(std::byte* at, std::size_t bytes) noexcept override { unmap(at, bytes); }
 };
 
-// Maps the file at an address that is likely to be free in another process too: random, below the range from
-// which the kernel chooses, aligned to huge pages. Falls back to an address that the kernel chooses.
+// Maps the file at an address that is probably free in other processes: random, below the range that the
+// kernel chooses from, aligned to huge pages. Falls back to an address chosen by the kernel.
 std::byte* map_anywhere(int fd, std::size_t bytes) noexcept {
   constexpr std::uintptr_t low = 0x7E90'0000'0000, slots = std::uintptr_t{0x50'0000'0000} / huge_page;
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -97,8 +97,8 @@ class SharedAllocator final : public RegionAllocator {
       no_memory(bytes);
     }
     madvise(region, bytes, MADV_HUGEPAGE);
-    // The host's default may exclude shared memory from huge pages; MADV_COLLAPSE makes them. One small page
-    // in each is enough, so there is next to nothing to copy.
+    // By default the host may exclude shared memory from huge pages; MADV_COLLAPSE makes them. Touching one
+    // small page in each keeps the copy small.
     for (std::size_t i = 0; i < bytes; i += huge_page) region[i] = std::byte{0};
     madvise(region, bytes, collapse);
     populate(region, bytes);
@@ -144,7 +144,7 @@ void map_shared(int fd, std::byte* at, std::size_t bytes) {
       mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE, fd, 0);
   if (found == MAP_FAILED)
     throw std::system_error(errno, std::generic_category(), "cannot map the memory of another process");
-  if (found == at) return;  // a kernel older than 4.17 takes the address as a hint
+  if (found == at) return;  // kernels older than 4.17 treat the address as a hint
   munmap(found, bytes);
   throw std::system_error(EEXIST, std::generic_category(),
                           "the addresses of the other process are in use here");

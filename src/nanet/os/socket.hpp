@@ -57,7 +57,7 @@ int set_receive_buffer(int fd, int bytes) noexcept;
 int set_send_buffer(int fd, int bytes) noexcept;
 int receive_buffer(int fd) noexcept;
 int send_buffer(int fd) noexcept;
-// Whether the kernel accepts UDP_SEGMENT (Linux 4.18) on this socket.
+// True if the kernel accepts UDP_SEGMENT (Linux 4.18) on this socket.
 bool supports_segmentation(int fd) noexcept;
 
 // Decoded control messages of one received message.
@@ -72,7 +72,7 @@ inline constexpr std::size_t receive_control_bytes =
     CMSG_SPACE(2 * sizeof(std::int64_t)) + CMSG_SPACE(sizeof(std::uint32_t)) + CMSG_SPACE(sizeof(int));
 ReceiveInfo receive_info(const msghdr& message) noexcept;
 
-// Fill level (0 - 1) of a socket's receive buffer; 0 where the kernel does not report it.
+// Fill level (0 - 1) of a socket's receive buffer; 0 if the kernel does not report it.
 double receive_backlog(int fd) noexcept;
 
 }  // namespace nanet::os

@@ -62,7 +62,7 @@ TEST(Receiver, PortInUseIsNamed) {
 
 TEST(Receiver, ForeignAddressIsRefused) {
   try {
-    (void)open_udp_receiver({0xC0000201, 0});  // 192.0.2.1, documentation only
+    (void)open_udp_receiver({0xC0000201, 0});  // 192.0.2.1, reserved for documentation
     FAIL();
   } catch (const std::system_error& error) {
     EXPECT_EQ(error.code().value(), EADDRNOTAVAIL);

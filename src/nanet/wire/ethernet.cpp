@@ -68,17 +68,17 @@ inline std::uint32_t fold(std::uint32_t sum) {
   return sum;
 }
 
-// Pseudo header's part of a UDP checksum. `ip` is the IPv4 header.
+// Pseudo-header part of a UDP checksum. `ip` is the IPv4 header.
 inline std::uint32_t pseudo_sum(const std::byte* ip, std::size_t udp_length) {
   return fold(ones_sum(ip + 12, 8) + protocol_udp + static_cast<std::uint32_t>(udp_length));
 }
 
 bool udp_checksum_right(const std::byte* ip, const std::byte* udp, std::size_t udp_length) {
   const std::uint32_t given = load_be16(udp + 6);
-  if (given == 0) return true;  // the sender computed none
+  if (given == 0) return true;  // the sender computed no checksum
   const std::uint32_t pseudo = pseudo_sum(ip, udp_length);
   if (fold(pseudo + ones_sum(udp, udp_length)) == 0xFFFF) return true;
-  // Captured before the sending interface filled it in (any capture on loopback): only the pseudo header is
+  // Captured before the sending interface filled it in (any loopback capture): only the pseudo header is
   // summed.
   return given == pseudo;
 }

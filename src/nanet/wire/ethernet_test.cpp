@@ -35,7 +35,7 @@ void set(Bytes& b, std::size_t at, unsigned value) {
   b.at(at) = static_cast<std::byte>(value >> 8);
   b.at(at + 1) = static_cast<std::byte>(value);
 }
-// RFC 1071 by the letter, for the IP header.
+// Literal RFC 1071, for the IP header.
 void fix_ip_checksum(Bytes& b) {
   set(b, ip + 10, 0);
   unsigned sum = 0;
@@ -48,7 +48,7 @@ std::string reason(const Bytes& b, std::size_t original = 0) {
 }
 
 TEST(Ethernet, BuildsWhatOthersRead) {
-  // Checked by hand: 20-byte payload-free example, checksums by RFC 1071.
+  // Checked by hand: checksums by RFC 1071.
   Bytes frame(udp_frame_overhead + 3);
   const Bytes payload = {std::byte{1}, std::byte{2}, std::byte{3}};
   build_udp_frame(frame.data(), {0x7F000001, 1}, {0x7F000001, 2}, payload, 0);
@@ -72,7 +72,7 @@ TEST(Ethernet, RoundTrip) {
 }
 
 TEST(Ethernet, ChecksumThatSumsToZeroIsSentAsOnes) {
-  // Varying two bytes passes through every sum, including the one whose checksum would be 0, "none".
+  // Varies two bytes through every possible sum, including the one whose checksum would be 0, "none".
   Bytes payload(2), frame(udp_frame_overhead + 2);
   int ones = 0;
   for (unsigned value = 0; value < 65536; ++value) {
@@ -99,7 +99,7 @@ TEST(Ethernet, NamesTheReason) {
        [](Bytes& b) {
          set(b, ip + 6, 0);
          fix_ip_checksum(b);
-       }},  // may be fragmented, is not
+       }},  // fragmentation allowed, but not fragmented
       {"not_ipv4", [](Bytes& b) { set(b, 12, 0x8100); }},
       {"not_ipv4", [](Bytes& b) { set(b, 12, 0x88A8); }},
       {"not_ipv4", [](Bytes& b) { set(b, 12, 0x86DD); }},
@@ -138,7 +138,7 @@ TEST(Ethernet, NamesTheReason) {
          set(b, ip + 6, 0x0001);
          fix_ip_checksum(b);
        }},
-      {"other_port", [](Bytes& b) { set(b, udp + 2, port + 1); }},  // whatever its checksum
+      {"other_port", [](Bytes& b) { set(b, udp + 2, port + 1); }},  // whatever the checksum
       {"udp_length", [](Bytes& b) { set(b, udp + 4, 7); }},
       {"udp_length", [](Bytes& b) { set(b, udp + 4, 0); }},
       {"udp_length", [](Bytes& b) { set(b, udp + 4, word(b, udp + 4) + 1); }},

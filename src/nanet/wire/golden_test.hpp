@@ -16,8 +16,7 @@
 namespace nanet {
 
 struct Golden {
-  std::map<std::string, std::vector<std::string>>
-      fields;  // a repeated key has several values, in the file's order
+  std::map<std::string, std::vector<std::string>> fields;  // a repeated key has several values, in file order
   std::vector<std::byte> bytes;
 
   std::uint64_t number(const std::string& key) const { return std::stoull(fields.at(key).at(0)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MGP: packet writing and complete validation. A fast path decides whether a packet is sound, at a few
-// nanoseconds per event; a cold path finds the broken rule.
+// MGP: packet encoding and complete validation. A fast path accepts valid packets in a few nanoseconds per
+// event; a cold path finds the broken rule.
 #include "nanet/wire/mgp.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class Broken {
   std::uint32_t bits_ = 0;
 };
 
-// Rules on single hits, one event at a time.
+// Rules for single hits, one event at a time.
 void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId board) {
   const PmRange range = pm_range(board);
   for (unsigned i = 0; i < stored; ++i) {
@@ -71,7 +71,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   }
 }
 
-// Walks all events as docs/formats.md specifies and returns the first broken rule.
+// Parses all events as docs/formats.md specifies and returns the first broken rule.
 [[gnu::cold, gnu::noinline]] Refusal find_refusal(std::span<const std::byte> datagram, const Rules& rules,
                                                   const Header& h) noexcept {
   const bool sob = h.has(flag::sob);
@@ -88,7 +88,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   broken.add(Refusal::oversized, datagram.size() > rules.max_payload);
   broken.add(Refusal::sob_eob_with_events,
              (sob || eob) && ((sob && eob) || h.events != 0 || h.has(flag::last)));
-  if (broken.any()) return broken.first();  // rules on events come later in the list
+  if (broken.any()) return broken.first();  // later rules concern events
 
   broken.add(Refusal::frame_beyond_spill, h.frame >= rules.max_frames);
   if (sob || eob) return broken.first();
@@ -138,7 +138,7 @@ class Checker {
   explicit Checker(const Header& h)
       : frame_time_(h.frame << 8), range_(pm_range(h.board)), first_pm_(Words{} + range_.first) {}
 
-  // Returns false if a count is wrong. Good traffic never takes that branch, so it is free.
+  // Returns false if a count is wrong. Valid traffic never takes this branch, so it is predicted.
   bool event(const std::byte* at, std::size_t stored) {
     const auto word = load<std::uint64_t>(at);
     if (stored > max_fragment_hits || static_cast<std::uint8_t>(word >> 48) < stored) return false;
@@ -168,7 +168,7 @@ class Checker {
   Timestamp frame_time_;
   PmRange range_;
   Words first_pm_;
-  Words worst_{};  // per lane: the largest PM ID minus the board's first; out of range either way is large
+  Words worst_{};  // per lane: maximum PM ID minus the board's first; out of range on either side is large
   std::uint32_t time_difference_ = 0;
 };
 
@@ -187,8 +187,8 @@ bool fixed_events_sound(const std::byte* datagram, const Header& h, std::uint32_
 }
 
 bool packed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
-  // The last bytes are walked in a copy with room behind it, so that whole vectors can be loaded there too.
-  // The copy is made first: it is in the cache by the time the walk reaches it.
+  // The last bytes are parsed in a padded copy, so that whole vectors can be loaded. The copy is made first,
+  // so that it is cached when parsing reaches it.
   const std::byte* const end = datagram + h.length;
   const std::size_t tail_bytes = std::min<std::size_t>(fixed_event_bytes, h.length - header_bytes);
   std::byte tail[2 * fixed_event_bytes] = {};

@@ -93,7 +93,7 @@ struct EobCounts {
 EobCounts decode_eob(const std::byte* datagram);
 void encode_eob(std::byte* datagram, const EobCounts& counts);  // writes bytes 16 - 39
 
-// Reason why a packet is refused. The first that applies is counted (docs/formats.md, Refusals).
+// Reason for refusing a packet. Only the first applicable reason is counted (docs/formats.md, Refusals).
 enum class Refusal : std::uint8_t {
   short_header,
   bad_version,
@@ -112,7 +112,7 @@ enum class Refusal : std::uint8_t {
   pm_of_other_board,
   frame_beyond_spill,
   wrong_burst,
-  none,  // sound; not a reason, and the number of reasons
+  none,  // valid packet; equals the number of reasons
 };
 inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
 std::string_view name(Refusal refusal);
@@ -129,8 +129,8 @@ struct Rules {
 struct Checked {
   Header header;
   Refusal refusal = Refusal::none;
-  std::uint32_t fragments = 0;  // events in the packet; valid when sound
-  std::uint32_t hits = 0;       // hits stored in the packet; valid when sound
+  std::uint32_t fragments = 0;  // events in the packet; set if valid
+  std::uint32_t hits = 0;       // hits stored in the packet; set if valid
 };
 
 // Validates one complete UDP payload. Reads only `datagram`, allocates nothing, never throws. Never returns

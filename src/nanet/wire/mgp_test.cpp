@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of MGP: golden vectors, and every refusal alone, at its edges and combined with its neighbours in the
-// list.
+// Tests of MGP: golden vectors, and every refusal alone, at its limits and combined with its neighbours in
+// the list.
 #include "nanet/wire/mgp.hpp"
 
 #include <sys/mman.h>
@@ -132,7 +132,7 @@ TEST(MgpHit, WordHoldsPmAndSignedTime) {
   }
 }
 
-// A sound packet of board 1, frame 1000: three events of 2, 20 and 0 hits.
+// A valid packet of board 1, frame 1000: three events with 2, 20 and 0 hits.
 constexpr Frame frame = 1000;
 constexpr std::size_t second_event = header_bytes + 8 + 2 * 2;
 constexpr std::size_t third_event = second_event + 8 + 2 * 20;
@@ -167,7 +167,7 @@ std::string refusal(const Bytes& bytes, const Rules& rules = {}) {
 struct Damage {
   const char* expected;
   std::function<void(Bytes&)> apply;
-  std::uint8_t flags = 0;  // of the packet before the damage
+  std::uint8_t flags = 0;  // flags before the corruption
 };
 
 TEST(MgpValidate, NamesTheBrokenRule) {
@@ -247,7 +247,7 @@ TEST(MgpValidate, NamesTheBrokenRule) {
       {"pm_of_other_board", [](Bytes& b) { poke16(b, second_event + 8 + 2 * 19, 1951); }},
       {"none", [](Bytes& b) { poke16(b, header_bytes + 8, 0xF800 | 512); }},  // only the time changes
       {"none", [](Bytes& b) { poke16(b, header_bytes + 8 + 2 * 2, 5); }, flag::fixed},  // an unused slot
-      // Of several, the first of the list.
+      // If several apply, the first in the list.
       {"bad_version",
        [](Bytes& b) {
          poke(b, 0, 0);
@@ -302,8 +302,7 @@ TEST(MgpValidate, NamesTheBrokenRule) {
 }
 
 TEST(MgpValidate, HitsAbove32InPackedPacket) {
-  // Parsing continues with the stored count: with enough bytes it is hits_above_32, without them
-  // event_past_end.
+  // Parsing continues with the stored count: hits_above_32 with enough bytes, otherwise event_past_end.
   Header h;
   h.board = 0;
   h.frame = 5;
@@ -385,7 +384,7 @@ TEST(MgpValidate, FollowsTheRules) {
   EXPECT_EQ(refusal(last_board), "pm_out_of_range");
 }
 
-// The page behind the datagram is inaccessible: a read beyond the datagram ends the test.
+// The page after the datagram is inaccessible: a read beyond the datagram crashes the test.
 TEST(MgpValidate, ReadsNothingBeyondTheDatagram) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* map = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

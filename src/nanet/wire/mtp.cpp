@@ -57,7 +57,7 @@ Decoded decode(std::span<const std::byte> datagram, TimedPrimitive* out, std::ui
   decoded.refusal = check_layout(datagram, h, source);
   if (decoded.refusal != Refusal::none) return decoded;
 
-  // The count has been checked: at most 255 are written.
+  // The count has been checked: at most 255 primitives.
   Lsb frame_start = 0;
   unsigned count = 0;
   for (std::size_t i = header_words; i < datagram.size() / 4; ++i) {

@@ -26,8 +26,8 @@ struct Primitive {
   bool operator==(const Primitive&) const = default;
 };
 
-// Writes one packet of `frame`; primitives: in order of time, at most 255. Header-only without primitives.
-// `out` holds max_bytes. Returns the bytes written.
+// Writes one packet of `frame`; primitives: in time order, at most 255. Header-only without primitives. `out`
+// has max_bytes. Returns the bytes written.
 NANET_HD inline std::size_t encode(std::byte* out, Frame frame, const Primitive* primitives, unsigned count,
                                    std::uint8_t sub_id = sub_id_normal, std::uint8_t source = rich_source) {
   const auto bytes = static_cast<std::uint32_t>(header_bytes + (count ? 4 + 4 * count : 0));
@@ -50,7 +50,7 @@ enum class Refusal : std::uint8_t {
   count_mismatch,       // number of primitive words differs from the header
   no_timestamp_word,    // a packet with primitives does not start with a timestamp word
   ends_with_timestamp,  // the last word is a timestamp word
-  not_in_order,         // primitives are not in order of time
+  not_in_order,         // primitives are not in time order
   none,
 };
 inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
@@ -77,8 +77,7 @@ struct Decoded {
   Refusal refusal = Refusal::none;
   unsigned count = 0;  // primitives written to `out`
 };
-// Validates and decodes; `out` holds max_primitives. Accepts any number of timestamp words. Safe on any
-// bytes.
+// Validates and decodes; `out` has max_primitives. Accepts any number of timestamp words. Safe on any bytes.
 Decoded decode(std::span<const std::byte> datagram, TimedPrimitive* out,
                std::uint8_t source = rich_source) noexcept;
 

@@ -45,13 +45,13 @@ class PcapReader {
   bool swapped_ = false, nanoseconds_ = false, truncated_ = false;
 };
 
-// Several captures read as one: records in the order of the files, whatever their times. Throws as
-// PcapReader; all files are opened at once, so that an invalid one is found before the first record.
+// Several captures read as one: records in file order, whatever their times. Throws as PcapReader. All files
+// are opened at once, so that an invalid one is found before the first record.
 class PcapSeries {
  public:
   explicit PcapSeries(const std::vector<std::string>& paths);
 
-  // A file cut off in a record ends before it; reading continues with the next file.
+  // A truncated file ends before its incomplete record; reading continues with the next file.
   bool next(PcapRecord& record) noexcept;
   void rewind() noexcept;
   bool truncated() const noexcept;
@@ -82,7 +82,7 @@ class PcapWriter {
   void close();
 
  private:
-  // Makes room for a record, writes its header and returns the address of its frame of `bytes` bytes.
+  // Reserves space for a record, writes its header and returns the address of its frame of `bytes` bytes.
   std::byte* record(std::int64_t time_ns, std::size_t bytes);
   std::string path_;
   int file_ = -1;

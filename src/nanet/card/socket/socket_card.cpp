@@ -17,7 +17,7 @@
 namespace nanet::card {
 namespace {
 
-constexpr std::size_t packets_between_answers = 4;  // about a microsecond of placing
+constexpr std::size_t packets_between_answers = 4;  // about a microsecond of placement
 
 // One connected socket per destination, so that the kernel looks the route up once.
 class SocketTransmit final : public Transmit {
@@ -58,7 +58,7 @@ class SocketTransmit final : public Transmit {
         continue;
       }
       if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == EINTR)
-        break;  // the socket is full: later
+        break;  // the socket is full: retry later
       // Errors such as a refused connection concern an earlier datagram or this one. They are counted and
       // skipped: one destination must not stop the sender.
       if (counters_) ++counters_->send_errors;
@@ -108,8 +108,7 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   timed.clock = os::monotonic_now;
   port->stream = std::make_unique<SoftwareStream>(timed, next_stream_++, *port->transmit);
   port->counters = &port->stream->counters();
-  // Opened after the buffers, which take a while to populate: packets received meanwhile would be late at
-  // once.
+  // Opened after the buffers, which take time to populate: packets received meanwhile would already be late.
   os::UdpReceiveOptions receive;
   receive.buffer_bytes = options.socket_buffer_bytes;
   receive.gro = true;

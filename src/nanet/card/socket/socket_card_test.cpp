@@ -18,7 +18,7 @@ namespace {
 
 constexpr Nanoseconds patience = 20'000'000'000;
 
-// Network around a card: one sending socket per listening one, and the receiver of the answers.
+// Network around a card: one sending socket per listening socket, and the receiver of the answers.
 class Network {
  public:
   explicit Network(ClopOptions options, std::size_t ports = 1)
@@ -71,7 +71,7 @@ class Network {
   std::vector<os::Fd> boards_;
 };
 
-// Timeouts long enough that nothing is late on a slow machine.
+// Timeouts long enough for slow machines.
 ClopOptions patient(std::uint32_t buffers = 64) {
   ClopOptions o;
   o.buffers = buffers;
@@ -217,7 +217,7 @@ TEST(Card, TrainsAreTakenApart) {
     for (BoardId b = 0; b < 4; ++b) {
       auto bytes =
           build({.board = b, .frame = f, .burst = 1, .flags = mgp_flag::padded, .events = 1u + b}, f + 1);
-      bytes.resize(f == 4 && b == 3 ? bytes.size() : segment);  // the last of a train may be short
+      bytes.resize(f == 4 && b == 3 ? bytes.size() : segment);  // the last packet of a train may be short
       train.insert(train.end(), bytes.begin(), bytes.end());
     }
   net.train(train, segment);

@@ -102,7 +102,7 @@ void SocketReader::run(Lane& lane) noexcept {
         lane.filled.store(++filled, std::memory_order_release);
         continue;
       }
-      port.requested = 1;  // the first packet does not wait for the kernel to check for a second one
+      port.requested = 1;  // the first packet does not wait until the kernel has checked for a second
       if (batch.before() - port.reported < report_every) continue;
       port.reported = batch.before();
       empty_[port.socket].at.store(port.reported, std::memory_order_release);

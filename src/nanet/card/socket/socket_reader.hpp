@@ -36,7 +36,7 @@ class alignas(64) SocketBatch {
   Nanoseconds before() const noexcept { return before_; }
   bool emptied() const noexcept { return got_ < requested_; }
   bool trains() const noexcept { return trains_; }
-  // Prefetches all cache lines that the reading thread has written: one by one, each would be a cache miss.
+  // Prefetches all cache lines written by the reading thread; without it each access would miss.
   void fetch() const noexcept {
     __builtin_prefetch(&got_);
     __builtin_prefetch(received_.data());
@@ -63,7 +63,7 @@ class alignas(64) SocketBatch {
       from += step;
     } while (from < all.size());
   }
-  // Validates the datagrams, as many as there is room for. make_room_to_validate() is called once, before.
+  // Validates as many datagrams as there is space for. Call make_room_to_validate() once before.
   void make_room_to_validate() {
     room_checked_ = room_ * most_segments;
     checked_ = std::make_unique<wire::mgp::Checked[]>(room_checked_);

@@ -35,7 +35,7 @@ std::size_t TransmitThread::send(std::span<const Datagram> batch) noexcept {
     std::memcpy(e.data.data(), batch[i].data, e.bytes);
   }
   taken_.store(taken + count, std::memory_order_release);
-  // The next answer is likely as long; the sending thread has last read its entry.
+  // Prefetches for the next answer of likely equal length: the sending thread has last read this entry.
   if (count) {
     const auto* next = reinterpret_cast<const std::byte*>(&ring_[(taken + count) % entries]);
     for (std::size_t i = 0; i < batch[count - 1].bytes; i += 64) __builtin_prefetch(next + i, 1);

@@ -120,7 +120,7 @@ class Chaos {
       case 1:
         if (roll(6) == 0) frame_ += roll(6000);  // all boards jump
         break;
-      case 2: {  // one board does
+      case 2: {  // one board jumps
         const BoardId b = any_board();
         sequence_[b] += roll(2) ? roll(10'000) : 0;
         emit(build({.board = b, .frame = std::min<Frame>(frame_ + roll(5000), 99'999), .burst = burst_},

@@ -31,7 +31,7 @@ TEST(Burst, JoinedWithoutSobOwesFromTheFirstFrameSeen) {
   rig.expire(rig.now + 2000);
   const auto events = rig.take();
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].n, 70'000u);  // n = base + frame, also here
+  EXPECT_EQ(events[0].n, 70'000u);  // n = base + frame holds here too
   EXPECT_EQ(events[0].buffer, 70'000u % 4096);
   EXPECT_EQ(rig.missing(), 0);
   rig.finish();
@@ -56,11 +56,11 @@ TEST(Burst, EndsWithEobOfAllBoards) {
   rig.expire(rig.now + 50'000);
   EXPECT_TRUE(only(rig.take(), EventType::burst_ends).empty());
   rig.eob(3, 2);
-  EXPECT_EQ(rig.stream.counters().frames_in, 3u);  // 1 and 2 need answers, though no packet of them arrived
+  EXPECT_EQ(rig.stream.counters().frames_in, 3u);  // 1 and 2 need answers, even without a packet
   EXPECT_TRUE(only(rig.take(), EventType::burst_ends).empty());
   rig.feed({.board = 0, .frame = 1});
   rig.feed({.board = 0, .frame = 3});
-  EXPECT_EQ(rig.lost(Lost::late), 1u);  // beyond the last
+  EXPECT_EQ(rig.lost(Lost::late), 1u);  // beyond the last frame
   rig.expire(rig.now + 1000);
   const auto events = rig.take();
   const auto ends = only(events, EventType::burst_ends);
@@ -137,7 +137,7 @@ TEST(Burst, NewOneBeginsWithItsSecondPacket) {
   rig.feed({.board = 0, .frame = 0, .burst = first_burst + 1, .sequence = 1});
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 1u);
   EXPECT_EQ(rig.stream.counters().bursts, 1u);
-  rig.feed({.board = 1, .frame = 1});  // the old one continues
+  rig.feed({.board = 1, .frame = 1});  // the old burst continues
   EXPECT_EQ(rig.stream.counters().frames_in, 2u);
   rig.feed({.board = 0, .frame = 1, .burst = first_burst + 1, .sequence = 2});
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 1u);
@@ -155,7 +155,7 @@ TEST(Burst, SobAsFirstPacketIsKept) {
   EXPECT_EQ(rig.stream.counters().bursts, 2u);
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 0u);
   EXPECT_EQ(rig.stream.counters().burst_markers, 5u);
-  EXPECT_EQ(rig.stream.counters().frames_in, 1u + 3u);  // because of the SOB frame 0 needs an answer
+  EXPECT_EQ(rig.stream.counters().frames_in, 1u + 3u);  // the SOB makes an answer to frame 0 necessary
   rig.feed({.board = 3, .frame = 2, .burst = first_burst + 1, .sequence = 3});
   EXPECT_EQ(rig.missing(), 2);  // its SOB was number 0
   rig.finish();
@@ -200,7 +200,7 @@ TEST(Burst, BothAreOpenUntilAllBoardsSaidSo) {
   EXPECT_EQ(rig.lost(Lost::late), 0u);
   rig.finish();
 
-  Rig markers;  // EOB of some, SOB of the others: closes at the last of them
+  Rig markers;  // EOB of some boards, SOB of the others: closes at the last of them
   markers.sobs();
   markers.feed({.board = 0, .frame = 0});
   markers.eob(0, 0);
@@ -300,7 +300,7 @@ TEST(Burst, OneNumberingOverAllBursts) {
     rig.eobs(last, burst);
     const auto events = rig.take();
     ASSERT_EQ(events.size(),
-              last + 3 + (i ? (i - 1) % 5 + 1 : 0));  // with the send-done events of the burst before
+              last + 3 + (i ? (i - 1) % 5 + 1 : 0));  // with the send-done events of the previous burst
     const auto begins = only(events, EventType::burst_begins);
     ASSERT_EQ(begins.size(), 1u);
     EXPECT_EQ(begins[0].buffer, base);

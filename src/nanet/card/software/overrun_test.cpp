@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of overruns: a consumer that stalls, returns in any order or is faulty. A frame without a buffer is
-// an overrun once, for all its packets, is answered at once, and does not affect other frames.
+// Tests of overruns: consumers that stall, return buffers in any order or are faulty. A frame without a
+// buffer counts as one overrun for all its packets. It is answered at once, without effect on other frames.
 #include <gtest/gtest.h>
 
 #include "nanet/card/software/rig_test.hpp"
@@ -21,7 +21,7 @@ TEST(Overrun, DecidedOnceAtTheFirstPacket) {
   rig.feed({.board = 0, .frame = 8});
   EXPECT_EQ(rig.lost(Lost::overrun), 1u);
   for (const Event& e : rig.serve()) EXPECT_LT(e.frame, 8u);
-  EXPECT_EQ(rig.send(), 9u);  // all buffers are back
+  EXPECT_EQ(rig.send(), 9u);  // all buffers are returned
   for (BoardId b = 1; b < 4; ++b) rig.feed({.board = b, .frame = 8});
   EXPECT_EQ(rig.lost(Lost::overrun), 4u);
   rig.frame(9);
@@ -79,7 +79,7 @@ TEST(Overrun, StalledReaderGetsOneEntryForMany) {
   }
   EXPECT_EQ(receives, 8u);
   EXPECT_LT(covered, 492u);
-  rig.stream.receiver().expire(rig.now);  // there is room again
+  rig.stream.receiver().expire(rig.now);  // space is available again
   const auto second = rig.take();
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0].frame, receives + covered);
@@ -116,7 +116,7 @@ TEST(Overrun, ReturnAloneDoesNotFreeABufferWhoseAnswerIsStillToBeSent) {
   rig.sobs();
   for (Frame f = 0; f < 8; ++f) rig.frame(f);
   rig.serve();
-  rig.feed({.board = 0, .frame = 8});  // answers are posted, buffers back, but nothing has been sent
+  rig.feed({.board = 0, .frame = 8});  // answers are posted and buffers returned, but nothing is sent yet
   EXPECT_EQ(rig.lost(Lost::overrun), 1u);
   rig.send();
   rig.feed({.board = 0, .frame = 9});
@@ -125,7 +125,7 @@ TEST(Overrun, ReturnAloneDoesNotFreeABufferWhoseAnswerIsStillToBeSent) {
 }
 
 TEST(Overrun, ReaderThatStaysBehindIsNeverLapped) {
-  // Buffers come back while one event stays unfinished: the queue, not the CLOP, runs out.
+  // Buffers are returned while one event stays unfinished: the queue runs out, not the CLOP.
   Rig rig(eight());
   rig.sobs();
   for (Frame f = 0; f < 200; ++f) {
@@ -145,7 +145,7 @@ TEST(Overrun, ReplayWaitsForTheReader) {
   int waits = 0;
   rig.stream.receiver().on_full([&] {
     ++waits;
-    (void)rig.take();  // finishes the events that were read
+    (void)rig.take();  // finishes the events read
   });
   rig.sobs();
   for (Frame f = 0; f < 200; ++f) {
@@ -172,7 +172,7 @@ TEST(Overrun, ManyOpenFramesCloseAtOnceIntoANearlyFullQueue) {
       if (e.type == static_cast<std::uint8_t>(EventType::receive_done)) rig.answer(e);
     rig.send();
   }
-  rig.feed({.board = 0, .frame = f + 60});  // far more than there are entries left
+  rig.feed({.board = 0, .frame = f + 60});  // far more than the remaining entries
   rig.expire(rig.now + 1000);
   (void)rig.take(0, true);
   rig.send();

@@ -64,9 +64,8 @@ void PacketReceiver::checked_packet(std::span<const std::byte> datagram, const w
   if (filled_ == view.shape.packets) close(stamp);
 }
 
-// Returns the burst of a sound packet, or nullptr when the packet has already been counted. A burst begins
-// with its second packet. Payloads of the previous burst are accepted until the timeout after its first
-// packet.
+// Returns the burst of a valid packet, or nullptr if the packet has already been counted. A burst begins with
+// its second packet. Payloads of the previous burst are accepted until the timeout after its first packet.
 PacketReceiver::Burst* PacketReceiver::burst_of(const wire::mgp::Header& header, Nanoseconds stamp) noexcept {
   const auto lose = [this](Lost reason) { ++counters_.lost[static_cast<std::size_t>(reason)]; };
   const unsigned b = header.board == merged_board ? 0 : header.board;
@@ -108,7 +107,7 @@ PacketReceiver::Burst* PacketReceiver::burst_of(const wire::mgp::Header& header,
 }
 
 bool PacketReceiver::admit(Board& board, const wire::mgp::Header& header) noexcept {
-  if (board.sob_pending && header.sequence == 1) {  // the board did restart
+  if (board.sob_pending && header.sequence == 1) {  // confirms the restart of the board
     board.sequence.restart();
     board.sequence.accept(0);
   }

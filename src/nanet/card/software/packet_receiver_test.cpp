@@ -133,7 +133,7 @@ TEST(Packets, BurstsBeginWithTheirSecondPacketAndOverlap) {
   EXPECT_EQ(rig.stream.counters().bursts, 1u);
   rig.feed({.board = 0, .burst = next});
   EXPECT_EQ(rig.stream.counters().bursts, 2u);
-  rig.feed({.board = 1, .frame = 0});  // of the old burst, still in time
+  rig.feed({.board = 1, .frame = 0});  // from the old burst, still in time
   EXPECT_EQ(rig.lost_or_bad(), 0u);
   rig.now += 1001;
   rig.feed({.board = 1, .frame = 1});

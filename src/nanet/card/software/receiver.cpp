@@ -54,7 +54,7 @@ void FrameReceiver::checked_packet(std::span<const std::byte> datagram, const Ch
   Burst* burst = burst_of(checked.header, stamp);
   if (packet_observer_)
     packet_observer_->packet(datagram, false,
-                             stamp);  // after the burst it began: it belongs to the file of that burst
+                             stamp);  // after the begin of its burst, to be in the same file
   if (!burst) return;
   burst->last_packet = std::max(burst->last_packet, stamp);
   if (checked.header.has(flag::sob | flag::eob))
@@ -70,7 +70,7 @@ bool FrameReceiver::of_a_third_burst(const Header& header) const noexcept {
          static_cast<std::uint8_t>(header.burst - current_.number) <= 127;
 }
 
-// Returns the burst of a sound packet, or nullptr when the packet has already been counted.
+// Returns the burst of a valid packet, or nullptr if the packet has already been counted.
 FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds stamp) noexcept {
   if (any_burst_) {
     if (header.burst == current_.number) {
@@ -78,7 +78,7 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds 
       return closed_burst(current_, header);
     }
     if (old_known_ && header.burst == old_.number) {
-      // All frames may be closed, but an EOB of another board counts as much as the first one.
+      // All frames may be closed, but a further board's EOB still counts.
       const bool marker = header.has(flag::sob | flag::eob);
       return old_.active || (marker && !old_.over) ? &old_ : closed_burst(old_, header);
     }
@@ -172,7 +172,7 @@ void FrameReceiver::close_old_if_done(Nanoseconds now) noexcept {
   finish_if_done(old_, now);
 }
 
-// A burst joined without SOB needs answers from its first received frame on.
+// A burst joined without SOB needs answers from its first received frame.
 void FrameReceiver::join_without_sob(Burst& burst, Frame frame) noexcept {
   burst.started = true;
   burst.next = frame;
@@ -207,7 +207,7 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
   finish_if_done(burst, stamp);
 }
 
-// Whether every configured board has sent EOB for this burst or, for the older of two, SOB for the newer.
+// True if every configured board has sent EOB for this burst or, for the older of two, SOB for the newer.
 bool FrameReceiver::all_done(const Burst& burst) const noexcept {
   const bool older = &burst == &old_;
   for (unsigned b = 0; b < max_boards; ++b)
@@ -215,7 +215,8 @@ bool FrameReceiver::all_done(const Burst& burst) const noexcept {
   return true;
 }
 
-// A further SOB was followed by sequence number 1: the board did restart, even if the packet itself is lost.
+// A further SOB followed by sequence number 1 confirms a restart of the board, even if packet 1 itself is
+// lost.
 void FrameReceiver::renew(Board& board, const Header& header) noexcept {
   if (!board.sob_pending || header.sequence != 1) return;
   board.sob_pending = false;
@@ -229,7 +230,7 @@ void FrameReceiver::remember(Board& board, const Header& header) noexcept {
   if (board.sequence.look(s) == SequenceTracker::Look::fresh) board.sequence.accept(s);
 }
 
-// Checks sequence number and frame jump of one board. Returns false when the packet is counted as lost;
+// Checks sequence number and frame jump of one board. Returns false if the packet is counted as lost;
 // otherwise marks the number as seen.
 bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noexcept {
   if (!table_.has_room(burst.base +
@@ -305,8 +306,8 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
   }
   if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun);
   place(burst, n, b, checked, datagram, stamp);
-  // The board's next packet is most likely of the next frame, whose buffer is out of the caches. The prefetch
-  // comes after the event, which must not wait for it.
+  // The board's next packet probably belongs to the next frame, whose buffer is not cached. The prefetch
+  // follows the event, so as not to delay it.
   const contract::View& view = consumers_.view_of(n + 1);
   const std::uint32_t next = view.buffer_of(n + 1);
   const std::byte* const segment = view.segment(next, b);
@@ -324,7 +325,7 @@ void FrameReceiver::open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noe
     counters_.frames_skipped += gap;
     burst.next = frame;
     table_.end = burst.base + frame;
-    if (options_.replay) close_overtaken(stamp);  // the gap may lead to a buffer that is still in use
+    if (options_.replay) close_overtaken(stamp);  // the gap may lead to a buffer still in use
   }
   while (burst.next <= frame) open(burst, burst.next, stamp);
 }

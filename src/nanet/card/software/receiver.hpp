@@ -41,8 +41,7 @@ class Receiver : public ReceiveStatus {
   // The same for a payload that another thread has validated by these rules.
   virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
                               Nanoseconds stamp) noexcept = 0;
-  // Closes frames that have timed out. Every socket has been read up to `safe`, or was found empty at that
-  // time.
+  // Closes frames that have timed out. safe: time up to which all sockets have been read or found empty.
   virtual void expire(Nanoseconds safe) noexcept = 0;
   // Closes all open frames and bursts: no packet follows until a new burst.
   virtual void drain(Nanoseconds now) noexcept = 0;
@@ -91,7 +90,7 @@ class FrameReceiver final : public Receiver {
     bool active = false;   // may have open frames
     bool ending = false;   // last frame fixed; no further frames
     bool over = false;     // older of two bursts: no packet is expected, not even an EOB
-    bool started = false;  // a frame that needs an answer is known, or the SOB was seen
+    bool started = false;  // a frame that needs an answer exists, or the SOB has arrived
     BurstEnd how = BurstEnd::eob;
     std::uint8_t number = 0;
     std::uint32_t extended = 0;

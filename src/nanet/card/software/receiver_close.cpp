@@ -73,7 +73,7 @@ void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
   for (unsigned b = 0; b < max_boards; ++b)
     if (burst.board[b].eob) said[count++] = burst.board[b].eob_frame;
   if (count) {
-    // Takes the largest value that two boards agree on, or that the only board gives. Without agreement,
+    // Takes the largest value on which two boards agree, or the value of the only board. Without agreement,
     // takes the second largest, which two boards have reached.
     Frame largest = 0, second = 0, agreed = 0;
     bool any_agree = false;
@@ -196,7 +196,7 @@ void FrameReceiver::expire(Nanoseconds safe) noexcept {
   }
 }
 
-// Replay: closes frames that lie 1024 behind, after the packet that reaches this distance.
+// Replay: closes frames 1024 behind the newest, after the packet that reaches this distance.
 void FrameReceiver::close_overtaken(Nanoseconds now) noexcept {
   while (timer_head_ != timer_tail_) {
     const Timer timer = timers_[timer_head_ & timer_mask_];

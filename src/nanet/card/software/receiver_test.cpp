@@ -201,12 +201,12 @@ TEST(Lost, DuplicateIndexOrIndexAgainstAnEarlierLastOne) {
   rig.feed({.board = 0, .index = 0, .last = false});
   rig.feed({.board = 0, .index = 0, .last = false});  // with a different sequence number
   EXPECT_EQ(rig.lost(Lost::duplicate), 1u);
-  rig.feed({.board = 0, .index = 0, .last = false, .sequence = 1});  // and the same again
+  rig.feed({.board = 0, .index = 0, .last = false, .sequence = 1});  // the same packet again
   EXPECT_EQ(rig.lost(Lost::duplicate), 2u);                          // comes before replayed_sequence
   rig.feed({.board = 0, .index = 2, .last = true, .sequence = 3});
-  rig.feed({.board = 0, .index = 3, .last = false});  // beyond the last
+  rig.feed({.board = 0, .index = 3, .last = false});  // beyond the last index
   EXPECT_EQ(rig.lost(Lost::duplicate), 3u);
-  rig.feed({.board = 0, .index = 1, .last = true});  // another last
+  rig.feed({.board = 0, .index = 1, .last = true});  // a second last packet
   EXPECT_EQ(rig.lost(Lost::duplicate), 4u);
   rig.feed({.board = 0, .index = 1, .last = false});
   EXPECT_EQ(rig.lost(Lost::duplicate), 4u);
@@ -305,7 +305,7 @@ TEST(Timeout, UnseenFrameTakesTheTimeOfTheNextSeen) {
   rig.feed({.board = 0, .frame = 3});
   const Nanoseconds first = rig.now;
   rig.now += 500;
-  rig.feed({.board = 0, .frame = 2});  // seen after all: its timeout starts here
+  rig.feed({.board = 0, .frame = 2});  // a packet arrives after all: the timeout starts here
   rig.stream.receiver().expire(first + 1000);
   const auto events = rig.take(EventType::receive_done);
   ASSERT_EQ(events.size(), 3u);  // 0, 1 and 3
@@ -343,7 +343,7 @@ TEST(Replay, FramesCloseWhenTheStreamIs1024Further) {
   rig.now += 1;
   rig.feed({.board = 0, .frame = 2});
   rig.now += 1'000'000'000;
-  rig.feed({.board = 0, .frame = 1});  // opened unseen, then seen
+  rig.feed({.board = 0, .frame = 1});  // opened without a packet, then with one
   rig.expire(rig.now);
   (void)rig.serve();
   for (Frame f = 3; f < 1024; ++f) rig.frame(f);
@@ -385,7 +385,7 @@ TEST(Jump, SecondPacketConfirmsAndTheGapNeedsNoAnswer) {
   EXPECT_EQ(rig.missing(), 0);  // the dropped packet arrived
   rig.feed({.board = 0, .frame = 4000});
   EXPECT_EQ(rig.lost(Lost::late), 1u);    // no answer is needed
-  rig.feed({.board = 0, .frame = 5001});  // first step of this board across the gap: to be confirmed as well
+  rig.feed({.board = 0, .frame = 5001});  // this board's first packet after the gap, also unconfirmed
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 2u);
   rig.feed({.board = 0, .frame = 5002});
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 2u);
@@ -404,7 +404,7 @@ TEST(Jump, OrdinaryPacketInBetweenCancels) {
   rig.feed({.board = 0, .frame = 1});
   rig.feed({.board = 0, .frame = 5001});
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 2u);
-  rig.feed({.board = 1, .frame = 1});  // a packet of another board does not
+  rig.feed({.board = 1, .frame = 1});  // a packet of another board does not confirm
   rig.feed({.board = 0, .frame = 5002});
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 2u);
   EXPECT_GT(rig.stream.counters().frames_skipped, 0u);
@@ -419,7 +419,7 @@ TEST(Jump, NeitherADuplicateNorOneElsewhereConfirms) {
   rig.feed({.board = 0, .frame = 5000, .sequence = 2});
   rig.feed({.board = 0,
             .frame = 5000 + 1025,
-            .sequence = 3});              // not within a window of the first: a first packet again
+            .sequence = 3});              // not within a window of the first: counts as a first packet again
   rig.feed({.board = 1, .frame = 5001});  // another board
   EXPECT_EQ(rig.lost(Lost::unconfirmed_jump), 4u);
   EXPECT_EQ(rig.stream.counters().frames_in, 1u);
@@ -464,7 +464,7 @@ TEST(Jump, FasterThanTheSenderPassesIsNotFollowed) {
   ClopOptions options = rig_options();
   options.rules.max_frames = 1 << 20;
   Rig rig(options);
-  for (unsigned i = 0; i < 6; ++i) {  // six bursts to their far end, while the sender is never polled
+  for (unsigned i = 0; i < 6; ++i) {  // six bursts with the largest frame number, without polling the sender
     const auto burst = static_cast<std::uint8_t>(first_burst + i);
     rig.sobs(burst);
     rig.frame(0, burst);

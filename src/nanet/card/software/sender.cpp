@@ -12,13 +12,14 @@ std::size_t Sender::header_only(std::size_t at, Frame frame) noexcept {
   return wire::mtp::encode(header_[at].data(), frame, nullptr, 0, wire::mtp::sub_id_late, options_.source);
 }
 
-// Whether the deadline of a number with a buffer has passed.
+// True if the deadline of a number with a buffer has passed.
 bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept {
   if (options_.deadline <= 0 || (options_.from_closed && !closed)) return false;
   return (options_.from_closed ? slot.closed : slot.first) + options_.deadline <= now;
 }
 
-// Whether the descriptor lies within the send buffers and has a valid destination. Otherwise the consumer is
+// True if the descriptor lies within the send buffers and has a valid destination; otherwise the consumer is
+// faulty.
 // faulty.
 bool Sender::sound(const contract::View& view, const contract::Descriptor& d) const noexcept {
   const std::uint64_t room = std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the sender: order of numbers, deadlines, late answers, faulty descriptors, a network that takes
-// part of a batch, several consumer devices.
+// Tests of the sender: order of numbers, deadlines, late answers, faulty descriptors, partial sends, several
+// consumer devices.
 #include "nanet/card/software/sender.hpp"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(Sender, LateAnswerIsReapedWhenItsBufferIsHandedOutAgain) {
   rig.now += 20'000;
   EXPECT_EQ(rig.send(), 8u);
   for (unsigned i = 0; i < 8; ++i)
-    i == 3 ? rig.give_back(events[i]) : rig.answer(events[i]);  // 3 posts no answer
+    i == 3 ? rig.give_back(events[i]) : rig.answer(events[i]);  // 3 receives no answer
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 0u);
   for (Frame f = 8; f < 16; ++f) rig.frame(f);
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 7u);
@@ -112,7 +112,7 @@ TEST(Sender, OpenFrameIsLateAtItsDeadlineToo) {
   EXPECT_EQ(rig.send(), 1u);
   EXPECT_EQ(rig.transmit.sent[0].sub_id, 0xFF);
   for (BoardId b = 1; b < 4; ++b) rig.feed({.board = b, .frame = 0});
-  EXPECT_EQ(rig.serve().size(), 1u);  // it still gets its receive event
+  EXPECT_EQ(rig.serve().size(), 1u);  // it still has a receive event
   rig.finish();
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 1u);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence tracker of one board: seen, missing and replayed numbers, and jumps too large to trust at once.
+// Sequence tracker of one board: seen, missing and replayed numbers, and large jumps that need confirmation.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class SequenceTracker {
   bool started() const noexcept { return started_; }
   Sequence newest() const noexcept { return newest_; }
 
-  // Numbers older than the window cannot be distinguished from replayed ones and count as replayed.
+  // Numbers below the window cannot be distinguished from replayed ones and count as replayed.
   Look look(Sequence s) const noexcept {
     if (!started_) return Look::fresh;
     const std::int64_t ahead = distance(s);

@@ -57,7 +57,7 @@ void work_through(std::uint32_t buffers, Frame frames, unsigned workers, bool ke
     });
   rig.sobs();
   for (Frame f = 0; f < frames; ++f) {
-    // Its buffer is back, and the events of all but the last half of the buffers are finished.
+    // The buffer is returned, and all events except the last half of the buffers are finished.
     const auto blocked = [&] {
       if (f < buffers) return false;
       return contract::acquire(view.returned[f % buffers]) != f - buffers + 1 ||
