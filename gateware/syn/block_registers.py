@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Registers beside block RAM and multipliers become these blocks' own, as vendors' tools do.
+"""Absorption of registers into block RAM and multipliers, as in vendor tools.
 
-An ECP5 block RAM (DP16KD, PDPW16KD) gives a word 4.3 ns after the clock, or much sooner where its output
-register is in use; a multiplier (MULT18X18D) takes 3.1 ns, and has registers before and behind it. yosys
-maps both without. Where all bits of a RAM's port that are used go to plain registers of the port's clock and
-nowhere else, these are the output register. Where both factors come from such registers and the product goes
-to such registers only, these are the multiplier's. Same cycles, same values.
+An ECP5 block RAM (DP16KD, PDPW16KD) has a clock-to-output delay of 4.3 ns, or much less with its output
+register. A multiplier (MULT18X18D) takes 3.1 ns and has input and output registers. yosys maps both without
+these registers. Registers of the port clock that are the only load of all used bits of a RAM port become its
+output register. Registers that feed both factors, and registers that are the only load of the product, become
+the multiplier's registers. Cycles and values do not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-# Of each cell: its read ports as (outputs, clock, parameter of the register, enable of the register).
+# Read ports per cell: (outputs, clock, register parameter, register enable).
 PORTS = {
     "DP16KD": (
         (("DOA", 18), "CLKA", "REGMODE_A", "OCEA"),
@@ -26,7 +26,7 @@ PORTS = {
 
 @dataclass(frozen=True)
 class Register:
-    """A flip-flop: its name, the net it gives, what enables it (a net, or "1")."""
+    """A flip-flop: name, output net, enable (a net, or "1")."""
 
     name: str
     gives: int
@@ -48,7 +48,7 @@ def plain(name: str, cell: dict[str, Any], clock: int | str) -> Register | None:
 
 
 class _Netlist:
-    """The cells of a module, and who reads and who drives which net."""
+    """The cells of a module, with loads and driver of each net."""
 
     def __init__(self, module: dict[str, Any]) -> None:
         self.cells: dict[str, Any] = module["cells"]
@@ -66,7 +66,7 @@ class _Netlist:
                         self.drivers[bit] = name
 
     def register_behind(self, net: int, clock: int | str) -> Register | None:
-        """Return the plain register that is all that reads `net`; else None."""
+        """Return the plain register that is the only load of `net`; else None."""
         to = self.readers[net]
         if len(to) != 1 or to[0][1] != "DI" or net in self.shown:
             return None
@@ -78,12 +78,12 @@ class _Netlist:
         return plain(name, self.cells[name], clock) if name is not None else None
 
     def clock_of(self, name: str) -> int | str | None:
-        """Return the net that clocks a cell, if there is one."""
+        """Return the clock net of a cell, or None."""
         return self.cells[name]["connections"].get("CLK", [None])[0]
 
 
 def _ram(netlist: _Netlist, cell: dict[str, Any]) -> int:
-    """Take the registers behind a block RAM into it; return how many."""
+    """Absorb the output registers of a block RAM; return their number."""
     taken = 0
     pins = cell["connections"]
     for (prefix, width), clock, mode, enable in PORTS[cell["type"]]:
@@ -108,7 +108,7 @@ def _ram(netlist: _Netlist, cell: dict[str, Any]) -> int:
 
 
 def _multiplier(netlist: _Netlist, name: str) -> int:
-    """Take the registers before and behind a multiplier into it; return how many."""
+    """Absorb the input and output registers of a multiplier; return their number."""
     cell = netlist.cells[name]
     pins = cell["connections"]
     if any(key.startswith("REG_") for key in cell["parameters"]):
@@ -127,7 +127,7 @@ def _multiplier(netlist: _Netlist, name: str) -> int:
         return 0
     for pin, register in zip(factors, ranks, strict=False):
         pins[pin] = netlist.cells[register.name]["connections"]["DI"]
-        # A register that others read, too, stays: the multiplier has a copy.
+        # A register with further loads stays; the multiplier gets a copy.
         netlist.readers[register.gives] = [to for to in netlist.readers[register.gives] if to != (name, pin)]
     for pin, register in zip(products, ranks[len(factors) :], strict=True):
         pins[pin] = [register.gives]
@@ -143,7 +143,7 @@ def _multiplier(netlist: _Netlist, name: str) -> int:
 
 
 def take(module: dict[str, Any]) -> int:
-    """Change a module of yosys's JSON; return how many registers went into blocks."""
+    """Change a module of yosys's JSON in place; return the number of absorbed registers."""
     netlist = _Netlist(module)
     rams = [cell for cell in netlist.cells.values() if cell["type"] in PORTS]
     taken = sum(_ram(netlist, cell) for cell in rams)

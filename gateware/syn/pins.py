@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Puts registers and pins around a synthesised card, so that all of it can be placed and routed.
+"""Register and pin wrapper around a synthesised card, for placement and routing.
 
-A card has more ports than a device has pins; without any, nothing holds a placement in its place and no
-clock gets onto the global network. Inputs are loaded through chains of registers, outputs end in registers;
-what goes to very many cells, a reset, comes from its pin.
+A card has more ports than a device has pins. Without pins, the placement has no anchor and clocks do not use
+the global network. Inputs are loaded through register chains, outputs end in registers. Nets with very high
+fan-out, such as a reset, come from a pin.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _clocks(cells: dict) -> set[int]:
 
 
 def surround(netlist: dict[str, Any], top: str) -> None:
-    """Change the module `top` of yosys's JSON in place; one of its ports has to be the clock."""
+    """Wrap the module `top` of yosys's JSON in place; exactly one of its ports must be a clock."""
     module = netlist["modules"][top]
     cells, ports = module["cells"], module["ports"]
     used = _clocks(cells)

