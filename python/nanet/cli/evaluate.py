@@ -68,12 +68,15 @@ def print_result(out: Any, result: dict[str, Any]) -> None:
     row("  paired with a found one", *(count(part["events_paired"]) for part in both))
     row("true rings of 4 hits or more", *(count(part["true_rings"]) for part in both))
     for rings in result["efficiency"]:
-        row(f"efficiency, {rings} true rings", *(_number(part["efficiency"][rings], 3) for part in both))
+        row(
+            f"efficiency, {rings} true {'ring' if rings == '1' else 'rings'}",
+            *(_number(part["efficiency"][rings], 3) for part in both),
+        )
     row("fakes per event", *(_number(part["fakes_per_event"], 4) for part in both))
     row("  in events without rings", *(_number(part["fakes_per_event_noise_only"], 4) for part in both))
     for rings in result["ring_count_accuracy"]:
         row(
-            f"count right, {rings} true rings",
+            f"count right, {rings} true {'ring' if rings == '1' else 'rings'}",
             *(_number(part["ring_count_accuracy"][rings], 3) for part in both),
         )
     row("sigma of the radius, mm", *(_number(part["sigma_r_mm"], 2) for part in both))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Application library: opens a card, registers CLOPs, waits for events, reads payloads, posts answers,
-// returns buffers. The same for every card (docs/application.md, examples/echo.cpp).
+// returns buffers. The same for every card (docs/application.md, examples/answer.cpp).
 #pragma once
 
 #include <atomic>

@@ -60,7 +60,7 @@ class Stream {
   // True if packets pass through software, so that observe_packets() and on_refused() take effect.
   virtual bool has_packet_hooks() const noexcept { return false; }
   virtual void observe_packets(PacketObserver*) noexcept {}
-  virtual void on_refused(RefusedPacketHook) {}
+  virtual void on_refused(const RefusedPacketHook&) {}
   // Reports late frames whose buffers have been returned (FrameObserver::reaped). Called at the end of a run.
   virtual void reap_all() noexcept {}
 

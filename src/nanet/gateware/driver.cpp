@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "nanet/units.hpp"
+#include "nanet/wire/mtp.hpp"
 
 namespace nanet::gateware {
 namespace {
@@ -194,8 +195,10 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   write(NANET_AT(event_poll_cycles), event_poll_cycles);
   write(NANET_AT(grace_cycles), d.grace_cycles);
   write_pair(NANET_AT(deadline_cycles), cycles_of(o.deadline));
-  // Words of an MTP header: source; sub ID 0xFF, no primitives, 8 bytes.
-  write_pair(NANET_AT(late_template), std::uint64_t{0xFF000008} << 32 | std::uint64_t{o.rules.source} << 24);
+  // Header-only MTP packet: source; late sub ID, no primitives, header length.
+  write_pair(NANET_AT(late_template), std::uint64_t{wire::mtp::sub_id_late} << 56 |
+                                          std::uint64_t{wire::mtp::header_bytes} << 32 |
+                                          std::uint64_t{o.rules.source} << 24);
   write(NANET_AT(late_destination), 0);
   write(NANET_AT(stream), stream);
   write(NANET_AT(tlb), (d.tlb ? NANET_REGS__TLB__ENABLE_bm : 0) |

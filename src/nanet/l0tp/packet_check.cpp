@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet check: decoding, alignment, latencies and pairing.
 #include "nanet/l0tp/l0tp.hpp"
+#include "nanet/trigger/decide/decide.hpp"
 
 namespace nanet::l0tp {
 
@@ -31,7 +32,7 @@ void PacketCheck::packet(std::span<const std::byte> datagram, Nanoseconds arriva
   std::array<std::uint32_t, 4> rings{};
   std::uint32_t calibration = 0;
   for (const wire::mtp::TimedPrimitive& primitive : primitives) {
-    ++rings[primitive.id >> 12 & 3];
+    ++rings[primitive.id >> trigger::primitive_bit::rings_shift & 3];
     calibration += primitive.id >> 15;
   }
   counters_.primitives += primitives.size();

@@ -29,7 +29,7 @@ inline constexpr std::uint8_t truncated = 1u << 2;  // the board truncated this 
 inline constexpr std::uint8_t error = 1u << 3;      // board error
 inline constexpr std::uint8_t fixed = 1u << 4;      // fixed 32-hit slots
 inline constexpr std::uint8_t last = 1u << 5;       // last packet of the frame
-inline constexpr std::uint8_t padded = 1u << 6;     // zeros follow after `length`
+inline constexpr std::uint8_t padded = 1u << 6;     // bytes after `length` are padding, ignored
 }  // namespace flag
 
 struct Header {

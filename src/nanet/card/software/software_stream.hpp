@@ -29,7 +29,7 @@ class SoftwareStream final : public Stream {
   void observe(FrameObserver* observer) noexcept override;
   bool has_packet_hooks() const noexcept override { return true; }
   void observe_packets(PacketObserver* observer) noexcept override { receiver_->observe_packets(observer); }
-  void on_refused(RefusedPacketHook hook) override { receiver_->on_refused(std::move(hook)); }
+  void on_refused(const RefusedPacketHook& hook) override { receiver_->on_refused(hook); }
   void reap_all() noexcept override { sender_.reap_all(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks and time offsets (trigger/conditions.hpp) on a GPU: ring of tables, one per burst
+// Masks and time offsets (trigger/build/conditions.hpp) on a GPU: ring of tables, one per burst
 // with changed conditions. The card's thread writes a table at the start of the burst, before its events.
 #pragma once
 

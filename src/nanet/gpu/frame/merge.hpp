@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame builder of a thread block: merges the boards' fragments into events (docs/formats.md, Merging),
-// the same events as trigger/build.hpp, bit for bit. Where fragments are farther apart than the window, what
+// the same events as frame_builder.hpp, bit for bit. Where fragments are farther apart than the window, what
 // comes before and what comes after are independent: each such cluster is a thread's.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace nanet::gpu {
 
-inline constexpr unsigned max_payloads = 64;  // of a board, as many as trigger/build.hpp looks at
+inline constexpr unsigned max_payloads = 64;  // of a board, as many as the CPU frame builder accepts
 inline constexpr std::uint16_t no_fragment = 0xFFFF;
 inline constexpr std::uint32_t fixed_slot_bytes = wire::mgp::fixed_event_bytes;
 
@@ -375,7 +375,7 @@ class Merger {
   }
 
   // A fragment with none at most a window before it begins a cluster; its thread takes the cluster event by
-  // event, as trigger/build.hpp takes the frame. Events are numbered by how many fragments went to earlier
+  // event, as the CPU frame builder takes the frame. Events are numbered by how many fragments went to earlier
   // ones.
   template <unsigned lists>
   NANET_DEVICE void join() {
