@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# nanet_add_algorithm(NAME HEADER [CUDA AUTO|ON|OFF]): builds a header with an algorithm (docs/writing-algorithms.md) into the
-# plug-in NAME.so, which `--algorithm path/to/NAME.so` takes. With CUDA where the project has that language (AUTO).
+# nanet_add_algorithm(NAME HEADER [CUDA AUTO
+# ON
+# OFF]): builds an algorithm header (docs/writing-algorithms.md) into the plug-in NAME.so, for `--algorithm
+# path/to/NAME.so`. AUTO: with CUDA if the project enables that language.
 set(NANET_ALGORITHM_VERSION ${nanet_VERSION})
 
 function(nanet_add_algorithm name header)
@@ -29,12 +31,12 @@ function(nanet_add_algorithm name header)
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX .so CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:nanet::nanet,INTERFACE_INCLUDE_DIRECTORIES>)
-  # No contraction: the CPU and the GPU round alike.
+  # No floating-point contraction: CPU and GPU round alike.
   target_compile_options(${name} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-fno-math-errno;-fno-trapping-math;-Wno-psabi>")
   target_compile_definitions(${name} PRIVATE NANET_PLUGIN_VERSION="${NANET_ALGORITHM_VERSION}")
-  # Nothing is shown to other shared objects of the process but the plug-in's own two symbols: not the C++ library either, where
-  # the compiler links it statically.
+  # Exports only the plug-in's two symbols. Hides the C++ library too, in case the compiler links it
+  # statically.
   file(CONFIGURE OUTPUT ${stem}.map CONTENT "{ global: nanet_algorithm; nanet_algorithm_needs; local: *; };\n")
   target_link_options(${name} PRIVATE LINKER:--exclude-libs,ALL LINKER:--version-script=${stem}.map)
   if(with_cuda)

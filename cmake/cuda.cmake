@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# CUDA, an optional component. NANET_CUDA=AUTO takes it where a compiler is found: CUDACXX or CMAKE_CUDA_COMPILER, nvcc on the
-# path, /usr/local/cuda, or the one of PyPI in the Python environment (dependency group `cuda`). Sets NANET_CUDA_FOUND.
+# CUDA, an optional component. NANET_CUDA=AUTO enables it if a compiler is found: CUDACXX or
+# CMAKE_CUDA_COMPILER, nvcc on the path, /usr/local/cuda, or the PyPI wheel in the Python environment
+# (dependency group `cuda`). Sets NANET_CUDA_FOUND.
 set(NANET_CUDA AUTO CACHE STRING "the CUDA component: AUTO where there is a compiler, ON, OFF")
 set_property(CACHE NANET_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(NANET_CUDA_FOUND OFF)
@@ -33,10 +34,10 @@ if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  # Machine code for Hopper; PTX from which the driver makes the code of any other GPU since Ampere.
+  # Machine code for Hopper; PTX, compiled by the driver, for all other GPUs since Ampere.
   set(CMAKE_CUDA_ARCHITECTURES 80-virtual 90-real)
 endif()
-# The wheels of PyPI keep the libraries in lib, where nvcc looks for lib64.
+# The PyPI wheels have the libraries in lib; nvcc searches lib64.
 get_filename_component(nanet_cuda_root ${NANET_NVCC} REALPATH)
 get_filename_component(nanet_cuda_root ${nanet_cuda_root}/../.. ABSOLUTE)
 if(EXISTS ${nanet_cuda_root}/lib/libcudart_static.a AND NOT EXISTS ${nanet_cuda_root}/lib64)

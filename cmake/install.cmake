@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the headers, the library and nanetConfig.cmake, so that another project says find_package(nanet CONFIG).
+# Installs the headers, the library and nanetConfig.cmake, for find_package(nanet CONFIG) in other projects.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS nanet EXPORT nanet COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
-# And into the Python package, where `nanet build-algorithm` finds them.
+# Second copy in the Python package, for `nanet build-algorithm`.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION nanet/include COMPONENT python
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)

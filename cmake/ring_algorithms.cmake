@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# List of ring algorithms: reads src/nanet/rich/algorithms.list and generates what depends on it.
+# Ring algorithm list: reads src/nanet/rich/algorithms.list and generates the dependent sources.
 # Sets NANET_ALGORITHM_NAMES and, for each name, nanet_algorithm_<name>_{struct,header,kernel}.
 # Generates nanet/generated/algorithms.hpp (types of all algorithms) in ${nanet_generated_dir}.
 set(NANET_EXTRA_ALGORITHMS "" CACHE FILEPATH

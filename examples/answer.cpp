@@ -24,7 +24,7 @@ int main() {
   options.packets = 2;
   const auto nic = card::open_card("socket");
   card::Clop& clop = nic->register_clop(options);
-  nic->start();  // the card's own thread moves packets from here on
+  nic->start();  // from here on the card's thread moves packets
 
   const os::Fd board = os::open_udp_sender(clop.local());
   for (nanet::Sequence sequence = 1; sequence <= 2; ++sequence) {  // one event of three hits in each packet

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an MGP packet: no read beyond them, and a packet that validates walks and encodes back to
-// itself.
+// Fuzz target for MGP validation: no read beyond the input, and valid packets re-encode to the same bytes.
 #include <cstdlib>
 #include <vector>
 
@@ -14,7 +13,7 @@ void require(bool condition) {
 
 }  // namespace
 
-// The first byte chooses the rules, the rest is the datagram.
+// The first byte selects the rules; the rest is the datagram.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nanet;
   using namespace nanet::wire::mgp;
@@ -52,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!sound || marker) return 0;
   require(fragments == checked.fragments && hits == checked.hits);
   require(writer.finish() == checked.header.length);
-  if (checked.header.has(flag::fixed)) return 0;  // unused slots need not hold 0xFFFF
+  if (checked.header.has(flag::fixed)) return 0;  // unused slots may differ from 0xFFFF
   require(std::memcmp(again.data(), datagram.data(), checked.header.length) == 0);
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an MTP packet: no read beyond them, and primitives of one frame encode back to the packet they
-// came from.
+// Fuzz target for MTP decoding: no read beyond the input, and primitives of one frame re-encode to the same
+// packet.
 #include <array>
 #include <cstdlib>
 #include <cstring>

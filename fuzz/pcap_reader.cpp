@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a pcap file: every record lies inside the file, and a second pass reads the same.
+// Fuzz target for the pcap reader: every record lies inside the file, and a second pass reads the same
+// records.
 #include <sys/mman.h>
 #include <unistd.h>
 

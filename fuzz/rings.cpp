@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any hits through every ring algorithm: rings are finite, within their limits and in order, and an event's
-// bits do not depend on the batch around it.
+// Fuzz target for all ring algorithms: rings are finite, within their limits and ordered. Results do not
+// depend on the other events of a batch.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -65,8 +65,8 @@ bool same(const rich::Rings& a, const rich::Rings& b) {
 
 }  // namespace
 
-// Events: a byte (b6:0 number of hits, b7 as they come, else sorted and each PM once, as the trigger has
-// them), then u16 hits, modulo the number of PMs.
+// Input per event: one byte, then u16 hits, modulo the number of PMs. b6:0: number of hits; b7 set: hits
+// unsorted as given; b7 clear: sorted and distinct, as in the trigger.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static std::vector<Algorithm> algorithms = make_all();
   std::vector<std::uint32_t> first{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any datagrams through receiver, executor and sender: nothing is touched that should not be, and after the
-// drain the account closes and every MTP packet is sound.
+// Fuzz target for receiver, executor and sender: no invalid memory access. After the drain the account
+// balances and every MTP packet is valid.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -18,9 +18,9 @@ void require(bool condition) {
 
 }  // namespace
 
-// Byte 0: b3:0 boards, b4 small segments, b5 a short spill. Then datagrams: u16 (b10:0 length, b11 the header
-// of the datagram before is put in front, with the next sequence number, b12 a turn of the executor
-// afterwards) and so many bytes.
+// Byte 0: b3:0 boards, b4 small segments, b5 short spill. Then datagrams: u16, followed by `length` bytes.
+// b10:0: length; b11: prepend the header of the previous datagram, with the next sequence number; b12: run
+// the executor once afterwards.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nanet;
   namespace mgp = wire::mgp;

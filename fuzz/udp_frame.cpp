@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a captured frame: the payload lies inside the frame, and a frame built around it is read the
-// same way.
+// Fuzz target for captured frames: the payload lies inside the frame, and a frame rebuilt around it parses to
+// the same payload.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "nanet/wire/ethernet.hpp"
 
-// The first byte says by how much the frame was longer on the wire.
+// First byte: number of bytes missing from the captured frame.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nanet::wire;
   if (size == 0) return 0;

@@ -26,12 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "tools" / "vocabulary.toml"
 CODE = "\x01"  # stands for a character that is not prose
 C_LIKE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh", ".sv", ".svh", ".v", ".vlt", ".rdl"}
-# Comments, raw strings, strings, characters; a digit before ' is a digit separator or a Verilog literal.
+# Comments, raw strings, strings and characters. A digit before ' marks a digit separator or a Verilog
+# literal.
 C_PROSE = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<end>[^(\n]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|(?<![\w\'])\'(?:\\.|[^\'\\\n])\'',
     re.S,
 )
-# What starts a line of a comment, and quotes between two parts of one string.
+# Comment markers at line starts, and quotes between adjacent string literals.
 MARKERS = re.compile(r'(?m)^[\s\x01]*(?://+!?<?|/\*+|\*+/?|#+:?)|"\s*\n\s*[fFrRbBuU]{0,2}"|-->')
 
 

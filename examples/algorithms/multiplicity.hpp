@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A multiplicity trigger as a plug-in: an event fires when it has enough hits, or enough in a smaller part of
-// the RICH. Build: nanet build-algorithm multiplicity.hpp; run: nanet trigger --algorithm ./multiplicity.so
+// Multiplicity trigger as a plug-in: an event fires with enough hits in the whole RICH, or in its inner part.
+// Build: nanet build-algorithm multiplicity.hpp; run: nanet trigger --algorithm ./multiplicity.so
 #include "nanet/plugin/algorithm.hpp"
 
 struct Multiplicity {
@@ -16,7 +16,7 @@ struct Multiplicity {
   }
   Parameters parameters;
 
-  // b9: fires by all hits; b8: fires by those of the inner part; b5:0: hits, at most 63.
+  // b9: all hits reach the threshold; b8: hits of the inner part do; b5:0: number of hits, at most 63.
   NANET_HD nanet::plugin::Primitive operator()(const nanet::plugin::EventView& event,
                                                const nanet::plugin::Point* plane) const {
     std::uint32_t inner = 0;

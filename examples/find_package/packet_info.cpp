@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program outside the tree of nanet: makes one readout packet with one event in it, and reads it back.
+// Packet example outside nanet's source tree: writes one readout packet with one event and reads it back.
 #include <array>
 #include <cstdio>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neighbours of an example's CLOP on 127.0.0.1: sends packets to it and compares what comes back.
+// Loopback test bench for a CLOP on 127.0.0.1: sends packets and compares the answers.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 
 class Loopback {
  public:
-  // A CLOP of one payload per buffer; answers come back here.
+  // A CLOP with one payload per buffer; answers return to this object.
   nanet::card::ClopOptions options() const {
     nanet::card::ClopOptions o;
     o.listen = {{.address = 0x7F000001, .port = 0}};
@@ -23,8 +23,8 @@ class Loopback {
     o.packets = 1;
     return o;
   }
-  // Sends packets of 0 to 7 events, one after the other; gives how many answers were those that `expected`
-  // makes of the packet.
+  // Sends packets of 0 to 7 events, one after the other. Returns the number of answers equal to `expected` of
+  // the packet.
   template <class Answer>
   unsigned exchange(const nanet::card::Clop& clop, unsigned packets,
                     Answer (*expected)(std::span<const std::byte>)) {

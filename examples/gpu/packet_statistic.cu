@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistent kernel that is no trigger: every packet is answered over UDP with the sum of its bytes and the
-// bits set in them; no host thread is between card and GPU.
+// Persistent kernel for a task other than triggering: answers every packet over UDP with the sum of its bytes
+// and the number of set bits. No host thread is between card and GPU.
 #include <cstdio>
 
 #include "loopback.hpp"
@@ -46,7 +46,7 @@ int main() {
   const auto nic = nanet::card::open_card("socket");
   nanet::card::Clop& clop = nic->register_clop(network.options());
   gpu::GpuClop memory(clop.view());
-  statistic<<<8, 128>>>(memory.begin());  // eight blocks: as many packets at a time
+  statistic<<<8, 128>>>(memory.begin());  // eight blocks process eight packets in parallel
   nic->start();
   const unsigned right = network.exchange(clop, 1000, expected);
   nic->stop();  // drains: pending packets leave

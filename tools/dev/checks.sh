@@ -6,12 +6,12 @@
 passed=() failed=()
 all=${all:-}
 
-# check LABEL LOG COMMAND...: a step whose failure is counted and does not end the run.
+# check LABEL LOG COMMAND...: a step whose failure is counted without ending the run.
 check() {
   if step "$@"; then passed+=("$1"); else failed+=("$1"); fi
 }
 
-closing_line() { # closing_line LABEL LOG PATTERN: the lines of a log that match, with a label
+closing_line() { # closing_line LABEL LOG PATTERN: prints the matching lines of a log with a label
   local line
   { grep -E "$3" "$state/$2.log" 2>/dev/null || true; } | while read -r line; do printf '    %s: %s\n' "$1" "$line"; done
 }
@@ -29,7 +29,7 @@ slowest() { # slowest NUMBER LOG...: the slowest tests in the logs of pytest and
   done | sort -rn | head -n "$number" | awk '{ seconds = $1; $1 = ""; printf "%8.1f s %s\n", seconds, $0 }'
 }
 
-# The steps with their seconds, the failures, and the numbers of checks as the last line.
+# Prints the steps with their times, the failures, and the numbers of checks on the last line.
 summary() {
   local name i
   printf '\nsteps\n'
@@ -40,7 +40,7 @@ summary() {
   [ ${#failed[@]} -eq 0 ]
 }
 
-# Sanitizers of older compilers fail on kernels that randomise addresses by more bits than they expect.
+# Sanitizers of older compilers fail if the kernel randomises more address bits than they expect.
 fixed_addresses() {
   if setarch -R true 2>/dev/null; then setarch -R "$@"; else "$@"; fi
 }
@@ -57,7 +57,7 @@ run_ctest() { # run_ctest PRESET [OPTION...]
 
 build_and_ctest() { build_all "$@" && run_ctest "$1"; }
 
-# ThreadSanitizer finds races only where there are threads: the default lane runs the tests of these layers.
+# ThreadSanitizer applies to threaded code only: the default lane tests these layers.
 threaded='contract|card|trigger|readout|gpu'
 
 run_tsan() {
@@ -71,7 +71,7 @@ run_tsan() {
   ninja -C "$root/build/tsan" -j "$jobs" $targets && run_ctest tsan -R "^($threaded)\\."
 }
 
-# Tests with a time limit or a fixed port, marked serial, follow the others one by one.
+# Tests marked serial, with a time limit or a fixed port, run one by one after the others.
 run_pytest() (
   lane='' rc=0
   [ -n "$all" ] || lane='not complete and'
@@ -83,7 +83,7 @@ run_pytest() (
 
 run_pytest_gpu() { (cd "$root" && python -m pytest -q --durations=25 -m gpu); }
 
-run_find_package() { # installs the library into a temporary place and builds examples against it
+run_find_package() { # installs the library to a temporary folder and builds examples against it
   local place rc=0
   place=$(mktemp -d)
   cmake --install "$root/build/release" --prefix "$place/prefix" --component development &&
@@ -95,8 +95,9 @@ run_find_package() { # installs the library into a temporary place and builds ex
   return $rc
 }
 
-# An sdist, its wheel, an environment without this tree, and files through the installed command line. The sdist is unpacked
-# beside an environment like this one: its compile commands then equal those of build/release, and ccache has the objects.
+# Checks an sdist, its wheel, an environment without this source tree, and the installed command line. The
+# sdist is unpacked beside an environment like this one: its compile commands then equal those of
+# build/release, so that ccache has the objects.
 run_wheel() {
   local place rc=0 others site
   place=$(mktemp -d)
@@ -129,12 +130,13 @@ fuzz_targets() { # names of all targets, or the given ones
   done
 }
 
-# One build for the fuzz targets and for the tests under AddressSanitizer and UBSan, as both use the same library.
+# One build for the fuzz targets and for the tests under AddressSanitizer and UBSan: both use the same
+# library.
 build_clang() { # build_clang [TARGET...]
   configure fuzz -DCMAKE_CXX_COMPILER="$clang" && ninja -C "$root/build/fuzz" -j "$jobs" "$@"
 }
 
-run_fuzz() { # run_fuzz NAME SECONDS: new finds go to build/, never into the seeds
+run_fuzz() { # run_fuzz NAME SECONDS: new inputs go to build/, never to the seeds
   local name=$1 finds=$root/build/fuzz/corpus/$1 crashes=$state/fuzz seeds=()
   mkdir -p "$finds" "$crashes"
   [ ! -d "$root/fuzz/corpus/$name" ] || seeds=("$root/fuzz/corpus/$name")
@@ -142,7 +144,7 @@ run_fuzz() { # run_fuzz NAME SECONDS: new finds go to build/, never into the see
     -artifact_prefix="$crashes/$name-" "$finds" "${seeds[@]}")
 }
 
-run_fuzz_all() { # run_fuzz_all SECONDS: all targets, as many at once as there are jobs; one log each
+run_fuzz_all() { # run_fuzz_all SECONDS: all targets, one per job in parallel; one log each
   local name names rc=0
   mapfile -t names < <(fuzz_targets)
   export root state
@@ -156,7 +158,7 @@ run_fuzz_all() { # run_fuzz_all SECONDS: all targets, as many at once as there a
   return $rc
 }
 
-# A simulation takes one core, so there is one process for each.
+# A simulation uses one core: one process per core.
 run_test_gateware() (
   lane=()
   [ -n "$all" ] || lane=(-m 'not complete')
@@ -164,7 +166,7 @@ run_test_gateware() (
   python -m pytest -q --durations=25 -c "$root/pyproject.toml" --rootdir="$root" -n "$jobs" --dist worksteal "${lane[@]}" "$@"
 )
 
-# The complete run starts without results, objects and test programs of earlier ones.
+# The complete run removes results, objects and test programs of earlier runs.
 forget_builds() {
   rm -rf "$root"/build/{asan,tsan,fuzz,gateware}
   [ ! -e "$root/build/release/build.ninja" ] || ninja -C "$root/build/release" -t clean

@@ -3,7 +3,7 @@
 # Steps of ./dev lint.
 # shellcheck disable=SC2154 # root, jobs and all are set by ./dev
 
-cpp_files() { # tracked and new files that git does not ignore, and that exist
+cpp_files() { # tracked files and new files not ignored by git
   local file
   git -C "$root" ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' '*.cu' '*.cuh' | sort -u |
     while read -r file; do [ ! -e "$root/$file" ] || printf '%s\n' "$file"; done
@@ -19,5 +19,5 @@ run_tidy() { configure lint && python "$root/tools/tidy.py" --jobs "$jobs" ${all
 
 run_shellcheck() { (cd "$root" && shellcheck -x dev .ci/run tools/dev/*.sh); }
 
-# The licence of every file, by its header or by REUSE.toml.
+# Checks that every file has a licence, in its header or in REUSE.toml.
 run_reuse() { (cd "$root" && reuse lint); }

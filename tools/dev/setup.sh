@@ -6,8 +6,8 @@
 
 # ---------------------------------------------------------------------------------------------- system packages
 
-packages=() # of Debian and Ubuntu, that are missing
-missing=()  # what for
+packages=() # missing Debian or Ubuntu packages
+missing=()  # their purposes
 
 want() { missing+=("$1"); packages+=("${@:2}"); }
 
@@ -20,13 +20,13 @@ can_install() {
 }
 
 apt_install() {
-  # A machine's lists may be stale or empty; without a network the packages may still be in its cache.
+  # The package lists may be stale or empty; without a network, packages may still be cached.
   as_root apt-get -o DPkg::Lock::Timeout=300 update || true
   as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"
 }
 
-# Installs the packages that `want` collected; without the right to do so prints them and ends.
+# Installs the packages collected by `want`; without root rights, prints them and exits.
 install_wanted() {
   [ ${#packages[@]} -gt 0 ] || return 0
   local list
@@ -39,7 +39,7 @@ install_wanted() {
   packages=() missing=()
 }
 
-# The first Python >= 3.11 that can make an environment and has the headers for an extension module.
+# First Python >= 3.11 that can create an environment and has the headers for extension modules.
 find_python() {
   local candidate
   for candidate in ${NANET_PYTHON_EXE:+"$NANET_PYTHON_EXE"} python3 /usr/bin/python3 python3.13 python3.12 python3.11; do
@@ -58,7 +58,7 @@ venv_stands() {
   [ ! -e "$venv/.installing" ] && [ "$(head -n 1 "$venv/.place" 2>/dev/null)" = "$root" ] && "$venv/bin/python" -c '' 2>/dev/null
 }
 
-# want_tools NAME...: collects the missing ones of python, compiler, gtest, perl, make, clang.
+# want_tools NAME...: collects missing packages for python, compiler, gtest, perl, make, clang.
 want_tools() {
   local tool
   for tool in "$@"; do
@@ -73,8 +73,9 @@ want_tools() {
   done
 }
 
-# want_optional NAME...: packages that tests can do without. tshark reads packets with the Wireshark dissectors, chromium opens the
-# monitor's page: without them those tests are skipped. ccache shares object files between builds.
+# want_optional NAME...: packages that tests can omit. tshark decodes packets with the Wireshark dissectors;
+# chromium opens the monitor's page. Without them those tests are skipped. ccache shares object files between
+# builds.
 want_optional() {
   local tool todo=()
   for tool in "$@"; do
@@ -112,7 +113,7 @@ need_clang() {
 
 # -------------------------------------------------------------------------------------- environment and builds
 
-# One set-up at a time: a second ./dev waits here. The lock ends with unlock or with this process.
+# One set-up at a time: a second ./dev waits here. unlock or the end of the process releases the lock.
 lock() {
   mkdir -p "$state"
   exec 9>"$state/lock"
@@ -124,7 +125,7 @@ lock() {
 
 unlock() { exec 9>&-; }
 
-# One run of checks at a time, as they share their build folders; ends with the process.
+# One run of checks at a time, as they share their build folders. The end of the process releases the lock.
 lock_checks() {
   mkdir -p "$state"
   exec 8>"$state/lock-checks"
@@ -137,7 +138,7 @@ make_venv() {
   python=$(find_python) && "$python" -m venv "$venv" || return
   site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return
   echo "$root/python" >"$site/nanet-source-tree.pth"
-  # The sh line runs the environment's Python on this same file, whatever the path has in it; for Python it is a string.
+  # The sh line runs this file with the environment's Python, independent of PATH; in Python it is a string.
   cat >"$venv/bin/nanet" <<END
 #!/bin/sh
 '''exec' "$venv/bin/python" "\$0" "\$@"
@@ -157,14 +158,14 @@ import sys, tomllib
 groups = tomllib.load(open(sys.argv[1], "rb"))["dependency-groups"]
 print("\n".join(pin for name in sys.argv[2:] for pin in groups[name]))
 END
-  : >"$venv/.installing" # stays after a kill: the environment is then made again
+  : >"$venv/.installing" # remains after a kill: the environment is then recreated
   local rc=0
   "$venv/bin/python" -m pip install --progress-bar off --no-compile -r "$state/requirements.txt" || rc=$?
-  rm -f "$venv/.installing" # pip ended normally: the environment is complete, even after an error
+  rm -f "$venv/.installing" # pip has ended normally: the environment is complete, even after an error
   return $rc
 }
 
-# need_venv GROUP...: the environment with these groups of pyproject.toml, as pinned there now.
+# need_venv GROUP...: environment with the pinned versions of these groups of pyproject.toml.
 need_venv() {
   local pins group todo=()
   pins=$(sha256sum <"$root/pyproject.toml")
@@ -186,7 +187,7 @@ need_venv() {
   export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv"
 }
 
-# The first nvcc that is new enough; prints its path.
+# Prints the path of the first nvcc that is new enough.
 find_nvcc() {
   local candidate release
   for candidate in ${CUDACXX:+"$CUDACXX"} nvcc /usr/local/cuda/bin/nvcc "$venv"/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
@@ -196,9 +197,10 @@ find_nvcc() {
   return 1
 }
 
-# need_cuda [again]: sets `cuda`, the options for CMake, with the nvcc of the system or of PyPI. Without either the core is built
-# for the CPU only; PyPI is tried again after a change of the pins, or with `again`. With cuda_scope=lean a new build folder gets
-# one architecture and two algorithms; a folder with all of them keeps them.
+# need_cuda [again]: sets `cuda`, the options for CMake, with nvcc from the system or PyPI. Without nvcc the
+# core is built for the CPU only; PyPI is retried after a change of the pins, or with `again`. cuda_scope=lean
+# configures a new build folder for one architecture and two algorithms. It leaves a folder with all of them
+# unchanged.
 need_cuda() {
   local pins nvcc
   pins=$(sha256sum <"$root/pyproject.toml")
@@ -223,11 +225,11 @@ need_cuda() {
   fi
 }
 
-# Whether the core was last configured for the default test lane: one architecture, two algorithms on the GPU.
+# True if the core was last configured for the default test lane: one architecture, two GPU algorithms.
 built_lean() { grep -qs -e '-DNANET_CUDA_ALGORITHMS=' "$root/build/release/.configured"; }
 
-# need_gateware [ARG...]: sets `gateware`, the options for CMake: with the simulated card if the environment has Verilator. An
-# argument that names that card installs it.
+# need_gateware [ARG...]: sets `gateware`, the options for CMake: with the simulated card if the environment
+# has Verilator. An argument with the name of that card installs Verilator.
 need_gateware() {
   local argument
   gateware=(-DNANET_GATEWARE=OFF)
@@ -246,10 +248,10 @@ need_gateware() {
     gateware=(-DNANET_GATEWARE=ON)
 }
 
-# Object files are found again by ccache in any folder: a wheel's sources compile as those of the tree.
+# Makes ccache independent of the folder: a wheel's sources share the objects of the source tree.
 use_ccache() { export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1; }
 
-# configure PRESET [-D...]: configures build/PRESET unless that was done with these arguments.
+# configure PRESET [-D...]: configures build/PRESET unless already configured with these arguments.
 configure() {
   local preset=$1 folder=$root/build/$1 place want_stamp
   shift
@@ -263,15 +265,16 @@ configure() {
   echo "$want_stamp" >"$folder/.configured"
 }
 
-# build_release TESTS TARGET...: TESTS is ON or OFF. Sources that change during the build count as newer than its output.
+# build_release TESTS TARGET...: TESTS is ON or OFF. Sources that change during the build count as newer than
+# its output.
 build_release() {
   touch "$state/started"
   configure release -DNANET_TESTS="$1" -DNANET_EXAMPLES="$1" "${cuda[@]}" "${gateware[@]}" && ninja -C "$root/build/release" -j "$jobs" "${@:2}" || return
   mv "$state/started" "$root/build/release/.built"
 }
 
-# Builds the extension module after a change of its sources; otherwise silent.
-need_core() { # arguments: those of the command, see need_gateware
+# Builds the extension module if its sources have changed; otherwise silent.
+need_core() { # arguments: those of the command; see need_gateware
   local folder=$root/build/release tests=OFF newer=yes card=()
   [ -z "${NANET_NO_BUILD:-}" ] || return 0
   need_cuda
@@ -291,7 +294,7 @@ need_core() { # arguments: those of the command, see need_gateware
   fi
 }
 
-set_up() { # set_up GROUP... -- ARGUMENT...: the environment, further groups of packages, and the extension module
+set_up() { # set_up GROUP... -- ARGUMENT...: environment, further groups of packages, and the extension module
   local groups=()
   while [ $# -gt 0 ] && [ "$1" != -- ]; do groups+=("$1"); shift; done
   lock
