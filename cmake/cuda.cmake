@@ -46,7 +46,7 @@ endif()
 if(NANET_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${NANET_CCACHE})
 endif()
-set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # libcuda is loaded at run time: the same build runs where there is no GPU
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)  # libcuda is loaded at run time: the build runs without a GPU too
 enable_language(CUDA)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.8)
   message(FATAL_ERROR "${NANET_NVCC} is CUDA ${CMAKE_CUDA_COMPILER_VERSION}; nanet needs 12.8 or newer, or -DNANET_CUDA=OFF")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application library in one page: a CLOP of two payloads per buffer on loopback; every buffer is
-// answered over UDP with the number of hits it held. The program is its own readout board and its own
-// receiver, and checks the answer.
+// Application library example: a CLOP with two payloads per buffer on loopback. Every buffer is answered over
+// UDP with its number of hits. The program also acts as readout board and as receiver, and checks the answer.
 #include <sys/socket.h>
 
 #include <array>

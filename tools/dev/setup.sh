@@ -149,7 +149,7 @@ sys.argv[0] = "nanet"
 sys.exit(main())
 END
   chmod +x "$venv/bin/nanet"
-  { echo "$root"; "$venv/bin/python" -V; } >"$venv/.place" # last: without it the environment is made again
+  { echo "$root"; "$venv/bin/python" -V; } >"$venv/.place" # last: without it the environment is recreated
 }
 
 pip_install() { # pip_install GROUP...: the pins of these groups of pyproject.toml

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring benchmark on CPUs (`nanet bench rings`): events per second and time per batch, floating-point
-// operations per event, and the maximum operation rate of this CPU.
+// Ring benchmark on CPUs (`nanet bench rings`): events per second, time per batch and floating-point
+// operations per event. Also measures the maximum operation rate of this CPU.
 #pragma once
 
 #include <cstdint>

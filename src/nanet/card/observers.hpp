@@ -25,7 +25,7 @@ class FrameObserver {
   // overrun); sent: time after the packet left.
   virtual void passed(std::uint64_t n, Outcome outcome, Nanoseconds first, Nanoseconds closed,
                       Nanoseconds sent) noexcept = 0;
-  // The buffer of a late frame has been returned: the consumer's answer is final.
+  // Called when the buffer of a late frame has been returned: the consumer's answer is final.
   virtual void reaped(std::uint64_t n) noexcept = 0;
 };
 

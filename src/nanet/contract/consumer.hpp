@@ -223,7 +223,7 @@ class OrderedReader {
   explicit OrderedReader(const View& view, std::uint64_t next = 0, std::uint64_t reference = 0)
       : view_(view), next_(next), reference_(reference) {}
 
-  // Takes the next entry, if there is one.
+  // Takes the next entry, if available.
   Poll poll(Event& out) noexcept {
     const Poll found = poll_event(view_, next_, out);
     if (found == Poll::event) {

@@ -78,8 +78,8 @@ void address_to(std::vector<std::byte>& out, std::span<const std::byte> frame, s
   // Truncation directly after the IP packet is invisible on the wire, so one more byte is cut.
   if (frame.size() >= original || captured < total) return;
   if (datagram && total == header + udp_bytes) {
-    // A cut there would remove the UDP header, which identifies the packet: the length is increased by one
-    // instead.
+    // A cut there would remove the UDP header, which identifies the packet. Instead the length is increased
+    // by one.
     store16(ip + 10, adjusted(load16(ip + 10), static_cast<std::uint32_t>(total),
                               static_cast<std::uint32_t>(total) + 1));
     store16(ip + 2, static_cast<std::uint32_t>(total) + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the clock gates of the C++ model: the same traffic with and without gated clocks gives the same
+// Tests of the clock gates of the C++ model. The same traffic with and without gated clocks gives the same
 // DMA writes, frames and counters in the same cycles.
 #include <nanet_regs.h>
 

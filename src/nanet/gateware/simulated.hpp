@@ -34,7 +34,7 @@ class Simulation {
   sim::Model& model() noexcept;
   Driver& driver() noexcept;
 
-  // Longest frame on a wire. Kernels join fragments into longer ones, and captures there contain them.
+  // Longest frame on a wire. Kernels join fragments into longer frames, which captures may contain.
   static constexpr std::size_t largest_frame = 9600;
   // Puts a datagram, or a captured frame of at most that size, on the wire of a channel. A longer datagram is
   // counted as refused.
@@ -49,9 +49,9 @@ class Simulation {
   bool idle();
   // Reads the counters while the wires are held.
   void read_counters();
-  // Figures of the card at the last read of its counters: clock cycles, cycles per second of wall time, the
-  // histogram of cycles from the first word of a frame's last packet to the frame's event, translations,
-  // firmware requests. Callable in any thread.
+  // Figures of the card at the last read of its counters: clock cycles, cycles per second of wall time,
+  // translations and firmware requests. Also the histogram of cycles from the first word of a frame's last
+  // packet to the frame's event. Thread-safe.
   std::vector<std::pair<std::string, double>> figures() const;
   // Waits until the wire is empty, then drains the card.
   void drain();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocators of page-aligned memory regions for the contract: private host memory, host memory shared with
-// another process, or GPU memory for a card that writes to it directly (GPUDirect RDMA).
+// Allocators of page-aligned memory regions for the contract. Private host memory, host memory shared with
+// another process, or GPU memory for a card with direct access (GPUDirect RDMA).
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,7 @@ Fd open_udp_receiver(const wire::Endpoint& endpoint, const UdpReceiveOptions& op
 struct UdpSendOptions {
   int buffer_bytes = 8 << 20;
   std::optional<wire::Endpoint> source;  // bind to it first
-  bool connect = true;                   // send() needs no address, and the kernel looks the route up once
+  bool connect = true;                   // send() needs no address, and the kernel resolves the route once
 };
 // Opens a non-blocking sender. Throws std::system_error naming the destination (no route, no permission,
 // source in use).

@@ -13,7 +13,7 @@ namespace nanet::readout {
 
 class Schedule {
  public:
-  // speed: detector seconds per wall-clock second; 0: no pacing, all frames are due at once. burst_frames >=
+  // speed: detector seconds per wall-clock second. 0: no pacing, all frames are due at once. burst_frames >=
   // 1. gap_ns: wall-clock time between the end of a burst and the start of the next.
   Schedule(double speed, Frame burst_frames, double gap_ns)
       : frame_wall_ns_(speed > 0 ? frame_ns / speed : 0), burst_frames_(burst_frames), gap_ns_(gap_ns) {}

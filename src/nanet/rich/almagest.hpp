@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ALMAGEST: several rings by Ptolemy's theorem: four points lie on a circle if and only if the products of
-// opposite sides of their quadrilateral add up to that of the diagonals (G. Lamanna, NIM A 766 (2014) 241).
+// ALMAGEST: several rings by Ptolemy's theorem (G. Lamanna, NIM A 766 (2014) 241). Four points lie on a
+// circle if and only if the products of opposite sides of their quadrilateral add up to the product of its
+// diagonals.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DOMH: every PM position a trial centre with a histogram of hit distances, parallel over data: lanes are
-// the hits of one centre, then its bins (from the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49).
+// DOMH: histogram of hit distances for every PM position as trial centre, parallel over data. Lanes are the
+// hits of one centre, then its bins. From the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49.
 #pragma once
 
 #include <string_view>

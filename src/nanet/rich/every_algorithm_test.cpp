@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of every algorithm in algorithms.list: same bits in any batch, finite results, rings within the
-// limits, no ring from too few hits, invariance under translation and rotation.
+// Tests of every algorithm in algorithms.list: same bits in any batch, finite results within the limits, no
+// ring from too few hits. Also invariance under translation and rotation.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -48,9 +48,9 @@ struct Math {
     constexpr float round = 192.0f;  // 1.5 * 2^23 * 2^-16
     return (((y - origin_y) / row_mm) + round) - round;
   }
-  // flat: smallest det / trace^2 of the moments that counts as an arc. A straight line has 0; four hits, one
-  // of them off the line by one PM row, have 1e-3. noise, spot: rounding errors of det relative to trace *
-  // sum(z), and of trace relative to sum(z), for collinear or coincident hits. Three neighbours have 5e-4.
+  // flat: smallest det / trace^2 of the moments that counts as an arc. A straight line has 0. Four hits, one
+  // of them off the line by one PM row, have 1e-3. noise, spot: rounding errors for collinear or coincident
+  // hits. They are relative: det to trace * sum(z), and trace to sum(z). Three neighbours have 5e-4.
   static constexpr float flat = 1e-5f, noise = 1e-6f, spot = 2e-5f;
 
   // Typical z = x^2 + y^2, mm^2: keeps the sums of x (z - usual_z), and their rounding errors, small.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING, the production algorithm: adds rings one by one by likelihood, carries the best few sets, and
-// chooses the number of rings by the odds. Description: docs/algorithms.md.
+// MULTIRING, the production algorithm: adds rings one by one by likelihood and keeps the best few sets. The
+// odds decide the number of rings. Description: docs/algorithms.md.
 #pragma once
 
 #include "nanet/rich/multiring_hand.hpp"
 
 namespace nanet::rich {
 
-// Execution unit of an event: 32 lanes alone, or several warps (gpu/kernels/multiring_team.cuh); both give
+// Execution unit of an event: 32 lanes alone, or several warps (gpu/kernels/multiring_team.cuh). Both give
 // the same bits. index: warp of the caller. sync(): makes writes visible to the whole team.
 struct Alone {
   static constexpr bool alone = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING: its structures, and the current set of rings: intensities on the hits, polishing steps, odds.
+// MULTIRING: data structures, and the current set of rings with hit intensities, polishing steps and odds.
 #pragma once
 
 #include <cstring>

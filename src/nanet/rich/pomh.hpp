@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// POMH: every PM position a trial centre with a histogram of hit distances, parallel over problems: one
-// centre per lane (from the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49).
+// POMH: histogram of hit distances for every PM position as trial centre, parallel over problems. Each lane
+// processes one centre. From the first GPU study: G. Collazuol et al., NIM A 662 (2012) 49.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TRIPL: the circles through many triplets of hits, combined to one ring (one of the five families of the
-// first GPU study for the NA62 RICH: G. Collazuol et al., Nucl. Instr. Meth. A 662 (2012) 49).
+// TRIPL: combines the circles through many hit triplets to one ring. One of the five families of the first
+// GPU study for the NA62 RICH: G. Collazuol et al., Nucl. Instr. Meth. A 662 (2012) 49.
 #pragma once
 
 #include <string_view>

@@ -48,7 +48,7 @@ std::string reason(const Bytes& b, std::size_t original = 0) {
 }
 
 TEST(Ethernet, BuildsWhatOthersRead) {
-  // Checked by hand: checksums by RFC 1071.
+  // Checksums verified by hand (RFC 1071).
   Bytes frame(udp_frame_overhead + 3);
   const Bytes payload = {std::byte{1}, std::byte{2}, std::byte{3}};
   build_udp_frame(frame.data(), {0x7F000001, 1}, {0x7F000001, 2}, payload, 0);
@@ -72,7 +72,7 @@ TEST(Ethernet, RoundTrip) {
 }
 
 TEST(Ethernet, ChecksumThatSumsToZeroIsSentAsOnes) {
-  // Varies two bytes through every possible sum, including the one whose checksum would be 0, "none".
+  // Varies two bytes through every possible sum, including a checksum of 0, which would mean "none".
   Bytes payload(2), frame(udp_frame_overhead + 2);
   int ones = 0;
   for (unsigned value = 0; value < 65536; ++value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the application library over sockets on 127.0.0.1: all calls, with and without the card's thread,
-// both gather modes, several ports, trains, and an overflowing socket buffer.
+// Tests of the application library over sockets on 127.0.0.1: all calls, both gather modes, several ports,
+// trains, and an overflowing socket buffer. With and without the card's thread.
 #include "nanet/card/card.hpp"
 
 #include <gtest/gtest.h>

@@ -63,7 +63,7 @@ class alignas(64) SocketBatch {
       from += step;
     } while (from < all.size());
   }
-  // Validates as many datagrams as there is space for. Call make_room_to_validate() once before.
+  // Validates as many datagrams as fit. Call make_room_to_validate() once before.
   void make_room_to_validate() {
     room_checked_ = room_ * most_segments;
     checked_ = std::make_unique<wire::mgp::Checked[]>(room_checked_);
@@ -107,7 +107,7 @@ class alignas(64) SocketBatch {
 class SocketReader {
  public:
   // fds outlive the reader. threads: number of reading threads, which share the sockets and validate by
-  // `rules`; 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
+  // `rules`. 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
   // pinned. Throws std::system_error (no such core).
   explicit SocketReader(std::vector<int> fds, std::size_t threads = 0, std::span<const int> cpus = {},
                         const wire::mgp::Rules& rules = {});

@@ -20,7 +20,7 @@ class TransmitThread final : public Transmit {
   // Sends the datagrams it has taken, for at most one second.
   ~TransmitThread() override;
 
-  // Called from one thread. Takes as many datagrams as there is room for.
+  // Takes as many datagrams as fit. Called from one thread.
   std::size_t send(std::span<const Datagram> batch) noexcept override;
   std::uint32_t destinations() const noexcept override { return inner_->destinations(); }
 
