@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streaming pairing of primitives with true events, one to one, nearest in time, within 5 ns (docs/quality.md,
-// definitions). Gives a reason for each unpaired entry.
+// Streaming pairing of primitives with true events: one to one, nearest in time, within 5 ns.
+// Definitions: docs/quality.md. Gives a reason for each unpaired entry.
 #pragma once
 
 #include <array>
