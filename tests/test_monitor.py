@@ -115,6 +115,7 @@ async def feed_of(url: str) -> AsyncIterator[Callable[[str, Callable[[Any], Any]
         yield wait
 
 
+@pytest.mark.serial
 def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None:
     assert running.said[0] == f"monitor: {running.url}/\n"
 

@@ -85,7 +85,7 @@ module clop
     output logic                           notice_valid,
     input  logic                           notice_ready,
     output clop_notice_t                   notice,
-    output serial_t [CHANNELS-1:0]         notice_fence,      // write fence: packets that must be written first
+    output serial_t [CHANNELS-1:0]         notice_fence,      // fence: packets to be written first
     input  logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     output clop_part_t                     board_read,
 

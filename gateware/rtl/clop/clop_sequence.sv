@@ -201,7 +201,7 @@ module clop_sequence
     end
   end
 
-  // ------------------------------------------------------------------ classify, and the update one cycle later
+  // ---------------------------------------------------------------- classify, and the update one cycle later
 
   logic take_q, admit_q, asked_q, restart_q, at_frame_q, watch_q, watch_flag_q;
   logic over_q, under_q;  // carry and borrow of the low word of `missing`

@@ -213,7 +213,7 @@ package nanet_pkg;
     PlacedAdmit      = 4'd10   // responses only: classify again as trusted
   } placed_e;
 
-  // Reasons for a firmware decision on a packet: bits of slowpath_t.reason. The last three may also be set for
+  // Reasons for a firmware decision: bits of slowpath_t.reason. The last three may also be set for
   // markers.
   localparam int unsigned SlowpathMarker = 0;    // SOB or EOB
   localparam int unsigned SlowpathOther = 1;     // of neither tracked burst, or no burst exists

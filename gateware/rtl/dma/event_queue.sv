@@ -79,7 +79,7 @@ module event_queue
 
   logic accept, written;
 
-  // Event counts are updated one cycle late, and the room and wrap flags one cycle later. Hence at most one of
+  // Event counts are updated one cycle late, the room and wrap flags one cycle later. Hence at most one of
   // three cycles accepts an event, and none of them during an entry write. A promise needs room for four
   // entries, so the delay cannot hide it.
   logic taken_q, taken_room_q, pause_q, free_ok_q, room_ok_q, wraps_q;

@@ -163,7 +163,7 @@ module udp_transmit
     pairs_q <= pairs_d;
     fours_q <= fours_d;
     source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
-    // Operands of each step are registered one cycle earlier; `to_q`, `bytes_q` are valid from the command on.
+    // Operands of each step are registered one cycle earlier; `to_q`, `bytes_q`: valid from the command on.
     own_sum_q    <= source_sum_q + 32'(source_port);
     to_sum_q     <= 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
     length_sum_q <= {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;

@@ -129,7 +129,7 @@ module pcie_us_completer #(
     if (rst) acknowledged_q <= 1'b0;
   end
 
-  // Discontinue is flagged in the last beat. Hence all beats of a write are buffered before its first register
+  // Discontinue is flagged in the last beat. Hence all beats of a write are stored before its first register
   // write.
   assign broken = cq_tuser[41];
 

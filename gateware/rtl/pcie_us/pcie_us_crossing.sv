@@ -114,7 +114,7 @@ module pcie_us_crossing
       .out_data ({block_wr_last, block_wr_cmd, block_wr_data})
   );
 
-  // Never full: it holds at most the words that were in `write` and in the shim, since one word enters and one
+  // Never full: it holds at most the words in `write` and in the shim, since one word enters and one
   // leaves per card cycle.
   logic unused_room;
   clock_crossing #(

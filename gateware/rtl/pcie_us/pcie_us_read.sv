@@ -415,7 +415,7 @@ module pcie_us_read
   assign ends = slot_end_q && now_last_q;
   assign have = (CountW + 1)'(held_q) + (CountW + 1)'(count_q);
   assign fills = have[CountW:LaneW] != 0;
-  assign over = ends && fills && have[LaneW-1:0] != 0;  // the rest of the last word needs an extra output word
+  assign over = ends && fills && have[LaneW-1:0] != 0;  // the rest of the last word needs an extra word
 
   typedef struct packed {
     logic             valid;

@@ -113,7 +113,7 @@ module pcie_us_requester
       .tlp_last    (w_last)
   );
 
-  // The block updates credits some cycles after a request. Queued reads and the reads of the last 16 cycles are
+  // The block updates credits some cycles after a request. Queued reads and those of the last 16 cycles are
   // subtracted. A read is counted one cycle after its arrival; reads are at least three cycles apart.
   logic [16:0] recent_q;
   logic [4:0] reads_q;

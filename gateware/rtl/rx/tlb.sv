@@ -315,7 +315,7 @@ module tlb #(
 
   // ------------------------------------------------------------------ firmware requests
 
-  // One per waiting client, in turn; a client served by another's fill issues no miss. A queue would fill with
+  // One per client, in turn; a client served by another's fill issues no miss. A queue would fill with
   // stale misses.
   logic [CLIENTS-1:0] miss_pending_q, miss_pending;
   logic [ClientW-1:0] last_miss_q, miss_client;

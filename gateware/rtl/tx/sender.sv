@@ -182,8 +182,8 @@ module sender
   logic [31:0] poll_q;
   logic [3:0] generation_q;
 
-  // Descriptor checks: payload within the send buffers, valid endpoint. Each is evaluated once its operands are
-  // valid.
+  // Descriptor checks: payload within the send buffers, valid endpoint. Each is evaluated with valid
+  // operands.
   logic names_endpoint, fits_q, named_q, starts_inside_q, sound_q, empty_q;
   logic give_up;  // deadline reached
   assign give_up = due_q;

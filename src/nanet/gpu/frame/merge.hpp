@@ -375,8 +375,8 @@ class Merger {
   }
 
   // A fragment with none at most a window before it begins a cluster; its thread takes the cluster event by
-  // event, as the CPU frame builder takes the frame. Events are numbered by how many fragments went to earlier
-  // ones.
+  // event, as the CPU frame builder takes the frame. Events are numbered by how many fragments went to
+  // earlier ones.
   template <unsigned lists>
   NANET_DEVICE void join() {
     std::uint32_t count[lists];
