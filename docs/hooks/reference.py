@@ -48,6 +48,8 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Redirects links to documents of the gateware folder to their copies in the site."""
     for there, copy in (
+        ("../gateware/README.md", "gateware/architecture.md"),
+        ("../../gateware/syn/", "../gateware/"),
         ("../gateware/doc/", "gateware/"),
         ("../gateware/syn/", "gateware/"),
         ("../syn/", ""),
