@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nanet/gpu/failover/recovery_process.hpp"
+#include "nanet/gpu/failover/failover.hpp"
+#include "nanet/gpu/frame/conditions.hpp"
 #include "nanet/gpu/injection.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 

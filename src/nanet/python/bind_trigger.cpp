@@ -12,7 +12,7 @@
 
 #include "nanet/gateware/cards.hpp"
 #include "nanet/gpu/batch/reconstructor.hpp"
-#include "nanet/gpu/failover/recovery_service.hpp"
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/python/trigger_options.hpp"

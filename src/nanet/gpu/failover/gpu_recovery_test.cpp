@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU recovery process under failures: packets equal those of a CPU executor byte for byte. A CPU replaces
 // the device; the process is real.
-#include "nanet/gpu/failover/gpu_recovery.hpp"
-
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <functional>
 #include <sstream>
 
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
@@ -38,38 +37,30 @@ class Lost final : public trigger::Executor {
   Lost(const RecoveryOptions& recovery, const trigger::ExecutorOptions& execute,
        const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
        trigger::TraceTable& traces)
-      : fallback_(true, execute, views, algorithm, traces),
-        recovery_(recovery, execute, views, traces, fallback_) {}
+      : failover_({true, recovery}, execute, views, algorithm, traces) {}
   ~Lost() override { stop(); }
   std::string_view name() const noexcept override { return "lost"; }
   void start() override {
-    if (!fallback_.lost()) fallback_.lose("it was lost");
-    fallback_.activate();
-    recovery_.begin([looks = 0]() mutable { return ++looks > 2; });
+    if (!failover_.lost()) failover_.lose("it was lost");
+    failover_.take_over([looks = 0]() mutable { return ++looks > 2; });
   }
-  void stop() noexcept override {
-    recovery_.end();
-    fallback_.stop();
-  }
-  bool event_overrun() const noexcept override { return recovery_.event_overrun(); }
-  std::string trouble() const override { return fallback_.trouble(); }
+  void stop() noexcept override { failover_.stop(); }
+  bool event_overrun() const noexcept override { return failover_.event_overrun(); }
+  std::string trouble() const override { return failover_.trouble(); }
   std::vector<const trigger::Physics*> physics() const override {
     std::vector<const trigger::Physics*> all;
-    fallback_.append_physics(all);
-    recovery_.append_physics(all);
+    failover_.append_physics(all);
     return all;
   }
   std::map<std::string, double> figures() const override {
     std::map<std::string, double> all;
-    recovery_.append_figures(all);
-    fallback_.append_figures(all);
+    failover_.append_figures(all);
     return all;
   }
-  bool possible() const { return recovery_.possible(); }
+  bool possible() const { return failover_.can_recover(); }
 
  private:
-  CpuFallback fallback_;
-  GpuRecovery recovery_;
+  Failover failover_;
 };
 
 // The recovery processes of this one.

@@ -8,24 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/failover/recovery_block.hpp"
-#include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::gpu {
-
-// Program of the recovery process and its settings besides ExecutorOptions.
-struct RecoveryOptions {
-  // Program and arguments, followed by the file descriptor of the block; calls serve_recovery(). Empty: no
-  // recovery.
-  std::vector<std::string> command;
-  std::string algorithm;  // as rich::make_reconstructor takes it
-  rich::Parameters parameters;
-  int device = 0;  // -1: a CPU in a device's place, for tests
-  unsigned blocks = 0;
-  Nanoseconds silence = 500'000'000, stall = 20'000'000;
-  Nanoseconds pause = 200'000'000;  // before it is started; doubled whenever it does not last
-};
 
 class RecoveryProcess {
  public:

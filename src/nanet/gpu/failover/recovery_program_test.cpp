@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "nanet/gpu/failover/recovery_service.hpp"
+#include "nanet/gpu/failover/failover.hpp"
 
 int main(int count, char** arguments) {
   const std::string_view text = count == 2 ? arguments[1] : "";

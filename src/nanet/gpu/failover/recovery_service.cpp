@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nanet/gpu/failover/recovery_service.hpp"
-
+// Recovery process, service side: an executor on the queues of another process.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 #include "nanet/contract/memory.hpp"
 #include "nanet/contract/queue.hpp"
 #include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/failover/recovery_block.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/region_allocator.hpp"

@@ -13,7 +13,7 @@
 #include "nanet/card/card.hpp"
 #include "nanet/contract/consumer.hpp"
 #include "nanet/gpu/executors.hpp"
-#include "nanet/gpu/failover/cpu_fallback.hpp"
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
@@ -34,7 +34,7 @@ class LaunchExecutor final : public trigger::Executor {
       : options_(options),
         execute_(execute),
         traces_(traces),
-        fallback_(options.cpu_fallback, execute, views, algorithm, traces) {
+        failover_({options.cpu_fallback, {}}, execute, views, algorithm, traces) {
     for (std::size_t d = 0; d < views.size(); ++d) {
       lines_.push_back(std::make_unique<Line>(execute.process.conditions, views[d]));
       Line& line = *lines_.back();
@@ -61,7 +61,7 @@ class LaunchExecutor final : public trigger::Executor {
   ~LaunchExecutor() override {
     stop();
     for (auto& line : lines_) {
-      if (fallback_.lost() && !at_rest(*line)) {
+      if (failover_.lost() && !at_rest(*line)) {
         line->gpu->abandon();
         static_cast<void>(line->answers.release());
         continue;
@@ -77,7 +77,7 @@ class LaunchExecutor final : public trigger::Executor {
     if (running_) return;
     running_ = true;
     ending_ = false;
-    if (fallback_.lost()) return fallback_.activate();
+    if (failover_.lost()) return failover_.take_over();
     working_ = lines_.size();
     for (auto& line : lines_) {
       line->queue.seek(contract::HostAccess::acquire(*line->gpu->view.finished));
@@ -90,7 +90,7 @@ class LaunchExecutor final : public trigger::Executor {
     ending_.store(true, std::memory_order_release);
     for (auto& line : lines_)
       if (line->thread.joinable()) line->thread.join();
-    fallback_.stop();
+    failover_.stop();
   }
   std::vector<const trigger::Physics*> physics() const override {
     const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class LaunchExecutor final : public trigger::Executor {
       line->gpu->refresh(line->physics);
       all.push_back(&line->physics);
     }
-    fallback_.append_physics(all);
+    failover_.append_physics(all);
     return all;
   }
   bool event_overrun() const noexcept override { return overrun_; }
@@ -107,10 +107,10 @@ class LaunchExecutor final : public trigger::Executor {
     std::map<std::string, double> figures{
         {"in_flight", static_cast<double>(slots)},
         {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
-    fallback_.append_figures(figures);
+    failover_.append_figures(figures);
     return figures;
   }
-  std::string trouble() const override { return fallback_.trouble(); }
+  std::string trouble() const override { return failover_.trouble(); }
 
  private:
   struct Slot {
@@ -208,7 +208,7 @@ class LaunchExecutor final : public trigger::Executor {
   void run(Line& line) noexcept {
     serve(line);
     // A GPU that is lost takes the others with it: the last thread to leave hands over to the CPU.
-    if (--working_ == 0 && fallback_.lost()) fallback_.activate();
+    if (--working_ == 0 && failover_.lost()) failover_.take_over();
   }
   void serve(Line& line) noexcept {
     GpuQueue& gpu = *line.gpu;
@@ -226,7 +226,7 @@ class LaunchExecutor final : public trigger::Executor {
     Nanoseconds moved = monotonic_now();
     std::string why;
     while (status == cudaSuccess) {
-      if (fallback_.lost()) return line.flying.clear();
+      if (failover_.lost()) return line.flying.clear();
       if (!line.flying.empty()) {
         Slot& oldest = *line.flying.front();
         status = cudaStreamQuery(oldest.stream);
@@ -293,7 +293,7 @@ class LaunchExecutor final : public trigger::Executor {
       line.flying.push_back(slot);
     }
     line.flying.clear();
-    fallback_.lose(why.empty() ? cudaGetErrorString(status) : why);
+    failover_.lose(why.empty() ? cudaGetErrorString(status) : why);
   }
   // The monitor's counts, from the device to where the host looks.
   static void mirror(Line& line) noexcept {
@@ -305,7 +305,7 @@ class LaunchExecutor final : public trigger::Executor {
   GpuOptions options_;
   trigger::ExecutorOptions execute_;
   trigger::TraceTable& traces_;
-  CpuFallback fallback_;
+  Failover failover_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::atomic<std::size_t> working_{0};  // threads at their queues
   std::atomic<bool> ending_{false}, overrun_{false};

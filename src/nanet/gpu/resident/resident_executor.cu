@@ -9,8 +9,7 @@
 
 #include "nanet/contract/queue.hpp"
 #include "nanet/gpu/executors.hpp"
-#include "nanet/gpu/failover/cpu_fallback.hpp"
-#include "nanet/gpu/failover/gpu_recovery.hpp"
+#include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/clock.hpp"
 
@@ -26,8 +25,7 @@ class ResidentExecutor final : public trigger::Executor {
                    trigger::TraceTable& traces, int gpus)
       : options_(options),
         reference_(execute.reference),
-        fallback_(options.cpu_fallback, execute, views, algorithm, traces),
-        recovery_(recovery_options(options), execute, views, traces, fallback_) {
+        failover_({options.cpu_fallback, recovery_options(options)}, execute, views, algorithm, traces) {
     for (std::size_t d = 0; d < views.size(); ++d) {
       queues_.push_back(std::make_unique<Watched>());
       queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d],
@@ -39,7 +37,7 @@ class ResidentExecutor final : public trigger::Executor {
   }
   ~ResidentExecutor() override {
     stop();
-    if (fallback_.lost())
+    if (failover_.lost())
       for (auto& q : queues_) q->gpu->abandon();
   }
   std::string_view name() const noexcept override { return "cuda-persistent"; }
@@ -47,9 +45,8 @@ class ResidentExecutor final : public trigger::Executor {
 
   void start() override {
     if (running_) return;
-    if (fallback_.lost()) {  // to this process it does not come back
-      fallback_.activate();
-      recovery_.begin([this] { return at_rest(); });
+    if (failover_.lost()) {  // to this process it does not come back
+      failover_.take_over([this] { return at_rest(); });
       running_ = true;
       return;
     }
@@ -69,7 +66,7 @@ class ResidentExecutor final : public trigger::Executor {
       watch_.request_stop();
       watch_.join();
     }
-    if (!fallback_.lost()) {
+    if (!failover_.lost()) {
       for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
       const Nanoseconds until = monotonic_now() + options_.stall + 1'000'000'000;
       for (auto& q : queues_) {
@@ -81,8 +78,7 @@ class ResidentExecutor final : public trigger::Executor {
         if (!why.empty() || !ended(*q, why)) lose(why.empty() ? "the kernel does not stop" : why);
       }
     }
-    recovery_.end();
-    fallback_.stop();
+    failover_.stop();
   }
 
   std::vector<const trigger::Physics*> physics() const override {
@@ -92,12 +88,11 @@ class ResidentExecutor final : public trigger::Executor {
       q->gpu->refresh(q->physics);
       all.push_back(&q->physics);
     }
-    fallback_.append_physics(all);
-    recovery_.append_physics(all);
+    failover_.append_physics(all);
     return all;
   }
   bool event_overrun() const noexcept override {
-    return recovery_.event_overrun() || std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
+    return failover_.event_overrun() || std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
              return contract::acquire(q->gpu->control().device.overrun) != 0;
            });
   }
@@ -108,16 +103,14 @@ class ResidentExecutor final : public trigger::Executor {
         {"clock_residual_ns", residual},
         {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
         {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
-    recovery_.append_figures(figures);
-    fallback_.append_figures(figures);
+    failover_.append_figures(figures);
     return figures;
   }
-  std::string trouble() const override { return fallback_.trouble(); }
+  std::string trouble() const override { return failover_.trouble(); }
 
  private:
   static RecoveryOptions recovery_options(const GpuOptions& options) {
     RecoveryOptions recovery = options.recovery;
-    if (!options.cpu_fallback) recovery.command.clear();
     recovery.device = options.device;
     recovery.blocks = options.blocks;
     recovery.silence = options.silence;
@@ -259,15 +252,14 @@ class ResidentExecutor final : public trigger::Executor {
 
   // The GPU is given up, and the CPU goes on.
   void lose(const std::string& why) noexcept {
-    fallback_.lose(why);
+    failover_.lose(why);
     // Stops a kernel that still runs: the CPU needs exclusive access to the queue.
     for (auto& q : queues_) contract::release(q->gpu->control().host.stop, 1u);
     const Nanoseconds until = monotonic_now() + options_.stall;
     std::string ignored;
     for (auto& q : queues_)
       while (!ended(*q, ignored) && monotonic_now() < until) std::this_thread::yield();
-    fallback_.activate();
-    recovery_.begin([this] { return at_rest(); });
+    failover_.take_over([this] { return at_rest(); });
   }
 
   // No kernel runs. The driver reports a faulted kernel some ms later. A kernel that cannot be ended would
@@ -279,8 +271,7 @@ class ResidentExecutor final : public trigger::Executor {
 
   GpuOptions options_;
   std::uint64_t reference_;
-  CpuFallback fallback_;
-  GpuRecovery recovery_;
+  Failover failover_;
   std::vector<std::unique_ptr<Watched>> queues_;
   QueueState state_{};
   bool running_ = false;
