@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "nanet/gpu/cuda_error.hpp"
-#include "nanet/gpu/executor.hpp"
 #include "nanet/gpu/resident/resident.hpp"
 #include "nanet/trigger/account/physics.hpp"
+#include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::gpu {
 

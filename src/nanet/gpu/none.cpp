@@ -4,7 +4,7 @@
 
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/device.hpp"
-#include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/device_executor.hpp"
 
 namespace nanet::gpu {
 
@@ -18,13 +18,16 @@ std::unique_ptr<GpuReconstructor> make_reconstructor(const rich::Reconstructor&,
   throw std::invalid_argument("device: this build has no CUDA component: use --device cpu");
 }
 
-// Same declaration as in builds with CUDA.
-// NOLINTBEGIN(performance-unnecessary-value-param)
-std::unique_ptr<trigger::Executor> make_gpu_executor(const GpuOptions&, const trigger::ExecutorOptions&,
-                                                     std::vector<contract::View>, const rich::Reconstructor&,
-                                                     trigger::TraceTable&) {
+int require_gpus(const PipelineOptions&, const trigger::ExecutorOptions&) {
   throw std::runtime_error("this build has no CUDA component: use --device cpu");
 }
-// NOLINTEND(performance-unnecessary-value-param)
+
+// Not reached: require_gpus() throws first.
+std::unique_ptr<DeviceExecutor> make_device_executor(const PipelineOptions&, const trigger::ExecutorOptions&,
+                                                     const std::vector<contract::View>&,
+                                                     const rich::Reconstructor&, trigger::TraceTable&, int,
+                                                     Failover&) {
+  return nullptr;
+}
 
 }  // namespace nanet::gpu

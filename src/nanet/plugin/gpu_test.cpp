@@ -9,7 +9,7 @@
 
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/device.hpp"
-#include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/pipeline.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
@@ -64,14 +64,9 @@ TEST_P(PluginOnGpu, EveryExecutorAnswersAsTheCpu) {
   EXPECT_GT(cpu.account.primitives_out, 20'000u);
   for (const auto mode : {gpu::Mode::persistent, gpu::Mode::launch}) {
     SCOPED_TRACE(gpu::name_of(mode));
-    gpu::GpuOptions options;
+    gpu::PipelineOptions options;
     options.mode = mode;
-    const Result gpu =
-        run(packets, *algorithm_,
-            [&](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
-                const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
-              return gpu::make_gpu_executor(options, execute, std::move(views), algorithm, traces);
-            });
+    const Result gpu = run(packets, *algorithm_, gpu::Pipeline::maker(options));
     EXPECT_TRUE(gpu.account.balances());
     EXPECT_EQ(gpu.faults, 0);
     EXPECT_EQ(gpu.account.rings, cpu.account.rings);

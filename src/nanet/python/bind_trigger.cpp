@@ -55,10 +55,9 @@ struct PyTrigger {
           t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu") {
-            const gpu::GpuOptions cuda = gpu_options(o, device);
-            if (!cuda.recovery.command.empty() && cuda.cpu_fallback && cuda.mode == gpu::Mode::persistent)
-              t.clop.allocator = &os::shared_allocator();
-            t.executor = gpu_executor(cuda);
+            const gpu::PipelineOptions pipeline = pipeline_options(o, device);
+            if (pipeline.recovers()) t.clop.allocator = &os::shared_allocator();
+            t.executor = gpu::Pipeline::maker(pipeline);
           }
           algorithm = t.algorithm;
           threads = t.threads;
@@ -120,7 +119,7 @@ struct PyReplay {
           r.conditions = conditions_option(o);
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu" && get<bool>(o, "in_the_loop", false)) {
-            r.executor = gpu_executor(gpu_options(o, device));
+            r.executor = gpu::Pipeline::maker(pipeline_options(o, device));
           } else if (device != "cpu") {
             const int number = cuda_number(device);
             r.device = [this, number](const rich::Reconstructor& cpu, const rich::Geometry& geometry) {

@@ -106,8 +106,8 @@ int cuda_number(const std::string& device) {
   return number;
 }
 
-gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device) {
-  gpu::GpuOptions c;
+gpu::PipelineOptions pipeline_options(const nb::dict& o, const std::string& device) {
+  gpu::PipelineOptions c;
   c.device = cuda_number(device);
   c.mode = gpu::mode_of(get<std::string>(o, "executor", "persistent"));
   c.blocks = get<unsigned>(o, "blocks", 0);
@@ -120,13 +120,6 @@ gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device) {
   if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};
   if (o.contains("inject_hang")) c.injection = {Kind::hang, get<std::uint64_t>(o, "inject_hang", 0)};
   return c;
-}
-
-trigger::ExecutorMaker gpu_executor(const gpu::GpuOptions& c) {
-  return [c](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
-             const rich::Reconstructor& reconstructor, trigger::TraceTable& traces) {
-    return gpu::make_gpu_executor(c, execute, std::move(views), reconstructor, traces);
-  };
 }
 
 }  // namespace nanet::python

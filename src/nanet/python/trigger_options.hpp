@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "nanet/gpu/executor.hpp"
+#include "nanet/gpu/pipeline.hpp"
 #include "nanet/trigger/live/trigger.hpp"
 #include "nanet/trigger/replay/replay.hpp"
 
@@ -39,9 +39,8 @@ std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o);
 std::shared_ptr<const trigger::Conditions> conditions_option(const nb::dict& o);
 // Number N of cuda:N; plain cuda means cuda:0.
 int cuda_number(const std::string& device);
-// Options of a GPU-resident executor: device, executor, blocks, cpu_fallback. recovery: program and arguments
-// that recover a lost GPU. inject_fault, inject_hang: frame number from which the GPU fails, for tests.
-gpu::GpuOptions gpu_options(const nb::dict& o, const std::string& device);
-trigger::ExecutorMaker gpu_executor(const gpu::GpuOptions& c);
+// GPU pipeline: options device, executor, blocks, cpu_fallback, recovery (recovery program and its
+// arguments); inject_fault, inject_hang: number of the first frame that fails, for tests.
+gpu::PipelineOptions pipeline_options(const nb::dict& o, const std::string& device);
 
 }  // namespace nanet::python

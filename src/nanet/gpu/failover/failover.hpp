@@ -37,8 +37,8 @@ struct FailoverOptions {
 
 class Failover {
  public:
-  // Views and traces outlive this; algorithm is cloned. Recovery requires both in os::shared_allocator(). Throws
-  // std::invalid_argument or std::system_error.
+  // Views and traces outlive this; algorithm is cloned. Recovery requires both in os::shared_allocator().
+  // Throws std::invalid_argument or std::system_error.
   Failover(const FailoverOptions& options, const trigger::ExecutorOptions& execute,
            const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
            trigger::TraceTable& traces);
@@ -50,9 +50,9 @@ class Failover {
   bool lost() const noexcept;
   // Marks the GPU as lost. True for the first call since the start or the last recovery. Any thread.
   bool lose(const std::string& why) noexcept;
-  // Starts the CPU executor and, where possible, the recovery. Requires exclusive access to the queues. at_rest:
-  // no kernel of the lost GPU runs; the recovery process starts only then. Called in another thread until
-  // stop() returns.
+  // Starts the CPU executor and, where possible, the recovery. Requires exclusive access to the queues.
+  // at_rest: no kernel of the lost GPU runs; the recovery process starts only then. Called in another thread
+  // until stop() returns.
   void take_over(std::function<bool()> at_rest = {});
   // Finishes the entries in the queues and ends all threads and the recovery process.
   void stop() noexcept;
@@ -68,9 +68,9 @@ class Failover {
   std::unique_ptr<GpuRecovery> recovery_;
 };
 
-// Main function of the recovery process: maps the block (recovery_block.hpp) and its memory, makes the executor
-// and follows orders until the order to leave, a device failure or the end of the trigger. Returns the exit
-// status. The caller ends the process with std::_Exit: resources of a failed device cannot be freed.
+// Main function of the recovery process: maps the block (recovery_block.hpp) and its memory, makes the
+// executor and follows orders until the order to leave, a device failure or the end of the trigger. Returns
+// the exit status. The caller ends the process with std::_Exit: resources of a failed device cannot be freed.
 int serve_recovery(int block_fd) noexcept;
 
 }  // namespace nanet::gpu

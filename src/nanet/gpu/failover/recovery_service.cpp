@@ -17,9 +17,9 @@
 
 #include "nanet/contract/memory.hpp"
 #include "nanet/contract/queue.hpp"
-#include "nanet/gpu/executor.hpp"
 #include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/failover/recovery_block.hpp"
+#include "nanet/gpu/pipeline.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/region_allocator.hpp"
 
@@ -107,14 +107,14 @@ class Service {
       executor_ = trigger::make_cpu_executor(execute, views_, *algorithm_, *traces_);
       return;
     }
-    GpuOptions cuda;
+    PipelineOptions cuda;
     cuda.device = block.device;
     cuda.blocks = block.blocks;
     cuda.stall = block.stall;
     cuda.silence = block.silence;
     cuda.cpu_fallback = false;  // the trigger's CPU does that
     if (block.has_conditions) cuda.conditions = &block.conditions;
-    executor_ = make_gpu_executor(cuda, execute, views_, *algorithm_, *traces_);
+    executor_ = std::make_unique<Pipeline>(cuda, execute, views_, *algorithm_, *traces_);
   }
 
   // Returns the reason of a failure; empty after the order to leave.

@@ -6,14 +6,12 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
 #include "nanet/card/card.hpp"
 #include "nanet/contract/consumer.hpp"
-#include "nanet/gpu/executors.hpp"
-#include "nanet/gpu/failover/failover.hpp"
+#include "nanet/gpu/device_executor.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
@@ -26,15 +24,12 @@ using os::monotonic_now;
 constexpr unsigned slots = 4;  // buffers on their way
 constexpr std::size_t table_bytes = sizeof(ConditionsTable);
 
-class LaunchExecutor final : public trigger::Executor {
+class LaunchExecutor final : public DeviceExecutor {
  public:
-  LaunchExecutor(const GpuOptions& options, const trigger::ExecutorOptions& execute,
-                 std::vector<contract::View> views, const rich::Reconstructor& algorithm,
-                 trigger::TraceTable& traces, int gpus)
-      : options_(options),
-        execute_(execute),
-        traces_(traces),
-        failover_({options.cpu_fallback, {}}, execute, views, algorithm, traces) {
+  LaunchExecutor(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
+                 const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
+                 trigger::TraceTable& traces, int gpus, Failover& failover)
+      : options_(options), execute_(execute), traces_(traces), failover_(failover) {
     for (std::size_t d = 0; d < views.size(); ++d) {
       lines_.push_back(std::make_unique<Line>(execute.process.conditions, views[d]));
       Line& line = *lines_.back();
@@ -77,7 +72,6 @@ class LaunchExecutor final : public trigger::Executor {
     if (running_) return;
     running_ = true;
     ending_ = false;
-    if (failover_.lost()) return failover_.take_over();
     working_ = lines_.size();
     for (auto& line : lines_) {
       line->queue.seek(contract::HostAccess::acquire(*line->gpu->view.finished));
@@ -90,27 +84,21 @@ class LaunchExecutor final : public trigger::Executor {
     ending_.store(true, std::memory_order_release);
     for (auto& line : lines_)
       if (line->thread.joinable()) line->thread.join();
-    failover_.stop();
   }
-  std::vector<const trigger::Physics*> physics() const override {
-    const std::lock_guard lock(mutex_);
-    std::vector<const trigger::Physics*> all;
+  bool at_rest() noexcept override {
+    return std::all_of(lines_.begin(), lines_.end(), [](const auto& line) { return at_rest(*line); });
+  }
+  void append_physics(std::vector<const trigger::Physics*>& all) const override {
     for (const auto& line : lines_) {
       line->gpu->refresh(line->physics);
       all.push_back(&line->physics);
     }
-    failover_.append_physics(all);
-    return all;
   }
   bool event_overrun() const noexcept override { return overrun_; }
   std::map<std::string, double> figures() const override {
-    std::map<std::string, double> figures{
-        {"in_flight", static_cast<double>(slots)},
-        {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
-    failover_.append_figures(figures);
-    return figures;
+    return {{"in_flight", static_cast<double>(slots)},
+            {"threads_of_a_block", static_cast<double>(lines_[0]->gpu->threads)}};
   }
-  std::string trouble() const override { return failover_.trouble(); }
 
  private:
   struct Slot {
@@ -302,25 +290,25 @@ class LaunchExecutor final : public trigger::Executor {
     cudaStreamSynchronize(line.gpu->stream);
   }
 
-  GpuOptions options_;
+  PipelineOptions options_;
   trigger::ExecutorOptions execute_;
   trigger::TraceTable& traces_;
-  Failover failover_;
+  Failover& failover_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::atomic<std::size_t> working_{0};  // threads at their queues
   std::atomic<bool> ending_{false}, overrun_{false};
   bool running_ = false;
-  mutable std::mutex mutex_;  // of the physics
 };
 
 }  // namespace
 
-std::unique_ptr<trigger::Executor> make_launch_executor(const GpuOptions& options,
-                                                        const trigger::ExecutorOptions& execute,
-                                                        std::vector<contract::View> views,
-                                                        const rich::Reconstructor& algorithm,
-                                                        trigger::TraceTable& traces, int gpus) {
-  return std::make_unique<LaunchExecutor>(options, execute, std::move(views), algorithm, traces, gpus);
+std::unique_ptr<DeviceExecutor> make_launch_executor(const PipelineOptions& options,
+                                                     const trigger::ExecutorOptions& execute,
+                                                     const std::vector<contract::View>& views,
+                                                     const rich::Reconstructor& algorithm,
+                                                     trigger::TraceTable& traces, int gpus,
+                                                     Failover& failover) {
+  return std::make_unique<LaunchExecutor>(options, execute, views, algorithm, traces, gpus, failover);
 }
 
 }  // namespace nanet::gpu

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
 #include "nanet/contract/queue.hpp"
-#include "nanet/gpu/executors.hpp"
-#include "nanet/gpu/failover/failover.hpp"
+#include "nanet/gpu/device_executor.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/clock.hpp"
 
@@ -18,14 +16,12 @@ namespace {
 
 using os::monotonic_now;
 
-class ResidentExecutor final : public trigger::Executor {
+class ResidentExecutor final : public DeviceExecutor {
  public:
-  ResidentExecutor(const GpuOptions& options, const trigger::ExecutorOptions& execute,
-                   std::vector<contract::View> views, const rich::Reconstructor& algorithm,
-                   trigger::TraceTable& traces, int gpus)
-      : options_(options),
-        reference_(execute.reference),
-        failover_({options.cpu_fallback, recovery_options(options)}, execute, views, algorithm, traces) {
+  ResidentExecutor(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
+                   const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
+                   trigger::TraceTable& traces, int gpus, Failover& failover)
+      : options_(options), reference_(execute.reference), failover_(failover) {
     for (std::size_t d = 0; d < views.size(); ++d) {
       queues_.push_back(std::make_unique<Watched>());
       queues_[d]->gpu = std::make_unique<GpuQueue>((options.device + static_cast<int>(d)) % gpus, views[d],
@@ -45,11 +41,6 @@ class ResidentExecutor final : public trigger::Executor {
 
   void start() override {
     if (running_) return;
-    if (failover_.lost()) {  // to this process it does not come back
-      failover_.take_over([this] { return at_rest(); });
-      running_ = true;
-      return;
-    }
     for (auto& q : queues_) launch(*q);
     for (auto& q : queues_) {
       await(*q);
@@ -78,46 +69,34 @@ class ResidentExecutor final : public trigger::Executor {
         if (!why.empty() || !ended(*q, why)) lose(why.empty() ? "the kernel does not stop" : why);
       }
     }
-    failover_.stop();
   }
 
-  std::vector<const trigger::Physics*> physics() const override {
-    const std::lock_guard lock(mutex_);
-    std::vector<const trigger::Physics*> all;
+  // The driver reports a faulted kernel some ms later. A kernel that cannot be ended would share the GPU and
+  // the memory with the recovery process.
+  bool at_rest() noexcept override {
+    std::string ignored;
+    return std::all_of(queues_.begin(), queues_.end(), [&](const auto& q) { return ended(*q, ignored); });
+  }
+  void append_physics(std::vector<const trigger::Physics*>& all) const override {
     for (const auto& q : queues_) {
       q->gpu->refresh(q->physics);
       all.push_back(&q->physics);
     }
-    failover_.append_physics(all);
-    return all;
   }
   bool event_overrun() const noexcept override {
-    return failover_.event_overrun() || std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
-             return contract::acquire(q->gpu->control().device.overrun) != 0;
-           });
+    return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) {
+      return contract::acquire(q->gpu->control().device.overrun) != 0;
+    });
   }
   std::map<std::string, double> figures() const override {
     double residual = 0;
     for (const auto& q : queues_) residual = std::max(residual, static_cast<double>(q->residual.load()));
-    std::map<std::string, double> figures{
-        {"clock_residual_ns", residual},
-        {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
-        {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
-    failover_.append_figures(figures);
-    return figures;
+    return {{"clock_residual_ns", residual},
+            {"blocks", static_cast<double>(queues_[0]->gpu->areas)},
+            {"threads_of_a_block", static_cast<double>(queues_[0]->gpu->threads)}};
   }
-  std::string trouble() const override { return failover_.trouble(); }
 
  private:
-  static RecoveryOptions recovery_options(const GpuOptions& options) {
-    RecoveryOptions recovery = options.recovery;
-    recovery.device = options.device;
-    recovery.blocks = options.blocks;
-    recovery.silence = options.silence;
-    recovery.stall = options.stall;
-    return recovery;
-  }
-
   struct Watched {
     std::unique_ptr<GpuQueue> gpu;
     mutable trigger::Physics physics;
@@ -262,31 +241,24 @@ class ResidentExecutor final : public trigger::Executor {
     failover_.take_over([this] { return at_rest(); });
   }
 
-  // No kernel runs. The driver reports a faulted kernel some ms later. A kernel that cannot be ended would
-  // share the GPU and the memory with the recovery process.
-  bool at_rest() const noexcept {
-    std::string ignored;
-    return std::all_of(queues_.begin(), queues_.end(), [&](const auto& q) { return ended(*q, ignored); });
-  }
-
-  GpuOptions options_;
+  PipelineOptions options_;
   std::uint64_t reference_;
-  Failover failover_;
+  Failover& failover_;
   std::vector<std::unique_ptr<Watched>> queues_;
   QueueState state_{};
   bool running_ = false;
-  mutable std::mutex mutex_;  // of the physics
   std::jthread watch_;
 };
 
 }  // namespace
 
-std::unique_ptr<trigger::Executor> make_resident_executor(const GpuOptions& options,
-                                                          const trigger::ExecutorOptions& execute,
-                                                          std::vector<contract::View> views,
-                                                          const rich::Reconstructor& algorithm,
-                                                          trigger::TraceTable& traces, int gpus) {
-  return std::make_unique<ResidentExecutor>(options, execute, std::move(views), algorithm, traces, gpus);
+std::unique_ptr<DeviceExecutor> make_resident_executor(const PipelineOptions& options,
+                                                       const trigger::ExecutorOptions& execute,
+                                                       const std::vector<contract::View>& views,
+                                                       const rich::Reconstructor& algorithm,
+                                                       trigger::TraceTable& traces, int gpus,
+                                                       Failover& failover) {
+  return std::make_unique<ResidentExecutor>(options, execute, views, algorithm, traces, gpus, failover);
 }
 
 }  // namespace nanet::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU executors against the CPU: equal packets in equal order for any input; restart, faults and a hanging
+// GPU pipeline against the CPU: equal packets in equal order for any input; restart, faults and a hanging
 // GPU.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "nanet/contract/memory.hpp"
 #include "nanet/gpu/device.hpp"
 #include "nanet/gpu/device_region_allocator.hpp"
-#include "nanet/gpu/executor.hpp"
 #include "nanet/gpu/kernels/registry.hpp"
+#include "nanet/gpu/pipeline.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/trigger/chain_test.hpp"
@@ -27,7 +27,7 @@ namespace flag = wire::mgp::flag;
 
 constexpr Mode modes[] = {Mode::persistent, Mode::launch};
 
-class GpuExecutor : public testing::Test {
+class GpuPipeline : public testing::Test {
  protected:
   void SetUp() override {
     const gpu::Devices found = gpu::devices();
@@ -35,13 +35,10 @@ class GpuExecutor : public testing::Test {
   }
 };
 
-trigger::ExecutorMaker maker(const GpuOptions& options) {
-  GpuOptions patient = options;
+trigger::ExecutorMaker maker(const PipelineOptions& options) {
+  PipelineOptions patient = options;
   if (std::getenv("NANET_PATIENT")) patient.stall = 60'000'000'000;  // under a sanitizer nothing is fast
-  return [options = patient](const trigger::ExecutorOptions& execute, std::vector<contract::View> views,
-                             const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
-    return make_gpu_executor(options, execute, std::move(views), algorithm, traces);
-  };
+  return Pipeline::maker(patient);
 }
 
 // Frames of the toy Monte Carlo, from four boards.
@@ -118,10 +115,10 @@ void expect_same(const Result& gpu, const Result& cpu) {
 }
 
 // An event's time is the mean of its hits' times, so they are late by nothing on average.
-TEST_F(GpuExecutor, SampledEventsHaveTheTimesOfTheirHits) {
+TEST_F(GpuPipeline, SampledEventsHaveTheTimesOfTheirHits) {
   const auto packets = generated(3000);
   for (const Mode mode : modes) {
-    GpuOptions options;
+    PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
@@ -143,25 +140,25 @@ TEST_F(GpuExecutor, SampledEventsHaveTheTimesOfTheirHits) {
   }
 }
 
-TEST_F(GpuExecutor, MathAnswersAsTheCpuDoes) {
+TEST_F(GpuPipeline, MathAnswersAsTheCpuDoes) {
   const auto packets = generated(3000);
   const Result cpu = run(packets, "math", {});
   EXPECT_GT(cpu.account.primitives_out, 150'000u);
   for (const Mode mode : modes) {
-    GpuOptions options;
+    PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     expect_same(run(packets, "math", maker(options)), cpu);
   }
 }
 
-TEST_F(GpuExecutor, EveryAlgorithmAnswersAsTheCpuDoes) {
+TEST_F(GpuPipeline, EveryAlgorithmAnswersAsTheCpuDoes) {
   const auto packets = generated(100);
   for (const std::string& name : kernel_names()) {
     SCOPED_TRACE(name);
     const Result cpu = run(packets, name.c_str(), {});
     for (const Mode mode : {Mode::persistent, Mode::launch}) {
-      GpuOptions options;
+      PipelineOptions options;
       options.mode = mode;
       SCOPED_TRACE(name_of(mode));
       expect_same(run(packets, name.c_str(), maker(options)), cpu);
@@ -169,13 +166,13 @@ TEST_F(GpuExecutor, EveryAlgorithmAnswersAsTheCpuDoes) {
   }
 }
 
-TEST_F(GpuExecutor, AnyTrafficIsAnsweredAsTheCpuDoes) {
+TEST_F(GpuPipeline, AnyTrafficIsAnsweredAsTheCpuDoes) {
   for (unsigned seed = 0; seed < 3; ++seed) {
     const auto packets = random_traffic(seed, 1000);
     const Result cpu = run(packets, "math", {});
     EXPECT_GT(cpu.account.duplicate_hits, 100u);
     for (const Mode mode : modes) {
-      GpuOptions options;
+      PipelineOptions options;
       options.mode = mode;
       SCOPED_TRACE(name_of(mode));
       expect_same(run(packets, "math", maker(options)), cpu);
@@ -183,7 +180,7 @@ TEST_F(GpuExecutor, AnyTrafficIsAnsweredAsTheCpuDoes) {
   }
 }
 
-TEST_F(GpuExecutor, GatherModePackets) {
+TEST_F(GpuPipeline, GatherModePackets) {
   auto clop = Chain::options();
   clop.gather = contract::Gather::packets;
   clop.packets = 20;
@@ -191,7 +188,7 @@ TEST_F(GpuExecutor, GatherModePackets) {
   const auto packets = generated(500);
   const Result cpu = run(packets, "math", {}, clop);
   for (const Mode mode : modes) {
-    GpuOptions options;
+    PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     expect_same(run(packets, "math", maker(options), clop), cpu);
@@ -199,7 +196,7 @@ TEST_F(GpuExecutor, GatherModePackets) {
 }
 
 // Others are offered in each burst for the next one; more bursts than the GPU keeps tables for.
-TEST_F(GpuExecutor, ConditionsAndDownscalingAreThoseOfTheCpu) {
+TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
   constexpr Frame frames = 40;
   std::mt19937 random(13);
   std::vector<Bytes> packets;
@@ -245,18 +242,18 @@ TEST_F(GpuExecutor, ConditionsAndDownscalingAreThoseOfTheCpu) {
   EXPECT_GT(cpu.account.masked_hits, 1000u);
   EXPECT_GT(cpu.account.downscaled[0] + cpu.account.downscaled[1], 1000u);
   for (const Mode mode : modes) {
-    GpuOptions options;
+    PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     expect_same(run_bursts(maker(options)), cpu);
   }
 }
 
-TEST_F(GpuExecutor, StopsAndStartsAgain) {
+TEST_F(GpuPipeline, StopsAndStartsAgain) {
   const auto packets = random_traffic(9, 400);
   const Result cpu = run(packets, "math", {});
   for (const Mode mode : modes) {
-    GpuOptions options;
+    PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
     const Result again = run(packets, "math", maker(options), Chain::options(), 311);
@@ -265,10 +262,10 @@ TEST_F(GpuExecutor, StopsAndStartsAgain) {
   }
 }
 
-TEST_F(GpuExecutor, MoreFramesThanBuffersAndTwoQueues) {
+TEST_F(GpuPipeline, MoreFramesThanBuffersAndTwoQueues) {
   const auto packets = random_traffic(10, 9000);
   const Result cpu = run(packets, "math", {});
-  GpuOptions options;
+  PipelineOptions options;
   options.blocks = 20;
   expect_same(run(packets, "math", maker(options)), cpu);
   auto clop = Chain::options();
@@ -276,10 +273,10 @@ TEST_F(GpuExecutor, MoreFramesThanBuffersAndTwoQueues) {
   expect_same(run(packets, "math", maker(options), clop), cpu);
 }
 
-TEST_F(GpuExecutor, AGpuThatStandsStillIsTakenOver) {
+TEST_F(GpuPipeline, AGpuThatStandsStillIsTakenOver) {
   const auto packets = random_traffic(11, 1000);
   const Result cpu = run(packets, "math", {});
-  GpuOptions options;
+  PipelineOptions options;
   options.injection = {Injection::Kind::hang, 300};
   const Result over = run(packets, "math", maker(options));
   expect_same(over, cpu);
@@ -288,7 +285,7 @@ TEST_F(GpuExecutor, AGpuThatStandsStillIsTakenOver) {
 }
 
 // A card with GPUDirect receives this descriptor; not every driver exports one.
-TEST_F(GpuExecutor, MemoryForACardThatWritesToTheGpu) {
+TEST_F(GpuPipeline, MemoryForACardThatWritesToTheGpu) {
   DeviceRegionAllocator place(0);
   contract::Shape shape;
   shape.buffers = shape.descriptors = 64;
@@ -305,12 +302,12 @@ TEST_F(GpuExecutor, MemoryForACardThatWritesToTheGpu) {
 }
 
 // The fault destroys the context: a separate process.
-TEST_F(GpuExecutor, AKernelThatFaultsIsTakenOver) {
+TEST_F(GpuPipeline, AKernelThatFaultsIsTakenOver) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
     const auto packets = random_traffic(12, 1000);
     const Result cpu = run(packets, "math", {});
-    GpuOptions options;
+    PipelineOptions options;
     options.injection = {Injection::Kind::fault, 300};
     const Result over = run(packets, "math", maker(options));
     const bool right = over.sent == cpu.sent && over.account.balances() && over.figures.at("gpu_faults") == 1;
@@ -335,7 +332,7 @@ Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, c
   auto clop = Chain::options();
   clop.devices = devices;
   clop.allocator = &os::shared_allocator();
-  GpuOptions options;
+  PipelineOptions options;
   options.injection = {kind, 300};
   if (kind == Injection::Kind::fault) options.stall = 500'000;  // lost before the driver reports the fault
   options.recovery.command = {RECOVERY_PROGRAM};
@@ -366,14 +363,14 @@ bool right(const Result& back, const Result& cpu) {
          back.figures.at("gpu_recoveries") == 1 && back.figures.at("gpu_lost") == 0;
 }
 
-TEST_F(GpuExecutor, AGpuThatStoodStillComesBackInAProcessOfItsOwn) {
+TEST_F(GpuPipeline, AGpuThatStoodStillComesBackInAProcessOfItsOwn) {
   const auto packets = random_traffic(14, 2000);
   const Result cpu = run_until_back(packets, Injection::Kind::none, "math", 1);
   for (const std::uint32_t devices : {1u, 2u})
     EXPECT_TRUE(right(run_until_back(packets, Injection::Kind::hang, "math", devices), cpu));
 }
 
-TEST_F(GpuExecutor, AGpuThatFaultedComesBackInAProcessOfItsOwn) {
+TEST_F(GpuPipeline, AGpuThatFaultedComesBackInAProcessOfItsOwn) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
     const auto packets = random_traffic(15, 2000);

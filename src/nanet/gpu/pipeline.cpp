@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/gpu/pipeline.hpp"
+
+#include <stdexcept>
+
+#include "nanet/gpu/device_executor.hpp"
+
+namespace nanet::gpu {
+namespace {
+
+FailoverOptions failover_options(const PipelineOptions& options) {
+  FailoverOptions failover{options.cpu_fallback, options.recovery};
+  RecoveryOptions& recovery = failover.recovery;
+  if (!options.recovers()) recovery.command.clear();
+  recovery.device = options.device;
+  recovery.blocks = options.blocks;
+  recovery.silence = options.silence;
+  recovery.stall = options.stall;
+  return failover;
+}
+
+}  // namespace
+
+Mode mode_of(std::string_view name) {
+  for (const Mode mode : {Mode::persistent, Mode::launch})
+    if (name == name_of(mode)) return mode;
+  throw std::invalid_argument("executor = " + std::string(name) + " must be persistent or launch");
+}
+
+std::string_view name_of(Mode mode) {
+  return mode == Mode::persistent ? "persistent" : "launch";
+}
+
+Pipeline::Pipeline(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
+                   const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
+                   trigger::TraceTable& traces)
+    : gpus_(require_gpus(options, execute)),
+      failover_(failover_options(options), execute, views, algorithm, traces),
+      device_(make_device_executor(options, execute, views, algorithm, traces, gpus_, failover_)) {}
+
+Pipeline::~Pipeline() {
+  stop();
+}
+
+trigger::ExecutorMaker Pipeline::maker(const PipelineOptions& options) {
+  return [options](const trigger::ExecutorOptions& execute, const std::vector<contract::View>& views,
+                   const rich::Reconstructor& algorithm, trigger::TraceTable& traces) {
+    return std::make_unique<Pipeline>(options, execute, views, algorithm, traces);
+  };
+}
+
+std::string_view Pipeline::name() const noexcept {
+  return device_->name();
+}
+
+std::string_view Pipeline::memory() const noexcept {
+  return device_->memory();
+}
+
+void Pipeline::start() {
+  // A lost GPU returns in the recovery process only.
+  if (failover_.lost())
+    failover_.take_over([this] { return device_->at_rest(); });
+  else
+    device_->start();
+}
+
+void Pipeline::stop() noexcept {
+  device_->stop();
+  failover_.stop();
+}
+
+std::vector<const trigger::Physics*> Pipeline::physics() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<const trigger::Physics*> all;
+  device_->append_physics(all);
+  failover_.append_physics(all);
+  return all;
+}
+
+bool Pipeline::event_overrun() const noexcept {
+  return failover_.event_overrun() || device_->event_overrun();
+}
+
+std::map<std::string, double> Pipeline::figures() const {
+  std::map<std::string, double> figures = device_->figures();
+  failover_.append_figures(figures);
+  return figures;
+}
+
+std::string Pipeline::trouble() const {
+  return failover_.trouble();
+}
+
+}  // namespace nanet::gpu
