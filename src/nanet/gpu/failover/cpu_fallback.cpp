@@ -43,7 +43,7 @@ void catch_up(const View& view, trigger::FrameProcessor& process, trigger::Trace
   }
 }
 
-constexpr std::size_t kept = 8;  // executors that were at work before, whose counts somebody may be reading
+constexpr std::size_t kept = 8;  // earlier executors kept whole, as a reader may hold their counts
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOpt
   trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
   for (const View& view : views) catch_up(view, process, traces, reference);
   trigger::ExecutorOptions workers = options;
-  workers.threads = std::max(2u, options.threads);  // beside the card's thread, which goes on as it was
+  workers.threads = std::max(2u, options.threads);  // besides the card's thread
   workers.reference = reference;
   auto executor = trigger::make_cpu_executor(workers, views, algorithm, traces);
   executor->start();
@@ -110,7 +110,7 @@ void CpuFallback::stop() noexcept {
   if (!cpu_) return;
   cpu_->stop();
   past_.push_back(std::move(cpu_));
-  // A GPU that is lost again and again: of long ago the counts are enough.
+  // Of executors older than these only the counts are kept: repeated losses need bounded memory.
   if (past_.size() <= kept) return;
   for (const trigger::Physics* p : past_.front()->physics()) stats::add_histograms(earlier_, *p);
   past_.erase(past_.begin());

@@ -15,9 +15,9 @@ namespace {
 using os::monotonic_now;
 
 constexpr Nanoseconds second = 1'000'000'000;
-constexpr Nanoseconds longest_preparation = 120 * second;  // a driver that compiles kernels takes its time
+constexpr Nanoseconds longest_preparation = 120 * second;  // includes kernel compilation by the driver
 constexpr Nanoseconds longest_start = 2 * second, longest_pause = 60 * second;
-constexpr Nanoseconds long_enough = 30 * second;  // a return that lasts
+constexpr Nanoseconds long_enough = 30 * second;  // work without a loss that resets the pause
 
 void sleep_ns(Nanoseconds time) {
   std::this_thread::sleep_for(std::chrono::nanoseconds(time));
@@ -127,7 +127,7 @@ bool GpuRecovery::await(RecoveryState wanted, Nanoseconds longest, const std::st
 }
 
 std::string GpuRecovery::watch(const std::stop_token& token) noexcept {
-  // The device's heart is the recovery process's to watch; here it is the recovery process's.
+  // The recovery process supervises the device's heartbeat; this loop supervises the process's heartbeat.
   const Nanoseconds longest = std::max<Nanoseconds>(10 * options_.stall, 200'000'000);
   std::uint64_t beat = process_->beat();
   Nanoseconds moved = monotonic_now();

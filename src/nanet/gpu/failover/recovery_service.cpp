@@ -45,7 +45,7 @@ void map(const RecoveryBlock::Region& region) {
   close(region.fd);
 }
 
-// The counts and the sampled events of an executor, to where the trigger's monitor looks.
+// Copies counts and sampled events of an executor to the block, for the trigger's monitor.
 class Mirror {
  public:
   explicit Mirror(trigger::Physics& to) : to_(to) {}

@@ -21,7 +21,7 @@ namespace {
 
 using os::monotonic_now;
 
-constexpr unsigned slots = 4;  // buffers on their way
+constexpr unsigned slots = 4;  // buffers in flight
 constexpr std::size_t table_bytes = sizeof(ConditionsTable);
 
 class LaunchExecutor final : public DeviceExecutor {
@@ -125,7 +125,7 @@ class LaunchExecutor final : public DeviceExecutor {
     std::jthread thread;
   };
 
-  // Nothing of a lost GPU is under way, and its context lives.
+  // No operation of a lost GPU is in flight, and its context is valid.
   static bool at_rest(Line& line) noexcept {
     if (cudaSetDevice(line.gpu->device()) != cudaSuccess) return false;
     const Nanoseconds until = monotonic_now() + 2'000'000'000;
@@ -172,7 +172,7 @@ class LaunchExecutor final : public DeviceExecutor {
                            slot.stream);
   }
 
-  // The answer of the oldest buffer on its way has come back.
+  // Posts the answer of the oldest buffer in flight.
   void complete(Line& line) noexcept {
     Slot& slot = *line.flying.front();
     line.flying.pop_front();
@@ -195,7 +195,7 @@ class LaunchExecutor final : public DeviceExecutor {
 
   void run(Line& line) noexcept {
     serve(line);
-    // A GPU that is lost takes the others with it: the last thread to leave hands over to the CPU.
+    // One lost GPU ends all threads; the last one starts the failover.
     if (--working_ == 0 && failover_.lost()) failover_.take_over();
   }
   void serve(Line& line) noexcept {
@@ -283,7 +283,7 @@ class LaunchExecutor final : public DeviceExecutor {
     line.flying.clear();
     failover_.lose(why.empty() ? cudaGetErrorString(status) : why);
   }
-  // The monitor's counts, from the device to where the host looks.
+  // Copies the monitor's counts to pinned host memory.
   static void mirror(Line& line) noexcept {
     cudaMemcpyAsync(line.gpu->resident.mirror, line.gpu->resident.counts, sizeof(Counts),
                     cudaMemcpyDeviceToHost, line.gpu->stream);

@@ -100,8 +100,8 @@ class ResidentExecutor final : public DeviceExecutor {
   struct Watched {
     std::unique_ptr<GpuQueue> gpu;
     mutable trigger::Physics physics;
-    std::uint64_t beat = 0;      // the GPU's, as last seen
-    Nanoseconds moved = 0;       // when it did
+    std::uint64_t beat = 0;      // last GPU heartbeat
+    Nanoseconds moved = 0;       // time of its last change
     std::uint64_t finished = 0;  // entries, as last seen
     Nanoseconds progress = 0;    // when that grew, or nothing was left to do
     std::uint32_t ping = 0;
@@ -115,7 +115,7 @@ class ResidentExecutor final : public DeviceExecutor {
     contract::relax(control.host.stop, 0u);
     contract::relax(control.device.running, 0u);
     contract::release(control.host.beat, control.host.beat + 1);
-    // Entries that are finished stay so; what an earlier run claimed and did not find is claimed again.
+    // Finished entries stay finished; entries claimed but unfinished in an earlier run are claimed again.
     gpu.resident.begin = contract::acquire(*gpu.view.finished);
     require(cudaMemcpy(&state_, gpu.resident.state, sizeof state_, cudaMemcpyDeviceToHost),
             "the queue's state");
@@ -157,8 +157,8 @@ class ResidentExecutor final : public DeviceExecutor {
     return true;
   }
 
-  // The offset of the host's clock from the device's: of the exchange that took the least time; half of that
-  // time is how far wrong it can be.
+  // Offset of the host clock from the device clock, from the fastest exchange; half its duration bounds the
+  // error.
   void calibrate(Watched& q, unsigned rounds) noexcept {
     Control& control = q.gpu->control();
     Nanoseconds best = 1'000'000;
@@ -199,7 +199,7 @@ class ResidentExecutor final : public DeviceExecutor {
           q->moved = now;
         }
         if (ended(*q, why)) {
-          if (contract::acquire(q->gpu->control().device.overrun)) return;  // it has stopped, as it must
+          if (contract::acquire(q->gpu->control().device.overrun)) return;  // stopped as required
           if (why.empty()) why = "the resident kernel ended unexpectedly";
         } else if (now - q->moved > options_.stall) {
           why = "no heartbeat of the GPU";
@@ -217,7 +217,7 @@ class ResidentExecutor final : public DeviceExecutor {
     }
   }
 
-  // The oldest entry in the queue has not been finished for as long as a stall may last, or a long frame.
+  // The oldest queue entry has stayed unfinished for longer than a stall or a long frame.
   bool late(Watched& q, Nanoseconds now) noexcept {
     const std::uint64_t finished = contract::acquire(*q.gpu->view.finished);
     contract::Event event;
@@ -229,7 +229,7 @@ class ResidentExecutor final : public DeviceExecutor {
     return now - q.progress > std::max<Nanoseconds>(options_.stall, 5'000'000);
   }
 
-  // The GPU is given up, and the CPU goes on.
+  // Marks the GPU as lost and starts the failover.
   void lose(const std::string& why) noexcept {
     failover_.lose(why);
     // Stops a kernel that still runs: the CPU needs exclusive access to the queue.
