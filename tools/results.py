@@ -9,7 +9,7 @@
 File names: BENCH-MACHINE[-LABEL].json, for example trigger-H200-60s.json. BENCH is the name of the
 measurement (`nanet bench NAME --json FILE`, `nanet quality --json FILE`), MACHINE a key of
 results/machines.json, LABEL separates several runs. A new measurement replaces the file of the same name, or
-stands beside it under a label. README.md takes the round trip from latency-H200.json and the rates from
+stands beside it under a label. README.md takes the round trip from latency-H200c.json and the rates from
 rings-A.json and rings-H200.json (constants below). results/targets.json names the file of each target.
 
 Keys of every file: `bench`, `command`, `date`, `commit`, `rows`, `figures`. Files with `transcribed_from`
@@ -37,7 +37,7 @@ PAGE = ROOT / "docs" / "results.md"
 README = ROOT / "README.md"
 SYNTHESIS = ROOT / "gateware" / "syn" / "results.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-README_CPU, README_GPU = "A", "H200"  # machines of the README's table
+README_CPU, README_GPU, README_TRIP = "A", "H200", "H200c"  # machines of the README's tables
 ALGORITHMS = ("math", "tripl", "hough", "pomh", "domh", "almagest", "multiring")
 NONE = "–"
 Measurement = dict[str, Any]
@@ -702,7 +702,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
     latency = {
         row["mode"]: row
         for m in Bench(measurements, "latency").all
-        if m["machine"] == README_GPU and not m["label"]
+        if m["machine"] == README_TRIP and not m["label"]
         for row in m["rows"]
     }
     trips = [
@@ -732,7 +732,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
             rows,
         )
         + "\n"
-        + table([f"round trip, 16 events, {README_GPU} host", "median", "99.99 %"], trips)
+        + table(["round trip, 16 events, NVIDIA H200 host", "median", "99.99 %"], trips)
     )
 
 
