@@ -26,7 +26,7 @@ slowest() { # slowest NUMBER LOG...: the slowest tests in the logs of pytest and
   for log in "$@"; do
     sed -nE -e 's/^ *([0-9.]+)s (call|setup|teardown) +(.*)/\1 \3/p' \
       -e "s/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: (\S+) .* ([0-9.]+) sec\$/\2 \1 ($log)/p" "$state/$log.log" 2>/dev/null || true
-  done | sort -rn | head -n "$number" | awk '{ seconds = $1; $1 = ""; printf "%8.1f s %s\n", seconds, $0 }'
+  done | sort -rn | awk -v number="$number" 'NR <= number { seconds = $1; $1 = ""; printf "%8.1f s %s\n", seconds, $0 }'
 }
 
 # Prints the steps with their times, the failures, and the numbers of checks on the last line.
