@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Module table generator: headers of gateware/rtl to gateware/doc/modules.md (run by tools/results.py).
+"""Module table generator: headers of gateware/rtl to gateware/doc/modules.md (run by tools/results).
 
 A row has the module's name, the first clause of its header comment, its bench and its proof. The header
 comment follows the licence line; it ends at the first line that is no comment.

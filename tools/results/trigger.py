@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the trigger: rings, round trip, rates, loopback, replay, bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from results.markdown import NONE, fixed, number, rate, sources, table
+from results.measurements import ALGORITHMS, Bench, Measurement, isolated, newest_quality
+
+
+def rings(measurements: Sequence[Measurement]) -> str:
+    """Quality and speed of every algorithm."""
+    quality, speed = newest_quality(measurements), Bench(measurements, "rings")
+    names = [*ALGORITHMS, "oracle"]
+    cpus = sorted({m["machine"] for m in speed.all if "math_cpu_frame_us" in m["figures"]})
+    gpus = sorted({m["machine"] for m in speed.all if any("_cuda_events_per_s" in k for k in m["figures"])})
+    head = [
+        "algorithm",
+        *(f"efficiency {k}" for k in range(1, 5)),
+        "fakes",
+        *(f"count {k}" for k in range(1, 4)),
+        "σ(R) mm",
+        "÷ bound",
+    ]
+    head += [text for c in cpus for text in (f"{c}: one core", f"{c}: frame µs")]
+    head += [text for g in gpus for text in (f"{g}: events/s", f"{g}: streaming", f"{g}: frame µs")]
+    rows = []
+    for name in names:
+        part = isolated(quality, name)
+        row = [f"`{name}`" if name in ALGORITHMS else f"*{name}*"]
+        row += [fixed(3)(part["efficiency"][str(k)]) for k in range(1, 5)]
+        row += [fixed(3)(part["fakes_per_event"])]
+        row += [
+            fixed(3)(part["ring_count_accuracy"][str(k)]) if name in ALGORITHMS else NONE for k in range(1, 4)
+        ]
+        row += [fixed(2)(part["sigma_r_mm"]), fixed(2)(part["sigma_r_mm"] / part["crlb_sigma_r_mm"])]
+        for cpu in cpus:
+            row += [
+                rate(speed.figure(f"{name}_cpu_events_per_s_per_core", cpu)),
+                number(speed.figure(f"{name}_cpu_frame_us", cpu)),
+            ]
+        for gpu in gpus:
+            row += [
+                rate(speed.figure(f"{name}_cuda_events_per_s", gpu)),
+                rate(speed.figure(f"{name}_cuda_streaming_events_per_s", gpu)),
+            ]
+            row += [number(speed.figure(f"{name}_frame_us", gpu))]
+        rows.append(row)
+    text = (
+        "Isolated events of the standard mix; definitions: [quality](quality.md#definitions). "
+        "`efficiency k`, `count k`: events with k "
+        "true rings. `one core`, `events/s`: batches; `frame`: 64 events ([bench "
+        "rings](benchmarks.md#rings)). The oracle fits the "
+        "true hits of each ring.\n\n"
+    )
+    return text + table(head, rows) + sources([quality, *speed.all])
+
+
+PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999")
+
+
+STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
+
+
+def roundtrip(measurements: Sequence[Measurement]) -> str:
+    """Round trip of one packet by executor; stages of the median."""
+    bench = Bench(measurements, "latency")
+    rows, stages = [], []
+    for m in bench.all:
+        for row in m["rows"]:
+            rows.append(
+                [
+                    row["mode"],
+                    m["machine"],
+                    number(row["samples"]),
+                    *(number(row.get(f"{p}_us")) for p in PERCENTILES),
+                ]
+            )
+            if "stage_gather_p50_us" in row:
+                stages.append(
+                    [
+                        row["mode"],
+                        m["name"].partition("-")[2],
+                        *(number(row.get(f"stage_{s}_p50_us")) for s in STAGES),
+                    ]
+                )
+    return (
+        "One packet in flight: 16 events in 1168 B, `math`, µs. `echo`: bare UDP echo; `cpu`, "
+        "`launch`, `persistent`: executors of the "
+        "trigger. `graph` was removed after these measurements.\n\n"
+        + table(
+            ["mode", "machine", "round trips", *(p[1:].replace("_", ".") + " %" for p in PERCENTILES)], rows
+        )
+        + "\nMedian of each stage in the trigger, µs:\n\n"
+        + table(["mode", "run", *STAGES], stages)
+        + sources(bench.all)
+    )
+
+
+def chain(measurements: Sequence[Measurement]) -> str:
+    """Four boards at a fixed rate."""
+    bench = Bench(measurements, "trigger")
+    rows, stages = [], []
+    for m in bench.all:
+        f, about = m["figures"], next((row for row in m["rows"] if "algorithm" in row), {})
+        rows.append(
+            [
+                m["name"].partition("-")[2],
+                about.get("algorithm", NONE),
+                rate(f["rate"]),
+                *(number(f.get(f"last_{p}_us")) for p in ("p50", "p99", "p99_9", "p99_99")),
+                number(f["events"]),
+                f"{f['lost']:.0f} of {number(about.get('packets_in'))}",
+                f"{f['late']:.0f}",
+            ]
+        )
+        times = {
+            row["latency"].removeprefix("trigger "): row
+            for row in m["rows"]
+            if str(row.get("latency", "")).startswith("trigger ")
+        }
+        if times:
+            stages.append(
+                [
+                    m["name"].partition("-")[2],
+                    *(
+                        f"{number(times[s]['p50'])} / {number(times[s]['p99_99'])}" if s in times else NONE
+                        for s in STAGES
+                    ),
+                ]
+            )
+    return (
+        "Four emulated boards; µs from the last packet of a frame to the arrival of its "
+        "primitives. Deadline 1 ms. Host threads of the virtual "
+        "machines pause for up to 2.6 ms; these pauses cause the late frames.\n\n"
+        + table(
+            [
+                "run",
+                "algorithm",
+                "rate, events/s",
+                "50 %",
+                "99 %",
+                "99.9 %",
+                "99.99 %",
+                "events",
+                "packets lost",
+                "frames late",
+            ],
+            rows,
+        )
+        + "\nStages, 50 % / 99.99 %, µs:\n\n"
+        + table(["run", *STAGES], stages)
+        + sources(bench.all)
+    )
+
+
+def largest_rate(measurements: Sequence[Measurement]) -> str:
+    """Rates that were tried, with their losses."""
+    bench = Bench(measurements, "rate")
+    rows = [
+        [m["machine"], rate(row["events_per_s"]), number(row["seconds"]), row["losses"]]
+        for m in bench.all
+        for row in m["rows"]
+    ]
+    return (
+        "Runs of the search for the largest lossless rate, GPU, `math`.\n\n"
+        + table(["machine", "events/s", "seconds", "losses"], rows)
+        + sources(bench.all)
+    )
+
+
+LOOPBACK = (
+    ("lossless_events_per_s_packed", "lossless, packed packets, events/s"),
+    ("lossless_events_per_s_padded", "lossless, padded trains, events/s"),
+    ("packets_per_cpu_s_single", "nanet card, single datagrams, packets per CPU second"),
+    ("recvmmsg_packets_per_cpu_s_single", "bare recvmmsg, single datagrams"),
+    ("packets_per_cpu_s", "nanet card, trains"),
+    ("recvmmsg_packets_per_cpu_s", "bare recvmmsg, trains"),
+    ("recvmmsg_gro_packets_per_cpu_s", "bare recvmmsg with UDP_GRO, trains"),
+    ("spead2_packets_per_cpu_s", "spead2, own sender"),
+)
+
+
+def loopback(measurements: Sequence[Measurement]) -> str:
+    """Lossless rate of the chain on one host, and cost of a packet."""
+    bench = Bench(measurements, "loopback")
+    rows = [[title, *(rate(m["figures"].get(key)) for m in bench.all)] for key, title in LOOPBACK]
+    return (
+        "Boards, trigger and L0TP on one host, CPU, `math`; lossless as "
+        "[defined](benchmarks.md#definitions).\n\n"
+        + table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows)
+        + sources(bench.all)
+    )
+
+
+def replay(measurements: Sequence[Measurement]) -> str:
+    """Rate of one core from memory."""
+    bench = Bench(measurements, "replay")
+    rows = [
+        [
+            row["traffic"],
+            f"`{row['algorithm']}`",
+            m["machine"],
+            number(row.get("hits_per_event")),
+            rate(row["events_per_s"]),
+            rate(row.get("bytes_per_s")),
+            rate(row.get("memcpy_bytes_per_s")),
+            number(row.get("build_us_per_frame_p50")),
+            number(row.get("reconstruct_us_per_frame_p50")),
+        ]
+        for m in bench.all
+        for row in m["rows"]
+    ]
+    head = [
+        "traffic",
+        "algorithm",
+        "machine",
+        "hits per event",
+        "events/s",
+        "B/s",
+        "memcpy B/s",
+        "build, µs per frame",
+        "reconstruct",
+    ]
+    return (
+        "One core, from memory: parse, validate, merge, reconstruct, encode.\n\n"
+        + table(head, rows)
+        + sources(bench.all)
+    )
+
+
+def other(measurements: Sequence[Measurement]) -> str:
+    """Historic curve: throughput against payloads per buffer."""
+    bench = Bench(measurements, "bandwidth")
+    chosen = [m for m in bench.all if "bytes_per_s_max" in m["figures"]]
+    rows = [
+        [m["machine"], rate(m["figures"]["bytes_per_s_max"]), number(m["figures"].get("p1_1472_p50_us"))]
+        for m in chosen
+    ]
+    return (
+        "P payloads of 1472 B per buffer, data checked.\n\n"
+        + table(["machine", "best, B/s", "latency for P = 1, µs"], rows)
+        + sources(chosen)
+    )
