@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "dissector": "Wireshark dissectors for MGP and MTP: location and installation.",
     "bench": "Benchmarks of this machine, each with a peer or a limit.",
     "doctor": "Real-time fitness of this host, with remedies.",
+    "tune": "Kernel settings of a trigger host: applied as far as permitted, and restored.",
 }
 
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import attrs
+import typer
 
 from nanet.cli.options import JsonFile
+from nanet.cli.tune import Pin, pinned_cpus
 from nanet.config.sections import (
     DEFAULT_DEADLINE_US,
     DEFAULT_TIMEOUT_US,
@@ -13,11 +17,11 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
 )
 from nanet.report.output import check_writable, console, write_json
-from nanet.run import host
+from nanet.run import host, tuning
 
 
-def examine() -> dict[str, Any]:
-    """Result of the examination, as the command's JSON."""
+def examine(pinned: list[int]) -> dict[str, Any]:
+    """Result of the examination, as the command's JSON. pinned: CPUs of the trigger's threads."""
     fit, reasons = host.fit_for_real_time()
     return {
         "real_time": fit,
@@ -32,6 +36,11 @@ def examine() -> dict[str, Any]:
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in (host.memory_reason(), *host.gpu_reasons())
         ],
+        "kernel_settings": [
+            {**attrs.asdict(setting), "fit": setting.fit, "command": setting.command}
+            for setting in tuning.settings(pinned)
+        ],
+        "kernel_findings": [attrs.asdict(finding) for finding in tuning.findings(pinned)],
         "gpus": host.gpu_states(),
         "host": host.describe(),
         "cpu_quota": host.cpu_quota(),
@@ -90,13 +99,25 @@ def _cuda(cuda: dict[str, Any]) -> str:
     )
 
 
-def doctor(json_file: JsonFile = None) -> None:
+def doctor(
+    pin: Pin = "",
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Print the commands that make the kernel settings fit, and nothing else."),
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
     """Real-time fitness of this host: verdict, reasons and remedies."""
     from rich.table import Table
 
     check_writable(json=json_file)
-    found = examine()
+    found = examine(pinned_cpus(pin))
     out = console(json_file)
+    if fix:
+        for command in [one["command"] for one in found["kernel_settings"] if not one["fit"]]:
+            out.print(command, highlight=False, markup=False, soft_wrap=True)
+        write_json(found, json_file)
+        return
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in _facts(found):
         facts.add_row(name, value)
@@ -108,6 +129,18 @@ def doctor(json_file: JsonFile = None) -> None:
         checks.add_row(mark, reason["name"], reason["found"])
         if reason["remedy"]:
             checks.add_row("", "", f"[dim]→ {reason['remedy']}[/]")
+    for one in found["kernel_findings"]:
+        checks.add_row("[green]fit[/]" if one["fit"] else "[yellow]not fit[/]", one["name"], one["found"])
+        if not one["fit"]:
+            checks.add_row("", "", f"[dim]→ {one['remedy']}[/]")
+    unfit = [one for one in found["kernel_settings"] if not one["fit"]]
+    checks.add_row(
+        "[yellow]not fit[/]" if unfit else "[green]fit[/]",
+        "kernel settings",
+        f"{len(unfit)} of {len(found['kernel_settings'])} differ" if unfit else "as needed",
+    )
+    for one in unfit:
+        checks.add_row("", "", f"[dim]→ {one['command']}   now {one['found']}; {one['why']}[/]")
     out.print(checks)
     out.print()
     verdict = (

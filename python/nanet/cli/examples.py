@@ -104,6 +104,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("nanet bench latency", "round trips of one packet, beside a bare UDP echo"),
         ("nanet bench loopback --json loopback.json", "the largest lossless rate of the chain"),
     ),
+    "tune": (("nanet tune --pin 2-5 --dry-run", "the commands, without any change"),),
     "doctor": (
         ("nanet doctor", "is this host fit for real time, and if not, why"),
         ("nanet doctor --json -", "the same for a program"),

@@ -12,10 +12,10 @@ import typer
 
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
-from nanet.config.sections import Card, Monitor, Trigger
+from nanet.config.sections import Card, Monitor, RealTime, Trigger
 from nanet.errors import starting
 from nanet.report.output import account_closes, check_writable, console, write_json
-from nanet.run import host
+from nanet.run import host, realtime
 from nanet.run.control import RunControl
 from nanet.run.core_options import core_options
 from nanet.run.process import StatusWriter, StopFlag, status_writer, stop_signals
@@ -29,7 +29,7 @@ LIVE_S = 0.5
 PMS_PER_BOARD = 512
 
 
-@options(Trigger, Card, Monitor)
+@options(Trigger, Card, RealTime, Monitor)
 def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
@@ -41,11 +41,16 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
         status_writer(status_file) as status,
         stop_signals() as stop,
         Watching(config, settings, out) as watching,
+        realtime.applied(config[RealTime], settings["pin"], fit=settings["real_time"]) as settled,
     ):
+        watching.about(realtime_settings=settled.as_json())
+        for refused in settled.refused():
+            out.print(refused.sentence(), highlight=False, markup=False, soft_wrap=True)
         with starting():
             core = _core.Trigger(settings)
             control = RunControl(core, config[Trigger], out, watching.hash)
             core.start()
+        settled.started()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
         with live_line(out) as show:
             run(core, stop, status, config[Trigger].duration, control, watching, show)
@@ -56,6 +61,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
             status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
+    result["realtime_settings"] = settled.as_json()
     from nanet.report.tables import print_result
 
     print_result(out, result)

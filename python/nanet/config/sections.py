@@ -317,6 +317,46 @@ class Card(Section):
 
 
 @attrs.frozen(kw_only=True)
+class RealTime(Section):
+    """Real-time settings of the trigger's process."""
+
+    name: ClassVar[str] = "realtime"
+
+    scheduler: str = option(
+        "normal",
+        "Scheduler of the trigger's threads; fifo needs isolated CPUs in --pin, or other programs starve.",
+        choices=("normal", "fifo"),
+        live=True,
+        core=None,
+    )
+    priority: int = option(50, "Priority of the scheduler fifo.", low=1, high=99, live=True, core=None)
+    lock_memory: str = option(
+        "auto",
+        "Lock present and future memory (mlockall); auto: on a real-time host.",
+        choices=("auto", "yes", "no"),
+        live=True,
+        core=None,
+    )
+    hold_cpu_latency: str = option(
+        "auto",
+        "Keep the CPUs out of deep idle states (/dev/cpu_dma_latency) while running; auto: on a real-time "
+        "host.",
+        choices=("auto", "yes", "no"),
+        live=True,
+        core=None,
+    )
+    timer_slack_ns: int = option(
+        1,
+        "Timer slack of the threads; 0: the kernel's default.",
+        low=0,
+        high=10**9,
+        unit="ns",
+        live=True,
+        core=None,
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Monitor(Section):
     """Monitor of a running trigger: page and metrics."""
 
@@ -444,4 +484,4 @@ class Demo(Section):
     )
 
 
-ALL: tuple[type[Section], ...] = (Trigger, Card, Monitor, Readout, L0tp, Generate, Demo)
+ALL: tuple[type[Section], ...] = (Trigger, Card, RealTime, Monitor, Readout, L0tp, Generate, Demo)

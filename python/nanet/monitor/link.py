@@ -108,6 +108,11 @@ class Monitor:
                 self._process.kill()
                 self._process.wait()
 
+    def about(self, **more: Any) -> None:
+        """Adds static information to the page."""
+        self._about.update(more)
+        self._send({"kind": "about", **self._about})
+
     def update(self, core: Any, to_result: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
         """Sends a snapshot if one is due: every 0.1 s with an open page, else every second.
 

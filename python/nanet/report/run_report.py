@@ -342,6 +342,16 @@ def _neighbours(run: Run) -> str:
     return "".join(parts)
 
 
+def _realtime(settings: Sequence[Mapping[str, str]]) -> str:
+    if not settings:
+        return ""
+    rows = [
+        (one["name"], f"{one['state']}: {one['found']}" + (f"; {one['remedy']}" if one["remedy"] else ""))
+        for one in settings
+    ]
+    return f"<h3>Real-time settings</h3>{_rows(rows)}"
+
+
 def _about(run: Run) -> str:
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in run.notes)
     listed = f'<ul class="muted">{notes}</ul>' if notes else ""
@@ -354,7 +364,7 @@ def _about(run: Run) -> str:
     return (
         f"<h2>Host</h2><p>This host is {fit}: frames close {duration(run.trigger['timeout_us'])} after the "
         f"first packet and are due after {duration(run.trigger['deadline_us'])}.{simulated}</p>{listed}"
-        f"{_rows(_flat(run.host))}"
+        f"{_rows(_flat(run.host))}{_realtime(run.trigger.get('realtime_settings', []))}"
         f'<h2>Configuration</h2><div class="box"><pre>$ {html.escape(run.command)}</pre>'
         f"<pre>{html.escape(run.config)}</pre></div>"
     )

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from nanet.config.file import Config
-from nanet.config.sections import Card, Demo, Monitor, Trigger
+from nanet.config.sections import Card, Demo, Monitor, RealTime, Trigger
 from nanet.config.values import page_endpoint
 from nanet.errors import UsageError
 from nanet.run.core_options import load_algorithm
@@ -216,7 +216,7 @@ class Chain:
         self.config.set(Card, listen=f"127.0.0.1:{port}")
         self.config.set(Trigger, send=f"127.0.0.1:{answers}")
         toml = self.folder / f"trigger-{port}.toml"
-        toml.write_text(self.config.toml(Trigger, Card, Monitor), encoding="utf-8")
+        toml.write_text(self.config.toml(Trigger, Card, RealTime, Monitor), encoding="utf-8")
         return self._program("trigger", "--config", str(toml))
 
     def _readout(self, port: int, *arguments: str) -> Program:

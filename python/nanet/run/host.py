@@ -51,15 +51,19 @@ def cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def siblings(cpu: int) -> set[int]:
-    """CPUs of the core of `cpu`, itself included."""
-    found = {cpu}
-    text = read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+def cpu_numbers(text: str) -> set[int]:
+    """CPUs of a list as the kernel prints it: 2-5,8."""
+    found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):
             found.update(range(int(first), int(last or first) + 1))
     return found
+
+
+def siblings(cpu: int) -> set[int]:
+    """CPUs of the core of `cpu`, itself included."""
+    return {cpu} | cpu_numbers(read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
 
 
 def cores() -> list[int]:

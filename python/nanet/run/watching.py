@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from nanet.config.file import Config
-from nanet.config.sections import Card, Monitor, Trigger
+from nanet.config.sections import Card, Monitor, RealTime, Trigger
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,6 +54,11 @@ class Watching:
     ) -> None:
         self._open.close()
 
+    def about(self, **more: Any) -> None:
+        """Passes static information of the run to the page."""
+        if self.page:
+            self.page.about(**more)
+
     def update(self, core: Any, to_result: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Passes counters to the page; called by the thread that waits for the trigger.
 
@@ -72,7 +77,7 @@ class Watching:
         from nanet.run import host
 
         return {
-            "config": self._config.toml(Trigger, Card),
+            "config": self._config.toml(Trigger, Card, RealTime),
             "config_hash": self.hash,
             "command": shlex.join(["nanet", *sys.argv[1:]]),
             "version": __version__,

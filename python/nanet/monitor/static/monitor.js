@@ -124,6 +124,13 @@ function showAbout(about) {
   set("command", about.command);
   set("config", about.config);
   set("version", about.version);
+  const rows = (about.realtime_settings ?? []).map((one) => {
+    const row = document.createElement("tr");
+    for (const text of [one.name, one.state, one.state === "refused" ? `${one.found}; ${one.remedy}` : one.found])
+      row.appendChild(document.createElement("td")).textContent = text;
+    return row;
+  });
+  $("realtime").replaceChildren(...rows);
 }
 
 // Painting follows the screen, not the feed: a hidden page is not painted.
