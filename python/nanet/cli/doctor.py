@@ -139,8 +139,15 @@ def doctor(
         "kernel settings",
         f"{len(unfit)} of {len(found['kernel_settings'])} differ" if unfit else "as needed",
     )
+    interrupts = [one["name"].split()[-1] for one in unfit if one["name"].startswith("interrupt ")]
     for one in unfit:
-        checks.add_row("", "", f"[dim]→ {one['command']}   now {one['found']}; {one['why']}[/]")
+        if not one["name"].startswith("interrupt "):
+            checks.add_row("", "", f"[dim]→ {one['command']}   now {one['found']}; {one['why']}[/]")
+    if interrupts:
+        listed = ", ".join(interrupts)
+        checks.add_row(
+            "", "", f"[dim]→ interrupts {listed} arrive on pinned CPUs: --fix prints the commands[/]"
+        )
     out.print(checks)
     out.print()
     verdict = (
