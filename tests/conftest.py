@@ -5,11 +5,14 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from monitored import Running
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -75,3 +78,16 @@ def free_udp_port() -> Callable[[], int]:
                 return port
 
     return pick
+
+
+@pytest.fixture
+def running(nanet_program: str, tmp_path: Path, free_udp_port: Callable[[], int]) -> Iterator[Running]:
+    """A trigger with its monitor."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        page = server.getsockname()[1]
+    run = Running(nanet_program, tmp_path, [free_udp_port(), free_udp_port(), page])
+    try:
+        yield run
+    finally:
+        run.trigger.kill()
+        run.trigger.communicate()

@@ -6,12 +6,9 @@ import contextlib
 import json
 import os
 import re
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,98 +18,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 sys.path.insert(0, str(Path(__file__).parent))
-import browser
+from monitored import Running, feed_of, until
 from nanet.config.values import page_endpoint
 from nanet.monitor import channels, histograms, link, metrics
 from nanet.monitor.state import State
 
 from nanet import _core, errors
-
-
-class Running:
-    """A trigger with its monitor, and boards to feed it."""
-
-    def __init__(self, program: str, folder: Path, ports: list[int]) -> None:
-        self.program, self.folder = program, folder
-        self.listen, self.send, self.page = ports
-        self.url = f"http://127.0.0.1:{self.page}"
-        (folder / "conditions.toml").write_text("mask = [17, 900]")
-        self.trigger = subprocess.Popen(
-            [program, "trigger", "--listen", f"127.0.0.1:{self.listen}", "--send", f"127.0.0.1:{self.send}",
-             "--algorithm", "math", "--monitor", str(self.page), "--conditions", "conditions.toml",
-             "--downscale", "0=2", "--json", "trigger.json"],
-            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.said = [self.trigger.stdout.readline(), self.trigger.stdout.readline()]
-        self.told = False
-
-    def feed(self, *more: str, speed: float = 0.0005) -> None:
-        """Sends events until all are sent."""
-        subprocess.run(
-            [self.program, "readout", "--to", f"127.0.0.1:{self.listen}", "--speed", str(speed), *more],
-            cwd=self.folder, check=True, capture_output=True, timeout=60,
-        )  # fmt: skip
-
-    def feeding(self, *more: str, speed: float = 0.0005) -> subprocess.Popen[bytes]:
-        """Feeds in parallel to the body."""
-        return subprocess.Popen(
-            [self.program, "readout", "--to", f"127.0.0.1:{self.listen}", "--speed", str(speed), *more],
-            cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def tell(self) -> None:
-        """Stops the trigger, once: a second signal would kill it."""
-        if not self.told:
-            self.trigger.send_signal(signal.SIGTERM)
-        self.told = True
-
-    def stop(self) -> dict[str, Any]:
-        """Stops the trigger; returns its result."""
-        self.tell()
-        _, err = self.trigger.communicate(timeout=60)
-        assert self.trigger.returncode == 0, err
-        assert "Traceback" not in err
-        return json.loads((self.folder / "trigger.json").read_text())
-
-
-@pytest.fixture
-def running(nanet_program: str, tmp_path: Path, free_udp_port: Callable[[], int]) -> Iterator[Running]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        page = server.getsockname()[1]
-    run = Running(nanet_program, tmp_path, [free_udp_port(), free_udp_port(), page])
-    try:
-        yield run
-    finally:
-        run.trigger.kill()
-        run.trigger.communicate()
-
-
-async def until(what: Callable[[], Awaitable[Any]], seconds: float = 30.0) -> Any:
-    """Waits for a true value; returns it."""
-    end = time.monotonic() + seconds
-    while not (found := await what()):
-        assert time.monotonic() < end
-        await asyncio.sleep(0.1)
-    return found
-
-
-@contextlib.asynccontextmanager
-async def feed_of(url: str) -> AsyncIterator[Callable[[str, Callable[[Any], Any]], Awaitable[Any]]]:
-    """Feed of the page; gives wait(type, condition) -> the first message of that type that meets it."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(f"{url}/feed", max_msg_size=1 << 24) as ws,
-    ):
-
-        async def wait(kind: str, condition: Callable[[Any], Any] = lambda message: True) -> Any:
-            async with asyncio.timeout(30):
-                async for said in ws:
-                    message = json.loads(said.data)
-                    if message["type"] == kind and condition(message):
-                        return message
-            raise AssertionError(f"the feed ended without {kind}")
-
-        yield wait
 
 
 @pytest.mark.serial
@@ -413,106 +324,6 @@ def test_what_is_shipped_of_others(root: Path) -> None:
             assert not re.search(
                 r"""(src|href|from|import|url)\s*[=(]?\s*["'(]?https?:""", file.read_text()
             ), file
-
-
-@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
-def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
-    async def look() -> None:
-        async with browser.browser(tmp_path) as page:
-            feeding = running.feeding("--duration", "60")
-            try:
-                await page.open(running.url)
-                await page.until("window.nanet?.page.state?.trigger?.frames_out > 50 && nanet.page.physics")
-                await page.until("!document.querySelector('#event-text').textContent.startsWith('No event')")
-                assert await page.value("document.querySelector('#banner').hidden")
-                # Keyboard: pause, step, selection of hits.
-                await page.press(" ", "Space")
-                assert await page.value("document.querySelector('#pause').textContent") == "continue"
-                await page.until("nanet.display.events.length > 2")
-                shown = "document.querySelector('#event-text').textContent"
-                says = (
-                    f"{shown}.startsWith(`Frame ${{nanet.display.events[nanet.display.at].frame}},`)"
-                    f" && {shown}.includes(`Shown ${{nanet.display.at + 1}} of`)"
-                )
-                await page.until(says)
-                first = await page.value(shown)
-                await asyncio.sleep(1.0)
-                assert await page.value(shown) == first  # unchanged while paused
-                for key, by in (("ArrowLeft", -1), ("ArrowRight", 1), ("ArrowLeft", -1)):
-                    at = await page.value("nanet.display.at")
-                    last = await page.value("nanet.display.events.length") - 1
-                    await page.press(key)
-                    assert await page.value("nanet.display.at") in (
-                        max(0, at + by),
-                        min(last, at + by),
-                        at + by,
-                    )
-                    await page.until(says)
-                await page.value("document.querySelector('#display').focus()")
-                await page.press("ArrowDown")
-                await page.until("document.querySelector('#picked').textContent.includes('photomultiplier')")
-                assert re.search(r"\d ns", await page.value("document.querySelector('#picked').textContent"))
-                # Every frame shows its numbers, and the canvases are not empty.
-                for canvas in ("display", "latency", "centres", "occupancy"):
-                    assert await page.value(
-                        f"(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v))"
-                        f"(document.querySelector('#{canvas}'))"
-                    ), canvas
-                assert await page.value("document.documentElement.scrollWidth <= innerWidth")
-            finally:
-                feeding.terminate()
-                feeding.wait()
-            await asyncio.sleep(1.0)
-            result = running.stop()
-            await page.until("nanet.page.state.ended && !nanet.page.dirty.size")
-            cells = await page.value(
-                "Object.fromEntries([...document.querySelectorAll('[data-key]')]"
-                ".map(e => [e.dataset.key, e.textContent]))"
-            )
-            checked = 0
-            for key, text in cells.items():
-                value: Any = result["latency_us"] if key.split(".")[0] in result["latency_us"] else result
-                for part in key.split("."):
-                    value = value[part]
-                if isinstance(value, str):
-                    assert text == value, key
-                    checked += 1
-                elif isinstance(value, int):
-                    assert int(re.sub(r"\D", "", text)) == value, key
-                    checked += 1
-                else:
-                    number, unit = text.split(" ")
-                    us = float(number) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[unit]
-                    assert us == pytest.approx(value, rel=6e-3, abs=0.051), key
-                    checked += 1
-            assert checked > 45
-            assert cells["state"] == "stopped" and cells["conditions.masked"] == "2"
-            assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
-            assert "ended" in await page.value("document.querySelector('#banner').textContent")
-            # On a phone, in dark mode.
-            await page.call(
-                "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True
-            )
-            await asyncio.sleep(0.5)
-            assert await page.value("document.documentElement.scrollWidth <= 360")
-            allowed = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
-            assert not [text for text in page.problems if not any(word in text for word in allowed)]
-
-    asyncio.run(look())
-
-
-@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
-def test_the_page_says_when_it_lost_the_trigger(running: Running, tmp_path: Path) -> None:
-    async def look() -> None:
-        async with browser.browser(tmp_path) as page:
-            await page.open(running.url)
-            await page.until("window.nanet?.page.state?.trigger?.latency_us")
-            running.trigger.kill()
-            await page.until("!document.querySelector('#banner').hidden")
-            assert "Lost the trigger" in await page.value("document.querySelector('#banner').textContent")
-            assert await page.value("document.body.classList.contains('stale')")
-
-    asyncio.run(look())
 
 
 def test_events_are_given_only_when_asked_for() -> None:

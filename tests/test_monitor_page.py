@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Monitor page in a browser."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import browser
+from monitored import Running
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
+def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
+    async def look() -> None:
+        async with browser.browser(tmp_path) as page:
+            feeding = running.feeding("--duration", "60")
+            try:
+                await page.open(running.url)
+                await page.until("window.nanet?.page.state?.trigger?.frames_out > 50 && nanet.page.physics")
+                await page.until("!document.querySelector('#event-text').textContent.startsWith('No event')")
+                assert await page.value("document.querySelector('#banner').hidden")
+                # Keyboard: pause, step, selection of hits.
+                await page.press(" ", "Space")
+                assert await page.value("document.querySelector('#pause').textContent") == "continue"
+                await page.until("nanet.display.events.length > 2")
+                shown = "document.querySelector('#event-text').textContent"
+                says = (
+                    f"{shown}.startsWith(`Frame ${{nanet.display.events[nanet.display.at].frame}},`)"
+                    f" && {shown}.includes(`Shown ${{nanet.display.at + 1}} of`)"
+                )
+                await page.until(says)
+                first = await page.value(shown)
+                await asyncio.sleep(1.0)
+                assert await page.value(shown) == first  # unchanged while paused
+                for key, by in (("ArrowLeft", -1), ("ArrowRight", 1), ("ArrowLeft", -1)):
+                    at = await page.value("nanet.display.at")
+                    last = await page.value("nanet.display.events.length") - 1
+                    await page.press(key)
+                    assert await page.value("nanet.display.at") in (
+                        max(0, at + by),
+                        min(last, at + by),
+                        at + by,
+                    )
+                    await page.until(says)
+                await page.value("document.querySelector('#display').focus()")
+                await page.press("ArrowDown")
+                await page.until("document.querySelector('#picked').textContent.includes('photomultiplier')")
+                assert re.search(r"\d ns", await page.value("document.querySelector('#picked').textContent"))
+                # Every frame shows its numbers, and the canvases are not empty.
+                for canvas in ("display", "latency", "centres", "occupancy"):
+                    assert await page.value(
+                        f"(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v))"
+                        f"(document.querySelector('#{canvas}'))"
+                    ), canvas
+                assert await page.value("document.documentElement.scrollWidth <= innerWidth")
+            finally:
+                feeding.terminate()
+                feeding.wait()
+            await asyncio.sleep(1.0)
+            result = running.stop()
+            await page.until("nanet.page.state.ended && !nanet.page.dirty.size")
+            cells = await page.value(
+                "Object.fromEntries([...document.querySelectorAll('[data-key]')]"
+                ".map(e => [e.dataset.key, e.textContent]))"
+            )
+            checked = 0
+            for key, text in cells.items():
+                value: Any = result["latency_us"] if key.split(".")[0] in result["latency_us"] else result
+                for part in key.split("."):
+                    value = value[part]
+                if isinstance(value, str):
+                    assert text == value, key
+                    checked += 1
+                elif isinstance(value, int):
+                    assert int(re.sub(r"\D", "", text)) == value, key
+                    checked += 1
+                else:
+                    number, unit = text.split(" ")
+                    us = float(number) * {"µs": 1.0, "ms": 1e3, "s": 1e6}[unit]
+                    assert us == pytest.approx(value, rel=6e-3, abs=0.051), key
+                    checked += 1
+            assert checked > 45
+            assert cells["state"] == "stopped" and cells["conditions.masked"] == "2"
+            assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
+            assert "ended" in await page.value("document.querySelector('#banner').textContent")
+            # On a phone, in dark mode.
+            await page.call(
+                "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True
+            )
+            await asyncio.sleep(0.5)
+            assert await page.value("document.documentElement.scrollWidth <= 360")
+            allowed = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
+            assert not [text for text in page.problems if not any(word in text for word in allowed)]
+
+    asyncio.run(look())
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
+def test_the_page_says_when_it_lost_the_trigger(running: Running, tmp_path: Path) -> None:
+    async def look() -> None:
+        async with browser.browser(tmp_path) as page:
+            await page.open(running.url)
+            await page.until("window.nanet?.page.state?.trigger?.latency_us")
+            running.trigger.kill()
+            await page.until("!document.querySelector('#banner').hidden")
+            assert "Lost the trigger" in await page.value("document.querySelector('#banner').textContent")
+            assert await page.value("document.body.classList.contains('stale')")
+
+    asyncio.run(look())
