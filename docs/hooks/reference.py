@@ -49,6 +49,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Redirects links to documents of the gateware folder to their copies in the site."""
     for there, copy in (
         ("../gateware/README.md", "gateware/architecture.md"),
+        ("../../gateware/doc/", "../gateware/"),
         ("../../gateware/syn/", "../gateware/"),
         ("../gateware/doc/", "gateware/"),
         ("../gateware/syn/", "gateware/"),
