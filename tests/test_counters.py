@@ -63,7 +63,7 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
     exported = [line for lines in metrics.counters().values() for line in lines]
     for counter in _core.counter_descriptions():
         name, inside = counter["name"], counter["family"]
-        assert f"| `{inside}.{name}` |" in text or f"| `{name}` |" in text
+        assert f"|`{inside}.{name}`|" in text or f"|`{name}`|" in text
         if inside != "recorded":  # a replay records nothing
             assert name in (result[inside] if inside else result)
             assert counter in exported

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "counters.md"
-HEAD = "| key | metric | counts |\n|---|---|---|\n"
+HEAD = "|key|metric|counts|\n|---|---|---|\n"
 
 
 def counter_table(family: str) -> str:
@@ -23,7 +23,7 @@ def counter_table(family: str) -> str:
         if counter["family"] == family:
             key = f"{family}.{counter['name']}" if family else counter["name"]
             metric = f"`{counter['metric']}`" if counter["metric"] else "–"
-            rows.append(f"| `{key}` | {metric} | {counter['text']} |\n")
+            rows.append(f"|`{key}`|{metric}|{counter['text']}|\n")
     return HEAD + "".join(rows)
 
 
@@ -31,15 +31,15 @@ def tables() -> dict[str, str]:
     """Each table by the name in its marker."""
     from nanet import _core
 
-    stages = "".join(f"| `{name}` | {start} | {end} |\n" for name, start, end in _core.stage_descriptions())
-    histograms = "".join(f"| `{name}` | {text} |\n" for name, text in _core.histogram_descriptions())
+    stages = "".join(f"|`{name}`|{start}|{end}|\n" for name, start, end in _core.stage_descriptions())
+    histograms = "".join(f"|`{name}`|{text}|\n" for name, text in _core.histogram_descriptions())
     return {
         "run": counter_table(""),
         "downscaled": counter_table("downscaled"),
         "lost": counter_table("lost"),
         "recorded": counter_table("recorded"),
-        "stages": "| stage | from | to |\n|---|---|---|\n" + stages,
-        "histograms": "| histogram | counts |\n|---|---|\n" + histograms,
+        "stages": "|stage|from|to|\n|---|---|---|\n" + stages,
+        "histograms": "|histogram|counts|\n|---|---|\n" + histograms,
     }
 
 

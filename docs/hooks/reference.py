@@ -54,6 +54,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         ("../gateware/doc/", "gateware/"),
         ("../gateware/syn/", "gateware/"),
         ("../syn/", ""),
+        ("../../docs/", "../"),
     ):
         markdown = markdown.replace(f"]({there}", f"]({copy}")
     return markdown
