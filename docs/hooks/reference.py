@@ -21,6 +21,7 @@ LAYERS = {
     "wire": "Byte layouts: encode, decode, validate; Ethernet framing; pcap.",
     "os": "Clocks, UDP sockets, thread affinity, memory regions.",
     "contract": "The memory between card and consumer: CLOP, event queue, return slots, send ring.",
+    "torus": "The 3D torus: packets, link words, routing, rings, model.",
     "card": "The card, and the application library over it (begin with `card.hpp`).",
     "rich": "Geometry, Monte Carlo and ring algorithms: plain functions, no threads, no I/O.",
     "trigger": "Frame builder, decisions, executors, the account; the live trigger and the replay.",
