@@ -227,8 +227,8 @@ class Card(Section):
 
     card: str = option(
         "socket",
-        "Card implementation: UDP sockets, or the simulated gateware.",
-        choices=("socket", "gateware"),
+        "Card implementation: UDP sockets, AF_XDP queues of an interface, or the simulated gateware.",
+        choices=("socket", "xdp", "gateware"),
         key="type",
     )
     listen: str = option(
@@ -293,6 +293,14 @@ class Card(Section):
         "auto",
         "Poll busily, or block when idle; auto: poll on a real-time host.",
         choices=("auto", "yes", "no"),
+        live=True,
+    )
+    busy_poll_us: int = option(
+        0,
+        "Time that the kernel polls the NIC in each call of the card (SO_BUSY_POLL); 0: off.",
+        low=0,
+        high=10_000,
+        unit="µs",
         live=True,
     )
     pin: str = option(

@@ -3,6 +3,7 @@
 // returns buffers. The same for every card (docs/application.md, examples/answer.cpp).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -91,6 +92,9 @@ class Card {
   // Fill level (0 - 1) of the fullest input buffer; 0 if the card cannot measure it.
   virtual double backlog() const noexcept { return 0; }
 
+  // Frames that were no valid UDP packets to a listening address, by reason; zero where the kernel receives.
+  // Thread-safe.
+  virtual std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept { return {}; }
   // Figures of the card's instruments, by name; empty if it has none. Thread-safe.
   virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
 

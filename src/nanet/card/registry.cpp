@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "nanet/card/socket/socket_card.hpp"
+#include "nanet/card/xdp/xdp_card.hpp"
 
 namespace nanet::card {
 namespace {
@@ -15,6 +16,7 @@ using Registry = std::map<std::string, CardKind, std::less<>>;
 Registry& kinds() {
   static Registry all{
       {"socket", {.open = [] { return std::make_unique<SocketCard>(); }, .open_playback = {}}},
+      {"xdp", {.open = open_xdp_card, .open_playback = {}}},
   };
   return all;
 }

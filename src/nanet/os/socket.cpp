@@ -153,8 +153,7 @@ Fd open_udp_receiver(const wire::Endpoint& endpoint, const UdpReceiveOptions& op
   if (options.gro) (void)setsockopt(fd.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);
   if (options.reuse_port) (void)setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
   if (options.reuse_address) (void)setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (options.busy_poll_us > 0)
-    (void)setsockopt(fd.get(), SOL_SOCKET, SO_BUSY_POLL, &options.busy_poll_us, sizeof options.busy_poll_us);
+  set_busy_poll(fd.get(), options.busy_poll_us);
   bind_or_throw(fd.get(), endpoint);
   return fd;
 }
@@ -185,6 +184,15 @@ wire::Endpoint local_endpoint(int fd) {
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
     fail(errno, "cannot read the address of a socket");
   return from_sockaddr(address);
+}
+
+void set_busy_poll(int fd, int microseconds) noexcept {
+  if (microseconds <= 0) return;
+  constexpr int prefer = 69, budget = 70;  // SO_PREFER_BUSY_POLL, SO_BUSY_POLL_BUDGET: Linux 5.11
+  const int on = 1, packets = 64;          // of one poll
+  (void)setsockopt(fd, SOL_SOCKET, prefer, &on, sizeof on);
+  (void)setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &microseconds, sizeof microseconds);
+  (void)setsockopt(fd, SOL_SOCKET, budget, &packets, sizeof packets);
 }
 
 int set_receive_buffer(int fd, int bytes) noexcept {

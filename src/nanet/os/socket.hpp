@@ -34,7 +34,7 @@ struct UdpReceiveOptions {
   bool gro = false;             // UDP_GRO: trains come as one message with a segment size
   bool reuse_port = false;      // SO_REUSEPORT: several sockets share the port
   bool reuse_address = false;
-  int busy_poll_us = 0;  // SO_BUSY_POLL, for drivers that support it
+  int busy_poll_us = 0;  // set_busy_poll()
 };
 // Opens, configures and binds a non-blocking receiver; port 0 takes a free one (see local_endpoint). Throws
 // std::system_error naming the endpoint and the remedy (port in use, no permission, no such address).
@@ -50,6 +50,10 @@ struct UdpSendOptions {
 Fd open_udp_sender(const wire::Endpoint& destination, const UdpSendOptions& options = {});
 
 wire::Endpoint local_endpoint(int fd);  // address the socket is bound to
+
+// The kernel polls the NIC's queue for up to `microseconds` in calls that find the socket empty, instead of
+// waiting for its interrupt (SO_BUSY_POLL, SO_PREFER_BUSY_POLL). 0: off. For drivers with NAPI; never fails.
+void set_busy_poll(int fd, int microseconds) noexcept;
 
 // Request a buffer of `bytes` (SO_RCVBUFFORCE first, then SO_RCVBUF within rmem_max). Return the granted
 // size in bytes of payload and bookkeeping; the kernel doubles the requested figure. Never fail.

@@ -43,6 +43,7 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
   c.devices = get<std::uint32_t>(o, "devices", 1);
   c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 10u);
+  c.busy_poll_us = get<int>(o, "busy_poll_us", 0);
   if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
     c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
   return c;

@@ -49,7 +49,7 @@
   TRIGGER(account_violations, "nanet_account_violations", "checks of the accounting identities that failed")
 
 // Valid packets that were not used, by the first reason that applies (docs/formats.md, Refusals). The last
-// two never arrived. `missing` is a running balance: it falls when a packet arrives late.
+// three never arrived. `missing` is a running balance: it falls when a packet arrives late.
 #define NANET_LOST_PACKETS(X)                                                                                \
   X(late, "nanet_packets_lost", "packets of a closed frame or of a finished burst")                          \
   X(duplicate, "nanet_packets_lost", "packets with a repeated index, or contradicting the last-packet mark") \
@@ -61,7 +61,8 @@
   X(segment_overflow, "nanet_packets_lost", "packets that did not fit into the segment of their board")      \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
   X(socket_overflow, "nanet_packets_lost",                                                                   \
-    "datagrams dropped by the kernel because the socket buffer was full")
+    "datagrams dropped by the kernel because the socket buffer was full")                                    \
+  X(ring_overflow, "nanet_packets_lost", "frames dropped because the receive ring of the xdp card was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.
 #define NANET_DOWNSCALED(X)                           \

@@ -112,6 +112,7 @@ Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::En
   os::UdpReceiveOptions receive;
   receive.buffer_bytes = options.socket_buffer_bytes;
   receive.gro = true;
+  receive.busy_poll_us = options.busy_poll_us;
   std::vector<int> fds;
   for (const auto& endpoint : options.listen) {
     port->sockets.push_back(os::open_udp_receiver(endpoint, receive));

@@ -8,7 +8,8 @@
 namespace nanet::trigger {
 namespace {
 
-// Terms of `lost` that are received packets; missing and socket_overflow never arrived.
+// Terms of `lost` that are received packets; missing, socket_overflow and ring_overflow never
+// arrived.
 constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::segment_overflow) + 1;
 
 }  // namespace

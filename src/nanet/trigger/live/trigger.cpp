@@ -172,7 +172,9 @@ bool Trigger::join(double timeout_s) {
 }
 
 Account Trigger::account() const {
-  return Account::of(clop_->counters(), *accounting_);
+  Account account = Account::of(clop_->counters(), *accounting_);
+  account.not_mgp = card_->not_mgp();
+  return account;
 }
 
 double Trigger::elapsed_s() const noexcept {

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the raw card with sources that replay given frames: payloads reach the receiver, other frames are
+// counted by reason, drops are counted as lost, and answers leave through the port's transmit path.
+#include "nanet/card/raw/raw_card.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "nanet/card/software/rig_test.hpp"
+#include "nanet/os/clock.hpp"
+
+namespace nanet::card {
+namespace {
+
+constexpr wire::Endpoint board{0x0A000001, 4000}, trigger{0x0A000002, 58913};
+
+struct Double final : FrameSource {
+  std::deque<std::vector<std::byte>> waiting;
+  std::vector<std::vector<std::byte>> taken;
+  std::uint64_t dropped = 0, returned = 0;
+  Nanoseconds stamp = 0;
+
+  std::size_t take(std::span<Arrival> out) noexcept override {
+    std::size_t count = 0;
+    for (; count < out.size() && !waiting.empty(); ++count) {
+      taken.push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
+    for (std::size_t i = 0; i < count; ++i) out[i] = {taken[taken.size() - count + i], stamp};
+    return count;
+  }
+  void give_back() noexcept override {
+    returned += taken.size();
+    taken.clear();
+  }
+  int wait_fd() const noexcept override { return -1; }
+  std::uint64_t drops() noexcept override { return dropped; }
+  double backlog() const noexcept override { return waiting.empty() ? 0.0 : 0.5; }
+};
+
+struct Sent final : Transmit {
+  explicit Sent(std::vector<std::vector<std::byte>>& to) : out(to) {}
+  std::size_t send(std::span<const Datagram> batch) noexcept override {
+    for (const Datagram& d : batch) out.emplace_back(d.data, d.data + d.bytes);
+    return batch.size();
+  }
+  std::uint32_t destinations() const noexcept override { return 1; }
+  std::vector<std::vector<std::byte>>& out;
+};
+
+class RawCards : public ::testing::Test {
+ protected:
+  RawCards()
+      : card_("double", [this](const ClopOptions&, Counters* const&) {
+          RawPort port;
+          for (std::size_t i = 0; i < 2; ++i) {
+            auto source = std::make_unique<Double>();
+            source_[i] = source.get();
+            port.sources.push_back(std::move(source));
+          }
+          port.transmit = std::make_unique<Sent>(sent_);
+          port.local = {trigger};
+          return port;
+        }) {
+    ClopOptions options;
+    options.buffers = 64;
+    options.timeout = options.burst_silence = 1'000'000'000'000;
+    options.deadline = 0;
+    clop_ = &card_.register_clop(options);
+  }
+  static std::vector<std::byte> frame(std::span<const std::byte> payload, wire::Endpoint to = trigger) {
+    std::vector<std::byte> out(wire::udp_frame_overhead + payload.size());
+    wire::build_udp_frame(out.data(), board, to, payload);
+    return out;
+  }
+  const Counters& counters() const { return clop_->counters(); }
+
+  std::vector<std::vector<std::byte>> sent_;
+  std::array<Double*, 2> source_{};
+  RawCard card_;
+  Clop* clop_ = nullptr;
+};
+
+TEST_F(RawCards, FramesOfBothQueuesBecomeOneFrameWithAnAnswer) {
+  for (unsigned b = 0; b < 4; ++b) {
+    const auto id = static_cast<BoardId>(b);
+    auto& queue = source_[b % 2]->waiting;
+    queue.push_back(frame(build_marker(mgp_flag::sob, id, 0, 0, first_burst)));
+    queue.push_back(frame(build({.board = id}, 1)));
+  }
+  Event event;
+  ASSERT_TRUE(clop_->wait(event, 5'000'000'000));
+  while (event.type != static_cast<std::uint8_t>(EventType::receive_done))
+    ASSERT_TRUE(clop_->wait(event, 5'000'000'000));
+  EXPECT_EQ(counters().packets_in, 8U);
+  EXPECT_EQ(source_[0]->returned + source_[1]->returned, 8U);
+  const auto out = clop_->send_buffer(event);
+  clop_->post(event, static_cast<std::uint32_t>(wire::mtp::encode(out.data(), event.frame, nullptr, 0)));
+  clop_->give_back(event);
+  card_.send();
+  ASSERT_EQ(sent_.size(), 1U);
+}
+
+TEST_F(RawCards, OtherFramesAreCountedByReasonAndNeverEnterTheAccount) {
+  auto damaged = frame(build({}, 0));
+  damaged.back() ^= std::byte{1};
+  source_[0]->waiting.push_back(std::move(damaged));
+  source_[0]->waiting.push_back(std::vector<std::byte>(20));
+  auto other = frame(build({}, 0));
+  other[12] = std::byte{0x86};  // IPv6
+  source_[1]->waiting.push_back(std::move(other));
+  card_.receive();
+  const auto counted = card_.not_mgp();
+  EXPECT_EQ(counted[static_cast<std::size_t>(wire::NotMgp::bad_checksum)], 1U);
+  EXPECT_EQ(counted[static_cast<std::size_t>(wire::NotMgp::not_ipv4)], 2U);
+  EXPECT_EQ(counters().packets_in, 0U);
+  EXPECT_EQ(source_[0]->returned + source_[1]->returned, 3U);
+}
+
+TEST_F(RawCards, DropsOfAQueueAreLostPacketsOnce) {
+  source_[0]->dropped = 7;
+  card_.receive();
+  card_.drain();
+  EXPECT_EQ(counters().lost[static_cast<std::size_t>(Lost::ring_overflow)], 7U);
+  source_[0]->dropped = 9;
+  card_.drain();
+  EXPECT_EQ(counters().lost[static_cast<std::size_t>(Lost::ring_overflow)], 9U);
+}
+
+TEST_F(RawCards, BacklogIsThatOfTheFullestQueue) {
+  EXPECT_EQ(card_.backlog(), 0.0);
+  source_[1]->waiting.emplace_back(60);
+  EXPECT_EQ(card_.backlog(), 0.5);
+}
+
+TEST_F(RawCards, TooManyThreadsAreRefusedWithTheLargestNumber) {
+  ClopOptions options;
+  options.threads = 3;
+  try {
+    card_.register_clop(options);
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("card_threads = 3"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("at most 2"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace nanet::card
