@@ -19,6 +19,7 @@ TITLES = {
     "rx": "Receive path",
     "clop": "Placement",
     "tx": "Send path",
+    "ttc": "TTC and final trigger",
     "dma": "DMA and events",
     "pcie_us": "PCI Express",
     "control": "Registers, firmware port, counters",
