@@ -87,7 +87,7 @@ TEST(DeviceClop, AnswersPacketsOverUdpAndStartsAgain) {
   options.destinations = {os::local_endpoint(answers.get())};
   options.gather = contract::Gather::packets;
   options.packets = 2;
-  options.buffers = 512;  // more than are sent: blocks that are slow do no harm
+  options.buffers = 512;  // more than the packets sent, so that slow blocks cause no loss
   options.timeout = 20'000'000'000;
   options.deadline = 0;
   options.burst_silence = 200'000'000'000;
@@ -144,7 +144,7 @@ TEST(DeviceClop, ManyBlocksFinishInAnyOrderAndNothingIsLeft) {
   const contract::Memory memory(small());
   const contract::View& view = memory.view();
   HostClop consumer(view);
-  consumer.state.reference = 5'000'000'000;  // the numbers are far beyond 32 bits
+  consumer.state.reference = 5'000'000'000;  // numbers beyond 32 bits
   std::vector<std::uint32_t> seen(40'000, 0);
   consumer.start(4, [&](const Clop& clop) {
     Work work;
@@ -157,7 +157,7 @@ TEST(DeviceClop, ManyBlocksFinishInAnyOrderAndNothingIsLeft) {
   contract::EventWriter writer(view);
   for (std::uint64_t i = 0; i < seen.size(); ++i) {
     const std::uint64_t n = 5'000'000'000 + i;
-    // As the card does: no buffer goes out again before it has come back.
+    // As the card: reuses a buffer only after its return.
     const auto back = [&] {
       return i < 16 ||
              contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(n - 15);
@@ -169,7 +169,7 @@ TEST(DeviceClop, ManyBlocksFinishInAnyOrderAndNothingIsLeft) {
     e.frame = static_cast<std::uint32_t>(i);
     e.n = static_cast<std::uint32_t>(n);
     writer.write(e);
-    if (i % 3 == 0) {  // of no interest to it
+    if (i % 3 == 0) {  // of another type
       e.type = static_cast<std::uint8_t>(contract::EventType::send_done);
       writer.write(e);
     }

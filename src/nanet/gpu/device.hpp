@@ -19,8 +19,8 @@ struct Device {
 
 struct Devices {
   bool built = false;   // this build has the CUDA component
-  int driver = 0;       // CUDA version that the driver speaks, 1000 * major + 10 * minor; 0: no driver
-  std::string trouble;  // why there is no device; empty where there is one
+  int driver = 0;       // CUDA version of the driver, 1000
+  std::string trouble;  // reason for the lack of a device; empty if there is one
   std::vector<Device> found;
 };
 

@@ -9,7 +9,7 @@
 namespace nanet::gpu {
 namespace {
 
-constexpr std::size_t granule = 65536;  // what dma-buf exports in
+constexpr std::size_t granule = 65536;  // granularity of a dma-buf export
 
 }  // namespace
 

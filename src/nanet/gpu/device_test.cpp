@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs everywhere: a build with CUDA has to start on a machine that has neither GPU nor driver.
+// Runs everywhere: a build with CUDA must also start on a machine without GPU and driver.
 #include "nanet/gpu/device.hpp"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@
 namespace nanet::gpu {
 namespace {
 
-// All kernels are loaded when the first context is made: loading one later waits for the resident one.
+// Loads all kernels with the first context: loading one later would wait for the resident kernel.
 [[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
 // Registered regions with reference counts: queues share the trace table.
@@ -80,7 +80,7 @@ PinnedPages::PinnedPages(std::size_t bytes) : bytes_((bytes + 4095) / 4096 * 409
 }
 PinnedPages::~PinnedPages() {
   if (cudaHostUnregister(host_) == cudaSuccess)
-    munmap(host_, bytes_);  // else a lost GPU may still write there
+    munmap(host_, bytes_);  // a lost GPU may still write to a freed mapping
 }
 
 template <class T>
@@ -124,7 +124,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaGetDeviceProperties(&properties, device), "the GPU's properties");
   resident.shape = view.shape;
   resident.sizes = BufferSizes::of(view.shape);
-  // As many warps as have room for what each of them needs.
+  // As many warps as the shared memory allows.
   for (threads = kernel->threads;; threads -= 32) {
     shared_bytes = kernel->shared_bytes(resident.sizes, threads);
     if (shared_bytes <= properties.sharedMemPerBlockOptin || threads <= 128) break;
@@ -143,7 +143,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaGetDeviceCount(&gpus), "GPUs");
   const unsigned queues =
       (view.shape.devices + static_cast<unsigned>(gpus) - 1) / static_cast<unsigned>(gpus);
-  const unsigned most =  // one is the supervisor
+  const unsigned most =  // one block is the supervisor
       std::max(2u, static_cast<unsigned>(properties.multiProcessorCount) / queues - 1);
   areas = wanted                    ? wanted
           : kernel->uses_task_queue ? std::min(kernel->blocks, most * 3 / 10)
@@ -152,7 +152,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident_blocks = 1 + (kernel->uses_task_queue ? most : areas);
 
   const ptrdiff_t to_device =
-      registered(view.clop, view.bytes, "the CLOP") - view.clop;  // the same distance for all of the region
+      registered(view.clop, view.bytes, "the CLOP") - view.clop;  // one offset for the whole region
   const auto there = [&](auto* at) {
     return reinterpret_cast<decltype(at)>(reinterpret_cast<std::uintptr_t>(at) +
                                           static_cast<std::uintptr_t>(to_device));
@@ -218,7 +218,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaDeviceSynchronize(), "setting up");
 }
 
-// The kernel has ended and the context lives: a GPU that only stood still.
+// The kernel has ended and the context is valid: the GPU had only stalled.
 bool GpuQueue::at_rest() const noexcept {
   if (cudaSetDevice(device_) != cudaSuccess) return false;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
@@ -231,8 +231,8 @@ bool GpuQueue::at_rest() const noexcept {
 
 GpuQueue::~GpuQueue() {
   if (lost_ && !at_rest()) {
-    // The driver goes on knowing these addresses as memory that it has mapped: given to others, they could
-    // not be mapped once more, or a kernel that still runs would write there.
+    // The driver keeps these addresses as mapped memory. New users of the addresses could not map them again,
+    // or a kernel that still runs would write there.
     static_cast<void>(pages_.release());
     for (const void* at : registered_) os::keep_addresses(static_cast<const std::byte*>(at));
     return;

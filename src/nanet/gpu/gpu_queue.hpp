@@ -34,7 +34,7 @@ class PinnedPages {
 
 class GpuQueue {
  public:
-  // areas: blocks or launches that take frames at the same time; 0: the kernel's own choice. Throws
+  // areas: blocks or launches that process frames at the same time; 0: default of the kernel. Throws
   // std::runtime_error.
   GpuQueue(int device, const contract::View& view, const trigger::ExecutorOptions& execute,
            const rich::Reconstructor& algorithm, trigger::TraceTable& traces, unsigned areas,
@@ -44,22 +44,22 @@ class GpuQueue {
   GpuQueue& operator=(const GpuQueue&) = delete;
 
   int device() const noexcept { return device_; }
-  void use() const;  // makes this GPU the calling thread's
+  void use() const;  // selects this GPU in the calling thread
   Control& control() const noexcept { return *reinterpret_cast<Control*>(pages_->host()); }
-  // Brings the monitor's counts up to date. From one thread at a time.
+  // Updates the monitor's counts. One thread at a time.
   void refresh(trigger::Physics& physics);
-  // Masks and time offsets are read there, where another process writes them.
+  // Reads masks and time offsets from a board that another process writes.
   void read_conditions(const ConditionsBoard& board);
-  // After a loss: memory that a kernel or a failed context may still use is not freed.
+  // After a loss: does not free memory that a kernel or a failed context may still use.
   void abandon() noexcept { lost_ = true; }
 
   contract::View view;
   Resident resident;
   const FrameKernel* kernel = nullptr;
-  const void* value = nullptr;  // the algorithm's
+  const void* value = nullptr;  // parameters of the algorithm
   std::size_t shared_bytes = 0;
-  std::size_t resident_bytes = 0;  // of shared memory, of the resident kernel; shared_bytes: of the other
-  unsigned threads = 0;            // of a block
+  std::size_t resident_bytes = 0;  // shared memory of the resident kernel; shared_bytes: of `once`
+  unsigned threads = 0;            // per block
   unsigned areas = 0;
   unsigned resident_blocks = 0;  // supervisor, frame blocks and task blocks
   cudaStream_t stream = nullptr;
@@ -77,7 +77,7 @@ class GpuQueue {
   std::unique_ptr<PinnedPages> pages_;
   std::vector<void*> allocated_, registered_;
   std::uint32_t version_[samples] = {};
-  std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // a copy to read
+  std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // copy for the reader
 };
 
 }  // namespace nanet::gpu

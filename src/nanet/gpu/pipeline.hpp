@@ -39,8 +39,8 @@ struct PipelineOptions {
   // Masks and time offsets written by another process; nullptr: those of ExecutorOptions.
   const ConditionsBoard* conditions = nullptr;
 
-  // A lost GPU comes back: persistent, with cpu_fallback and a recovery program. Contract memory and traces
-  // must then lie in os::shared_allocator().
+  // Restarts a lost GPU; persistent only, with cpu_fallback and a recovery program. Contract memory and
+  // traces must be in os::shared_allocator().
   bool recovers() const noexcept {
     return mode == Mode::persistent && cpu_fallback && !recovery.command.empty();
   }

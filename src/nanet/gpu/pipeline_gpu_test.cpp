@@ -37,7 +37,7 @@ class GpuPipeline : public testing::Test {
 
 trigger::ExecutorMaker maker(const PipelineOptions& options) {
   PipelineOptions patient = options;
-  if (std::getenv("NANET_PATIENT")) patient.stall = 60'000'000'000;  // under a sanitizer nothing is fast
+  if (std::getenv("NANET_PATIENT")) patient.stall = 60'000'000'000;  // sanitizers are slow
   return Pipeline::maker(patient);
 }
 
@@ -59,7 +59,7 @@ std::vector<Bytes> generated(Frame frames) {
   return out;
 }
 
-// Few and many events, close together and apart, hits in any order, packets lost, twice and damaged.
+// Few and many events, close together and apart, hits in any order, packets lost, duplicated and damaged.
 std::vector<Bytes> random_traffic(unsigned seed, Frame frames) {
   std::mt19937 random(seed);
   std::vector<Bytes> out;
@@ -114,7 +114,7 @@ void expect_same(const Result& gpu, const Result& cpu) {
   EXPECT_EQ(gpu.rings, gpu.account.rings);  // the monitor's
 }
 
-// An event's time is the mean of its hits' times, so they are late by nothing on average.
+// Hit times average to the event's time, so the mean lateness is zero.
 TEST_F(GpuPipeline, SampledEventsHaveTheTimesOfTheirHits) {
   const auto packets = generated(3000);
   for (const Mode mode : modes) {
@@ -195,7 +195,7 @@ TEST_F(GpuPipeline, GatherModePackets) {
   }
 }
 
-// Others are offered in each burst for the next one; more bursts than the GPU keeps tables for.
+// New conditions in each burst; more bursts than the GPU keeps tables for.
 TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
   constexpr Frame frames = 40;
   std::mt19937 random(13);
@@ -225,7 +225,7 @@ TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
     for (std::size_t i = 0; i < packets.size(); ++i) {
       if (i % per_burst == per_burst / 2) store.offer(made(static_cast<unsigned>(2 + i / per_burst)));
       chain.packet(packets[i]);
-      // An executor that lags by more bursts than the store keeps conditions for gets others, rightly.
+      // An executor that lags by more bursts than the store keeps uses other conditions; this is correct.
       while (chain.stream().table().end - chain.stream().table().next > 5 * frames) {
         chain.turn();
         std::this_thread::yield();
@@ -269,7 +269,7 @@ TEST_F(GpuPipeline, MoreFramesThanBuffersAndTwoQueues) {
   options.blocks = 20;
   expect_same(run(packets, "math", maker(options)), cpu);
   auto clop = Chain::options();
-  clop.devices = 2;  // on one GPU where there is only one
+  clop.devices = 2;  // both on one GPU if there is only one
   expect_same(run(packets, "math", maker(options), clop), cpu);
 }
 
@@ -317,7 +317,7 @@ TEST_F(GpuPipeline, AKernelThatFaultsIsTakenOver) {
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "taken over");
 }
 
-// Some PMs are masked, the times of all are moved.
+// Conditions: some masked PMs, a time offset for each PM.
 std::shared_ptr<const trigger::Conditions> some_conditions() {
   trigger::Conditions c;
   for (unsigned pm = 5; pm < pm_count; pm += 7) c.masked[pm] = 1;

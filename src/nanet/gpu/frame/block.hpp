@@ -31,7 +31,7 @@ NANET_HD inline std::uint32_t half_word(const std::byte* at) {
 NANET_HD inline std::uint32_t one_byte(const std::byte* at) {
   return static_cast<std::uint32_t>(*at);
 }
-// Four bytes at an address that four divides.
+// Four bytes at a multiple of four.
 NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 #ifdef __CUDA_ARCH__
   return *reinterpret_cast<const std::uint32_t*>(at);
@@ -44,20 +44,20 @@ NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 
 #ifdef __CUDACC__
 
-// What every thread of a thread block calls together.
+// Steps of a thread block on a GPU; every thread makes each call.
 struct Block {
   using Lanes = rich::DeviceLanes;
 
   __device__ static unsigned threads() { return blockDim.x; }
-  // The threads in another order, in which neighbours are of different warps.
+  // Permutation of the threads; neighbours belong to different warps.
   __device__ static unsigned spread(unsigned t) { return (t & 31u) * (blockDim.x >> 5) + (t >> 5); }
-  // f(thread) in every thread; what they wrote is seen by all afterwards.
+  // f(thread) in every thread; its writes are visible to all threads afterwards.
   template <class F>
   __device__ static void each(const F& f) {
     f(threadIdx.x);
     __syncthreads();
   }
-  // f() in thread 0; the others see it after the next step.
+  // f() in thread 0; its writes are visible to the others after the next step.
   template <class F>
   __device__ static void one(const F& f) {
     if (threadIdx.x == 0) f();
@@ -69,17 +69,17 @@ struct Block {
     __syncthreads();
   }
   __device__ static bool leads() { return (threadIdx.x & 31u) == 0; }
-  // A number for the calling warp, counted up from `at`; in warps().
+  // Next number for the calling warp, counted up in `at`; inside warps().
   __device__ static std::uint32_t take(std::uint32_t& at) {
     std::uint32_t got = 0;
     if (leads()) got = atomicAdd(&at, 1u);
     return __shfl_sync(0xFFFFFFFFu, got, 0);
   }
-  // Adds and gives what was there before; any thread, in each() or warps().
+  // Atomic addition; returns the previous value. Any thread, inside each() or warps().
   __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
   __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
-  // f(i, how many of flag[0] .. flag[i - 1] are set) for each i < n whose flag is set, 0 or 1; gives how many
-  // there are. room: a word for each warp that all share.
+  // f(i, number of set flags before i) for each i < n with flag[i] = 1. Returns the number of set flags.
+  // room: one shared word per warp.
   template <class F>
   __device__ static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
                                          const F& f) {
@@ -107,7 +107,7 @@ struct Block {
 
 #else
 
-// The same, thread after thread.
+// The same steps on the CPU, one thread after the other.
 struct Block {
   using Lanes = rich::HostLanes;
 

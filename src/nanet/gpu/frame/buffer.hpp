@@ -7,11 +7,11 @@
 
 namespace nanet::gpu {
 
-// Shared memory of a block: bytes of a frame, fragments that its tables hold. At 10 MHz a frame has 4 kB and
-// 200 fragments; larger ones than fit are worked on in device memory.
+// Capacity of a block's shared memory: bytes of a frame, fragments. A frame at 10 MHz has 4 kB and 200
+// fragments; larger frames are processed in device memory.
 inline constexpr std::uint32_t shared_raw_bytes = 24576, shared_fragments = 1024;
-// Of each board at most, read together with the frame's header, before its length is known: one wait instead
-// of two.
+// Bytes per board read together with the frame's header, before the length is known: one PCIe wait instead of
+// two.
 inline constexpr std::uint32_t ahead_bytes = 4096;
 
 NANET_HD inline constexpr std::uint32_t power_of_two(std::uint32_t n) {
@@ -20,15 +20,15 @@ NANET_HD inline constexpr std::uint32_t power_of_two(std::uint32_t n) {
   return p;
 }
 
-// How the memory of a block is divided.
+// Partition of a block's memory.
 struct BufferSizes {
   bool frame = true;
   std::uint32_t boards = 1;        // segments; gather packets: 1
   std::uint32_t segment = 0;       // bytes of the largest segment, or of a payload's slot
-  std::uint32_t stride = 0;        // of segments in shared memory
-  std::uint32_t large_stride = 0;  // and in device memory
+  std::uint32_t stride = 0;        // distance of segments in shared memory
+  std::uint32_t large_stride = 0;  // distance of segments in device memory
   std::uint32_t lists = 1;
-  std::uint32_t fragments = 0;  // of the large tables: a power of two
+  std::uint32_t fragments = 0;  // capacity of the large tables, a power of two
 
   static BufferSizes of(const contract::Shape& shape) {
     BufferSizes s;
@@ -54,8 +54,8 @@ struct BufferSizes {
 template <class A, class B>
 class BufferWork {
  public:
-  // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: fragments that go
-  // into the small tables.
+  // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: capacity of the
+  // small tables in fragments.
   NANET_DEVICE BufferWork(const contract::Shape& shape, const BufferSizes& sizes, FrameShared& shared,
                           std::byte* small, std::byte* large, std::uint32_t room)
       : sizes_(sizes),
@@ -69,10 +69,10 @@ class BufferWork {
         large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
                               sizes.lists, sizes.large_hits())) {}
 
-  // bytes: of the boards together, as the queue's entry has it. copy(to, from, n): by all threads, n a
-  // multiple of 16; copy.wait(): until what this thread copied is there. sampled(work, frame): gather
-  // packets, after each payload, whose rows the next one overwrites. Leaves packet, counts and trace (but for
-  // n, frame, seen and posted) in shared memory.
+  // bytes: sum over the boards, from the queue entry. copy(to, from, n): called by all threads, n a multiple
+  // of 16; copy.wait(): waits for this thread's copies. sampled(work, frame): gather packets, called after
+  // each payload, whose rows the next one overwrites. Leaves packet, counts and trace (except n, frame, seen
+  // and posted) in shared memory.
   template <class Copy, class Clock, class Sampled>
   NANET_DEVICE void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
                         std::uint32_t frame, std::uint32_t bytes, const Copy& copy, const Clock& clock,
@@ -100,7 +100,7 @@ class BufferWork {
       for (unsigned k = 0; k < trigger::primitive_kinds; ++k) trace.downscaled[k] = s_.downscaled[k];
     });
     B::each([&](unsigned t) {
-      if (t != 32) return;  // beside what thread 0 does
+      if (t != 32) return;  // a warp other than thread 0's
       if (sizes_.frame)
         work.note_edges(trace);
       else
@@ -109,12 +109,11 @@ class BufferWork {
   }
 
  private:
-  // The segments of a frame. Its header is memory that anything may have written: its lengths are held
-  // against the segment.
+  // Segments of a frame. The header may hold any bytes, so its lengths are limited to the segment.
   template <class Copy>
   NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {
     std::byte* const header = reinterpret_cast<std::byte*>(s_.packet);  // not yet in use
-    // The boards' shares are nearly alike; one board's is known.
+    // The boards' shares are nearly equal; one board's is known.
     const std::uint32_t likely =
         sizes_.boards == 1 ? bytes : (bytes >> (sizes_.boards > 4 ? 3 : 2)) + bytes / 16 + 192;
     std::uint32_t ahead = likely < ahead_bytes ? (likely + 15) / 16 * 16 : ahead_bytes;
@@ -158,14 +157,14 @@ class BufferWork {
     return buffer + contract::frame_header_bytes + std::size_t{b} * sizes_.segment;
   }
 
-  // Gather mode packets: each payload stands alone.
+  // Gather mode packets: each payload is processed separately.
   template <class Copy, class Clock, class Sampled>
   NANET_DEVICE void payloads(FrameWork<A, B>& work, const std::byte* buffer, const Copy& copy,
                              const Clock& clock, const Sampled& sampled) {
     const bool fits = sizes_.large_stride <= shared_raw_bytes;
     std::byte* const at = fits ? small_ : large_;
     const std::uint32_t at_once = fits ? shared_raw_bytes / sizes_.large_stride : 1;
-    Nanoseconds build = 0, reconstruct = 0, start = clock();  // as thread 0 sees them
+    Nanoseconds build = 0, reconstruct = 0, start = clock();  // valid in thread 0
     const Nanoseconds began = start;
     bool over = false;
     for (std::uint32_t first = 0; first < packets_ && !over; first += at_once) {

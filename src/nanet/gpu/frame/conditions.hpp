@@ -13,9 +13,9 @@
 
 namespace nanet::gpu {
 
-// As many as ConditionsStore keeps; PM IDs that eleven bits can hold.
+// Same number of tables as in ConditionsStore; all PM IDs of eleven bits.
 inline constexpr std::uint32_t conditions_kept = 16, conditions_pms = 2048;
-// The offset of a PM that is masked.
+// Offset that marks a masked PM.
 inline constexpr std::int16_t masked_pm = std::numeric_limits<std::int16_t>::min();
 
 struct alignas(16) ConditionsTable {
@@ -26,12 +26,12 @@ static_assert(sizeof(ConditionsTable) % 16 == 0 && trigger::max_t0_lsb < -std::i
 // In pinned memory, zeroed. Written by the host: table and `from`, then `version` with release.
 struct ConditionsBoard {
   alignas(64) std::uint64_t version;    // tables written so far; table v is at v % conditions_kept
-  std::uint64_t from[conditions_kept];  // n of the first frame that a table is for
+  std::uint64_t from[conditions_kept];  // first n of each table
   ConditionsTable table[conditions_kept];
 };
 
-// The number of the table for n, of `version` > 0 that were written. Where n was answered without it long
-// ago, the oldest that is known.
+// Number of the table for n, among `version` > 0 tables. If its table has been overwritten, n was answered
+// long ago: returns the oldest table.
 NANET_HD inline std::uint64_t table_for(std::uint64_t n, std::uint64_t version, const std::uint64_t* from) {
   const std::uint64_t oldest = version > conditions_kept ? version - conditions_kept : 0;
   std::uint64_t table = version - 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One buffer through build, reconstruct and decide in a thread block: from its bytes to the words of the MTP
-// packet and the counts of its trace. What trigger/executors/frame_processor.hpp does on a CPU, with the same
-// result, bit for bit.
+// Frame processing in a thread block: build, reconstruct, decide; from the bytes of a buffer to the MTP
+// packet and the counts of its trace. Bit-identical to trigger/executors/frame_processor.hpp on a CPU.
 #pragma once
 
 #include "nanet/gpu/frame/merge.hpp"
@@ -15,19 +14,19 @@ namespace nanet::gpu {
 
 inline constexpr unsigned packet_words = contract::send_buffer_bytes / 4;
 
-// What the work on a frame depends on, besides its bytes.
+// Options of frame processing.
 struct FrameOptions {
   trigger::DecisionOptions decision;
   std::uint32_t window = 41;
   std::uint32_t source = rich_source;
   bool downscaling = false;
-  std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // of each kind
+  std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // by kind of primitive
 };
 
-// What a block shares while it works on a buffer.
+// Shared state of a block for one buffer.
 struct FrameShared {
   Merge merge;
-  const std::byte* bytes;  // what was merged last, where it may be looked at: of board b from b x stride on
+  const std::byte* bytes;  // bytes merged last, if accessible; board b at b x stride
   std::uint32_t stride, length[max_boards];
   alignas(16) std::uint32_t packet[packet_words];
   std::uint32_t words;       // of `packet` in use
@@ -41,7 +40,7 @@ struct FrameShared {
   trigger::Trace trace;
 };
 
-// Whether an algorithm works with a warp for each event or with a thread.
+// Algorithm that runs with a warp per event instead of a thread.
 template <class A>
 concept Wide = requires { typename A::Scratch; };
 template <class A>
@@ -53,11 +52,11 @@ struct ScratchOf<A> {
   using type = typename A::Scratch;
 };
 
-// Whether events are handed to others, who do the work of an algorithm: reconstruct() waits for all of them.
+// Algorithm that runs in other blocks; reconstruct() waits for all events.
 template <class A>
 concept Remote = requires { A::at_once; };
 
-// Whether its sums over hits can be shared by threads: what each needs of a hit depends on the PM alone.
+// Algorithm whose sums over hits threads can share: the term of a hit depends only on the PM.
 template <class A>
 concept Summed = requires { typename A::Factors; };
 // Table entry of a PM, computed from its position.
@@ -72,8 +71,8 @@ struct PlaneOf<A> {
   NANET_HD static type of(const rich::Point& p) { return A::factors(p); }
 };
 
-// Where an algorithm looks things up and puts things down. rings: of each event in turn; may be null. scratch
-// and result: one for each warp, for algorithms that are wide.
+// Memory of an algorithm. rings: result per event; may be null. scratch and result: one per warp, for wide
+// algorithms.
 template <class A>
 struct Workspace {
   const typename PlaneOf<A>::type* plane = nullptr;
@@ -90,7 +89,7 @@ class FrameWork {
                          const Workspace<A>& workspace)
       : algorithm_(algorithm), options_(options), s_(shared), workspace_(workspace) {}
 
-  // The others see it after the next step.
+  // Visible to the other threads after the next step.
   NANET_DEVICE void begin() {
     B::one([&] {
       s_.words = wire::mtp::header_bytes / 4;
@@ -102,8 +101,8 @@ class FrameWork {
     });
   }
 
-  // Builds and reconstructs the events of `in`, and adds their primitives to the packet. small: where shared
-  // bytes lie. clock: gives the time; built and reconstructed: when that was done, in thread 0.
+  // Builds and reconstructs the events of `in`, and adds their primitives to the packet. small: shared copy
+  // of the bytes. clock: returns the time. built, reconstructed: end of each stage, valid in thread 0.
   template <class Clock>
   NANET_DEVICE void work(const Bytes& in, std::byte* small, const Tables& shared_tables, std::uint32_t room,
                          const Tables& large_tables, std::uint32_t frame, bool incomplete, const Clock& clock,
@@ -111,8 +110,8 @@ class FrameWork {
     frame_ = frame;
     if (workspace_.rings) B::one([&] { note(in); });
     Merger<B> merger(in, s_.merge, options_.window, workspace_.conditions);
-    // Twice the same code: the compiler sees in the first that all of it is shared memory, which takes fewer
-    // instructions and less time.
+    // The same code twice: in the first branch the compiler proves that all memory is shared, which saves
+    // instructions.
     const bool few = merger.list() <= room;
     if (few && in.shared) {
       merger.bytes_at(small + (in.at - small));
@@ -127,7 +126,7 @@ class FrameWork {
       B::warps([&](unsigned warp) {
         typename A::Scratch& scratch = workspace_.scratch[warp];
         rich::Rings& rings = workspace_.result[warp];
-        // Warps take events as they become free: some take ten times as long as others.
+        // Free warps take the next event: some events take ten times as long as others.
         for (std::uint32_t i; (i = B::take(s_.taken)) < events_;) {
           const std::uint32_t e = by_size ? tables_.slot[i] : i;
           BuiltEvent& event = tables_.event[e];
@@ -160,14 +159,14 @@ class FrameWork {
     });
   }
 
-  // The packet's header; the packet then has s_.words words. One thread.
+  // Writes the packet's header; the packet then has s_.words words. One thread.
   NANET_DEVICE void finish(std::uint32_t frame) {
     s_.packet[0] = options_.source << 24 | (frame & 0xFFFFFF);
     s_.packet[1] = s_.primitives << 16 | 4 * s_.words;
     for (unsigned r = 1; r <= rich::max_rings; ++r) s_.rings += r * s_.with_rings[r];
   }
 
-  // Events so near to the edges of the frame that a neighbour may hold the rest of them. One thread.
+  // Records events so near a frame edge that the adjacent frame may hold the rest of them. One thread.
   NANET_DEVICE void note_edges(trigger::Trace& trace) const {
     trace.lows = trace.highs = 0;
     const std::uint32_t window = options_.window;
@@ -191,7 +190,7 @@ class FrameWork {
   }
 
  private:
-  // Where the bytes are, if in memory of the block's own.
+  // Records the location of the bytes, if in shared memory.
   NANET_DEVICE void note(const Bytes& in) {
     s_.bytes = in.at;
     s_.stride = in.stride;
@@ -199,7 +198,7 @@ class FrameWork {
     for (unsigned b = 0; b < max_boards; ++b) s_.length[b] = in.shared && b < in.boards ? in.bytes[b] : 0;
   }
 
-  // Merges, and where an event is not a warp's work, does that too.
+  // Merges; also reconstructs if an event takes one thread.
   template <class Clock>
   NANET_DEVICE void merge(Merger<B>& merger, const Tables& tables, bool incomplete, const Clock& clock,
                           Nanoseconds& built) {
@@ -217,8 +216,8 @@ class FrameWork {
     if constexpr (Summed<A>) fit(tables, incomplete);
   }
 
-  // Eight threads for each event, one for each sum, in the order of the hits; then one to solve. The sums lie
-  // where the fragments were.
+  // Eight threads per event, one per sum, in the order of the hits; then one thread solves. The sums
+  // overwrite the fragments.
   NANET_DEVICE void fit(const Tables& tables, bool incomplete)
     requires Summed<A>
   {
@@ -244,7 +243,7 @@ class FrameWork {
   NANET_DEVICE float sum(const Tables& tables, const BuiltEvent& event, unsigned left, unsigned right) const {
     const PmId* const pm = tables.pm + event.first;
     const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
-    constexpr unsigned together = 4;  // so many are looked up side by side
+    constexpr unsigned together = 4;  // table look-ups in flight
     float sum = 0.0f;
     std::uint32_t i = 0;
     for (; i + together <= hits; i += together) {
@@ -275,14 +274,14 @@ class FrameWork {
     std::uint32_t id;
     if constexpr (!Summed<A>) {
       id = trigger::decide(rings, hits, cut, options_.decision);
-    } else {  // one ring at most: no loop over rings, which would have to lie in memory
+    } else {  // one ring at most: a loop over rings would force them into local memory
       id = trigger::decide_event(hits, rings.ambiguous, cut, options_.decision);
       if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
     }
     settle(tables, e, event, id, rings.count);
     if (workspace_.rings) workspace_.rings[e] = rings;
   }
-  // Event e has so many rings and would have this primitive.
+  // Records the number of rings and the primitive of event e.
   NANET_DEVICE void settle(const Tables& tables, std::uint32_t e, BuiltEvent& event, std::uint32_t id,
                            std::uint32_t rings) {
     B::add(s_.with_rings[rings], 1);
@@ -301,10 +300,10 @@ class FrameWork {
     tables.key[e] = id == 0 ? ~std::uint32_t{0} : static_cast<std::uint32_t>(event.time) << 16 | e;
   }
 
-  static constexpr std::uint32_t ranked = 512;  // as many keys are compared all with all
+  static constexpr std::uint32_t ranked = 512;  // limit for ranking by pairwise comparison
 
-  // Events of most hits first, in tables_.slot, which is free by now: they take longest, so no warp should
-  // begin with one when the others have nothing left to do. False where there are too many to rank.
+  // Orders events by hits, most first, in tables_.slot (free by now), so that the longest events start first.
+  // Returns false if there are too many to rank.
   NANET_DEVICE bool order_by_hits() {
     if (events_ > ranked || events_ <= B::threads() / 32) return false;
     B::each([&](unsigned t) {
@@ -321,7 +320,7 @@ class FrameWork {
     return true;
   }
 
-  // Where the next primitives go: behind a timestamp word where the frame changes.
+  // Position of the next primitives: after a timestamp word if the frame changes.
   struct Place {
     std::uint32_t words, room;
     bool stamp;
@@ -338,10 +337,10 @@ class FrameWork {
     return p;
   }
 
-  // Primitives in order of time, ties in order of opening.
+  // Orders primitives by time, ties by order of opening.
   NANET_DEVICE void rank(std::uint32_t frame) {
     constexpr std::uint32_t nothing = ~std::uint32_t{0};
-    // Events are in order of opening, which is nearly always the order of their times.
+    // The order of opening is nearly always the order of times.
     B::each([&](unsigned t) {
       for (std::uint32_t i = t; i < events_; i += B::threads()) {
         const std::uint32_t key = tables_.key[i];
@@ -375,7 +374,7 @@ class FrameWork {
     }
     return at;
   }
-  // What does not fit is counted. One thread, after rank().
+  // Appends primitives; those without space are counted. One thread, after rank().
   NANET_DEVICE void close(std::uint32_t frame) {
     const Place p = place(frame);
     const std::uint32_t valid = s_.disorder ? s_.valid : events_, put = valid < p.room ? valid : p.room;

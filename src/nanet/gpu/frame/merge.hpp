@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame builder of a thread block: merges the boards' fragments into events (docs/formats.md, Merging),
-// the same events as frame_builder.hpp, bit for bit. Where fragments are farther apart than the window, what
-// comes before and what comes after are independent: each such cluster is a thread's.
+// Frame builder of a thread block: merges the boards' fragments into events (docs/formats.md, Merging),
+// bit-identical to frame_builder.hpp. Fragments separated by a gap larger than the window form independent
+// clusters; one thread takes each cluster.
 #pragma once
 
 #include "nanet/contract/layout.hpp"
@@ -12,29 +12,27 @@
 
 namespace nanet::gpu {
 
-inline constexpr unsigned max_payloads = 64;  // of a board, as many as the CPU frame builder accepts
+inline constexpr unsigned max_payloads = 64;  // per board, as in the CPU frame builder
 inline constexpr std::uint16_t no_fragment = 0xFFFF;
 inline constexpr std::uint32_t fixed_slot_bytes = wire::mgp::fixed_event_bytes;
 
-// A fragment.
 struct Fragment {
   std::uint32_t hits;  // offset of its hit words in the bytes
   std::uint16_t time;  // within the frame, LSB
   std::uint8_t stored, truncated;
   std::uint32_t out;  // offset of its hits in Tables::pm
-  std::uint32_t sum;  // of its hits' time differences, in fours of an LSB; and `disorder` for each lane that
-                      // saw a hit not on the lattice, or not above the one before it
+  std::uint32_t sum;  // sum of the time differences, units of 4 LSB; plus `disorder` for each lane that
+                      // found an invalid PM ID, or one not above its predecessor
   static constexpr std::uint32_t disorder = 1u << 16;
 
   NANET_HD bool disordered() const {
     return static_cast<std::int16_t>(sum) != static_cast<std::int32_t>(sum);
   }
-  NANET_HD std::int32_t times() const {  // the sum of its hits' times
+  NANET_HD std::int32_t times() const {  // sum of the times of its hits
     return 4 * static_cast<std::int16_t>(sum) + static_cast<std::int32_t>(stored) * time;
   }
 };
 
-// An event.
 struct BuiltEvent {
   std::uint32_t first;          // its hits are pm[first] .. pm[first + hits - 1]
   std::uint16_t time, opened;   // within the frame, LSB
@@ -44,22 +42,22 @@ struct BuiltEvent {
 };
 static_assert(sizeof(Fragment) == 16 && sizeof(BuiltEvent) == 16);
 
-// Tables for as many fragments as bytes can hold; shared memory, or device memory for frames too large.
+// Tables of a frame's fragments and events; in shared memory, or in device memory for large frames.
 struct Tables {
   Fragment* fragment = nullptr;
   BuiltEvent* event = nullptr;      // also room for sorting the fragments
   std::uint16_t* member = nullptr;  // lists x fragments
   std::uint32_t* slot = nullptr;    // fragments + 1
-  std::uint32_t* key = nullptr;     // the power of two that holds the fragments
-  PmId* pm = nullptr;               // as many as hit words fit into the bytes
-  std::uint32_t fragments = 0;      // in all
+  std::uint32_t* key = nullptr;     // fragments rounded up to a power of two
+  PmId* pm = nullptr;               // capacity: hit words in the bytes
+  std::uint32_t fragments = 0;      // total
 };
 
 NANET_HD inline constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + 15) / 16 * 16;
 }
 
-// fragments: a power of two; hits: hit words. Lays the tables out from `at` on, a 16 B boundary.
+// Lays the tables out from `at`, a 16 B boundary. fragments: a power of two; hits: number of hit words.
 NANET_HD inline Tables lay_out(std::byte* at, std::uint32_t fragments, unsigned lists, std::uint32_t hits) {
   Tables t;
   t.fragments = fragments;
@@ -84,19 +82,19 @@ NANET_HD inline constexpr std::size_t table_bytes(std::uint32_t fragments, unsig
          round_up(sizeof(std::uint16_t) * fragments * lists) + round_up(sizeof(PmId) * hits);
 }
 
-// Lists of fragments are laid out for 1, 4 or 8 boards, so that loops over boards are of a fixed length.
+// Number of fragment lists: 1, 4 or 8, so that loops over boards have a fixed length.
 NANET_HD inline constexpr unsigned lists_for(unsigned boards) {
   return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
 }
 
-// What a block shares while it merges.
+// Shared state of a block during merging.
 struct Merge {
   struct Payload {
     std::uint32_t at, sequence;   // offset in the bytes
-    std::uint16_t length, start;  // start: of its fragments within the board's
-    std::uint8_t most, fixed;     // most: fragments at most; fixed: in slots of 32 hits
+    std::uint16_t length, start;  // start: index of its first fragment within the board
+    std::uint8_t most, fixed;     // most: upper limit of fragments; fixed: slots of 32 hits
     std::uint16_t walked;         // fragments found
-    std::uint32_t sound;          // how many there are before the first that is not sound
+    std::uint32_t sound;          // valid fragments before the first invalid one
   };
   Payload payload[max_boards][max_payloads];
   std::uint32_t payloads[max_boards];
@@ -106,12 +104,12 @@ struct Merge {
   std::uint32_t room[33];
 };
 
-// Private copy of the bytes of a frame: those of board b from `at` + b x stride on. The array
-// is read with fixed indices only, so that it stays in registers.
+// Private copy of the description of a frame's bytes: board b at `at` + b x stride. The array is read with
+// fixed indices only, so that it stays in registers.
 struct Bytes {
   const std::byte* at = nullptr;
   std::uint32_t stride = 0;
-  bool shared = false;  // `at` lies in memory of the block's own
+  bool shared = false;  // `at` is in shared memory of the block
   std::uint32_t bytes[max_boards] = {};
   unsigned boards = 0;
 };
@@ -121,13 +119,13 @@ class Merger {
  public:
   using Payload = Merge::Payload;
 
-  // conditions: of each PM, or null.
+  // conditions: per PM, or null.
   NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window, const std::int16_t* conditions)
       : in_(in), m_(shared), conditions_(conditions), window_(window), lists_(lists_for(in.boards)) {}
 
   // Same bytes through a pointer into shared memory, visible to the compiler.
   NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
-  // Finds the packets; gives the room they need in the tables. Every thread gets it.
+  // Lists the packets. Returns the required table size in fragments, in every thread.
   NANET_DEVICE std::uint32_t list() {
     B::each([&](unsigned t) {
       for (unsigned b = t >> 5; b < lists_; b += B::threads() >> 5)
@@ -139,13 +137,11 @@ class Merger {
     return most * lists_;
   }
 
-  // Fills the tables, with a separate share for the fragments of each board. Returns the number of events, in
-  // every thread.
+  // Fills the tables, with a separate share for each board. Returns the number of events, in every thread.
   NANET_DEVICE std::uint32_t build(const Tables& tables) {
     t_ = tables;
     share_ = tables.fragments / lists_;
-    // What one payload's fragments begin with is known only from the one before: a thread follows them, and
-    // does nothing else.
+    // The position of a fragment follows from the one before it: one thread per payload follows the chain.
     B::each([&](unsigned t) {
       for (std::uint32_t q = t; q < lists_ * max_payloads; q += B::threads()) {
         const unsigned b = q % lists_, p = q / lists_;
@@ -167,7 +163,7 @@ class Merger {
       return assemble<max_boards>();
   }
 
-  // The last step, of one event; any thread, after build().
+  // Last step of one event; any thread, after build().
   NANET_DEVICE void finish(BuiltEvent& event) const {
     if (lists_ == 1)
       finish<1>(event);
@@ -177,7 +173,7 @@ class Merger {
       finish<max_boards>(event);
   }
 
-  // Sorts key[0 .. n - 1], all different; room up to the next power of two.
+  // Sorts key[0 .. n - 1], all distinct; capacity: the next power of two.
   NANET_DEVICE static void sort(std::uint32_t* key, std::uint32_t n) {
     std::uint32_t size = 1;
     while (size < n) size *= 2;
@@ -202,16 +198,16 @@ class Merger {
  private:
   NANET_DEVICE std::uint32_t base(unsigned b) const { return b * share_; }
 
-  // f(board, i, fragments of earlier boards) for each fragment i of each board; the boards side by side.
+  // f(board, i, fragments of earlier boards) for each fragment i of each board; boards in parallel.
   template <class F>
   NANET_DEVICE void each_fragment(const F& f) const {
     lanes_of_fragments(
         0, [&](unsigned b, std::uint32_t i, std::uint32_t earlier, unsigned) { f(b, i, earlier); });
   }
-  // f(board, i, fragments of earlier boards, lane) with 2^bits lanes for each.
+  // The same with 2^bits lanes per fragment.
   template <class F>
   NANET_DEVICE void lanes_of_fragments(unsigned bits, const F& f) const {
-    const unsigned boards = lists_ == 1 ? 0 : lists_ == 4 ? 2 : 3;  // its logarithm
+    const unsigned boards = lists_ == 1 ? 0 : lists_ == 4 ? 2 : 3;  // log2 of the number of lists
     const unsigned side = contract::exponent(B::threads()) - boards;
     static_assert(max_boards == 8);
     B::each([&](unsigned t) {
@@ -225,7 +221,7 @@ class Merger {
     });
   }
 
-  // The payloads of one board in order of sequence number. One thread.
+  // Lists the payloads of one board by sequence number. One thread.
   NANET_DEVICE void list_board(unsigned b) {
     Payload* const list = m_.payload[b];
     std::uint32_t n = 0;
@@ -265,7 +261,7 @@ class Merger {
     m_.unordered[b] = 0;
   }
 
-  // Where the fragments of one payload begin. One thread; those in slots need none.
+  // Finds the fragments of one packed payload. One thread.
   NANET_DEVICE void walk(unsigned b, Payload& p) {
     if (p.fixed) return;
     Fragment* const out = t_.fragment + base(b) + p.start;
@@ -283,7 +279,7 @@ class Merger {
     m_.gaps = 1;
   }
 
-  // Fragment i of a board, safe on any bytes. One thread.
+  // Reads fragment i of a board; safe on any bytes. One thread.
   NANET_DEVICE void read(unsigned b, std::uint32_t i) {
     const std::uint32_t q = payload_of(b, i);
     Payload& p = m_.payload[b][q];
@@ -306,7 +302,7 @@ class Merger {
     fragment.stored = static_cast<std::uint8_t>(stored);
     fragment.truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
     if (i == 0) return;
-    // Its neighbour is being written by another thread; the bytes are not.
+    // Another thread may be writing the neighbouring fragment; the bytes are constant.
     const Payload& before = m_.payload[b][within ? q : payload_of(b, i - 1)];
     if (i - 1 - before.start < before.walked && time < time_at(begin_of(b, i - 1, before)))
       m_.unordered[b] = 1;
@@ -323,7 +319,7 @@ class Merger {
     return static_cast<std::uint16_t>((half_word(in_.at + at) & 0xFF) << 8 | one_byte(in_.at + at + 4));
   }
 
-  // Payloads that hold fewer events than they say: the others move up. Never so with what the card lets by.
+  // Closes gaps left by payloads with fewer valid events than stated. The card refuses such payloads.
   NANET_DEVICE void close_gaps() {
     B::each([&](unsigned t) {
       for (unsigned b = t; b < lists_; b += B::threads()) {
@@ -340,7 +336,7 @@ class Merger {
     });
   }
 
-  // Brings the fragments of a board into order of time, ties as they are.
+  // Sorts the fragments of a board by time; stable.
   NANET_DEVICE void sort_board(unsigned b) {
     const std::uint32_t n = m_.count[b];
     Fragment* const fragment = t_.fragment + base(b);
@@ -365,7 +361,7 @@ class Merger {
     const std::uint32_t events =
         B::number(t_.slot, fragments, m_.room,
                   [&](std::uint32_t number, std::uint32_t index) { open<lists>(index, number); });
-    // Few fragments have many threads each.
+    // With few fragments, several threads unpack each.
     unsigned bits = 0;
     while (bits < 4 && (fragments << (bits + 1)) <= B::threads()) ++bits;
     lanes_of_fragments(bits, [&](unsigned b, std::uint32_t i, std::uint32_t, unsigned lane) {
@@ -374,9 +370,9 @@ class Merger {
     return events;
   }
 
-  // A fragment with none at most a window before it begins a cluster; its thread takes the cluster event by
-  // event, as the CPU frame builder takes the frame. Events are numbered by how many fragments went to
-  // earlier ones.
+  // A fragment without another one within the window before it starts a cluster. Its thread processes the
+  // cluster event by event, like the CPU frame builder. The number of fragments in earlier events numbers the
+  // events.
   template <unsigned lists>
   NANET_DEVICE void join() {
     std::uint32_t count[lists];
@@ -386,7 +382,7 @@ class Merger {
       const Fragment* const mine = t_.fragment + base(own) + i;
       const std::uint32_t time = mine->time;
       if (i > 0 && time - mine[-1].time <= window_) return;
-      // at[c]: how many of board c's fragments come before this one; all boards are searched side by side.
+      // at[c]: number of fragments of board c before this one; binary searches of all boards in parallel.
       std::uint32_t at[lists], above[lists];
       NANET_UNROLLED
       for (unsigned c = 0; c < lists; ++c) {
@@ -441,7 +437,7 @@ class Merger {
     }
   }
 
-  // BuiltEvent `event`, whose fragments are list `number`: room for its hits.
+  // Opens event `index` from fragment list `number` and reserves space for its hits.
   template <unsigned lists>
   NANET_DEVICE void open(std::uint32_t index, std::uint32_t number) {
     std::uint32_t member[lists], stored[lists];
@@ -478,14 +474,14 @@ class Merger {
     t_.event[index] = event;
   }
 
-  // Of the hits of one fragment those of one lane.
+  // Unpacks one lane's share of the hits of a fragment.
   NANET_DEVICE void unpack(Fragment& p, unsigned lane, unsigned lanes) const {
     const std::byte* const in = in_.at + p.hits;
     const std::uint32_t stored = p.stored;
     PmId* const pm = t_.pm + p.out;
     std::int32_t differences = 0;
     bool disorder = false;
-    constexpr unsigned together = 4;  // so many are read before one is written
+    constexpr unsigned together = 4;  // reads in flight before the first write
     for (std::uint32_t i = lane; i < stored; i += together * lanes) {
       std::uint32_t word[together], before[together];
       NANET_UNROLLED
@@ -513,7 +509,7 @@ class Merger {
     std::uint32_t at[lists];
     std::int32_t sum = 0;
     std::uint8_t truncated = 0;
-    std::uint32_t hits = 0, last = 0;  // last: one more than the last PM ID so far
+    std::uint32_t hits = 0, last = 0;  // last: last PM ID so far, plus one
     bool disorder = false;
     Fragment fragment[lists];
     NANET_UNROLLED
@@ -547,16 +543,16 @@ class Merger {
     event.hits = static_cast<std::uint16_t>(hits);
     event.time = event.opened;
     if (hits == 0) return;
-    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // the mean, rounded half up
+    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // mean, rounded half up
     const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
     event.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
   }
 
-  // An event whose hits are not all different, in order, on the lattice and of PMs that are not masked, or
-  // are too many. Returns how many stay.
+  // Unpacks an event with duplicate, unordered, invalid, masked or too many hits. Returns the number of hits
+  // kept.
   NANET_DEVICE std::uint32_t careful(const BuiltEvent& event, std::int32_t& sum) const {
     const std::uint16_t* const member = t_.member + std::size_t{event.members} * lists_;
-    PmId* const pm = t_.pm + event.first;  // read from the bytes again, so it may be written over
+    PmId* const pm = t_.pm + event.first;  // rewritten from the bytes of the fragments
     std::uint32_t kept = 0, twice = 0, masked = 0;
     sum = 0;
     for (unsigned b = 0; b < lists_; ++b) {

@@ -21,11 +21,11 @@ namespace nanet::gpu {
 struct OwnConditions {
   ConditionsTable table;
   std::uint64_t from[conditions_kept];
-  std::uint64_t version, asked;  // whose `from` these are; what the host said last
-  std::uint64_t number;          // of `table`, plus one; 0: none yet
+  std::uint64_t version, asked;  // version: of `from`; asked: newest version of the host
+  std::uint64_t number;          // number of `table`, plus one; 0: none
 };
 
-// Shared memory of a block, one fragment after the other.
+// Layout of a block's shared memory.
 template <class A>
 struct SharedMemory {
   static constexpr std::size_t plane_bytes =
@@ -38,7 +38,7 @@ struct SharedMemory {
     return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
            round_up(sizeof(OwnConditions)) + sizes.shared_bytes();
   }
-  // Of a block that only serves: what lies before `frame`.
+  // Size for a block that only runs tasks: the members before `frame`.
   static std::size_t serving_bytes(unsigned threads) {
     return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes;
   }
@@ -61,16 +61,16 @@ struct SharedMemory {
   }
 };
 
-// An event as a block has it.
+// Queue entry claimed by a block.
 struct ClaimedEvent {
   std::uint64_t k, n;
   std::int64_t seen, offset;
   std::uint32_t type, flags, buffer, bytes, frame;
-  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: by the second reading
+  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 };
 
-// Half an entry of the queue, by lane: 0 has type, flags, buffer, bytes, frame; 1 has time, n, lap. One
-// instruction reads both: one PCIe round trip.
+// Half of a queue entry by lane: 0 type, flags, buffer, bytes, frame; 1 time, n, lap. One instruction reads
+// both halves in one PCIe round trip.
 __device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_acquire_system(e + (threadIdx.x & 1));
@@ -90,8 +90,8 @@ __device__ inline void fill(ClaimedEvent& out, const Sixteen& half, std::uint64_
   out.n = contract::unwrap_counter(n, reference);
 }
 
-// Waits for an entry of the queue. Its first half was not read after the lap but with it, so that the frame
-// can be fetched one journey sooner; it counts only when look_again() has read the same. The first warp.
+// Claims the next queue entry and waits for it. The first half is read together with the lap, not after it,
+// which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp.
 __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   QueueState& state = *r.state;
   std::uint64_t k = 0;
@@ -108,7 +108,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   const contract::Poll poll = contract::wait_for_entry(
       [&] {
         for (;;) {
-          // Device memory is read before the entry; no wait in between.
+          // Device memory is read before the entry, without a wait in between.
           ending = load_relaxed_device(&state.ending);
           offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
           reference = load_relaxed_device(&state.reference);
@@ -137,7 +137,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
     out.offset = offset;
     out.seen = now + offset;
     out.found = found;
-    if (found == ClaimedEvent::event) {  // the next ones may begin to ask
+    if (found == ClaimedEvent::event) {  // the next blocks may start polling
       atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
                 static_cast<unsigned long long>(k + 1));
       store_relaxed_device(&state.reference, out.n);
@@ -146,7 +146,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   return half;
 }
 
-// Reads the entry again, after its lap; the result is used later.
+// Reads the entry again, after its lap; the caller uses the result later.
 __device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_relaxed_system(e + (threadIdx.x & 1));
@@ -159,8 +159,8 @@ __device__ inline void count_event(Counts& counts, const rich::EventView& event,
   });
 }
 
-// The events of a frame that is sampled: counts, and now and then one of them to look at. All threads; the
-// frame's answer is on its way.
+// Counts the events of a sampled frame, and stores one event now and then. All threads; the frame's answer
+// has been posted.
 template <class Work>
 __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame, std::uint64_t n,
                        const rich::Rings* rings) {
@@ -172,7 +172,7 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   if (threadIdx.x == 0) offered = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->kept), 1ull);
   __syncthreads();
   const std::uint64_t kept = offered;
-  if (kept >= samples && kept % samples != 0) return;  // many a second; a few are enough to look at
+  if (kept >= samples && kept % samples != 0) return;  // limits the rate of stored events
   const std::uint64_t number = kept < samples ? kept : kept / samples;
   Sample& s = r.samples[number % samples];
   const std::uint32_t e = static_cast<std::uint32_t>(kept % events);
@@ -196,7 +196,7 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
 }
 
-// The conditions for n. All threads; costs a journey across PCIe, and two more after they have changed.
+// Conditions of number n. All threads; one PCIe round trip, two more after a change.
 __device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint64_t n, OwnConditions& own) {
   if (!r.conditions) return nullptr;
   if (threadIdx.x == 0) own.asked = load_acquire_system(&r.conditions->version);
@@ -222,7 +222,7 @@ __device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint
   return own.table.t0;
 }
 
-// Words from shared memory to pinned memory, side by side.
+// Copies words from shared to pinned memory, one word per thread.
 __device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
   for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
     static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
@@ -233,7 +233,7 @@ __device__ inline void misbehave(const Resident& r) {
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
 }
 
-// A: no wide one; those are Remote here.
+// A is not Wide: wide algorithms are Remote here.
 template <class A>
 __device__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
                         ClaimedEvent& claimed) {
@@ -246,7 +246,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
                                    shared_fragments);
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const bool first_warp = threadIdx.x < 32;
-  Sixteen half{}, again{};  // of the first warp
+  Sixteen half{}, again{};  // in the first warp
   for (bool claim = true;;) {
     if (first_warp) {
       if (claim) {
@@ -319,12 +319,12 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
         atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
                   static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
     }
-    __syncthreads();  // the next event overwrites what was read here
+    __syncthreads();  // the next event overwrites this shared memory
     if (threadIdx.x == 0) contract::DeviceAccess::mark(r.done[contract::entry_index(r.shape, k)], lap);
   }
 }
 
-// Block 0. Ends when every other block has.
+// Block 0. Ends after all other blocks.
 __device__ inline void supervise(const Resident& r) {
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   QueueState& state = *r.state;
@@ -394,8 +394,8 @@ __device__ inline void supervise(const Resident& r) {
   }
 }
 
-inline constexpr unsigned most_threads = 512;  // of a block
-// A frame takes some 10 us where an event is a thread's, and they come every 6.4 us at most: few blocks keep
+inline constexpr unsigned most_threads = 512;  // per block
+// With a thread per event a frame takes some 10 us, and frames arrive every 6.4 us at most: few blocks keep
 // instructions and tables in cache. With the task queue the block of a frame waits some 100 us.
 template <class A>
 inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
@@ -447,7 +447,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   }
 }
 
-// One buffer: copied to device memory before, the answer copied back after.
+// Processes one buffer, copied to device memory before; the answer is copied back afterwards.
 template <class A>
 __global__ void __launch_bounds__(most_threads, 1)
     once(const __grid_constant__ Resident r, const __grid_constant__ A algorithm, const Buffer in) {

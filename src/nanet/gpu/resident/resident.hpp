@@ -16,14 +16,14 @@ namespace nanet::gpu {
 
 static_assert(conditions_pms == plane_entries);
 
-// In pinned memory. Every word has one writer; each side has separate cache lines.
+// Control block in pinned memory. Every word has one writer; each side has separate cache lines.
 struct Control {
   struct alignas(64) Host {
     std::uint32_t stop;  // 1: finish what has been written to the queue, and end
     std::uint32_t beat;  // incremented; without changes the kernel ends
     std::uint32_t ping;  // a new number requests the device time
     std::uint32_t spare;
-    std::uint64_t offset;  // of the host's clock from the device's, ns
+    std::uint64_t offset;  // host clock minus device clock, ns
   } host;
   struct alignas(64) Device {
     std::uint64_t beat;  // grows
@@ -31,16 +31,16 @@ struct Control {
     std::uint32_t pong;  // the ping that pong_time answers
     std::uint32_t running;
     std::uint32_t overrun;  // the queue has lapped the kernel
-    std::uint32_t silent;   // the host's beat stood still
+    std::uint32_t silent;   // no heartbeat of the host
   } device;
 };
 static_assert(sizeof(Control) == 128);
 
-// In device memory, of one queue; survives from one run of the kernel to the next.
+// State of one queue in device memory; kept between runs of the kernel.
 struct QueueState {
   std::uint64_t claimed;        // entries taken by blocks
-  std::uint64_t frontier;       // entries seen to be there
-  std::uint64_t reference;      // an n of a little while ago
+  std::uint64_t frontier;       // entries found valid
+  std::uint64_t reference;      // a recent n
   std::uint64_t offset;         // Control::Host::offset
   std::uint64_t kept;           // events offered as samples
   std::uint64_t tasks_written;  // tasks written to the ring
@@ -52,8 +52,8 @@ struct QueueState {
 // Event histograms in device memory. rings_per_event: of all frames, the others of sampled frames.
 using Counts = stats::EventHistograms<std::uint64_t>;
 
-// An event to look at; in pinned memory, a ring of them. version: odd while it is written. bytes: the boards'
-// payloads one after the other, each on a 16 B boundary, for the times of the hits; none of a large frame.
+// Event sample in a ring in pinned memory. version: odd during a write. bytes: the boards' payloads, each on
+// a 16 B boundary, for hit times; empty for a large frame.
 struct Sample {
   std::uint32_t version;
   std::uint16_t opened;  // time of the first fragment
@@ -63,7 +63,7 @@ struct Sample {
 };
 inline constexpr std::uint32_t samples = 64, sample_every = 8;
 
-// Pointers are the device's; those to contract memory lie in pinned host memory.
+// Arguments of the resident kernel. Pointers are device addresses; contract memory is in pinned host memory.
 struct Resident {
   contract::Shape shape;
   BufferSizes sizes;
@@ -74,59 +74,59 @@ struct Resident {
   std::uint64_t* finished = nullptr;
   contract::Descriptor* ring = nullptr;
   std::byte* send_buffers = nullptr;
-  std::uint64_t send_address = 0;  // of send_buffers, for the card
+  std::uint64_t send_address = 0;  // address of send_buffers for the card
   std::uint32_t* doorbell = nullptr;
   trigger::Trace* traces = nullptr;
   std::uint64_t trace_mask = 0;
   Control* control = nullptr;
   QueueState* state = nullptr;
-  std::uint32_t* done = nullptr;  // lap of each entry that is finished
+  std::uint32_t* done = nullptr;  // lap of each finished entry
   const rich::Point* plane = nullptr;
-  std::byte* large = nullptr;    // of each block, large_bytes apart
-  rich::Rings* rings = nullptr;  // of each block, sizes.fragments apart
+  std::byte* large = nullptr;    // per block, large_bytes apart
+  rich::Rings* rings = nullptr;  // per block, sizes.fragments apart
   std::uint64_t large_bytes = 0;
   Counts* counts = nullptr;
-  Counts* mirror = nullptr;  // counts for the host to see
+  Counts* mirror = nullptr;  // counts read by the host
   Sample* samples = nullptr;
   const ConditionsBoard* conditions = nullptr;  // null: none
-  // Where events are handed out: what blocks 1 .. owner_blocks hand to the blocks after them.
+  // Task queue, from blocks 1 .. owner_blocks to the blocks after them.
   std::uint32_t owner_blocks = 0;
   std::uint32_t task_bits = 0;           // the ring has 2^task_bits entries
-  std::uint32_t task_hits_capacity = 0;  // hits of a owner_block
+  std::uint32_t task_hits_capacity = 0;  // hits per owner block
   Task* tasks = nullptr;
-  PmId* task_hits = nullptr;            // of each owner_block, task_hits_capacity apart
-  TaskResult* task_results = nullptr;   // of each owner_block, tasks_at_once apart
-  std::uint32_t* tasks_done = nullptr;  // of each owner_block, line_words apart
+  PmId* task_hits = nullptr;            // per owner block, task_hits_capacity apart
+  TaskResult* task_results = nullptr;   // per owner block, tasks_at_once apart
+  std::uint32_t* tasks_done = nullptr;  // per owner block, line_words apart
   std::uint64_t begin = 0;              // first entry
-  std::int64_t silence = 0;             // ns without the host's beat after which the kernel ends
+  std::int64_t silence = 0;             // the kernel ends after this time without a host heartbeat, ns
   Injection injection;
 };
 
 // Result and arguments of a launch for one buffer; in device memory.
 struct Answer {
   alignas(16) std::uint32_t packet[packet_words];
-  trigger::Trace trace;  // times are the device's
+  trigger::Trace trace;  // times of the device clock
 };
 struct Buffer {
   const std::byte* bytes = nullptr;
   Answer* answer = nullptr;
   std::uint64_t n = 0;
-  const std::int16_t* conditions = nullptr;      // of each PM, in device memory; null: none
-  std::uint32_t frame = 0, flags = 0, slot = 0;  // slot: which of the work areas
+  const std::int16_t* conditions = nullptr;      // per PM, in device memory; null: none
+  std::uint32_t frame = 0, flags = 0, slot = 0;  // slot: index of the work area
 };
 
-// The kernels of one algorithm; parameters: Resident, the algorithm's value, and of `once` a Buffer.
+// Kernels of one algorithm. Parameters: Resident, the algorithm's value, and for `once` a Buffer.
 struct FrameKernel {
   std::string_view name;
   const void* resident;
   const void* once;
   unsigned threads;
-  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // of `once`, and enough for both
+  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // enough for both kernels
   std::size_t (*resident_bytes)(const BufferSizes& sizes, unsigned threads);
-  unsigned blocks;       // that take frames; as many as the GPU has room for, at most
-  bool uses_task_queue;  // events go from those to warps of other blocks
+  unsigned blocks;       // blocks that process frames; limited by the room on the GPU
+  bool uses_task_queue;  // warps of other blocks reconstruct the events
 };
-// nullptr where no kernel runs that algorithm.
+// nullptr if the algorithm has no kernel.
 const FrameKernel* find_frame_kernel(std::string_view algorithm);
 
 }  // namespace nanet::gpu

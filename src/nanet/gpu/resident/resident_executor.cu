@@ -102,8 +102,8 @@ class ResidentExecutor final : public DeviceExecutor {
     mutable trigger::Physics physics;
     std::uint64_t beat = 0;      // last GPU heartbeat
     Nanoseconds moved = 0;       // time of its last change
-    std::uint64_t finished = 0;  // entries, as last seen
-    Nanoseconds progress = 0;    // when that grew, or nothing was left to do
+    std::uint64_t finished = 0;  // finished entries at the last check
+    Nanoseconds progress = 0;    // time of the last progress or idle queue
     std::uint32_t ping = 0;
     std::atomic<Nanoseconds> residual{0};
   };
@@ -149,7 +149,7 @@ class ResidentExecutor final : public DeviceExecutor {
   static void beat(Watched& q) noexcept {
     contract::release(q.gpu->control().host.beat, q.gpu->control().host.beat + 1);
   }
-  // Whether the kernel has ended; why: what was wrong with it.
+  // Whether the kernel has ended; why: its error.
   static bool ended(Watched& q, std::string& why) noexcept {
     const cudaError_t status = cudaStreamQuery(q.gpu->stream);
     if (status == cudaErrorNotReady) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events that a GPU keeps for the monitor: what the kernel puts into a Sample, and what the host makes of it.
+// Event samples of the GPU for the monitor: written by the kernel, decoded by the host.
 #pragma once
 
 #include "nanet/gpu/resident/resident.hpp"
@@ -11,7 +11,7 @@ struct alignas(16) Cell {
   std::uint64_t low, high;
 };
 
-// The bytes that the frame was merged from. All threads; seen by all afterwards.
+// Copies the bytes of the frame to the sample. All threads; visible to all afterwards.
 template <class B>
 NANET_DEVICE void copy_payloads(const FrameShared& shared, Sample& s) {
   B::each([&](unsigned t) {
@@ -26,7 +26,7 @@ NANET_DEVICE void copy_payloads(const FrameShared& shared, Sample& s) {
   });
 }
 
-// sample: a private copy of any bytes. window: of merging, LSB.
+// Decodes a sample. sample: private copy, any bytes. window: merging window, LSB.
 stats::EventSample sampled_event(const Sample& sample, std::uint32_t window) noexcept;
 
 }  // namespace nanet::gpu

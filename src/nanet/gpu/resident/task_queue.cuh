@@ -22,15 +22,15 @@ using contract::store_relaxed_system;
 using contract::store_release_device;
 using contract::store_release_system;
 
-// In place of the algorithm A, in the block that builds.
+// Replaces algorithm A in the block that builds the frame.
 template <class A>
 struct RemoteReconstruct {
   static constexpr std::uint32_t at_once = tasks_at_once;
   const Resident& r;
   std::uint32_t owner_block;
-  std::uint32_t& answered;  // tasks of this block that came back, modulo 2^32; thread 0's
+  std::uint32_t& answered;  // completed tasks of this block, modulo
 
-  // All threads. Events from .. from + n - 1 of the tables, of which pm[0 .. hits - 1] is in use.
+  // Reconstructs events from .. from + n - 1 of the tables; pm[0 .. hits - 1] is in use. All threads.
   __device__ void reconstruct(const Tables& tables, std::uint32_t hits, std::uint32_t from, std::uint32_t n,
                               bool incomplete) const {
     __shared__ std::uint64_t begin;
@@ -71,7 +71,7 @@ struct RemoteReconstruct {
   }
 };
 
-// The warps of a block that takes events. Ends when every block that hands out has.
+// Task loop of a block's warps. Ends after all blocks that write tasks.
 template <class A>
 __device__ void serve(const Resident& r, const A& algorithm, const rich::Point* plane,
                       typename A::Scratch& scratch, rich::Rings& rings) {
@@ -90,11 +90,11 @@ __device__ void serve(const Resident& r, const A& algorithm, const rich::Point* 
       words = load_relaxed_device(at);
       const bool there = static_cast<std::uint32_t>(words.high >> 32) == lap;
       if (__shfl_sync(all, there, 0)) break;
-      // Blocks end when all that they have handed out came back, so this is a number for nothing.
+      // Owner blocks end after all their tasks are complete, so this ticket has no task.
       if (asked % 16 == 0 && __shfl_sync(all, load_acquire_device(&state.owners_ended), 0) == r.owner_blocks)
         return;
     }
-    __threadfence();  // acquire: the hits come after the task
+    __threadfence();  // acquire: hits are read after the task
     words.low = __shfl_sync(all, words.low, 0);
     words.high = __shfl_sync(all, words.high, 0);
     Task task;
@@ -114,7 +114,7 @@ __device__ void serve(const Resident& r, const A& algorithm, const rich::Point* 
     }
     __syncwarp();  // the next event's rings overwrite these
     if (lane == 0) {
-      __threadfence();  // release: all lanes' stores come before the count
+      __threadfence();  // release: all lanes' stores precede the count
       atomicAdd(r.tasks_done + task.owner_block * line_words, 1u);
     }
   }
