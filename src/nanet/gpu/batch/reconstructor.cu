@@ -16,7 +16,7 @@
 namespace nanet::gpu {
 namespace {
 
-constexpr std::uint32_t most_events = 16384;  // of a piece
+constexpr std::uint32_t most_events = 16384;  // per piece
 constexpr std::uint32_t most_hits = most_events * 32;
 
 class OnDevice final : public GpuReconstructor {
@@ -42,8 +42,8 @@ class OnDevice final : public GpuReconstructor {
       piece.on_device.work =
           device_array<std::byte>(std::max<std::size_t>(kernel_.work_bytes(most_events), 1));
     }
-    // The first launch loads a kernel, and there may be one for each size of a batch; not in the middle of
-    // the work. Events without hits.
+    // The first launch loads a kernel, possibly one per batch size: done here with events without hits, not
+    // during the work.
     const std::vector<std::uint32_t> none(most_events + 1);
     const PmId pm = 0;
     std::vector<rich::Rings> rings(most_events);
@@ -74,7 +74,7 @@ class OnDevice final : public GpuReconstructor {
 
  private:
   struct Piece {
-    std::uint32_t from = 0, events = 0;  // of the batch; 0: not in flight
+    std::uint32_t from = 0, events = 0;  // range of the batch; 0: not in flight
     Stream stream;
     PinnedArray<std::uint32_t> first;
     PinnedArray<PmId> pm;
@@ -88,7 +88,7 @@ class OnDevice final : public GpuReconstructor {
   };
 
   cudaError_t run(const rich::EventBatch& batch, rich::Rings* rings) noexcept {
-    // One context per thread of work.
+    // One context per worker thread.
     if (const auto status = cudaSetDevice(device_)) return status;
     unsigned next = 0;
     for (std::uint32_t from = 0; from < batch.events;) {
@@ -140,7 +140,7 @@ class OnDevice final : public GpuReconstructor {
     return cudaSuccess;
   }
 
-  // Waits for a piece in flight and hands its rings over.
+  // Waits for a piece in flight and outputs its rings.
   static cudaError_t take(Piece& piece, rich::Rings* rings) noexcept {
     if (piece.events == 0) return cudaSuccess;
     if (const auto status = cudaStreamSynchronize(piece.stream.get())) return status;

@@ -29,7 +29,7 @@ struct Events {
   }
 };
 
-// As NANET_GPU_EVENTS says; a memory checker makes everything a hundred times slower.
+// Number of events, or NANET_GPU_EVENTS: memory checkers are a hundred times slower.
 std::uint32_t events_wanted(std::uint32_t usual) {
   const char* text = std::getenv("NANET_GPU_EVENTS");
   return text ? static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10)) : usual;
@@ -54,7 +54,7 @@ Events generated(std::uint32_t count, double noise, std::uint64_t seed) {
   return events;
 }
 
-// Events of every size, on lines, on spots, with PMs twice, at random; more hits than are looked at.
+// Events of every size: hits on lines, on spots, duplicated, random; more hits than the limit.
 Events odd() {
   Events events;
   std::mt19937 random(11);
@@ -104,7 +104,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
     const Devices all = devices();
     if (all.found.empty()) GTEST_SKIP() << "no GPU: " << all.trouble;
   }
-  // How many events have other rings; each is printed, up to 20 of them. at_once: events of a batch.
+  // Number of events with different rings; prints up to 20 of them. at_once: batch size.
   void compare(const Events& events, std::uint32_t at_once = 0xFFFFFFFFu,
                const rich::Parameters& parameters = {}) {
     const rich::Geometry geometry = rich::Geometry::make();
@@ -139,7 +139,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
   }
 };
 
-// Slow algorithms get fewer events: the CPU's part takes the time.
+// Fewer events for slow algorithms, which take long on the CPU.
 TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpu) {
   compare(generated(events_wanted(GetParam() == "math" ? 1'000'000 : 100'000), 1, 5));
 }
@@ -183,7 +183,7 @@ TEST(Slots, GiveTheWordsOfTheCpu) {
     all.end();
   }
   const rich::EventBatch batch = all.batch();
-  // Of sizes that end within a tile, too.
+  // Batch sizes include some that end within a tile.
   for (const std::uint32_t events : {batch.events, 1u, 31u, 255u, 256u, 257u, 1023u}) {
     const std::vector<std::byte> slots = bench::slots_of({events, batch.first, batch.pm});
     trigger::DecisionOptions decision;

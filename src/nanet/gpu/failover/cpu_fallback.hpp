@@ -58,10 +58,10 @@ class CpuFallback {
   std::atomic<bool> lost_{false}, away_{false};
   std::atomic<std::uint64_t> reference_{0};
   std::atomic<Nanoseconds> since_{0}, before_{0};  // of this absence; those before it together
-  mutable std::mutex mutex_;                       // of what follows
+  mutable std::mutex mutex_;                       // protects the members below
   std::unique_ptr<trigger::Executor> cpu_;
   std::vector<std::unique_ptr<trigger::Executor>> past_;
-  trigger::Physics earlier_;  // counts of those that are no longer among them
+  trigger::Physics earlier_;  // counts of executors removed from the list
   std::string trouble_, note_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using trigger::Bytes;
 
-// What the last frame that was taken up was left as.
+// State of the last claimed frame at the stop.
 enum class Left { untouched, posted, returned };
 
 class Mortal final : public trigger::Executor {
@@ -64,7 +64,7 @@ class Mortal final : public trigger::Executor {
   }
 
  private:
-  // False: it died on the way.
+  // False: stopped before the end.
   bool answer(const contract::View& view, const contract::Event& event) {
     const bool last = frames_-- == 0;
     if (last && left_ == Left::untouched) return false;

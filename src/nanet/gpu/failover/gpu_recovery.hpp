@@ -18,9 +18,9 @@ namespace nanet::gpu {
 
 class GpuRecovery {
  public:
-  // fallback: active at begin(); records every loss and recovery. Fallback, memory of the views and traces
-  // outlive this. Throws as RecoveryProcess does; where there is no command, or the
-  // memory cannot be shared, nothing is ever brought back.
+  // fallback: active at begin(); records every loss and recovery. Fallback and the memory of views and traces
+  // outlive this. Throws as RecoveryProcess. Without a command, or if the memory cannot be shared, there is
+  // no recovery.
   GpuRecovery(const RecoveryOptions& options, const trigger::ExecutorOptions& execute,
               const std::vector<contract::View>& views, trigger::TraceTable& traces, CpuFallback& fallback);
   ~GpuRecovery();

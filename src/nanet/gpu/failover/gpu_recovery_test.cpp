@@ -31,7 +31,7 @@ RecoveryOptions recovery_options() {
   return recovery;
 }
 
-// A device that is lost before it has begun.
+// A device that fails at its start.
 class Lost final : public trigger::Executor {
  public:
   Lost(const RecoveryOptions& recovery, const trigger::ExecutorOptions& execute,
@@ -63,7 +63,7 @@ class Lost final : public trigger::Executor {
   Failover failover_;
 };
 
-// The recovery processes of this one.
+// Recovery processes that are children of this process.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   DIR* const tasks = opendir("/proc/self/task");
@@ -118,7 +118,7 @@ trigger::ExecutorMaker lost(const RecoveryOptions& recovery) {
   };
 }
 
-// The device is at work for the so-manieth time.
+// Number of times the device has started to work.
 void expect_at_work(Chain& chain, double returns) {
   EXPECT_TRUE(wait_for([&] {
     chain.turn();
@@ -154,7 +154,7 @@ TEST(GpuRecovery, AProcessThatIsKilledLosesNothingAndComesBack) {
   const Result killed = run(packets, 1, lost(recovery_options()), [&](Chain& chain, std::size_t i) {
     if (i % 2500 == 0) {
       expect_at_work(chain, ++returns);
-    } else if (i % 2500 == 1500) {  // in the middle of its work: the packets before this one are under way
+    } else if (i % 2500 == 1500) {  // during its work: the packets
       const auto processes = children();
       ASSERT_EQ(processes.size(), 1u);
       kill(processes[0], SIGKILL);
@@ -175,10 +175,10 @@ TEST(GpuRecovery, CountsStayWhenItIsLostAgainAndAgain) {
   const Result alone = run(packets, 1, {});
   double times = 0;
   RecoveryOptions missing = recovery_options();
-  missing.command = {"/nowhere/at/all"};  // the CPU does all
+  missing.command = {"/nowhere/at/all"};  // the CPU answers everything
   const Result often = run(packets, 1, lost(missing), [&](Chain& chain, std::size_t i) {
     if (i % 400 != 399) return;
-    chain.restart();  // another executor takes over each time
+    chain.restart();  // a different executor continues each time
     ++times;
   });
   EXPECT_GE(times, 12);

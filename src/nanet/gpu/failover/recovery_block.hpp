@@ -16,8 +16,8 @@
 
 namespace nanet::gpu {
 
-// Orders are the trigger's, states the recovery process's. ready -> work -> working -> rest -> ready; failed
-// is the end.
+// The trigger writes orders, the recovery process states: ready -> work -> working -> rest -> ready; failed
+// is final.
 enum class RecoveryOrder : std::uint32_t { none, work, rest, leave };
 enum class RecoveryState : std::uint32_t { starting, ready, working, failed };
 
@@ -26,7 +26,7 @@ struct RecoveryBlock {
   static constexpr std::uint32_t most_devices = 64, most_parameters = 64, most_figures = 16;
   static constexpr std::size_t name_bytes = 64, path_bytes = 4096, trouble_bytes = 512;
 
-  // Mapped by the recovery process where the trigger has it: descriptors and views hold addresses.
+  // Mapped at the trigger's addresses: descriptors and views hold addresses.
   struct Region {
     std::int32_t fd;  // inherited
     std::uint64_t at, bytes;
@@ -39,7 +39,7 @@ struct RecoveryBlock {
   std::uint64_t magic, bytes;  // bytes: of the block, so that two builds do not misread each other
   // Written before the recovery process is started.
   pid_t parent;
-  std::int32_t device;  // the GPU of consumer device 0; -1: a CPU in its place
+  std::int32_t device;  // GPU of consumer device 0; -1: a CPU instead
   std::uint32_t devices, trace_slots, blocks, threads, parameters, has_conditions;
   Region region[most_devices], traces;
   contract::Shape shape;
@@ -52,14 +52,14 @@ struct RecoveryBlock {
   char algorithm[path_bytes];  // a name, or the file of a plug-in
   Number parameter[most_parameters];
   // Each word has one writer, as in contract memory.
-  alignas(64) std::uint32_t order;  // the trigger's
+  alignas(64) std::uint32_t order;  // written by the trigger
   alignas(64) std::uint32_t state;  // from here on the recovery process's
   std::uint32_t overrun, figures;
   std::uint64_t beat;
   char trouble[trouble_bytes];  // before state = failed
   Number figure[most_figures];
   trigger::Physics physics;                  // of all its times of work
-  alignas(4096) ConditionsBoard conditions;  // the trigger's
+  alignas(4096) ConditionsBoard conditions;  // written by the trigger
 };
 
 }  // namespace nanet::gpu

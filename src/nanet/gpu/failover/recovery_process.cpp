@@ -168,7 +168,7 @@ std::uint64_t RecoveryProcess::beat() const noexcept {
 
 void RecoveryProcess::end() noexcept {
   if (process_ < 0) return;
-  // Its files are closed, and so its device is at rest, before it can be waited for.
+  // waitpid() returns after the process has closed its files, so its device is at rest.
   kill(process_, SIGKILL);
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }

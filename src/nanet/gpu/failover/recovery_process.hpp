@@ -22,7 +22,7 @@ class RecoveryProcess {
   ~RecoveryProcess();
   RecoveryProcess(const RecoveryProcess&) = delete;
   RecoveryProcess& operator=(const RecoveryProcess&) = delete;
-  // Whether another process could map them.
+  // Whether another process can map views and traces.
   static bool can_share(const std::vector<contract::View>& views, trigger::TraceTable& traces) noexcept;
 
   // Starts the process; the calling thread must outlive it. reference: a recent n. Throws std::system_error.
@@ -32,7 +32,7 @@ class RecoveryProcess {
   // False: the process has ended; `why` has the reason.
   bool alive(std::string& why) noexcept;
   std::uint64_t beat() const noexcept;
-  // Ends the process, if there is one, and returns when it is gone, and its device with it.
+  // Ends the process, if any; returns when the process has exited and released its device.
   void end() noexcept;
 
   bool event_overrun() const noexcept;

@@ -51,7 +51,7 @@ class Mirror {
   explicit Mirror(trigger::Physics& to) : to_(to) {}
   void operator()(const trigger::Executor& executor) {
     const auto all = executor.physics();
-    std::size_t at = 0;  // in before_: what a recovery process before this one has counted
+    std::size_t at = 0;  // position in before_: counts of earlier recovery processes
     const bool first = before_.empty();
     const auto counter = [&](stats::Counter& to, std::uint64_t counted) {
       if (first) before_.push_back(to);
@@ -112,7 +112,7 @@ class Service {
     cuda.blocks = block.blocks;
     cuda.stall = block.stall;
     cuda.silence = block.silence;
-    cuda.cpu_fallback = false;  // the trigger's CPU does that
+    cuda.cpu_fallback = false;  // done by the trigger's CPU
     if (block.has_conditions) cuda.conditions = &block.conditions;
     executor_ = std::make_unique<Pipeline>(cuda, execute, views_, *algorithm_, *traces_);
   }
@@ -179,7 +179,7 @@ int serve_recovery(int block_fd) noexcept {
   if (!block || getppid() != block->parent) return 2;
   std::string why;
   try {
-    // Never destroyed: what a failed device holds goes with the process.
+    // Never destroyed: resources of a failed device are freed with the process.
     why = (new Service(*block))->run();  // NOLINT(cppcoreguidelines-owning-memory)
   } catch (const std::exception& error) {
     why = error.what();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread block does with a frame, run on the CPU thread after thread, against the CPU's own way: the
-// same packet and the same counts, whatever the bytes.
+// Frame processing of a thread block, run on the CPU thread by thread, against the CPU's frame processor:
+// equal packets and counts for any bytes.
 #include "nanet/gpu/frame/frame.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using trigger::Bytes;
 namespace flag = wire::mgp::flag;
 
-// Events handed out, a few at a time, as the resident kernel does; here the one who hands out does the work.
+// Remote algorithm as in the resident kernel, a few events at a time; the caller does the work here.
 template <class A>
 struct Nearby {
   static constexpr std::string_view name = A::name;
@@ -52,7 +52,7 @@ struct Nearby {
   TaskResult answer(std::uint32_t i) const { return answers[i]; }
 };
 
-// One buffer of contract memory, its event, and both ways through it.
+// One buffer of contract memory, its event, and both implementations.
 template <class A>
 class Both {
  public:
@@ -162,7 +162,7 @@ class Both {
     if (sizes_.frame) compare_times(work, options.window_lsb);
     events += t.events;
   }
-  // Hits' times of every event as a sample of it gives them, and as the CPU finds them for the page.
+  // Hit times of every event, decoded from a sample and by the CPU.
   void compare_times(const FrameWork<A, Block>& work, std::int32_t window) {
     std::vector<trigger::Segment> payloads;
     bool large = false;
@@ -307,7 +307,7 @@ TEST(FrameWork, AFrameFullOfEmptyFragments) {
   trigger::ProcessOptions options;
   options.decision.min_hits = 0;
   both.compare(contract::event_flag::complete, 1, options);
-  EXPECT_GT(both.events, 1500u);  // more than are ranked one by one
+  EXPECT_GT(both.events, 1500u);  // more than the limit for ranking by comparison
 }
 
 TEST(FrameWork, PacketsOfOneBuffer) {
@@ -338,7 +338,7 @@ TEST(FrameWork, PacketsOfOneBuffer) {
   }
 }
 
-// The ring of tables that a GPU reads and the store that the CPU's threads read say the same of every n.
+// The GPU's ring of tables and the CPU's store give the same conditions for every n.
 TEST(Conditions, TheTablesOfAGpuAreThoseOfTheStore) {
   std::mt19937 random(6);
   const auto made = [&](unsigned i) {
@@ -354,7 +354,7 @@ TEST(Conditions, TheTablesOfAGpuAreThoseOfTheStore) {
   for (unsigned i = 1; i < 60; ++i) {
     base += 1 + random() % 100;
     if (random() % 4) store.offer(made(i));
-    store.burst_began(base, base);  // nothing is awaited: the oldest may go
+    store.burst_began(base, base);  // nothing is pending: the oldest may be overwritten
     trigger::ConditionsReader reader(&store);
     for (std::uint64_t n = base > 1000 ? base - 1000 : 0; n < base + 10; ++n) {
       const ConditionsTable& table =

@@ -16,14 +16,14 @@
 
 namespace nanet::gpu {
 
-// All pointers are to memory that the device reads and writes. As rich::EventBatch; plane, math_plane:
-// plane_entries. One of rings and primitives may be null.
+// Arguments of a batch kernel; all pointers are to memory accessible to the device. As rich::EventBatch;
+// plane, math_plane: plane_entries. One of rings and primitives may be null.
 struct DeviceBatch {
   std::uint32_t events = 0;
   const std::uint32_t* first = nullptr;
   const PmId* pm = nullptr;
   const rich::Point* plane = nullptr;
-  const rich::Point* math_plane = nullptr;  // about Math's origin, in mm and rows
+  const rich::Point* math_plane = nullptr;  // relative to Math's origin, in mm and rows
   rich::Rings* rings = nullptr;
   std::uint16_t* primitives = nullptr;
   void* work = nullptr;  // BatchKernel::work_bytes(events), on a 256 B boundary; null: slower
@@ -31,14 +31,14 @@ struct DeviceBatch {
 
 struct BatchKernel {
   std::string_view name;
-  // value: as Reconstructor::value(). Does not wait.
+  // value: Reconstructor::value(). Asynchronous.
   cudaError_t (*launch)(const void* value, const DeviceBatch& batch, const trigger::DecisionOptions& decision,
                         int multiprocessors, cudaStream_t stream);
-  // Working memory of a batch of so many events that launch() is glad of.
+  // Working memory for a batch of this size; without it launch() is slower.
   std::size_t (*work_bytes)(std::uint32_t events) = [](std::uint32_t) -> std::size_t { return 0; };
 };
 
-// Throws std::invalid_argument where no kernel runs that algorithm.
+// Throws std::invalid_argument if the algorithm has no kernel.
 const BatchKernel& kernel_of(std::string_view algorithm);
 
 }  // namespace nanet::gpu

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both kernels of MATH do for an event once its moments are there; the same steps as Math::operator().
+// Ring and primitive of MATH from the moments of an event, for both kernels; the same steps as
+// Math::operator().
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace nanet::gpu {
 
 using ThreadMoments = rich::Math::Moments<rich::OneLane>;
 
-// The ring of the moments; false where there is none. share: 1 / hits.
+// Ring from the moments; false if there is none. share: 1 / hits.
 __device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& moments, std::uint32_t hits,
                                  float share, rich::Ring& ring) {
   if (hits < math.parameters.min_hits || hits < 3) return false;
@@ -21,8 +22,8 @@ __device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& mo
   return true;
 }
 
-// As decide() for an event of one ring or none, without an array of rings. seen: hits of the event, of which
-// the first 128 were fitted.
+// decide() for an event of one ring or none, without an array of rings. seen: hits of the event; the first
+// 128 were fitted.
 __device__ inline std::uint32_t math_primitive(bool found, const rich::Ring& ring, std::uint32_t seen,
                                                bool incomplete, const trigger::DecisionOptions& decision) {
   if (seen < decision.min_hits) return 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING over a large batch: events in the order of their hits, and three kernels one after the other, so
-// that each one's code stays in the multiprocessors' instruction caches. docs/design/rings.md has what that
-// is worth.
+// MULTIRING over a large batch: events sorted by hits, three kernels in sequence. Each kernel's code then
+// fits the instruction cache of a multiprocessor (docs/design/rings.md).
 #pragma once
 
 #include <cstddef>
@@ -14,15 +13,15 @@ namespace nanet::gpu {
 
 // Working memory of a batch.
 struct MultiringWork {
-  static constexpr unsigned bins = 64;  // numbers of hits, most hits first; the first for all from 63 on
+  static constexpr unsigned bins = 64;  // bins of hits, most hits first; the first holds all from 63 on
   struct Counters {
-    std::uint32_t bin[bins];  // events of so many hits; then where the next of them goes
-    std::uint32_t next[3];    // events that the kernel's warps have taken
+    std::uint32_t bin[bins];  // number of events per bin, then position of the next one
+    std::uint32_t next[3];    // events taken by the warps of each kernel
     std::uint32_t searched, settled;
   };
   Counters* counters;
-  std::uint32_t* order;  // events, those with most hits first
-  std::uint32_t* list;   // the same: to be searched from the front, settled from the back
+  std::uint32_t* order;  // events by hits, most first
+  std::uint32_t* list;   // events to search from the front, to settle from the back
   rich::Multiring::Kept* kept;
 
   static constexpr std::size_t counters_bytes = (sizeof(Counters) + 255) / 256 * 256;

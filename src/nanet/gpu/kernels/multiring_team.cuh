@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING over a small batch: a block for each event, whose warps try the ways of taking rings side by
-// side. For the time of one event, not for the rate: candidates are tried that one warp would not have come
-// to.
+// MULTIRING over a small batch: a block per event, whose warps try several strategies in parallel. Optimised
+// for the time of one event, not for the rate.
 #pragma once
 
 #include "nanet/gpu/kernels/occupancy.cuh"
@@ -10,14 +9,14 @@
 
 namespace nanet::gpu {
 
-inline constexpr unsigned team_warps = 9;  // three ways of taking rings, three rounds of seeds for each
+inline constexpr unsigned team_warps = 9;  // three strategies, three rounds of seeds each
 
-// The warps of a block. memory: shared.
+// Warps of a block. memory: shared memory.
 struct BlockTeam {
   static constexpr bool alone = false;
   static constexpr int pieces = rich::Multiring::max_breadth * rich::Multiring::rounds;
   struct Memory {
-    float circle[pieces][4][32];  // x, y, r in mm, and what it gains, for each lane
+    float circle[pieces][4][32];  // x, y, r in mm, and gain, per
   };
   Memory* memory;
 
@@ -67,7 +66,7 @@ static __global__ void __launch_bounds__(32 * team_warps)
   }
 }
 
-// Events that fit on the device side by side, a block each.
+// Number of events that run on the device in parallel, a block each.
 inline cudaError_t multiring_teams(int multiprocessors, std::uint32_t& teams) {
   constexpr int bytes = static_cast<int>(sizeof(TeamShared));
   int resident = 0;

@@ -10,7 +10,7 @@
 
 namespace nanet::gpu {
 
-// Of the calling thread's device. bytes: of dynamic shared memory.
+// For the calling thread's device. bytes: dynamic shared memory.
 template <auto kernel>
 cudaError_t blocks_per_multiprocessor(unsigned threads, int bytes, int& blocks) {
   constexpr int remembered = 64;  // devices

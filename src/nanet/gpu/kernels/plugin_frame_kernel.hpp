@@ -20,7 +20,7 @@ inline constexpr std::uint64_t frame_layout = rich::layout_hash(
     sizeof(Answer), sizeof(Buffer), plane_entries, shared_raw_bytes, shared_fragments, samples, sample_every,
     contract::send_buffer_bytes);
 
-// Valid for the life of the process. Throws as rich::plugin_cuda, or std::runtime_error with what CUDA says.
+// Valid for the life of the process. Throws as rich::plugin_cuda, or std::runtime_error with the CUDA error.
 const FrameKernel& plugin_frame_kernel(const rich::Plugin& plugin);
 
 }  // namespace nanet::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread for each event of a batch: an algorithm without working memory, written as a plain function of an
-// event (rich/algorithm.hpp).
+// Batch kernel with a thread per event: algorithms without working memory, plain functions of an event
+// (rich/algorithm.hpp).
 #pragma once
 
 #include "nanet/gpu/kernels/batch_kernel.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp for each event: the 32-lane algorithms (rich/lanes.hpp) on the device. Each is instantiated in a
-// separate file, for parallel compilation.
+// Batch kernel with a warp per event: the 32-lane algorithms (rich/lanes.hpp) on the device. Each is
+// instantiated in a separate file, for parallel compilation.
 #pragma once
 
 // Host and device functions call functions of DeviceLanes, which exist on the device only; the host never
@@ -15,7 +15,7 @@
 
 namespace nanet::gpu {
 
-// Of a block; one in a batch so small that each warp has a multiprocessor for itself.
+// Warps per block; one if each warp gets a separate multiprocessor.
 inline constexpr unsigned wide_warps = 4;
 
 template <class A>
@@ -24,7 +24,7 @@ struct WideShared {
   alignas(16) unsigned char rings[wide_warps][(sizeof(rich::Rings) + 15) / 16 * 16];
 };
 
-// Hands an event's rings, in shared memory, to the outputs of the batch. One warp.
+// Copies an event's rings from shared memory to the outputs of the batch. One warp.
 __device__ inline void hand_over(const DeviceBatch& batch, std::uint32_t event, std::uint32_t hits,
                                  const rich::Rings& rings, const trigger::DecisionOptions& decision) {
   static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
@@ -65,7 +65,7 @@ cudaError_t launch_wide(const void* value, const DeviceBatch& batch, const trigg
     return status;
   const unsigned warps = batch.events <= static_cast<unsigned>(multiprocessors) ? 1 : wide_warps;
   const unsigned wanted = (batch.events + warps - 1) / warps;
-  // Several waves, so that blocks with long events do not end alone.
+  // Several waves: a block with long events does not finish alone.
   const unsigned blocks = std::min(wanted, static_cast<unsigned>(multiprocessors * resident) * 16u);
   wide_kernel<A><<<blocks, 32 * warps, bytes, stream>>>(*static_cast<const A*>(value), batch, decision);
   return cudaGetLastError();

@@ -180,7 +180,7 @@ class LaunchExecutor final : public DeviceExecutor {
     const Nanoseconds now = monotonic_now();
     trigger::Trace trace = slot.answer->trace;
     const Nanoseconds work = trace.reconstructed - trace.built;
-    trace.seen = slot.seen;  // copies and launch lie between this and what the device calls built
+    trace.seen = slot.seen;  // includes copies and launch, before the device's `built`
     trace.reconstructed = now;
     trace.built = std::max(now - work, slot.seen);
     const std::uint32_t bytes = slot.answer->packet[1] & 0xFFFF;
@@ -204,7 +204,7 @@ class LaunchExecutor final : public DeviceExecutor {
     if (!execute_.pin.empty()) {
       try {
         os::pin_this_thread(execute_.pin[0]);
-      } catch (const std::exception&) {  // runs on, unpinned
+      } catch (const std::exception&) {  // continues unpinned
       }
     }
     cudaError_t status = cudaSetDevice(gpu.device());

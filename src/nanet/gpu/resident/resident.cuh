@@ -21,7 +21,7 @@ namespace nanet::gpu {
 struct OwnConditions {
   ConditionsTable table;
   std::uint64_t from[conditions_kept];
-  std::uint64_t version, asked;  // version: of `from`; asked: newest version of the host
+  std::uint64_t version, asked;  // version: of `from`; second: newest of the host
   std::uint64_t number;          // number of `table`, plus one; 0: none
 };
 

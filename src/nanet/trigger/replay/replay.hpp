@@ -37,7 +37,7 @@ struct ReplayOptions {
   rich::Parameters parameters;
   ProcessOptions process;
   // Reconstructor for many frames at a time instead of the CPU algorithm, for example
-  // cuda::make_reconstructor with the same algorithm and parameters. Requires threads = 1.
+  // gpu::make_reconstructor with the same algorithm and parameters. Requires threads = 1.
   std::function<std::unique_ptr<rich::Reconstructor>(const rich::Reconstructor& cpu,
                                                      const rich::Geometry& geometry)>
       device;
