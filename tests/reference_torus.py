@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Torus reference model: APEnet packet, footer, link words and route(), written from docs/formats.md; words are integers of 128 bits."""
+"""Torus reference model, from docs/formats.md: packet, link words, route(). Words are 128-bit integers."""
 
 from __future__ import annotations
 

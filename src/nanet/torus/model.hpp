@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event-driven model of a torus: packets as events (head, tail, credit), in cycles, with route(), two VCs and
+// virtual cut-through. Deterministic: the same options give the same result on every machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nanet/torus/route.hpp"
+#include "nanet/torus/timing.hpp"
+
+namespace nanet::torus {
+
+enum class Pattern : std::uint8_t {
+  uniform,    // every node with equal probability, the sender included
+  transpose,  // (x, y, z) to (z, y, x); sizes of x and z are equal
+  neighbour,  // x + 1
+  hotspot,    // node 0 with probability hot_share, else uniform
+  halo,       // the six neighbours in turn
+};
+
+struct ModelOptions {
+  Lattice lattice;
+  Timing timing;
+  std::uint64_t seed = 1;
+};
+
+// Open-loop traffic: each node creates packets in a Bernoulli process, whether the network accepts them or
+// not.
+struct Traffic {
+  Pattern pattern = Pattern::uniform;
+  double load = 0.5;                  // words (header and footer included) per node and cycle
+  std::uint32_t payload_bytes = 256;  // at most 4096
+  double hot_share = 0.2;
+  std::uint64_t warm_cycles = 2'000;
+  std::uint64_t cycles = 8'000;  // measured, after warm_cycles
+};
+
+struct LoadResult {
+  double offered = 0;      // words per node and cycle
+  double accepted = 0;     // words delivered per node and cycle
+  double mean_cycles = 0;  // creation to tail delivered, of packets delivered in the measured time
+  double p99_cycles = 0;
+  std::uint64_t max_cycles = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t events = 0;  // of the whole run
+  double seconds = 0;        // wall clock of the whole run
+  double link_load_max = 0;  // words per cycle of the busiest link
+  double link_load_mean = 0;
+  bool deadlocked = false;
+};
+
+struct Injection {
+  std::uint64_t at = 0;  // cycle
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t payload_bytes = 0;
+};
+struct Delivery {
+  std::uint64_t head = 0, tail = 0;  // cycles at the local output of the destination; 0: not delivered
+};
+
+class Model {
+ public:
+  // std::invalid_argument with key, value and remedy.
+  explicit Model(const ModelOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Each call starts with an empty network.
+  LoadResult run(const Traffic& traffic);
+  // Plays a list of packets until all are delivered. Packets of a node leave in the order of the list.
+  std::vector<Delivery> play(std::span<const Injection> list);
+  // Each node sends `packets` packets to each of its six neighbours, all at cycle 0; cycles until the last
+  // tail.
+  LoadResult exchange(std::uint32_t packets, std::uint32_t payload_bytes);
+
+  // Words per output link of the last run, index node * 6 + port; measured time only.
+  std::span<const std::uint64_t> link_words() const;
+
+ private:
+  class Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+// Cycles from header in at the source to tail out at the destination in an empty network.
+constexpr std::uint64_t unloaded_cycles(const Lattice& lattice, const Timing& timing, const Coordinates& from,
+                                        const Coordinates& to, std::uint32_t payload_bytes) {
+  const std::uint32_t words = 2 + (payload_bytes + 15) / 16;
+  const std::uint64_t links = hops(lattice, from, to);
+  const std::uint64_t last = links == 0 ? words : timing.occupied(words);
+  return (links + 1) * timing.hop_cycles() + links * timing.passage(words) + last - 1;
+}
+
+}  // namespace nanet::torus
