@@ -412,7 +412,7 @@ def primitive_of(rings: np.ndarray, chi2: float, hits: int, ambiguous: bool) -> 
 
 
 @every_algorithm
-def test_replay_finds_the_same_rings_and_its_primitives_say_so(name, tmp_path):
+def test_replay_finds_the_same_rings_and_primitives(name, tmp_path):
     """Few events, far apart, through the whole trigger, compared with the algorithm on the true hits."""
     options = {"events": 600, "rate": 1e5, "seed": 77, "noise": 2.0, "truth": True, "truth_hits": True}
     writer = _core.Capture(options, str(tmp_path / "run.pcap"))

@@ -176,7 +176,7 @@ def test_every_algorithm_runs_on_arrays(run: Path) -> None:
         analysis.reconstruct(events, "math", minhits=3)
 
 
-def test_hits_of_ones_own() -> None:
+def test_arbitrary_hits() -> None:
     plane = analysis.pm_positions()
     near = np.flatnonzero(np.abs(np.hypot(plane[:, 0] + 150, plane[:, 1] - 10) - 170) < 3)[::4]
     found = analysis.reconstruct_hits(
@@ -241,7 +241,7 @@ def test_truth_of_a_pool_that_repeats(run: Path) -> None:
     assert all(analysis.event(late, n, truth=truth).true_rings is None for n in range(50))
 
 
-def test_show_says_what_the_event_is(nanet: Callable[..., Any], run: Path, tmp_path: Path) -> None:
+def test_show_describes_the_event(nanet: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     events = analysis.read_events(str(run / "run.pcap"))
     rings, truth = (
         analysis.read_rings(str(run / "rings.parquet")),
@@ -285,7 +285,7 @@ def test_show_draws_files(nanet: Callable[..., Any], run: Path, tmp_path: Path) 
     assert text.count("<!-- true:") == len(one.true_rings)
 
 
-def test_what_is_wrong_is_said(nanet: Callable[..., Any], run: Path, tmp_path: Path) -> None:
+def test_errors_are_reported(nanet: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("this is no capture, but it is long enough")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
     for arguments, said in (
@@ -302,7 +302,7 @@ def test_what_is_wrong_is_said(nanet: Callable[..., Any], run: Path, tmp_path: P
         assert said in nanet("show", *arguments, status=2).stderr
 
 
-def test_wrong_arguments_are_said(run: Path) -> None:
+def test_wrong_arguments_are_reported(run: Path) -> None:
     events = analysis.read_events(str(run / "run.pcap"))
     truth = analysis.read_truth(str(run / "run.parquet"))
     rings = analysis.reconstruct(events.slice(0, 5), "math")
@@ -323,7 +323,7 @@ def test_wrong_arguments_are_said(run: Path) -> None:
         assert said in str(error.value)
 
 
-def test_a_capture_that_is_cut_off_is_read_up_to_there(
+def test_a_truncated_capture_is_read_up_to_its_last_record(
     nanet: Callable[..., Any], run: Path, tmp_path: Path
 ) -> None:
     whole = (run / "run.pcap").read_bytes()

@@ -47,7 +47,7 @@ def test_bandwidth_checks_the_data_of_every_buffer(nanet, tmp_path):
 
 
 @pytest.mark.serial
-def test_rings_has_a_curve_for_every_algorithm_and_says_what_was_not_measured(nanet, tmp_path):
+def test_rings_has_a_curve_for_every_algorithm_and_names_the_omitted(nanet, tmp_path):
     small = ("--seconds", 0.001, "--runs", 1, "--events", 100)
     nanet("bench", "rings", *small, "--json", "out.json", "--plots", "plots")
     result = json.loads((tmp_path / "out.json").read_text())
@@ -247,7 +247,7 @@ def test_record_accounts_for_every_packet(nanet, tmp_path):
 
 
 @pytest.mark.serial
-def test_soak_leans_on_the_monitor_and_the_trigger_does_not_notice(nanet, tmp_path):
+def test_soak_loads_the_monitor_without_effect_on_the_trigger(nanet, tmp_path):
     nanet("bench", "soak", "--seconds", 5, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
     figures, last = result["figures"], result["rows"][-1]
@@ -258,7 +258,7 @@ def test_soak_leans_on_the_monitor_and_the_trigger_does_not_notice(nanet, tmp_pa
     assert 0 < figures["monitor_late_kB"] < figures["trigger_late_kB"] < 1.05 * figures["trigger_early_kB"]
 
 
-def test_mistakes_with_options_are_said(nanet):
+def test_wrong_options_are_reported(nanet):
     assert "did you mean math" in nanet("bench", "rings", "--algorithm", "mth", status=2).stderr
     assert "draws no figures" in nanet("bench", "replay", "--plots", "here", status=2).stderr
 
@@ -267,7 +267,7 @@ def test_unknown_name_is_a_usage_error(nanet):
     assert "replay, loopback, latency, rings, answers, bandwidth" in nanet("bench", "speed", status=2).stderr
 
 
-def test_losses_are_found_wherever_they_hide():
+def test_losses_of_every_kind_are_found():
     from nanet.bench.chain import losses_of
 
     trigger = {

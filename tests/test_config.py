@@ -54,7 +54,7 @@ def test_wrong_file_is_refused_with_key_value_and_remedy(tmp_path: Path, text: s
     assert "\n" not in message
 
 
-def test_whole_file_is_checked_whoever_asks(nanet, tmp_path: Path) -> None:
+def test_every_command_checks_the_whole_file(nanet, tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text("[demo]\nspeed = -1.0\n")
     done = nanet("trigger", "--config", "run.toml", "--print-config", status=2)
     assert "demo.speed = -1.0" in done.stderr
@@ -151,9 +151,7 @@ def test_algorithms_are_those_of_the_core() -> None:
     assert sections.Trigger().algorithm == "multiring"
 
 
-def test_algorithm_without_such_a_parameter_says_which_there_are(
-    nanet, tmp_path: Path, free_udp_port
-) -> None:
+def test_an_unknown_parameter_is_refused_with_the_known_ones(nanet, tmp_path: Path, free_udp_port) -> None:
     # Checks every algorithm in the file, not only the one in use.
     (tmp_path / "run.toml").write_text("[algorithm.math]\nr_mn = 40.0\n")
     done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)

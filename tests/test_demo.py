@@ -168,7 +168,7 @@ def test_bars_and_sparklines_keep_their_width() -> None:
     assert live.sparkline([0.0, 0.0]) == ""
 
 
-def test_the_run_is_said_alike_wherever_it_is_shown() -> None:
+def test_every_view_describes_the_run_alike() -> None:
     snapshot = {
         "state": "burst", "burst": 7, "bursts": 3, "events_built": 10, "lost": {"late": 2}, "frames_late": 1,
         "choke": {"on": True, "raised": 2, "fill": 0.8, "fill_max": 0.9, "seconds": 0.5},

@@ -363,7 +363,7 @@ def test_other_ports_by_preference(tmp_path: Path) -> None:
     assert tshark(path, ("mgp.board",), mgp_port=4000) == [["2"]]
 
 
-def test_the_dissector_is_installed_where_it_is_told(nanet: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_dissector_is_installed_in_the_given_folder(nanet: Callable[..., Any], tmp_path: Path) -> None:
     printed = Path(nanet("dissector").stdout.strip())
     assert printed.read_bytes() == SOURCE.read_bytes()
     placed = Path(nanet("dissector", "--install", "--to", tmp_path / "a" / "b").stdout.strip())

@@ -133,7 +133,7 @@ def test_includes_follow_the_order_of_the_architecture_page(root: Path) -> None:
                 assert order.index(other) < order.index(folder), f"{path} includes nanet/{other}"
 
 
-def test_addresses_are_well_formed_and_of_hosts_that_everybody_reaches(root: Path) -> None:
+def test_addresses_are_well_formed_and_public(root: Path) -> None:
     """No address of a private host or network in any file of the tree."""
     for path in tracked(
         root, "*.md", "*.html", "*.js", "*.css", "*.toml", "*.json", "*.ipynb", "*.service", "Containerfile"

@@ -79,7 +79,7 @@ def test_everything_of_a_run_in_one_root_file(
             assert about["from"]["rings"]["file"] == "rings.parquet"
 
 
-def test_refused_and_foreign_packets_are_told(nanet: Callable[..., Any], tmp_path: Path) -> None:
+def test_refused_and_foreign_packets_are_named(nanet: Callable[..., Any], tmp_path: Path) -> None:
     scenario = Scenario(3, frames=10, faults=Faults(malformed=0.3))
     path = tmp_path / "bad.pcap"
     path.write_bytes(capture(scenario.datagrams(PLANE), random.Random(3), 0.3))
@@ -116,7 +116,7 @@ def test_an_empty_capture(nanet: Callable[..., Any], tmp_path: Path) -> None:
         assert [file[name].num_entries for name in TABLES.split(",")] == [0, 0, 0]
 
 
-def test_what_is_wrong_is_said(nanet: Callable[..., Any], run: Path) -> None:
+def test_errors_are_reported(nanet: Callable[..., Any], run: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), run / "other.parquet")
     (run / "file").touch()
     for arguments, said in (

@@ -53,7 +53,7 @@ def test_a_full_disk_is_one_sentence(nanet, capture, option):
     assert "/dev/full" in said and "Traceback" not in said
 
 
-def test_a_capture_of_a_merged_stream_tells_itself(nanet, tmp_path):
+def test_a_merged_stream_is_recognised(nanet, tmp_path):
     nanet("generate", "--events", 2000, "--boards", "merged", "--out", "m.pcap")
     nanet("replay", "m.pcap", "--json", "m.json")
     result = json.loads((tmp_path / "m.json").read_text())
@@ -61,7 +61,7 @@ def test_a_capture_of_a_merged_stream_tells_itself(nanet, tmp_path):
     assert result["events_built"] > 1900
 
 
-def test_a_capture_cut_off_is_said(nanet, capture):
+def test_a_truncated_capture_is_reported(nanet, capture):
     capture.write_bytes(capture.read_bytes()[:-100])
     assert "ends within a record" in nanet("replay", "run.pcap").stdout
 

@@ -253,7 +253,7 @@ def test_what_only_a_capture_shows(tmp_path: Path) -> None:
     assert result["packets_used"] == 1 and result["not_mgp"]["cut_short"] == 4
 
 
-def test_the_card_tells_its_own_latency(tmp_path: Path) -> None:
+def test_the_card_reports_its_latency(tmp_path: Path) -> None:
     result = check_scenario(Scenario(1, bursts=1, frames=30), tmp_path)
     figures = result["card_figures"]
     assert figures["events"] == 30 and figures["tlb_misses"] >= 1 and figures["firmware_requests"] >= 8
@@ -299,7 +299,7 @@ def test_live_from_boards_to_the_l0_trigger_processor(
         assert told["primitives"] == seen["primitives_out"]
 
 
-def test_the_report_of_a_demo_shows_the_cards_own_times(nanet: Any, tmp_path: Path) -> None:
+def test_a_demo_report_shows_the_cards_times(nanet: Any, tmp_path: Path) -> None:
     done = nanet("demo", "--card", "gateware", "--duration", "1.5", "--report", str(tmp_path), timeout=120)
     page = (tmp_path / "index.html").read_text()
     assert "nothing was measured" not in page and "first packet → answer" not in page
@@ -309,7 +309,7 @@ def test_the_report_of_a_demo_shows_the_cards_own_times(nanet: Any, tmp_path: Pa
     assert "card: packet to event" in page and "card: packet to event" in done.stdout
 
 
-def test_what_the_card_cannot_do_is_said(nanet: Any, free_udp_port: Any) -> None:
+def test_unsupported_options_of_the_card_are_refused(nanet: Any, free_udp_port: Any) -> None:
     for arguments, says in (
         (("--devices", "8"), "devices = 8"),
         (("--keep-bad", "bad.pcap"), "--card socket"),

@@ -84,7 +84,7 @@ def test_auto_is_the_gpu(nanet, tmp_path, capture):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
-def test_what_cannot_be_is_said(nanet, capture):
+def test_impossible_options_are_refused(nanet, capture):
     done = nanet("replay", capture("none"), "--device", "cuda:99", status=2)
     assert "no such GPU" in done.stderr and "cuda:0" in done.stderr
     done = nanet("replay", capture("none"), "--device", "cuda", "--threads", "2", status=2)
@@ -105,7 +105,7 @@ def test_measurements(algorithm):
 
 
 @pytest.mark.skipif(not TROUBLE, reason="there is a GPU")
-def test_without_a_gpu_the_reason_is_said(nanet, tmp_path, capture):
+def test_without_a_gpu_the_reason_is_reported(nanet, tmp_path, capture):
     done = nanet("replay", capture("none"), "--device", "cuda", status=2)
     assert "--device cpu" in done.stderr
     assert replay(nanet, tmp_path, capture("none"), "auto")[3] == "cpu"

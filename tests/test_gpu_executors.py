@@ -73,7 +73,7 @@ def test_the_monitor_sees_what_the_gpu_did(free_udp_port):
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 @pytest.mark.parametrize("cpu_fallback", [True, False])
-def test_a_lost_gpu_is_counted_and_the_cpu_goes_on(tmp_path, cpu_fallback, free_udp_port, nanet_program):
+def test_a_lost_gpu_is_counted_and_the_cpu_continues(tmp_path, cpu_fallback, free_udp_port, nanet_program):
     """A kernel that faults, in a separate process, since its CUDA context is lost."""
     import json
     import subprocess

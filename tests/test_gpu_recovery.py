@@ -21,7 +21,7 @@ def test_it_loads_the_core_alone_and_refuses_what_is_no_block():
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
 
 
-def test_it_ends_where_its_trigger_is_gone():
+def test_it_ends_with_its_trigger():
     """Without a file descriptor of a live trigger there is nothing to serve."""
     done = subprocess.run([*gpu_recovery.command(), "1000"], capture_output=True, timeout=60)
     assert done.returncode == 2

@@ -163,7 +163,7 @@ def test_any_hits_give_a_finite_ring_or_none(pms):
 
 
 @given(st.lists(st.lists(st.integers(0, 1951), max_size=128, unique=True), min_size=1, max_size=70))
-def test_an_event_does_not_feel_its_batch(events):
+def test_an_event_is_independent_of_its_batch(events):
     arrays = [np.array(sorted(pms)) for pms in events]
     together = fit(arrays)
     alone = [fit([pm]) for pm in arrays]

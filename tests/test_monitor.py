@@ -104,7 +104,7 @@ def check_metrics(families: dict[str, Any], result: dict[str, Any]) -> None:
     assert sum(number * value for number, value in rings.items()) == result["rings"]
 
 
-def test_the_trigger_does_not_notice_its_watchers(running: Running) -> None:
+def test_open_pages_do_not_affect_the_trigger(running: Running) -> None:
     async def crowd() -> None:
         idle, slow = [], []
         for _ in range(1000):
@@ -201,7 +201,7 @@ def test_wrong_addresses(nanet: Callable[..., Any], given: str, said: str) -> No
     assert said in done.stderr and given in done.stderr
 
 
-def test_loopback_unless_asked() -> None:
+def test_loopback_by_default() -> None:
     assert page_endpoint("8080") == ("127.0.0.1", 8080)
     assert page_endpoint(":8080") == ("127.0.0.1", 8080)
     assert page_endpoint("0.0.0.0:1") == ("0.0.0.0", 1)
@@ -248,9 +248,7 @@ def test_histograms_in_the_buckets_of_the_metric() -> None:
 def test_every_metric_is_documented_and_used_by_the_dashboard(root: Path) -> None:
     page = (root / "docs" / "monitor.md").read_text()
     documented = dict(re.findall(r"^\| `(nanet_\w+)` \| (\w+) \|", page, re.M))
-    counters = re.findall(
-        r"^\|`[\w.]+`\|`(nanet_\w+)`\|", (root / "docs" / "counters.md").read_text(), re.M
-    )
+    counters = re.findall(r"^\|`[\w.]+`\|`(nanet_\w+)`\|", (root / "docs" / "counters.md").read_text(), re.M)
     assert set(counters) == set(metrics.counters())
     for metric in counters:
         gauge = metric in metrics.GAUGES
@@ -326,5 +324,5 @@ def test_what_is_shipped_of_others(root: Path) -> None:
             ), file
 
 
-def test_events_are_given_only_when_asked_for() -> None:
+def test_events_are_sent_only_on_request() -> None:
     assert _core.SharedEventRing.bytes % 8 == 0 and _core.SharedEventRing.bytes < 1 << 17

@@ -101,7 +101,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
-def test_the_page_says_when_it_lost_the_trigger(running: Running, tmp_path: Path) -> None:
+def test_the_page_reports_the_loss_of_the_trigger(running: Running, tmp_path: Path) -> None:
     async def look() -> None:
         async with browser.browser(tmp_path) as page:
             await page.open(running.url)

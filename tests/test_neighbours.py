@@ -138,7 +138,7 @@ def l0tp(nanet_program, free_udp_port, tmp_path):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_readout_sends_whole_bursts_and_says_so(nanet, sink, tmp_path, threads):
+def test_readout_sends_whole_bursts_and_reports_them(nanet, sink, tmp_path, threads):
     nanet(
         "readout", "--to", sink.address, "--bursts", 2, "--max-frames", 150, "--speed", 0.05,
         "--pool-frames", 64, "--burst-gap", 0.02, "--threads", threads, "--json", "out.json",
@@ -265,7 +265,7 @@ def test_readout_replays_a_capture(nanet, sink, tmp_path):
     assert result["events_sent"] == pytest.approx(with_hits, rel=1e-3)
 
 
-def test_readout_stops_with_eob_when_told(nanet_program, sink, tmp_path):
+def test_readout_stops_with_eob_on_a_signal(nanet_program, sink, tmp_path):
     process = subprocess.Popen(
         [
             nanet_program,
@@ -411,7 +411,7 @@ def test_l0tp_ends_when_idle_or_after_its_duration(nanet, free_udp_port):
         (["l0tp", "--truth", "text.parquet"], ["truth", "text.parquet", "generate"]),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(nanet, tmp_path, arguments, words):
+def test_errors_are_one_sentence(nanet, tmp_path, arguments, words):
     (tmp_path / "text.parquet").write_text("no parquet")
     said = nanet(*arguments, status=2).stderr
     assert len(said.strip().splitlines()) == 1
@@ -419,13 +419,13 @@ def test_what_is_wrong_is_said_in_one_sentence(nanet, tmp_path, arguments, words
         assert word in said
 
 
-def test_a_taken_port_is_said(nanet, sink):
+def test_a_taken_port_is_reported(nanet, sink):
     said = nanet("l0tp", "--listen", sink.address, status=2).stderr
     assert sink.address in said
     assert "another port" in said
 
 
-def test_a_file_that_is_no_capture_is_said(nanet, tmp_path):
+def test_a_file_that_is_no_capture_is_reported(nanet, tmp_path):
     (tmp_path / "text.pcap").write_text("this is not a capture, only some text")
     said = nanet("readout", "--pcap", "text.pcap", status=2).stderr
     assert "text.pcap" in said

@@ -47,7 +47,7 @@ def test_what_was_built(folder):
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
-def test_nothing_of_it_stands_in_for_other_libraries_symbols(folder):
+def test_it_exports_no_symbols_of_other_libraries(folder):
     """Visible symbols of a static C++ library would replace those of others: stream facets clash."""
     from nanet import _core
 
@@ -143,7 +143,7 @@ def test_what_is_no_plugin_is_refused(nanet, folder, tmp_path):
         assert "algorithm = " in done.stderr and part in done.stderr, done.stderr
 
 
-def test_on_a_gpu_one_built_without_cuda_says_so(nanet, folder):
+def test_a_plugin_without_cuda_is_refused_on_a_gpu(nanet, folder):
     plugin = folder / "multiplicity.so"
     done = nanet("replay", folder / "run.pcap", "--algorithm", plugin, "--device", "cuda", status=2)
     assert "built without CUDA" in done.stderr and "--device cpu" in done.stderr

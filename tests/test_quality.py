@@ -223,7 +223,7 @@ def test_the_documentation_has_the_markers(root):
     assert "nanet quality --events" in page.between(root / "docs" / "quality.md")
 
 
-def test_what_is_wrong_is_said_before_the_work(nanet, tmp_path):
+def test_errors_are_reported_before_the_work(nanet, tmp_path):
     (tmp_path / "quality.md").write_text("no markers")
     for arguments, said in (
         (("--algorithms", "mth"), "did you mean math?"),

@@ -175,7 +175,7 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "--pin a: must be CPU numbers such as 2,3 or 2-5" in capsys.readouterr().err
 
 
-def test_the_trigger_says_what_was_done(tmp_path: Path) -> None:
+def test_the_trigger_reports_its_settings(tmp_path: Path) -> None:
     out = tmp_path / "run.json"
     arguments = ["trigger", "--duration", "0.2", "--listen", "127.0.0.1:58977", "--json", str(out)]
     arguments += ["--timer-slack-ns", "1000", "--lock-memory", "yes", "--device", "cpu"]

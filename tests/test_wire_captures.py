@@ -193,14 +193,14 @@ def test_pcapng_cut_off_gives_a_pcap_cut_off(tmp_path: Path) -> None:
         (b"\x0a\x0d\x0d\x0a" + bytes(24), "without a byte order"),
     ],
 )
-def test_what_is_wrong_with_a_pcapng_is_said(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_faults_of_a_pcapng_are_reported(tmp_path: Path, data: bytes, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as error:
         converted(tmp_path, data)
     assert "capture.pcapng" in str(error.value)
     assert "editcap" in str(error.value)
 
 
-def test_missing_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(UsageError, match=r"missing\.pcapng"),
         pcapng.as_classic_pcap(tmp_path / "missing.pcapng"),

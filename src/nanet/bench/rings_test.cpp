@@ -42,7 +42,7 @@ TEST(RingsCpu, CountsWholeBatchesOfEveryThread) {
   }
 }
 
-TEST(RingsCpu, RefusesBatchesThatAreNotThere) {
+TEST(RingsCpu, RefusesMissingBatches) {
   const RingEvents events = ring_events(10, 1.0, -1, 4);
   RingsCpuOptions options;
   options.algorithm = "math";
@@ -55,7 +55,7 @@ TEST(RingsCpu, RefusesBatchesThatAreNotThere) {
   EXPECT_THROW(rings_cpu(events.batch(), options), std::invalid_argument);
 }
 
-TEST(Operations, OfMathAreSoManyPerHitAndSoManyPerFit) {
+TEST(Operations, OfMathAreLinearInTheHits) {
   const PmId pm[13] = {1, 2, 3, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
   const auto of_hits = [&](std::uint32_t hits) {
     const std::uint32_t first[] = {0, hits};

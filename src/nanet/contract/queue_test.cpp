@@ -62,7 +62,7 @@ TEST(EventQueue, ManyLapsAreReadInOrder) {
   }
 }
 
-TEST(EventQueue, EntryIsValidOnlyWithItsOwnLap) {
+TEST(EventQueue, EntryIsValidOnlyWithItsLap) {
   const Memory memory(small());
   EventWriter writer(memory.view());
   Event e;
@@ -72,7 +72,7 @@ TEST(EventQueue, EntryIsValidOnlyWithItsOwnLap) {
   EXPECT_EQ(memory.view().queue[31].lap, 1u);
 }
 
-TEST(EventQueue, LappedReaderIsTold) {
+TEST(EventQueue, LappedReaderIsReported) {
   const Memory memory(small());
   EventWriter writer(memory.view());
   Event e;
@@ -94,7 +94,7 @@ TEST(EventQueue, FreeEntriesFollowWhatTheConsumerFinished) {
   EXPECT_FALSE(writer.less_than_half_free());
 }
 
-TEST(EventQueue, PromisedEntriesAreNobodyElses) {
+TEST(EventQueue, PromisedEntriesAreReserved) {
   const Memory memory(small());
   EventWriter writer(memory.view());
   writer.promise(30);
@@ -139,7 +139,7 @@ TEST(ReturnSlots, HoldTheNextNumberAndDifferFromNeverHandedOut) {
   EXPECT_EQ(v.returned[3], 12u);
 }
 
-TEST(Numbers, LowWordsAreWidenedToTheNearest) {
+TEST(Numbers, LowWordsAreUnwrappedToTheNearest) {
   const std::uint64_t top = std::uint64_t{3} << 32;
   EXPECT_EQ(unwrap_counter(5, top - 3), top + 5);
   EXPECT_EQ(unwrap_counter(0xFFFFFFFE, top + 3), top - 2);
@@ -151,7 +151,7 @@ TEST(Numbers, LowWordsAreWidenedToTheNearest) {
 
 // The writer fills a payload, then writes the event. Readers claim entries, check the payload, post and
 // return. The payload is not atomic: only the lap words order it.
-TEST(HandOver, PayloadIsThereWithItsEventAndBackWithItsReturn) {
+TEST(HandOver, PayloadArrivesWithItsEventAndReturnsWithItsBuffer) {
   const Memory memory(small());
   const View& v = memory.view();
   constexpr std::uint64_t total = 4000;

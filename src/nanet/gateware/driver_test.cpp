@@ -107,7 +107,7 @@ class LeftRunning : public testing::Test {
   SimBus bus{model, memory};
 };
 
-TEST_F(LeftRunning, IsStoppedAndBeginsAnew) {
+TEST_F(LeftRunning, IsStoppedAndStartsAgain) {
   const contract::Memory before(shape()), after(shape());
   // Driver of a killed process: close() runs only at the end.
   Driver killed(bus);

@@ -7,7 +7,7 @@
 namespace nanet::gpu {
 namespace {
 
-TEST(Devices, EitherADeviceOrTheReasonWhyNot) {
+TEST(Devices, EitherADeviceOrAReason) {
   const Devices all = devices();
   EXPECT_NE(all.found.empty(), all.trouble.empty()) << all.trouble;
   for (std::size_t i = 0; i < all.found.size(); ++i) {

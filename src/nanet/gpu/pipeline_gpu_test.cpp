@@ -273,7 +273,7 @@ TEST_F(GpuPipeline, MoreFramesThanBuffersAndTwoQueues) {
   expect_same(run(packets, "math", maker(options), clop), cpu);
 }
 
-TEST_F(GpuPipeline, AGpuThatStandsStillIsTakenOver) {
+TEST_F(GpuPipeline, AStalledGpuIsReplacedByTheCpu) {
   const auto packets = random_traffic(11, 1000);
   const Result cpu = run(packets, "math", {});
   PipelineOptions options;
@@ -302,7 +302,7 @@ TEST_F(GpuPipeline, MemoryForACardThatWritesToTheGpu) {
 }
 
 // The fault destroys the context: a separate process.
-TEST_F(GpuPipeline, AKernelThatFaultsIsTakenOver) {
+TEST_F(GpuPipeline, AFaultingKernelIsReplacedByTheCpu) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
     const auto packets = random_traffic(12, 1000);
@@ -363,14 +363,14 @@ bool right(const Result& back, const Result& cpu) {
          back.figures.at("gpu_recoveries") == 1 && back.figures.at("gpu_lost") == 0;
 }
 
-TEST_F(GpuPipeline, AGpuThatStoodStillComesBackInAProcessOfItsOwn) {
+TEST_F(GpuPipeline, AStalledGpuReturnsInASeparateProcess) {
   const auto packets = random_traffic(14, 2000);
   const Result cpu = run_until_back(packets, Injection::Kind::none, "math", 1);
   for (const std::uint32_t devices : {1u, 2u})
     EXPECT_TRUE(right(run_until_back(packets, Injection::Kind::hang, "math", devices), cpu));
 }
 
-TEST_F(GpuPipeline, AGpuThatFaultedComesBackInAProcessOfItsOwn) {
+TEST_F(GpuPipeline, AFaultedGpuReturnsInASeparateProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto child = [] {
     const auto packets = random_traffic(15, 2000);

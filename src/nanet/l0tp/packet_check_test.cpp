@@ -35,7 +35,7 @@ std::uint64_t refused(const PacketCheck& check, mtp::Refusal refusal) {
   return check.counters().bad[static_cast<std::size_t>(refusal)];
 }
 
-TEST(PacketCheck, CountsWhatComes) {
+TEST(PacketCheck, CountsReceivedPackets) {
   PacketCheck check(nullptr, nullptr, 0);
   check.packet(packet(0, {primitive(0, 1, 2), primitive(3, 9, 9)}), 10);
   check.packet(packet(1, {}), 20);

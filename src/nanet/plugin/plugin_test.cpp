@@ -45,7 +45,7 @@ struct Events {
   }
 };
 
-TEST(Plugin, DecidesByItself) {
+TEST(Plugin, DecidesWithoutRings) {
   const rich::Geometry geometry = rich::Geometry::make();
   const auto multiplicity =
       rich::make_reconstructor(file("multiplicity"), {{"cut", 10}, {"inner_mm", 200}}, geometry);
@@ -135,7 +135,7 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
   EXPECT_NE(refusal(PLUGIN_DIR "/cmake_install.cmake").find("cannot be loaded: "), std::string::npos);
 }
 
-TEST(Plugin, WithoutCudaSaysSo) {
+TEST(Plugin, WithoutCudaReportsTheReason) {
   const rich::Plugin& plugin = rich::load_plugin(file("multiplicity"));
   try {
     rich::plugin_cuda(plugin, &rich::PluginCuda::frame_layout, 1);

@@ -189,7 +189,7 @@ TEST(Faults, SeedRepeatsAndAnotherDiffers) {
   EXPECT_EQ(first.size() + a.count(Fault::drop), packets + a.count(Fault::dup));
 }
 
-TEST(Faults, MarkersAreSparedUnlessAskedFor) {
+TEST(Faults, MarkersAreSparedByDefault) {
   FaultOptions options = only(Fault::drop, 1.0);
   const Bytes sob = make(0);
   std::vector<OutPacket> out;

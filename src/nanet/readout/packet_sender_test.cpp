@@ -80,7 +80,7 @@ TEST(PacketSender, TrainsTakeFewerMessages) {
   EXPECT_EQ(sender.packets(), 88u);
 }
 
-TEST(PacketSender, RefusedDatagramsAreCountedAndSendingGoesOn) {
+TEST(PacketSender, RefusedDatagramsAreCountedAndSendingContinues) {
   os::Fd receiver = os::open_udp_receiver({0x7F000001, 0});
   PacketSender sender(os::local_endpoint(receiver.get()), true);
   receiver.reset();

@@ -161,7 +161,7 @@ TEST_F(ReadoutRun, MergedStreamOfFixedSlots) {
   check_streams(run(), 100, 100, 1);
 }
 
-TEST_F(ReadoutRun, StopsAfterTheFrameOfTheLastEventAskedFor) {
+TEST_F(ReadoutRun, StopsAfterTheFrameOfTheLastRequestedEvent) {
   options.events = 3000;
   const auto all = run();
   EXPECT_GE(events, 3000u);
@@ -253,7 +253,7 @@ TEST_F(ReadoutRun, ThreadsEndTogetherWhenTheTimeIsOver) {
   check_streams(all, 100, frames, 4);
 }
 
-TEST_F(ReadoutRun, NoMoreFramesLeaveTogetherThanSaid) {
+TEST_F(ReadoutRun, NoMoreFramesLeaveTogetherThanConfigured) {
   options.bursts = 1;
   options.speed = 0;  // always behind schedule
   options.pack.pad = true;
@@ -355,7 +355,7 @@ TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
   std::filesystem::remove(path);
 }
 
-TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
+TEST_F(ReadoutRun, ContradictionsAreReportedBeforeAnythingIsSent) {
   const auto refused = [](const ReadoutOptions& given, const char* key) {
     try {
       const Readout readout(given);
@@ -402,7 +402,7 @@ TEST_F(ReadoutRun, ContradictionsAreSaidBeforeAnythingIsSent) {
   EXPECT_THROW(Readout{wrong}, std::system_error);
 }
 
-TEST_F(ReadoutRun, AThreadThatCannotBePinnedSaysSoAndNothingIsSent) {
+TEST_F(ReadoutRun, AFailedPinIsReportedAndNothingIsSent) {
   options.threads = 2;
   options.bursts = 1;
   options.pin = {1 << 20};

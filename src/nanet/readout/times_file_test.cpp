@@ -77,7 +77,7 @@ TEST_F(TimesFile, ReaderSeesWhatIsWrittenOnceTheFileIsThere) {
   EXPECT_EQ(reader.at(4).first, 0u);
 }
 
-TEST_F(TimesFile, WhatCannotBeWrittenIsSaid) {
+TEST_F(TimesFile, UnwritableFilesAreReported) {
   try {
     TimesWriter writer("/nonexistent/folder/times", 4);
     FAIL();

@@ -55,7 +55,7 @@ TEST(Almagest, RingsApartCrossingAndConcentric) {
   expect_all({{-300, 60, 190, 14}, {-40, 80, 180, 12}, {-150, -90, 150, 10}, {-170, 20, 90, 7}});
 }
 
-TEST(Almagest, NoMoreRingsThanAskedFor) {
+TEST(Almagest, NoMoreRingsThanRequested) {
   const std::vector<Drawn> circles{{-260, 10, 180, 13}, {-40, -20, 160, 9}};
   const Rings one = find(circles, {{"max_rings", 1}});
   ASSERT_EQ(one.count, 1);

@@ -186,7 +186,7 @@ TEST_P(RobustAlgorithm, CountsTheHitsNearTheRing) {
 }
 
 // Noise does not displace the ring, unlike with MATH.
-TEST_P(RobustAlgorithm, NoiseDoesNotPull) {
+TEST_P(RobustAlgorithm, NoiseDoesNotShiftTheRing) {
   const Geometry g = Geometry::make();
   const auto reconstructor = make_reconstructor(GetParam(), {}, g), math = make_reconstructor("math", {}, g);
   const TestEvents clean = TestEvents::generate(1, 0, 4000, 71), noisy = TestEvents::generate(1, 2, 4000, 72);

@@ -47,7 +47,7 @@ std::string reason(const Bytes& b, std::size_t original = 0) {
   return std::string(name(parse_udp_frame(b, original == 0 ? b.size() : original, port).reason));
 }
 
-TEST(Ethernet, BuildsWhatOthersRead) {
+TEST(Ethernet, BuildsStandardFrames) {
   // Checksums verified by hand (RFC 1071).
   Bytes frame(udp_frame_overhead + 3);
   const Bytes payload = {std::byte{1}, std::byte{2}, std::byte{3}};
@@ -203,7 +203,7 @@ TEST(Ethernet, ChecksumLeftToTheInterfaceIsFine) {
   EXPECT_EQ(reason(frame), "bad_checksum");
 }
 
-TEST(Ethernet, EveryReasonHasItsOwnName) {
+TEST(Ethernet, EveryReasonHasAName) {
   std::map<std::string_view, int> names;
   for (std::size_t i = 0; i <= not_mgp_count; ++i) ++names[name(static_cast<NotMgp>(i))];
   EXPECT_EQ(names.size(), not_mgp_count + 1);

@@ -470,7 +470,7 @@ TEST(MgpPacketWriter, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal(jumbo, {.max_payload = 9000}), "none");
 }
 
-TEST(MgpRefusal, EveryOneHasItsOwnName) {
+TEST(MgpRefusal, EveryRefusalHasAName) {
   std::map<std::string_view, int> names;
   for (std::size_t i = 0; i <= refusal_count; ++i) ++names[name(static_cast<Refusal>(i))];
   EXPECT_EQ(names.size(), refusal_count + 1);

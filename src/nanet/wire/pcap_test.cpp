@@ -152,7 +152,7 @@ TEST_F(Pcap, GarbageRecordLengthEndsTheFile) {
   }
 }
 
-TEST_F(Pcap, SaysWhatIsWrongWithAFile) {
+TEST_F(Pcap, ReportsTheFaultOfAFile) {
   EXPECT_THROW(PcapReader{path_}, std::system_error);  // missing
   EXPECT_NE(error_of_reading().find(path_), std::string::npos);
   EXPECT_THROW(PcapReader{folder_.string()}, std::runtime_error);
@@ -218,7 +218,7 @@ TEST_F(Pcap, SeveralFilesAreReadAsOneInTheirOrder) {
   EXPECT_FALSE(nothing.next(record));
 }
 
-TEST_F(Pcap, FileThatCannotBeMadeIsReported) {
+TEST_F(Pcap, UncreatableFileIsReported) {
   EXPECT_THROW(PcapWriter((folder_ / "no" / "such" / "folder").string()), std::system_error);
   PcapWriter writer(path_);
   EXPECT_THROW(writer.write(0, Bytes(262'145)), std::length_error);

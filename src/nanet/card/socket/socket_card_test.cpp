@@ -317,7 +317,7 @@ TEST(Card, TwoClopsOfOneCardAreTwoStreams) {
   EXPECT_FALSE(second.poll(e));
 }
 
-TEST(Card, LappedReaderIsToldByAnException) {
+TEST(Card, LappedReaderGetsAnException) {
   Network net(patient());
   const auto& view = net.clop->view();
   contract::EventWriter writer(view);  // a faulty card

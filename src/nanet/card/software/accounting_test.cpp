@@ -246,7 +246,7 @@ class Chaos {
 
 class Account : public ::testing::TestWithParam<Scenario> {};
 
-TEST_P(Account, ClosesWhateverComes) {
+TEST_P(Account, BalancesForAnyTraffic) {
   for (unsigned seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos(GetParam(), seed).run(3000);

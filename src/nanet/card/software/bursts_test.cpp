@@ -184,7 +184,7 @@ TEST(Burst, NumbersUpTo127AheadAreNewOthersLate) {
   }
 }
 
-TEST(Burst, BothAreOpenUntilAllBoardsSaidSo) {
+TEST(Burst, BothAreOpenUntilAllBoardsEndTheOldOne) {
   Rig rig;
   const std::uint8_t next = first_burst + 1;
   rig.sobs();
@@ -257,7 +257,7 @@ TEST(Burst, SingleBoardClosesTheOldOneAtOnce) {
   }
 }
 
-TEST(Burst, ReplayGoesOnWithoutMarkers) {
+TEST(Burst, ReplayContinuesWithoutMarkers) {
   Rig rig(rig_options(), true);
   for (std::uint8_t burst = 1; burst < 6; ++burst) {
     for (Frame f = 0; f < 10; ++f) {
@@ -344,7 +344,7 @@ TEST(Burst, MissingIsKeptOverBurstsAndLatePacketsAreNotMissing) {
   EXPECT_EQ(rig.lost(Lost::missing), 1u);
 }
 
-TEST(Burst, EobFarAheadHasToBeConfirmed) {
+TEST(Burst, EobFarAheadMustBeConfirmed) {
   Rig rig;
   rig.sobs();
   rig.frame(0);

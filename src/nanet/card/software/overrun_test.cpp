@@ -111,7 +111,7 @@ TEST(Overrun, BuffersComeBackInAnyOrder) {
   EXPECT_EQ(rig.stream.counters().frames_overrun, 4u);
 }
 
-TEST(Overrun, ReturnAloneDoesNotFreeABufferWhoseAnswerIsStillToBeSent) {
+TEST(Overrun, ReturnAloneDoesNotFreeABufferWithAPendingAnswer) {
   Rig rig(eight());
   rig.sobs();
   for (Frame f = 0; f < 8; ++f) rig.frame(f);
@@ -124,7 +124,7 @@ TEST(Overrun, ReturnAloneDoesNotFreeABufferWhoseAnswerIsStillToBeSent) {
   rig.finish();
 }
 
-TEST(Overrun, ReaderThatStaysBehindIsNeverLapped) {
+TEST(Overrun, SlowReaderIsNeverLapped) {
   // Buffers are returned while one event stays unfinished: the queue runs out, not the CLOP.
   Rig rig(eight());
   rig.sobs();
@@ -197,7 +197,7 @@ TEST(Overrun, BufferGivenBackBeforeItWasHandedOverIsNotTaken) {
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 1u);  // finish() answers it
 }
 
-TEST(Overrun, GarbageInTheConsumersWordsIsSurvived) {
+TEST(Overrun, GarbageInTheConsumersWordsDoesNoHarm) {
   Rig rig(eight());
   rig.sobs();
   std::uint32_t word = 12345;

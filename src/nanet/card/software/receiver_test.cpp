@@ -509,7 +509,7 @@ TEST(Sequence, SobOvertakenByDataIsNoRestart) {
   rig.finish();
 }
 
-TEST(Sequence, BoardThatComesBackWithSobRestarts) {
+TEST(Sequence, ReturningBoardWithSobRestarts) {
   for (const bool first_is_late : {false, true}) {
     Rig rig;
     rig.sobs();
@@ -532,7 +532,7 @@ TEST(Sequence, BoardThatComesBackWithSobRestarts) {
   }
 }
 
-TEST(Sequence, BoardThatComesBackWithoutSobIsReplayedUntilItPasses) {
+TEST(Sequence, ReturningBoardWithoutSobIsReplayedUntilItCatchesUp) {
   Rig rig;
   rig.sobs();
   for (Frame f = 0; f < 50; ++f) rig.frame(f);

@@ -10,7 +10,7 @@
 namespace nanet::card {
 namespace {
 
-TEST(Sender, GoesByNumberWhateverOrderAnswersComeIn) {
+TEST(Sender, SendsByNumberForAnyOrderOfAnswers) {
   Rig rig;
   rig.sobs();
   for (Frame f = 0; f < 6; ++f) rig.frame(f);
@@ -117,7 +117,7 @@ TEST(Sender, OpenFrameIsLateAtItsDeadlineToo) {
   EXPECT_EQ(rig.stream.counters().answers_after_deadline, 1u);
 }
 
-TEST(Sender, FaultyDescriptorsAreAnsweredForAndNeverFollowed) {
+TEST(Sender, FaultyDescriptorsAreAnsweredHeaderOnly) {
   Rig rig;
   rig.sobs();
   const auto& v = rig.views[0];
@@ -148,7 +148,7 @@ TEST(Sender, FaultyDescriptorsAreAnsweredForAndNeverFollowed) {
   rig.finish();
 }
 
-TEST(Sender, NetworkThatTakesPartOfABatchGetsTheRestLater) {
+TEST(Sender, RestOfAPartlyAcceptedBatchIsSentLater) {
   Rig rig;
   rig.sobs();
   for (Frame f = 0; f < 200; ++f) rig.frame(f);

@@ -75,7 +75,7 @@ TEST(SequenceTracker, ConfirmedJumpCountsWhatLiesBetween) {
   }
 }
 
-TEST(SequenceTracker, JumpInsideTheWindowForgetsNothing) {
+TEST(SequenceTracker, JumpInsideTheWindowKeepsAllNumbers) {
   SequenceTracker t;
   t.accept(0);
   t.accept(2);

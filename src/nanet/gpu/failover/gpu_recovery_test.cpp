@@ -147,7 +147,7 @@ TEST(GpuRecovery, ADeviceInAnotherProcessAnswersAsACpuAlone) {
   EXPECT_TRUE(children().empty());
 }
 
-TEST(GpuRecovery, AProcessThatIsKilledLosesNothingAndComesBack) {
+TEST(GpuRecovery, AKilledProcessLosesNothingAndIsReplaced) {
   const auto packets = trigger::random_burst(19, 3000);
   const Result alone = run(packets, 1, {});
   double returns = 0;
@@ -186,7 +186,7 @@ TEST(GpuRecovery, CountsStayWhenItIsLostAgainAndAgain) {
   EXPECT_EQ(often.monitored, often.account.events_built);
 }
 
-TEST(GpuRecovery, AProcessThatStandsStillIsGivenUp) {
+TEST(GpuRecovery, AStalledProcessIsReplaced) {
   const auto packets = trigger::random_burst(19, 300);
   const Result alone = run(packets, 1, {});
   const Result stood = run(packets, 1, lost(recovery_options()), [&](Chain& chain, std::size_t i) {
@@ -213,7 +213,7 @@ TEST(GpuRecovery, StopsAndStartsAgain) {
   EXPECT_EQ(again.monitored, again.account.events_built);
 }
 
-TEST(GpuRecovery, AProcessThatCannotWorkSaysWhyAndTheCpuGoesOn) {
+TEST(GpuRecovery, AFailingProcessReportsWhyAndTheCpuContinues) {
   const auto packets = trigger::random_burst(19, 200);
   const Result alone = run(packets, 1, {});
   RecoveryOptions wrong = recovery_options();
@@ -232,7 +232,7 @@ TEST(GpuRecovery, AProcessThatCannotWorkSaysWhyAndTheCpuGoesOn) {
   EXPECT_EQ(run(packets, 1, lost(wrong), says("cannot come back")).sent, alone.sent);
 }
 
-TEST(GpuRecovery, MemoryOfOneProcessAloneIsNotHandedOver) {
+TEST(GpuRecovery, PrivateMemoryIsNotHandedOver) {
   const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
   bool possible = true;
   Chain chain(Chain::options(), *algorithm, 1, {},

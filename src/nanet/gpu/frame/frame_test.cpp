@@ -272,7 +272,7 @@ TEST(FrameWork, AlgorithmsThatAreWide) {
   EXPECT_GT(frames_of_boards<rich::Multiring>(4, 10, 60, shared_fragments), 400u);
 }
 
-TEST(FrameWork, EventsHandedOut) {
+TEST(FrameWork, EventsReconstructedInOtherBlocks) {
   EXPECT_GT(frames_of_boards<Nearby<rich::Multiring>>(4, 10, 60, shared_fragments), 400u);
   EXPECT_GT(frames_of_boards<Nearby<rich::Tripl>>(2, 25, 60, 8), 400u);  // the large tables
 }

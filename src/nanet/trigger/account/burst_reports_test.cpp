@@ -28,7 +28,7 @@ void burst(Chain& chain, std::uint8_t number, Frame frames, unsigned events, boo
   if (eob) chain.packet(mgp_marker(flag::eob, 0, frames - 1, frames + 1, number));
 }
 
-TEST(Bursts, EachHasWhatIsItsOwn) {
+TEST(Bursts, EachHasSeparateCounts) {
   for (const unsigned threads : {1u, 0u, 2u}) {
     Chain chain(Chain::options(1), *math(), threads);
     burst(chain, 9, 100, 3);
@@ -120,7 +120,7 @@ TEST(Bursts, SumIsTheAccount) {
   EXPECT_TRUE(sum.balances());
 }
 
-TEST(Bursts, WhatNobodyTakesIsInALaterReport) {
+TEST(Bursts, UnfetchedReportsGoIntoALaterOne) {
   Chain chain(Chain::options(1), *math());
   for (unsigned b = 0; b < 100; ++b) burst(chain, static_cast<std::uint8_t>(b), 10, 1);
   std::uint64_t events = 0, reports = 0;

@@ -39,7 +39,7 @@ TEST(ConditionsStore, TakesTheLastOfferAtTheNextBurst) {
   EXPECT_EQ(store.changes(), 1u);
 }
 
-TEST(ConditionsStore, WaitsForConsumersThatLag) {
+TEST(ConditionsStore, WaitsForLaggingConsumers) {
   ConditionsStore store(offset_of(0, 0));
   ConditionsReader reader(&store);
   for (unsigned b = 1; b <= 40; ++b) {

@@ -139,11 +139,11 @@ void check_merging(unsigned seeds, bool with_conditions) {
   }
 }
 
-TEST(FrameBuilder, MergesByTheLetter) {
+TEST(FrameBuilder, MergesByTheRule) {
   check_merging(400, false);
 }
 
-TEST(FrameBuilder, MasksAndTimeOffsetsByTheLetter) {
+TEST(FrameBuilder, MasksAndTimeOffsetsByTheRule) {
   check_merging(200, true);
 }
 

@@ -47,7 +47,7 @@ TEST(FrameProcessor, WritesPrimitivesInOrderOfTime) {
             (std::vector<std::uint32_t>{0x1C000001, 2u << 16 | 20, 1, id << 16 | 704, id << 16 | 5000}));
 }
 
-TEST(FrameProcessor, MarksWhatIsNotWhole) {
+TEST(FrameProcessor, MarksIncompleteEvents) {
   const std::uint32_t id = primitive_bit::valid, not_whole = id | primitive_bit::incomplete;
   const std::vector<std::vector<TestEvent>> frames = {{{700, {{2}}, 1}, {5000, {{2}}, 0}}};
   EXPECT_EQ(words(answers(frames)[0])[3] >> 16, not_whole);  // a truncated fragment
@@ -57,7 +57,7 @@ TEST(FrameProcessor, MarksWhatIsNotWhole) {
             not_whole);  // truncated by the board
 }
 
-TEST(FrameProcessor, CountsWhatIsNotSent) {
+TEST(FrameProcessor, CountsUnsentPrimitives) {
   std::vector<TestEvent> many;
   for (unsigned i = 0; i < 120; ++i) many.push_back({static_cast<std::uint16_t>(100 * i), {{i}}, 0});
   for (unsigned i = 0; i < 30; ++i) many.push_back({static_cast<std::uint16_t>(100 * i + 50), {}, 0});

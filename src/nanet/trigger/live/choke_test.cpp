@@ -29,7 +29,7 @@ TEST(Choke, HasHysteresis) {
   EXPECT_EQ(choke.fill(), 0.0);
 }
 
-TEST(BufferFill, FollowsWhatIsOut) {
+TEST(BufferFill, FollowsUnreturnedBuffers) {
   card::Rig rig(card::rig_options(2048));
   BufferFill fill;
   const auto give_back = [&](std::uint64_t from, std::uint64_t to) {

@@ -91,7 +91,7 @@ TEST_F(RecorderTest, KeepsEveryPacketInOrderAndBadOnesApart) {
   EXPECT_EQ(recorder.trouble(), "");
 }
 
-TEST_F(RecorderTest, CountsWhatDoesNotFit) {
+TEST_F(RecorderTest, CountsPacketsBeyondTheRing) {
   options_.ring_bytes = 1 << 18;
   Recorder recorder(options_);
   const Bytes packet(60'000);
@@ -134,7 +134,7 @@ TEST_F(RecorderTest, IsARingOfFiles) {
   for (const auto& p : read("raw-")) EXPECT_EQ(p[0], std::byte{2});
 }
 
-TEST_F(RecorderTest, GoesOnWithoutADisk) {
+TEST_F(RecorderTest, ContinuesWithoutADisk) {
   Recorder recorder(options_);
   fs::remove_all(options_.folder);
   recorder.burst_began(1);
@@ -146,7 +146,7 @@ TEST_F(RecorderTest, GoesOnWithoutADisk) {
   EXPECT_NE(recorder.trouble(), "");
 }
 
-TEST_F(RecorderTest, SaysWhatIsWrongAtOnce) {
+TEST_F(RecorderTest, ReportsErrorsAtOnce) {
   options_.folder = "/proc/nowhere";
   try {
     Recorder recorder(options_);
