@@ -74,12 +74,15 @@ want_tools() {
 }
 
 # want_optional NAME...: packages that tests can omit. tshark decodes packets with the Wireshark dissectors;
-# chromium opens the monitor's page. Without them those tests are skipped. ccache shares object files between
-# builds.
+# chromium opens the monitor's page; libfabric-dev, openmpi-bin and libopenmpi-dev serve the fabric. Without
+# them those tests are skipped. ccache shares object files between builds.
 want_optional() {
   local tool todo=()
   for tool in "$@"; do
     if command -v "$tool" >/dev/null || [ -e "$state/tried-$tool" ]; then continue; fi
+    if [ "$tool" = libfabric-dev ] && [ -e /usr/include/rdma/providers/fi_prov.h ]; then continue; fi
+    if [ "$tool" = openmpi-bin ] && command -v mpirun.openmpi >/dev/null; then continue; fi
+    if [ "$tool" = libopenmpi-dev ] && command -v mpicc.openmpi >/dev/null; then continue; fi
     if [ "$tool" = chromium ] && command -v google-chrome chrome chromium-browser >/dev/null; then continue; fi
     todo+=("$tool")
   done
