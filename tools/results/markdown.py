@@ -49,9 +49,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def sources(measurements: Sequence[Measurement]) -> str:
-    """Provenance of a table: file, command, machine, date."""
+    """Provenance of a table: file (its name has the machine), command, date."""
     lines = []
     for m in measurements:
         source = m["transcribed_from"].replace(" at ", "@") if "transcribed_from" in m else m["commit"]
-        lines.append(f"- `{m['name']}`: `{m['command']}`, {m['machine']}, {m['date'][:10]} ({source})")
+        lines.append(f"- `{m['name']}`: `{m['command']}`, {m['date'][:10]} ({source})")
     return "\n" + "\n".join(lines) + "\n"
