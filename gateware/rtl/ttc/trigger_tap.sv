@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: SHL-2.1
+// Trigger decisions from the sender's MTP packets in passing: 16 masks with downscaling. A packet counts once
+// it is sent; the words of a discarded one are dropped. One primitive a cycle; the sender is never delayed.
+module trigger_tap
+  import nanet_ttc_pkg::*;
+#(
+    // Words of 256 bit held; a power of two. A packet has at most 33.
+    parameter int unsigned WORDS = 512
+) (
+    input logic clk,
+    input logic rst,
+
+    // Masks, steady while packets pass.
+    input trigger_mask_t [15:0] masks,
+
+    /*
+     * Sender's words as accepted by udp_transmit, then one of `sent` and `discarded`
+     */
+    input logic         word_valid,
+    input logic [255:0] word,
+    input logic [5:0]   word_bytes,
+    input logic         sent,
+    input logic         discarded,
+    input logic         burst,       // low bit of the packet's burst
+
+    output logic      decision_valid,
+    input  logic      decision_ready,
+    output decision_t decision,
+
+    /*
+     * Counter pulses
+     */
+    output logic count_primitive,
+    output logic count_overflow    // a packet without room: its primitives are not decided
+);
+
+  localparam int unsigned AddrW = $clog2(WORDS);
+  localparam int unsigned Masks = 16;
+
+  if (WORDS < 64 || 1 << AddrW != WORDS) begin : gen_check_words
+    $fatal(1, "trigger_tap: WORDS must be a power of two, at least 64");
+  end
+
+  typedef struct packed {
+    logic         first;
+    logic         burst;
+    logic [3:0]   dwords;
+    logic [255:0] data;
+  } held_t;
+
+  // ---------------------------------------------------------------- ring of words; sent packets are readable
+
+  logic [AddrW:0] write_q, sent_q, read_q;
+  logic first_q, bad_q, full;
+  held_t in, out;
+
+  assign full = write_q - read_q == (AddrW + 1)'(WORDS);
+  assign in   = '{first: first_q, burst: burst, dwords: word_bytes[5:2], data: word};
+
+  always_ff @(posedge clk) begin
+    count_overflow <= sent && bad_q;
+    if (word_valid) begin
+      first_q <= 1'b0;
+      if (full) bad_q <= 1'b1;
+      else write_q <= write_q + 1'b1;
+    end
+    if (sent || discarded) begin
+      first_q <= 1'b1;
+      bad_q   <= 1'b0;
+      if (sent && !bad_q) sent_q <= write_q;
+      else write_q <= sent_q;
+    end
+    if (rst) begin
+      write_q        <= '0;
+      sent_q         <= '0;
+      first_q        <= 1'b1;
+      bad_q          <= 1'b0;
+      count_overflow <= 1'b0;
+    end
+  end
+
+  ram_1r1w #(
+      .WIDTH($bits(held_t)),
+      .DEPTH(WORDS)
+  ) i_words (
+      .clk,
+      .wr_en  (word_valid && !full),
+      .wr_addr(write_q[AddrW-1:0]),
+      .wr_data(in),
+      .rd_addr(read_q[AddrW-1:0]),
+      .rd_data(out)
+  );
+
+  // ---------------------------------------------------------------- dwords: header, times, primitives
+
+  logic fetched_q, burst_q, room;
+  logic [3:0] left_q;
+  logic [255:0] shift_q;
+  logic [23:0] frame_q;
+  logic [31:0] dword;
+  logic load, eats, is_time;
+  logic [1:0] skip_q;  // header dwords still to come
+
+  assign dword   = shift_q[31:0];
+  assign is_time = dword[31:24] == '0;
+  assign load    = fetched_q && left_q == '0;
+  assign eats    = left_q != '0 && room;
+
+  logic primitive_q;
+  logic [15:0] id_q;
+  logic [31:0] timestamp_q;
+
+  always_ff @(posedge clk) begin
+    // One cycle after a change of read_q, `out` is its word.
+    fetched_q   <= read_q != sent_q && !load;
+    primitive_q <= 1'b0;
+    if (load) begin
+      shift_q <= out.data;
+      left_q  <= out.dwords;
+      burst_q <= out.burst;
+      read_q  <= read_q + 1'b1;
+      if (out.first) skip_q <= 2'd2;
+    end
+    if (eats) begin
+      shift_q <= {32'd0, shift_q[255:32]};
+      left_q  <= left_q - 1'b1;
+      if (skip_q != '0) skip_q <= skip_q - 1'b1;
+      else if (is_time) frame_q <= dword[23:0];
+      else begin
+        primitive_q <= 1'b1;
+        id_q        <= dword[31:16];
+        timestamp_q <= {frame_q, dword[15:8]};
+      end
+    end
+    if (rst) begin
+      read_q      <= '0;
+      fetched_q   <= 1'b0;
+      left_q      <= '0;
+      skip_q      <= '0;
+      primitive_q <= 1'b0;
+    end
+  end
+
+  logic unused;
+  assign unused = &{1'b0, word_bytes[1:0]};
+  assign count_primitive = primitive_q;
+
+  // ---------------------------------------------------------------- masks: match, downscale, type
+
+  logic [Masks-1:0] match_q, pass_q;
+  logic match_valid_q, pass_valid_q, burst1_q, burst2_q;
+  logic [31:0] timestamp1_q, timestamp2_q;
+  logic [Masks-1:0][31:0] count_q;  // matches left until one passes
+  logic [Masks-1:0] last_q;         // the next match passes
+
+  always_ff @(posedge clk) begin
+    match_valid_q <= primitive_q;
+    timestamp1_q  <= timestamp_q;
+    burst1_q      <= burst_q;
+    pass_valid_q  <= match_valid_q;
+    timestamp2_q  <= timestamp1_q;
+    burst2_q      <= burst1_q;
+    for (int unsigned i = 0; i < Masks; i++) begin
+      match_q[i] <= masks[i].downscale != '0 && (id_q & masks[i].care) == masks[i].value;
+      pass_q[i]  <= match_valid_q && match_q[i] && last_q[i];
+      if (match_valid_q && match_q[i]) begin
+        count_q[i] <= last_q[i] ? masks[i].downscale - 1'b1 : count_q[i] - 1'b1;
+        last_q[i]  <= last_q[i] ? masks[i].downscale == 32'd1 : count_q[i] == 32'd1;
+      end
+      if (rst) begin
+        count_q[i] <= masks[i].downscale - 1'b1;
+        last_q[i]  <= masks[i].downscale == 32'd1;
+      end
+    end
+    if (rst) begin
+      match_valid_q <= 1'b0;
+      pass_valid_q  <= 1'b0;
+    end
+  end
+
+  logic [5:0] kind;
+  always_comb begin
+    kind = '0;
+    for (int unsigned i = 0; i < Masks; i++) if (pass_q[i]) kind |= masks[i].kind;
+  end
+
+  logic decided_q, unused_ready;
+  decision_t decided;
+  logic [4:0] level;
+  always_ff @(posedge clk) begin
+    decided_q <= pass_valid_q && |pass_q;
+    decided   <= '{burst: burst2_q, timestamp: timestamp2_q, kind: kind};
+    room      <= level < 5'd8;  // at most six are on their way
+    if (rst) begin
+      decided_q <= 1'b0;
+      room      <= 1'b0;
+    end
+  end
+
+  fifo #(
+      .WIDTH($bits(decision_t)),
+      .DEPTH(16)
+  ) i_decisions (
+      .clk,
+      .rst,
+      .in_valid (decided_q),
+      .in_ready (unused_ready),
+      .in_data  (decided),
+      .out_valid(decision_valid),
+      .out_ready(decision_ready),
+      .out_data (decision),
+      .level    (level)
+  );
+
+endmodule

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: SHL-2.1
+// Harness of trigger_tap: random primitives in MTP packets, sent or discarded; decisions equal to the C++
+// masks. Arguments: primitives, seed.
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "harness.hpp"
+#include "nanet/ttc/masks.hpp"
+#include "nanet/wire/mtp.hpp"
+
+int main(int argc, char** argv) {
+  using namespace nanet;
+  const auto wanted = bench::argument(argc, argv, 1);
+  bench::Dut dut(argc, argv);
+  std::mt19937_64 random{bench::argument(argc, argv, 2)};
+  std::array<ttc::TriggerMask, ttc::Masks::count> masks;
+  for (unsigned i = 0; i < masks.size(); ++i) {
+    ttc::TriggerMask& mask = masks[i];
+    mask.care = static_cast<std::uint16_t>(random() & random());
+    mask.value = static_cast<std::uint16_t>(random() & mask.care);
+    mask.kind = random() & 63;
+    mask.downscale = i == 0 ? 0 : i < 6 ? 1 : static_cast<std::uint32_t>(1 + random() % 1000);
+    const std::uint64_t low = std::uint64_t{mask.kind} << 32 | mask.downscale;
+    // {care, value, kind, downscale}: 70 bits at 70 i.
+    for (unsigned bit = 0; bit < 70; ++bit) {
+      const bool value = bit < 38   ? low >> bit & 1
+                         : bit < 54 ? mask.value >> (bit - 38) & 1
+                                    : mask.care >> (bit - 54) & 1;
+      const unsigned at = 70 * i + bit;
+      if (bit == 0 && at % 32 == 0) dut->masks[at / 32] = 0;
+      if (value)
+        dut->masks[at / 32] |= 1U << (at % 32);
+      else
+        dut->masks[at / 32] &= ~(1U << (at % 32));
+    }
+  }
+  ttc::Masks model(masks);
+  struct Want {
+    bool burst;
+    std::uint32_t timestamp;
+    unsigned kind;
+  };
+  std::deque<Want> expected;
+  std::uint64_t primitives = 0, decisions = 0, seen = 0, packets = 0, overflow = 0;
+  dut->word_valid = dut->sent = dut->discarded = dut->decision_ready = 0;
+  dut.reset();
+  const auto cycle = [&] {
+    dut->decision_ready = random() % 8 != 0;
+    dut.settle();
+    if (dut->decision_valid && dut->decision_ready) {
+      CHECK(!expected.empty(), "a decision too many");
+      const Want want = expected.front();
+      expected.pop_front();
+      const std::uint64_t bits =
+          std::uint64_t{want.burst} << 38 | std::uint64_t{want.timestamp} << 6 | want.kind;
+      CHECK(dut->decision == bits, "decision %lx, model %lx", static_cast<unsigned long>(dut->decision),
+            bits);
+      ++decisions;
+    }
+    dut.cycle();
+    seen += dut->count_primitive;
+    overflow += dut->count_overflow;
+  };
+  while (primitives < wanted) {
+    std::vector<wire::mtp::Primitive> list(random() % 3 ? random() % 80 : random() % 256);
+    for (auto& p : list) {
+      p = {static_cast<std::uint16_t>(random()), static_cast<std::uint8_t>(random()),
+           static_cast<FineTime>(random())};
+      if (p.id < 0x100) p.id = 0x4000;
+    }
+    std::array<std::byte, wire::mtp::max_bytes + 32> bytes{};
+    const Frame frame = random() & 0xFFFFFF;
+    const std::size_t length =
+        wire::mtp::encode(bytes.data(), frame, list.data(), static_cast<unsigned>(list.size()));
+    dut->burst = random() & 1;
+    for (std::size_t at = 0; at < length; at += 32) {
+      dut->word_valid = 1;
+      dut->word_bytes = length - at < 32 ? length - at : 32;
+      std::memcpy(&dut->word[0], bytes.data() + at, 32);
+      cycle();
+      dut->word_valid = 0;
+      if (random() % 4 == 0) cycle();
+    }
+    const bool sent = random() % 8 != 0;
+    dut->sent = sent;
+    dut->discarded = !sent;
+    if (sent) {
+      ++packets;
+      for (const auto& p : list) {
+        ++primitives;
+        if (const auto kind = model.decide(p.id))
+          expected.push_back({bool(dut->burst), frame << 8 | p.timestamp, *kind});
+      }
+    }
+    cycle();
+    dut->sent = dut->discarded = 0;
+    // One primitive a cycle, one word more for each 32 B: the tap has caught up by the line time of a burst.
+    const unsigned pause = static_cast<unsigned>(list.size() + list.size() / 4 + random() % 40);
+    for (unsigned i = 0; i < pause; ++i) cycle();
+  }
+  for (int i = 0; i < 10'000; ++i) cycle();
+  CHECK(expected.empty() && seen == primitives && overflow == 0,
+        "%zu decisions missing, %lu of %lu primitives, overflow %lu", expected.size(), seen, primitives,
+        overflow);
+
+  // Without pauses: whole packets are lost and counted, and the tap goes on.
+  std::uint64_t sent = 0;
+  for (int packet = 0; packet < 60; ++packet) {
+    for (int word = 0; word < 33; ++word) {
+      dut->word_valid = 1;
+      dut->word_bytes = 32;
+      for (int i = 0; i < 8; ++i) dut->word[i] = word == 0 && i < 3 ? 0 : 0x4000'0000;
+      dut->decision_ready = 0;
+      dut.cycle();
+      overflow += dut->count_overflow;
+    }
+    dut->word_valid = 0;
+    dut->sent = 1;
+    dut.cycle();
+    overflow += dut->count_overflow;
+    dut->sent = 0;
+    ++sent;
+  }
+  dut.cycle();
+  overflow += dut->count_overflow;
+  CHECK(overflow > 0 && overflow < sent, "overflow %lu of %lu", overflow, sent);
+  std::printf("primitives %lu decisions %lu packets %lu\n", primitives, decisions, packets);
+  return 0;
+}
