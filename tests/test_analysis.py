@@ -267,6 +267,7 @@ def test_show_describes_the_event(nanet: Callable[..., Any], run: Path, tmp_path
     assert "●" in done.stderr
 
 
+@pytest.mark.complete
 def test_show_draws_files(nanet: Callable[..., Any], run: Path, tmp_path: Path) -> None:
     truth = ("--truth", run / "run.parquet")
     nanet("show", run / "run.pcap", "--event", 8, *truth, "--out", "event.png")

@@ -234,6 +234,7 @@ def test_a_bench_that_is_stopped_leaves_no_program_behind(nanet_program, tmp_pat
 
 
 @pytest.mark.serial
+@pytest.mark.complete
 def test_record_accounts_for_every_packet(nanet, tmp_path):
     nanet("bench", "record", "--seconds", 1, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
@@ -247,6 +248,7 @@ def test_record_accounts_for_every_packet(nanet, tmp_path):
 
 
 @pytest.mark.serial
+@pytest.mark.complete
 def test_soak_loads_the_monitor_without_effect_on_the_trigger(nanet, tmp_path):
     nanet("bench", "soak", "--seconds", 5, "--device", "cpu", "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
@@ -284,6 +286,7 @@ def test_losses_of_every_kind_are_found():
 
 
 @pytest.mark.skipif(bool(_core.gateware_missing()), reason="no simulated card in this build")
+@pytest.mark.complete
 def test_card_counts_cycles_and_loses_nothing_at_line_rate(nanet, tmp_path):
     nanet("bench", "card", "--samples", 1000, "--json", "out.json", "--plots", "plots", timeout=200)
     result = json.loads((tmp_path / "out.json").read_text())

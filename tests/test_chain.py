@@ -109,7 +109,7 @@ def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
     return run
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.complete), 2])
 def test_everything_sent_is_answered(chain, threads: int) -> None:
     boards, trigger, l0tp = chain(["--speed", "0.01", "--events", 40_000], ["--threads", threads, "--strict"])
     assert_account(trigger)
@@ -183,6 +183,7 @@ def test_merged_stream(chain) -> None:
     assert l0tp["primitives"] == boards["events_sent"]
 
 
+@pytest.mark.complete
 def test_padded_trains_give_the_same_answers(chain) -> None:
     _, packed, _ = chain(["--speed", "0.01", "--events", 20_000])
     _, padded, _ = chain(["--speed", "0.01", "--events", 20_000, "--pad"])

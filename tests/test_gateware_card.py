@@ -125,6 +125,7 @@ def turned(data: bytes, rng: random.Random) -> bytes:
     return corrupt(data[:15], rng) + data[15:16] + corrupt(data[16:], rng)
 
 
+@pytest.mark.complete
 def test_ten_thousand_frames(tmp_path: Path) -> None:
     """Five bursts from SOB to EOB with every kind of fault; two boards are late, one of them too late."""
     rng = random.Random(10_000)
@@ -299,6 +300,7 @@ def test_live_from_boards_to_the_l0_trigger_processor(
         assert told["primitives"] == seen["primitives_out"]
 
 
+@pytest.mark.complete
 def test_a_demo_report_shows_the_cards_times(nanet: Any, tmp_path: Path) -> None:
     done = nanet("demo", "--card", "gateware", "--duration", "1.5", "--report", str(tmp_path), timeout=120)
     page = (tmp_path / "index.html").read_text()

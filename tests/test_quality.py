@@ -203,6 +203,7 @@ def test_the_command_makes_a_report_of_every_algorithm(nanet, tmp_path):
     assert set(re.findall(r"\(([\w-]+)\.svg\)", text)) == set(figures.FIGURES)
 
 
+@pytest.mark.complete
 def test_the_page_is_rewritten_between_its_markers_and_the_same_seed_gives_the_same(nanet, tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()

@@ -58,7 +58,7 @@ run_ctest() { # run_ctest PRESET [OPTION...]
 build_and_ctest() { build_all "$@" && run_ctest "$1"; }
 
 # ThreadSanitizer applies to threaded code only: the default lane tests these layers.
-threaded='contract|card|trigger|readout|gpu'
+threaded='contract|card|trigger|readout'
 
 run_tsan() {
   local targets
@@ -71,12 +71,13 @@ run_tsan() {
   ninja -C "$root/build/tsan" -j "$jobs" $targets && run_ctest tsan -R "^($threaded)\\."
 }
 
-# Tests marked serial, with a time limit or a fixed port, run one by one after the others.
+# Tests wait a quarter of their time: one worker more than cores. Tests marked serial, with a time limit or
+# a fixed port, run one by one after the others.
 run_pytest() (
   lane='' rc=0
   [ -n "$all" ] || lane='not complete and'
   cd "$root" || exit
-  python -m pytest -q --durations=25 -n "$jobs" -m "$lane not serial" || rc=$?
+  python -m pytest -q --durations=25 -n "$((jobs + 1))" -m "$lane not serial" || rc=$?
   python -m pytest -q --durations=25 -m "$lane serial" || rc=$?
   return $rc
 )
