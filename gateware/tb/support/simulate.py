@@ -65,9 +65,12 @@ def simulate(
         label = hashlib.sha256(label.encode()).hexdigest()[:16]
     place = BUILD / (f"{module}-{label}" if label else module)
     place.mkdir(parents=True, exist_ok=True)
+    runner = get_runner("verilator")
+    # Tests of one module share its build; each runs in its own folder.
+    run = place / f"run-{result[:16]}"
+    run.mkdir(exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # parallel tests may build the same module
-        runner = get_runner("verilator")
+        fcntl.flock(lock, fcntl.LOCK_EX)
         runner.build(
             sources=sources,
             hdl_toplevel=module,
@@ -91,16 +94,16 @@ def simulate(
             ],
             timescale=("1ns", "1ps"),
         )
-        runner.test(
-            hdl_toplevel=module,
-            test_module=test,
-            testcase=testcase,
-            build_dir=place,
-            test_dir=place,
-            seed=SEED,
-            extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
-            results_xml=str(place / "results.xml"),
-        )
+    runner.test(
+        hdl_toplevel=module,
+        test_module=test,
+        testcase=testcase,
+        build_dir=place,
+        test_dir=run,
+        seed=SEED,
+        extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
+        results_xml=str(run / "results.xml"),
+    )
     result_cache.keep(result)
 
 

@@ -549,8 +549,13 @@ async def all_sizes(dut):
     assert sum((await bench.host.histogram()).values()) == 4 * len(sizes)
 
 
+SHORT = ["frames_of_all_kinds", "late_answers", "line_rate"]
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("width", "cases"), [(64, None), (8, ["one_gigabit"])])
+@pytest.mark.parametrize(
+    ("width", "cases"), [(64, SHORT), (64, None), (8, ["one_gigabit"])], ids=["short", "64", "8"]
+)
 def test_nanet_card(width, cases):
     parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width, "DEVICES": 4 if width == 64 else 1}
     simulate("nanet_card", "test_nanet_card", parameters, testcase=cases, optimise="-O0")

@@ -176,6 +176,7 @@ async def one_stalls(dut):
 
 
 @pytest.mark.timeout(900)
-def test_nanet_card_streams():
+@pytest.mark.parametrize("cases", [["one_stalls"], None], ids=["short", "all"])
+def test_nanet_card_streams(cases):
     parameters = {"STREAMS": 2, "MAX_BUFFERS": 256, "TLB_SETS": 16}
-    simulate("nanet_card", "test_nanet_card_streams", parameters, optimise="-O0")
+    simulate("nanet_card", "test_nanet_card_streams", parameters, testcase=cases, optimise="-O0")
