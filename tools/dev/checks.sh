@@ -107,7 +107,7 @@ run_wheel() {
   (cd "$root" && python -c 'import sys; from scikit_build_core.build import build_sdist; print(build_sdist(sys.argv[1]))' "$place/sdist") &&
     mkdir "$place/tree" && tar -xzf "$place"/sdist/nanet-*.tar.gz -C "$place/tree" --strip-components=1 &&
     python -m venv --without-pip "$place/tree/.venv" && cp -r "$others/nanobind" "$site" && echo "$others" >"$site/others.pth" &&
-    (use_ccache "$place/tree" && export CXX=${CXX:-c++} SKBUILD_CMAKE_DEFINE=NANET_CUDA=OFF &&
+    (unset CCACHE_RECACHE && use_ccache "$place/tree" && export CXX=${CXX:-c++} SKBUILD_CMAKE_DEFINE=NANET_CUDA=OFF &&
       "$place/tree/.venv/bin/python" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$place" "$place/tree") &&
     python -m venv "$place/venv" &&
     "$place/venv/bin/python" -m pip install --no-deps --no-index "$place"/nanet-*.whl &&

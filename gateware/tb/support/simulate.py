@@ -41,11 +41,11 @@ def simulate(
     env: Mapping[str, str] | None = None,
     testcase: str | Sequence[str] | None = None,
     extra: Sequence[Path] = (),
-    optimise: str = "-O1",
+    optimise: str = "-O0",
 ) -> None:
     """Build `module` of rtl/ (or of `extra` sources) with these parameters and run `test`, a Python module.
 
-    `optimise` sets the optimisation of the C++ compiler; large modules finish sooner without it.
+    `optimise` sets the optimisation of the C++ compiler; only long simulations of small modules gain by it.
 
     Builds are stored in build/gateware, one for each set of parameters. A run that passed before with the
     same sources, bench and tools is skipped (see result_cache). Raises if a test fails.

@@ -173,5 +173,4 @@ def test_clop(devices, cases):
         env={"NANET_DEVICES": str(devices)},
         testcase=cases,
         extra=[Path(__file__).resolve().parent / "clop_bench.sv"],
-        optimise="-O0",
     )

@@ -489,20 +489,26 @@ async def a_consumer_that_does_not_gets_whole_buffers(dut):
     assert bench.overruns > 0
 
 
-def test_clop_packets():
-    run(1)
+SHORT = [
+    "wild_traffic_with_stalls_everywhere",
+    "one_merged_stream_and_one_payload_in_a_buffer",
+    "buffers_come_back_by_slot_and_sender",
+    "a_replay_waits_for_a_buffer",
+    "unmapped_pages_leave_slots_unmarked",
+]
+DEALT_OUT = ["wild_traffic_as_the_model_has_it"]
 
 
-def test_clop_packets_of_two_devices():
-    run(2, ["wild_traffic_as_the_model_has_it"])
-
-
-def run(devices, testcase=None):
+@pytest.mark.parametrize(
+    ("devices", "cases"), [(1, SHORT), (1, None), (2, DEALT_OUT)], ids=["short", "1", "2"]
+)
+def test_clop_packets(devices, cases):
     here = Path(__file__).resolve().parent
     simulate(
         "packets_bench",
         "test_clop_packets",
         parameters={"DEVICES": devices, "FIRST_N": f"64'd{FIRST_N}"},
-        testcase=testcase,
+        testcase=cases,
+        optimise="-O1",
         extra=[here / "packets_bench.sv"],
     )

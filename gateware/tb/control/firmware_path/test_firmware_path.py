@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import cocotb
+import pytest
 import reference_mgp as mgp
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 from dma_model import Command, Memory
@@ -319,10 +320,16 @@ async def whole_bursts_at_speed_with_a_slow_microcontroller(dut):
     assert all(a[1] + 1 == b[1] for a, b in zip(bursts[1::2], bursts[2::2], strict=False))
 
 
-def test_firmware_path():
+SHORT = ["decides_as_the_model_in_a_replay"]
+
+
+@pytest.mark.parametrize("cases", [SHORT, None], ids=["short", "all"])
+def test_firmware_path(cases):
     bench = Path(__file__).with_name("firmware_path_bench.sv")
     simulate(
         "firmware_path_bench",
         "test_firmware_path",
+        testcase=cases,
+        optimise="-O1",
         extra=[bench, modules()["receive_path"], modules()["firmware_port"]],
     )

@@ -197,7 +197,8 @@ async def latency_histogram(dut):
 
 def test_register_block():
     bench = Path(__file__).resolve().parent / "register_bench.sv"
-    simulate("register_bench", "test_register_block", extra=[bench, modules()["register_block"]])
+    sources = [bench, modules()["register_block"]]
+    simulate("register_bench", "test_register_block", extra=sources)
 
 
 def test_generated_files_are_up_to_date():

@@ -151,4 +151,4 @@ async def one_register_changes_what_it_is_of_and_nothing_else(dut):
 def test_stream_config():
     bench = Path(__file__).with_name("config_bench.sv")
     sources = [modules()["stream_config"], bench]
-    simulate("config_bench", "test_stream_config", extra=sources, optimise="-O0")
+    simulate("config_bench", "test_stream_config", extra=sources)

@@ -511,5 +511,4 @@ def test_receive_path(devices, cases):
         parameters,
         env={"NANET_DEVICES": str(devices)},
         testcase=cases,
-        optimise="-O0",
     )

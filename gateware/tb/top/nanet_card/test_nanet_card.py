@@ -558,4 +558,4 @@ SHORT = ["frames_of_all_kinds", "late_answers", "line_rate"]
 )
 def test_nanet_card(width, cases):
     parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": width, "DEVICES": 4 if width == 64 else 1}
-    simulate("nanet_card", "test_nanet_card", parameters, testcase=cases, optimise="-O0")
+    simulate("nanet_card", "test_nanet_card", parameters, testcase=cases)

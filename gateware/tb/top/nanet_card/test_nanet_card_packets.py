@@ -144,4 +144,4 @@ async def two_channels_at_once(dut):
 
 def test_nanet_card_packets():
     parameters = {"MAX_BUFFERS": 256, "TLB_SETS": 16, "MAC_W": 64, "DEVICES": 4}
-    simulate("nanet_card", "test_nanet_card_packets", parameters, optimise="-O0")
+    simulate("nanet_card", "test_nanet_card_packets", parameters)

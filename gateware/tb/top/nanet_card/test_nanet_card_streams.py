@@ -179,4 +179,4 @@ async def one_stalls(dut):
 @pytest.mark.parametrize("cases", [["one_stalls"], None], ids=["short", "all"])
 def test_nanet_card_streams(cases):
     parameters = {"STREAMS": 2, "MAX_BUFFERS": 256, "TLB_SETS": 16}
-    simulate("nanet_card", "test_nanet_card_streams", parameters, testcase=cases, optimise="-O0")
+    simulate("nanet_card", "test_nanet_card_streams", parameters, testcase=cases)

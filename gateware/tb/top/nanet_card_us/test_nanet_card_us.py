@@ -146,4 +146,4 @@ async def two_bursts_and_a_consumer_that_stalls(dut):
 
 def test_nanet_card_us():
     parameters = {"MAX_BUFFERS": 64, "TLB_SETS": 16, "TAGS": 16, "TIMEOUT": 20000, "PCIE_CLOCK": 1}
-    simulate("nanet_card_us", "test_nanet_card_us", parameters, optimise="-O0")
+    simulate("nanet_card_us", "test_nanet_card_us", parameters)
