@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   std::uint64_t next_sob = 2, next_eob = 0;
   const std::uint64_t burst_ticks = (std::uint64_t{1} << log2_places) * 6;
   std::uint64_t quiet = 0, first_gap = ~std::uint64_t{0};
-  // The sweep of a tick ends four cycles later; what is held beyond its burst is flushed or overwritten.
+  // Places of an ended burst are flushed or overwritten.
   while (given < wanted || quiet < (std::uint64_t{20} << log2_places)) {
     if (given >= wanted) ++quiet;
     // A tick every 3.9 cycles.
