@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -15,80 +12,55 @@ from pathlib import Path
 
 import pytest
 from nanet.cli.app import main
+from nanet.run.namespaces import Namespaces, available
 
-BOARDS, TRIGGER = "nanet-boards", "nanet-trigger"
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
+BOARDS, TRIGGER = "boards", "trigger"
 
 
 @pytest.fixture(scope="module")
-def namespaces() -> Iterator[None]:
+def net() -> Iterator[Namespaces]:
     """Two namespaces joined by a veth pair: 10.77.0.1 (boards, L0TP) and 10.77.0.2 (trigger)."""
-    if os.geteuid() or not shutil.which("ip"):
-        pytest.skip("network namespaces need root and iproute2")
+    if why := available():
+        pytest.skip(why)
     try:
-        for name in (BOARDS, TRIGGER):
-            with contextlib.suppress(subprocess.CalledProcessError):
-                ip("netns", "del", name)
-            ip("netns", "add", name)
-        ip(
-            "link",
-            "add",
-            "boards",
-            "netns",
-            BOARDS,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "trigger",
-            "netns",
-            TRIGGER,
-        )
-        for name, device, address in (
-            (BOARDS, "boards", "10.77.0.1/24"),
-            (TRIGGER, "trigger", "10.77.0.2/24"),
-        ):
-            ip("-n", name, "addr", "add", address, "dev", device)
-            ip("-n", name, "link", "set", device, "up")
-            ip("-n", name, "link", "set", "lo", "up")
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
-    yield
-    for name in (BOARDS, TRIGGER):
-        ip("netns", "del", name)
+        namespaces = Namespaces({BOARDS: "10.77.0.1", TRIGGER: "10.77.0.2"}).__enter__()
+    except RuntimeError as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    yield namespaces
+    namespaces.__exit__(None, None, None)
 
 
-def command(name: str, *arguments: str) -> list[str]:
-    return ["ip", "netns", "exec", name, sys.executable, "-m", "nanet", *arguments]
+def nanet(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "nanet", *arguments]
 
 
-def chain(tmp_path: Path, pcap: Path, card: str, *options: str) -> dict[str, dict]:
-    """Sends a capture from one namespace through a trigger in the other; the JSON of all three programs."""
+def chain(net: Namespaces, tmp_path: Path, pcap: Path, card: str) -> dict[str, dict]:
+    """Sends a capture from one namespace through a trigger in the other; the JSON of both receivers."""
     files = {name: tmp_path / f"{card}-{name}.json" for name in ("trigger", "l0tp")}
-    l0tp = subprocess.Popen(
-        command(BOARDS, "l0tp", "--listen", "10.77.0.1:58914", "--json", str(files["l0tp"])),
-        stdout=subprocess.DEVNULL,
+    l0tp = net.start(
+        BOARDS, nanet("l0tp", "--listen", "10.77.0.1:58914", "--json", str(files["l0tp"])), pipe=True
     )
-    trigger = subprocess.Popen(
-        command(TRIGGER, "trigger", "--listen", "10.77.0.2:58913", "--send", "10.77.0.1:58914",
-                "--card", card, "--algorithm", "math", "--device", "cpu",
-                "--json", str(files["trigger"]), *options),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    arguments = (
+        "--listen",
+        "10.77.0.2:58913",
+        "--send",
+        "10.77.0.1:58914",
+        "--card",
+        card,
+        "--algorithm",
+        "math",
+    )
+    trigger = net.start(
+        TRIGGER, nanet("trigger", *arguments, "--device", "cpu", "--json", str(files["trigger"])), pipe=True
+    )
     try:
         assert trigger.stdout is not None
-        started = trigger.stdout.readline()
-        assert started.startswith("nanet trigger:"), started + (
-            trigger.stderr.read() if trigger.stderr else ""
-        )
+        assert trigger.stdout.readline().startswith("nanet trigger:")
         time.sleep(0.2)
-        subprocess.run(
-            command(BOARDS, "readout", "--pcap", str(pcap), "--to", "10.77.0.2:58913", "--speed", "0.0005"),
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        readout = nanet("readout", "--pcap", str(pcap), "--to", "10.77.0.2:58913", "--speed", "0.0005")
+        sender = net.start(BOARDS, readout, pipe=True)
+        sender.communicate(timeout=60)
+        assert sender.returncode == 0
         time.sleep(1.5)
     finally:
         for program in (trigger, l0tp):
@@ -105,10 +77,10 @@ VARIES = {
 
 
 @pytest.mark.serial
-def test_the_account_equals_the_socket_cards(namespaces: None, tmp_path: Path) -> None:
+def test_the_account_equals_the_socket_cards(net: Namespaces, tmp_path: Path) -> None:
     pcap = tmp_path / "run.pcap"
     assert main(["generate", "--events", "3000", "--seed", "5", "--out", str(pcap)]) == 0
-    runs = {card: chain(tmp_path, pcap, card) for card in ("socket", "xdp")}
+    runs = {card: chain(net, tmp_path, pcap, card) for card in ("socket", "xdp")}
     accounts = [
         {key: value for key, value in run["trigger"].items() if key not in VARIES} for run in runs.values()
     ]
@@ -122,22 +94,18 @@ def test_the_account_equals_the_socket_cards(namespaces: None, tmp_path: Path) -
 
 
 @pytest.mark.serial
-def test_trouble_names_interface_and_remedy(namespaces: None) -> None:
+def test_trouble_names_interface_and_remedy(net: Namespaces) -> None:
     def refused(*options: str) -> str:
-        done = subprocess.run(
-            command(TRIGGER, "trigger", "--card", "xdp", "--duration", "0.1", *options),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = net.start(TRIGGER, nanet("trigger", "--card", "xdp", "--duration", "0.1", *options), pipe=True)
+        _, errors = done.communicate(timeout=60)
         assert done.returncode == 2
-        return done.stderr
+        return errors
 
     text = refused("--listen", "10.77.0.9:58913")
     assert "10.77.0.9 is no address of an interface" in text and "10.77.0.2 (trigger)" in text
     assert "card_threads = 3" in refused("--listen", "10.77.0.2:58913", "--card-threads", "3")
-    holder = subprocess.Popen(
-        command(TRIGGER, "trigger", "--card", "xdp", "--listen", "10.77.0.2:58913", "--device", "cpu"),
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    arguments = ("trigger", "--card", "xdp", "--listen", "10.77.0.2:58913", "--device", "cpu")
+    holder = net.start(TRIGGER, nanet(*arguments), pipe=True)
     try:
         assert holder.stdout is not None and holder.stdout.readline()
         text = refused("--listen", "10.77.0.2:58999")
@@ -146,8 +114,19 @@ def test_trouble_names_interface_and_remedy(namespaces: None) -> None:
         holder.terminate()
         holder.communicate(timeout=30)
     done = subprocess.run(
-        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "nanet", "trigger",
-         "--card", "xdp", "--listen", "127.0.0.1:58950", "--duration", "0.1"],
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all",
+         *nanet("trigger", "--card", "xdp", "--listen", "127.0.0.1:58950", "--duration", "0.1")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr and "--card socket" in done.stderr
+
+
+@pytest.mark.complete
+@pytest.mark.serial
+def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -> None:
+    out = tmp_path / "stack.json"
+    assert main(["bench", "stack", "--seconds", "0.1", "--json", str(out)]) == 0
+    result = json.loads(out.read_text())
+    paths = [row for row in result["rows"] if "path" in row]
+    assert len(paths) == 20 and all(row["lost"] == 0 for row in paths)
+    assert {"xdp_over_socket_cpu", "realtime_p99_9_gain"} <= set(result["figures"])

@@ -33,6 +33,7 @@ NAMES: dict[str, str] = {
     "soak": "Memory of trigger and monitor over ten minutes with many idle, slow and malformed clients.",
     "record": "Recording to disk, to memory, or off: packets written and not written, latency.",
     "card": "The simulated gateware card: cycles to an event, by TLB and firmware; line rate.",
+    "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
     "rate": "Largest rate of four boards without losses and late frames.",
 }
 

@@ -46,6 +46,7 @@ GOALS: tuple[tuple[str, str, float, Get], ...] = (
      lambda row: row["mix"]["isolated"]["sigma_r_mm"] / row["mix"]["isolated"]["crlb_sigma_r_mm"]),
 )  # fmt: skip
 
+
 def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
     """Report as Markdown. images: prefix of links to the figures ("images/" or "")."""
     rows = result["algorithms"]
@@ -74,11 +75,14 @@ def markdown(result: Mapping[str, Any], command: str, images: str) -> str:
         parts += [f"![{Path(name).stem}]({images}{name})", "", caption, ""]
     return "\n".join(parts[:-1]) + "\n"
 
+
 def _tuning(result: Mapping[str, Any]) -> str:
     return ", on which nothing was tuned" if result["seed"] > LAST_TUNING_SEED else ""
 
+
 def _events(result: Mapping[str, Any], name: str) -> int:
     return next(sample["events"] for sample in result["samples"] if sample["name"] == name)
+
 
 def _changed(result: Mapping[str, Any]) -> str:
     """Parameters that differ from the defaults."""
@@ -89,15 +93,19 @@ def _changed(result: Mapping[str, Any]) -> str:
     ]
     return f"Set: {', '.join(changed)}." if changed else "All parameters are the defaults."
 
+
 def _title(name: str) -> str:
     return f"*{name.replace('_prior', ' with priors')}*" if name in ORACLES else f"`{name}`"
+
 
 def _number(value: float | None, digits: int) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}f}"
 
+
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
     ruler = ["---", *["---:"] * (len(head) - 1)]
     return [f"|{'|'.join(cells)}|" for cells in (head, ruler, *lines)]
+
 
 def _goal_table(rows: Mapping[str, Any]) -> list[str]:
     """Targets; no verdict on fewer isolated events than ISOLATED_EVENTS."""
@@ -112,8 +120,10 @@ def _goal_table(rows: Mapping[str, Any]) -> list[str]:
         lines.append((name, f"{sign} {limit:g}", _number(found, digits), verdict, ideal))
     return _table(("isolated events", "target", "multiring", "met", "oracle"), lines)
 
+
 BESIDE = ("multiring", *ORACLES)  # what the two tables below hold
 FEW = 9  # hits: separate columns up to here, one for all others
+
 
 def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
     """Efficiency for single rings by their hits, and the share of rings with that number."""
@@ -133,6 +143,7 @@ def _few_hits_table(rows: Mapping[str, Any]) -> list[str]:
         lines.append((_title(name), *cells))
     return [text, "", *_table(head, lines)]
 
+
 def _spread_table(rows: Mapping[str, Any]) -> list[str]:
     """The resolution of the radius over its bound by the number of rings in the event."""
     text = "σ(R) over its Cramér–Rao bound for a single ring, by the number of true rings:"
@@ -146,6 +157,7 @@ def _spread_table(rows: Mapping[str, Any]) -> list[str]:
         lines.append((_title(name), *(_number(ratio.get(k - 0.5), 2) for k in range(1, 5))))
     return [text, "", *_table(("true rings", "1", "2", "3", "4"), lines)]
 
+
 def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Number of events with a ring that shares nearly all its hits."""
     text = (
@@ -156,6 +168,7 @@ def _separable_table(separable: Mapping[str, Mapping[str, float]]) -> list[str]:
     lines = [(f"at least {m}", *(_number(row[k], 3) for k in keys)) for m, row in separable.items()]
     head = ("separate hits", *(f"{k} true ring{'s' * (k != '1')}" for k in keys))
     return [text, "", *_table(head, lines)]
+
 
 def _figure_table(
     rows: Mapping[str, Any], part: Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -195,9 +208,11 @@ def _figure_table(
         line(title, 2, lambda row, key=key: part(row["mix"])[key])
     return _table(("", *map(_title, rows)), lines)
 
+
 def between(page: Path) -> str:
     """Text between the markers of a page. UsageError if page or markers are missing."""
     return _split(page)[1]
+
 
 def rewrite(page: Path, text: str) -> None:
     """Replaces the text between the markers of a page. UsageError if page or markers are missing."""
@@ -207,6 +222,7 @@ def rewrite(page: Path, text: str) -> None:
         page.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--docs {describe_os_error(error)}: give a folder that can be written") from None
+
 
 def _split(page: Path) -> tuple[str, str, str]:
     try:

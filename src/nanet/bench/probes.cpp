@@ -27,7 +27,7 @@ namespace nanet::bench {
 namespace {
 
 namespace mgp = wire::mgp;
-constexpr wire::Endpoint any_port{0x7F000001, 0};
+constexpr wire::Endpoint any_port{0x7F000001, 0}, any_address{0, 0};
 constexpr Nanoseconds second = 1'000'000'000;
 
 double thread_cpu_s() noexcept {
@@ -36,12 +36,16 @@ double thread_cpu_s() noexcept {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-os::Fd receiver(bool gro, int buffer_bytes = 64 << 20) {
+os::Fd receiver(bool gro, const wire::Endpoint& local = any_port, int buffer_bytes = 64 << 20) {
   os::UdpReceiveOptions options;
   options.gro = gro;
   options.timestamps = false;
   options.buffer_bytes = buffer_bytes;
-  return os::open_udp_receiver(any_port, options);
+  return os::open_udp_receiver(local, options);
+}
+
+constexpr bool with_card(ReceiverKind kind) {
+  return kind == ReceiverKind::card || kind == ReceiverKind::xdp_card;
 }
 
 // Pins the calling thread for the lifetime of the object; threads started later are not pinned.
@@ -64,7 +68,7 @@ class PinnedHere {
 
 }  // namespace
 
-Ping::Ping() : socket_(receiver(false)), reply_port_(os::local_endpoint(socket_.get()).port) {}
+Ping::Ping() : socket_(receiver(false, any_address)), reply_port_(os::local_endpoint(socket_.get()).port) {}
 
 void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   const PinnedHere pinned(options.cpu);
@@ -164,7 +168,7 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   }
 }
 
-Echo::Echo(int cpu) : socket_(receiver(false)), port_(os::local_endpoint(socket_.get()).port) {
+Echo::Echo(int cpu) : socket_(receiver(false, any_address)), port_(os::local_endpoint(socket_.get()).port) {
   thread_ = std::jthread([this, cpu](const std::stop_token& stop) {
     if (cpu >= 0) os::pin_this_thread(cpu);
     std::array<std::byte, 65536> bytes;
@@ -187,16 +191,17 @@ struct ReceiveProbe::State {
   card::Clop* clop = nullptr;
 };
 
-ReceiveProbe::ReceiveProbe(ReceiverKind kind) : state_(std::make_unique<State>()) {
+ReceiveProbe::ReceiveProbe(ReceiverKind kind, const wire::Endpoint& listen)
+    : state_(std::make_unique<State>()) {
   state_->kind = kind;
-  if (kind == ReceiverKind::card) {
-    state_->card = card::open_card("socket");
+  if (with_card(kind)) {
+    state_->card = card::open_card(kind == ReceiverKind::xdp_card ? "xdp" : "socket");
     card::ClopOptions options;
-    options.listen = {any_port};
+    options.listen = {listen};
     state_->clop = &state_->card->register_clop(options);
     port_ = state_->clop->local().port;
   } else {
-    state_->socket = receiver(kind == ReceiverKind::recvmmsg_gro);
+    state_->socket = receiver(kind == ReceiverKind::recvmmsg_gro, listen);
     port_ = os::local_endpoint(state_->socket.get()).port;
   }
 }
@@ -206,7 +211,7 @@ ReceiveResult ReceiveProbe::run() {
   ReceiveResult result;
   const double cpu_before = thread_cpu_s();
   Nanoseconds first = 0, last = os::monotonic_now() + 10 * second;  // allows the load to start
-  if (state_->kind == ReceiverKind::card) {
+  if (with_card(state_->kind)) {
     card::Card& card = *state_->card;
     contract::Event event;
     for (;;) {
@@ -228,7 +233,9 @@ ReceiveResult ReceiveProbe::run() {
     }
     result.packets = state_->clop->counters().packets_used;
     result.bytes = state_->clop->counters().bytes_in;
-    result.overflow = state_->clop->counters().lost[static_cast<std::size_t>(card::Lost::socket_overflow)];
+    const auto& lost = state_->clop->counters().lost;
+    result.overflow = lost[static_cast<std::size_t>(card::Lost::socket_overflow)] +
+                      lost[static_cast<std::size_t>(card::Lost::ring_overflow)];
   } else {
     constexpr unsigned messages = 32;
     const bool gro = state_->kind == ReceiverKind::recvmmsg_gro;

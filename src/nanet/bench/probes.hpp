@@ -56,17 +56,18 @@ class Echo {
   std::jthread thread_;
 };
 
-enum class ReceiverKind : std::uint8_t { recvmmsg, recvmmsg_gro, card };
+enum class ReceiverKind : std::uint8_t { recvmmsg, recvmmsg_gro, card, xdp_card };
 struct ReceiveResult {
   std::uint64_t packets = 0, bytes = 0, overflow = 0;
   double cpu_s = 0, elapsed_s = 0;
 };
 // Measures the CPU time per received packet: receives in the calling thread until half a second of silence.
-// Kind `card` is the complete receive path of the socket card in gather mode frame: validation, placement,
-// events. Its consumer returns the buffers.
+// Kinds `card` and `xdp_card` are the complete receive path of the socket and the XDP card in gather mode
+// frame: validation, placement, events. Their consumer returns the buffers.
 class ReceiveProbe {
  public:
-  explicit ReceiveProbe(ReceiverKind kind);
+  // listen: port 0 takes a free one.
+  explicit ReceiveProbe(ReceiverKind kind, const wire::Endpoint& listen = {0x7F000001, 0});
   ~ReceiveProbe();
   std::uint16_t port() const noexcept { return port_; }
   ReceiveResult run();

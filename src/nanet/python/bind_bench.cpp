@@ -68,7 +68,8 @@ bench::ReceiverKind receiver_kind(const std::string& name) {
   if (name == "recvmmsg") return bench::ReceiverKind::recvmmsg;
   if (name == "recvmmsg_gro") return bench::ReceiverKind::recvmmsg_gro;
   if (name == "card") return bench::ReceiverKind::card;
-  throw std::invalid_argument("receiver = " + name + " must be recvmmsg, recvmmsg_gro or card");
+  if (name == "xdp_card") return bench::ReceiverKind::xdp_card;
+  throw std::invalid_argument("receiver = " + name + " must be recvmmsg, recvmmsg_gro, card or xdp_card");
 }
 
 // Column as a numpy array that takes ownership of the vector.
@@ -224,8 +225,12 @@ void bind_bench(nb::module_& m) {
       .def(nb::init<int>(), nb::arg("cpu") = -1)
       .def_prop_ro("port", &bench::Echo::port);
   nb::class_<bench::ReceiveProbe>(m, "ReceiveProbe")
-      .def("__init__", [](bench::ReceiveProbe* at,
-                          const std::string& kind) { new (at) bench::ReceiveProbe(receiver_kind(kind)); })
+      .def(
+          "__init__",
+          [](bench::ReceiveProbe* at, const std::string& kind, const std::string& listen) {
+            new (at) bench::ReceiveProbe(receiver_kind(kind), os::parse_endpoint(listen));
+          },
+          nb::arg("kind"), nb::arg("listen") = "127.0.0.1:0")
       .def_prop_ro("port", &bench::ReceiveProbe::port)
       .def("run", [](bench::ReceiveProbe& probe) {
         bench::ReceiveResult r;

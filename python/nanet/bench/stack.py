@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench stack`: network stacks compared between two network namespaces joined by a veth pair.
+
+Rows: {socket blocking, socket spinning, busy polling, xdp} x {normal, real time} x {idle, loaded}: round
+trips of one packet (16 events, 1168 B) through the whole trigger; and the bare UDP echo. Sender and trigger
+are separate processes, on separate cores where there are two. Loaded: one busy process per CPU. Real time:
+SCHED_FIFO and locked memory for both ends. Then the CPU time of one received packet, kernel and program
+together, for the socket card and the XDP card. For XDP, a veth interface copies each packet of a kernel
+socket once more than a network card would. Needs root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nanet.bench import Row, Settings, Sheet
+from nanet.bench.latency import BYTES, EVENTS, PERCENTILES, pins
+from nanet.config.sections import MAX_FRAMES
+from nanet.errors import UsageError
+from nanet.run import host
+from nanet.run.namespaces import Namespaces, available
+
+SENDER, TRIGGER = "10.77.0.1", "10.77.0.2"
+PORT = 58913
+PRIORITY = 50
+# Path -> options of the trigger.
+PATHS: dict[str, list[str]] = {
+    "socket, blocking": ["--busy", "no"],
+    "socket, spinning": ["--busy", "yes"],
+    "socket, busy poll": ["--busy", "no", "--busy-poll-us", "50"],
+    "xdp": ["--card", "xdp", "--busy", "yes"],
+}
+ECHO = "bare echo, spinning"
+# Half round trips of 1168 B through sockperf on Gigabit Ethernet, standard stack, idle: the NaNet papers.
+PUBLISHED = {"p50_us": 96.0, "p99_us": 150.0, "p99_9_us": 201.0, "p99_99_us": 475.0, "max_us": 658.0}
+SLEEPING_US, SPINNING_US = 80.0, 20.0  # about a round trip on an idle host: fixes the number of samples
+RECEIVE_RATE = 600e3  # packets per second, one by one: above what one core sends
+
+
+def run(settings: Settings, sheet: Sheet) -> None:
+    """Measures all paths; figures xdp_over_socket_cpu and realtime_p99_9_gain."""
+    why = available()
+    if why:
+        raise UsageError(f"bench stack: {why}")
+    seconds = settings.seconds or 2.0
+    with Namespaces({"boards": SENDER, "trigger": TRIGGER}) as net:
+        for loaded in (False, True):
+            for real_time in (False, True):
+                for path in (ECHO, *PATHS):
+                    state = f"{'real time' if real_time else 'normal'}, {'loaded' if loaded else 'idle'}"
+                    sheet(f"{path}; {state}")
+                    measured = _round_trips(net, path, real_time, loaded, seconds, settings.algorithm)
+                    sheet.rows.append(
+                        {
+                            "path": path,
+                            "scheduler": "real time" if real_time else "normal",
+                            "load": "loaded" if loaded else "idle",
+                            "samples": measured["samples"],
+                            "lost": measured["lost"],
+                            "late": measured["wrong"],  # header-only, at the deadline of 100 ms
+                            **{f"{p}_us": measured[f"{p}_us"] for p in (*PERCENTILES[:5], "max")},
+                        }
+                    )
+        figures = sheet.figures
+        loaded_rows = {
+            (row["path"], row["scheduler"]): row["p99_9_us"] for row in sheet.rows if row["load"] == "loaded"
+        }
+        for path in PATHS:
+            gain = loaded_rows[path, "normal"] / loaded_rows[path, "real time"]
+            figures[f"realtime_p99_9_gain_{_key(path)}"] = gain
+        figures["realtime_p99_9_gain"] = max(
+            figures[f"realtime_p99_9_gain_{_key(path)}"] for path in PATHS if path != "socket, blocking"
+        )
+        costs = {}
+        for kind in ("card", "xdp_card"):
+            sheet(f"CPU time of a received packet: {kind}, {RECEIVE_RATE:.0f} packets/s")
+            row = _receive_cost(net, kind, max(seconds, 2.0))
+            costs[kind] = row["cpu_us"]
+            sheet.rows.append(row)
+        figures["xdp_over_socket_cpu"] = costs["xdp_card"] / costs["card"] if costs["card"] else 0.0
+    figures |= {f"published_{name}": value for name, value in PUBLISHED.items()}
+
+
+def _key(path: str) -> str:
+    return path.replace(", ", "_").replace(" ", "_")
+
+
+@contextlib.contextmanager
+def _hogs(active: bool) -> Iterator[None]:
+    """A process of pure computation per CPU while the context is open."""
+    code = "while True: sum(range(100000))"
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in host.cpus()] if active else []
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def _round_trips(
+    net: Namespaces, path: str, real_time: bool, loaded: bool, seconds: float, algorithm: str
+) -> dict[str, Any]:
+    """Round trips for `seconds`: the client's percentiles."""
+    sender, responder = pins()
+    client = net.start("boards", _helper("ping", real_time), pipe=True)
+    server = None
+    try:
+        reply_port = _line(client)
+        if path == ECHO:
+            server = net.start("trigger", _helper("echo", real_time, cpu=responder), pipe=True)
+            port = int(_line(server))
+        else:
+            port = PORT
+            pin = ["--pin", str(responder)] if responder >= 0 else []
+            fifo = ["--scheduler", "fifo", "--priority", str(PRIORITY), "--lock-memory", "yes"]
+            arguments = [
+                "trigger", "--listen", f"{TRIGGER}:{port}", "--send", f"{SENDER}:{reply_port}",
+                "--boards", "merged", "--algorithm", algorithm, "--device", "cpu",
+                "--timeout-us", "5e4", "--deadline-us", "1e5", "--max-frames", str(16 * MAX_FRAMES),
+                *PATHS[path], *pin, *(fifo if real_time else []),
+            ]  # fmt: skip
+            server = net.start("trigger", [sys.executable, "-m", "nanet", *arguments], pipe=True)
+            while not (line := _line(server)).startswith("nanet trigger:"):
+                if line.startswith("realtime:"):
+                    raise RuntimeError(line)
+        with _hogs(loaded):
+            samples = max(int(seconds * 1e6 / (SLEEPING_US if "blocking" in path else SPINNING_US)), 2000)
+            order = {"to": f"{TRIGGER}:{port}", "echo": path == ECHO, "samples": samples, "cpu": sender}
+            assert client.stdin is not None
+            client.stdin.write(json.dumps(order) + "\n")
+            client.stdin.flush()
+            answer = json.loads(_line(client))
+    finally:
+        for process in (client, server):
+            if process is not None:
+                process.terminate()
+                process.communicate(timeout=30)
+    return answer
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"a program of the bench ended: {' '.join(map(str, process.args))}")
+    return line.rstrip("\n")
+
+
+def _helper(role: str, real_time: bool = False, **more: Any) -> list[str]:
+    """Command of a helper process: this module."""
+    return [sys.executable, "-m", "nanet.bench.stack", json.dumps({"role": role, "fifo": real_time, **more})]
+
+
+def _receive_cost(net: Namespaces, kind: str, seconds: float) -> Row:
+    """CPU time per packet of the receiving program and of the interface's NAPI thread."""
+    sender, receiver = pins()
+    # Real time for both threads: other work on the host would otherwise delay them, and the interface drop.
+    napi = net.threaded_napi("trigger", receiver)
+    for thread in napi:
+        os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    probe = net.start(
+        "trigger", _helper("receive", True, kind=kind, listen=f"{TRIGGER}:0", cpu=receiver), pipe=True
+    )
+    try:
+        port = int(_line(probe))
+        before = _runtime_s(napi)
+        order = {"to": f"{TRIGGER}:{port}", "seconds": seconds, "rate": RECEIVE_RATE, "cpu": sender}
+        load = net.start("boards", _helper("blast", True, **order), pipe=True)
+        sent = int(_line(load))
+        load.communicate(timeout=30)
+        got = json.loads(_line(probe))
+        kernel = _runtime_s(napi) - before
+    finally:
+        probe.terminate()
+        probe.communicate(timeout=30)
+    packets = max(got["packets"], 1)
+    return {
+        "receiver": kind, "sent": sent, "received": got["packets"], "dropped": got["overflow"],
+        "kernel_us": kernel / packets * 1e6, "program_us": got["cpu_s"] / packets * 1e6,
+        "cpu_us": (kernel + got["cpu_s"]) / packets * 1e6,
+    }  # fmt: skip
+
+
+def _runtime_s(threads: list[int]) -> float:
+    """CPU time of threads so far, from schedstat."""
+    text = [Path(f"/proc/{thread}/schedstat").read_text(encoding="ascii").split() for thread in threads]
+    return sum(int(fields[0]) for fields in text) * 1e-9
+
+
+def _main(given: dict[str, Any]) -> None:
+    """A helper process: echo, ping, receive or blast, in the namespace in which it was started."""
+    from nanet import _core
+
+    if given.get("fifo"):
+        from nanet.config.sections import RealTime
+        from nanet.run import realtime
+
+        context: Any = realtime.applied(
+            RealTime(scheduler="fifo", priority=PRIORITY, lock_memory="yes"), [], fit=False
+        )
+    else:
+        context = contextlib.nullcontext()
+    role = given["role"]
+    with context as settled:
+        if role == "echo":
+            echo = _core.Echo(given["cpu"])
+            if settled:
+                settled.started()
+            print(echo.port, flush=True)
+            time.sleep(3600)
+        elif role == "ping":
+            ping = _core.Ping()
+            print(ping.reply_port, flush=True)
+            order = json.loads(sys.stdin.readline())
+            measured = ping.run(order["to"], order["echo"], order["samples"], EVENTS, cpu=order["cpu"])
+            print(json.dumps({k: v for k, v in measured.items() if not isinstance(v, dict)}), flush=True)
+        elif role == "receive":
+            if given["cpu"] >= 0:
+                os.sched_setaffinity(0, {given["cpu"]})
+            probe = _core.ReceiveProbe(given["kind"], given["listen"])
+            print(probe.port, flush=True)
+            print(json.dumps(probe.run()), flush=True)
+        elif role == "blast":
+            if given["cpu"] >= 0:
+                os.sched_setaffinity(0, {given["cpu"]})
+            print(
+                _core.bench_blast(
+                    to=given["to"], payload=BYTES, seconds=given["seconds"], packets_per_s=given["rate"],
+                    segment=False,
+                ),
+                flush=True,
+            )  # fmt: skip
+
+
+if __name__ == "__main__":
+    _main(json.loads(sys.argv[1]))

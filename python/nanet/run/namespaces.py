@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network namespaces joined by a veth pair: a test bench of two machines on one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+PREFIX_LENGTH = 24
+MODERATION_NS = 50_000  # between two rounds of NAPI, as the interrupt moderation of a network card
+_SIOCETHTOOL, _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C  # linux/sockios.h, linux/ethtool.h
+
+
+def available() -> str:
+    """Reason why namespaces cannot be made; empty if they can."""
+    if os.geteuid():
+        return "network namespaces need root: use sudo"
+    if not shutil.which("ip"):
+        return "network namespaces need the program ip (Debian package iproute2)"
+    return ""
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+class Namespaces:
+    """Context manager: two namespaces with one interface each, named like the namespace.
+
+    addresses: IPv4 address by name; both in one network of /24.
+    """
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        if len(addresses) != 2:
+            raise ValueError(f"addresses: {len(addresses)} namespaces; a veth pair joins two")
+        self.addresses = addresses
+        self._full = {name: f"nanet-{os.getpid()}-{name}" for name in addresses}
+
+    def __enter__(self) -> Namespaces:
+        try:
+            for full in self._full.values():
+                _ip("netns", "add", full)
+            (one, first), (other, second) = self._full.items()
+            _ip("link", "add", one, "netns", first, "type", "veth", "peer", "name", other, "netns", second)
+            for name, address in self.addresses.items():
+                full = self._full[name]
+                _ip("-n", full, "addr", "add", f"{address}/{PREFIX_LENGTH}", "dev", name)
+                _ip("-n", full, "link", "set", name, "up")
+                _ip("-n", full, "link", "set", "lo", "up")
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        for full in self._full.values():
+            with contextlib.suppress(RuntimeError):
+                _ip("netns", "del", full)
+
+    def start(self, name: str, command: list[str], *, pipe: bool = False) -> subprocess.Popen[str]:
+        """Starts a command in a namespace. pipe: its standard streams are pipes."""
+        stream = subprocess.PIPE if pipe else None
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self._full[name], *command],
+            stdin=stream, stdout=stream, stderr=stream, text=True,
+        )  # fmt: skip
+
+    def threaded_napi(self, name: str, cpu: int = -1) -> list[int]:
+        """Moves the packet processing of an interface into kernel threads, whose CPU time can be read.
+
+        cpu: that they are pinned to. Returns their numbers.
+        """
+        # A veth interface uses NAPI with GRO, and for packets of a peer without TSO.
+        _in_namespace(self._full[name], lambda: _offload(name, _ETHTOOL_SGRO, True))
+        (peer,) = set(self._full) - {name}
+        _in_namespace(self._full[peer], lambda: _offload(peer, _ETHTOOL_STSO, False))
+        full, folder = self._full[name], f"/sys/class/net/{name}"
+        path = f"{folder}/threaded"
+        orders = (
+            f"echo {MODERATION_NS} > {folder}/gro_flush_timeout",
+            f"echo 1 > {folder}/napi_defer_hard_irqs",
+        )
+        for order in (*orders, f"echo 1 > {path}"):
+            subprocess.run(["ip", "netns", "exec", full, "sh", "-c", order], check=True)
+        time.sleep(0.1)
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (process / "comm").read_text(encoding="ascii").startswith(f"napi/{name}-"[:15]):
+                    found.append(int(process.name))
+        if not found:
+            raise RuntimeError(f"interface {name} has no NAPI threads after echo 1 > {path}")
+        for thread in found:
+            if cpu >= 0:
+                os.sched_setaffinity(thread, {cpu})
+        return found
+
+
+def _offload(interface: str, command: int, enabled: bool) -> None:
+    """Switches an offload of an interface of this namespace."""
+    value = ctypes.create_string_buffer(struct.pack("=II", command, enabled))
+    request = struct.pack("16sP", interface.encode(), ctypes.addressof(value)).ljust(40, b"\0")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+        fcntl.ioctl(device.fileno(), _SIOCETHTOOL, request)
+
+
+def _in_namespace(full: str, action: Callable[[], None]) -> None:
+    """Runs a function in a namespace, in a forked process."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with open(f"/run/netns/{full}", "rb") as handle:
+                if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), 0x40000000):  # CLONE_NEWNET
+                    raise OSError(ctypes.get_errno(), "setns")
+            action()
+            status = 0
+        finally:
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError(f"namespace {full}: cannot set up its interface")
