@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# nanet_add_algorithm(NAME HEADER [CUDA AUTO
-# ON
-# OFF]): builds an algorithm header (docs/writing-algorithms.md) into the plug-in NAME.so, for `--algorithm
-# path/to/NAME.so`. AUTO: with CUDA if the project enables that language.
-set(NANET_ALGORITHM_VERSION ${nanet_VERSION})
+# nanet_add_algorithm(NAME HEADER [CUDA AUTO|ON|OFF]): builds an algorithm header (docs/writing-algorithms.md) into the plug-in
+# NAME.so, for `--algorithm path/to/NAME.so`. AUTO: with CUDA if the project enables that language.
+# Takes nanet_INCLUDE_DIR and nanet_VERSION.
+include(${CMAKE_CURRENT_LIST_DIR}/plugin_build_id.cmake)
+nanet_plugin_build_id(${nanet_INCLUDE_DIR} ${nanet_VERSION} NANET_PLUGIN_BUILD_ID nanet_plugin_headers)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${nanet_plugin_headers})
 
 function(nanet_add_algorithm name header)
   cmake_parse_arguments(arg "" "CUDA" "" ${ARGN})
@@ -34,7 +35,7 @@ function(nanet_add_algorithm name header)
   # No floating-point contraction: CPU and GPU round alike.
   target_compile_options(${name} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off;-fno-math-errno;-fno-trapping-math;-Wno-psabi>")
-  target_compile_definitions(${name} PRIVATE NANET_PLUGIN_VERSION="${NANET_ALGORITHM_VERSION}")
+  target_compile_definitions(${name} PRIVATE NANET_PLUGIN_BUILD_ID="${NANET_PLUGIN_BUILD_ID}")
   # Exports only the plug-in's two symbols. Hides the C++ library too, in case the compiler links it
   # statically.
   file(CONFIGURE OUTPUT ${stem}.map CONTENT "{ global: nanet_algorithm; nanet_algorithm_needs; local: *; };\n")

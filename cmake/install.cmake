@@ -12,7 +12,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION nanet/include COMP
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)
 install(EXPORT nanet NAMESPACE nanet:: FILE nanetTargets.cmake DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(cmake/nanetConfig.cmake.in ${PROJECT_BINARY_DIR}/nanetConfig.cmake
-  INSTALL_DESTINATION ${package_dir})
+  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/nanetConfig.cmake ${PROJECT_BINARY_DIR}/nanetConfigVersion.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/algorithm.cmake DESTINATION ${package_dir} COMPONENT development)
+  ${PROJECT_SOURCE_DIR}/cmake/algorithm.cmake ${PROJECT_SOURCE_DIR}/cmake/plugin_build_id.cmake DESTINATION ${package_dir} COMPONENT development)

@@ -8,7 +8,9 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from nanet.bench.chain import run_chain
-from nanet.cli.build_algorithm import kernels_of
+from nanet.cli.build_algorithm import build_id, cmake, kernels_of
+
+from nanet import __version__, _core
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +160,28 @@ def test_build_errors_name_the_remedy(nanet, tmp_path):
     assert "error:" in done.stderr and "wrong.hpp" in done.stderr and "refuses it" in done.stderr
     assert not (tmp_path / "wrong.so").exists()
     assert "auto, on or off" in nanet("build-algorithm", "wrong.hpp", "--cuda", "yes", status=2).stderr
+
+
+def test_the_build_id_follows_the_headers(root, tmp_path):
+    """The core's ID is that of the tree's headers; a changed header that a plug-in includes changes it."""
+    assert _core.plugin_build_id().rpartition(".")[0] == build_id()
+    shutil.copytree(root / "src" / "nanet", tmp_path / "nanet")
+
+    def of_copy():
+        script = root / "cmake" / "plugin_build_id.cmake"
+        command = [cmake(), f"-DINCLUDE_DIR={tmp_path}", f"-DVERSION={__version__}", "-P", str(script)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stderr.strip()
+
+    assert of_copy() == build_id()
+    for name, part in {
+        "card/card.hpp": False,
+        "rich/ring.hpp": True,
+        "gpu/resident/resident.cuh": True,
+    }.items():
+        before = of_copy()
+        with (tmp_path / "nanet" / name).open("a") as header:
+            header.write("// changed\n")
+        assert (of_copy() != before) == part, name
 
 
 def test_without_an_nvcc(nanet, folder, monkeypatch):

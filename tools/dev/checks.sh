@@ -91,7 +91,8 @@ run_find_package() { # installs the library to a temporary folder and builds exa
     cmake -S "$root/examples/find_package" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
     cmake --build "$place/build" && "$place/build/packet_info" &&
     cmake -S "$root/examples/algorithms" -B "$place/algorithms" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
-    cmake --build "$place/algorithms" && test -e "$place/algorithms/multiplicity.so" || rc=$?
+    cmake --build "$place/algorithms" &&
+    (cd "$root" && python -P -c 'import sys; from nanet import _core; _core.load_algorithm(sys.argv[1])' "$place/algorithms/multiplicity.so") || rc=$?
   rm -rf "$place"
   return $rc
 }
@@ -118,6 +119,8 @@ run_wheel() {
       nanet evaluate --truth run.parquet --rings rings.parquet &&
       nanet show run.pcap --truth run.parquet --rings rings.parquet --out event.svg &&
       nanet export run.pcap rings.parquet run.parquet --out run.root &&
+      nanet build-algorithm "$root/examples/algorithms/multiplicity.hpp" --cuda off -o multiplicity.so &&
+      (cd "$root" && "$root/.venv/bin/python" -P -c 'import sys; from nanet import _core; _core.load_algorithm(sys.argv[1])' "$place/multiplicity.so") &&
       grep -q mgp "$(nanet dissector)" && nanet demo --algorithm math --duration 1 --speed 0.001) || rc=$?
   rm -rf "$place"
   return $rc

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from nanet import __version__
+from nanet import __version__, _core
 from nanet.cli.options import JsonFile
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import check_distinct, console, write_json
@@ -94,6 +94,27 @@ def headers() -> Path:
     raise UsageError("nanet's headers are not there: this installation of nanet is incomplete")
 
 
+def build_id() -> str:
+    """Version and hash of nanet's headers: in a source tree those of now, else those of the package."""
+    root = Path(__file__).resolve().parents[3]
+    script = root / "cmake" / "plugin_build_id.cmake"
+    if headers() != root / "src" or not script.is_file():
+        return str(_core.plugin_build_id()).rpartition(".")[0]
+    command = [cmake(), f"-DINCLUDE_DIR={headers()}", f"-DVERSION={__version__}", "-P", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(f"{script}: {done.stderr.strip()}")
+    return done.stderr.strip()
+
+
+def cmake() -> str:
+    """Path of CMake."""
+    found = shutil.which("cmake", path=Path(sys.executable).parent) or shutil.which("cmake")
+    if not found:
+        raise UsageError("there is no cmake, which computes the build ID: install it, or run ./dev build")
+    return found
+
+
 def find_cxx() -> str:
     """Path of the C++ compiler."""
     for name in filter(None, (os.environ.get("CXX"), "g++", "c++", "clang++")):
@@ -129,11 +150,11 @@ def compile_plugin(
     UsageError if the header does not compile; the compiler's messages are on standard error.
     """
     include, target = f"-I{headers()}", folder / "plugin.so"
-    version = f'-DNANET_PLUGIN_VERSION="{__version__}"'
+    identity = f'-DNANET_PLUGIN_BUILD_ID="{build_id()}"'
     (folder / "cpu.cpp").write_text(f'#include "{header}"\n')
     objects = [str(folder / "cpu.o")]
     native = ["-march=native"] if os.uname().machine == "x86_64" else []
-    defines = ["-DNANET_PLUGIN_CPU", version, *(["-DNANET_PLUGIN_WITH_CUDA"] if nvcc else [])]
+    defines = ["-DNANET_PLUGIN_CPU", identity, *(["-DNANET_PLUGIN_WITH_CUDA"] if nvcc else [])]
     run(header, cxx, *SHARED, *CPU, *native, *defines, include, "-c", f"{folder}/cpu.cpp", "-o", objects[0])
     libraries: list[str] = []
     kernels: list[dict[str, str | int]] = []

@@ -7,6 +7,7 @@
 
 #include "nanet/plugin/algorithm.hpp"
 #include "nanet/rich/lanes.hpp"
+#include "nanet/rich/plugin_build_id.hpp"
 #include "nanet/rich/plugin_table.hpp"
 
 // Instruction sets enabled by -march, as plugins.cpp names them, each followed by a space.
@@ -102,8 +103,7 @@ struct Export {
     t.magic = rich::plugin_magic;
     t.interface = rich::plugin_interface;
     t.bytes = sizeof t;
-    t.version = NANET_PLUGIN_VERSION;
-    t.layout = rich::plugin_layout;
+    t.build_id = rich::plugin_build_id.data();
     t.name = A::name.data();  // literal: null-terminated
     t.parameters = static_cast<std::uint32_t>(parameters.size());
     t.parameter = parameters.data();

@@ -4,10 +4,9 @@
 #pragma once
 
 #include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
-#include "nanet/gpu/kernels/plugin_batch_kernel.hpp"
-#include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
 #include "nanet/gpu/resident/resident.cuh"
 #include "nanet/plugin/algorithm.hpp"
+#include "nanet/rich/plugin_table.hpp"
 
 namespace nanet::plugin {
 
@@ -35,7 +34,7 @@ struct ExportCuda {
   }
   static const rich::PluginCuda* part() {
     static_assert(fits<A>());
-    static const rich::PluginCuda p{gpu::batch_layout, gpu::frame_layout, fill_batch, fill_frame};
+    static const rich::PluginCuda p{fill_batch, fill_frame};
     return &p;
   }
 };

@@ -119,12 +119,12 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
     EXPECT_EQ(said.find("algorithm = " + file(name) + ": "), 0u) << said;
     EXPECT_NE(said.find(sentence), std::string::npos) << said;
   };
-  expect("other_version", "was built for nanet 0.0.1, this is nanet ");
-  expect("other_version", "build it again");
-  expect("other_interface", "was built for plug-in interface 77 (nanet ");
+  const std::string own(rich::build_id());
+  expect("other_version", "has build ID 0.1.0, this nanet has " + own + ": build it again");
+  expect("other_headers", "has build ID 0.1.0-0123456789abcdef.884, this nanet has " + own +
+                              ": build it again with this nanet's headers (nanet build-algorithm)");
   expect("other_processor",
          "was built for a processor with avx1024f, which this one has not: build it again");
-  expect("other_layout", "was built with other headers of the same version: build it again");
   expect("no_algorithm", "is no algorithm of nanet (it has no function nanet_algorithm)");
   expect("taken_name", "name is 'math', as of one of nanet's own");
   expect("bad_name", "name is 'Mine': must be of a to z, 0 to 9 and _");
@@ -138,7 +138,7 @@ TEST(Plugin, WhatDoesNotFitIsRefused) {
 TEST(Plugin, WithoutCudaReportsTheReason) {
   const rich::Plugin& plugin = rich::load_plugin(file("multiplicity"));
   try {
-    rich::plugin_cuda(plugin, &rich::PluginCuda::frame_layout, 1);
+    rich::plugin_cuda(plugin);
     FAIL();
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(

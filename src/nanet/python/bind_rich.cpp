@@ -192,6 +192,8 @@ void bind_rich(nb::module_& m) {
       "Loads a plug-in (docs/writing-algorithms.md); its algorithm can then be named like the others. "
       "Returns "
       "name, path and cuda: whether it was built for GPUs. ValueError names the fault.");
+  m.def(
+      "plugin_build_id", [] { return std::string(rich::build_id()); }, "Build ID that a plug-in must have.");
   m.def("algorithm_parameters", &parameter_list, "name"_a,
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
         "ValueError.");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary interface of plug-ins: one C function that returns a table of plain data and C functions. The first
-// four members never change, so that any version of nanet recognises tables of other versions. Written by
-// plugin/export_*.hpp, read by plugins.cpp.
+// four members never change, so that any version of nanet recognises tables of other versions; the rest has
+// this form where the build ID is equal. Written by plugin/export_*.hpp, read by plugins.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,12 @@
 
 namespace nanet::rich {
 
-// Incremented when the meaning of the table or of the function arguments changes.
-inline constexpr std::uint32_t plugin_interface = 1;
+// Read by nanet 0.1.0 only, which has no build IDs and refuses all but 1.
+inline constexpr std::uint32_t plugin_interface = 2;
 inline constexpr std::uint64_t plugin_magic = 0x676C61'74656E616Eull;  // "nanetalg"
 inline constexpr const char* plugin_symbol = "nanet_algorithm";
 // Second exported symbol, a string: instruction sets of the target processor, each followed by a space.
 inline constexpr const char* plugin_needs_symbol = "nanet_algorithm_needs";
-
-// Hash of structure sizes and offsets; differs between builds with different structures.
-template <class... Numbers>
-constexpr std::uint64_t layout_hash(Numbers... numbers) {
-  std::uint64_t hash = 0xCBF29CE484222325ull;  // FNV-1a
-  ((hash = (hash ^ static_cast<std::uint64_t>(numbers)) * 0x100000001B3ull), ...);
-  return hash;
-}
-// Layout of the arguments and results of the CPU functions.
-inline constexpr std::uint64_t plugin_layout =
-    layout_hash(sizeof(Point), sizeof(Ring), offsetof(Ring, chi2_ndf), offsetof(Ring, hits), sizeof(Rings),
-                offsetof(Rings, ambiguous), offsetof(Rings, primitive), offsetof(Rings, ring), max_rings,
-                sizeof(EventView), sizeof(EventBatch), offsetof(EventBatch, first), offsetof(EventBatch, pm),
-                sizeof(PmId), max_event_hits);
 
 struct PluginParameter {
   const char* name;
@@ -42,17 +28,15 @@ struct PluginParameter {
 // GPU part: functions that fill structures defined above this layer. The results run in the plug-in's CUDA
 // runtime, or are a cudaKernel_t, which any runtime of the process can launch.
 struct PluginCuda {
-  std::uint64_t batch_layout, frame_layout;  // gpu/kernels/plugin_{batch,frame}_kernel.hpp
-  void (*batch)(void* kernel);               // fills a gpu::BatchKernel
-  int (*frame)(void* kernel);                // fills a gpu::FrameKernel; returns a cudaError_t
+  void (*batch)(void* kernel);  // fills a gpu::BatchKernel
+  int (*frame)(void* kernel);   // fills a gpu::FrameKernel; returns a cudaError_t
 };
 
 struct PluginTable {
   std::uint64_t magic;
   std::uint32_t interface;
   std::uint32_t bytes;   // size of this table
-  const char* version;   // nanet version of the build
-  std::uint64_t layout;  // plugin_layout
+  const char* build_id;  // plugin_build_id.hpp; of nanet 0.1.0: its version
   const char* name;      // name of the algorithm: characters a-z, 0-9, _
   std::uint32_t parameters;
   const PluginParameter* parameter;
@@ -66,7 +50,7 @@ struct PluginTable {
   const PluginCuda* cuda;  // null: built without CUDA
 };
 static_assert(offsetof(PluginTable, interface) == 8 && offsetof(PluginTable, bytes) == 12 &&
-              offsetof(PluginTable, version) == 16);
+              offsetof(PluginTable, build_id) == 16);
 
 using PluginFunction = const PluginTable* (*)();
 

@@ -15,8 +15,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "nanet/rich/plugin_build_id.hpp"
 #include "nanet/rich/reconstructor.hpp"
-#include "nanet/version.hpp"
 
 namespace nanet::rich {
 namespace {
@@ -85,18 +85,9 @@ constexpr const char* again = ": build it again with this nanet's headers (nanet
 
 void check(std::string_view path, const PluginTable* table) {
   if (!table || table->magic != plugin_magic) refuse(path, std::string("is no algorithm of nanet") + again);
-  std::ostringstream text;
-  if (table->interface != plugin_interface || table->bytes != sizeof(PluginTable)) {
-    text << "was built for plug-in interface " << table->interface << " (nanet " << table->version
-         << "), this is interface " << plugin_interface << " (nanet " << version() << ")" << again;
-    refuse(path, text.str());
-  }
-  if (std::string_view(table->version) != version()) {
-    text << "was built for nanet " << table->version << ", this is nanet " << version() << again;
-    refuse(path, text.str());
-  }
-  if (table->layout != plugin_layout)
-    refuse(path, std::string("was built with other headers of the same version") + again);
+  if (std::string_view(table->build_id) != build_id())
+    refuse(path, std::string("has build ID ") + table->build_id + ", this nanet has " +
+                     std::string(build_id()) + again);
   const std::string_view name = table->name;
   const bool word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -148,6 +139,10 @@ void check_parameters(std::string_view path, const PluginTable& table) {
 }
 
 }  // namespace
+
+std::string_view build_id() noexcept {
+  return plugin_build_id.data();
+}
 
 bool names_a_plugin(std::string_view algorithm) noexcept {
   return algorithm.find('/') != std::string_view::npos || algorithm.ends_with(".so");
@@ -208,15 +203,12 @@ std::unique_ptr<Reconstructor> make_plugin(const Plugin& plugin, const std::vect
   return std::make_unique<PluginReconstructor>(*plugin.table, values, geometry);
 }
 
-const PluginCuda& plugin_cuda(const Plugin& plugin, std::uint64_t PluginCuda::* which,
-                              std::uint64_t expected) {
+const PluginCuda& plugin_cuda(const Plugin& plugin) {
   const PluginCuda* const cuda = plugin.table->cuda;
   if (!cuda)
     refuse(plugin.path,
            "was built without CUDA and runs on CPUs only: use --device cpu, or build it again "
            "where there is an nvcc");
-  if (cuda->*which != expected)
-    refuse(plugin.path, std::string("was built with other headers of the same version") + again);
   return *cuda;
 }
 

@@ -18,6 +18,9 @@ struct Plugin {
   const PluginTable* table = nullptr;
 };
 
+// Build ID that a plug-in must have (plugin_build_id.hpp).
+std::string_view build_id() noexcept;
+
 // True if the algorithm is given as a file: the name has a slash or ends in ".so".
 bool names_a_plugin(std::string_view algorithm) noexcept;
 
@@ -33,9 +36,7 @@ std::vector<ParameterInfo> plugin_parameters(const Plugin& plugin);
 std::unique_ptr<Reconstructor> make_plugin(const Plugin& plugin, const std::vector<double>& values,
                                            const Geometry& geometry);
 
-// GPU part of a plug-in. Throws std::invalid_argument for a build without CUDA or a layout other than
-// `expected`. which: the PluginCuda member to compare.
-const PluginCuda& plugin_cuda(const Plugin& plugin, std::uint64_t PluginCuda::* which,
-                              std::uint64_t expected);
+// GPU part of a plug-in. Throws std::invalid_argument for a build without CUDA.
+const PluginCuda& plugin_cuda(const Plugin& plugin);
 
 }  // namespace nanet::rich

@@ -9,7 +9,7 @@ namespace nanet::gpu {
 const BatchKernel& plugin_batch_kernel(const rich::Plugin& plugin) {
   static std::mutex mutex;
   static std::map<const rich::PluginTable*, BatchKernel> known;
-  const rich::PluginCuda& part = rich::plugin_cuda(plugin, &rich::PluginCuda::batch_layout, batch_layout);
+  const rich::PluginCuda& part = rich::plugin_cuda(plugin);
   const std::lock_guard lock(mutex);
   const auto it = known.find(plugin.table);
   if (it != known.end()) return it->second;

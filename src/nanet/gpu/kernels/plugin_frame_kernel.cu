@@ -11,7 +11,7 @@ namespace nanet::gpu {
 const FrameKernel& plugin_frame_kernel(const rich::Plugin& plugin) {
   static std::mutex mutex;
   static std::map<const rich::PluginTable*, FrameKernel> known;
-  const rich::PluginCuda& part = rich::plugin_cuda(plugin, &rich::PluginCuda::frame_layout, frame_layout);
+  const rich::PluginCuda& part = rich::plugin_cuda(plugin);
   const std::lock_guard lock(mutex);
   const auto it = known.find(plugin.table);
   if (it != known.end()) return it->second;
