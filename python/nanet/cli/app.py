@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
     "build-algorithm": "Build a header with a user algorithm into a plug-in for --algorithm.",
     "dissector": "Wireshark dissectors for MGP and MTP: location and installation.",
+    "torus": "Model of a 3D torus: latency against load, curves of APEnet+, lattice-QCD balance.",
     "bench": "Benchmarks of this machine, each with a peer or a limit.",
     "doctor": "Real-time fitness of this host, with remedies.",
     "tune": "Kernel settings of a trigger host: applied as far as permitted, and restored.",

@@ -100,6 +100,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("nanet dissector --install", "into the plugin folder of Wireshark and tshark"),
         ("tshark -X lua_script:$(nanet dissector) -r run.pcap -V", "without installation"),
     ),
+    "torus": (
+        ("nanet torus --size 8x8x8 --traffic uniform --plots plots", "latency against load, with a figure"),
+        ("nanet torus --link reliable --payload 4096 --load 0.5", "4 KB packets over links with latency"),
+        ("nanet torus curves", "half round trip and bandwidth of the historic card, with the parameters"),
+        ("nanet torus lqcd --gflops 2000", "bandwidth that lattice QCD requires of a faster GPU"),
+    ),
     "bench": (
         ("nanet bench latency", "round trips of one packet, beside a bare UDP echo"),
         ("nanet bench loopback --json loopback.json", "the largest lossless rate of the chain"),

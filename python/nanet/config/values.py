@@ -123,3 +123,26 @@ def faults(text: str) -> dict[str, float]:
             raise ValueError(f"the probability in {part!r} must be 0 to 1")
         found[name.strip()] = probability
     return found
+
+
+def torus_size(text: str) -> tuple[int, int, int]:
+    """Nodes of a torus per dimension, such as 4x4x4; at most 64x32x32."""
+    parts = text.lower().replace(",", "x").split("x")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise ValueError(f"{text!r} must be three sizes, such as 4x4x4")
+    x, y, z = (int(part) for part in parts)
+    for part, limit, axis in ((x, 64, "x"), (y, 32, "y"), (z, 32, "z")):
+        if not 1 <= part <= limit:
+            raise ValueError(f"size of {axis}, {part}, must be 1 to {limit}")
+    return x, y, z
+
+
+def torus_loads(text: str) -> tuple[float, ...]:
+    """Loads of a torus by commas, each above 0 and at most 1."""
+    try:
+        loads = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        loads = ()
+    if not loads or not all(0 < load <= 1 for load in loads):
+        raise ValueError(f"{text!r} must be numbers above 0 and at most 1 by commas, such as 0.1,0.5")
+    return loads

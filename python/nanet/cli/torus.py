@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet torus`: load sweep of the event-driven model, curves of the historic card, lattice-QCD balance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nanet.cli.options import JsonFile, options
+from nanet.config import values
+from nanet.config.file import Config
+from nanet.config.sections import Torus
+from nanet.errors import UsageError, describe_os_error, near
+from nanet.report.output import check_writable, console, write_json
+
+WHAT = {
+    "sweep": "latency and accepted load against offered load",
+    "curves": "half round trip and bandwidth of the historic card",
+    "lqcd": "bandwidth that lattice QCD requires, and what links give",
+}
+
+
+@options(Torus)
+def torus(
+    config: Config,
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="; ".join(f"{name}: {text}" for name, text in WHAT.items()) + ".", show_default=False
+        ),
+    ] = "sweep",
+    plots: Annotated[
+        str | None, typer.Option("--plots", metavar="DIR", help="Write figures there (sweep, curves).")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Model of a 3D torus: packets as events, in cycles (docs/torus.md)."""
+    if what not in WHAT:
+        raise UsageError(f"torus {what}: must be one of {', '.join(WHAT)}{near(what, list(WHAT))}")
+    if plots is not None and what == "lqcd":
+        raise UsageError(f"--plots {plots}: torus lqcd draws no figures; sweep and curves do")
+    check_writable(json=json_file)
+    folder = Path(plots) if plots is not None else None
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"--plots {describe_os_error(error)}: give a folder that can be written"
+            ) from None
+    out = console(json_file)
+    run = {"sweep": _sweep, "curves": _curves, "lqcd": _lqcd}[what]
+    write_json({"torus": what, **run(config[Torus], out, folder)}, json_file)
+
+
+def _table(out: Any, head: tuple[str, ...], rows: list[list[Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for index, column in enumerate(head):
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+    out.print(table)
+
+
+def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
+    from nanet import _core
+    from nanet.torus.sweep import sweep
+
+    timing = _core.torus.timing(settings.link)
+    if settings.buffer:
+        timing["buffer_words"] = settings.buffer
+    size = values.torus_size(settings.size)
+    try:
+        rows = sweep(
+            size,
+            timing,
+            pattern=settings.traffic,
+            loads=values.torus_loads(settings.load),
+            payload_bytes=settings.payload,
+            balanced=settings.vc_rule == "balanced",
+            warm_cycles=settings.warm,
+            cycles=settings.cycles,
+            seed=settings.seed,
+            say=lambda load: out.print(f"[dim]load {load:g}[/]"),
+        )
+    except ValueError as error:
+        raise UsageError(f"torus: {error}") from None
+    head = ("offered", "accepted", "mean cycles", "99 %", "longest", "busiest link", "saturated")
+    cells = [
+        [
+            row["offered"], row["accepted"], row["mean_cycles"], row["p99_cycles"], row["max_cycles"],
+            row["link_load_max"], "yes" if row["saturated"] else "",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    _table(out, head, cells)
+    if folder is not None:
+        from nanet.torus import plots
+
+        title = f"{settings.size}, {settings.traffic}, {settings.payload} B, {settings.link}"
+        out.print(f"figure {folder / plots.load_curve(rows, title, folder)}", markup=False)
+    return {
+        "size": list(size),
+        "traffic": settings.traffic,
+        "payload_bytes": settings.payload,
+        "link": settings.link,
+        "vc_rule": settings.vc_rule,
+        "timing": timing,
+        "rows": rows,
+    }
+
+
+def _curves(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
+    from nanet.torus.curves import curves
+    from nanet.torus.parameters import Parameters
+
+    parameters = Parameters()
+    result = curves(parameters)
+    _table(out, ("parameter", "value", "origin", "meaning"), [list(row) for row in parameters.rows()])
+    for key, title in (("half_round_trip_us", "half round trip, µs"), ("bandwidth_gbytes", "GB/s")):
+        out.print(f"\n{title}", markup=False)
+        rows = result[key]
+        _table(out, tuple(rows[0]), [list(row.values()) for row in rows])
+    out.print()
+    published = result["published"]
+    names = [name for name in result["figures"] if name in published]
+    _table(
+        out, ("figure", "model", "published"), [[n, result["figures"][n], float(published[n])] for n in names]
+    )
+    if folder is not None:
+        from nanet.torus import plots
+
+        out.print(f"figure {folder / plots.curves(result, folder)}", markup=False)
+    return result
+
+
+def _lqcd(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
+    from nanet.torus import lqcd
+
+    rows = lqcd.table(settings.gflops)
+    _table(
+        out,
+        ("local lattice", "GPUs", "GB/s required", "published at 135 Gflop/s", "total GPUs", "reproduced"),
+        [
+            [
+                row["local"], row["gpus"], row["required_gbytes"], row["published_gbytes"], row["total_gpus"],
+                "yes" if row["right"] else "no",
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+    out.print()
+    balance = lqcd.balanced(settings.gflops)
+    _table(
+        out,
+        ("link", "host interface", "GB/s", "rows in balance", "Gflop/s per GPU in balance"),
+        [list(row.values()) for row in balance],
+    )
+    return {"gflops": settings.gflops, "rows": rows, "links": balance}
