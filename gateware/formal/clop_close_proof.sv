@@ -33,13 +33,15 @@ module clop_close_proof
   logic [31:0] ev_start;
   logic [2:0] ev_channel;
 
-  clop_close #(
+  clop_close_flat #(
       .CHANNELS   (2),
       .MAX_BUFFERS(8)
   ) i_close (
       .log2_devices(5'd0),
       .base_vaddr  (64'd0),
       .buffer_units(18'd64),
+      .wr_done_tag ('0),
+      .wr_done_error(1'b0),
       .*
   );
 
@@ -63,8 +65,8 @@ module clop_close_proof
   end
   assign header_out = wr_valid && wr_ready && wr_last;
   assign taken      = notice_valid && notice_ready;
-  assign begins     = taken && i_close.events.pick && !i_close.events.tracked_q;
-  assign at_output  = i_close.events.at_head;
+  assign begins     = taken && i_close.dut.events.pick && !i_close.dut.events.tracked_q;
+  assign at_output  = i_close.dut.events.at_head;
 
   always_ff @(posedge clk) begin
     started_q     <= 1'b1;
@@ -75,7 +77,7 @@ module clop_close_proof
     if (header_out) headers_q <= headers_q + 1'b1;
     if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
     if (header_out) written_q <= 1'b1;
-    if (i_close.untranslated) unknown_q <= 1'b1;
+    if (i_close.dut.untranslated) unknown_q <= 1'b1;
     if (begins) begin
       wanted_q         <= wanted;
       headers_wanted_q <= headers_q;
@@ -111,27 +113,27 @@ module clop_close_proof
       if (taken && notice.kind == KindReceiveDone) assert (written_q || unknown_q || untranslated);
 
       // Induction invariants
-      assert (i_close.headers_q == headers_q[7:0] && i_close.headers_done_q == headers_done_q[7:0]);
+      assert (i_close.dut.headers_q == headers_q[7:0] && i_close.dut.headers_done_q == headers_done_q[7:0]);
       assert (headers_done_q <= headers_q);
-      if (i_close.state_q != 3'd0) assert (notice_valid);
-      if (i_close.events.tracked_q) begin
+      if (i_close.dut.state_q != 3'd0) assert (notice_valid);
+      if (i_close.dut.events.tracked_q) begin
         assert (headers_wanted_q <= headers_q);
-        assert (i_close.events.ahead_q < i_close.events.count_q);
+        assert (i_close.dut.events.ahead_q < i_close.dut.events.count_q);
       end
-      if (i_close.events.tracked_q) begin
-        assert (i_close.events.word_q[2*$bits(serial_t)+7:0] ==
+      if (i_close.dut.events.tracked_q) begin
+        assert (i_close.dut.events.word_q[2*$bits(serial_t)+7:0] ==
                 {headers_wanted_q[7:0], serial_t'(wanted_q[1]), serial_t'(wanted_q[0])});
         for (int c = 0; c < 2; c++) begin
           assert (wanted_q[c] + Half < 32'h4000_0000 + 2 * Half);
           assert (signed'(wanted_q[c] - done_q[c]) < signed'(Half));
         end
       end
-      if (i_close.written_q && at_output) begin
+      if (i_close.dut.written_q && at_output) begin
         for (int c = 0; c < 2; c++) assert (signed'(done_q[c] - wanted_q[c]) >= 0);
         assert (headers_done_q >= headers_wanted_q);
       end
-      if (i_close.written_q) assert (i_close.events.offered_q);
-      if (notice_valid && notice.kind == KindReceiveDone && i_close.state_q == 3'd4)
+      if (i_close.dut.written_q) assert (i_close.dut.events.offered_q);
+      if (notice_valid && notice.kind == KindReceiveDone && i_close.dut.state_q == 3'd4)
         assert (written_q || unknown_q || untranslated);
     end
   end

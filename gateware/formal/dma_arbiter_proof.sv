@@ -32,7 +32,7 @@ module dma_arbiter_proof
   logic [7:0] wr_data;
   dma_cmd_t wr_cmd, rd_cmd;
 
-  dma_arbiter #(
+  dma_arbiter_flat #(
       .PORTS (2),
       .DATA_W(8)
   ) i_arbiter (
@@ -97,24 +97,24 @@ module dma_arbiter_proof
       end
       if (asked_q) assert (rd_valid && rd_cmd == asked_cmd_q);
       if (open_q && wr_valid) assert (wr_cmd == open_cmd_q);
-      if (open_q) assert (i_arbiter.w_held_q && inside_q[i_arbiter.w_grant_q]);
-      if (open_q) assert (open_cmd_q == {cmd_q[i_arbiter.w_grant_q][87:8], i_arbiter.w_grant_q,
-                                         cmd_q[i_arbiter.w_grant_q].tag[6:0]});
+      if (open_q) assert (i_arbiter.dut.w_held_q && inside_q[i_arbiter.dut.w_grant_q]);
+      if (open_q) assert (open_cmd_q == {cmd_q[i_arbiter.dut.w_grant_q][87:8], i_arbiter.dut.w_grant_q,
+                                         cmd_q[i_arbiter.dut.w_grant_q].tag[6:0]});
       if (!open_q) assert (inside_q == 2'b00);
       assert (inside_q != 2'b11);
-      if (i_arbiter.w_held_q && !open_q) assert (shown_q && waits_q[i_arbiter.w_grant_q]);
-      if (shown_q) assert (i_arbiter.w_held_q);
-      if (i_arbiter.r_held_q) assert (asked_q && asks_q[i_arbiter.r_grant_q]);
-      if (asked_q) assert (i_arbiter.r_held_q);
+      if (i_arbiter.dut.w_held_q && !open_q) assert (shown_q && waits_q[i_arbiter.dut.w_grant_q]);
+      if (shown_q) assert (i_arbiter.dut.w_held_q);
+      if (i_arbiter.dut.r_held_q) assert (asked_q && asks_q[i_arbiter.dut.r_grant_q]);
+      if (asked_q) assert (i_arbiter.dut.r_held_q);
       if (shown_q) begin
-        assert (waits_q[i_arbiter.w_grant_q]);
-        assert (shown_cmd_q == {cmd_q[i_arbiter.w_grant_q][87:8], i_arbiter.w_grant_q,
-                                cmd_q[i_arbiter.w_grant_q].tag[6:0]});
-        assert (shown_data_q == data_q[i_arbiter.w_grant_q] && shown_last_q == last_q[i_arbiter.w_grant_q]);
+        assert (waits_q[i_arbiter.dut.w_grant_q]);
+        assert (shown_cmd_q == {cmd_q[i_arbiter.dut.w_grant_q][87:8], i_arbiter.dut.w_grant_q,
+                                cmd_q[i_arbiter.dut.w_grant_q].tag[6:0]});
+        assert (shown_data_q == data_q[i_arbiter.dut.w_grant_q] && shown_last_q == last_q[i_arbiter.dut.w_grant_q]);
       end
       if (asked_q) begin
-        assert (asked_cmd_q == {ask_q[i_arbiter.r_grant_q][87:8], i_arbiter.r_grant_q,
-                                ask_q[i_arbiter.r_grant_q].tag[6:0]});
+        assert (asked_cmd_q == {ask_q[i_arbiter.dut.r_grant_q][87:8], i_arbiter.dut.r_grant_q,
+                                ask_q[i_arbiter.dut.r_grant_q].tag[6:0]});
       end
       // Each word is accepted from exactly one master and equals the word at the memory.
       assert (m_wr_ready != 2'b11 && m_rd_ready != 2'b11);

@@ -29,13 +29,14 @@ module dma_streams_proof
 );
 
   logic [1:0] s_wr_ready, s_wr_done_valid, s_rd_ready, s_rd_data_valid;
-  logic [7:0] s_wr_done_tag, s_rd_data, s_rd_data_tag;
-  logic s_wr_done_error, s_rd_data_last, s_rd_data_error;
+  logic [7:0] s_rd_data;
+  logic [1:0][7:0] s_wr_done_tag, s_rd_data_tag;
+  logic [1:0] s_wr_done_error, s_rd_data_last, s_rd_data_error;
   logic wr_valid, wr_last, rd_valid, rd_data_ready;
   logic [7:0] wr_data;
   dma_cmd_t wr_cmd, rd_cmd;
 
-  dma_streams #(
+  dma_streams_flat #(
       .STREAMS  (2),
       .DATA_W   (8),
       .UNDER_WAY(2)

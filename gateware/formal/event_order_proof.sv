@@ -46,7 +46,7 @@ module event_order_proof
   logic unused_half, unused_rd;
   dma_cmd_t unused_cmd;
 
-  event_queue #(
+  event_queue_flat #(
       .DATA_W(256)
   ) i_queue (
       .clk,
@@ -68,12 +68,16 @@ module event_order_proof
       .wr_cmd       (event_cmd),
       .wr_data      (event_data),
       .wr_last      (event_last),
+      .wr_done_valid(1'b0),
+      .wr_done_tag  ('0),
+      .wr_done_error(1'b0),
       .rd_valid     (unused_rd),
       .rd_ready     (1'b0),
       .rd_cmd       (unused_cmd),
       .rd_data_valid(1'b0),
       .rd_data_ready(),
       .rd_data      ('0),
+      .rd_data_tag  ('0),
       .rd_data_last (1'b0),
       .rd_data_error(1'b0)
   );
@@ -81,7 +85,7 @@ module event_order_proof
   dma_cmd_t payload_cmd;
   assign payload_cmd = '{addr: 64'h8000, len: 16'd64, tag: 8'd1};
 
-  dma_arbiter #(
+  dma_arbiter_flat #(
       .PORTS (2),
       .DATA_W(256)
   ) i_arbiter (

@@ -30,7 +30,7 @@ module event_queue_proof
   event_t written;
   assign written = wr_data;
 
-  event_queue #(
+  event_queue_flat #(
       .DATA_W(256)
   ) i_queue (
       .enable       (1'b1),
@@ -38,6 +38,10 @@ module event_queue_proof
       .finished_addr(64'h10),
       .poll_cycles  (32'd0),
       .log2_entries (Log2Entries),
+      .wr_done_valid(1'b0),
+      .wr_done_tag  ('0),
+      .wr_done_error(1'b0),
+      .rd_data_tag  ('0),
       .rd_data_last (1'b1),
       .waits        (),
       .*
@@ -51,10 +55,10 @@ module event_queue_proof
   logic [255:0] data_q;
 
   logic late;  // an accepted event is not yet in all counts
-  assign late = i_queue.taken_q || i_queue.pause_q;
+  assign late = i_queue.dut.taken_q || i_queue.dut.pause_q;
 
   logic [3:0] poll_at;  // processing step of the consumer's response
-  assign poll_at = {polled_q, i_queue.poll_valid_q, i_queue.check_q, i_queue.apply_q};
+  assign poll_at = {polled_q, i_queue.dut.poll_valid_q, i_queue.dut.check_q, i_queue.dut.apply_q};
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
@@ -90,7 +94,7 @@ module event_queue_proof
       // The memory returns an earlier published value of the consumer.
       if (!polled_q) assume (!rd_data_valid);
       if (rd_data_valid && !rd_data_error) begin
-        assume (rd_data[31:0] - i_queue.finished_q <= done_q - i_queue.finished_q);
+        assume (rd_data[31:0] - i_queue.dut.finished_q <= done_q - i_queue.dut.finished_q);
       end
 
       // Main property
@@ -102,40 +106,40 @@ module event_queue_proof
       end
       // An event of the previous cycle is not yet subtracted.
       if (room != 0)
-        assert (32'(room) + 32'(reserved_q) + (taken_q - done_q) <= Entries + 32'(i_queue.taken_q));
-      if (ev_valid && ev_promised && !i_queue.taken_q) assert (i_queue.free_q > 0);
-      if (ev_ready && ev_valid) assert (ev_promised ? i_queue.free_q > 0 : i_queue.room_q > 0);
-      if (i_queue.free_ok_q && !late) assert (i_queue.free_q > 0);
-      if (i_queue.room_ok_q && !late) assert (i_queue.room_q > 0);
-      if (i_queue.running_q && !late)
-        assert (i_queue.wraps_q == ((i_queue.next_q & (Entries - 32'd1)) == Entries - 32'd1));
+        assert (32'(room) + 32'(reserved_q) + (taken_q - done_q) <= Entries + 32'(i_queue.dut.taken_q));
+      if (ev_valid && ev_promised && !i_queue.dut.taken_q) assert (i_queue.dut.free_q > 0);
+      if (ev_ready && ev_valid) assert (ev_promised ? i_queue.dut.free_q > 0 : i_queue.dut.room_q > 0);
+      if (i_queue.dut.free_ok_q && !late) assert (i_queue.dut.free_q > 0);
+      if (i_queue.dut.room_ok_q && !late) assert (i_queue.dut.room_q > 0);
+      if (i_queue.dut.running_q && !late)
+        assert (i_queue.dut.wraps_q == ((i_queue.dut.next_q & (Entries - 32'd1)) == Entries - 32'd1));
       if (waits_q) assert (wr_valid && wr_cmd == cmd_q && wr_data == data_q);
 
       // Induction invariants
-      assert (taken_q == i_queue.next_q);
-      assert (taken_q == written_q + 32'(i_queue.pending_q));
-      assert (i_queue.lap_q == (i_queue.next_q >> Log2Entries) + 32'd1);
-      assert (i_queue.finished_q - done_q == 32'd0 || done_q - i_queue.finished_q <= Entries);
-      assert (done_q - i_queue.finished_q <= taken_q - i_queue.finished_q);
-      assert (taken_q - i_queue.finished_q <= Entries);
+      assert (taken_q == i_queue.dut.next_q);
+      assert (taken_q == written_q + 32'(i_queue.dut.pending_q));
+      assert (i_queue.dut.lap_q == (i_queue.dut.next_q >> Log2Entries) + 32'd1);
+      assert (i_queue.dut.finished_q - done_q == 32'd0 || done_q - i_queue.dut.finished_q <= Entries);
+      assert (done_q - i_queue.dut.finished_q <= taken_q - i_queue.dut.finished_q);
+      assert (taken_q - i_queue.dut.finished_q <= Entries);
       assert (written_q - done_q <= Entries);
-      assert (i_queue.free_q == 22'(Entries) - 22'(i_queue.next_q - i_queue.finished_q) + 22'(i_queue.taken_q));
-      assert (i_queue.room_q == i_queue.free_q - 22'(reserved_q) - 22'(i_queue.taken_q && !i_queue.taken_room_q));
-      assert (22'(reserved_q) + 22'(i_queue.taken_q) <= i_queue.free_q && i_queue.free_q <= 22'(Entries));
-      assert (!(i_queue.taken_q && i_queue.pause_q));
-      assert (i_queue.poll_due_q == (poll_at != 4'd0) && (poll_at & (poll_at - 4'd1)) == 4'd0);
-      if (i_queue.poll_valid_q && i_queue.poll_good_q) begin
-        assert (i_queue.answer_q - i_queue.finished_q <= done_q - i_queue.finished_q);
+      assert (i_queue.dut.free_q == 22'(Entries) - 22'(i_queue.dut.next_q - i_queue.dut.finished_q) + 22'(i_queue.dut.taken_q));
+      assert (i_queue.dut.room_q == i_queue.dut.free_q - 22'(reserved_q) - 22'(i_queue.dut.taken_q && !i_queue.dut.taken_room_q));
+      assert (22'(reserved_q) + 22'(i_queue.dut.taken_q) <= i_queue.dut.free_q && i_queue.dut.free_q <= 22'(Entries));
+      assert (!(i_queue.dut.taken_q && i_queue.dut.pause_q));
+      assert (i_queue.dut.poll_due_q == (poll_at != 4'd0) && (poll_at & (poll_at - 4'd1)) == 4'd0);
+      if (i_queue.dut.poll_valid_q && i_queue.dut.poll_good_q) begin
+        assert (i_queue.dut.answer_q - i_queue.dut.finished_q <= done_q - i_queue.dut.finished_q);
       end
-      if (i_queue.check_q && i_queue.check_good_q) begin
-        assert (i_queue.step_q <= done_q - i_queue.finished_q);
-        assert (i_queue.span_q <= taken_q - i_queue.finished_q);
+      if (i_queue.dut.check_q && i_queue.dut.check_good_q) begin
+        assert (i_queue.dut.step_q <= done_q - i_queue.dut.finished_q);
+        assert (i_queue.dut.span_q <= taken_q - i_queue.dut.finished_q);
       end
-      if (i_queue.apply_q) begin
-        assert (i_queue.gain_q >= 0 && 32'(i_queue.gain_q) <= done_q - i_queue.finished_q);
+      if (i_queue.dut.apply_q) begin
+        assert (i_queue.dut.gain_q >= 0 && 32'(i_queue.dut.gain_q) <= done_q - i_queue.dut.finished_q);
       end
-      assert (i_queue.word_q == 1'b0);
-      assert (!(i_queue.poll_q && i_queue.poll_due_q));
+      assert (i_queue.dut.word_q == 1'b0);
+      assert (!(i_queue.dut.poll_q && i_queue.dut.poll_due_q));
       assume (taken_q < 32'hF000_0000);  // the low word's wrap is covered by the tests
     end
   end

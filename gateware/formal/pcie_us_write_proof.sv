@@ -24,7 +24,7 @@ module pcie_us_write_proof
   logic [127:0] tlp_data;
   logic [3:0] tlp_keep, tlp_first_be, tlp_last_be;
 
-  pcie_us_write #(
+  pcie_us_write_flat #(
       .DATA_W (128),
       .WAITING(8)
   ) i_write (

@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tb" / "support"))
 
+import flatten
 import result_cache
 from sources import GATEWARE, RTL, modules
 
@@ -88,7 +89,7 @@ PROOFS = {
         ("dma_arbiter",),
         8,
         faults=(
-            ("dma_arbiter", "w_held_q  <= !(wr_ready && wr_last);", "w_held_q  <= !wr_ready;"),
+            ("dma_arbiter", "w_held_q  <= !(wr_rsp.ready && wr_req.last);", "w_held_q  <= !wr_rsp.ready;"),
             ("dma_arbiter", "assign r_sel = r_held_q ? r_grant_q :", "assign r_sel ="),
         ),
     ),
@@ -97,13 +98,13 @@ PROOFS = {
         7,
         prove=False,
         faults=(
-            ("dma_streams", "w_held_q  <= !w_ends;", "w_held_q  <= !wr_ready;"),
+            ("dma_streams", "w_held_q  <= !w_ends;", "w_held_q  <= !wr_rsp.ready;"),
             (
                 "dma_streams",
-                "assign w_room   = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};",
-                "assign w_room   = 1'b1;",
+                "assign w_room       = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};",
+                "assign w_room = 1'b1;",
             ),
-            ("dma_streams", "(OrderW + 1)'(r_ends)", "(OrderW + 1)'(rd_data_valid && rd_data_ready)"),
+            ("dma_streams", "(OrderW + 1)'(r_ends)", "(OrderW + 1)'(rd_rsp.data_valid && rd_req.data_ready)"),
         ),
     ),
     "event_queue": Proof(
@@ -231,6 +232,8 @@ def sources_of(name: str) -> list[Path]:
     files = modules()
     sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
     sources += [files[module] for module in PROOFS[name].modules]
+    flat = flatten.wrappers()
+    sources += [flat[module] for module in PROOFS[name].modules if module in flat]
     sources += [GATEWARE / "formal" / f"{module}_abstract.sv" for module in PROOFS[name].abstract]
     return [*sources, GATEWARE / "formal" / f"{name}_proof.sv"]
 

@@ -46,7 +46,7 @@ module sender_proof
     destinations[0].valid = 1'b1;
   end
 
-  sender #(
+  sender_flat #(
       .DATA_W      (256),
       .DEVICES     (1),
       .DESTINATIONS(2),
@@ -83,11 +83,11 @@ module sender_proof
     last_given_q <= tx_pending_n;
     if (count_out) begin
       sent_q     <= 1'b0;
-      expected_q <= i_sender.tx_pending_q.n + 64'd1;
+      expected_q <= i_sender.dut.tx_pending_q.n + 64'd1;
     end
     if (cmd_valid && cmd_ready && cmd_send) begin
       sent_q      <= 1'b1;
-      sent_late_q <= i_sender.late_q;
+      sent_late_q <= i_sender.dut.late_q;
     end
     if (rst) begin
       now_q      <= '0;
@@ -105,10 +105,10 @@ module sender_proof
       assume (tx_pending_n >= given_q && tx_pending_n < 4'd10 && tx_pending_count != 0);
       if (waits_q) assume (tx_pending_valid && tx_pending_n == last_given_q);
       // No response without a request.
-      if (i_sender.reads_q == 0) assume (!rd_data_valid);
+      if (i_sender.dut.reads_q == 0) assume (!rd_data_valid);
 
       if (count_out) begin
-        assert (i_sender.tx_pending_q.n >= expected_q);
+        assert (i_sender.dut.tx_pending_q.n >= expected_q);
         assert (sent_q && sent_late_q == count_late);
         assert (count_late != count_answered);
       end else begin
@@ -117,13 +117,13 @@ module sender_proof
       assert (sender_next == expected_q);
       // One packet per number: nothing further is sent before the number is passed.
       if (sent_q) assert (!(cmd_valid && cmd_send) && !data_valid);
-      if (cmd_valid && cmd_send && !i_sender.late_q) assert (i_sender.posted_q && !i_sender.tx_pending_q.overrun);
-      if (cmd_valid && cmd_send && i_sender.late_q) assert (cmd_bytes == 16'd8);
-      if (data_valid && i_sender.late_q) begin
-        assert (data[63:0] == {32'hFF000008, 8'h1C, i_sender.tx_pending_q.frame[23:0]} && data_bytes == 6'd8);
+      if (cmd_valid && cmd_send && !i_sender.dut.late_q) assert (i_sender.dut.posted_q && !i_sender.dut.tx_pending_q.overrun);
+      if (cmd_valid && cmd_send && i_sender.dut.late_q) assert (cmd_bytes == 16'd8);
+      if (data_valid && i_sender.dut.late_q) begin
+        assert (data[63:0] == {32'hFF000008, 8'h1C, i_sender.dut.tx_pending_q.frame[23:0]} && data_bytes == 6'd8);
       end
-      if (data_valid && !i_sender.late_q) begin
-        assert (rd_data_tag[5:2] == i_sender.generation_q && rd_data_tag[1:0] == 2'd1);
+      if (data_valid && !i_sender.dut.late_q) begin
+        assert (rd_data_tag[5:2] == i_sender.dut.generation_q && rd_data_tag[1:0] == 2'd1);
       end
     end
   end

@@ -148,18 +148,19 @@ module nanet_card_sim
 
   // ------------------------------------------------------------------ DMA
 
-  logic card_wr_valid, card_wr_last, card_rd_valid, done_valid_q, done_error_q, bus_master_q;
-  dma_cmd_t card_wr_cmd, card_rd_cmd;
+  logic done_valid_q, done_error_q, bus_master_q;
+  dma_wr_req_t card_wr_req;
+  dma_rd_req_t card_rd_req;
   logic [DATA_W-1:0] card_wr_data;
   logic [7:0] done_tag_q;
 
   always_ff @(posedge clk) begin
-    wr_valid     <= card_wr_valid && !rst;
-    wr_cmd       <= card_wr_cmd;
+    wr_valid     <= card_wr_req.valid && !rst;
+    wr_cmd       <= card_wr_req.cmd;
     wr_data      <= card_wr_data;
-    wr_last      <= card_wr_last;
-    rd_valid     <= card_rd_valid && !rst;
-    rd_cmd       <= card_rd_cmd;
+    wr_last      <= card_wr_req.last;
+    rd_valid     <= card_rd_req.valid && !rst;
+    rd_cmd       <= card_rd_req.cmd;
     done_valid_q <= wr_done_valid && !rst;
     done_tag_q   <= wr_done_tag;
     done_error_q <= wr_done_error;
@@ -181,6 +182,15 @@ module nanet_card_sim
   logic answer_taken, answer_ready;
 
   assign answer_taken = answer_count_q != 0 && answer_ready;
+
+  dma_rd_rsp_t card_rd_rsp;
+  assign card_rd_rsp = '{
+      ready: 1'b1,
+      data_valid: answer_count_q != 0,
+      data_tag: answers[answer_head_q].tag,
+      data_last: answers[answer_head_q].last,
+      data_error: answers[answer_head_q].error
+  };
 
   always_ff @(posedge clk) begin
     if (rd_data_valid) begin
@@ -223,23 +233,13 @@ module nanet_card_sim
       .reg_enable      (4'hF),
       .reg_acknowledge (reg_acknowledge),
       .reg_rdata       (reg_value),
-      .wr_valid        (card_wr_valid),
-      .wr_ready        (1'b1),
-      .wr_cmd          (card_wr_cmd),
+      .wr_req          (card_wr_req),
+      .wr_rsp          ('{ready: 1'b1, done_valid: done_valid_q, done_tag: done_tag_q, done_error: done_error_q}),
       .wr_data         (card_wr_data),
-      .wr_last         (card_wr_last),
-      .wr_done_valid   (done_valid_q),
-      .wr_done_tag     (done_tag_q),
-      .wr_done_error   (done_error_q),
-      .rd_valid        (card_rd_valid),
-      .rd_ready        (1'b1),
-      .rd_cmd          (card_rd_cmd),
-      .rd_data_valid   (answer_count_q != 0),
+      .rd_req          (card_rd_req),
       .rd_data_ready   (answer_ready),
+      .rd_rsp          (card_rd_rsp),
       .rd_data         (answers[answer_head_q].data),
-      .rd_data_tag     (answers[answer_head_q].tag),
-      .rd_data_last    (answers[answer_head_q].last),
-      .rd_data_error   (answers[answer_head_q].error),
       .fw_request      (fw_request_q),
       .fw_write        (fw_write_q),
       .fw_addr         (fw_addr_q),

@@ -51,12 +51,9 @@ module clop_close
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
 
     /*
      * events, each to the device of its number n; burst events to all devices
@@ -136,9 +133,9 @@ module clop_close
 
   assign tlb_valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // table read
   assign tlb_vaddr    = base_vaddr[device] + {24'd0, product_q, 6'd0};
-  assign wr_valid     = state_q == CloseWrite;
-  assign wr_cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
-  assign wr_last      = second_q;
+  assign wr_req.valid     = state_q == CloseWrite;
+  assign wr_req.cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
+  assign wr_req.last      = second_q;
   assign wr_data      = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0,
                                          notice.frame};
   assign notice_ready = state_q == CloseEvent && pending_in_ready;
@@ -176,7 +173,7 @@ module clop_close
         end
       end
       CloseWrite: begin
-        if (wr_ready) begin
+        if (wr_rsp.ready) begin
           second_q <= 1'b1;
           if (second_q) begin
             state_q   <= CloseEvent;
@@ -200,7 +197,7 @@ module clop_close
       asked_q    <= 1'b0;
       answered_q <= 1'b0;
     end
-    if (wr_done_valid) headers_done_q <= headers_done_q + 1'b1;
+    if (wr_rsp.done_valid) headers_done_q <= headers_done_q + 1'b1;
     if (rst) begin
       state_q        <= CloseIdle;
       board_q        <= '0;
@@ -290,5 +287,8 @@ module clop_close
 
   logic unused;
   assign unused = &{1'b0, board_q, tlb_resp_valid};
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};
 
 endmodule

@@ -44,12 +44,9 @@ module clop_packets_close
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
 
     /*
      * events, each to the device of its number n
@@ -95,10 +92,10 @@ module clop_packets_close
 
   assign tlb_valid = state_q == CloseTranslate;
   assign tlb_vaddr = vaddr_q;
-  assign wr_valid  = state_q == CloseWrite;
-  assign wr_cmd    = '{addr: paddr_q, len: 16'(MarkBytes), tag: '0};
+  assign wr_req.valid  = state_q == CloseWrite;
+  assign wr_req.cmd    = '{addr: paddr_q, len: 16'(MarkBytes), tag: '0};
   assign wr_data   = '0;
-  assign wr_last   = 1'b1;
+  assign wr_req.last   = 1'b1;
   assign skips     = state_q == CloseTranslated && tlb_resp_valid && !tlb_resp_ok;
 
   assign ev_valid     = state_q == CloseEvent && written_q ? DEVICES'(1) << notice.device : '0;
@@ -134,13 +131,13 @@ module clop_packets_close
       CloseEvent: if (notice_ready) state_q <= CloseIdle;
       default: state_q <= CloseIdle;
     endcase
-    if (skips || (wr_valid && wr_ready)) begin
+    if (skips || (wr_req.valid && wr_rsp.ready)) begin
       empty_q <= empty_q - 1'b1;
       vaddr_q <= vaddr_q + 64'(slot_bytes);
       state_q <= empty_q == 13'd1 ? CloseEvent : CloseTranslate;
     end
 
-    writes_q <= writes_q + 13'(wr_valid && wr_ready) - 13'(wr_done_valid);
+    writes_q <= writes_q + 13'(wr_req.valid && wr_rsp.ready) - 13'(wr_rsp.done_valid);
     for (int c = 0; c < int'(CHANNELS); c++) reached_q[c] <= reached(done[c], notice_fence[c]);
     written_q <= state_q == CloseEvent && !notice_ready && (written_q || (reached_q == '1 && writes_q == 0));
     if (!written_q) stamp_q <= now;  // steady while the event is offered
@@ -152,5 +149,8 @@ module clop_packets_close
       incomplete   <= 1'b0;
     end
   end
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};
 
 endmodule

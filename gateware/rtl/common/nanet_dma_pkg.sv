@@ -12,6 +12,35 @@ package nanet_dma_pkg;
 
   localparam int unsigned MaxLen = 16384;
 
+  // Bundles of the DMA interface; data words are separate ports (their width is a
+  // parameter), as is `rd_data_ready`, which may depend on the response. In bench
+  // wrappers, port `wr_req` becomes `wr_valid`, `wr_cmd`, `wr_last` (flatten.py).
+  typedef struct packed {
+    logic     valid;
+    dma_cmd_t cmd;
+    logic     last;
+  } dma_wr_req_t;
+
+  typedef struct packed {
+    logic       ready;
+    logic       done_valid;  // completion: one pulse per request, no back-pressure
+    logic [7:0] done_tag;
+    logic       done_error;
+  } dma_wr_rsp_t;
+
+  typedef struct packed {
+    logic     valid;
+    dma_cmd_t cmd;
+  } dma_rd_req_t;
+
+  typedef struct packed {
+    logic       ready;
+    logic       data_valid;
+    logic [7:0] data_tag;
+    logic       data_last;
+    logic       data_error;
+  } dma_rd_rsp_t;
+
   // The C++ model skips unused results where possible; hardware always computes them.
 `ifdef NANET_CLOCK_GATES
   localparam bit Lazy = 1'b1;

@@ -53,14 +53,10 @@ module firmware_port
     /*
      * DMA read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
+    input  dma_rd_rsp_t       rd_rsp,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error,
 
     /*
      * microcontroller: a request stays until it is acknowledged, for one cycle
@@ -336,8 +332,8 @@ module firmware_port
 
   // ------------------------------------------------------------------ reads from host memory
 
-  assign rd_valid      = fetch_ask_q;
-  assign rd_cmd        = '{addr: fetch_q, len: 16'd8, tag: 8'd0};
+  assign rd_req.valid      = fetch_ask_q;
+  assign rd_req.cmd        = '{addr: fetch_q, len: 16'd8, tag: 8'd0};
   assign rd_data_ready = !rst;
 
   always_ff @(posedge clk) begin
@@ -347,10 +343,10 @@ module firmware_port
       fetch_ask_q    <= 1'b1;
       fetch_busy_q   <= 1'b1;
     end
-    if (rd_valid && rd_ready) fetch_ask_q <= 1'b0;
-    if (rd_data_valid && rd_data_last) begin
+    if (rd_req.valid && rd_rsp.ready) fetch_ask_q <= 1'b0;
+    if (rd_rsp.data_valid && rd_rsp.data_last) begin
       fetched_q      <= rd_data[63:0];
-      fetch_failed_q <= rd_data_error;
+      fetch_failed_q <= rd_rsp.data_error;
       fetch_busy_q   <= 1'b0;
     end
     if (rst) begin
@@ -362,5 +358,8 @@ module firmware_port
 
   logic unused;
   assign unused = &{1'b0, rd_data};
+
+  logic unused_rd_rsp;
+  assign unused_rd_rsp = &{1'b0, rd_rsp.data_tag};
 
 endmodule

@@ -15,52 +15,32 @@ module dma_arbiter
     /*
      * masters: write
      */
-    input  logic [PORTS-1:0]             m_wr_valid,
-    output logic [PORTS-1:0]             m_wr_ready,
-    input  dma_cmd_t [PORTS-1:0]         m_wr_cmd,
+    input  dma_wr_req_t [PORTS-1:0]      m_wr_req,
+    output dma_wr_rsp_t [PORTS-1:0]      m_wr_rsp,
     input  logic [PORTS-1:0][DATA_W-1:0] m_wr_data,
-    input  logic [PORTS-1:0]             m_wr_last,
-    output logic [PORTS-1:0]             m_wr_done_valid,
-    output logic [PORTS-1:0][7:0]        m_wr_done_tag,
-    output logic [PORTS-1:0]             m_wr_done_error,
 
     /*
      * masters: read
      */
-    input  logic [PORTS-1:0]             m_rd_valid,
-    output logic [PORTS-1:0]             m_rd_ready,
-    input  dma_cmd_t [PORTS-1:0]         m_rd_cmd,
-    output logic [PORTS-1:0]             m_rd_data_valid,
+    input  dma_rd_req_t [PORTS-1:0]      m_rd_req,
     input  logic [PORTS-1:0]             m_rd_data_ready,
+    output dma_rd_rsp_t [PORTS-1:0]      m_rd_rsp,
     output logic [PORTS-1:0][DATA_W-1:0] m_rd_data,
-    output logic [PORTS-1:0][7:0]        m_rd_data_tag,
-    output logic [PORTS-1:0]             m_rd_data_last,
-    output logic [PORTS-1:0]             m_rd_data_error,
 
     /*
      * memory: write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * memory: read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
-    input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error
+    input  dma_rd_rsp_t       rd_rsp,
+    input  logic [DATA_W-1:0] rd_data
 );
 
   localparam int unsigned PortW = $clog2(PORTS);
@@ -95,25 +75,39 @@ module dma_arbiter
     return port == PortW'(PORTS - 1) ? '0 : port + 1'b1;
   endfunction
 
+  logic [PORTS-1:0] wr_valids, rd_valids;
+  always_comb begin
+    for (int unsigned i = 0; i < PORTS; i++) begin
+      wr_valids[i] = m_wr_req[i].valid;
+      rd_valids[i] = m_rd_req[i].valid;
+    end
+  end
+
   // Write: a grant, once shown, holds until the last word.
   logic w_held_q;
   logic [PortW-1:0] w_grant_q, w_from_q, w_sel;
 
-  assign w_sel = w_held_q ? w_grant_q : Lazy && m_wr_valid == 0 ? w_from_q : pick(m_wr_valid, w_from_q);
+  assign w_sel = w_held_q ? w_grant_q : Lazy && wr_valids == 0 ? w_from_q : pick(wr_valids, w_from_q);
 
   always_comb begin
-    wr_valid = m_wr_valid[w_sel];
-    wr_cmd = '0;
+    wr_req = '0;
+    wr_req.valid = wr_valids[w_sel];
     wr_data = '0;
-    wr_last = 1'b0;
-    if (!Lazy || wr_valid) begin
-      wr_cmd = m_wr_cmd[w_sel];
-      wr_cmd.tag = {w_sel, m_wr_cmd[w_sel].tag[TagW-1:0]};
+    if (!Lazy || wr_valids[w_sel]) begin
+      wr_req.cmd = m_wr_req[w_sel].cmd;
+      wr_req.cmd.tag = {w_sel, m_wr_req[w_sel].cmd.tag[TagW-1:0]};
+      wr_req.last = m_wr_req[w_sel].last;
       wr_data = m_wr_data[w_sel];
-      wr_last = m_wr_last[w_sel];
     end
-    m_wr_ready = '0;
-    m_wr_ready[w_sel] = wr_ready;
+  end
+
+  always_comb begin
+    for (int unsigned i = 0; i < PORTS; i++) begin
+      m_wr_rsp[i].ready = wr_rsp.ready && w_sel == PortW'(i);
+      m_wr_rsp[i].done_valid = wr_rsp.done_valid && wr_rsp.done_tag[7:TagW] == PortW'(i);
+      m_wr_rsp[i].done_tag = {{PortW{1'b0}}, wr_rsp.done_tag[TagW-1:0]};
+      m_wr_rsp[i].done_error = wr_rsp.done_error;
+    end
   end
 
   always_ff @(posedge clk) begin
@@ -121,19 +115,10 @@ module dma_arbiter
       w_held_q  <= 1'b0;
       w_grant_q <= '0;
       w_from_q  <= '0;
-    end else if (wr_valid) begin
+    end else if (wr_req.valid) begin
       w_grant_q <= w_sel;
-      w_held_q  <= !(wr_ready && wr_last);
-      if (wr_ready && wr_last) w_from_q <= after(w_sel);
-    end
-  end
-
-  always_comb begin
-    m_wr_done_valid = '0;
-    for (int unsigned i = 0; i < PORTS; i++) begin
-      m_wr_done_valid[i] = wr_done_valid && wr_done_tag[7:TagW] == PortW'(i);
-      m_wr_done_tag[i] = {{PortW{1'b0}}, wr_done_tag[TagW-1:0]};
-      m_wr_done_error[i] = wr_done_error;
+      w_held_q  <= !(wr_rsp.ready && wr_req.last);
+      if (wr_rsp.ready && wr_req.last) w_from_q <= after(w_sel);
     end
   end
 
@@ -141,38 +126,25 @@ module dma_arbiter
   logic r_held_q;
   logic [PortW-1:0] r_grant_q, r_from_q, r_sel;
 
-  assign r_sel = r_held_q ? r_grant_q : Lazy && m_rd_valid == 0 ? r_from_q : pick(m_rd_valid, r_from_q);
+  assign r_sel = r_held_q ? r_grant_q : Lazy && rd_valids == 0 ? r_from_q : pick(rd_valids, r_from_q);
 
   always_comb begin
-    rd_valid = m_rd_valid[r_sel];
-    rd_cmd = '0;
-    if (!Lazy || rd_valid) begin
-      rd_cmd = m_rd_cmd[r_sel];
-      rd_cmd.tag = {r_sel, m_rd_cmd[r_sel].tag[TagW-1:0]};
-    end
-    m_rd_ready = '0;
-    m_rd_ready[r_sel] = rd_ready;
-  end
-
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      r_held_q  <= 1'b0;
-      r_grant_q <= '0;
-      r_from_q  <= '0;
-    end else if (rd_valid) begin
-      r_grant_q <= r_sel;
-      r_held_q  <= !rd_ready;
-      if (rd_ready) r_from_q <= after(r_sel);
+    rd_req.valid = rd_valids[r_sel];
+    rd_req.cmd = '0;
+    if (!Lazy || rd_valids[r_sel]) begin
+      rd_req.cmd = m_rd_req[r_sel].cmd;
+      rd_req.cmd.tag = {r_sel, m_rd_req[r_sel].cmd.tag[TagW-1:0]};
     end
   end
 
   always_comb begin
     for (int unsigned i = 0; i < PORTS; i++) begin
-      m_rd_data_valid[i] = rd_data_valid && rd_data_tag[7:TagW] == PortW'(i);
+      m_rd_rsp[i].ready = rd_rsp.ready && r_sel == PortW'(i);
+      m_rd_rsp[i].data_valid = rd_rsp.data_valid && rd_rsp.data_tag[7:TagW] == PortW'(i);
+      m_rd_rsp[i].data_tag = {{PortW{1'b0}}, rd_rsp.data_tag[TagW-1:0]};
+      m_rd_rsp[i].data_last = rd_rsp.data_last;
+      m_rd_rsp[i].data_error = rd_rsp.data_error;
       m_rd_data[i] = rd_data;
-      m_rd_data_tag[i] = {{PortW{1'b0}}, rd_data_tag[TagW-1:0]};
-      m_rd_data_last[i] = rd_data_last;
-      m_rd_data_error[i] = rd_data_error;
     end
   end
 
@@ -180,7 +152,19 @@ module dma_arbiter
   always_comb begin
     rd_data_ready = 1'b0;
     for (int unsigned i = 0; i < PORTS; i++) begin
-      if (rd_data_tag[7:TagW] == PortW'(i)) rd_data_ready = m_rd_data_ready[i];
+      if (rd_rsp.data_tag[7:TagW] == PortW'(i)) rd_data_ready = m_rd_data_ready[i];
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      r_held_q  <= 1'b0;
+      r_grant_q <= '0;
+      r_from_q  <= '0;
+    end else if (rd_req.valid) begin
+      r_grant_q <= r_sel;
+      r_held_q  <= !rd_rsp.ready;
+      if (rd_rsp.ready) r_from_q <= after(r_sel);
     end
   end
 

@@ -17,73 +17,43 @@ module dma_streams
     /*
      * streams: write
      */
-    input  logic [STREAMS-1:0]             s_wr_valid,
-    output logic [STREAMS-1:0]             s_wr_ready,
-    input  dma_cmd_t [STREAMS-1:0]         s_wr_cmd,
+    input  dma_wr_req_t [STREAMS-1:0]      s_wr_req,
+    output dma_wr_rsp_t [STREAMS-1:0]      s_wr_rsp,
     input  logic [STREAMS-1:0][DATA_W-1:0] s_wr_data,
-    input  logic [STREAMS-1:0]             s_wr_last,
-    output logic [STREAMS-1:0]             s_wr_done_valid,
-    output logic [7:0]                     s_wr_done_tag,
-    output logic                           s_wr_done_error,
 
     /*
      * streams: read
      */
-    input  logic [STREAMS-1:0]     s_rd_valid,
-    output logic [STREAMS-1:0]     s_rd_ready,
-    input  dma_cmd_t [STREAMS-1:0] s_rd_cmd,
-    output logic [STREAMS-1:0]     s_rd_data_valid,
-    input  logic [STREAMS-1:0]     s_rd_data_ready,
-    output logic [DATA_W-1:0]      s_rd_data,
-    output logic [7:0]             s_rd_data_tag,
-    output logic                   s_rd_data_last,
-    output logic                   s_rd_data_error,
+    input  dma_rd_req_t [STREAMS-1:0] s_rd_req,
+    input  logic [STREAMS-1:0]        s_rd_data_ready,
+    output dma_rd_rsp_t [STREAMS-1:0] s_rd_rsp,
+    output logic [DATA_W-1:0]         s_rd_data,
 
     /*
      * memory: write; done in the order of the requests
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * memory: read; answered in the order of the requests
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
-    input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error
+    input  dma_rd_rsp_t       rd_rsp,
+    input  logic [DATA_W-1:0] rd_data
 );
 
-  assign s_wr_done_tag   = wr_done_tag;
-  assign s_wr_done_error = wr_done_error;
-  assign s_rd_data       = rd_data;
-  assign s_rd_data_tag   = rd_data_tag;
-  assign s_rd_data_last  = rd_data_last;
-  assign s_rd_data_error = rd_data_error;
+  assign s_rd_data = rd_data;
 
   if (STREAMS == 1) begin : gen_wires
-    assign wr_valid        = s_wr_valid;
-    assign s_wr_ready      = wr_ready;
-    assign wr_cmd          = s_wr_cmd;
-    assign wr_data         = s_wr_data;
-    assign wr_last         = s_wr_last;
-    assign s_wr_done_valid = wr_done_valid;
-    assign rd_valid        = s_rd_valid;
-    assign s_rd_ready      = rd_ready;
-    assign rd_cmd          = s_rd_cmd;
-    assign s_rd_data_valid = rd_data_valid;
-    assign rd_data_ready   = s_rd_data_ready;
+    assign wr_req   = s_wr_req;
+    assign wr_data  = s_wr_data;
+    assign s_wr_rsp = wr_rsp;
+    assign rd_req   = s_rd_req;
+    assign rd_data_ready = s_rd_data_ready;
+    assign s_rd_rsp = rd_rsp;
     logic unused;
     assign unused = &{1'b0, clk, rst};
   end else begin : gen_turns
@@ -112,29 +82,39 @@ module dma_streams
     logic [OrderW:0] w_in_q, w_out_q;
     logic w_held_q, w_room, w_ends;
 
-    assign w_sel    = w_held_q ? w_grant_q : pick(s_wr_valid, w_grant_q);
-    assign w_room   = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};
-    assign wr_valid = s_wr_valid[w_sel] && w_room;
-    assign wr_cmd   = s_wr_cmd[w_sel];
-    assign wr_data  = s_wr_data[w_sel];
-    assign wr_last  = s_wr_last[w_sel];
-    assign w_ends   = wr_valid && wr_ready && wr_last;
-    assign done_of  = wr_order[w_out_q[OrderW-1:0]];
+    logic [STREAMS-1:0] wr_valids, rd_valids;
+
     always_comb begin
-      s_wr_ready = '0;
-      s_wr_ready[w_sel] = wr_ready && w_room;
-      s_wr_done_valid = '0;
-      s_wr_done_valid[done_of] = wr_done_valid;
+      for (int unsigned i = 0; i < STREAMS; i++) begin
+        wr_valids[i] = s_wr_req[i].valid;
+        rd_valids[i] = s_rd_req[i].valid;
+      end
+    end
+
+    assign w_sel        = w_held_q ? w_grant_q : pick(wr_valids, w_grant_q);
+    assign w_room       = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};
+    assign wr_req.valid = wr_valids[w_sel] && w_room;
+    assign wr_req.cmd   = s_wr_req[w_sel].cmd;
+    assign wr_req.last  = s_wr_req[w_sel].last;
+    assign wr_data      = s_wr_data[w_sel];
+    assign w_ends       = wr_req.valid && wr_rsp.ready && wr_req.last;
+    assign done_of      = wr_order[w_out_q[OrderW-1:0]];
+    always_comb begin
+      for (int unsigned i = 0; i < STREAMS; i++) begin
+        s_wr_rsp[i] = wr_rsp;
+        s_wr_rsp[i].ready = wr_rsp.ready && w_room && w_sel == stream_t'(i);
+        s_wr_rsp[i].done_valid = wr_rsp.done_valid && done_of == stream_t'(i);
+      end
     end
 
     always_ff @(posedge clk) begin
-      if (wr_valid) begin
+      if (wr_req.valid) begin
         w_grant_q <= w_sel;
         w_held_q  <= !w_ends;
       end
       if (w_ends) wr_order[w_in_q[OrderW-1:0]] <= w_sel;
       w_in_q  <= w_in_q + (OrderW + 1)'(w_ends);
-      w_out_q <= w_out_q + (OrderW + 1)'(wr_done_valid);
+      w_out_q <= w_out_q + (OrderW + 1)'(wr_rsp.done_valid);
       if (rst) begin
         w_held_q  <= 1'b0;
         w_grant_q <= '0;
@@ -149,25 +129,26 @@ module dma_streams
     logic [OrderW:0] r_in_q, r_out_q;
     logic r_held_q, r_room, r_begins, r_ends;
 
-    assign r_sel         = r_held_q ? r_grant_q : pick(s_rd_valid, r_grant_q);
-    assign r_room        = (r_in_q ^ r_out_q) != {1'b1, {OrderW{1'b0}}};
-    assign rd_valid      = s_rd_valid[r_sel] && r_room;
-    assign rd_cmd        = s_rd_cmd[r_sel];
-    assign r_begins      = rd_valid && rd_ready;
-    assign response_of   = rd_order[r_out_q[OrderW-1:0]];
+    assign r_sel             = r_held_q ? r_grant_q : pick(rd_valids, r_grant_q);
+    assign r_room            = (r_in_q ^ r_out_q) != {1'b1, {OrderW{1'b0}}};
+    assign rd_req.valid      = rd_valids[r_sel] && r_room;
+    assign rd_req.cmd        = s_rd_req[r_sel].cmd;
     assign rd_data_ready = s_rd_data_ready[response_of];
-    assign r_ends        = rd_data_valid && rd_data_ready && rd_data_last;
+    assign r_begins          = rd_req.valid && rd_rsp.ready;
+    assign response_of       = rd_order[r_out_q[OrderW-1:0]];
+    assign r_ends            = rd_rsp.data_valid && rd_data_ready && rd_rsp.data_last;
     always_comb begin
-      s_rd_ready = '0;
-      s_rd_ready[r_sel] = rd_ready && r_room;
-      s_rd_data_valid = '0;
-      s_rd_data_valid[response_of] = rd_data_valid;
+      for (int unsigned i = 0; i < STREAMS; i++) begin
+        s_rd_rsp[i] = rd_rsp;
+        s_rd_rsp[i].ready = rd_rsp.ready && r_room && r_sel == stream_t'(i);
+        s_rd_rsp[i].data_valid = rd_rsp.data_valid && response_of == stream_t'(i);
+      end
     end
 
     always_ff @(posedge clk) begin
-      if (rd_valid) begin
+      if (rd_req.valid) begin
         r_grant_q <= r_sel;
-        r_held_q  <= !rd_ready;
+        r_held_q  <= !rd_rsp.ready;
       end
       if (r_begins) rd_order[r_in_q[OrderW-1:0]] <= r_sel;
       r_in_q  <= r_in_q + (OrderW + 1)'(r_begins);

@@ -38,23 +38,17 @@ module event_queue
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
 
     /*
      * DMA read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
-    input  logic [DATA_W-1:0] rd_data,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error
+    input  dma_rd_rsp_t       rd_rsp,
+    input  logic [DATA_W-1:0] rd_data
 );
 
   localparam int unsigned Words = 256 / DATA_W == 0 ? 1 : 256 / DATA_W;
@@ -99,21 +93,21 @@ module event_queue
 
   assign entries = CountW'(1) << log2_entries;
   assign last_index = (32'd1 << log2_entries) - 32'd1;
-  assign written = pending_q && wr_ready && wr_last;
+  assign written = pending_q && wr_rsp.ready && wr_req.last;
   assign ev_ready = running_q && !pending_q && !taken_q && !pause_q && (ev_promised ? free_ok_q : room_ok_q);
   assign accept = ev_valid && ev_ready;
 
   assign room = room_q[CountW-1] ? '0 : room_q[CountW-2:16] != '0 ? 16'hFFFF : room_q[15:0];
   assign half_free = free_q >= (entries >>> 1);
 
-  assign wr_valid = pending_q;
-  assign wr_cmd = '{addr: addr_q, len: 16'd32, tag: 8'd0};
+  assign wr_req.valid = pending_q;
+  assign wr_req.cmd = '{addr: addr_q, len: 16'd32, tag: 8'd0};
   if (Words == 1) begin : gen_one_word
     assign wr_data = DATA_W'(entry_q);
-    assign wr_last = 1'b1;
+    assign wr_req.last = 1'b1;
   end else begin : gen_two_words
     assign wr_data = word_q ? entry_q[255:128] : entry_q[127:0];
-    assign wr_last = word_q;
+    assign wr_req.last = word_q;
   end
 
   // Consumer position: accepted if it lies between the last accepted position and the write position.
@@ -132,8 +126,8 @@ module event_queue
   assign room_if_taken = room_q + gain_q - (promise ? CountW'(3) : CountW'(1));
 
   always_ff @(posedge clk) begin
-    poll_valid_q <= rd_data_valid && rd_data_last;
-    poll_good_q  <= !rd_data_error;
+    poll_valid_q <= rd_rsp.data_valid && rd_rsp.data_last;
+    poll_good_q  <= !rd_rsp.data_error;
     answer_q     <= rd_data[31:0];
     check_q      <= poll_valid_q;
     check_good_q <= poll_good_q;
@@ -150,8 +144,8 @@ module event_queue
   end
 
   assign waits = wait_q != 0 || poll_q || poll_due_q || free_q < entries - (entries >>> 2);
-  assign rd_valid = poll_q;
-  assign rd_cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
+  assign rd_req.valid = poll_q;
+  assign rd_req.cmd = '{addr: finished_addr, len: 16'd8, tag: 8'd0};
   assign rd_data_ready = 1'b1;
 
   logic unused_bits;
@@ -166,8 +160,8 @@ module event_queue
       free_q     <= entries;
       room_q     <= entries;
       wait_q     <= '0;
-      poll_q     <= poll_q && !rst && !rd_ready;
-      poll_due_q <= !rst && ((poll_q && rd_ready) || (poll_due_q && !apply_q));
+      poll_q     <= poll_q && !rst && !rd_rsp.ready;
+      poll_due_q <= !rst && ((poll_q && rd_rsp.ready) || (poll_due_q && !apply_q));
     end else begin
       // A stale response would be counted twice.
       if (!poll_q && !poll_due_q) running_q <= 1'b1;
@@ -183,7 +177,7 @@ module event_queue
       if (running_q && !poll_q && !poll_due_q && wait_q == 0 && free_q < entries - (entries >>> 2)) begin
         poll_q <= 1'b1;
       end
-      if (poll_q && rd_ready) begin
+      if (poll_q && rd_rsp.ready) begin
         poll_q     <= 1'b0;
         poll_due_q <= 1'b1;
         wait_q     <= poll_cycles;
@@ -201,7 +195,7 @@ module event_queue
       pending_q <= 1'b0;
       word_q    <= 1'b0;
     end else begin
-      if (pending_q && wr_ready) word_q <= (Words == 2) && !word_q;
+      if (pending_q && wr_rsp.ready) word_q <= (Words == 2) && !word_q;
       if (accept) pending_q <= 1'b1;
       else if (written) pending_q <= 1'b0;
     end
@@ -211,5 +205,11 @@ module event_queue
       addr_q      <= queue_base + {27'd0, next_q & last_index, 5'd0};
     end
   end
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_valid, wr_rsp.done_tag, wr_rsp.done_error};
+
+  logic unused_rd_rsp;
+  assign unused_rd_rsp = &{1'b0, rd_rsp.data_tag};
 
 endmodule

@@ -41,32 +41,24 @@ module event_queues
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * DMA read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
-    input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error
+    input  dma_rd_rsp_t       rd_rsp,
+    input  logic [DATA_W-1:0] rd_data
 );
 
-  logic [DEVICES-1:0] q_wr_valid, q_wr_ready, q_wr_last, q_rd_valid, q_rd_ready;
-  logic [DEVICES-1:0] q_rd_data_valid, q_rd_data_take, q_rd_data_last, q_rd_data_error;
-  dma_cmd_t [DEVICES-1:0] q_wr_cmd, q_rd_cmd;
+  dma_wr_req_t [DEVICES-1:0] q_wr_req;
+  dma_wr_rsp_t [DEVICES-1:0] q_wr_rsp;
+  dma_rd_req_t [DEVICES-1:0] q_rd_req;
+  logic [DEVICES-1:0] q_rd_data_ready;
+  dma_rd_rsp_t [DEVICES-1:0] q_rd_rsp;
   logic [DEVICES-1:0][DATA_W-1:0] q_wr_data, q_rd_data;
 
   for (genvar d = 0; d < int'(DEVICES); d++) begin : gen_device
@@ -77,8 +69,8 @@ module event_queues
         .HOLD(8)
     ) queue_clock (
         .clk,
-        .active(rst || !enable || ev_valid || promise[d] || queue_waits || q_wr_valid[d] ||
-                q_rd_data_valid[d]),
+        .active(rst || !enable || ev_valid || promise[d] || queue_waits || q_wr_req[d].valid ||
+                q_rd_rsp[d].data_valid),
         .gated (clk_queue)
     );
 
@@ -118,42 +110,29 @@ module event_queues
         .room         (room[d]),
         .half_free    (half_free[d]),
         .waits        (queue_waits),
-        .wr_valid     (q_wr_valid[d]),
-        .wr_ready     (q_wr_ready[d]),
-        .wr_cmd       (q_wr_cmd[d]),
+        .wr_req       (q_wr_req[d]),
+        .wr_rsp       (q_wr_rsp[d]),
         .wr_data      (q_wr_data[d]),
-        .wr_last      (q_wr_last[d]),
-        .rd_valid     (q_rd_valid[d]),
-        .rd_ready     (q_rd_ready[d]),
-        .rd_cmd       (q_rd_cmd[d]),
-        .rd_data_valid(q_rd_data_valid[d]),
-        .rd_data_ready(q_rd_data_take[d]),
-        .rd_data      (q_rd_data[d]),
-        .rd_data_last (q_rd_data_last[d]),
-        .rd_data_error(q_rd_data_error[d])
+        .rd_req       (q_rd_req[d]),
+        .rd_data_ready(q_rd_data_ready[d]),
+        .rd_rsp       (q_rd_rsp[d]),
+        .rd_data      (q_rd_data[d])
     );
   end
 
   if (DEVICES == 1) begin : gen_one_queue
-    assign wr_valid           = q_wr_valid[0];
-    assign q_wr_ready[0]      = wr_ready;
-    assign wr_cmd             = q_wr_cmd[0];
-    assign wr_data            = q_wr_data[0];
-    assign wr_last            = q_wr_last[0];
-    assign rd_valid           = q_rd_valid[0];
-    assign q_rd_ready[0]      = rd_ready;
-    assign rd_cmd             = q_rd_cmd[0];
-    assign q_rd_data_valid[0] = rd_data_valid;
-    assign rd_data_ready      = q_rd_data_take[0];
-    assign q_rd_data[0]       = rd_data;
-    assign q_rd_data_last[0]  = rd_data_last;
-    assign q_rd_data_error[0] = rd_data_error;
-    logic unused;
-    assign unused = &{1'b0, wr_done_valid, wr_done_tag, wr_done_error, rd_data_tag};
+    assign wr_req       = q_wr_req[0];
+    assign q_wr_rsp[0]  = wr_rsp;
+    assign wr_data      = q_wr_data[0];
+    assign rd_req       = q_rd_req[0];
+    assign rd_data_ready = q_rd_data_ready[0];
+    assign q_rd_rsp[0]  = rd_rsp;
+    assign q_rd_data[0] = rd_data;
   end else begin : gen_queues
-    dma_cmd_t queues_wr_cmd, queues_rd_cmd;
-    logic [DEVICES-1:0] unused_done_valid, unused_done_error;
-    logic [DEVICES-1:0][7:0] unused_done_tag, unused_rd_tag;
+    dma_wr_req_t queues_wr_req;
+    dma_wr_rsp_t queues_wr_rsp;
+    dma_rd_req_t queues_rd_req;
+    dma_rd_rsp_t queues_rd_rsp;
 
     dma_arbiter #(
         .PORTS (DEVICES),
@@ -161,46 +140,35 @@ module event_queues
     ) merge_queues (
         .clk,
         .rst,
-        .m_wr_valid     (q_wr_valid),
-        .m_wr_ready     (q_wr_ready),
-        .m_wr_cmd       (q_wr_cmd),
+        .m_wr_req       (q_wr_req),
+        .m_wr_rsp       (q_wr_rsp),
         .m_wr_data      (q_wr_data),
-        .m_wr_last      (q_wr_last),
-        .m_wr_done_valid(unused_done_valid),
-        .m_wr_done_tag  (unused_done_tag),
-        .m_wr_done_error(unused_done_error),
-        .m_rd_valid     (q_rd_valid),
-        .m_rd_ready     (q_rd_ready),
-        .m_rd_cmd       (q_rd_cmd),
-        .m_rd_data_valid(q_rd_data_valid),
-        .m_rd_data_ready(q_rd_data_take),
+        .m_rd_req       (q_rd_req),
+        .m_rd_data_ready(q_rd_data_ready),
+        .m_rd_rsp       (q_rd_rsp),
         .m_rd_data      (q_rd_data),
-        .m_rd_data_tag  (unused_rd_tag),
-        .m_rd_data_last (q_rd_data_last),
-        .m_rd_data_error(q_rd_data_error),
-        .wr_valid,
-        .wr_ready,
-        .wr_cmd         (queues_wr_cmd),
+        .wr_req         (queues_wr_req),
+        .wr_rsp         (queues_wr_rsp),
         .wr_data,
-        .wr_last,
-        .wr_done_valid,
-        .wr_done_tag    (wr_done_tag << FREE),
-        .wr_done_error,
-        .rd_valid,
-        .rd_ready,
-        .rd_cmd         (queues_rd_cmd),
-        .rd_data_valid,
+        .rd_req         (queues_rd_req),
         .rd_data_ready,
-        .rd_data,
-        .rd_data_tag    (rd_data_tag << FREE),
-        .rd_data_last,
-        .rd_data_error
+        .rd_rsp         (queues_rd_rsp),
+        .rd_data
     );
+
     // The downstream arbiter uses the tag bits of this arbiter's port number; shift them down.
-    assign wr_cmd = '{addr: queues_wr_cmd.addr, len: queues_wr_cmd.len, tag: queues_wr_cmd.tag >> FREE};
-    assign rd_cmd = '{addr: queues_rd_cmd.addr, len: queues_rd_cmd.len, tag: queues_rd_cmd.tag >> FREE};
-    logic unused;
-    assign unused = &{1'b0, unused_done_valid, unused_done_tag, unused_done_error, unused_rd_tag};
+    always_comb begin
+      wr_req = queues_wr_req;
+      wr_req.cmd.tag = queues_wr_req.cmd.tag >> FREE;
+      queues_wr_rsp = wr_rsp;
+      queues_wr_rsp.done_tag = wr_rsp.done_tag << FREE;
+    end
+    always_comb begin
+      rd_req = queues_rd_req;
+      rd_req.cmd.tag = queues_rd_req.cmd.tag >> FREE;
+      queues_rd_rsp = rd_rsp;
+      queues_rd_rsp.data_tag = rd_rsp.data_tag << FREE;
+    end
   end
 
 endmodule

@@ -27,44 +27,24 @@ module pcie_us_crossing
     /*
      * DMA write
      */
-    input  logic              wr_valid,
-    output logic              wr_ready,
-    input  dma_cmd_t          wr_cmd,
+    input  dma_wr_req_t       wr_req,
+    output dma_wr_rsp_t       wr_rsp,
     input  logic [DATA_W-1:0] wr_data,
-    input  logic              wr_last,
-    output logic              wr_done_valid,
-    output logic [7:0]        wr_done_tag,
-    output logic              wr_done_error,
-    output logic              block_wr_valid,
-    input  logic              block_wr_ready,
-    output dma_cmd_t          block_wr_cmd,
+    output dma_wr_req_t       block_wr_req,
+    input  dma_wr_rsp_t       block_wr_rsp,
     output logic [DATA_W-1:0] block_wr_data,
-    output logic              block_wr_last,
-    input  logic              block_wr_done_valid,
-    input  logic [7:0]        block_wr_done_tag,
-    input  logic              block_wr_done_error,
 
     /*
      * DMA read
      */
-    input  logic              rd_valid,
-    output logic              rd_ready,
-    input  dma_cmd_t          rd_cmd,
-    output logic              rd_data_valid,
+    input  dma_rd_req_t       rd_req,
     input  logic              rd_data_ready,
+    output dma_rd_rsp_t       rd_rsp,
     output logic [DATA_W-1:0] rd_data,
-    output logic [7:0]        rd_data_tag,
-    output logic              rd_data_last,
-    output logic              rd_data_error,
-    output logic              block_rd_valid,
-    input  logic              block_rd_ready,
-    output dma_cmd_t          block_rd_cmd,
-    input  logic              block_rd_data_valid,
+    output dma_rd_req_t       block_rd_req,
     output logic              block_rd_data_ready,
+    input  dma_rd_rsp_t       block_rd_rsp,
     input  logic [DATA_W-1:0] block_rd_data,
-    input  logic [7:0]        block_rd_data_tag,
-    input  logic              block_rd_data_last,
-    input  logic              block_rd_data_error,
 
     /*
      * Registers: a request stays until it is acknowledged. On the block's side a write is acknowledged once
@@ -104,14 +84,14 @@ module pcie_us_crossing
   ) write (
       .wr_clk   (clk),
       .wr_rst   (clear),
-      .in_valid (wr_valid),
-      .in_ready (wr_ready),
-      .in_data  ({wr_last, wr_cmd, wr_data}),
+      .in_valid (wr_req.valid),
+      .in_ready (wr_rsp.ready),
+      .in_data  ({wr_req.last, wr_req.cmd, wr_data}),
       .rd_clk   (block_clk),
       .rd_rst   (block_clear),
-      .out_valid(block_wr_valid),
-      .out_ready(block_wr_ready),
-      .out_data ({block_wr_last, block_wr_cmd, block_wr_data})
+      .out_valid(block_wr_req.valid),
+      .out_ready(block_wr_rsp.ready),
+      .out_data ({block_wr_req.last, block_wr_req.cmd, block_wr_data})
   );
 
   // Never full: it holds at most the words in `write` and in the shim, since one word enters and one
@@ -124,14 +104,14 @@ module pcie_us_crossing
   ) done (
       .wr_clk   (block_clk),
       .wr_rst   (block_clear),
-      .in_valid (block_wr_done_valid),
+      .in_valid (block_wr_rsp.done_valid),
       .in_ready (unused_room),
-      .in_data  ({block_wr_done_error, block_wr_done_tag}),
+      .in_data  ({block_wr_rsp.done_error, block_wr_rsp.done_tag}),
       .rd_clk   (clk),
       .rd_rst   (clear),
-      .out_valid(wr_done_valid),
+      .out_valid(wr_rsp.done_valid),
       .out_ready(1'b1),
-      .out_data ({wr_done_error, wr_done_tag})
+      .out_data ({wr_rsp.done_error, wr_rsp.done_tag})
   );
 
   clock_crossing #(
@@ -141,14 +121,14 @@ module pcie_us_crossing
   ) read (
       .wr_clk   (clk),
       .wr_rst   (clear),
-      .in_valid (rd_valid),
-      .in_ready (rd_ready),
-      .in_data  (rd_cmd),
+      .in_valid (rd_req.valid),
+      .in_ready (rd_rsp.ready),
+      .in_data  (rd_req.cmd),
       .rd_clk   (block_clk),
       .rd_rst   (block_clear),
-      .out_valid(block_rd_valid),
-      .out_ready(block_rd_ready),
-      .out_data (block_rd_cmd)
+      .out_valid(block_rd_req.valid),
+      .out_ready(block_rd_rsp.ready),
+      .out_data (block_rd_req.cmd)
   );
 
   clock_crossing #(
@@ -157,14 +137,14 @@ module pcie_us_crossing
   ) answer (
       .wr_clk   (block_clk),
       .wr_rst   (block_clear),
-      .in_valid (block_rd_data_valid),
+      .in_valid (block_rd_rsp.data_valid),
       .in_ready (block_rd_data_ready),
-      .in_data  ({block_rd_data_error, block_rd_data_last, block_rd_data_tag, block_rd_data}),
+      .in_data  ({block_rd_rsp.data_error, block_rd_rsp.data_last, block_rd_rsp.data_tag, block_rd_data}),
       .rd_clk   (clk),
       .rd_rst   (clear),
-      .out_valid(rd_data_valid),
+      .out_valid(rd_rsp.data_valid),
       .out_ready(rd_data_ready),
-      .out_data ({rd_data_error, rd_data_last, rd_data_tag, rd_data})
+      .out_data ({rd_rsp.data_error, rd_rsp.data_last, rd_rsp.data_tag, rd_data})
   );
 
   // ------------------------------------------------------------------ registers

@@ -28,15 +28,10 @@ module pcie_us_read
     /*
      * DMA read
      */
-    input  logic              rd_valid,
-    output logic              rd_ready,
-    input  dma_cmd_t          rd_cmd,
-    output logic              rd_data_valid,
+    input  dma_rd_req_t       rd_req,
     input  logic              rd_data_ready,
+    output dma_rd_rsp_t       rd_rsp,
     output logic [DATA_W-1:0] rd_data,
-    output logic [7:0]        rd_data_tag,
-    output logic              rd_data_last,
-    output logic              rd_data_error,
 
     /*
      * Read TLPs: one beat, a descriptor
@@ -50,10 +45,10 @@ module pcie_us_read
     /*
      * Requester completions of the block; always accepted
      */
-    input logic                 rc_tvalid,
-    input logic [DATA_W-1:0]    rc_tdata,
-    input logic                 rc_tlast,
-    input logic                 rc_discontinue
+    input logic              rc_tvalid,
+    input logic [DATA_W-1:0] rc_tdata,
+    input logic              rc_tlast,
+    input logic              rc_discontinue
 );
 
   localparam int unsigned N = DATA_W / 32;
@@ -114,7 +109,7 @@ module pcie_us_read
   endfunction
 
   assign more = left_q > 15'(room_q);
-  assign rd_ready = state_q == Idle;
+  assign rd_rsp.ready = state_q == Idle;
   assign tlp_valid = offer_q;
   assign issue_dead = state_q == Send && !offer_q && !full_q && (!bus_master || none_left_q);
   assign issue_skip = state_q == Send && !offer_q && !full_q && bus_master && lost_at_q && !none_left_q;
@@ -160,12 +155,12 @@ module pcie_us_read
     none_left_q <= lost_q == '1;
     case (state_q)
       Idle:
-      if (rd_valid) begin
-        addr_q  <= rd_cmd.addr[63:2];
-        left_q  <= 15'((17'(rd_cmd.len) + 17'd3) >> 2);
-        rest_q  <= rd_cmd.len[1:0];
-        tag_q   <= rd_cmd.tag;
-        room_q  <= room_at(rd_cmd.addr[11:2], limit_q);
+      if (rd_req.valid) begin
+        addr_q  <= rd_req.cmd.addr[63:2];
+        left_q  <= 15'((17'(rd_req.cmd.len) + 17'd3) >> 2);
+        rest_q  <= rd_req.cmd.len[1:0];
+        tag_q   <= rd_req.cmd.tag;
+        room_q  <= room_at(rd_req.cmd.addr[11:2], limit_q);
         state_q <= Chunk;
       end
       Room: begin
@@ -525,9 +520,9 @@ module pcie_us_read
       .in_valid (turned_q.valid && turned_q.emits),
       .in_ready (unused_ready),
       .in_data  ({turned_q.last && turned_q.error, turned_q.last, turned_q.tag, joined}),
-      .out_valid(rd_data_valid),
+      .out_valid(rd_rsp.data_valid),
       .out_ready(rd_data_ready),
-      .out_data ({rd_data_error, rd_data_last, rd_data_tag, rd_data}),
+      .out_data ({rd_rsp.data_error, rd_rsp.data_last, rd_rsp.data_tag, rd_data}),
       .level
   );
 
@@ -537,6 +532,6 @@ module pcie_us_read
   end
 
   logic unused;
-  assign unused = ^{unused_ready, rd_cmd.addr[1:0], turned_q.turn};
+  assign unused = ^{unused_ready, rd_req.cmd.addr[1:0], turned_q.turn};
 
 endmodule

@@ -20,27 +20,17 @@ module pcie_us_requester
     /*
      * DMA write
      */
-    input  logic              wr_valid,
-    output logic              wr_ready,
-    input  dma_cmd_t          wr_cmd,
+    input  dma_wr_req_t       wr_req,
+    output dma_wr_rsp_t       wr_rsp,
     input  logic [DATA_W-1:0] wr_data,
-    input  logic              wr_last,
-    output logic              wr_done_valid,
-    output logic [7:0]        wr_done_tag,
-    output logic              wr_done_error,
 
     /*
      * DMA read
      */
-    input  logic              rd_valid,
-    output logic              rd_ready,
-    input  dma_cmd_t          rd_cmd,
-    output logic              rd_data_valid,
+    input  dma_rd_req_t       rd_req,
     input  logic              rd_data_ready,
+    output dma_rd_rsp_t       rd_rsp,
     output logic [DATA_W-1:0] rd_data,
-    output logic [7:0]        rd_data_tag,
-    output logic              rd_data_last,
-    output logic              rd_data_error,
 
     /*
      * Requester request
@@ -65,8 +55,8 @@ module pcie_us_requester
     /*
      * Of the block
      */
-    input logic [3:0] pcie_tfc_nph_av,      // non-posted header credits of the link partner
-    input logic       cfg_bus_master,       // cfg_function_status[2]
+    input logic [3:0] pcie_tfc_nph_av,  // non-posted header credits of the link partner
+    input logic       cfg_bus_master,   // cfg_function_status[2]
     input logic [2:0] cfg_max_payload,
     input logic [2:0] cfg_max_read_req
 );
@@ -96,14 +86,9 @@ module pcie_us_requester
       .rst,
       .bus_master  (cfg_bus_master),
       .max_payload (cfg_max_payload),
-      .wr_valid,
-      .wr_ready,
-      .wr_cmd,
+      .wr_req,
+      .wr_rsp,
       .wr_data,
-      .wr_last,
-      .wr_done_valid,
-      .wr_done_tag,
-      .wr_done_error,
       .tlp_valid   (w_valid),
       .tlp_ready   (w_ready),
       .tlp_data    (w_data),
@@ -140,15 +125,10 @@ module pcie_us_requester
       .bus_master    (cfg_bus_master),
       .max_read      (cfg_max_read_req),
       .may_send,
-      .rd_valid,
-      .rd_ready,
-      .rd_cmd,
-      .rd_data_valid,
+      .rd_req,
       .rd_data_ready,
+      .rd_rsp,
       .rd_data,
-      .rd_data_tag,
-      .rd_data_last,
-      .rd_data_error,
       .tlp_valid     (r_valid),
       .tlp_ready     (r_ready),
       .tlp_descriptor(r_descriptor),

@@ -31,27 +31,17 @@ module pcie_us_shim
     /*
      * DMA write
      */
-    input  logic              wr_valid,
-    output logic              wr_ready,
-    input  dma_cmd_t          wr_cmd,
+    input  dma_wr_req_t       wr_req,
+    output dma_wr_rsp_t       wr_rsp,
     input  logic [DATA_W-1:0] wr_data,
-    input  logic              wr_last,
-    output logic              wr_done_valid,
-    output logic [7:0]        wr_done_tag,
-    output logic              wr_done_error,
 
     /*
      * DMA read
      */
-    input  logic              rd_valid,
-    output logic              rd_ready,
-    input  dma_cmd_t          rd_cmd,
-    output logic              rd_data_valid,
+    input  dma_rd_req_t       rd_req,
     input  logic              rd_data_ready,
+    output dma_rd_rsp_t       rd_rsp,
     output logic [DATA_W-1:0] rd_data,
-    output logic [7:0]        rd_data_tag,
-    output logic              rd_data_last,
-    output logic              rd_data_error,
 
     /*
      * Registers: a request stays until it is acknowledged
@@ -145,12 +135,13 @@ module pcie_us_shim
     assign unused = &{1'b0, pcie_clk, pcie_rst};
   end
 
-  logic block_wr_valid, block_wr_ready, block_wr_last, block_wr_done_valid, block_wr_done_error;
-  logic block_rd_valid, block_rd_ready, block_rd_data_valid, block_rd_data_ready, block_rd_data_last;
-  logic block_rd_data_error, block_reg_request, block_reg_write, block_reg_acknowledge, block_unsupported;
-  dma_cmd_t block_wr_cmd, block_rd_cmd;
+  dma_wr_req_t block_wr_req;
+  dma_wr_rsp_t block_wr_rsp;
+  dma_rd_req_t block_rd_req;
+  logic block_rd_data_ready;
+  dma_rd_rsp_t block_rd_rsp;
+  logic block_reg_request, block_reg_write, block_reg_acknowledge, block_unsupported;
   logic [DATA_W-1:0] block_wr_data, block_rd_data;
-  logic [7:0] block_wr_done_tag, block_rd_data_tag;
   logic [2:0] block_reg_bar;
   logic [ADDR_W-1:0] block_reg_addr;
   logic [31:0] block_reg_wdata, block_reg_rdata;
@@ -173,23 +164,13 @@ module pcie_us_shim
   ) i_requester (
       .clk            (block_clk),
       .rst            (block_rst),
-      .wr_valid       (block_wr_valid),
-      .wr_ready       (block_wr_ready),
-      .wr_cmd         (block_wr_cmd),
+      .wr_req         (block_wr_req),
+      .wr_rsp         (block_wr_rsp),
       .wr_data        (block_wr_data),
-      .wr_last        (block_wr_last),
-      .wr_done_valid  (block_wr_done_valid),
-      .wr_done_tag    (block_wr_done_tag),
-      .wr_done_error  (block_wr_done_error),
-      .rd_valid       (block_rd_valid),
-      .rd_ready       (block_rd_ready),
-      .rd_cmd         (block_rd_cmd),
-      .rd_data_valid  (block_rd_data_valid),
+      .rd_req         (block_rd_req),
       .rd_data_ready  (block_rd_data_ready),
+      .rd_rsp         (block_rd_rsp),
       .rd_data        (block_rd_data),
-      .rd_data_tag    (block_rd_data_tag),
-      .rd_data_last   (block_rd_data_last),
-      .rd_data_error  (block_rd_data_error),
       .cfg_bus_master (cfg_function_status[2]),
       .cfg_max_payload({1'b0, cfg_max_payload}),
       .*

@@ -23,14 +23,9 @@ module pcie_us_write
     /*
      * DMA write
      */
-    input  logic              wr_valid,
-    output logic              wr_ready,
-    input  dma_cmd_t          wr_cmd,
+    input  dma_wr_req_t       wr_req,
+    output dma_wr_rsp_t       wr_rsp,
     input  logic [DATA_W-1:0] wr_data,
-    input  logic              wr_last,
-    output logic              wr_done_valid,
-    output logic [7:0]        wr_done_tag,
-    output logic              wr_done_error,
 
     /*
      * TLPs, beat by beat
@@ -110,8 +105,8 @@ module pcie_us_write
 
   assign first_ready = state_q == Free;
   assign swallow = inside_q ? swallow_q : !bus_master;
-  assign wr_ready = inside_q ? swallow_q || words_in_ready : first_ready && words_in_ready;
-  assign take = wr_valid && wr_ready;
+  assign wr_rsp.ready = inside_q ? swallow_q || words_in_ready : first_ready && words_in_ready;
+  assign take = wr_req.valid && wr_rsp.ready;
   assign more = left_q > 15'(room_q);
 
   function automatic logic [8:0] room_at(input logic [7:0] at, input logic [7:0] limit);
@@ -121,20 +116,20 @@ module pcie_us_write
   always_ff @(posedge clk) begin
     limit_q <= 8'((9'd32 << (max_payload > 3'd3 ? 2'd3 : max_payload[1:0])) - 9'd1);
     if (take) begin
-      inside_q  <= !wr_last;
+      inside_q  <= !wr_req.last;
       swallow_q <= swallow;
     end
     if (load) plan_valid_q <= 1'b0;
     case (state_q)
       Free:
       if (take && !inside_q) begin
-        addr_q   <= wr_cmd.addr[63:2];
-        left_q   <= 15'((17'(wr_cmd.len) + 17'd3) >> 2);
-        rest_q   <= wr_cmd.len[1:0];
-        tag_q    <= wr_cmd.tag;
+        addr_q   <= wr_req.cmd.addr[63:2];
+        left_q   <= 15'((17'(wr_req.cmd.len) + 17'd3) >> 2);
+        rest_q   <= wr_req.cmd.len[1:0];
+        tag_q    <= wr_req.cmd.tag;
         offset_q <= '0;
-        room_q   <= room_at(wr_cmd.addr[9:2], limit_q);
-        state_q  <= bus_master ? Size : wr_last ? Mark : Drop;
+        room_q   <= room_at(wr_req.cmd.addr[9:2], limit_q);
+        state_q  <= bus_master ? Size : wr_req.last ? Mark : Drop;
       end
       Room: begin
         room_q  <= room_at(addr_q[9:2], limit_q);
@@ -162,7 +157,7 @@ module pcie_us_write
         offset_q <= offset_q + room_q[LaneW-1:0];
         state_q  <= Room;
       end
-      Drop: if (take && wr_last) state_q <= Mark;
+      Drop: if (take && wr_req.last) state_q <= Mark;
       Mark:
       if (!plan_valid_q || load) begin
         plan_valid_q <= 1'b1;
@@ -344,16 +339,16 @@ module pcie_us_write
 
   always_ff @(posedge clk) begin
     seat_q        <= 32'(level) < WAITING / 2;
-    wr_done_valid <= fire && out.closes;
-    wr_done_tag   <= out.tag;
-    wr_done_error <= out.error;
+    wr_rsp.done_valid <= fire && out.closes;
+    wr_rsp.done_tag   <= out.tag;
+    wr_rsp.done_error <= out.error;
     if (rst) begin
       seat_q        <= 1'b0;
-      wr_done_valid <= 1'b0;
+      wr_rsp.done_valid <= 1'b0;
     end
   end
 
   logic unused;
-  assign unused = ^{unused_level, unused_ready, wr_cmd.addr[1:0], run_q.rest, run_q.offset};
+  assign unused = ^{unused_level, unused_ready, wr_req.cmd.addr[1:0], run_q.rest, run_q.offset};
 
 endmodule

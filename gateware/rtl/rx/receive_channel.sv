@@ -52,7 +52,7 @@ module receive_channel
     input  logic           placed_defer,
     input  logic [63:0]    placed_vaddr,
     output serial_t        done_serial,
-    output logic           idle,  // the writer is empty
+    output logic           idle,           // the writer is empty
 
     /*
      * translation
@@ -67,12 +67,9 @@ module receive_channel
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
 
     /*
      * counters: pulses
@@ -198,12 +195,12 @@ module receive_channel
       .BUFFER_WORDS(BUFFER_WORDS),
       .DATA_W      (DATA_W)
   ) writer (
-      .clk           (clk_channel),
+      .clk     (clk_channel),
       .rst,
       .now,
-      .in_valid      (apenet_valid),
-      .in_kind       (apenet_kind),
-      .in_data       (apenet_data),
+      .in_valid(apenet_valid),
+      .in_kind (apenet_kind),
+      .in_data (apenet_data),
       .level,
       .place_valid,
       .place_ready,
@@ -222,12 +219,9 @@ module receive_channel
       .tlb_resp_valid,
       .tlb_resp_ok,
       .tlb_resp_paddr,
-      .wr_valid,
-      .wr_ready,
-      .wr_cmd,
+      .wr_req,
+      .wr_rsp,
       .wr_data,
-      .wr_last,
-      .wr_done_valid,
       .untranslated,
       .profile_valid,
       .profile
@@ -235,5 +229,8 @@ module receive_channel
 
   logic unused;
   assign unused = &{1'b0, unused_events};
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};
 
 endmodule

@@ -102,14 +102,9 @@ module receive_path
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * events
@@ -168,10 +163,9 @@ module receive_path
   logic [Clients-1:0][63:0] tlb_vaddr;
   logic tlb_ok;
   logic [63:0] tlb_paddr;
-  logic [Clients-1:0] m_wr_valid, m_wr_ready, m_wr_last, m_wr_done_valid, unused_done_error;
-  dma_cmd_t [Clients-1:0] m_wr_cmd;
+  dma_wr_req_t [Clients-1:0] m_wr_req;
+  dma_wr_rsp_t [Clients-1:0] m_wr_rsp;
   logic [Clients-1:0][DATA_W-1:0] m_wr_data;
-  logic [Clients-1:0][7:0] unused_done_tag;
 
   assign untranslated = no_page;
 
@@ -206,12 +200,9 @@ module receive_path
         .tlb_resp_valid   (tlb_resp[c]),
         .tlb_resp_ok      (tlb_ok),
         .tlb_resp_paddr   (tlb_paddr),
-        .wr_valid         (m_wr_valid[c]),
-        .wr_ready         (m_wr_ready[c]),
-        .wr_cmd           (m_wr_cmd[c]),
+        .wr_req           (m_wr_req[c]),
+        .wr_rsp           (m_wr_rsp[c]),
         .wr_data          (m_wr_data[c]),
-        .wr_last          (m_wr_last[c]),
-        .wr_done_valid    (m_wr_done_valid[c]),
         .verdict_valid    (verdict_valid[c]),
         .verdict          (verdict[c]),
         .overflow         (overflow[c]),
@@ -250,12 +241,9 @@ module receive_path
       .tlb_resp_valid(tlb_resp[CHANNELS]),
       .tlb_resp_ok   (tlb_ok),
       .tlb_resp_paddr(tlb_paddr),
-      .wr_valid      (m_wr_valid[CHANNELS]),
-      .wr_ready      (m_wr_ready[CHANNELS]),
-      .wr_cmd        (m_wr_cmd[CHANNELS]),
+      .wr_req        (m_wr_req[CHANNELS]),
+      .wr_rsp        (m_wr_rsp[CHANNELS]),
       .wr_data       (m_wr_data[CHANNELS]),
-      .wr_last       (m_wr_last[CHANNELS]),
-      .wr_done_valid (m_wr_done_valid[CHANNELS]),
       .idle          (placement_idle),
       .untranslated  (no_page[CHANNELS]),
       .*
@@ -291,43 +279,27 @@ module receive_path
       .*
   );
 
-  logic [Clients-1:0] unused_rd_ready, unused_rd_valid, unused_rd_last, unused_rd_error;
+  dma_rd_req_t unused_rd_req;
+  logic unused_rd_data_ready;
+  dma_rd_rsp_t [Clients-1:0] unused_m_rd_rsp;
   logic [Clients-1:0][DATA_W-1:0] unused_rd_data;
-  logic [Clients-1:0][7:0] unused_rd_tag;
-  logic unused_m_rd_valid, unused_m_rd_ready;
-  dma_cmd_t unused_m_rd_cmd;
 
   dma_arbiter #(
       .PORTS (Clients),
       .DATA_W(DATA_W)
   ) merge (
-      .m_wr_done_tag  (unused_done_tag),
-      .m_wr_done_error(unused_done_error),
-      .m_rd_valid     ('0),
-      .m_rd_ready     (unused_rd_ready),
-      .m_rd_cmd       ('0),
-      .m_rd_data_valid(unused_rd_valid),
+      .m_rd_req       ('0),
       .m_rd_data_ready('0),
+      .m_rd_rsp       (unused_m_rd_rsp),
       .m_rd_data      (unused_rd_data),
-      .m_rd_data_tag  (unused_rd_tag),
-      .m_rd_data_last (unused_rd_last),
-      .m_rd_data_error(unused_rd_error),
-      .rd_valid       (unused_m_rd_valid),
-      .rd_ready       (1'b0),
-      .rd_cmd         (unused_m_rd_cmd),
-      .rd_data_valid  (1'b0),
-      .rd_data_ready  (unused_m_rd_ready),
+      .rd_req         (unused_rd_req),
+      .rd_data_ready  (unused_rd_data_ready),
+      .rd_rsp         ('0),
       .rd_data        ('0),
-      .rd_data_tag    ('0),
-      .rd_data_last   (1'b0),
-      .rd_data_error  (1'b0),
       .*
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_done_tag, unused_done_error,
-                    unused_rd_ready, unused_rd_valid,
-                    unused_rd_last, unused_rd_error, unused_rd_data, unused_rd_tag, unused_m_rd_valid,
-                    unused_m_rd_ready, unused_m_rd_cmd};
+  assign unused = &{1'b0, unused_rd_req, unused_rd_data_ready, unused_m_rd_rsp, unused_rd_data};
 
 endmodule

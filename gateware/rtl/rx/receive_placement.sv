@@ -83,12 +83,9 @@ module receive_placement
     input  logic              tlb_resp_valid,
     input  logic              tlb_resp_ok,
     input  logic [63:0]       tlb_resp_paddr,
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
 
     /*
      * events
@@ -128,7 +125,9 @@ module receive_placement
   logic f_tx_pending_valid, p_tx_pending_valid, f_slowpath_valid, p_slowpath_valid;
   logic f_command_ready, p_command_ready;
   logic f_counted, p_counted, f_frame_in, p_frame_in, f_close_idle, p_close_idle;
-  logic f_tlb_valid, p_tlb_valid, f_wr_valid, p_wr_valid, f_wr_last, p_wr_last;
+  dma_wr_req_t f_wr_req;
+  dma_wr_req_t p_wr_req;
+  logic f_tlb_valid, p_tlb_valid;
   logic f_ev_promised, p_ev_promised, f_untranslated, p_untranslated, f_incomplete, p_incomplete;
   logic [CHANNELS-1:0] f_place_ready, p_place_ready, f_placed_valid, p_placed_valid;
   logic [63:0] f_placed_vaddr, p_placed_vaddr, f_last_packet, p_last_packet, f_tlb_vaddr, p_tlb_vaddr;
@@ -142,7 +141,6 @@ module receive_placement
   tx_pending_t f_tx_pending, p_tx_pending;
   slowpath_t f_slowpath, p_slowpath;
   placed_e f_counted_as, p_counted_as;
-  dma_cmd_t f_wr_cmd, p_wr_cmd;
   event_t f_ev, p_ev;
 
   assign ready = packets_mode ? p_ready : f_ready;
@@ -167,10 +165,8 @@ module receive_placement
   assign idle = packets_mode ? p_idle && p_close_idle : f_idle && f_close_idle;
   assign tlb_valid = packets_mode ? p_tlb_valid : f_tlb_valid;
   assign tlb_vaddr = packets_mode ? p_tlb_vaddr : f_tlb_vaddr;
-  assign wr_valid = packets_mode ? p_wr_valid : f_wr_valid;
-  assign wr_cmd = packets_mode ? p_wr_cmd : f_wr_cmd;
+  assign wr_req = packets_mode ? p_wr_req : f_wr_req;
   assign wr_data = packets_mode ? p_wr_data : f_wr_data;
-  assign wr_last = packets_mode ? p_wr_last : f_wr_last;
   assign ev_valid = packets_mode ? p_ev_valid : f_ev_valid;
   assign ev = packets_mode ? p_ev : f_ev;
   assign ev_promised = packets_mode ? p_ev_promised : f_ev_promised;
@@ -273,8 +269,8 @@ module receive_placement
       .DATA_W     (DATA_W),
       .DEVICES    (DEVICES)
   ) close (
-      .clk(clk_placement),
-      .rst(rst || !enable || packets_mode),
+      .clk         (clk_placement),
+      .rst         (rst || !enable || packets_mode),
       .log2_devices,
       .base_vaddr,
       .buffer_units,
@@ -287,19 +283,16 @@ module receive_placement
       .board_read_index,
       .board_read,
       .done_serial,
-      .tlb_valid(f_tlb_valid),
+      .tlb_valid   (f_tlb_valid),
       .tlb_ready,
-      .tlb_vaddr(f_tlb_vaddr),
+      .tlb_vaddr   (f_tlb_vaddr),
       .tlb_resp_valid,
       .tlb_resp_ok,
       .tlb_resp_paddr,
-      .wr_valid(f_wr_valid),
-      .wr_ready,
-      .wr_cmd (f_wr_cmd),
-      .wr_data(f_wr_data),
-      .wr_last(f_wr_last),
-      .wr_done_valid,
-      .ev_valid(f_ev_valid),
+      .wr_req      (f_wr_req),
+      .wr_rsp,
+      .wr_data     (f_wr_data),
+      .ev_valid    (f_ev_valid),
       .ev_ready,
       .ev          (f_ev),
       .ev_promised (f_ev_promised),
@@ -388,8 +381,8 @@ module receive_placement
       .DEVICES (DEVICES),
       .DATA_W  (DATA_W)
   ) packets_close (
-      .clk(clk_packets),
-      .rst(rst || !enable || !packets_mode),
+      .clk         (clk_packets),
+      .rst         (rst || !enable || !packets_mode),
       .slot_bytes,
       .now,
       .notice_valid(p_notice_valid),
@@ -400,17 +393,14 @@ module receive_placement
       .notice_done (p_notice_done),
       .tlb_valid   (p_tlb_valid),
       .tlb_ready,
-      .tlb_vaddr(p_tlb_vaddr),
+      .tlb_vaddr   (p_tlb_vaddr),
       .tlb_resp_valid,
       .tlb_resp_ok,
       .tlb_resp_paddr,
-      .wr_valid(p_wr_valid),
-      .wr_ready,
-      .wr_cmd (p_wr_cmd),
-      .wr_data(p_wr_data),
-      .wr_last(p_wr_last),
-      .wr_done_valid,
-      .ev_valid(p_ev_valid),
+      .wr_req      (p_wr_req),
+      .wr_rsp,
+      .wr_data     (p_wr_data),
+      .ev_valid    (p_ev_valid),
       .ev_ready,
       .ev          (p_ev),
       .ev_promised (p_ev_promised),
@@ -420,5 +410,8 @@ module receive_placement
       .untranslated(p_untranslated),
       .incomplete  (p_incomplete)
   );
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};
 
 endmodule

@@ -60,12 +60,9 @@ module rx_writer
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
 
     /*
      * one pulse per piece not written for lack of a translation
@@ -420,16 +417,16 @@ module rx_writer
   assign beats          = 4'((piece.length + 9'd31) >> 5);
   assign tlb_valid      = write_q == WriteTranslate;
   assign tlb_vaddr      = piece.vaddr;
-  assign wr_valid       = write_q == WriteWords && words_valid;
-  assign wr_cmd         = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
+  assign wr_req.valid       = write_q == WriteWords && words_valid;
+  assign wr_req.cmd         = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
   assign wr_data        = words_data;
-  assign wr_last        = beats_q == 4'd1;
-  assign words_ready    = write_q == WriteWords ? wr_ready : write_q == WriteDrop;
+  assign wr_req.last        = beats_q == 4'd1;
+  assign words_ready    = write_q == WriteWords ? wr_rsp.ready : write_q == WriteDrop;
   assign piece_ready    = (write_q == WriteIdle && piece_valid && piece.empty && track_in_ready) ||
-                          (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
+                          (write_q == WriteWords && words_valid && wr_rsp.ready && wr_req.last) ||
                           (write_q == WriteDrop && words_valid && beats_q == 4'd1 && track_in_ready);
   assign track_in_valid = (write_q == WriteIdle && piece_valid && piece.empty) ||
-                          (write_q == WriteWords && words_valid && wr_ready && wr_last) ||
+                          (write_q == WriteWords && words_valid && wr_rsp.ready && wr_req.last) ||
                           (write_q == WriteDrop && words_valid && beats_q == 4'd1);
 
   always_ff @(posedge clk) begin
@@ -446,9 +443,9 @@ module rx_writer
         end
       end
       WriteWords: begin
-        if (words_valid && wr_ready) begin
+        if (words_valid && wr_rsp.ready) begin
           beats_q <= beats_q - 1'b1;
-          if (wr_last) write_q <= WriteIdle;
+          if (wr_req.last) write_q <= WriteIdle;
         end
       end
       WriteDrop: begin
@@ -487,7 +484,7 @@ module rx_writer
   assign take_arrived = track_valid && !track_empty && arrived_q != 0;
 
   always_ff @(posedge clk) begin
-    arrived_q <= arrived_q + 6'(wr_done_valid) - 6'(take_arrived);
+    arrived_q <= arrived_q + 6'(wr_rsp.done_valid) - 6'(take_arrived);
     if (track_valid && track_ready && track_last) done_serial <= done_serial + 1'b1;
     if (rst) begin
       arrived_q   <= '0;
@@ -552,5 +549,8 @@ module rx_writer
                     unused_ended_room, unused_begun_level,
                     unused_ended_level, unused_piece_level, unused_words_room, unused_track_level, in_header,
                     in_footer, data_footer};
+
+  logic unused_wr_rsp;
+  assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};
 
 endmodule

@@ -65,27 +65,17 @@ module nanet_card
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * DMA read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
+    input  dma_rd_rsp_t       rd_rsp,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error,
 
     /*
      * microcontroller bus: a request stays until it is acknowledged; stream s begins at s * 256; interrupt:
@@ -235,12 +225,12 @@ module nanet_card
 
   // ------------------------------------------------------------------ streams
 
-  logic [STREAMS-1:0] s_wr_valid, s_wr_ready, s_wr_last, s_wr_done_valid;
-  logic [STREAMS-1:0] s_rd_valid, s_rd_ready, s_rd_data_valid, s_rd_data_ready;
-  dma_cmd_t [STREAMS-1:0] s_wr_cmd, s_rd_cmd;
+  dma_wr_req_t [STREAMS-1:0] s_wr_req;
+  dma_wr_rsp_t [STREAMS-1:0] s_wr_rsp;
+  dma_rd_req_t [STREAMS-1:0] s_rd_req;
+  logic [STREAMS-1:0] s_rd_data_ready;
+  dma_rd_rsp_t [STREAMS-1:0] s_rd_rsp;
   logic [STREAMS-1:0][DATA_W-1:0] s_wr_data;
-  logic s_wr_done_error, s_rd_data_last, s_rd_data_error;
-  logic [7:0] s_wr_done_tag, s_rd_data_tag;
   logic [DATA_W-1:0] s_rd_data;
 
   for (genvar s = 0; s < int'(STREAMS); s++) begin : gen_stream
@@ -282,23 +272,13 @@ module nanet_card
         .reg_addr          ({reg_beyond, reg_addr[15:0]}),
         .reg_acknowledge   (reg_acks[s]),
         .reg_rdata         (reg_values[s]),
-        .wr_valid          (s_wr_valid[s]),
-        .wr_ready          (s_wr_ready[s]),
-        .wr_cmd            (s_wr_cmd[s]),
+        .wr_req            (s_wr_req[s]),
+        .wr_rsp            (s_wr_rsp[s]),
         .wr_data           (s_wr_data[s]),
-        .wr_last           (s_wr_last[s]),
-        .wr_done_valid     (s_wr_done_valid[s]),
-        .wr_done_tag       (s_wr_done_tag),
-        .wr_done_error     (s_wr_done_error),
-        .rd_valid          (s_rd_valid[s]),
-        .rd_ready          (s_rd_ready[s]),
-        .rd_cmd            (s_rd_cmd[s]),
-        .rd_data_valid     (s_rd_data_valid[s]),
+        .rd_req            (s_rd_req[s]),
         .rd_data_ready     (s_rd_data_ready[s]),
+        .rd_rsp            (s_rd_rsp[s]),
         .rd_data           (s_rd_data),
-        .rd_data_tag       (s_rd_data_tag),
-        .rd_data_last      (s_rd_data_last),
-        .rd_data_error     (s_rd_data_error),
         .fw_request        (fw_accesses[s]),
         .fw_addr           (fw_addr[7:0]),
         .fw_acknowledge    (fw_acks[s]),

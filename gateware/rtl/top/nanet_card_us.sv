@@ -134,11 +134,12 @@ module nanet_card_us
 
   localparam int unsigned AddrW = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS);
 
-  logic wr_valid, wr_ready, wr_last, wr_done_valid, wr_done_error;
-  dma_cmd_t wr_cmd, rd_cmd;
+  dma_wr_req_t wr_req;
+  dma_wr_rsp_t wr_rsp;
+  dma_rd_req_t rd_req;
+  logic rd_data_ready;
   logic [DATA_W-1:0] wr_data, rd_data;
-  logic [7:0] wr_done_tag, rd_data_tag;
-  logic rd_valid, rd_ready, rd_data_valid, rd_data_ready, rd_data_last, rd_data_error;
+  dma_rd_rsp_t rd_rsp;
   logic reg_request, reg_write, reg_acknowledge, bus_master, unsupported, card_rst;
   logic [2:0] reg_bar;
   logic [AddrW-1:0] reg_addr;

@@ -85,27 +85,17 @@ module nanet_stream
     /*
      * DMA write
      */
-    output logic              wr_valid,
-    input  logic              wr_ready,
-    output dma_cmd_t          wr_cmd,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
     output logic [DATA_W-1:0] wr_data,
-    output logic              wr_last,
-    input  logic              wr_done_valid,
-    input  logic [7:0]        wr_done_tag,
-    input  logic              wr_done_error,
 
     /*
      * DMA read
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
+    input  dma_rd_rsp_t       rd_rsp,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error,
 
     /*
      * microcontroller bus: a request stays until it is acknowledged; interrupt: request pending
@@ -193,39 +183,58 @@ module nanet_stream
 
   logic ready, path_ready, running, stopped, wr_pass, rd_pass;
   logic [CHANNELS-1:0] rx_take, rx_valid;
-  logic core_wr_valid, core_wr_ready, core_rd_valid, core_rd_ready, core_rd_data_ready;
+  dma_wr_req_t core_wr_req;
+  dma_wr_rsp_t core_wr_rsp;
+  dma_rd_req_t core_rd_req;
+  logic core_rd_data_ready;
+  dma_rd_rsp_t core_rd_rsp;
 
   card_run #(
       .CHANNELS    (CHANNELS),
       .CLEAR_CYCLES(MAX_BUFFERS + 64)
   ) run (
-      .on         (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
-      .receive    (regs.control.receive.value),
-      .cleared    (path_ready),
-      .rx_tvalid  (s_axis_rx_tvalid),
-      .rx_tlast   (s_axis_rx_tlast),
-      .wr_valid_in(core_wr_valid),
-      .rd_valid_in(core_rd_valid),
+      .on           (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
+      .receive      (regs.control.receive.value),
+      .cleared      (path_ready),
+      .rx_tvalid    (s_axis_rx_tvalid),
+      .rx_tlast     (s_axis_rx_tlast),
+      .wr_valid_in  (core_wr_req.valid),
+      .wr_ready     (wr_rsp.ready),
+      .wr_last      (wr_req.last),
+      .wr_done_valid(wr_rsp.done_valid),
+      .rd_valid_in  (core_rd_req.valid),
+      .rd_ready     (rd_rsp.ready),
+      .rd_data_valid(rd_rsp.data_valid),
+      .rd_data_ready(rd_data_ready),
+      .rd_data_last (rd_rsp.data_last),
       .*
   );
 
   assign taking        = ready && regs.control.receive.value;
   assign rx_valid      = s_axis_rx_tvalid & rx_take;
-  assign wr_valid      = core_wr_valid && wr_pass;
-  assign core_wr_ready = wr_ready && wr_pass;
-  assign rd_valid      = core_rd_valid && rd_pass;
-  assign core_rd_ready = rd_ready && rd_pass;
+  always_comb begin
+    wr_req = core_wr_req;
+    wr_req.valid = core_wr_req.valid && wr_pass;
+    core_wr_rsp = wr_rsp;
+    core_wr_rsp.ready = wr_rsp.ready && wr_pass;
+  end
   // Read responses to a stopping stream are discarded: it sends no further frames.
   assign rd_data_ready = core_rd_data_ready || !running;
+  always_comb begin
+    rd_req = core_rd_req;
+    rd_req.valid = core_rd_req.valid && rd_pass;
+    core_rd_rsp = rd_rsp;
+    core_rd_rsp.ready = rd_rsp.ready && rd_pass;
+  end
 
   // Memory masters.
-  logic [Ports-1:0] m_wr_valid, m_wr_ready, m_wr_last, m_wr_done_valid, m_wr_done_error;
-  dma_cmd_t [Ports-1:0] m_wr_cmd, m_rd_cmd;
+  dma_wr_req_t [Ports-1:0] m_wr_req;
+  dma_wr_rsp_t [Ports-1:0] m_wr_rsp;
+  dma_rd_req_t [Ports-1:0] m_rd_req;
+  logic [Ports-1:0] m_rd_data_ready;
   logic [Ports-1:0][DATA_W-1:0] m_wr_data;
-  logic [Ports-1:0] m_rd_valid, m_rd_ready, m_rd_data_valid, m_rd_data_ready;
+  dma_rd_rsp_t [Ports-1:0] m_rd_rsp;
   logic [Ports-1:0][DATA_W-1:0] m_rd_data;
-  logic [Ports-1:0][7:0] m_rd_data_tag, m_wr_done_tag;
-  logic [Ports-1:0] m_rd_data_last, m_rd_data_error;
 
   // ------------------------------------------------------------------ receive path
 
@@ -238,10 +247,9 @@ module nanet_stream
   command_t command;
   logic [63:0] miss_vaddr, fill_vaddr, fill_paddr;
 
-  logic path_wr_valid, path_wr_ready, path_wr_last, path_wr_done_valid, path_wr_done_error;
-  dma_cmd_t path_wr_cmd;
+  dma_wr_req_t path_wr_req;
+  dma_wr_rsp_t path_wr_rsp;
   logic [DATA_W-1:0] path_wr_data;
-  logic [7:0] path_wr_done_tag;
 
   logic [DEVICES-1:0] path_ev_valid, path_ev_ready, promise;
   logic path_ev_promised;
@@ -292,14 +300,9 @@ module nanet_stream
       .now             (now_q),
       .s_axis_rx_tvalid(rx_valid),
       .return_index    (return_index[BufferW-1:0]),
-      .wr_valid        (path_wr_valid),
-      .wr_ready        (path_wr_ready),
-      .wr_cmd          (path_wr_cmd),
+      .wr_req          (path_wr_req),
+      .wr_rsp          (path_wr_rsp),
       .wr_data         (path_wr_data),
-      .wr_last         (path_wr_last),
-      .wr_done_valid   (path_wr_done_valid),
-      .wr_done_tag     (path_wr_done_tag),
-      .wr_done_error   (path_wr_done_error),
       .ev_valid        (path_ev_valid),
       .ev_ready        (path_ev_ready),
       .ev              (path_ev),
@@ -335,21 +338,15 @@ module nanet_stream
       .log2_page     (regs.tlb.log2_page.value),
       .drain         (regs.control.drain.value),
       .now           (now_q),
-      .rd_valid      (m_rd_valid[PortFirmware]),
-      .rd_ready      (m_rd_ready[PortFirmware]),
-      .rd_cmd        (m_rd_cmd[PortFirmware]),
-      .rd_data_valid (m_rd_data_valid[PortFirmware]),
+      .rd_req        (m_rd_req[PortFirmware]),
       .rd_data_ready (m_rd_data_ready[PortFirmware]),
+      .rd_rsp        (m_rd_rsp[PortFirmware]),
       .rd_data       (m_rd_data[PortFirmware]),
-      .rd_data_last  (m_rd_data_last[PortFirmware]),
-      .rd_data_error (m_rd_data_error[PortFirmware]),
       .*
   );
 
   // ------------------------------------------------------------------ send path
 
-  logic path_rd_valid, path_rd_ready, path_rd_data_valid, path_rd_data_ready;
-  dma_cmd_t path_rd_cmd;
   logic [DEVICES-1:0] send_ev_valid, send_ev_ready;
   event_t send_ev;
   logic count_out, count_answered, count_late, count_bad_descriptor, count_after_deadline;
@@ -377,15 +374,10 @@ module nanet_stream
       .source_ip       (host[0].ip),
       .source_port     (regs.network[0].port.value.value[15:0]),
       .now             (now_q),
-      .rd_valid        (path_rd_valid),
-      .rd_ready        (path_rd_ready),
-      .rd_cmd          (path_rd_cmd),
-      .rd_data_valid   (path_rd_data_valid),
-      .rd_data_ready   (path_rd_data_ready),
+      .rd_req          (m_rd_req[0]),
+      .rd_data_ready   (m_rd_data_ready[0]),
+      .rd_rsp          (m_rd_rsp[0]),
       .rd_data         (m_rd_data[0]),
-      .rd_data_tag     (m_rd_data_tag[0]),
-      .rd_data_last    (m_rd_data_last[0]),
-      .rd_data_error   (m_rd_data_error[0]),
       .mac_tvalid      (m_axis_send_tvalid),
       .mac_tready      (m_axis_send_tready),
       .mac_tdata       (m_axis_send_tdata),
@@ -399,6 +391,8 @@ module nanet_stream
   );
 
   // ------------------------------------------------------------------ events
+
+  dma_wr_req_t events_wr_req;
 
   event_queues #(
       .DEVICES(DEVICES),
@@ -417,58 +411,40 @@ module nanet_stream
       .send_valid      (send_ev_valid),
       .send_ready      (send_ev_ready),
       .send            (send_ev),
-      .wr_valid        (m_wr_valid[PortEvents]),
-      .wr_ready        (m_wr_ready[PortEvents]),
-      .wr_cmd          (m_wr_cmd[PortEvents]),
+      .wr_req          (events_wr_req),
+      .wr_rsp          (m_wr_rsp[PortEvents]),
       .wr_data         (m_wr_data[PortEvents]),
-      .wr_last         (m_wr_last[PortEvents]),
-      .wr_done_valid   (m_wr_done_valid[PortEvents]),
-      .wr_done_tag     (m_wr_done_tag[PortEvents]),
-      .wr_done_error   (m_wr_done_error[PortEvents]),
-      .rd_valid        (m_rd_valid[PortEvents]),
-      .rd_ready        (m_rd_ready[PortEvents]),
-      .rd_cmd          (m_rd_cmd[PortEvents]),
-      .rd_data_valid   (m_rd_data_valid[PortEvents]),
+      .rd_req          (m_rd_req[PortEvents]),
       .rd_data_ready   (m_rd_data_ready[PortEvents]),
+      .rd_rsp          (m_rd_rsp[PortEvents]),
       .rd_data         (m_rd_data[PortEvents]),
-      .rd_data_tag     (m_rd_data_tag[PortEvents]),
-      .rd_data_last    (m_rd_data_last[PortEvents]),
-      .rd_data_error   (m_rd_data_error[PortEvents]),
       .*
   );
 
   // ------------------------------------------------------------------ memory
 
   // The downstream arbiter uses the tag bits of the receive path's arbiter; shift its port number down.
-  assign m_wr_valid[0]      = path_wr_valid;
-  assign path_wr_ready      = m_wr_ready[0];
-  assign m_wr_cmd[0]        = '{addr: path_wr_cmd.addr, len: path_wr_cmd.len, tag: path_wr_cmd.tag >> PortW};
-  assign m_wr_data[0]       = path_wr_data;
-  assign m_wr_last[0]       = path_wr_last;
-  assign path_wr_done_valid = m_wr_done_valid[0];
-  assign path_wr_done_tag   = m_wr_done_tag[0] << PortW;
-  assign path_wr_done_error = m_wr_done_error[0];
-  assign m_rd_valid[0]      = path_rd_valid;
-  assign path_rd_ready      = m_rd_ready[0];
-  assign m_rd_cmd[0]        = path_rd_cmd;
-  assign path_rd_data_valid = m_rd_data_valid[0];
-  assign m_rd_data_ready[0] = path_rd_data_ready;
-
-  assign m_wr_valid[PortFirmware]      = 1'b0;
-  assign m_wr_cmd[PortFirmware]        = '0;
-  assign m_wr_data[PortFirmware]       = '0;
-  assign m_wr_last[PortFirmware]       = 1'b0;
+  always_comb begin
+    m_wr_req = '0;
+    m_wr_req[0] = path_wr_req;
+    m_wr_req[0].cmd.tag = path_wr_req.cmd.tag >> PortW;
+    m_wr_req[PortEvents] = events_wr_req;
+    path_wr_rsp = m_wr_rsp[0];
+    path_wr_rsp.done_tag = m_wr_rsp[0].done_tag << PortW;
+  end
+  assign m_wr_data[0]            = path_wr_data;
+  assign m_wr_data[PortFirmware] = '0;
 
   dma_arbiter #(
       .PORTS (Ports),
       .DATA_W(DATA_W)
   ) merge (
       .rst          (core_rst),
-      .wr_valid     (core_wr_valid),
-      .wr_ready     (core_wr_ready),
-      .rd_valid     (core_rd_valid),
-      .rd_ready     (core_rd_ready),
+      .wr_req       (core_wr_req),
+      .wr_rsp       (core_wr_rsp),
+      .rd_req       (core_rd_req),
       .rd_data_ready(core_rd_data_ready),
+      .rd_rsp       (core_rd_rsp),
       .*
   );
 
@@ -484,8 +460,8 @@ module nanet_stream
   ) counters (
       .clk        (clk_registers),
       .burst_begun(command_valid && command_ready && command.op == CommandBurst),
-      .read_error (rd_data_valid && rd_data_ready && rd_data_last && rd_data_error),
-      .write_error(wr_done_valid && wr_done_error),
+      .read_error (rd_rsp.data_valid && rd_data_ready && rd_rsp.data_last && rd_rsp.data_error),
+      .write_error(wr_rsp.done_valid && wr_rsp.done_error),
       .now        (now_q),
       .profile    (profile_last),
       .active     (counters_active),
@@ -512,7 +488,6 @@ module nanet_stream
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_count_read_error, return_index, m_wr_done_valid, m_wr_done_tag,
-                    m_wr_done_error, m_wr_ready, m_rd_data_tag};
+  assign unused = &{1'b0, unused_count_read_error, return_index, m_wr_rsp, m_rd_rsp};
 
 endmodule

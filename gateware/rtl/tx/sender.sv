@@ -55,15 +55,10 @@ module sender
     /*
      * DMA read; tags use 6 bits
      */
-    output logic              rd_valid,
-    input  logic              rd_ready,
-    output dma_cmd_t          rd_cmd,
-    input  logic              rd_data_valid,
+    output dma_rd_req_t       rd_req,
     output logic              rd_data_ready,
+    input  dma_rd_rsp_t       rd_rsp,
     input  logic [DATA_W-1:0] rd_data,
-    input  logic [7:0]        rd_data_tag,
-    input  logic              rd_data_last,
-    input  logic              rd_data_error,
 
     /*
      * To udp_transmit
@@ -208,8 +203,8 @@ module sender
   logic [3:0] reads_q;
   logic may_read, needs_descriptor, read_descriptor, read_payload, read_again;
 
-  assign rd_valid = rd_valid_q;
-  assign rd_cmd = rd_cmd_q;
+  assign rd_req.valid = rd_valid_q;
+  assign rd_req.cmd = rd_cmd_q;
   assign may_read = !rd_valid_q && reads_q < MaxReads;
   assign needs_descriptor = state_q == Look && look_q;
   assign read_descriptor = needs_descriptor && !give_up && enable && may_read;
@@ -218,12 +213,12 @@ module sender
 
   logic [1:0] answer_kind;
   logic answer_current, answer_end;
-  assign answer_kind = rd_data_tag[1:0];
-  assign answer_current = rd_data_tag[5:2] == generation_q;
-  assign answer_end = rd_data_valid && rd_data_ready && rd_data_last;
+  assign answer_kind = rd_rsp.data_tag[1:0];
+  assign answer_current = rd_rsp.data_tag[5:2] == generation_q;
+  assign answer_end = rd_rsp.data_valid && rd_data_ready && rd_rsp.data_last;
 
   logic payload_word, descriptor_end, payload_end;
-  assign payload_word = rd_data_valid && state_q == WaitPayload && answer_kind == ReadPayload
+  assign payload_word = rd_rsp.data_valid && state_q == WaitPayload && answer_kind == ReadPayload
                         && answer_current && !give_up;
   assign descriptor_end = answer_end && state_q == WaitDescriptor && answer_kind == ReadDescriptor
                           && answer_current;
@@ -237,7 +232,7 @@ module sender
   end else begin : gen_two_words
     logic [127:0] lower_q;
     always_ff @(posedge clk) begin
-      if (rd_data_valid && !rd_data_last && !payload_word) lower_q <= rd_data;
+      if (rd_rsp.data_valid && !rd_rsp.data_last && !payload_word) lower_q <= rd_data;
     end
     assign whole = {rd_data, lower_q};
   end
@@ -327,8 +322,8 @@ module sender
       Read: if (read_again) again_q <= Wait;
       Wait:
       if (again_end) begin
-        again_q <= !rd_data_error && arrived.lap == again_lap_q ? Report : Behind;
-        if (rd_data_error || arrived.lap != again_lap_q) again_n_q <= again_n_q + 64'd1;
+        again_q <= !rd_rsp.data_error && arrived.lap == again_lap_q ? Report : Behind;
+        if (rd_rsp.data_error || arrived.lap != again_lap_q) again_n_q <= again_n_q + 64'd1;
       end
       Report:
       if (query_ready) begin
@@ -376,7 +371,7 @@ module sender
   assign count_late = passes && late_q;
   assign count_after_deadline = counted_after || (passes && late_q && posted_q);
   assign count_bad_descriptor = state_q == Validate && !sound_q;
-  assign count_read_error = answer_end && rd_data_error;
+  assign count_read_error = answer_end && rd_rsp.data_error;
 
   always_ff @(posedge clk) begin
     lap_shift_q <= 7'(log2_devices) + 7'(log2_descriptors);
@@ -388,7 +383,7 @@ module sender
     if (bell_valid || (poll_cycles != 0 && poll_q >= poll_cycles)) look_q <= 1'b1;
     poll_q <= read_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
 
-    if (rd_valid && rd_ready) rd_valid_q <= 1'b0;
+    if (rd_req.valid && rd_rsp.ready) rd_valid_q <= 1'b0;
     if (read_descriptor || read_payload || read_again) rd_valid_q <= 1'b1;
     // The type of the read is selected before the request is decided.
     if (!rd_valid_q) begin
@@ -398,7 +393,7 @@ module sender
         rd_cmd_q <= '{addr: payload_addr_q, len: bytes_q, tag: {2'd0, generation_q, ReadPayload}};
       else rd_cmd_q <= '{addr: again_addr_q, len: 16'd32, tag: {6'd0, ReadAgain}};
     end
-    reads_q <= reads_q + 4'(rd_valid && rd_ready) - 4'(answer_end);
+    reads_q <= reads_q + 4'(rd_req.valid && rd_rsp.ready) - 4'(answer_end);
 
     if (ev_busy_q && ev_ready[ev_device_q]) ev_busy_q <= 1'b0;
 
@@ -445,7 +440,7 @@ module sender
         state_q      <= Idle;
       end else if (descriptor_end) begin
         descriptor_q <= arrived;
-        state_q      <= !rd_data_error && arrived.lap == lap_q ? Offset : Look;
+        state_q      <= !rd_rsp.data_error && arrived.lap == lap_q ? Offset : Look;
       end
       Offset: begin
         posted_q      <= 1'b1;
@@ -485,7 +480,7 @@ module sender
         state_q      <= Discard;
       end else if (payload_word && data_ready) begin
         left_q <= left_q - 16'(DataB);
-        if (payload_end) state_q <= rd_data_error ? Discard : Commit;
+        if (payload_end) state_q <= rd_rsp.data_error ? Discard : Commit;
       end
       Discard:
       // A failed read counts as no descriptor until the next poll.
@@ -538,7 +533,7 @@ module sender
   end
 
   logic unused_bits;
-  assign unused_bits = ^{rd_data_tag[7:6], descriptor_q.reserved, descriptor_q.flags, descriptor_q.lap,
+  assign unused_bits = ^{rd_rsp.data_tag[7:6], descriptor_q.reserved, descriptor_q.flags, descriptor_q.lap,
                          late_template[23:0], tx_pending_q.frame[31:24]};
 
 endmodule

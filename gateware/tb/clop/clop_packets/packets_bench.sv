@@ -113,7 +113,7 @@ module packets_bench
       .*
   );
 
-  clop_packets_close #(
+  clop_packets_close_flat #(
       .CHANNELS(CHANNELS),
       .DEVICES (DEVICES)
   ) close (
@@ -127,7 +127,7 @@ module packets_bench
   dma_cmd_t unused_cmd;
   logic [1:0][31:0] unused_report;
 
-  firmware_port firmware (
+  firmware_port_flat firmware (
       .clk,
       .rst(rst),
       .enable,
@@ -164,6 +164,7 @@ module packets_bench
       .rd_data_valid(1'b0),
       .rd_data_ready(unused_data),
       .rd_data      ('0),
+      .rd_data_tag('0),
       .rd_data_last (1'b0),
       .rd_data_error(1'b0),
       .fw_request,

@@ -147,7 +147,7 @@ module firmware_path_bench
     end
   end
 
-  receive_path #(
+  receive_path_flat #(
       .CHANNELS   (CHANNELS),
       .FILTERS    (1),
       .MAX_BUFFERS(MAX_BUFFERS),
@@ -248,7 +248,7 @@ module firmware_path_bench
       .missing
   );
 
-  firmware_port #(
+  firmware_port_flat #(
       .DATA_W(DATA_W)
   ) port (
       .clk,
@@ -287,6 +287,7 @@ module firmware_path_bench
       .rd_data_valid,
       .rd_data_ready,
       .rd_data,
+      .rd_data_tag('0),
       .rd_data_last (1'b1),
       .rd_data_error(1'b0),
       .fw_request,

@@ -72,7 +72,7 @@ async def failures_stay_where_they_are(dut):
 async def a_late_completion_reaches_no_other_request(dut):
     """A timed-out tag is reserved until its completion arrives; reads use the other tags, or fail."""
     rng, memory, block, master = await begin(dut, 27)
-    size, tags = 100, 1 << len(dut.i_read.tail_q) - 1
+    size, tags = 100, 1 << len(dut.dut.i_read.tail_q) - 1
     base, asked = 0x1_0000, 0
     memory.write(base, image := rng.randbytes(0x4_0000))
 
