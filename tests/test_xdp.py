@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nanet.cli.app import main
-from nanet.run.namespaces import Namespaces, available
+from nanet.run.namespaces import End, Namespaces, available
 
 BOARDS, TRIGGER = "boards", "trigger"
 
@@ -23,7 +23,7 @@ def net() -> Iterator[Namespaces]:
     if why := available():
         pytest.skip(why)
     try:
-        namespaces = Namespaces({BOARDS: "10.77.0.1", TRIGGER: "10.77.0.2"}).__enter__()
+        namespaces = Namespaces((End(BOARDS, "10.77.0.1"), End(TRIGGER, "10.77.0.2"))).__enter__()
     except RuntimeError as error:
         pytest.skip(f"no network namespaces here: {error}")
     yield namespaces
@@ -102,7 +102,7 @@ def test_trouble_names_interface_and_remedy(net: Namespaces) -> None:
         return errors
 
     text = refused("--listen", "10.77.0.9:58913")
-    assert "10.77.0.9 is no address of an interface" in text and "10.77.0.2 (trigger)" in text
+    assert "10.77.0.9 is no address of an interface" in text and "10.77.0.2 (boards)" in text
     assert "card_threads = 3" in refused("--listen", "10.77.0.2:58913", "--card-threads", "3")
     arguments = ("trigger", "--card", "xdp", "--listen", "10.77.0.2:58913", "--device", "cpu")
     holder = net.start(TRIGGER, nanet(*arguments), pipe=True)
@@ -130,3 +130,25 @@ def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -
     paths = [row for row in result["rows"] if "path" in row]
     assert len(paths) == 20 and all(row["lost"] == 0 for row in paths)
     assert {"xdp_over_socket_cpu", "realtime_p99_9_gain"} <= set(result["figures"])
+
+
+@pytest.mark.serial
+def test_demo_in_namespaces_loses_nothing(net: Namespaces, tmp_path: Path) -> None:
+    out = tmp_path / "demo.json"
+    arguments = [
+        "demo",
+        "--network",
+        "--card",
+        "xdp",
+        "--algorithm",
+        "math",
+        "--duration",
+        "1",
+        "--speed",
+        "0.002",
+    ]
+    assert main([*arguments, "--report", "", "--json", str(out)]) == 0
+    result = json.loads(out.read_text())
+    assert result["card"] == "xdp" and result["account_closes"]
+    assert result["packets_in"] > 100 and not any(result["lost"].values())
+    assert result["l0tp"]["frames"] == result["frames_out"]

@@ -26,7 +26,7 @@ from nanet.bench.latency import BYTES, EVENTS, PERCENTILES, pins
 from nanet.config.sections import MAX_FRAMES
 from nanet.errors import UsageError
 from nanet.run import host
-from nanet.run.namespaces import Namespaces, available
+from nanet.run.namespaces import End, Namespaces, available
 
 SENDER, TRIGGER = "10.77.0.1", "10.77.0.2"
 PORT = 58913
@@ -51,7 +51,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     if why:
         raise UsageError(f"bench stack: {why}")
     seconds = settings.seconds or 2.0
-    with Namespaces({"boards": SENDER, "trigger": TRIGGER}) as net:
+    with Namespaces((End("boards", SENDER), End("trigger", TRIGGER))) as net:
         for loaded in (False, True):
             for real_time in (False, True):
                 for path in (ECHO, *PATHS):
@@ -164,7 +164,7 @@ def _receive_cost(net: Namespaces, kind: str, seconds: float) -> Row:
     """CPU time per packet of the receiving program and of the interface's NAPI thread."""
     sender, receiver = pins()
     # Real time for both threads: other work on the host would otherwise delay them, and the interface drop.
-    napi = net.threaded_napi("trigger", receiver)
+    napi = net.threaded_napi("trigger", "boards", receiver)
     for thread in napi:
         os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(PRIORITY))
     probe = net.start(

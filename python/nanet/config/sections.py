@@ -483,6 +483,10 @@ class Demo(Section):
     seed: int = _seed("Seed of the events.")
     noise: float = _noise()
     fault: str = _fault()
+    network: bool = option(
+        False,
+        "Run boards, trigger and L0TP in separate network namespaces, as on three machines; needs root.",
+    )
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
     monitor: str = option(
         "127.0.0.1:0",

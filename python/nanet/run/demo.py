@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chain of `nanet demo`: three programs on loopback, monitored through pipes."""
+"""Chain of `nanet demo`: three programs on loopback or in network namespaces, monitored through pipes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from nanet.config.sections import Card, Demo, Monitor, RealTime, Trigger
 from nanet.config.values import page_endpoint
 from nanet.errors import UsageError
 from nanet.run.core_options import load_algorithm
+from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.process import free_ports
 
 START_S = 20.0  # a program without output for this time has failed
@@ -42,6 +43,18 @@ TRIALS = 4
 POOL_FRAMES = 1024  # 65 000 events at 10 MHz, generated in each trial
 BEHIND_US = 20_000.0
 TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm alone
+# Networks of --network: boards to trigger, trigger to L0TP, and this host to the monitor page.
+TRIGGER_END, L0TP_END, PAGE_END = (
+    End("trigger", "10.77.0.2"),
+    End("l0tp", "10.77.1.1"),
+    End("trigger", "10.77.2.2"),
+)
+NETWORK = (
+    (End("boards", "10.77.0.1"), TRIGGER_END),
+    (End("trigger", "10.77.1.2"), L0TP_END),
+    (End("", "10.77.2.1"), PAGE_END),
+)
+PLACES = {"readout": "boards", "trigger": "trigger", "l0tp": "l0tp"}
 FRAME, FRAME_S = 64, 6.387449e-6  # events per frame, detector time per frame
 
 
@@ -61,14 +74,16 @@ class Program:
     chain in order.
     """
 
-    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], log: Path, place: Callable[[list[str]], list[str]] = list
+    ) -> None:
         self.name = name
         self.last: dict[str, Any] = {}  # latest status line
         self.final: dict[str, Any] = {}  # line with the result
         self.on_status: Callable[[dict[str, Any]], None] | None = None
         self._log = log
         reading, writing = os.pipe()
-        command = [sys.executable, "-m", "nanet", name, *arguments, "--status", f"/dev/fd/{writing}"]
+        command = place([sys.executable, "-m", "nanet", name, *arguments, "--status", f"/dev/fd/{writing}"])
         try:
             with open(log, "wb") as output:
                 self.process = subprocess.Popen(
@@ -195,8 +210,17 @@ class Chain:
         self.readout: Program | None = None
         self.l0tp: Program | None = None
         self.page = ""  # address of the monitor page
+        self._open = contextlib.ExitStack()
+        self._network: Namespaces | None = None
+        self._card_host = self._answers_host = "127.0.0.1"
 
     def __enter__(self) -> Chain:
+        if self.demo.network:
+            if why := available():
+                self._folder.cleanup()
+                raise UsageError(f"demo.network = true: {why}")
+            self._card_host, self._answers_host = TRIGGER_END.address, L0TP_END.address
+            self._network = self._open.enter_context(Namespaces(*NETWORK))
         return self
 
     def __exit__(
@@ -204,17 +228,20 @@ class Chain:
     ) -> None:
         for program in self.programs:
             program.kill()
+        self._open.close()
         self._folder.cleanup()
 
     def _program(self, name: str, *arguments: str) -> Program:
         log = self.folder / f"{name}-{len(self.programs)}.log"
-        program = Program(name, arguments, log)
+        network = self._network
+        place = (lambda command: network.command(PLACES[name], command)) if network else list
+        program = Program(name, arguments, log, place)
         self.programs.append(program)
         return program
 
     def _trigger(self, port: int, answers: int) -> Program:
-        self.config.set(Card, listen=f"127.0.0.1:{port}")
-        self.config.set(Trigger, send=f"127.0.0.1:{answers}")
+        self.config.set(Card, listen=f"{self._card_host}:{port}")
+        self.config.set(Trigger, send=f"{self._answers_host}:{answers}")
         toml = self.folder / f"trigger-{port}.toml"
         toml.write_text(self.config.toml(Trigger, Card, RealTime, Monitor), encoding="utf-8")
         return self._program("trigger", "--config", str(toml))
@@ -223,8 +250,8 @@ class Chain:
         demo, card = self.demo, self.config[Card]
         boards = "merged" if card.boards == "merged" else "4"
         return self._program(
-            "readout", "--to", f"127.0.0.1:{port}", "--rate", f"{demo.rate:g}", "--noise", f"{demo.noise:g}",
-            "--seed", str(demo.seed), "--boards", boards,
+            "readout", "--to", f"{self._card_host}:{port}", "--rate", f"{demo.rate:g}",
+            "--noise", f"{demo.noise:g}", "--seed", str(demo.seed), "--boards", boards,
             "--pool-frames", str(POOL_FRAMES), *arguments,
         )  # fmt: skip
 
@@ -259,7 +286,7 @@ class Chain:
         one. The trials also write the truth, which depends on the seed alone.
         """
         sink, *ports = free_ports(1 + TRIALS)
-        answers = self._program("l0tp", "--listen", f"127.0.0.1:{sink}")
+        answers = self._program("l0tp", "--listen", f"{self._answers_host}:{sink}")
         triggers = [self._trigger(port, sink) for port in ports[:2]]
         for program in (answers, *triggers):
             program.wait_started()
@@ -298,10 +325,18 @@ class Chain:
         card, answers = free_ports(2)
         if self.demo.monitor:
             self.page = page_address(self.demo.monitor)
+            if self._network:  # loopback of the trigger's namespace is out of reach
+                self.page = f"{PAGE_END.address}:{self.page.rpartition(':')[2]}"
             self.config.set(Monitor, monitor=self.page)
         times = self.folder / "times"
         self.l0tp = self._program(
-            "l0tp", "--listen", f"127.0.0.1:{answers}", "--truth", str(self.truth), "--times", str(times)
+            "l0tp",
+            "--listen",
+            f"{self._answers_host}:{answers}",
+            "--truth",
+            str(self.truth),
+            "--times",
+            str(times),
         )
         self.trigger = self._trigger(card, answers)
         self.trigger.on_status = self._note

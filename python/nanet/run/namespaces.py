@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network namespaces joined by a veth pair: a test bench of two machines on one."""
+"""Network namespaces joined by veth pairs: several machines on one, for tests and benches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import secrets
 import shutil
 import socket
 import struct
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+
+import attrs
 
 PREFIX_LENGTH = 24
 MODERATION_NS = 50_000  # between two rounds of NAPI, as the interrupt moderation of a network card
@@ -36,33 +39,53 @@ def _ip(*words: str) -> None:
         raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
-class Namespaces:
-    """Context manager: two namespaces with one interface each, named like the namespace.
+@attrs.frozen
+class End:
+    """One end of a link: a namespace, "" for that of the caller, and its IPv4 address there."""
 
-    addresses: IPv4 address by name; both in one network of /24.
+    namespace: str
+    address: str
+
+
+class Namespaces:
+    """Context manager: network namespaces joined by veth pairs.
+
+    links: pairs of ends, each pair in a separate network of /24. An interface is named like the namespace at
+    the other end of its link.
     """
 
-    def __init__(self, addresses: dict[str, str]) -> None:
-        if len(addresses) != 2:
-            raise ValueError(f"addresses: {len(addresses)} namespaces; a veth pair joins two")
-        self.addresses = addresses
-        self._full = {name: f"nanet-{os.getpid()}-{name}" for name in addresses}
+    def __init__(self, *links: tuple[End, End]) -> None:
+        self._links = links
+        self._token = secrets.token_hex(3)
+        names = {end.namespace for link in links for end in link} - {""}
+        self._full = {name: f"nanet-{self._token}-{name}" for name in sorted(names)}
 
     def __enter__(self) -> Namespaces:
         try:
             for full in self._full.values():
                 _ip("netns", "add", full)
-            (one, first), (other, second) = self._full.items()
-            _ip("link", "add", one, "netns", first, "type", "veth", "peer", "name", other, "netns", second)
-            for name, address in self.addresses.items():
-                full = self._full[name]
-                _ip("-n", full, "addr", "add", f"{address}/{PREFIX_LENGTH}", "dev", name)
-                _ip("-n", full, "link", "set", name, "up")
                 _ip("-n", full, "link", "set", "lo", "up")
+            for number, (one, other) in enumerate(self._links):
+                names = [f"nanet{self._token}{number}{side}" for side in "ab"]
+                _ip("link", "add", names[0], "type", "veth", "peer", "name", names[1])
+                for name, here, there in ((names[0], one, other), (names[1], other, one)):
+                    self._join(name, here, there)
         except BaseException:
             self._remove()
             raise
         return self
+
+    def _join(self, interface: str, here: End, there: End) -> None:
+        where: list[str] = []
+        if here.namespace:
+            full = self._full[here.namespace]
+            _ip("link", "set", interface, "netns", full)
+            where = ["-n", full]
+            name = there.namespace or "host"
+            _ip(*where, "link", "set", interface, "name", name)
+            interface = name
+        _ip(*where, "addr", "add", f"{here.address}/{PREFIX_LENGTH}", "dev", interface)
+        _ip(*where, "link", "set", interface, "up")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -74,39 +97,42 @@ class Namespaces:
             with contextlib.suppress(RuntimeError):
                 _ip("netns", "del", full)
 
+    def command(self, name: str, command: list[str]) -> list[str]:
+        """The command that runs `command` in a namespace."""
+        return ["ip", "netns", "exec", self._full[name], *command]
+
     def start(self, name: str, command: list[str], *, pipe: bool = False) -> subprocess.Popen[str]:
         """Starts a command in a namespace. pipe: its standard streams are pipes."""
         stream = subprocess.PIPE if pipe else None
         return subprocess.Popen(
-            ["ip", "netns", "exec", self._full[name], *command],
+            self.command(name, command),
             stdin=stream, stdout=stream, stderr=stream, text=True,
         )  # fmt: skip
 
-    def threaded_napi(self, name: str, cpu: int = -1) -> list[int]:
-        """Moves the packet processing of an interface into kernel threads, whose CPU time can be read.
+    def threaded_napi(self, name: str, peer: str, cpu: int = -1) -> list[int]:
+        """Moves the packet processing of `name` from `peer` into kernel threads, whose CPU time can be read.
 
         cpu: that they are pinned to. Returns their numbers.
         """
         # A veth interface uses NAPI with GRO, and for packets of a peer without TSO.
-        _in_namespace(self._full[name], lambda: _offload(name, _ETHTOOL_SGRO, True))
-        (peer,) = set(self._full) - {name}
-        _in_namespace(self._full[peer], lambda: _offload(peer, _ETHTOOL_STSO, False))
-        full, folder = self._full[name], f"/sys/class/net/{name}"
+        _in_namespace(self._full[name], lambda: _offload(peer, _ETHTOOL_SGRO, True))
+        _in_namespace(self._full[peer], lambda: _offload(name, _ETHTOOL_STSO, False))
+        folder = f"/sys/class/net/{peer}"
         path = f"{folder}/threaded"
         orders = (
             f"echo {MODERATION_NS} > {folder}/gro_flush_timeout",
             f"echo 1 > {folder}/napi_defer_hard_irqs",
         )
         for order in (*orders, f"echo 1 > {path}"):
-            subprocess.run(["ip", "netns", "exec", full, "sh", "-c", order], check=True)
+            subprocess.run(self.command(name, ["sh", "-c", order]), check=True)
         time.sleep(0.1)
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if (process / "comm").read_text(encoding="ascii").startswith(f"napi/{name}-"[:15]):
+                if (process / "comm").read_text(encoding="ascii").startswith(f"napi/{peer}-"[:15]):
                     found.append(int(process.name))
         if not found:
-            raise RuntimeError(f"interface {name} has no NAPI threads after echo 1 > {path}")
+            raise RuntimeError(f"interface {peer} has no NAPI threads after echo 1 > {path}")
         for thread in found:
             if cpu >= 0:
                 os.sched_setaffinity(thread, {cpu})
