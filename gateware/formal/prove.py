@@ -22,7 +22,7 @@ import flatten
 import result_cache
 from sources import GATEWARE, RTL, modules
 
-PACKAGES = ("nanet_dma_pkg", "nanet_pkg")
+PACKAGES = ("nanet_dma_pkg", "nanet_ttc_pkg", "nanet_pkg")
 YOSYS = """
 import sys
 from pyosys import libyosys
@@ -212,6 +212,19 @@ PROOFS = {
         abstract=("ram_bypass", "clop_sequence", "clop_timers", "fifo"),
         induction_finds=True,
     ),
+    "trigger_line": Proof(
+        ("trigger_line",),
+        6,
+        slow=True,
+        faults=(
+            ("trigger_line", "Margin = AHEAD + 2;", "Margin = AHEAD;"),
+            ("trigger_line", "    write_q       <= '0;", "    write_q       <= stored;"),
+            ("trigger_line", "same_burst && op_q.timed", "op_q.timed"),
+            ("trigger_line", "number: now_number + ttc_tick_t'(AHEAD),", "number: now_number,"),
+        ),
+        abstract=("ram_1r1w",),
+        induction_finds=True,
+    ),
     "event_order": Proof(
         ("event_queue", "dma_arbiter"),
         14,
@@ -230,7 +243,7 @@ def tool(name: str) -> str:
 def sources_of(name: str) -> list[Path]:
     """Return the sources of a proof in the order of their dependencies."""
     files = modules()
-    sources = [RTL / "common" / f"{package}.sv" for package in PACKAGES]
+    sources = [path for package in PACKAGES for path in RTL.glob(f"*/{package}.sv")]
     sources += [files[module] for module in PROOFS[name].modules]
     flat = flatten.wrappers()
     sources += [flat[module] for module in PROOFS[name].modules if module in flat]

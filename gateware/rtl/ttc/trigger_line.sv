@@ -148,7 +148,7 @@ module trigger_line
     logic       valid;
     logic       sweep;   // read for release; else a decision, or clearing
     logic       clear;
-    logic       idle;    // a sweep during clearing: counts the tick only
+    logic       idle;    // a sweep during clearing or of an SOB: counts the tick only
     logic       timed;
     ttc_tick_t  number;
     place_t     place;
@@ -169,7 +169,7 @@ module trigger_line
         valid: now_tick || places || clear_step,
         sweep: now_tick,
         clear: clear_step,
-        idle: now_tick && clearing_q,
+        idle: now_tick && (clearing_q || sob),
         timed: !now.lost && !clearing_q,
         number: now_number + ttc_tick_t'(AHEAD),
         place: place_t'(input_q.timestamp),
