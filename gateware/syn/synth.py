@@ -95,11 +95,11 @@ def route(label: str, seed: int, target: float, options: list[str]) -> Routed:
     with (BUILD / f"{label}.route{seed}.log").open("w") as out:
         for step in steps:
             subprocess.run([*command, *step], stdout=out, stderr=out, check=True)
-    told = json.loads(report.read_text())
-    cells = {title: told["utilization"].get(cell, {}).get("used", 0) for title, cell in CELLS.items()}
-    fmax = min((clock["achieved"] for clock in told.get("fmax", {}).values()), default=math.inf)
+    summary = json.loads(report.read_text())
+    cells = {title: summary["utilization"].get(cell, {}).get("used", 0) for title, cell in CELLS.items()}
+    fmax = min((clock["achieved"] for clock in summary.get("fmax", {}).values()), default=math.inf)
     slowest, path = 0.0, ""
-    for found in told.get("critical_paths", []):
+    for found in summary.get("critical_paths", []):
         length = sum(step["delay"] for step in found["path"])
         if length > slowest and found["from"].startswith("posedge") and found["to"] == found["from"]:
             ends = found["path"][0]["from"]["cell"], found["path"][-1]["to"]["cell"]

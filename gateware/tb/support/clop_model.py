@@ -92,7 +92,7 @@ class Burst:
 
     def __init__(self, number: int, base: int) -> None:
         self.number, self.base, self.next, self.open = number, base, 0, 0
-        self.ending = self.over = self.started = self.told = False
+        self.ending = self.over = self.started = self.notified = False
         self.board = [Board() for _ in range(4)]
 
     @property
@@ -217,8 +217,8 @@ class ClopModel:
         self._finish(burst)
 
     def _finish(self, burst: Burst) -> None:
-        if not burst.active and not burst.told:
-            burst.told = True
+        if not burst.active and not burst.notified:
+            burst.notified = True
             self.bursts.append(("ends", burst.base + burst.newest))
 
     def _close_all(self, burst: Burst) -> None:

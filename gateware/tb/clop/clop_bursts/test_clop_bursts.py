@@ -85,13 +85,13 @@ class Bench(Stepped):
 
     def put(self, rst=0, begins=0, ends=0, starts=0, opened=None, shift=None, skip=None, closed=0):
         """Drive one cycle, with random invalid fields; the consumers' notifications run in parallel."""
-        dut, rng, told = self.dut, self.rng, 0
+        dut, rng, notified = self.dut, self.rng, 0
         for bit, one in ((1, self.current), (2, self.old)):
-            if not begins and not told and one.trace[-2][2] and not one.ended and rng.random() < 0.2:
-                told, one.ended = bit, True
+            if not begins and not notified and one.trace[-2][2] and not one.ended and rng.random() < 0.2:
+                notified, one.ended = bit, True
                 self.seen[f"notified {bit}"] += 1
         dut.rst.value, dut.begins.value, dut.ends.value, dut.starts.value = rst, begins, ends, starts
-        dut.closed.value, dut.notified.value = closed, told
+        dut.closed.value, dut.notified.value = closed, notified
         self.number, self.with_sob = rng.getrandbits(8), rng.getrandbits(1)
         dut.begins_number.value, dut.begins_started.value = self.number, self.with_sob
         for port, layout, value in (

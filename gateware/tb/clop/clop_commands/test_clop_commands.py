@@ -254,11 +254,11 @@ class Bench(Stepped):
             want, name = (1, 0, 1, None), "extend"
             assert self.timer_room, "no room for timers"
             self.pulses["extend"] = frame
-        told = (skip["counted"], skip["next"]) if skip["valid"] else None
+        notified = (skip["counted"], skip["next"]) if skip["valid"] else None
         done = want[0] or want[1]
-        assert (got["extend"], got["ends"], got["done"], told) == (want[0], want[1], done, want[3]), name
-        if told:
-            self.pulses["next"] = told[1]
+        assert (got["extend"], got["ends"], got["done"], notified) == (want[0], want[1], done, want[3]), name
+        if notified:
+            self.pulses["next"] = notified[1]
         self.seen[name] += 1
 
     def board_numbers(self, one, got, skip, reply):

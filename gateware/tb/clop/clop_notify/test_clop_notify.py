@@ -48,7 +48,7 @@ class Bench:
     def __init__(self, dut, rate=1.0):
         self.dut, self.rate, self.rng = dut, rate, random.Random(cocotb.RANDOM_SEED)
         self.now = 0
-        self.notices, self.seen_at, self.told = [], [], 0
+        self.notices, self.seen_at, self.notified = [], [], 0
         self.room, self.half = True, True
         self.bursts = [Burst(ended=True), Burst()]  # older, current
         self.ticket = 5
@@ -78,12 +78,12 @@ class Bench:
                     one["write_fence"] = int(dut.notice_fence.value) & 0xFFFFFF
                     self.notices.append(one)
                     seen = False
-            told = int(dut.notified.value)
+            notified = int(dut.notified.value)
             self.spare, self.spare_little = int(dut.accepts_new.value), int(dut.accepts_current.value)
             await RisingEdge(dut.clk)
             self.now += 1
             for at, burst in ((1, self.bursts[0]), (0, self.bursts[1])):
-                if told >> at & 1:
+                if notified >> at & 1:
                     burst.ended = True
             self.drive()
 

@@ -55,7 +55,7 @@ class Bench:
         self.events: list[Event] = []  # already compared
         self.held: list[int] = []  # numbers of the buffers that the consumer holds
         self.owed, self.overruns, self.promises, self.opened, self.deferred = [], 0, 0, 0, 0
-        self.told, self.payloads, self.tasks = 0, [], []
+        self.notified, self.payloads, self.tasks = 0, [], []
         self.paced = False  # set: buffer availability follows the bench's consumer, not the model's
         self.pages = True
         self.now = (5 << 32) - 60_000
@@ -244,7 +244,7 @@ class Bench:
         n = int.from_bytes(fields[24:28], "little")
         assert stream == 0 and 1 << n % self.devices == device
         if kind != RECEIVE_DONE:
-            self.told += 1
+            self.notified += 1
             assert (kind, flags, buffer) == (3, 8, 0) and not int(self.dut.ev_promised.value)
             self.overruns += size
             return
@@ -409,9 +409,9 @@ async def overruns_are_one_event_while_the_queue_is_half_full(dut):
     assert bench.overruns == 0 and bench.counts["overrun"] == 30
     dut.half_free.value = (1 << bench.devices) - 1
     await bench.quiet()
-    assert bench.overruns == 30 and bench.told == 1
+    assert bench.overruns == 30 and bench.notified == 1
     await steady(bench, 2, 31)
-    assert bench.told == 3  # one event each
+    assert bench.notified == 3  # one event each
     bench.model.slots.clear()
     dut.room.value = sum(4 << 16 * d for d in range(bench.devices))
     await ClockCycles(dut.clk, 10)

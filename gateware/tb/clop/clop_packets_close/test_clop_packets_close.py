@@ -36,7 +36,7 @@ class Bench(Stepped):
         self.queue, self.current, self.translation, self.first = deque(), None, None, None
         self.now, self.serials = 1 << 35, [(1 << 24) - 40] * CHANNELS  # near the wrap
         self.ticket, self.marks, self.marked = list(self.serials), [], []
-        self.skipped = self.untranslated = self.partly = self.incomplete = self.told = self.overruns = 0
+        self.skipped = self.untranslated = self.partly = self.incomplete = self.notified = self.overruns = 0
         self.events, self.done, self.notice_at, self.event_at = 0, 0, 0, []
 
     async def start(self):
@@ -74,7 +74,7 @@ class Bench(Stepped):
         assert not self.queue and self.current is None, "an event is missing"
         assert self.slave.writes == self.marks
         assert (self.untranslated, self.incomplete) == (self.skipped, self.partly)
-        assert self.told == self.overruns
+        assert self.notified == self.overruns
 
     def drive(self):
         dut, rng, pace = self.dut, self.rng, self.pace
@@ -110,7 +110,7 @@ class Bench(Stepped):
             self.marked.append(self.now)
         self.untranslated += int(dut.untranslated.value)
         self.incomplete += int(dut.incomplete.value)
-        self.told += int(dut.notice_done.value)
+        self.notified += int(dut.notice_done.value)
         valid, ready = int(dut.ev_valid.value), int(dut.ev_ready.value)
         if valid:
             self.event(int(dut.ev.value), valid, bool(valid & ready))

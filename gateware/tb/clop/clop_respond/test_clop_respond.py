@@ -70,7 +70,7 @@ class Bench(Stepped):
         self.tickets, self.ended = [0] * CHANNELS, set()
         # Serials of completed packets, near the fence or anywhere; channels whose fence lies behind them.
         self.done, self.behind, self.wanders = [0] * CHANNELS, set(range(CHANNELS)), True
-        self.now_told = self.next_told = None  # to the channels: channel, accept, defer
+        self.now_notified = self.next_notified = None  # to the channels: channel, accept, defer
         self.due = self.next_due = ({}, None)  # answer and count that are due
         self.shown = list(self.tickets)
         layouts = (dut.act, ACT), (dut.opened, OPENED), (dut.verdict, VERDICT), (dut.firmware, ANSWER)
@@ -103,11 +103,11 @@ class Bench(Stepped):
 
     def answered(self, act, name, later=False, keeps=0, accept=0, defer=0, ended=True, counted=None):
         """Expect an answer to the channel and clop_issue; `counted` is the packet's count."""
-        told = act["channel"], accept, defer
+        notified = act["channel"], accept, defer
         if later:
-            self.next_told = told
+            self.next_notified = notified
         else:
-            self.now_told = told
+            self.now_notified = notified
         due = {"valid": 1, "again": 0, "keeps": keeps, "channel": act["channel"]}
         self.next_due = due, (counted, act["hits"], act["events"]) if counted is not None else None
         if ended:
@@ -201,8 +201,8 @@ class Bench(Stepped):
 
     def drive(self):
         rng = self.rng
-        self.due, self.now_told, self.shown = self.next_due, self.next_told, list(self.tickets)
-        self.next_due, self.next_told = ({}, None), None
+        self.due, self.now_notified, self.shown = self.next_due, self.next_notified, list(self.tickets)
+        self.next_due, self.next_notified = ({}, None), None
         self.ended = set()
         if self.wanders:
             near = [(ticket + rng.randint(-4, 4)) % SERIALS for ticket in self.tickets]
@@ -211,7 +211,7 @@ class Bench(Stepped):
         if rng.random() < self.resets:
             # No trace remains of a packet answered in this cycle.
             self.opened()
-            self.dut.rst.value, self.next_due, self.next_told = 1, ({}, None), None
+            self.dut.rst.value, self.next_due, self.next_notified = 1, ({}, None), None
             self.tickets, self.behind, self.ended = list(self.done), set(), set(range(CHANNELS))
             self.seen["reset"] += 1
         elif self.now - self.at > 1 and rng.random() < self.rate:
@@ -232,8 +232,8 @@ class Bench(Stepped):
 
     def look(self):
         dut, (answer, counted) = self.dut, self.due
-        if self.now_told:
-            channel, accept, defer = self.now_told
+        if self.now_notified:
+            channel, accept, defer = self.now_notified
             assert int(dut.placed_valid.value) == 1 << channel
             got = int(dut.placed_accept.value), int(dut.placed_defer.value)
             assert got[1] == defer and (defer or got[0] == accept)

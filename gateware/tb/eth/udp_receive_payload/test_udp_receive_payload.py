@@ -41,7 +41,7 @@ class Packet:
                 word["end"] = 1
             # offset in the payload of the bytes that this word completes
             at = (8 * number + 8 - self.start) // 8 * 8 - 8
-            told = None
+            notified = None
             if at >= 0:
                 left = max(0, min(8, self.size - at))
                 end = at + 8 >= self.size or tail
@@ -50,8 +50,8 @@ class Packet:
                     word |= {"take": int(self.take), "info": self.info}
                 if self.take and (at == 0 or begun) and (at < self.size or at == 0):
                     begun = not end
-                    told = (at == 0, end, left, self.payload[at : at + 8])
-            out.append((word, told))
+                    notified = (at == 0, end, left, self.payload[at : at + 8])
+            out.append((word, notified))
         return out
 
 
@@ -59,13 +59,13 @@ async def play(dut, packets, rate, rng, delay=lambda: 5):
     """Send packets back to back or with pauses; check every output word and its cycle."""
     seen, timeline, verdicts, held, expected, last_verdict = Counter(), [], {}, {}, {}, 0
     for packet in packets:
-        for word, told in packet.script():
+        for word, notified in packet.script():
             while not word["tail"] and rng.random() >= rate:
                 timeline.append(None)
-            if told and not told[1]:
-                expected[len(timeline)] = (*told, packet)
-            elif told:
-                held[packet] = told
+            if notified and not notified[1]:
+                expected[len(timeline)] = (*notified, packet)
+            elif notified:
+                held[packet] = notified
             timeline.append(word)
         last_verdict = max(len(timeline) - 2 + delay(), last_verdict + 1)
         verdicts[last_verdict] = packet.verdict
