@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nanet/contract/memory.hpp"
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/producer.hpp"
 
 namespace nanet::contract {
 namespace {

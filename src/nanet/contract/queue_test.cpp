@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of event queue, send ring and return slots: many laps, promises, a lapped reader, numbers near the
 // ends of 32 bits, and threads (ThreadSanitizer finds races).
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 
 #include <gtest/gtest.h>
 

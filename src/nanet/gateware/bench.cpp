@@ -8,7 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/gateware/simulated.hpp"
 #include "nanet/wire/mgp.hpp"
 #include "nanet/wire/mtp.hpp"

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 
 namespace nanet::gateware {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
 #include "nanet/generated/kernels.hpp"
 #include "nanet/gpu/kernels/plugin_frame_kernel.hpp"
 #include "nanet/gpu/kernels/registry.hpp"

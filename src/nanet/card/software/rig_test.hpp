@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "nanet/card/software/software_stream.hpp"
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 
 namespace nanet::card {
 

@@ -7,7 +7,6 @@
 
 #include "nanet/contract/consumer.hpp"
 #include "nanet/contract/producer.hpp"
-#include "nanet/contract/queue.hpp"
 #include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 

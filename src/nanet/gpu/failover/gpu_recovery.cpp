@@ -6,7 +6,8 @@
 #include <exception>
 #include <utility>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/os/clock.hpp"
 
 namespace nanet::gpu {

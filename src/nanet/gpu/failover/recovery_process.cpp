@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
 #include "nanet/os/region_allocator.hpp"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): not in every libc's headers

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "nanet/contract/atomic.hpp"
 #include "nanet/contract/memory.hpp"
-#include "nanet/contract/queue.hpp"
 #include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/failover/recovery_block.hpp"
 #include "nanet/gpu/pipeline.hpp"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
 #include "nanet/trigger/build/conditions.hpp"
 
 namespace nanet::gpu {

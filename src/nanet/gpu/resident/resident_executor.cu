@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/consumer.hpp"
 #include "nanet/gpu/device_executor.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/clock.hpp"

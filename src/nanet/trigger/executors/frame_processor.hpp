@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "nanet/contract/queue.hpp"
+#include "nanet/contract/layout.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/stats/event_sample.hpp"
 #include "nanet/trigger/account/physics.hpp"
