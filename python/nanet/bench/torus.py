@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from nanet.bench import Settings, Sheet, median
-from nanet.torus import lqcd
+from nanet.torus import lqcd, rtl
 from nanet.torus.sweep import saturation
 
 LARGEST = (32, 32, 32)
@@ -14,19 +14,22 @@ def run(settings: Settings, sheet: Sheet) -> None:
     """Rows: runs of the model, rows of the table; figures: names of docs/benchmarks.md."""
     from nanet import _core
 
-    rates = []
     for k in (4, 8):
         for rule in ("infn", "balanced"):
-            sheet(f"{k}x{k}x{k} at full load, VC rule {rule}")
-            row = saturation(k, balanced=rule == "balanced", cycles=40_000 if k == 4 else 10_000)
-            if row["deadlocked"]:
+            sheet(f"{k}x{k}x{k} around saturation, VC rule {rule}")
+            found = saturation(k, balanced=rule == "balanced", cycles=20_000 if k == 4 else 8_000)
+            if any(row["deadlocked"] for row in found):
                 raise RuntimeError(f"{k}x{k}x{k}, VC rule {rule}: the model is in deadlock")
-            sheet.rows.append({"measured": "saturation", "size": f"{k}x{k}x{k}", "vc_rule": rule, **row})
+            sheet.rows += [
+                {"measured": "saturation", "size": f"{k}x{k}x{k}", "vc_rule": rule, **row} for row in found
+            ]
             suffix = "" if rule == "infn" else "_balanced"
-            sheet.figures[f"saturation_{k}{suffix}"] = row["accepted"]
+            sheet.figures[f"saturation_{k}{suffix}"] = max(row["accepted"] for row in found)
+    rates = []
+    timing = {**_core.torus.timing("router"), "buffer_words": 63}
     for _ in range(max(1, settings.runs)):
-        sheet("8x8x8 at half of its saturation, for the speed of the model")
-        row = saturation(8, load=0.15, cycles=10_000)
+        sheet("8x8x8 below saturation, for the speed of the model")
+        row = _core.torus.Model((8, 8, 8), timing).run("uniform", 0.15, 256, 2000, 10_000)
         rates.append(row["events"] / row["seconds"])
         sheet.rows.append({"measured": "speed", "size": "8x8x8", "vc_rule": "infn", **row})
     sheet.figures["model_events_per_s"] = median(rates)
@@ -36,6 +39,26 @@ def run(settings: Settings, sheet: Sheet) -> None:
     name = "x".join(map(str, LARGEST))
     sheet.rows.append({"measured": "halo", "size": name, "vc_rule": "infn", **row})
     sheet.figures["model_nodes"] = float(LARGEST[0] * LARGEST[1] * LARGEST[2])
+    _against_rtl(sheet)
     table = lqcd.table()
     sheet.rows += table
     sheet.figures["lqcd_rows_right"] = float(sum(row["right"] for row in table))
+
+
+def _against_rtl(sheet: Sheet) -> None:
+    """Model beside the simulated routers; without figures where there is no simulation."""
+    if missing := rtl.missing():
+        sheet(f"no comparison with the gateware: {missing}")
+        return
+    sheet("compiling the simulated routers")
+    program = rtl.network()
+    sheet.figures["hop_cycles"] = float(rtl.hop_cycles(program))
+    throughput, latency = 0.0, 0.0
+    for pattern, load in rtl.LOADS:
+        sheet(f"4x4x4 {pattern}, load {load:g}, simulated routers")
+        row = rtl.compare(program, 4, pattern, load)
+        sheet.rows.append({"measured": "model against RTL", **row})
+        throughput = max(throughput, abs(row["throughput_error"]))
+        latency = max(latency, abs(row["latency_error"]))
+    sheet.figures["model_throughput_error"] = throughput
+    sheet.figures["model_latency_error"] = latency

