@@ -35,6 +35,7 @@ NAMES: dict[str, str] = {
     "card": "The simulated gateware card: cycles to an event, by TLB and firmware; line rate.",
     "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
+    "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "rate": "Largest rate of four boards without losses and late frames.",
 }
 

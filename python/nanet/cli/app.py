@@ -33,12 +33,17 @@ COMMANDS: dict[str, str] = {
     "export": "Captures, rings and truth as ROOT trees or Parquet tables.",
     "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
     "build-algorithm": "Build a header with a user algorithm into a plug-in for --algorithm.",
+    "mpirun": "An unmodified MPI program over the fabric.",
     "dissector": "Wireshark dissectors for MGP and MTP: location and installation.",
     "torus": "Model of a 3D torus: latency against load, curves of APEnet+, lattice-QCD balance.",
     "bench": "Benchmarks of this machine, each with a peer or a limit.",
     "doctor": "Real-time fitness of this host, with remedies.",
     "tune": "Kernel settings of a trigger host: applied as far as permitted, and restored.",
 }
+
+
+# Commands whose last argument is another command line.
+LAUNCHERS = {"mpirun"}
 
 
 def _version(value: bool) -> None:
@@ -78,7 +83,9 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name == wanted:
-            app.command(name, short_help=summary, epilog=epilog(name))(command_function(name))
+            settings = {"allow_interspersed_args": name not in LAUNCHERS}
+            register = app.command(name, short_help=summary, epilog=epilog(name), context_settings=settings)
+            register(command_function(name))
         else:
             app.command(name, help=summary)(_stub)
     return app

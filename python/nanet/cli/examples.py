@@ -96,6 +96,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("nanet build-algorithm mine.hpp --output /tmp/try.so --cuda off", "for CPUs only, to another file"),
     ),
+    "mpirun": (
+        ("nanet mpirun -n 4 ./program", "four processes with the MPI on the path"),
+        ("nanet mpirun -n 2 --mpi /opt/mpi/bin/mpiexec python script.py", "with another MPI"),
+    ),
     "dissector": (
         ("nanet dissector --install", "into the plugin folder of Wireshark and tshark"),
         ("tshark -X lua_script:$(nanet dissector) -r run.pcap -V", "without installation"),

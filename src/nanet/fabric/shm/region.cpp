@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -53,6 +55,26 @@ bool lock(int fd) noexcept {
 void remove_stale(const std::string& path) {
   const os::Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (fd && lock(fd.get())) unlink(path.c_str());
+}
+
+// Removes what processes that died have left: files without lock, pipes without reader. Young ones
+// may be under construction.
+void sweep(const std::string& directory) {
+  const std::string prefix = "nanet-fi-" + std::to_string(getuid()) + "-";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(prefix)) continue;
+    struct stat status = {};
+    if (stat(entry.path().c_str(), &status) != 0 || status.st_mtime + 60 > time(nullptr)) continue;
+    const bool bell = S_ISFIFO(status.st_mode);
+    const os::Fd fd(::open(entry.path().c_str(), (bell ? O_WRONLY : O_RDWR) | O_NONBLOCK | O_CLOEXEC));
+    if (bell) {
+      if (!fd && errno == ENXIO) unlink(entry.path().c_str());
+      continue;
+    }
+    if (fd && lock(fd.get())) unlink(entry.path().c_str());
+  }
 }
 
 // Process number and index: numbers of processes have 22 bits (PID_MAX_LIMIT of Linux).
@@ -107,6 +129,7 @@ std::shared_ptr<OwnRegion> create_region(const std::string& directory, const Add
   Registry& r = registry();
   const std::lock_guard guard(r.mutex);
   forget_parent(r);
+  if (r.regions.empty()) sweep(directory);  // before the first lock: closing an own file would release it
   auto region = std::make_shared<OwnRegion>();
   for (unsigned index = 0; index < (1u << index_bits); ++index) {
     region->address = wanted != nullptr ? *wanted : derived(index);
