@@ -68,42 +68,47 @@ def _table(out: Any, head: tuple[str, ...], rows: list[list[Any]]) -> None:
 
 def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     from nanet import _core
-    from nanet.torus.sweep import sweep
+    from nanet.torus import rtl, sweep
 
     timing = _core.torus.timing(settings.link)
     if settings.buffer:
         timing["buffer_words"] = settings.buffer
     size = values.torus_size(settings.size)
+    given: dict[str, Any] = {
+        "pattern": settings.traffic,
+        "loads": values.torus_loads(settings.load),
+        "payload_bytes": settings.payload,
+        "balanced": settings.vc_rule == "balanced",
+        "warm_cycles": settings.warm,
+        "cycles": settings.cycles,
+        "seed": settings.seed,
+        "say": lambda load: out.print(f"[dim]load {load:g}[/]"),
+    }
     try:
-        rows = sweep(
-            size,
-            timing,
-            pattern=settings.traffic,
-            loads=values.torus_loads(settings.load),
-            payload_bytes=settings.payload,
-            balanced=settings.vc_rule == "balanced",
-            warm_cycles=settings.warm,
-            cycles=settings.cycles,
-            seed=settings.seed,
-            say=lambda load: out.print(f"[dim]load {load:g}[/]"),
-        )
+        if settings.engine == "rtl":
+            _check_rtl(settings, timing["buffer_words"])
+            rows = rtl.sweep(size, buffer_words=timing["buffer_words"], **given)
+        else:
+            rows = sweep.sweep(size, timing, **given)
     except ValueError as error:
         raise UsageError(f"torus: {error}") from None
-    head = ("offered", "accepted", "mean cycles", "99 %", "longest", "busiest link", "saturated")
-    cells = [
-        [
-            row["offered"], row["accepted"], row["mean_cycles"], row["p99_cycles"], row["max_cycles"],
-            row["link_load_max"], "yes" if row["saturated"] else "",
-        ]
-        for row in rows
-    ]  # fmt: skip
-    _table(out, head, cells)
+    except RuntimeError as error:
+        out.print(f"[red]torus: {error}[/]")
+        raise typer.Exit(1) from None
+    columns = {
+        "offered": "offered", "accepted": "accepted", "mean_cycles": "mean cycles", "p99_cycles": "99 %",
+        "max_cycles": "longest", "link_load_max": "busiest link",
+    }  # fmt: skip
+    shown = [key for key in columns if key in rows[0]]
+    cells = [[*(row[key] for key in shown), "yes" if row["saturated"] else ""] for row in rows]
+    _table(out, (*(columns[key] for key in shown), "saturated"), cells)
     if folder is not None:
         from nanet.torus import plots
 
         title = f"{settings.size}, {settings.traffic}, {settings.payload} B, {settings.link}"
         out.print(f"figure {folder / plots.load_curve(rows, title, folder)}", markup=False)
     return {
+        "engine": settings.engine,
         "size": list(size),
         "traffic": settings.traffic,
         "payload_bytes": settings.payload,
@@ -112,6 +117,22 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
         "timing": timing,
         "rows": rows,
     }
+
+
+def _check_rtl(settings: Torus, buffer_words: int) -> None:
+    from nanet.torus import rtl
+
+    if missing := rtl.missing():
+        raise UsageError(f"torus.engine = rtl: {missing}; or use model")
+    if settings.link != "router":
+        raise UsageError(f"torus.link = {settings.link}: simulated routers have direct wires; use router")
+    if settings.traffic == "halo":
+        raise UsageError("torus.traffic = halo: simulated routers do not have it; use another, or the model")
+    words = 2 + -(-settings.payload // 16)
+    if words > buffer_words:
+        raise UsageError(
+            f"torus.buffer = {buffer_words}: below the {words} words of a packet; enlarge it or cut payload"
+        )
 
 
 def _curves(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:

@@ -502,6 +502,11 @@ class Torus(Section):
 
     name: ClassVar[str] = "torus"
 
+    engine: str = option(
+        "model",
+        "Event-driven model, or simulated routers (source tree with Verilator).",
+        choices=("model", "rtl"),
+    )
     size: str = option("4x4x4", "Nodes per dimension.", check=check_of(values.torus_size))
     traffic: str = option(
         "uniform",

@@ -27,6 +27,8 @@ def load_curve(rows: Sequence[Mapping[str, Any]], title: str, folder: Path) -> s
         loads = [row["offered"] for row in rows]
         good = [row for row in rows if not row["saturated"]] or list(rows[:1])
         for key, label in (("mean_cycles", "mean"), ("p99_cycles", "99 %")):
+            if key not in rows[0]:
+                continue
             left.plot([row["offered"] for row in good], [row[key] for row in good], "o-", ms=4, label=label)
         left.set(xlabel="offered words per node and cycle", ylabel="cycles, creation to tail", title=title)
         left.set_ylim(bottom=0)

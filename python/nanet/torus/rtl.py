@@ -7,8 +7,11 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from nanet.torus.sweep import SATURATED
 
 ROOT = Path(__file__).resolve().parents[3]
 GATEWARE = ROOT / "gateware"
@@ -38,15 +41,18 @@ def missing() -> str:
     return ""
 
 
-def network() -> Path:
-    """Program of a network of simulated routers; compiled at the first call. RuntimeError."""
+def network(depth: int = 64) -> Path:
+    """Program of simulated routers with input buffers of `depth` words, a power of two. RuntimeError.
+
+    Compiled at the first call.
+    """
     for folder in (GATEWARE / "tb" / "support", GATEWARE, ROOT / "tests"):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
     harness = importlib.import_module("harness")
     packages = importlib.import_module("sources").packages
     sources = [GATEWARE / "lint.vlt", *packages(), GATEWARE / "sim" / "torus_router_sim.sv"]
-    return harness.build_harness("torus_router_sim", PROGRAM, {"DEPTH": 64}, sources)
+    return harness.build_harness("torus_router_sim", PROGRAM, {"DEPTH": depth}, sources)
 
 
 def run(program: Path, **options: float | str) -> dict[str, Any]:
@@ -96,3 +102,40 @@ def compare(program: Path, k: int, pattern: str, load: float) -> dict[str, Any]:
         "throughput_error": model["accepted"] / seen["accepted"] - 1,
         "latency_error": model["mean_cycles"] / seen["latency"] - 1,
     }
+
+
+def sweep(
+    size: Sequence[int],
+    *,
+    pattern: str,
+    loads: Iterable[float],
+    payload_bytes: int,
+    buffer_words: int,
+    balanced: bool,
+    warm_cycles: int,
+    cycles: int,
+    seed: int,
+    say: Callable[[float], None],
+) -> list[dict[str, Any]]:
+    """Rows as of nanet.torus.sweep.sweep, without percentiles and link loads. RuntimeError."""
+    program = network(1 << buffer_words.bit_length())
+    rows = []
+    for load in loads:
+        say(load)
+        seen = run(
+            program, x=size[0], y=size[1], z=size[2], traffic=pattern, load=load, depth=buffer_words,
+            payload=-(-payload_bytes // 16), warm=warm_cycles, cycles=cycles, balanced=int(balanced),
+            seed=seed,
+        )  # fmt: skip
+        rows.append(
+            {
+                "offered": load,
+                "accepted": seen["accepted"],
+                "mean_cycles": seen["latency"],
+                "max_cycles": seen["oldest"],
+                "packets": seen["packets"],
+                "deadlocked": bool(seen["deadlock"]),
+                "saturated": seen["accepted"] < SATURATED * load,
+            }
+        )
+    return rows
