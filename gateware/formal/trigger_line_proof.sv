@@ -89,6 +89,8 @@ module trigger_line_proof
   typedef struct packed {
     logic       tick;
     logic       chosen;
+    logic       here;    // the chosen place is swept
+    logic       negative;  // the period lies before the SOB
     logic       placed;
     logic       timed;
     ttc_tick_t  number;
@@ -101,8 +103,10 @@ module trigger_line_proof
     step1_q <= '{
         tick: now_tick,
         chosen: swept,
+        here: now_tick && sweep_time[Log2-1:0] == chosen_time[Log2-1:0],
+        negative: sweep_time[31],
         placed: placed_q && !sob,
-        timed: !now.lost && !i_line.clearing_q,
+        timed: !now.lost && !i_line.clearing_q && !sob,
         number: now_number + ttc_tick_t'(Ahead)
     };
     step2_q <= step1_q;
@@ -153,6 +157,7 @@ module trigger_line_proof
       if (release_valid) assert (step3_q.tick && released.tick == step3_q.number);
       // No release of the chosen period at its tick without a decision of this burst ...
       if (counts.sent && step3_q.chosen) assert (step3_q.placed && step3_q.timed);
+      if (counts.sent && step3_q.here) assert (!step3_q.negative);
       // ... and what was placed leaves at that tick, or is counted.
       if (step3_q.chosen && step3_q.placed && step3_q.timed)
         assert (counts.sent || counts.dead || counts.choked);
@@ -180,6 +185,7 @@ module trigger_line_proof
       if (i_line.clearing_q) assert (!placed_q || begins_now);
       if (i_line.clearing_q && content.held) assert (i_line.clear_at_q <= 6'(place));
       if (normal && current) assert (age < latency - 5'(Ahead) || now_tick && age == latency - 5'(Ahead));
+      if (normal && current) assert (8'(age) <= time_q);
       if (normal && stale) assert (!i_line.turn_q[Log2] && 6'(order) >= i_line.turn_q);
       if (begins_now && i_line.turn_q[Log2] && !i_line.clearing_q) assert (!current);
       // and what it has to do with the chosen period.

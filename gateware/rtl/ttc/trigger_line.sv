@@ -170,7 +170,7 @@ module trigger_line
         sweep: now_tick,
         clear: clear_step,
         idle: now_tick && (clearing_q || sob),
-        timed: !now.lost && !clearing_q,
+        timed: !now.lost && !clearing_q && !(now_tick && sob),
         number: now_number + ttc_tick_t'(AHEAD),
         place: place_t'(input_q.timestamp),
         burst: now.burst[0],
