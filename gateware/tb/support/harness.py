@@ -7,6 +7,7 @@ The program stands beside the bench, includes headers of src/nanet as reference 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import subprocess
@@ -42,25 +43,46 @@ def run_harness(
     )
     if result_cache.has(result):
         return ""
+    program = build_harness(module, program, parameters, sources)
+    output = _run([str(program), *map(str, arguments), str(SEED)])
+    result_cache.keep(result)
+    return output
+
+
+def build_harness(
+    module: str,
+    program: Path,
+    parameters: Mapping[str, int],
+    sources: Sequence[Path],
+    define: str = "",
+    rtl: Path | None = None,
+) -> Path:
+    """Return the executable of `program` with the model of `module`, class Vdut.
+
+    `define` is a macro of the program; `rtl` a folder whose modules replace those of the same name, without
+    lint. Raises RuntimeError if the build fails.
+    """
+    use_verilator()
     label = "_".join(f"{key}{value}" for key, value in sorted(parameters.items()))
+    if rtl:
+        label += f"_{hashlib.sha256(str(rtl).encode()).hexdigest()[:8]}"
     place = BUILD / f"{program.stem}-{module}{'-' if label else ''}{label}"
     place.mkdir(parents=True, exist_ok=True)
     with place.with_name(f"{place.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = ["verilator", "--cc", "--exe", "--build", "-Wall", "-O3", "--x-initial", "unique"]
-        command += ["--assert", "--output-split", "0", "--Mdir", str(place), "-o", "run", "--prefix", "Vdut"]
-        command += ["--top-module", module, *(f"-G{name}={value}" for name, value in parameters.items())]
+        command = ["verilator", "--cc", "--exe", "--build", "-Wno-fatal" if rtl else "-Wall", "-O3"]
+        command += ["--x-initial", "unique", "--assert", "--output-split", "0", "--Mdir", str(place)]
+        command += ["-o", "run", "--prefix", "Vdut", "--top-module", module]
+        command += [f"-G{name}={value}" for name, value in parameters.items()]
         command += [
             "-CFLAGS",
-            f"-std=c++20 -O2 -I{SRC} -I{Path(__file__).parent}",
+            f"-std=c++20 -O2 -I{SRC} -I{Path(__file__).parent}{' -D' + define if define else ''}",
             "-MAKEFLAGS",
             "OPT_FAST=-O2 OPT_SLOW=-O0",
         ]
-        command += [*search_path(), *map(str, [*sources, program])]
+        command += [*(["-y", str(rtl)] if rtl else []), *search_path(), *map(str, [*sources, program])]
         _run(command)
-        output = _run([str(place / "run"), *map(str, arguments), str(SEED)])
-    result_cache.keep(result)
-    return output
+    return place / "run"
 
 
 def _run(command: list[str]) -> str:

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: SHL-2.1
+// Arbiter of packets; combinational grant, one-hot. A granted request keeps priority for TURN packets, then
+// has the lowest (round robin). Without a word of it, others are granted meanwhile. Turns of several packets
+// keep a saturated network at its peak throughput; the wait stays bounded.
+module torus_arbiter #(
+    // Requests, at least 2.
+    parameter int unsigned REQUESTS = 14,
+    // Packets of a turn; 1 to 16.
+    parameter int unsigned TURN = 8
+) (
+    input logic clk,
+    input logic rst,
+
+    input  logic [REQUESTS-1:0] request,
+    input  logic [REQUESTS-1:0] last,     // the word is the last of its packet
+    output logic [REQUESTS-1:0] grant
+);
+
+  if (REQUESTS < 2) begin : gen_check_requests
+    $fatal(1, "torus_arbiter: REQUESTS must be at least 2");
+  end
+  if (TURN < 1 || TURN > 16) begin : gen_check_turn
+    $fatal(1, "torus_arbiter: TURN must be 1 to 16");
+  end
+
+  // Requests at or above the current priority; the lowest of them, else the lowest of all.
+  logic [REQUESTS-1:0] above_q, high, first_high, first_all, current_q;
+  logic [3:0] packets_q, packets;  // complete packets of this turn
+  logic ended, over;
+
+  assign high       = request & above_q;
+  assign first_high = high & (~high + 1'b1);
+  assign first_all  = request & (~request + 1'b1);
+  assign grant      = |high ? first_high : first_all;
+  assign packets    = |(grant & current_q) ? packets_q : 4'd0;
+  assign ended      = |(grant & last);
+  assign over       = ended && packets == 4'(TURN - 1);
+
+  always_ff @(posedge clk) begin
+    if (|request) begin
+      current_q <= grant;
+      packets_q <= over ? 4'd0 : packets + 4'(ended);
+      for (int i = 0; i < REQUESTS; i++)
+        above_q[i] <= |(grant & ((REQUESTS'(1) << i) - 1'b1)) || (grant[i] && !over);
+    end
+    if (rst) begin
+      above_q   <= '0;
+      current_q <= '0;
+      packets_q <= '0;
+    end
+  end
+
+endmodule

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: SHL-2.1
+"""Networks of routers: latency of a hop, deliveries, saturation, deadlock, planted faults."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import build_harness
+from sources import GATEWARE, RTL, packages
+
+SIM = GATEWARE / "sim"
+PACKET = 18  # words with header and footer
+
+
+def network(depth: int = 64, rtl: Path | None = None) -> Path:
+    """Program with input buffers of `depth` words; `rtl` replaces modules."""
+    names = sorted(path.name for path in rtl.glob("*_pkg.sv")) if rtl else []
+    types = [rtl / path.name if path.name in names else path for path in packages()]
+    sources = [GATEWARE / "lint.vlt", *types, SIM / "torus_router_sim.sv"]
+    return build_harness("torus_router_sim", SIM / "torus_network.cpp", {"DEPTH": depth}, sources, rtl=rtl)
+
+
+def run(program: Path, **options: float | str) -> dict[str, float]:
+    """Result of a run, with its exit status as `status`."""
+    given = [f"{name}={value}" for name, value in options.items()]
+    done = subprocess.run([program, *given], capture_output=True, text=True, check=False, timeout=900)
+    return json.loads(done.stdout) | {"status": done.returncode}
+
+
+def cube(k: int) -> dict[str, int]:
+    """Lattice of k nodes in each dimension."""
+    return {"x": k, "y": k, "z": k}
+
+
+def test_header_takes_five_cycles_a_hop():
+    for size in (cube(2), {"x": 4, "y": 3, "z": 2}):
+        result = run(network(), **size, single=1, load=0.05, cycles=8000, warm=0, payload=3, drain=1)
+        assert result["status"] == 0
+        assert result["hop_cycles"] == 5
+        assert result["packets"] > 50
+
+
+@pytest.mark.parametrize("traffic", ["uniform", "neighbour", "transpose", "tornado", "hotspot"])
+def test_every_packet_arrives_once_and_in_order(traffic):
+    for extra in ({}, {"stall": 0.3}, {"atomic": 1}, {"balanced": 1}, {"astray": 0.1}):
+        result = run(
+            network(), x=3, y=2, z=4, traffic=traffic, load=0.9, mixed=1, cycles=1500, drain=1, **extra
+        )
+        assert result["status"] == 0, (extra, result)
+        assert result["in_flight"] == 0
+        assert (result["astray"] > 0) == ("astray" in extra)
+
+
+def test_a_word_per_cycle_leaves_every_output():
+    # Neighbour traffic: the link and the node's output of every node are busy.
+    result = run(network(), **cube(2), traffic="neighbour", load=1.2, cycles=4000)
+    assert result["status"] == 0
+    assert result["accepted"] > 0.97
+
+
+@pytest.mark.parametrize("size", [{"x": 2, "y": 2, "z": 2}, {"x": 3, "y": 2, "z": 1}])
+def test_no_deadlock_with_buffers_of_one_packet(size):
+    for extra in ({}, {"balanced": 1}, {"atomic": 1}):
+        result = run(network(), **size, depth=PACKET, load=1.0, cycles=30_000, drain=1, **extra)
+        assert result["status"] == 0, result
+        assert result["in_flight"] == 0
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("balanced", [0, 1])
+def test_saturation(balanced):
+    """Accepted words per node and cycle, uniform packets of 18 words, buffers of 3.5 packets."""
+    four = run(network(), **cube(4), load=1.0, cycles=4000, balanced=balanced)
+    eight = run(network(), **cube(8), load=0.5, cycles=2000, balanced=balanced)
+    print(f"balanced {balanced}: 4x4x4 {four['accepted']}, 8x8x8 {eight['accepted']}")
+    assert four["status"] == eight["status"] == 0
+    assert four["accepted"] >= 0.6
+    assert eight["accepted"] >= 0.3
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("size", [cube(2), {"x": 3, "y": 2, "z": 1}, cube(5)], ids=str)
+def test_no_deadlock_in_a_long_run(size):
+    cycles = 1_000_000 if size["x"] * size["y"] * size["z"] < 10 else 20_000
+    result = run(network(), **size, depth=PACKET, load=1.0, cycles=cycles, drain=1)
+    assert result["status"] == 0, result
+
+
+FAULTS = {
+    "no dateline": ("nanet_torus_pkg", "vc         = {3'b0, chosen.wraps};", "vc         = 4'd0;"),
+    "no space for the packet": (
+        "torus_router",
+        "return words <= {1'b0, there.data} && there.header >= 8'd2;",
+        "return 1'b1;",
+    ),
+    "owner not exclusive": ("torus_router", "else if (head) busy_q[L] <= 1'b1;", ""),
+    "stale space": (
+        "torus_router",
+        "reserved_q.data   <= held.data - 10'(leaves && !out_edge);",
+        "reserved_q.data   <= '0;",
+    ),
+    "unfair": ("torus_arbiter", "if (rst) above_q <= '0;", "above_q <= '0;"),
+    "wrong way": ("nanet_torus_pkg", "if (order[i] == 2'(to % 3'd3)) rank_to = 2'(i);", "rank_to = 2'd0;"),
+    "bypass overtakes": ("torus_vc_fifo", "&& level_q == 0;", ";"),
+    "outside not detected": ("nanet_torus_pkg", "{1'b0, to.x} >= size.x ||", ""),
+}
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault_is_found(fault, tmp_path):
+    module, text, other = FAULTS[fault]
+    for path in (RTL / "torus").glob("*.sv"):
+        shutil.copy(path, tmp_path)
+    path = tmp_path / f"{module}.sv"
+    source = path.read_text()
+    assert source.count(text) == 1
+    path.write_text(source.replace(text, other))
+    program = network(rtl=tmp_path)
+    options = {"load": 1.0, "depth": PACKET, "cycles": 20_000, "patience": 3000, "drain": 1, "astray": 0.02}
+    bad = [run(program, **size, **options) for size in (cube(2), {"x": 5, "y": 1, "z": 1}, cube(4))]
+    oldest = run(network(), **cube(4), **options)["oldest"]
+    assert any(result["status"] for result in bad) or bad[-1]["oldest"] > 2 * oldest
