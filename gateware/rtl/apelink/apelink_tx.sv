@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: SHL-2.1
+// Transmitter of a compatible link: MAGIC, START, header, payload, footer; CREDIT in all other words.
+// A packet is stored whole before it leaves, so that one with a payload word equal to MAGIC can be dropped.
+module apelink_tx
+  import nanet_torus_pkg::*;
+  import apelink_pkg::*;
+#(
+    // Words of the packet buffer; a power of two above the longest packet.
+    parameter int unsigned DEPTH = 512
+) (
+    input logic clk,
+    input logic rst,
+
+    input apelink_config_t settings,
+
+    /*
+     * packets from the router, one at a time; space for it, per VC
+     */
+    input  logic                        in_valid,
+    output logic                        in_ready,
+    input  torus_word_t                 in_word,
+    output torus_words_t [TorusVcs-1:0] space,
+
+    /*
+     * words in use: in this port's receive buffers, and as reported by the far end
+     */
+    input torus_words_t  [TorusVcs-1:0] used,
+    input logic                         remote_valid,  // a report has arrived since the link is up
+    input apelink_used_t [TorusVcs-1:0] remote,
+
+    /*
+     * link: no word is withdrawn; channel up
+     */
+    input  logic         link_up,
+    output logic         link_valid,
+    input  logic         link_ready,
+    output logic [127:0] link_data,
+
+    /*
+     * pulses: a packet was dropped, for MAGIC in its payload or since the link is down; a packet was sent
+     */
+    output logic dropped,
+    output logic sent
+);
+
+  localparam int unsigned AddrW = $clog2(DEPTH);
+
+  if (DEPTH < 512 || 2 ** AddrW != DEPTH) begin : gen_check_depth
+    $fatal(1, "apelink_tx: DEPTH must be a power of two, at least 512");
+  end
+
+  // ---------------------------------------------------------------- packet buffer
+
+  (* no_rw_check *) torus_word_t mem[DEPTH];
+  logic [AddrW:0] wr_q, commit_q, rd_q;
+  torus_word_t read_q;
+  logic read_valid_q, write, fetch, advance, take, bad_q, found, commit, abandon;
+  logic [8:0] packets_q;  // stored whole
+  logic storing_q;        // part of a packet
+  torus_words_t own;    // words in the buffer; an upper bound
+  torus_words_t [TorusVcs-1:0] base_q;
+  logic unused_checks;
+
+  assign in_ready = wr_q - rd_q < (AddrW + 1)'(DEPTH);
+  assign write    = in_valid && in_ready;
+  assign found    = bad_q || (!in_word.head && in_word.data == ApelinkMagic) || !link_up;
+  assign commit   = write && in_word.tail && !found;
+  assign abandon  = write && in_word.tail && found;
+  assign fetch    = rd_q != commit_q && (!read_valid_q || take);
+
+  assign own.data    = 10'(wr_q - rd_q) + 10'(read_valid_q);
+  assign own.header  = packets_q[8:7] != 0 ? '1 : {packets_q[6:0], 1'b0} + {6'd0, storing_q, 1'b0};
+  assign unused_checks = &{1'b0, settings.ecc_header_check, settings.ecc_credit_check, 1'b0};
+
+  // ---------------------------------------------------------------- credits
+
+  apelink_credit_t credit;
+  logic [127:0] credit_q;
+
+  function automatic apelink_used_t report(input torus_words_t words, input logic [7:0] margin);
+    logic [10:0] data;
+    logic [8:0] header;
+    data          = {1'b0, words.data} + {3'b0, margin};
+    header        = {1'b0, words.header} + {1'b0, margin};
+    report.data   = data[10] ? '1 : data[9:0];
+    report.header = header[8] ? '1 : header[7:0];
+  endfunction
+
+  always_comb begin
+    credit = '0;
+    for (int v = 0; v < TorusVcs; v++) credit.used[v] = report(used[v], settings.waiting);
+    if (settings.ecc_credit_make) credit.ecc = secded_byte(credit[119:0]);
+    for (int v = 0; v < TorusVcs; v++) begin
+      space[v].data   = base_q[v].data > own.data ? base_q[v].data - own.data : '0;
+      space[v].header = base_q[v].header > own.header ? base_q[v].header - own.header : '0;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    credit_q <= credit;
+    for (int v = 0; v < TorusVcs; v++) begin
+      base_q[v].data   <= settings.threshold.data > remote[v].data ?
+                          settings.threshold.data - remote[v].data : '0;
+      base_q[v].header <= settings.threshold.header > remote[v].header ?
+                          settings.threshold.header - remote[v].header : '0;
+      if (!remote_valid) base_q[v] <= '0;
+      if (!link_up) base_q[v] <= '1;  // packets for a link that is down are dropped
+    end
+    if (rst) base_q <= '0;
+  end
+
+  // ---------------------------------------------------------------- words of the link
+
+  typedef enum logic [2:0] {
+    SendIdle,
+    SendStart,
+    SendPacket,
+    SendGap,
+    SendCredit
+  } send_e;
+  send_e state_q;
+  logic due;
+  logic [7:0] since_q;  // payload words since a credit
+  logic [127:0] header;
+
+  assign advance = !link_valid || link_ready;
+  assign due  = settings.credit_cycle != 0 && since_q >= settings.credit_cycle;
+  assign take = advance && state_q == SendPacket && !due;
+
+  always_comb begin
+    header = read_q.data;
+    header[127:120] = settings.ecc_header_make ? secded_byte(read_q.data[119:0]) : 8'd0;
+  end
+
+  always_ff @(posedge clk) begin
+    dropped <= abandon;
+    sent    <= 1'b0;
+    if (write) mem[wr_q[AddrW-1:0]] <= in_word;
+    if (fetch) read_q <= mem[rd_q[AddrW-1:0]];
+    if (abandon) wr_q <= commit_q;
+    else if (write) wr_q <= wr_q + 1'b1;
+    if (commit) commit_q <= wr_q + 1'b1;
+    if (write) bad_q <= found && !in_word.tail;
+    if (fetch) rd_q <= rd_q + 1'b1;
+    if (fetch) read_valid_q <= 1'b1;
+    else if (take) read_valid_q <= 1'b0;
+    packets_q <= packets_q + 9'(commit) - 9'(take && read_valid_q && read_q.tail);
+    if (write) storing_q <= !in_word.tail;
+
+    if (advance) begin
+      link_valid <= link_up;
+      link_data  <= credit_q;
+      case (state_q)
+        SendIdle:
+        if (read_valid_q) begin
+          link_data <= ApelinkMagic;
+          state_q   <= SendStart;
+        end
+        SendStart: begin
+          link_data <= ApelinkStart;
+          since_q   <= '0;
+          state_q   <= SendPacket;
+        end
+        SendPacket:
+        if (due || !read_valid_q) begin
+          link_data <= ApelinkMagic;
+          state_q   <= SendCredit;
+        end else begin
+          link_data <= read_q.head ? header : read_q.data;
+          since_q   <= since_q + 8'd1;
+          if (read_q.tail) begin
+            sent    <= 1'b1;
+            state_q <= SendGap;
+          end
+        end
+        SendCredit: begin
+          since_q <= '0;
+          state_q <= SendPacket;
+        end
+        default: state_q <= SendIdle;  // one credit at least between packets
+      endcase
+    end
+
+    if (rst || !link_up) begin
+      link_valid   <= 1'b0;
+      state_q      <= SendIdle;
+      read_valid_q <= 1'b0;
+      packets_q    <= '0;
+      rd_q         <= commit_q;
+      wr_q         <= commit_q;
+      bad_q        <= write ? !in_word.tail : storing_q;
+    end
+    if (rst) begin
+      wr_q     <= '0;
+      rd_q     <= '0;
+      commit_q <= '0;
+      bad_q    <= 1'b0;
+      storing_q <= 1'b0;
+      dropped  <= 1'b0;
+    end
+  end
+
+endmodule
