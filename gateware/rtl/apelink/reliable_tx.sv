@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: SHL-2.1
+// Transmitter of a reliable link: cells of up to 16 words of one VC, each ended by a control word with
+// CRC-32, acknowledgement and credits. Cells stay in a replay buffer until acknowledged (go-back-N). Words
+// of both VCs may arrive interleaved; each VC has a staging FIFO.
+module reliable_tx
+  import nanet_torus_pkg::*;
+  import apelink_pkg::*;
+#(
+    // Cycles between control words without cells, at most.
+    parameter int unsigned IDLE_CYCLES = 16,
+    // Cycles without a word before an open cell ends.
+    parameter int unsigned GAP_CYCLES = 4
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * words of a buffer at the far end; own node and port
+     */
+    input logic [9:0]  capacity,
+    input torus_node_t node,
+    input logic [2:0]  port,
+
+    /*
+     * words from the router; space for it
+     */
+    input  logic                        in_valid,
+    output logic                        in_ready,
+    input  logic                        in_vc,
+    input  torus_word_t                 in_word,
+    output torus_words_t [TorusVcs-1:0] space,
+
+    /*
+     * state of the port: training, or up; status from the receiver; words freed in the own buffers
+     */
+    input logic                         up,
+    input logic                         ready_phase,  // training: the far end is received
+    input reliable_status_t             status,
+    input logic [TorusVcs-1:0][15:0]    freed,
+
+    /*
+     * PHY; `control` marks a control word
+     */
+    output logic         link_valid,
+    input  logic         link_ready,
+    output logic         link_control,
+    output logic [127:0] link_data,
+
+    /*
+     * pulses: a packet was dropped since the link is down; a cell was sent, or sent again
+     */
+    output logic dropped,
+    output logic sent,
+    output logic resent
+);
+
+  if (IDLE_CYCLES < 2 || IDLE_CYCLES > 32) begin : gen_check_idle
+    $fatal(1, "reliable_tx: IDLE_CYCLES must be 2 to 32");
+  end
+  if (GAP_CYCLES < 1 || GAP_CYCLES > 15) begin : gen_check_gap
+    $fatal(1, "reliable_tx: GAP_CYCLES must be 1 to 15");
+  end
+
+  // ---------------------------------------------------------------- words from the router
+
+  // A packet under way when the link falls loses its rest; one that begins while it is down is dropped whole.
+  logic [TorusVcs-1:0] skip_q, stage_valid, stage_ready, stage_room, accept;
+  logic [TorusVcs-1:0][128:0] stage;  // tail, word
+  logic [TorusVcs-1:0][5:0] stage_level;
+  logic [TorusVcs-1:0][15:0] granted_q;  // words accepted since training
+  logic clear;
+  logic drop, unused_kind;
+
+  assign clear    = rst || !up;
+  assign drop     = !up || (skip_q[in_vc] && !in_word.head);
+  assign unused_kind = ^status.kind;
+  assign in_ready = drop || stage_room[in_vc];
+
+  for (genvar v = 0; v < TorusVcs; v++) begin : gen_stage
+    logic [15:0] held, left;
+    assign accept[v] = in_valid && in_vc == 1'(v) && !drop;
+
+    fifo #(
+        .WIDTH(129),
+        .DEPTH(32)
+    ) i_fifo (
+        .clk,
+        .rst      (clear),
+        .in_valid (accept[v]),
+        .in_ready (stage_room[v]),
+        .in_data  ({in_word.tail, in_word.data}),
+        .out_valid(stage_valid[v]),
+        .out_ready(stage_ready[v]),
+        .out_data (stage[v]),
+        .level    (stage_level[v])
+    );
+
+    // Credits count all words of a buffer: two are left for header and footer.
+    assign held = granted_q[v] - status.freed[v];
+    assign left = held < {6'd0, capacity} ? {6'd0, capacity} - held : '0;
+    assign space[v].data   = !up ? '1 : left < 16'd2 ? '0 : 10'(left - 16'd2);
+    assign space[v].header = !up || left > 16'd255 ? '1 : left[7:0];
+
+    always_ff @(posedge clk) begin
+      if (accept[v] && stage_room[v]) granted_q[v] <= granted_q[v] + 16'd1;
+      if (in_valid && in_ready && in_vc == 1'(v)) skip_q[v] <= drop && !in_word.tail;
+      else if (!up) skip_q[v] <= skip_q[v] || open_q[v];
+      if (clear) granted_q[v] <= '0;
+      if (rst) skip_q[v] <= 1'b0;
+    end
+  end
+
+  // Packets of which some words were accepted.
+  logic [TorusVcs-1:0] open_q;
+  always_ff @(posedge clk) begin
+    for (int v = 0; v < TorusVcs; v++)
+      if (in_valid && in_ready && in_vc == 1'(v)) open_q[v] <= !in_word.tail;
+    dropped <= in_valid && in_ready && drop && in_word.tail;
+    if (rst) begin
+      open_q  <= '0;
+      dropped <= 1'b0;
+    end
+  end
+
+  // ---------------------------------------------------------------- replay buffer
+
+  localparam int unsigned SlotW = $clog2(CellWindow);
+  localparam int unsigned WordW = $clog2(CellWords);
+
+  logic [127:0] replay[CellWindow*CellWords];
+  logic [CellWindow-1:0][4:0] count_q;
+  logic [CellWindow-1:0] vc_q;
+  logic [7:0] next_q;   // sequence number of the cell under construction
+  logic [7:0] first_q;  // oldest that is not acknowledged
+  logic [7:0] again_q;  // next to be sent again
+  logic [127:0] replay_word_q;
+  logic [WordW:0] replay_at_q;  // word under transmission
+  logic replay_wanted_q, window;
+
+  assign window = next_q - first_q < 8'(CellWindow);
+
+  // ---------------------------------------------------------------- sequencer
+
+  typedef enum logic [2:0] {
+    SendIdle,
+    SendCell,
+    SendEnd,       // control word of a new cell
+    SendFetch,     // first word from the replay buffer
+    SendReplay,
+    SendReplayEnd
+  } send_e;
+  send_e state_q;
+  logic advance, cell_vc_q, turn_q, pick, any, put, gap_over, other_full, credit_due, carries;
+  logic [4:0] cell_count_q;
+  logic [3:0] gap_q;
+  logic [5:0] idle_q;
+  logic resend_q, request;
+  control_t control;
+  logic s1_valid_q, s1_control_q;
+  logic [127:0] s1_word_q;
+  logic [TorusVcs-1:0][15:0] reported_q;  // credits last sent
+
+  assign advance    = !link_valid || link_ready;
+  assign any        = |stage_valid;
+  assign pick       = stage_valid[turn_q] ? turn_q : !turn_q;
+  assign put        = advance && state_q == SendCell && stage_valid[cell_vc_q];
+  assign other_full = stage_level[!cell_vc_q] >= 6'(CellWords);
+  assign gap_over   = gap_q == 4'(GAP_CYCLES) || (gap_q != 0 && other_full) || replay_wanted_q;
+  assign credit_due = reported_q != freed;
+  // A control word leaves in this cycle.
+  assign carries = state_q != SendIdle ||
+                      (!(replay_wanted_q && up) && !(up && any && window) &&
+                       (!up || credit_due || resend_q || idle_q >= 6'(IDLE_CYCLES - 2)));
+  assign request    = status.valid && status.resend && up;
+
+  for (genvar v = 0; v < TorusVcs; v++) begin : gen_take
+    assign stage_ready[v] = put && cell_vc_q == 1'(v);
+  end
+
+  always_comb begin
+    control = '{
+        comma: ControlComma,
+        kind: up ? ControlIdle : ready_phase ? ControlReady : ControlTrain,
+        sequence_number: next_q,
+        acknowledge: status.expected,
+        resend: resend_q && up,
+        freed: freed,
+        node: up ? '0 : node,
+        port: up ? '0 : port,
+        default: '0
+    };
+    if (state_q == SendEnd) begin
+      control.kind  = ControlCell;
+      control.vc    = cell_vc_q;
+      control.count = cell_count_q;
+    end
+    if (state_q == SendReplayEnd) begin
+      control.kind            = ControlCell;
+      control.vc              = vc_q[again_q[SlotW-1:0]];
+      control.count           = count_q[again_q[SlotW-1:0]];
+      control.sequence_number = again_q;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    sent   <= 1'b0;
+    resent <= 1'b0;
+    if (put) replay[{next_q[SlotW-1:0], cell_count_q[WordW-1:0]}] <= stage[cell_vc_q][127:0];
+    if (advance) replay_word_q <= replay[{again_q[SlotW-1:0], replay_at_q[WordW-1:0]}];
+
+    // Acknowledgements; a number outside the window is ignored.
+    if (status.valid && up && status.acknowledge - first_q <= next_q - first_q)
+      first_q <= status.acknowledge;
+    if (status.gap) resend_q <= 1'b1;
+
+    if (advance) begin
+      s1_valid_q   <= 1'b1;
+      s1_control_q <= 1'b1;
+      s1_word_q    <= control;
+      idle_q       <= idle_q + 6'd1;
+      case (state_q)
+        SendIdle: begin
+          // A control word if one is due, or the first word of a cell in the next cycle.
+          if (replay_wanted_q && up) begin
+            replay_wanted_q <= 1'b0;
+            again_q         <= first_q;
+            replay_at_q     <= '0;
+            s1_valid_q      <= 1'b0;
+            if (first_q != next_q) state_q <= SendFetch;
+          end else if (up && any && window) begin
+            cell_vc_q    <= pick;
+            turn_q       <= !pick;
+            cell_count_q <= '0;
+            gap_q        <= '0;
+            s1_valid_q   <= 1'b0;
+            state_q      <= SendCell;
+          end else begin
+            s1_valid_q <= carries;
+          end
+        end
+        SendCell: begin
+          s1_control_q <= 1'b0;
+          s1_word_q    <= stage[cell_vc_q][127:0];
+          s1_valid_q   <= put;
+          gap_q        <= put ? '0 : gap_q + 4'd1;
+          if (put) cell_count_q <= cell_count_q + 5'd1;
+          // The last word of a cell, or a tail with nothing behind it, ends the cell without a gap.
+          if (put && cell_count_q == 5'(CellWords - 1)) state_q <= SendEnd;
+          else if (put && stage[cell_vc_q][128] && stage_level[cell_vc_q] == 0) state_q <= SendEnd;
+          else if (!put && gap_over) state_q <= SendEnd;
+        end
+        SendEnd: begin
+          count_q[next_q[SlotW-1:0]] <= cell_count_q;
+          vc_q[next_q[SlotW-1:0]]    <= cell_vc_q;
+          next_q                     <= next_q + 8'd1;
+          sent                       <= 1'b1;
+          // The next cell follows without a pause.
+          if (up && any && !replay_wanted_q && next_q - first_q < 8'(CellWindow - 1)) begin
+            cell_vc_q    <= pick;
+            turn_q       <= !pick;
+            cell_count_q <= '0;
+            gap_q        <= '0;
+            state_q      <= SendCell;
+          end else state_q <= SendIdle;
+        end
+        SendFetch: begin
+          s1_valid_q  <= 1'b0;
+          replay_at_q <= replay_at_q + 1'b1;
+          state_q     <= SendReplay;
+        end
+        SendReplay: begin
+          s1_control_q <= 1'b0;
+          s1_word_q    <= replay_word_q;
+          replay_at_q  <= replay_at_q + 1'b1;
+          if (5'(replay_at_q) >= count_q[again_q[SlotW-1:0]]) state_q <= SendReplayEnd;
+        end
+        default: begin
+          resent      <= 1'b1;
+          again_q     <= again_q + 8'd1;
+          replay_at_q <= '0;
+          state_q     <= replay_wanted_q || again_q + 8'd1 == next_q ? SendIdle : SendFetch;
+        end
+      endcase
+      // Every control word carries credits and a pending request.
+      if (state_q == SendIdle || state_q == SendEnd || state_q == SendReplayEnd) begin
+        if (carries) begin
+          idle_q   <= '0;
+          reported_q   <= freed;
+          resend_q <= status.gap;
+        end
+      end
+    end
+    if (request) replay_wanted_q <= 1'b1;
+
+    if (clear) begin
+      state_q         <= SendIdle;
+      next_q          <= '0;
+      first_q         <= '0;
+      replay_wanted_q <= 1'b0;
+      resend_q        <= 1'b0;
+      cell_count_q    <= '0;
+    end
+    if (rst) begin
+      s1_valid_q <= 1'b0;
+      turn_q     <= 1'b0;
+      idle_q     <= '0;
+      reported_q     <= '0;
+    end
+  end
+
+  // ---------------------------------------------------------------- CRC
+
+  logic s2_valid_q, s2_control_q;
+  logic [127:0] s2_word_q;
+  logic [31:0] s2_part_q, crc_q, crc;
+
+  assign crc = crc_value(crc_q, s2_control_q) ^ s2_part_q;
+
+  always_ff @(posedge clk) begin
+    if (advance) begin
+      s2_valid_q   <= s1_valid_q;
+      s2_control_q <= s1_control_q;
+      s2_word_q    <= s1_word_q;
+      s2_part_q    <= crc_data(s1_word_q, s1_control_q);
+      if (s2_valid_q) crc_q <= s2_control_q ? '1 : crc;
+      link_valid   <= s2_valid_q;
+      link_control <= s2_control_q;
+      link_data    <= s2_word_q;
+      if (s2_control_q) link_data[127:96] <= ~crc;
+    end
+    if (rst) begin
+      s2_valid_q <= 1'b0;
+      link_valid <= 1'b0;
+      crc_q      <= '1;
+    end
+  end
+
+endmodule
