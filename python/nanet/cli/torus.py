@@ -175,10 +175,17 @@ def _lqcd(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
         ],
     )  # fmt: skip
     out.print()
-    balance = lqcd.balanced(settings.gflops)
+    halo = lqcd.halo_share()
+    out.print(f"halo exchange of 4 KB packets in the model: {halo:.3f} words per node and cycle\n")
+    balance = lqcd.balanced(settings.gflops, halo)
     _table(
         out,
         ("link", "host interface", "GB/s", "rows in balance", "Gflop/s per GPU in balance"),
         [list(row.values()) for row in balance],
     )
-    return {"gflops": settings.gflops, "rows": rows, "links": balance}
+    return {
+        "gflops": settings.gflops,
+        "halo_words_per_cycle": halo,
+        "rows": rows,
+        "links": balance,
+    }

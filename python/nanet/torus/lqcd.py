@@ -75,18 +75,25 @@ def table(gflops: float = GPU_GFLOPS) -> list[dict[str, Any]]:
     return rows
 
 
-def available(link: str, host: str, links_used: int = 6) -> float:
-    """GB/s per node: the host interface, or the links of a halo exchange in all directions."""
+def halo_share() -> float:
+    """Words per cycle at a node's port during a halo exchange of 4 KB packets, in the event-driven model."""
+    from nanet import _core
+
+    return _core.torus.Model((4, 4, 4), _core.torus.timing("router")).exchange(20, 4096)["accepted"]
+
+
+def available(link: str, host: str, halo: float = 1.0) -> float:
+    """GB/s per node: the host interface, or the node's port, which carries one word per cycle like a link."""
     raw, share = LINKS[link]
-    return min(HOSTS[host], links_used * raw / 8 * share)
+    return min(HOSTS[host], raw / 8 * share * halo)
 
 
-def balanced(gflops: float = GPU_GFLOPS) -> list[dict[str, Any]]:
+def balanced(gflops: float = GPU_GFLOPS, halo: float = 1.0) -> list[dict[str, Any]]:
     """Per link and host: rows in balance, and the GPU speed in Gflop/s that balances the hardest row."""
     out = []
     for link in LINKS:
         for host in HOSTS:
-            there = available(link, host)
+            there = available(link, host, halo)
             needs = [required(local, gpus, gflops) for local, gpus, *_ in PUBLISHED]
             out.append(
                 {

@@ -213,7 +213,7 @@ class Model::Engine {
     LoadResult r = result_;
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     for (const Delivery& d : deliveries) r.max_cycles = std::max(r.max_cycles, d.tail + 1);
-    const double words = static_cast<double>(list.size()) * (2 + (payload_bytes + 15) / 16);
+    const auto words = static_cast<double>(list.size() * words_of(payload_bytes));
     r.accepted = r.max_cycles == 0 ? 0 : words / static_cast<double>(r.max_cycles) / nodes_;
     r.offered = r.accepted;
     return r;
