@@ -48,6 +48,8 @@ class Proof:
     slow: bool = False
     # Several clocks, as inputs; registers start at 0. A step is half a period of any clock.
     clocks: bool = False
+    # Packages besides those of the card.
+    packages: tuple[str, ...] = ()
 
 
 PROOFS = {
@@ -58,6 +60,16 @@ PROOFS = {
             ("fifo", "!level_q[AddrW]", "1'b1"),
             ("fifo", "if (read) rd_q <=", "rd_q <="),
         ),
+    ),
+    "torus_vc_fifo": Proof(
+        ("torus_vc_fifo",),
+        10,
+        faults=(
+            ("torus_vc_fifo", "&& !mid_valid_q && level_q == 0", "&& level_q == 0"),
+            ("torus_vc_fifo", "- 8'(leaves && out_edge)", "- 8'(leaves && in_edge)"),
+            ("torus_vc_fifo", "level_q != 0 && (!mid_valid_q || take)", "level_q != 0"),
+        ),
+        packages=("nanet_torus_pkg",),
     ),
     "async_fifo": Proof(
         ("async_fifo",),
@@ -244,6 +256,7 @@ def sources_of(name: str) -> list[Path]:
     """Return the sources of a proof in the order of their dependencies."""
     files = modules()
     sources = [path for package in PACKAGES for path in RTL.glob(f"*/{package}.sv")]
+    sources += [next(RTL.glob(f"*/{package}.sv")) for package in PROOFS[name].packages]
     sources += [files[module] for module in PROOFS[name].modules]
     flat = flatten.wrappers()
     sources += [flat[module] for module in PROOFS[name].modules if module in flat]
