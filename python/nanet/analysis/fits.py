@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nanet.config.sections import DEFAULT_ALGORITHM
 from nanet.errors import UsageError, near
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
 from nanet.files.tables import need
-
-ALGORITHM = "multiring"
 
 
 def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +26,7 @@ def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarr
 
 
 def reconstruct_hits(
-    first: np.ndarray, pm: np.ndarray, algorithm: str = ALGORITHM, **parameters: float
+    first: np.ndarray, pm: np.ndarray, algorithm: str = DEFAULT_ALGORITHM, **parameters: float
 ) -> dict[str, np.ndarray]:
     """Runs an algorithm on events: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
 
@@ -72,7 +71,7 @@ def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.
     return np.ascontiguousarray(given, dtype=kind)
 
 
-def reconstruct(events: pa.Table, algorithm: str = ALGORITHM, **parameters: float) -> pa.Table:
+def reconstruct(events: pa.Table, algorithm: str = DEFAULT_ALGORITHM, **parameters: float) -> pa.Table:
     """Rings of events (from read_events) in the columns of rings.parquet, with primitive = 0. UsageError.
 
     An event without rings has one row with ring = 255. parameters: as in [algorithm.NAME] of the

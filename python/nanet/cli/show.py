@@ -10,7 +10,7 @@ import attrs
 import typer
 
 from nanet.cli.options import JsonFile
-from nanet.config.sections import ALGORITHMS
+from nanet.config.sections import ALGORITHMS, DEFAULT_ALGORITHM
 from nanet.errors import UsageError
 from nanet.report.output import check_distinct, check_writable, console, write_json
 
@@ -41,7 +41,7 @@ def show(
             help="Ring algorithm, or the file of a plug-in, without --rings.",
             autocompletion=lambda: list(ALGORITHMS),
         ),
-    ] = "multiring",
+    ] = DEFAULT_ALGORITHM,
     out_file: Annotated[
         str | None,
         typer.Option("--out", metavar="FILE", help="Also draw it into this file: .svg, .png or .pdf."),

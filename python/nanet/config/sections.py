@@ -18,8 +18,10 @@ from nanet.config.values import check_of, optional
 
 try:
     from nanet._core import algorithm_names
+    from nanet._core import default_algorithm as DEFAULT_ALGORITHM
 except ImportError:  # `nanet doctor` reports the missing core
     ALGORITHMS: tuple[str, ...] = ()
+    DEFAULT_ALGORITHM = ""
 else:
     ALGORITHMS = tuple(algorithm_names())
 
@@ -144,7 +146,7 @@ class Trigger(Section):
         offer=("auto", "cpu", "cuda"),
     )
     algorithm: str = option(
-        "multiring",
+        DEFAULT_ALGORITHM,
         f"Ring algorithm, one of {', '.join(ALGORITHMS)}, or the file of a plug-in, such as ./mine.so; its "
         "parameters are [algorithm.NAME].",
         check=_algorithm,

@@ -67,6 +67,11 @@ class Rates:
                 self.history.append(self.now[name])
 
 
+def _rate(value: float | None) -> str:
+    """A rate; a dash before the first interval has passed."""
+    return "-" if value is None else rate(value)
+
+
 class View:
     """Draws the state of the chain."""
 
@@ -132,8 +137,8 @@ class View:
             ("trigger", "events", "packets_in"),
             ("L0TP", "primitives", "packets"),
         ):
-            table.add_row(name, rate(now.get(events, 0)), rate(now.get(packets, 0)))
-        table.add_row("rings", rate(now.get("rings", 0)), "")
+            table.add_row(name, _rate(now.get(events)), _rate(now.get(packets)))
+        table.add_row("rings", _rate(now.get("rings")), "")
         line = Text(sparkline(list(self.rates.history)[-44:]), style="cyan", no_wrap=True)
         return _panel(Group(table, line), "rates, wall-clock")
 
@@ -222,18 +227,18 @@ class TriggerLine:
         if not self.snapshot:
             return Text("")
         numbers = Text(
-            numbers_line(self.snapshot, self.rates.now.get("events", 0)), no_wrap=True, overflow="ellipsis"
+            numbers_line(self.snapshot, self.rates.now.get("events")), no_wrap=True, overflow="ellipsis"
         )
         return Group(numbers, run_line(self.snapshot))
 
 
-def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
+def numbers_line(snapshot: Mapping[str, Any], events_per_s: float | None) -> str:
     """Rate, latency and losses in one line."""
     total = snapshot.get("latency_us", {}).get("total", {})
     total = total if total.get("n") else {}  # no measurement yet
     lost = sum(snapshot.get("lost", {}).values())
     return (
-        f"{rate(events_per_s)} events  "
+        f"{_rate(events_per_s)} events  "
         f"p50 {microseconds(total.get('p50'))}  p99.9 {microseconds(total.get('p99_9'))}  "
         f"max {microseconds(total.get('max'))}  "
         f"late {count(snapshot.get('frames_late', 0))}  lost {count(lost)}"
@@ -242,5 +247,5 @@ def numbers_line(snapshot: Mapping[str, Any], events_per_s: float) -> str:
 
 def plain_line(view: View) -> str:
     """The view as one line, for output without a terminal."""
-    numbers = numbers_line(view.trigger, view.rates.now.get("events", 0))
+    numbers = numbers_line(view.trigger, view.rates.now.get("events"))
     return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}"

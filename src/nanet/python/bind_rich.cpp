@@ -165,6 +165,7 @@ void bind_rich(nb::module_& m) {
       "pm_positions_common", [] { return positions(rich::Geometry::make().common); },
       "Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2).");
   m.def("algorithm_names", &rich::algorithm_names, "Names of the ring algorithms of this build.");
+  m.attr("default_algorithm") = std::string(rich::default_algorithm);
   m.def(
       "algorithm_traits",
       [](const std::string& name) {

@@ -33,19 +33,19 @@ struct PyTrigger {
         deadline_us(get<double>(o, "deadline_us", 50e3)),
         core([&] {
           trigger::TriggerOptions t;
-          t.card = get<std::string>(o, "card", "socket");
+          t.card = get<std::string>(o, "card", t.card);
           t.clop = clop_options(o);
           if (t.clop.gather == contract::Gather::packets && t.clop.buffers == 0) t.clop.buffers = 256;
-          t.algorithm = get<std::string>(o, "algorithm", "multiring");
+          t.algorithm = get<std::string>(o, "algorithm", t.algorithm);
           t.parameters = parameters(o);
           t.process = process_options(o);
           if (const int fd = get<int>(o, "event_ring", -1); fd >= 0) {
             event_ring = std::make_unique<stats::SharedEventRing>(fd);
             t.process.event_ring = event_ring.get();
           }
-          t.threads = get<unsigned>(o, "threads", 1);
+          t.threads = get<unsigned>(o, "threads", t.threads);
           t.pin = get<std::vector<int>>(o, "pin", {});
-          t.busy = get<bool>(o, "busy", false);
+          t.busy = get<bool>(o, "busy", t.busy);
           t.keep_bad = get<std::string>(o, "keep_bad", "");
           t.choke.high = get<double>(o, "choke_high", t.choke.high);
           t.choke.low = get<double>(o, "choke_low", t.choke.low);
@@ -110,7 +110,7 @@ struct PyReplay {
           r.detect_merged = get<bool>(o, "detect_merged", false);
           r.clop.listen.clear();
           r.clop.destinations.clear();
-          r.algorithm = get<std::string>(o, "algorithm", "multiring");
+          r.algorithm = get<std::string>(o, "algorithm", r.algorithm);
           r.parameters = parameters(o);
           r.process = process_options(o);
           r.threads = get<unsigned>(o, "threads", 1);

@@ -14,8 +14,9 @@ namespace nanet::python {
 
 namespace {
 
-Nanoseconds microseconds(const nb::dict& options, const char* key, double fallback_us) {
-  return static_cast<Nanoseconds>(get<double>(options, key, fallback_us) * 1e3);
+// Value in µs as nanoseconds; without the key, `fallback`.
+Nanoseconds microseconds(const nb::dict& options, const char* key, Nanoseconds fallback) {
+  return static_cast<Nanoseconds>(get<double>(options, key, static_cast<double>(fallback) * 1e-3) * 1e3);
 }
 
 }  // namespace
@@ -30,19 +31,18 @@ card::ClopOptions clop_options(const nb::dict& o) {
   if (gather != "frame" && gather != "packets")
     throw std::invalid_argument("gather = " + gather + " must be frame or packets");
   c.gather = gather == "frame" ? contract::Gather::frame : contract::Gather::packets;
-  c.packets = get<std::uint32_t>(o, "packets", 1);
-  c.buffers = get<std::uint32_t>(o, "buffers", 0);
-  c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", 8192);
-  c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", 0xF));
-  c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
-  c.rules.max_payload =
-      static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", wire::mgp::default_max_payload));
-  c.rules.max_frames = get<std::uint32_t>(o, "max_frames", default_max_frames);
-  c.timeout = microseconds(o, "timeout_us", 20e3);
-  c.deadline = microseconds(o, "deadline_us", 50e3);
-  c.burst_silence = microseconds(o, "burst_silence_us", 1e6);
-  c.devices = get<std::uint32_t>(o, "devices", 1);
-  c.threads = std::clamp(get<unsigned>(o, "card_threads", 1), 1u, 10u);
+  c.packets = get<std::uint32_t>(o, "packets", c.packets);
+  c.buffers = get<std::uint32_t>(o, "buffers", c.buffers);
+  c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", c.segment_bytes);
+  c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", c.rules.boards));
+  c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", c.rules.source));
+  c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", c.rules.max_payload));
+  c.rules.max_frames = get<std::uint32_t>(o, "max_frames", c.rules.max_frames);
+  c.timeout = microseconds(o, "timeout_us", c.timeout);
+  c.deadline = microseconds(o, "deadline_us", c.deadline);
+  c.burst_silence = microseconds(o, "burst_silence_us", c.burst_silence);
+  c.devices = get<std::uint32_t>(o, "devices", c.devices);
+  c.threads = std::clamp(get<unsigned>(o, "card_threads", c.threads), 1u, 10u);
   c.busy_poll_us = get<int>(o, "busy_poll_us", 0);
   if (const auto bytes = get<std::uint64_t>(o, "buffer_bytes", 0))
     c.socket_buffer_bytes = static_cast<int>(std::min<std::uint64_t>(bytes, 1u << 30));
@@ -51,13 +51,14 @@ card::ClopOptions clop_options(const nb::dict& o) {
 
 trigger::ProcessOptions process_options(const nb::dict& o) {
   trigger::ProcessOptions p;
-  p.window_lsb = get<std::int32_t>(o, "window_lsb", trigger::default_window_lsb);
-  p.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", rich_source));
-  p.decision.min_hits = get<std::uint32_t>(o, "min_hits", 1);
-  p.decision.multiplicity = get<std::uint32_t>(o, "multiplicity", 24);
-  p.decision.saturated_mm = static_cast<float>(get<double>(o, "saturated_mm", 185.0));
-  p.decision.small_mm = static_cast<float>(get<double>(o, "small_mm", 180.0));
-  p.decision.chi2_cut = static_cast<float>(get<double>(o, "chi2_cut", 3.0));
+  p.window_lsb = get<std::int32_t>(o, "window_lsb", p.window_lsb);
+  p.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", p.source));
+  auto& decision = p.decision;
+  decision.min_hits = get<std::uint32_t>(o, "min_hits", decision.min_hits);
+  decision.multiplicity = get<std::uint32_t>(o, "multiplicity", decision.multiplicity);
+  decision.saturated_mm = static_cast<float>(get<double>(o, "saturated_mm", decision.saturated_mm));
+  decision.small_mm = static_cast<float>(get<double>(o, "small_mm", decision.small_mm));
+  decision.chi2_cut = static_cast<float>(get<double>(o, "chi2_cut", decision.chi2_cut));
   const auto factors = get<std::vector<std::uint32_t>>(o, "downscale_factors", {});
   if (factors.size() > p.downscale.factor.size())
     throw std::invalid_argument("downscale: there are four kinds of primitives");
@@ -111,11 +112,11 @@ gpu::PipelineOptions pipeline_options(const nb::dict& o, const std::string& devi
   gpu::PipelineOptions c;
   c.device = cuda_number(device);
   c.mode = gpu::mode_of(get<std::string>(o, "executor", "persistent"));
-  c.blocks = get<unsigned>(o, "blocks", 0);
-  c.cpu_fallback = get<bool>(o, "cpu_fallback", true);
-  c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", 50e3) / 2, 500'000, 20'000'000);
+  c.cpu_fallback = get<bool>(o, "cpu_fallback", c.cpu_fallback);
+  c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", card::ClopOptions{}.deadline) / 2, 500'000,
+                                    20'000'000);
   c.recovery.command = get<std::vector<std::string>>(o, "recovery", {});
-  c.recovery.algorithm = get<std::string>(o, "algorithm", "multiring");
+  c.recovery.algorithm = get(o, "algorithm", std::string(rich::default_algorithm));
   c.recovery.parameters = parameters(o);
   using Kind = gpu::Injection::Kind;
   if (o.contains("inject_fault")) c.injection = {Kind::fault, get<std::uint64_t>(o, "inject_fault", 0)};

@@ -57,6 +57,7 @@ struct ParameterInfo {
   double low, high;
   std::string meaning;  // description, with the unit
 };
+inline constexpr std::string_view default_algorithm = "multiring";
 std::vector<std::string> algorithm_names();  // order of algorithms.list; without plug-ins
 // name: library algorithm, plug-in file (plugins.hpp) or loaded plug-in. Throws std::invalid_argument.
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);

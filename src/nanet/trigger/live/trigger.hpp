@@ -23,7 +23,7 @@ namespace nanet::trigger {
 struct TriggerOptions {
   std::string card = "socket";
   card::ClopOptions clop;
-  std::string algorithm = "multiring";
+  std::string algorithm{rich::default_algorithm};
   rich::Parameters parameters;
   ProcessOptions process;
   ExecutorMaker executor;  // empty: CPU executor

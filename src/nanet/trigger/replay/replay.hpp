@@ -33,7 +33,7 @@ struct ReplayOptions {
   card::ClopOptions clop;  // its sockets and times are unused
   // Assumes a merged stream if most of the first 1000 packets are valid packets of board 0xFF.
   bool detect_merged = false;
-  std::string algorithm = "multiring";
+  std::string algorithm{rich::default_algorithm};
   rich::Parameters parameters;
   ProcessOptions process;
   // Reconstructor for many frames at a time instead of the CPU algorithm, for example
