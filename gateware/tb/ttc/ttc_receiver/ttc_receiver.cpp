@@ -114,8 +114,8 @@ int main(int argc, char** argv) {
     CHECK(sobs == bursts && eobs == bursts - bursts / 3, "%lu SOB, %lu EOB", sobs, eobs);
     CHECK(lost_ticks < 900 && refused == 0 && corrected == 0, "%lu periods lost", lost_ticks);
   }
-  CHECK(right > 0 && (errors < 1e-4 ? wrong * 1000 <= right : lost_ticks > right), "%lu wrong times, %lu right", wrong,
-        right);
+  CHECK(right > 0 && (errors < 1e-4 ? wrong * 1000 <= right : lost_ticks > right),
+        "%lu wrong times, %lu right", wrong, right);
   CHECK(errors > 0 || wrong == 0, "%lu wrong times", wrong);
   std::printf("sob %lu eob %lu right %lu wrong %lu lost %lu missed %lu gaps %lu corrected %lu refused %lu\n",
               sobs, eobs, right, wrong, lost_ticks, missed, gaps, corrected, refused);
