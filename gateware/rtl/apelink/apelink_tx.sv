@@ -51,9 +51,12 @@ module apelink_tx
 
   // ---------------------------------------------------------------- packet buffer
 
-  (* no_rw_check *) torus_word_t mem[DEPTH];
+  (* no_rw_check *) logic [128:0] mem[DEPTH];
   logic [AddrW:0] wr_q, commit_q, rd_q;
-  torus_word_t read_q;
+  logic [128:0] read_q;
+  // Stage before the buffer: header with its check byte, comparison with MAGIC.
+  logic [128:0] stage_q;
+  logic stage_valid_q, stage_magic_q;
   logic read_valid_q, write, fetch, advance, take, bad_q, found, commit, abandon;
   logic [8:0] packets_q;  // stored whole
   logic storing_q;        // part of a packet
@@ -61,15 +64,16 @@ module apelink_tx
   torus_words_t [TorusVcs-1:0] base_q;
   logic unused_checks;
 
-  assign in_ready = wr_q - rd_q < (AddrW + 1)'(DEPTH);
-  assign write    = in_valid && in_ready;
-  assign found    = bad_q || (!in_word.head && in_word.data == ApelinkMagic) || !link_up;
-  assign commit   = write && in_word.tail && !found;
-  assign abandon  = write && in_word.tail && found;
+  assign in_ready = wr_q - rd_q < (AddrW + 1)'(DEPTH - 2);
+  assign write    = stage_valid_q;
+  assign found    = bad_q || stage_magic_q || !link_up;
+  assign commit   = write && stage_q[128] && !found;
+  assign abandon  = write && stage_q[128] && found;
   assign fetch    = rd_q != commit_q && (!read_valid_q || take);
 
-  assign own.data    = 10'(wr_q - rd_q) + 10'(read_valid_q);
-  assign own.header  = packets_q[8:7] != 0 ? '1 : {packets_q[6:0], 1'b0} + {6'd0, storing_q, 1'b0};
+  assign own.data    = 10'(wr_q - rd_q) + 10'(read_valid_q) + 10'(stage_valid_q);
+  assign own.header  = packets_q[8:7] != 0 ? '1 :
+                       {packets_q[6:0], 1'b0} + {6'd0, storing_q || stage_valid_q, 1'b0};
   assign unused_checks = &{1'b0, settings.ecc_header_check, settings.ecc_credit_check, 1'b0};
 
   // ---------------------------------------------------------------- credits
@@ -121,31 +125,30 @@ module apelink_tx
   send_e state_q;
   logic due;
   logic [7:0] since_q;  // payload words since a credit
-  logic [127:0] header;
 
   assign advance = !link_valid || link_ready;
   assign due  = settings.credit_cycle != 0 && since_q >= settings.credit_cycle;
   assign take = advance && state_q == SendPacket && !due;
 
-  always_comb begin
-    header = read_q.data;
-    header[127:120] = settings.ecc_header_make ? secded_byte(read_q.data[119:0]) : 8'd0;
-  end
-
   always_ff @(posedge clk) begin
     dropped <= abandon;
     sent    <= 1'b0;
-    if (write) mem[wr_q[AddrW-1:0]] <= in_word;
+    stage_valid_q <= in_valid && in_ready;
+    stage_magic_q <= !in_word.head && in_word.data == ApelinkMagic;
+    stage_q       <= {in_word.tail, in_word.data};
+    if (in_word.head)
+      stage_q[127:120] <= settings.ecc_header_make ? secded_byte(in_word.data[119:0]) : 8'd0;
+    if (write) mem[wr_q[AddrW-1:0]] <= stage_q;
     if (fetch) read_q <= mem[rd_q[AddrW-1:0]];
     if (abandon) wr_q <= commit_q;
     else if (write) wr_q <= wr_q + 1'b1;
     if (commit) commit_q <= wr_q + 1'b1;
-    if (write) bad_q <= found && !in_word.tail;
+    if (write) bad_q <= found && !stage_q[128];
     if (fetch) rd_q <= rd_q + 1'b1;
     if (fetch) read_valid_q <= 1'b1;
     else if (take) read_valid_q <= 1'b0;
-    packets_q <= packets_q + 9'(commit) - 9'(take && read_valid_q && read_q.tail);
-    if (write) storing_q <= !in_word.tail;
+    packets_q <= packets_q + 9'(commit) - 9'(take && read_valid_q && read_q[128]);
+    if (write) storing_q <= !stage_q[128];
 
     if (advance) begin
       link_valid <= link_up;
@@ -166,9 +169,9 @@ module apelink_tx
           link_data <= ApelinkMagic;
           state_q   <= SendCredit;
         end else begin
-          link_data <= read_q.head ? header : read_q.data;
+          link_data <= read_q[127:0];
           since_q   <= since_q + 8'd1;
-          if (read_q.tail) begin
+          if (read_q[128]) begin
             sent    <= 1'b1;
             state_q <= SendGap;
           end
@@ -188,7 +191,7 @@ module apelink_tx
       packets_q    <= '0;
       rd_q         <= commit_q;
       wr_q         <= commit_q;
-      bad_q        <= write ? !in_word.tail : storing_q;
+      bad_q        <= write ? !stage_q[128] : storing_q;
     end
     if (rst) begin
       wr_q     <= '0;
@@ -196,6 +199,7 @@ module apelink_tx
       commit_q <= '0;
       bad_q    <= 1'b0;
       storing_q <= 1'b0;
+      stage_valid_q <= 1'b0;
       dropped  <= 1'b0;
     end
   end

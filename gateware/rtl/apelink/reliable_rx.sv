@@ -55,24 +55,32 @@ module reliable_rx
 
   // ---------------------------------------------------------------- check
 
-  logic valid_q, control_q, valid_2_q, control_2_q;
+  logic valid_q, control_q, valid_2_q, control_2_q, decide_q, plain_q;
   logic [127:0] word_q, word_2_q;
-  logic [31:0] part_q, crc_q, crc;
+  logic [31:0] part_q, crc_q, crc, sum_q;
   logic [4:0] count_q;  // words since a control word; 17: too many
   logic right, wrong, is_cell, is_next, is_later, take, unused_fields;
-  control_t control;
+  control_t found, control;
 
+  // The sum of received and computed CRC is registered; the decision follows one cycle later.
   assign crc      = crc_value(crc_q, control_2_q) ^ part_q;
-  assign control  = word_2_q;
-  assign right    = valid_2_q && control_2_q && control.crc == ~crc && control.comma == ControlComma &&
-                    control.count == count_q && count_q <= 5'(CellWords);
-  assign wrong    = valid_2_q && control_2_q && !right;
+  assign found    = word_2_q;
+  assign right    = decide_q && plain_q && sum_q == '1;
+  assign wrong    = decide_q && !right;
   assign is_cell  = control.kind == ControlCell;
   assign is_next  = control.sequence_number == status.expected;
   assign is_later = !is_next && !(8'(control.sequence_number - status.expected) >= 8'h80);
   assign take     = up && right && is_cell && is_next;
   assign unused_fields = &{
-          1'b0, control.zero_1, control.zero_2, control.zero_3, control.node, control.port, 1'b0
+          1'b0,
+          control.zero_1,
+          control.zero_2,
+          control.zero_3,
+          control.node,
+          control.port,
+          control.crc,
+          control.comma,
+          1'b0
       };
 
   // ---------------------------------------------------------------- cells
@@ -87,7 +95,7 @@ module reliable_rx
   logic cell_valid, cell_done, unused_ready;
   logic [3:0] unused_level;
   logic [127:0] mem[Places];
-  logic [5:0] wr_q, start_q, rd_q;
+  logic [5:0] wr_q, start_q, rd_q, place;
   logic [4:0] done_q;
   logic outstanding_q, replayed;
   logic [9:0] retry_q;
@@ -111,6 +119,9 @@ module reliable_rx
       .level    (unused_level)
   );
 
+  // Words of a rejected cell are overwritten.
+  assign place = decide_q && !take ? start_q : wr_q;
+
   // A request is due after damage or a missing cell, once; again after a replay that fails, or after a time.
   assign replayed = right && is_cell && 8'(last_q - control.sequence_number) < 8'h80;
   assign request = up && ((!outstanding_q && (wrong || (right && is_later))) ||
@@ -126,18 +137,21 @@ module reliable_rx
     part_q      <= crc_data(word_q, control_q);
     if (valid_2_q) crc_q <= control_2_q ? '1 : crc;
 
+    decide_q <= valid_2_q && control_2_q;
+    control  <= found;
+    sum_q    <= crc ^ found.crc;
+    plain_q  <= found.comma == ControlComma && found.count == count_q && count_q <= 5'(CellWords);
+
+    wr_q <= place;
     if (valid_2_q && !control_2_q) begin
       if (count_q < 5'(CellWords)) begin
-        mem[wr_q] <= word_2_q;
-        wr_q      <= wr_q + 6'd1;
+        mem[place] <= word_2_q;
+        wr_q       <= place + 6'd1;
       end
       if (count_q <= 5'(CellWords)) count_q <= count_q + 5'd1;
     end
-    if (valid_2_q && control_2_q) begin
-      count_q <= '0;
-      wr_q    <= take ? wr_q : start_q;
-      if (take) start_q <= wr_q;
-    end
+    if (valid_2_q && control_2_q) count_q <= '0;
+    if (take) start_q <= wr_q;
 
     status.valid <= right;
     status.gap   <= request;
@@ -170,6 +184,7 @@ module reliable_rx
     if (rst) begin
       valid_q      <= 1'b0;
       valid_2_q    <= 1'b0;
+      decide_q     <= 1'b0;
       status.valid <= 1'b0;
       count_q      <= '0;
       crc_q        <= '1;

@@ -24,14 +24,20 @@ module torus_arbiter #(
   end
 
   // Requests at or above the current priority; the lowest of them, else the lowest of all.
-  logic [REQUESTS-1:0] above_q, high, first_high, first_all, current_q;
+  logic [REQUESTS-1:0] above_q, high, after_high, after_all, after, current_q;
   logic [3:0] packets_q, packets;  // complete packets of this turn
   logic ended, over;
 
+  // Bits above the lowest one that is set.
+  function automatic logic [REQUESTS-1:0] beyond(input logic [REQUESTS-1:0] bits);
+    for (int i = 0; i < REQUESTS; i++) beyond[i] = |(bits & ((REQUESTS'(1) << i) - 1'b1));
+  endfunction
+
   assign high       = request & above_q;
-  assign first_high = high & (~high + 1'b1);
-  assign first_all  = request & (~request + 1'b1);
-  assign grant      = |high ? first_high : first_all;
+  assign after_high = beyond(high);
+  assign after_all  = beyond(request);
+  assign after      = |high ? after_high : after_all;
+  assign grant      = |high ? high & ~after_high : request & ~after_all;
   assign packets    = |(grant & current_q) ? packets_q : 4'd0;
   assign ended      = |(grant & last);
   assign over       = ended && packets == 4'(TURN - 1);
@@ -40,8 +46,7 @@ module torus_arbiter #(
     if (|request) begin
       current_q <= grant;
       packets_q <= over ? 4'd0 : packets + 4'(ended);
-      for (int i = 0; i < REQUESTS; i++)
-        above_q[i] <= |(grant & ((REQUESTS'(1) << i) - 1'b1)) || (grant[i] && !over);
+      above_q   <= after | (over ? '0 : grant);
     end
     if (rst) begin
       above_q   <= '0;

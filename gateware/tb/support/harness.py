@@ -7,11 +7,12 @@ The program stands beside the bench, includes headers of src/nanet as reference 
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import result_cache
@@ -83,6 +84,30 @@ def build_harness(
         command += [*(["-y", str(rtl)] if rtl else []), *search_path(), *map(str, [*sources, program])]
         _run(command)
     return place / "run"
+
+
+def cached(*sources: Path) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator of a test of build_harness programs: a pass is kept for these sources and programs."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**given: object) -> None:
+            parts = sorted(
+                (name, repr(value)) for name, value in given.items() if not isinstance(value, Path)
+            )
+            files = {Path(__file__), Path(test.__code__.co_filename)}
+            for source in sources:
+                files |= _headers(source)
+            result = result_cache.key(
+                result_cache.rtl_closure(sources) | files, *("harness", test.__name__, parts, SEED)
+            )
+            if not result_cache.has(result):
+                test(**given)
+                result_cache.keep(result)
+
+        return run
+
+    return decorate
 
 
 def _run(command: list[str]) -> str:

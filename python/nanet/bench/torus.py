@@ -53,6 +53,7 @@ def _against_rtl(sheet: Sheet) -> None:
     sheet("compiling the simulated routers")
     program = rtl.network()
     sheet.figures["hop_cycles"] = float(rtl.hop_cycles(program))
+    sheet.figures["payload_efficiency"] = rtl.payload_efficiency()
     throughput, latency = 0.0, 0.0
     for pattern, load in rtl.LOADS:
         sheet(f"4x4x4 {pattern}, load {load:g}, simulated routers")

@@ -42,18 +42,31 @@ def missing() -> str:
     return ""
 
 
-def network(depth: int = 64) -> Path:
-    """Program of simulated routers with input buffers of `depth` words, a power of two. RuntimeError.
-
-    Compiled at the first call.
-    """
+def _build(program: Path, module: Path, parameters: dict[str, int]) -> Path:
+    """Program with the model of a module. RuntimeError if the build fails."""
     for folder in (GATEWARE / "tb" / "support", GATEWARE, ROOT / "tests"):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
     harness = importlib.import_module("harness")
     packages = importlib.import_module("sources").packages
-    sources = [GATEWARE / "lint.vlt", *packages(), GATEWARE / "sim" / "torus_router_sim.sv"]
-    return harness.build_harness("torus_router_sim", PROGRAM, {"DEPTH": depth}, sources)
+    return harness.build_harness(
+        module.stem, program, parameters, [GATEWARE / "lint.vlt", *packages(), module]
+    )
+
+
+def network(depth: int = 64) -> Path:
+    """Program of simulated routers with input buffers of `depth` words, a power of two. RuntimeError.
+
+    Compiled at the first call.
+    """
+    return _build(PROGRAM, GATEWARE / "sim" / "torus_router_sim.sv", {"DEPTH": depth})
+
+
+def payload_efficiency() -> float:
+    """Payload words per word of a simulated reliable link, full packets. RuntimeError."""
+    bench = GATEWARE / "tb" / "apelink" / "reliable_port" / "reliable_link.cpp"
+    link = _build(bench, GATEWARE / "rtl" / "apelink" / "reliable_port.sv", {})
+    return float(run(link, mixed=0, cycles=30_000)["efficiency"])
 
 
 def run(program: Path, **options: float | str) -> dict[str, Any]:

@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import build_harness
+from harness import build_harness, cached
 from sources import GATEWARE, RTL, modules, packages
 
 HERE = Path(__file__).resolve().parent
+SOURCES = (HERE / "reliable_link.cpp", modules()["reliable_port"])
 CELL = 17  # words of a full cell with its control word
 
 
@@ -24,6 +25,7 @@ def run(rtl: Path | None = None, **options: float) -> dict[str, float]:
     return json.loads(done.stdout) | {"status": done.returncode}
 
 
+@cached(*SOURCES)
 def test_payload_is_92_percent_of_the_words_of_a_link():
     # A far end that drains a word per cycle; full packets on both VCs.
     result = run(mixed=0, cycles=30_000, push=1)
@@ -33,6 +35,7 @@ def test_payload_is_92_percent_of_the_words_of_a_link():
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-3, 1e-2])
+@cached(*SOURCES)
 def test_every_packet_arrives_once_and_in_order(rate):
     """Errors in data, control words, CRC and marks; cell error rates."""
     for seed, extra in enumerate(
@@ -44,11 +47,13 @@ def test_every_packet_arrives_once_and_in_order(rate):
         assert result["cut"] == 0
 
 
+@cached(*SOURCES)
 def test_heavy_errors_do_not_stop_the_link():
     result = run(error=0.01, cycles=20_000, payload=16, seed=3)
     assert result["wrong"] == result["overflow"] == 0, result
 
 
+@cached(*SOURCES)
 def test_lost_link_is_counted_and_comes_up_again():
     for seed in range(1, 6):
         result = run(break_at=3000, break_for=1500, cycles=9000, seed=seed, delay=4 + 5 * seed)
@@ -59,6 +64,7 @@ def test_lost_link_is_counted_and_comes_up_again():
 
 @pytest.mark.complete
 @pytest.mark.parametrize("rate", [0.0, 1e-3, 1e-2, 3e-2])
+@cached(*SOURCES)
 def test_goodput_is_as_of_go_back_n(rate):
     """Goodput at least 95 % of (1 - p) / (1 + (W - 1) p), W cells in a round trip."""
     delay = 16
@@ -77,8 +83,8 @@ FAULTS = {
         "take     = up && right && is_cell && is_next",
         "take     = up && right && is_cell",
     ),
-    "CRC": ("reliable_rx", "control.crc == ~crc && ", ""),
-    "count": ("reliable_rx", "wr_q    <= take ? wr_q : start_q;", ""),
+    "CRC": ("reliable_rx", "plain_q && sum_q == '1", "plain_q"),
+    "count": ("reliable_rx", "place = decide_q && !take ? start_q : wr_q", "place = wr_q"),
     "window": ("reliable_tx", "window = next_q - first_q < 8'(CellWindow)", "window = 1'b1"),
     "credit": ("reliable_tx", "held = granted_q[v] - status.freed[v]", "held = 16'd0"),
     "request": ("reliable_tx", "if (request) replay_wanted_q <= 1'b1;", ""),
@@ -88,6 +94,7 @@ FAULTS = {
 
 @pytest.mark.complete
 @pytest.mark.parametrize("fault", FAULTS)
+@cached(*SOURCES)
 def test_planted_fault_is_found(fault, tmp_path):
     module, text, other = FAULTS[fault]
     for path in (RTL / "apelink").glob("*.sv"):

@@ -7,11 +7,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from harness import build_harness
+from harness import build_harness, cached
 from reference_torus import INJECT, LOCAL, ZYX, route
 from sources import GATEWARE, packages
 
 HERE = Path(__file__).resolve().parent
+SOURCES = (HERE / "route_table.cpp", HERE / "route_table.sv")
 XYZ = (0, 1, 2)
 PAIRS = 12_000  # about a second
 
@@ -42,6 +43,7 @@ def variants() -> list[tuple[int, int, int, int]]:
     ],
     ids=str,
 )
+@cached(*SOURCES)
 def test_route_equals_the_reference_for_all_pairs(size):
     sources = [GATEWARE / "lint.vlt", *packages(), HERE / "route_table.sv"]
     program = build_harness("route_table", HERE / "route_table.cpp", {}, sources)

@@ -6,10 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import build_harness
+from harness import build_harness, cached
 from sources import GATEWARE, packages
 
 SIM = GATEWARE / "sim"
+SOURCES = (SIM / "torus_network.cpp", SIM / "torus_node_sim.sv")
 CELL = 17  # words of a full cell with its control word
 
 
@@ -31,6 +32,7 @@ def run(**options: float | str) -> dict[str, float]:
 @pytest.mark.complete
 @pytest.mark.parametrize("compatible", [0, 1])
 @pytest.mark.parametrize("size", [(2, 2, 2), (3, 2, 2), (1, 1, 4)], ids=str)
+@cached(*SOURCES)
 def test_every_packet_arrives_once_and_in_order(size, compatible):
     x, y, z = size
     result = run(x=x, y=y, z=z, compatible=compatible, cycles=6000, drain=1)
@@ -41,6 +43,7 @@ def test_every_packet_arrives_once_and_in_order(size, compatible):
 
 @pytest.mark.complete
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])
+@cached(*SOURCES)
 def test_every_packet_arrives_under_bit_errors(rate):
     result = run(x=3, y=2, z=2, error=rate / CELL, cycles=10_000, drain=1)
     assert result["status"] == 0, result
@@ -49,6 +52,7 @@ def test_every_packet_arrives_under_bit_errors(rate):
 
 @pytest.mark.complete
 @pytest.mark.parametrize("compatible", [0, 1])
+@cached(*SOURCES)
 def test_a_cut_link_stops_no_node(compatible):
     result = run(
         x=3,

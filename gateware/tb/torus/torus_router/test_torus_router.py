@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import build_harness
+from harness import build_harness, cached
 from sources import GATEWARE, RTL, packages
 
 SIM = GATEWARE / "sim"
+SOURCES = (SIM / "torus_network.cpp", SIM / "torus_router_sim.sv")
 PACKET = 18  # words with header and footer
 
 
@@ -34,6 +35,7 @@ def cube(k: int) -> dict[str, int]:
     return {"x": k, "y": k, "z": k}
 
 
+@cached(*SOURCES)
 def test_header_takes_five_cycles_a_hop():
     for size in (cube(2), {"x": 4, "y": 3, "z": 2}):
         result = run(network(), **size, single=1, load=0.05, cycles=8000, warm=0, payload=3, drain=1)
@@ -42,7 +44,17 @@ def test_header_takes_five_cycles_a_hop():
         assert result["packets"] > 50
 
 
-@pytest.mark.parametrize("traffic", ["uniform", "neighbour", "transpose", "tornado", "hotspot"])
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        "uniform",
+        *(
+            pytest.param(other, marks=pytest.mark.complete)
+            for other in ("neighbour", "transpose", "tornado", "hotspot")
+        ),
+    ],
+)
+@cached(*SOURCES)
 def test_every_packet_arrives_once_and_in_order(traffic):
     for extra in ({}, {"stall": 0.3}, {"atomic": 1}, {"balanced": 1}, {"astray": 0.1}):
         result = run(
@@ -53,6 +65,7 @@ def test_every_packet_arrives_once_and_in_order(traffic):
         assert (result["astray"] > 0) == ("astray" in extra)
 
 
+@cached(*SOURCES)
 def test_a_word_per_cycle_leaves_every_output():
     # Neighbour traffic: the link and the node's output of every node are busy.
     result = run(network(), **cube(2), traffic="neighbour", load=1.2, cycles=4000)
@@ -60,28 +73,30 @@ def test_a_word_per_cycle_leaves_every_output():
     assert result["accepted"] > 0.97
 
 
-@pytest.mark.parametrize("size", [{"x": 2, "y": 2, "z": 2}, {"x": 3, "y": 2, "z": 1}])
-def test_no_deadlock_with_buffers_of_one_packet(size):
+@cached(*SOURCES)
+def test_no_deadlock_with_buffers_of_one_packet():
     for extra in ({}, {"balanced": 1}, {"atomic": 1}):
-        result = run(network(), **size, depth=PACKET, load=1.0, cycles=30_000, drain=1, **extra)
+        result = run(network(), x=3, y=2, z=1, depth=PACKET, load=1.0, cycles=20_000, drain=1, **extra)
         assert result["status"] == 0, result
         assert result["in_flight"] == 0
 
 
 @pytest.mark.complete
 @pytest.mark.parametrize("balanced", [0, 1])
+@cached(*SOURCES)
 def test_saturation(balanced):
     """Accepted words per node and cycle, uniform packets of 18 words, buffers of 3.5 packets."""
     four = run(network(), **cube(4), load=1.0, cycles=4000, balanced=balanced)
     eight = run(network(), **cube(8), load=0.5, cycles=2000, balanced=balanced)
     print(f"balanced {balanced}: 4x4x4 {four['accepted']}, 8x8x8 {eight['accepted']}")
     assert four["status"] == eight["status"] == 0
-    assert four["accepted"] >= 0.6
-    assert eight["accepted"] >= 0.3
+    assert four["accepted"] >= (0.70 if balanced else 0.66)
+    assert eight["accepted"] >= (0.45 if balanced else 0.42)
 
 
 @pytest.mark.complete
 @pytest.mark.parametrize("size", [cube(2), {"x": 3, "y": 2, "z": 1}, cube(5)], ids=str)
+@cached(*SOURCES)
 def test_no_deadlock_in_a_long_run(size):
     cycles = 1_000_000 if size["x"] * size["y"] * size["z"] < 10 else 20_000
     result = run(network(), **size, depth=PACKET, load=1.0, cycles=cycles, drain=1)
@@ -101,7 +116,7 @@ FAULTS = {
         "reserved_q.data   <= held.data - 10'(leaves && !out_edge);",
         "reserved_q.data   <= '0;",
     ),
-    "unfair": ("torus_arbiter", "if (rst) above_q <= '0;", "above_q <= '0;"),
+    "unfair": ("torus_arbiter", "above_q   <= after | (over ? '0 : grant);", "above_q   <= '0;"),
     "wrong way": ("nanet_torus_pkg", "if (order[i] == 2'(to % 3'd3)) rank_to = 2'(i);", "rank_to = 2'd0;"),
     "bypass overtakes": ("torus_vc_fifo", "&& level_q == 0;", ";"),
     "outside not detected": ("nanet_torus_pkg", "{1'b0, to.x} >= size.x ||", ""),
@@ -110,6 +125,7 @@ FAULTS = {
 
 @pytest.mark.complete
 @pytest.mark.parametrize("fault", FAULTS)
+@cached(*SOURCES)
 def test_planted_fault_is_found(fault, tmp_path):
     module, text, other = FAULTS[fault]
     for path in (RTL / "torus").glob("*.sv"):
