@@ -18,7 +18,7 @@ GATEWARE = ROOT / "gateware"
 PROGRAM = GATEWARE / "sim" / "torus_network.cpp"
 CREDIT = 63  # words of an input buffer
 WORDS = 16  # payload of a packet
-WARM, CYCLES = 2000, 12_000
+WARM, CYCLES = 2000, 24_000
 # Loads up to 80 in 100 of each pattern's saturation at 4x4x4.
 LOADS = (
     ("uniform", 0.2),

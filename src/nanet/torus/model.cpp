@@ -166,7 +166,8 @@ class Model::Engine {
     measure_to_ = traffic.warm_cycles + traffic.cycles;
     reset();
     for (std::uint32_t n = 0; n < nodes_; ++n) {
-      random_[n].state = o_.seed * 0x9E3779B97F4A7C15u + n * 0xD1342543DE82EF95u;
+      Random seeds{o_.seed};
+      random_[n].state = Random{seeds() + n}();  // hashed: sums with the generator's step would shift streams
       source_[n].created = 0;
       next_of_pattern(n, 0);
     }
