@@ -25,6 +25,7 @@ module trigger_line_proof
   localparam int unsigned Ahead = 2;
 
   logic started_q = 1'b0;
+  logic tick_q;
   logic now_tick, sob, eob, decision_ready, release_valid, slack_valid, ready;
   ttc_tick_t now_number;
   ttc_now_t now, now_q;
@@ -52,6 +53,7 @@ module trigger_line_proof
     min_ticks_q <= min_ticks;
     chosen_q    <= chosen_time;
     now_tick    <= tick;
+    tick_q      <= now_tick;
     sob         <= tick && begins;
     eob         <= tick && ends && !begins;
     if (tick) begin
@@ -68,6 +70,7 @@ module trigger_line_proof
       now_q.lost <= 1'b1;
       time_q     <= '0;
       now_tick   <= 1'b0;
+      tick_q     <= 1'b0;
       now_number <= '0;
       sob        <= 1'b0;
       eob        <= 1'b0;
@@ -85,7 +88,7 @@ module trigger_line_proof
   assign sweep_time = now.timestamp + Ahead - 32'(latency);
   assign swept      = now_tick && sweep_time == chosen;
 
-  // With the three steps from sweep to release.
+  // With the four steps from sweep to release.
   typedef struct packed {
     logic       tick;
     logic       chosen;
@@ -95,12 +98,12 @@ module trigger_line_proof
     logic       timed;
     ttc_tick_t  number;
   } step_t;
-  step_t step1_q, step2_q, step3_q;
+  step_t step0_q, step1_q, step2_q, step3_q;
 
   always_ff @(posedge clk) begin
     if (i_line.places && i_line.input_q.timestamp == chosen) placed_q <= 1'b1;
     if (swept || now_tick && sob || now.lost) placed_q <= 1'b0;
-    step1_q <= '{
+    step0_q <= '{
         tick: now_tick,
         chosen: swept,
         here: now_tick && sweep_time[Log2-1:0] == chosen_time[Log2-1:0],
@@ -109,10 +112,12 @@ module trigger_line_proof
         timed: !now.lost && !i_line.clearing_q && !sob,
         number: now_number + ttc_tick_t'(Ahead)
     };
+    step1_q <= step0_q;
     step2_q <= step1_q;
     step3_q <= step2_q;
     if (rst) begin
       placed_q <= 1'b0;
+      step0_q  <= '0;
       step1_q  <= '0;
       step2_q  <= '0;
       step3_q  <= '0;
@@ -126,9 +131,10 @@ module trigger_line_proof
     logic [5:0] kind;
   } content_t;
   logic [Log2-1:0] place, age, order;
-  logic opens, writes, current, stale, normal, begins_now;
+  logic reads, opens, writes, current, stale, normal, begins_now;
   content_t word, content;
   assign place  = chosen_time[Log2-1:0];
+  assign reads  = i_line.read_q.valid && !i_line.read_q.idle && i_line.read_q.place == place;
   assign opens  = i_line.op_q.valid && !i_line.op_q.idle && i_line.op_q.place == place;
   assign writes = i_line.write_valid_q && i_line.write_place_q == place;
   assign word   = i_line.i_places.word_q;
@@ -136,6 +142,8 @@ module trigger_line_proof
     content = writes ? i_line.write_q : word;
     if (opens && (i_line.op_q.sweep || i_line.op_q.clear)) content = '0;
     else if (opens) content = '{held: 1'b1, burst: i_line.op_q.burst, kind: '0};
+    if (reads && (i_line.read_q.sweep || i_line.read_q.clear)) content = '0;
+    else if (reads) content = '{held: 1'b1, burst: i_line.read_q.burst, kind: '0};
   end
   assign begins_now = now_tick && sob;
   assign normal  = !i_line.clearing_q && !begins_now;
@@ -150,7 +158,7 @@ module trigger_line_proof
     assume (i_line.i_places.watched == chosen_time[Log2-1:0]);
     if (started_q) begin
       assume (latency == latency_q && min_ticks == min_ticks_q && chosen_time == chosen_q);
-      if (now_tick) assume (!tick);  // two cycles apart
+      if (now_tick || tick_q) assume (!tick);  // three cycles apart
       assume (time_q != '1);
 
       // A release only in the step of its tick, and named so.
@@ -172,14 +180,19 @@ module trigger_line_proof
       if (i_line.aged_q) assert (i_line.input_valid_q);
       if (i_line.input_valid_q) assert (i_line.input_q.timestamp[31:8] == '0);
       if (i_line.op_q.valid) assert (!(i_line.op_q.sweep && i_line.op_q.clear));
+      if (i_line.read_q.valid) assert (!(i_line.read_q.sweep && i_line.read_q.clear));
+      assert ((i_line.read_q.valid && i_line.read_q.sweep) == step0_q.tick);
+      if (step0_q.tick) assert (i_line.read_q.number == step0_q.number);
       assert ((i_line.op_q.valid && i_line.op_q.sweep) == step1_q.tick && i_line.sweep_q == step2_q.tick);
       if (step1_q.tick) assert (i_line.op_q.number == step1_q.number);
       if (step2_q.tick) assert (i_line.number_q == step2_q.number);
       assert (i_line.turn_q <= 6'd32 && i_line.clear_at_q <= 6'd32);
       if (!i_line.turn_q[Log2] && !begins_now) assert (time_q == 8'(i_line.turn_q) + 8'(now_tick));
       // an operation on the chosen place never meets another one,
+      if (reads) assert (!opens && !writes && i_line.i_places.rd_data == word);
       if (opens) assert (!writes && i_line.stored == word);
-      if (now_tick && !begins_now && !i_line.clearing_q && i_line.begin_op.place == place) assert (!opens && !writes);
+      if (now_tick && !begins_now && !i_line.clearing_q && i_line.begin_op.place == place)
+        assert (!reads && !opens && !writes);
       if (i_line.clearing_q && !i_line.known_q) assert (now.lost || !placed_q);
       // what the chosen place holds,
       if (i_line.clearing_q) assert (!placed_q || begins_now);

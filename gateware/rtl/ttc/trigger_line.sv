@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Final trigger at a fixed latency: a decision for period t is held at place t of a memory, and every tick
 // the place of now - L is read and cleared. A decision leaves in period t + L exactly, or it is counted.
-// Ticks are at least two cycles apart.
+// Ticks are at least three cycles apart.
 module trigger_line
   import nanet_ttc_pkg::*;
 #(
@@ -69,7 +69,7 @@ module trigger_line
 
   // A burst shorter than a whole turn of the memory leaves places of several bursts. The operations in flight
   // end before the clearing begins, and its own before it ends; sweeps leave the memory alone meanwhile.
-  localparam int unsigned Settle = 4;
+  localparam int unsigned Settle = 5;
   logic clearing_q, known_q;
   logic [LOG2_PLACES:0] clear_at_q;  // beyond the last place: waits for the last write
   logic [2:0] settle_q;
@@ -156,12 +156,13 @@ module trigger_line
     logic [5:0] kind;
   } operation_t;
 
-  operation_t begin_op, op_q;
-  content_t stored, write_q;
+  operation_t begin_op, read_q, op_q;
+  content_t read, stored, write_q;
   logic write_valid_q;
   place_t write_place_q;
 
-  assign same_place = op_q.valid && op_q.place == place_t'(input_q.timestamp)
+  assign same_place = read_q.valid && read_q.place == place_t'(input_q.timestamp)
+                      || op_q.valid && op_q.place == place_t'(input_q.timestamp)
                       || write_valid_q && write_place_q == place_t'(input_q.timestamp);
 
   always_comb begin
@@ -189,7 +190,7 @@ module trigger_line
       .wr_addr(write_place_q),
       .wr_data(write_q),
       .rd_addr(begin_op.place),
-      .rd_data(stored)
+      .rd_data(read)
   );
 
   logic same_burst, joins, sweep_q, physics_q, flushed_q, joined_q;
@@ -199,7 +200,9 @@ module trigger_line
   assign joins      = stored.held && same_burst;
 
   always_ff @(posedge clk) begin
-    op_q          <= begin_op;
+    read_q        <= begin_op;
+    op_q          <= read_q;
+    stored        <= read;  // output register of the block RAM
     write_valid_q <= op_q.valid && !op_q.idle;
     write_place_q <= op_q.place;
     write_q       <= '0;
@@ -214,6 +217,7 @@ module trigger_line
     flushed_q <= op_q.valid && stored.held && known_q && !op_q.idle
                  && (op_q.clear || op_q.sweep && !op_q.timed || !same_burst);
     if (rst) begin
+      read_q.valid  <= 1'b0;
       op_q.valid    <= 1'b0;
       write_valid_q <= 1'b0;
       sweep_q       <= 1'b0;

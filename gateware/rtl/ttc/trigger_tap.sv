@@ -93,7 +93,8 @@ module trigger_tap
 
   // ---------------------------------------------------------------- dwords: header, times, primitives
 
-  logic fetched_q, burst_q, room;
+  logic fetched_q, fetched2_q, burst_q, room;
+  held_t out_q;
   logic [3:0] left_q;
   logic [255:0] shift_q;
   logic [23:0] frame_q;
@@ -103,7 +104,7 @@ module trigger_tap
 
   assign dword   = shift_q[31:0];
   assign is_time = dword[31:24] == '0;
-  assign load    = fetched_q && left_q == '0;
+  assign load    = fetched2_q && left_q == '0;
   assign eats    = left_q != '0 && room;
 
   logic primitive_q;
@@ -111,15 +112,17 @@ module trigger_tap
   logic [31:0] timestamp_q;
 
   always_ff @(posedge clk) begin
-    // One cycle after a change of read_q, `out` is its word.
+    // Two cycles after a change of read_q, `out_q` is its word.
     fetched_q   <= read_q != sent_q && !load;
+    fetched2_q  <= fetched_q && !load;
+    out_q       <= out;
     primitive_q <= 1'b0;
     if (load) begin
-      shift_q <= out.data;
-      left_q  <= out.dwords;
-      burst_q <= out.burst;
+      shift_q <= out_q.data;
+      left_q  <= out_q.dwords;
+      burst_q <= out_q.burst;
       read_q  <= read_q + 1'b1;
-      if (out.first) skip_q <= 2'd2;
+      if (out_q.first) skip_q <= 2'd2;
     end
     if (eats) begin
       shift_q <= {32'd0, shift_q[255:32]};
@@ -135,6 +138,7 @@ module trigger_tap
     if (rst) begin
       read_q      <= '0;
       fetched_q   <= 1'b0;
+      fetched2_q  <= 1'b0;
       left_q      <= '0;
       skip_q      <= '0;
       primitive_q <= 1'b0;

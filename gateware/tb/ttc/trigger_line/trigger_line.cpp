@@ -2,6 +2,7 @@
 // Harness of trigger_line: random decisions with bursts, chokes, lost time and quick SOBs. Every decision
 // leaves in period t + L or is counted. Prints the histogram of (release - t - L). Arguments: decisions,
 // latency, dead time in ticks, log2 of the places, seed.
+#include <array>
 #include <deque>
 #include <map>
 #include <vector>
@@ -60,6 +61,22 @@ int main(int argc, char** argv) {
   const std::uint64_t burst_ticks = (std::uint64_t{1} << log2_places) * 6;
   std::uint64_t quiet = 0, first_gap = ~std::uint64_t{0};
   // Places of an ended burst are flushed or overwritten.
+  // Outcomes of a sweep appear four cycles after its tick.
+  constexpr unsigned delay = 3;
+  std::uint64_t cycle = 0;
+  std::array<std::uint32_t, 8> sweeps{};  // period swept, by cycle
+  std::array<bool, 8> sweep_valid{};
+  std::array<std::uint32_t, 16> swept{};  // by tick
+  const auto flush = [&] {
+    // The sweep whose outcome appears in this cycle is not affected.
+    const auto ends = held.find(sweeps[(cycle - delay) % 8]);
+    const bool keeps = ends != held.end() && sweep_valid[(cycle - delay) % 8];
+    const std::uint32_t period = keeps ? ends->first : 0;
+    const unsigned kind = keeps ? ends->second : 0;
+    stale += held.size() - keeps;
+    held.clear();
+    if (keeps) held[period] = kind;
+  };
   while (given < wanted || quiet < (std::uint64_t{20} << log2_places)) {
     if (given >= wanted) ++quiet;
     // A tick every 3.9 cycles.
@@ -71,8 +88,7 @@ int main(int argc, char** argv) {
       ++timestamp;
       if (tick == next_sob) {
         sob = true;
-        stale += held.size();
-        held.clear();
+        flush();
         timestamp = 21;
         ++burst;
         in_burst = true;
@@ -89,10 +105,12 @@ int main(int argc, char** argv) {
       if (random() % (1 << 17) == 0) choke_left = 1 + random() % 3000;
       if (random() % (1 << 20) == 0) {
         lost = true;
-        stale += held.size();
-        held.clear();
+        flush();
       }
     }
+    sweeps[cycle % 8] = static_cast<std::uint32_t>(timestamp + ahead - latency);
+    sweep_valid[cycle % 8] = now_tick;
+    if (now_tick) swept[tick % 16] = sweeps[cycle % 8];
     dut->now_tick = now_tick;
     dut->now_number = tick & 15;
     dut->sob = sob;
@@ -173,7 +191,7 @@ int main(int argc, char** argv) {
       last_release = at;
       have_release = true;
       if (counts >> 8 & 1) {
-        const auto t = static_cast<std::uint32_t>(timestamp + (at - tick) - latency);
+        const std::uint32_t t = swept[(at - ahead) % 16];
         const auto found = held.find(t);
         if (found != held.end()) {
           CHECK(found->second == kind, "types %x of %x", kind, found->second);
@@ -189,8 +207,8 @@ int main(int argc, char** argv) {
     }
     // Dropped by dead time or choke: the place of the sweep that ended now.
     if (counts >> 4 & 1 || counts >> 3 & 1) {
-      const auto t = static_cast<std::uint32_t>(timestamp + ahead - latency);
-      CHECK(held.erase(t) + held.erase(t - 1) == 1, "nothing to drop at %u", t);
+      const std::uint32_t t = sweeps[(cycle - delay) % 8];
+      CHECK(held.erase(t) == 1, "nothing to drop at %u", t);
     }
     // A place whose tick passed must be gone: never released later.
     if (now_tick && !held.empty()) {
@@ -198,6 +216,7 @@ int main(int argc, char** argv) {
       CHECK(age + ahead <= static_cast<std::int64_t>(latency) + 1, "t = %u was not released",
             held.begin()->first);
     }
+    ++cycle;
   }
   CHECK(offered.empty() && sum.decisions == wanted, "%lu decisions", sum.decisions);
   const std::uint64_t account =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
-// Harness of ttc_receiver: a line with bursts, bit errors, gaps and a wrong rate. The time is right whenever
-// it is not marked as lost; what is lost comes back with the next SOB. Arguments: bursts, periods of a burst,
-// edge errors in 10^6, clock difference in ppm, seed.
+// Harness of ttc_receiver: a line with bursts, missing edges, gaps and a wrong rate. Times without the mark
+// `lost` are right. Above 100 missing edges in 10^6 a false start bit before a frame can make a false SOB, as
+// the code protects words and not their framing; the harness then requires losses only. Arguments: bursts,
+// periods of a burst, missing edges in 10^6, clock difference in ppm, seed.
 #include <cmath>
 #include <deque>
 #include <vector>
