@@ -27,7 +27,7 @@ TITLES = {
     "apelink": "Torus links",
     "common": "Building blocks",
 }
-FEWEST_WORDS = 5  # of a row
+FEWEST_WORDS = 3  # of a row
 HEAD = """<!-- SPDX-License-Identifier: SHL-2.1 -->
 # Modules
 
@@ -38,7 +38,7 @@ tested as parts); *proof*: see [proofs](proofs.md). Timing: [receive path](recei
 
 
 def first_sentence(source: str) -> str:
-    """First clauses of the header comment, up to FEWEST_WORDS or more; empty if there is none."""
+    """First clauses of the header comment, up to FEWEST_WORDS or more, without references; or empty."""
     words: list[str] = []
     for line in source.splitlines():
         if not line.startswith("//"):
@@ -46,7 +46,7 @@ def first_sentence(source: str) -> str:
         text = line.removeprefix("//").strip()
         if not text.startswith(("SPDX-", "verilator")):
             words.append(text)
-    text = " ".join(words)
+    text = re.sub(r" \((?:docs?/|AMD )[^)]*\)", "", " ".join(words))
     ends = [end.start() for end in re.finditer(r"(?<=[\w)`])[.;:](?= |$)", text)]
     first = next((end for end in ends if len(text[:end].split()) >= FEWEST_WORDS), len(text))
     return text[:first].rstrip(".").replace("|", "\\|")
