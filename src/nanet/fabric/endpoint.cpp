@@ -277,9 +277,9 @@ void Endpoint::sent(Operation& op) {
 // Sends what credit allows. False: nothing was sent.
 bool Endpoint::push(Peer& p) {
   bool any = false;
-  while (!p.replies.empty()) {
+  // Each answer is tried once: a large one that waits for credit must not hold up the others.
+  for (const Operation* refused = nullptr; !p.replies.empty() && p.replies.first != refused;) {
     Operation& op = *p.replies.first;
-    // A large answer must not hold up acknowledgements: it goes to the end after every attempt.
     const std::size_t before = op.sent;
     p.replies.remove(op);
     --queued_;
@@ -290,7 +290,7 @@ bool Endpoint::push(Peer& p) {
     any |= op.sent != before;
     ++queued_;
     p.replies.push(op);
-    return any;
+    if (refused == nullptr) refused = &op;
   }
   while (!p.requests.empty()) {
     Operation& op = *p.requests.first;

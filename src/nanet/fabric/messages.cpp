@@ -158,6 +158,7 @@ Receive* Endpoint::match(Peer& from, const Packet& packet) {
 }
 
 void Endpoint::message(Peer& from, const Packet& packet, const std::byte* payload) {
+  if (packet.kind == Kind::eager && packet.total != packet.bytes) return;  // not from this provider
   if (Receive* const r = match(from, packet); r != nullptr) return deliver(*r, from, packet, payload);
   auto* const u = new Unexpected;
   u->from = &from;
