@@ -55,12 +55,16 @@ class Mpi:
             "OMPI_MCA_pml": "cm",
             "OMPI_MCA_mtl": "ofi",
             "OMPI_MCA_mtl_ofi_provider_include": "nanet",
-            "OMPI_MCA_btl": "self,ofi",
-            "OMPI_MCA_btl_ofi_provider_include": "nanet",
-            "OMPI_MCA_osc": "rdma",
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         }
+        if self.major >= 5:
+            # One-sided operations too; btl/ofi of 4.1.4 crashes in compare-and-swap.
+            variables |= {
+                "OMPI_MCA_btl": "self,ofi",
+                "OMPI_MCA_btl_ofi_provider_include": "nanet",
+                "OMPI_MCA_osc": "rdma",
+            }
         if os.geteuid() == 0:
             variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         return variables
