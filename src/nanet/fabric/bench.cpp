@@ -228,7 +228,8 @@ int main(int count, char** arguments) {
   close(leader ? up[1] : up[0]);
   int status = 0;
   try {
-    run(arguments[1], leader, leader ? down[1] : up[1], leader ? up[0] : down[0], std::atof(arguments[2]));
+    run(arguments[1], leader, leader ? down[1] : up[1], leader ? up[0] : down[0],
+        std::strtod(arguments[2], nullptr));
   } catch (const std::exception& e) {
     if (leader) std::fprintf(stderr, "%s: %s\n", arguments[1], e.what());
     status = 1;

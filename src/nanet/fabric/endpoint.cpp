@@ -431,6 +431,8 @@ void Endpoint::receive(unsigned link, Address from, const Packet& packet, const 
   if (by_link_[link] == nullptr || !(by_link_[link]->address == from)) by_link_[link] = &peer(from);
   Peer& p = *by_link_[link];
   switch (packet.kind) {
+    case Kind::none:
+      return;
     case Kind::eager:
     case Kind::request:
       return message(p, packet, payload);

@@ -44,7 +44,7 @@ ssize_t send(fid_ep* f, const Outgoing& message) {
   return guarded(f, [&](Endpoint& e) { return e.send(message); });
 }
 
-Outgoing outgoing(fid_ep* f, Buffer buffer, fi_addr_t to, void* context) {
+Outgoing outgoing(fid_ep* f, const Buffer& buffer, fi_addr_t to, void* context) {
   Outgoing m;
   m.buffer = buffer;
   m.to = to;
@@ -124,7 +124,7 @@ ssize_t tag_injectdata(fid_ep* f, const void* at, std::size_t bytes, std::uint64
 // ------------------------------------------------------------------------------------------------------
 // receive
 
-ssize_t receive(fid_ep* f, Buffer buffer, fi_addr_t from, void* context, std::uint64_t flags) {
+ssize_t receive(fid_ep* f, const Buffer& buffer, fi_addr_t from, void* context, std::uint64_t flags) {
   Incoming i;
   i.buffer = buffer;
   i.from = from;
@@ -132,8 +132,8 @@ ssize_t receive(fid_ep* f, Buffer buffer, fi_addr_t from, void* context, std::ui
   i.flags = flags;
   return guarded(f, [&](Endpoint& e) { return e.receive(i); });
 }
-ssize_t receive_tagged(fid_ep* f, Buffer buffer, fi_addr_t from, std::uint64_t tag, std::uint64_t ignore,
-                       void* context, std::uint64_t flags) {
+ssize_t receive_tagged(fid_ep* f, const Buffer& buffer, fi_addr_t from, std::uint64_t tag,
+                       std::uint64_t ignore, void* context, std::uint64_t flags) {
   Incoming i;
   i.buffer = buffer;
   i.from = from;
@@ -183,8 +183,8 @@ ssize_t rma(fid_ep* f, const Rma& r) {
   return guarded(f, [&](Endpoint& e) { return e.rma(r); });
 }
 
-Rma transfer(fid_ep* f, bool write, Buffer buffer, fi_addr_t to, std::uint64_t address, std::uint64_t key,
-             void* context) {
+Rma transfer(fid_ep* f, bool write, const Buffer& buffer, fi_addr_t to, std::uint64_t address,
+             std::uint64_t key, void* context) {
   Rma r;
   r.write = write;
   r.buffer = buffer;

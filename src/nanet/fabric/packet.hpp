@@ -20,6 +20,7 @@ struct Address {
 static_assert(sizeof(Address) == 8);
 
 enum class Kind : std::uint8_t {
+  none = 0,
   eager = 1,      // whole message
   request = 2,    // rendezvous: announces a message; payload: list of Span
   finished = 3,   // rendezvous: the receiver has the data, or discarded the message
@@ -43,7 +44,7 @@ inline constexpr std::uint8_t fetch = 1u << 6;    // atomic: returns the previou
 }  // namespace packet_flag
 
 struct Packet {
-  Kind kind{};
+  Kind kind = Kind::none;
   std::uint8_t flags = 0;
   std::uint8_t datatype = 0;  // atomic
   std::uint8_t op = 0;        // atomic

@@ -29,7 +29,8 @@ void define_parameters() noexcept {
   functions.param_define(&provider, "direct", FI_PARAM_BOOL,
                          "Transfer with one copy between processes where permitted (default: yes)");
   char* directory = nullptr;
-  if (functions.param_get(&provider, "directory", &directory) == 0 && directory != nullptr)
+  if (functions.param_get(&provider, "directory", static_cast<void*>(&directory)) == 0 &&
+      directory != nullptr)
     values.directory = directory;
   int direct = 1;
   if (functions.param_get(&provider, "direct", &direct) == 0) values.direct = direct != 0;

@@ -183,6 +183,7 @@ void Neighbours::run(const std::stop_token& stop) {
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = RTMGRP_NEIGH | RTMGRP_IPV4_ROUTE | RTMGRP_LINK;
+  // NOLINTNEXTLINE(bugprone-unused-return-value): without notifications, the refresh per second remains
   (void)bind(changes.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   while (!stop.stop_requested()) {
     std::array<pollfd, 2> fds{pollfd{changes.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};

@@ -38,6 +38,7 @@ class Assembler {
 
   void mov(unsigned to, unsigned from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
   void mov_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
+  // NOLINTNEXTLINE(misc-redundant-expression): BPF_ADD and BPF_K are both 0
   void add_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value); }
   void and_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, value); }
   void load(unsigned size, unsigned to, unsigned base, std::int16_t offset) {
