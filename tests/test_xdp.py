@@ -93,6 +93,7 @@ def test_the_account_equals_the_socket_cards(net: Namespaces, tmp_path: Path) ->
     assert not any(runs["xdp"]["trigger"]["not_mgp"].values())
 
 
+@pytest.mark.complete
 @pytest.mark.serial
 def test_trouble_names_interface_and_remedy(net: Namespaces) -> None:
     def refused(*options: str) -> str:
@@ -132,6 +133,7 @@ def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -
     assert {"xdp_over_socket_cpu", "realtime_p99_9_gain"} <= set(result["figures"])
 
 
+@pytest.mark.complete
 @pytest.mark.serial
 def test_demo_in_namespaces_loses_nothing(net: Namespaces, tmp_path: Path) -> None:
     out = tmp_path / "demo.json"
