@@ -155,9 +155,9 @@ TEST(Card, UnknownCardIsRefusedWithTheKnownOnes) {
     open_card("abacus");
     ADD_FAILURE() << "an abacus was opened";
   } catch (const std::invalid_argument& refusal) {
-    EXPECT_EQ(std::string(refusal.what()), "card = abacus is unknown; cards of this build: socket");
+    EXPECT_EQ(std::string(refusal.what()), "card = abacus is unknown; cards of this build: socket, xdp");
   }
-  EXPECT_EQ(card_names(), std::vector<std::string>{"socket"});
+  EXPECT_EQ(card_names(), (std::vector<std::string>{"socket", "xdp"}));
 }
 TEST(Card, ARegisteredCardIsOpened) {
   bool opened = false;
