@@ -51,7 +51,7 @@ def wrapper(name: str, text: str) -> str | None:
     head = re.search(rf"^module {name}\b(.*?)^\);", text, re.MULTILINE | re.DOTALL)
     if not head or not any(re.search(rf"\b{bundle}\b", head[1]) for bundle in bundles()):
         return None
-    imports = re.findall(r"^\s*import \w+::\*;", head[1], re.MULTILINE)
+    imports = re.findall(r"^\s*import \w+::[\w*]+;", head[1], re.MULTILINE)
     given = re.search(r"#\((.*?)^\) \(", head[1], re.MULTILINE | re.DOTALL)
     parameters = re.findall(r"parameter [^=]*?(\w+)\s*=", given[1]) if given else []
     ports, signals, joints = [], [], []

@@ -44,7 +44,7 @@ module clop_packets_proof
   logic [7:0] counted_events;
   logic [3:0][63:0] missing;
 
-  clop_packets #(
+  clop_packets_flat #(
       .CHANNELS   (1),
       .MAX_BUFFERS(2),
       .CLEAR_W    (1)
@@ -62,11 +62,11 @@ module clop_packets_proof
   logic [31:0] packets_q, sender_q, out_n_q, n, handed, last, slot;
   logic takes, returns;
 
-  assign n       = i_clop.fill.n_q[31:0];
-  assign takes   = i_clop.fill.opens && n[0] == watched;
+  assign n       = i_clop.dut.fill.n_q[31:0];
+  assign takes   = i_clop.dut.fill.opens && n[0] == watched;
   assign returns = return_valid && return_index == watched;
-  assign slot    = i_clop.fill.buffers.returned.mem[watched];
-  assign handed  = n + 32'(i_clop.fill.open_q);  // numbers used
+  assign slot    = i_clop.dut.fill.buffers.returned.mem[watched];
+  assign handed  = n + 32'(i_clop.dut.fill.open_q);  // numbers used
   assign last    = handed - 32'd1 - 32'(handed[0] == watched);  // newest number of the tracked buffer
 
   always_ff @(posedge clk) begin
@@ -102,9 +102,9 @@ module clop_packets_proof
 
       // Induction invariants
       if (!rst) begin
-        assert (i_clop.run_q || (n == 0 && !i_clop.fill.open_q && !i_clop.closed && i_clop.step_q == 0));
-        assert (i_clop.fill.n_q[63:32] == 0);
-        assert (32'(i_clop.fill.buffers.count_q) == (handed < Buffers ? handed : Buffers));
+        assert (i_clop.dut.run_q || (n == 0 && !i_clop.dut.fill.open_q && !i_clop.dut.closed && i_clop.dut.step_q == 0));
+        assert (i_clop.dut.fill.n_q[63:32] == 0);
+        assert (32'(i_clop.dut.fill.buffers.count_q) == (handed < Buffers ? handed : Buffers));
         assert (ever_q == (handed > 32'(watched)));
         assert (!out_q || ever_q);
         if (ever_q) assert (out_n_q == last);

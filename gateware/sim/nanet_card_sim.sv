@@ -112,18 +112,20 @@ module nanet_card_sim
 
   // ------------------------------------------------------------------ register and firmware bus
 
-  logic reg_request_q, reg_write_q, fw_request_q, fw_write_q, reg_acknowledge, fw_acknowledge, interrupt;
+  logic reg_request_q, reg_write_q, fw_request_q, fw_write_q, interrupt;
+  reg_rsp_t reg_rsp;
+  fw_rsp_t fw_rsp;
   logic [16:0] reg_addr_q;
-  logic [31:0] reg_wdata_q, reg_value, fw_wdata_q, fw_value;
+  logic [31:0] reg_wdata_q, fw_wdata_q;
   logic [7:0] fw_addr_q;
 
   always_ff @(posedge clk) begin
-    reg_done <= reg_request_q && reg_acknowledge;
-    fw_done  <= fw_request_q && fw_acknowledge;
-    if (reg_acknowledge) reg_rdata <= reg_value;
-    if (fw_acknowledge) fw_rdata <= fw_value;
-    if (reg_acknowledge) reg_request_q <= 1'b0;
-    if (fw_acknowledge) fw_request_q <= 1'b0;
+    reg_done <= reg_request_q && reg_rsp.acknowledge;
+    fw_done  <= fw_request_q && fw_rsp.acknowledge;
+    if (reg_rsp.acknowledge) reg_rdata <= reg_rsp.rdata;
+    if (fw_rsp.acknowledge) fw_rdata <= fw_rsp.rdata;
+    if (reg_rsp.acknowledge) reg_request_q <= 1'b0;
+    if (fw_rsp.acknowledge) fw_request_q <= 1'b0;
     if (reg_start) begin
       reg_request_q <= 1'b1;
       reg_write_q   <= reg_write;
@@ -225,14 +227,15 @@ module nanet_card_sim
       .m_axis_tx_tdata (mac_data),
       .m_axis_tx_tkeep (mac_keep),
       .m_axis_tx_tlast (mac_last),
-      .reg_request     (reg_request_q),
-      .reg_write       (reg_write_q),
-      .reg_bar         (3'd0),
+      .reg_req         ('{
+          request: reg_request_q,
+          write: reg_write_q,
+          bar: 3'd0,
+          wdata: reg_wdata_q,
+          enable: 4'hF
+      }),
       .reg_addr        (reg_addr_q),
-      .reg_wdata       (reg_wdata_q),
-      .reg_enable      (4'hF),
-      .reg_acknowledge (reg_acknowledge),
-      .reg_rdata       (reg_value),
+      .reg_rsp         (reg_rsp),
       .wr_req          (card_wr_req),
       .wr_rsp          ('{ready: 1'b1, done_valid: done_valid_q, done_tag: done_tag_q, done_error: done_error_q}),
       .wr_data         (card_wr_data),
@@ -240,12 +243,9 @@ module nanet_card_sim
       .rd_data_ready   (answer_ready),
       .rd_rsp          (card_rd_rsp),
       .rd_data         (answers[answer_head_q].data),
-      .fw_request      (fw_request_q),
-      .fw_write        (fw_write_q),
+      .fw_req          ('{request: fw_request_q, write: fw_write_q, wdata: fw_wdata_q}),
       .fw_addr         (fw_addr_q),
-      .fw_wdata        (fw_wdata_q),
-      .fw_acknowledge,
-      .fw_rdata        (fw_value),
+      .fw_rsp          (fw_rsp),
       .fw_interrupt    (interrupt),
       .bus_master      (bus_master_q),
       .unsupported     (1'b0)

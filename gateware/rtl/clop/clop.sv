@@ -46,12 +46,10 @@ module clop
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
-    input  place_request_t [CHANNELS-1:0] place,          // steady until the response
+    input  place_request_t [CHANNELS-1:0] place,         // steady until the response
     output logic [CHANNELS-1:0]           placed_valid,
-    output logic                          placed_accept,
-    output logic                          placed_defer,
-    output logic [63:0]                   placed_vaddr,
-    input  serial_t [CHANNELS-1:0]        done_serial,    // number of completed packets
+    output placed_rsp_t                   placed_rsp,
+    input  serial_t [CHANNELS-1:0]        done_serial,   // number of completed packets
 
     /*
      * return slots: the consumers' writes of n + 1; index = {buffer, device}
@@ -63,21 +61,18 @@ module clop
     /*
      * sender
      */
-    output logic        tx_pending_valid,
-    input  logic        tx_pending_ready,
-    output tx_pending_t tx_pending,
-    input  logic [63:0] sender_next,
+    output tx_pending_req_t tx_pending_req,
+    input  logic            tx_pending_ready,
+    input  logic [63:0]     sender_next,
 
     /*
      * firmware
      */
-    output logic        slowpath_valid,
-    input  logic        slowpath_ready,
-    output slowpath_t   slowpath,
-    input  logic        command_valid,
-    output logic        command_ready,
-    input  command_t    command,
-    output logic [63:0] last_packet,     // card clock, newest packet of the current burst
+    output slowpath_req_t slowpath_req,
+    input  logic          slowpath_ready,
+    input  command_req_t  command_req,
+    output logic          command_ready,
+    output logic [63:0]   last_packet,     // card clock, newest packet of the current burst
 
     /*
      * ordered notifications to clop_close
@@ -196,7 +191,8 @@ module clop
     quiet_q      <= idle_steps && !due_valid && !timer_moved && !chosen && !command_done && !pausing ?
                     quiet_q + 5'(quiet_q != 5'd20) : '0;
     for (int d = 0; d < int'(DEVICES); d++) room_q[d] <= room[d] >= 16'd4;
-    idle <= idle_steps && run_q && !command_waits && !slowpath_busy && !request_waits && !tx_pending_valid &&
+    idle <= idle_steps && run_q && !command_waits && !slowpath_busy && !request_waits &&
+      !tx_pending_req.valid &&
             !due_valid && !closing && notice_idle;
     if (!run_q) clear_q <= clear_q + 1'b1;
     if (clear_q == '1) run_q <= 1'b1;
@@ -278,10 +274,11 @@ module clop
   assign work_device = DEVICES > 1 ? DeviceW'(work.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
 
   clop_classify classify (
-      .rst   (rst_q),
-      .window(window_q),
-      .room  (room_q[work_device]),
-      .vaddr (placed_vaddr),
+      .rst     (rst_q),
+      .window  (window_q),
+      .room    (room_q[work_device]),
+      .vaddr   (placed_rsp.vaddr),
+      .slowpath(slowpath_req.item),
       .*
   );
 
@@ -316,8 +313,10 @@ module clop
   clop_respond #(
       .CHANNELS(CHANNELS)
   ) respond (
-      .rst     (rst_q),
-      .firmware(firmware_response),
+      .rst          (rst_q),
+      .firmware     (firmware_response),
+      .placed_accept(placed_rsp.accept),
+      .placed_defer (placed_rsp.defer),
       .*
   );
 
@@ -366,6 +365,7 @@ module clop
       .now             (command_now),
       .done            (command_done),
       .response        (firmware_response),
+      .slowpath_valid  (slowpath_req.valid),
       .*
   );
 

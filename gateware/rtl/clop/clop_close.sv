@@ -41,12 +41,8 @@ module clop_close
     /*
      * translation
      */
-    output logic        tlb_valid,
-    input  logic        tlb_ready,
-    output logic [63:0] tlb_vaddr,
-    input  logic        tlb_resp_valid,
-    input  logic        tlb_resp_ok,
-    input  logic [63:0] tlb_resp_paddr,
+    output tlb_req_t tlb_req,
+    input  tlb_rsp_t tlb_rsp,
 
     /*
      * DMA write
@@ -60,10 +56,7 @@ module clop_close
      */
     output logic [DEVICES-1:0] ev_valid,
     input  logic [DEVICES-1:0] ev_ready,
-    output event_t             ev,
-    output logic               ev_promised,
-    output logic [31:0]        ev_start,     // of the packet that closed the frame
-    output logic [2:0]         ev_channel,
+    output event_req_t         ev_req,
 
     // Nothing pending.
     output logic idle,
@@ -131,8 +124,8 @@ module clop_close
   assign flags            = (absent == 0 ? FlagComplete : 16'd0) | (notice.timed_out ? FlagTimedOut : 16'd0) |
                             (truncated_q ? FlagTruncated : 16'd0) | {4'd0, absent, 8'd0};
 
-  assign tlb_valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // table read
-  assign tlb_vaddr    = base_vaddr[device] + {24'd0, product_q, 6'd0};
+  assign tlb_req.valid    = (state_q == CloseRead || state_q == CloseTranslated) && !asked_q;  // table read
+  assign tlb_req.vaddr    = base_vaddr[device] + {24'd0, product_q, 6'd0};
   assign wr_req.valid     = state_q == CloseWrite;
   assign wr_req.cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
   assign wr_req.last      = second_q;
@@ -167,9 +160,10 @@ module clop_close
         end
       end
       CloseTranslated: begin
-        if (tlb_resp_valid || answered_q) begin
-          state_q      <= answered_q && page_q || tlb_resp_valid && tlb_resp_ok ? CloseWrite : CloseEvent;
-          untranslated <= !(answered_q && page_q || tlb_resp_valid && tlb_resp_ok);
+        if (tlb_rsp.resp_valid || answered_q) begin
+          state_q      <= answered_q && page_q || tlb_rsp.resp_valid && tlb_rsp.resp_ok ? CloseWrite :
+                          CloseEvent;
+          untranslated <= !(answered_q && page_q || tlb_rsp.resp_valid && tlb_rsp.resp_ok);
         end
       end
       CloseWrite: begin
@@ -187,11 +181,11 @@ module clop_close
       end
       default: state_q <= CloseIdle;
     endcase
-    if (tlb_valid && tlb_ready) asked_q <= 1'b1;
-    if (tlb_resp_valid) begin
+    if (tlb_req.valid && tlb_rsp.ready) asked_q <= 1'b1;
+    if (tlb_rsp.resp_valid) begin
       answered_q <= 1'b1;
-      page_q     <= tlb_resp_ok;
-      paddr_q    <= tlb_resp_paddr;
+      page_q     <= tlb_rsp.resp_ok;
+      paddr_q    <= tlb_rsp.resp_paddr;
     end
     if (state_q == CloseIdle) begin
       asked_q    <= 1'b0;
@@ -274,19 +268,19 @@ module clop_close
     if (pending_ready || rst) told_q <= '0;
     else told_q <= told_q | (ev_valid & ev_ready);
   end
-  assign ev_promised   = pending.promised;
-  assign ev_start      = pending.start;
-  assign ev_channel    = pending.channel;
+  assign ev_req.promised   = pending.promised;
+  assign ev_req.start      = pending.start;
+  assign ev_req.channel    = pending.channel;
   assign idle          = state_q == CloseIdle && !pending_valid && level == 0;
   logic [63:0] stamp_q;  // steady while the event is offered
   always_ff @(posedge clk) if (!(pending_valid && written_q)) stamp_q <= now;
   always_comb begin
-    ev       = pending.ev;
-    ev.stamp = stamp_q;
+    ev_req.item       = pending.ev;
+    ev_req.item.stamp = stamp_q;
   end
 
   logic unused;
-  assign unused = &{1'b0, board_q, tlb_resp_valid};
+  assign unused = &{1'b0, board_q, tlb_rsp.resp_valid};
 
   logic unused_wr_rsp;
   assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};

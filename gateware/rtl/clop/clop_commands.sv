@@ -10,11 +10,10 @@ module clop_commands
     /*
      * firmware
      */
-    output logic     slowpath_valid,
-    input  logic     slowpath_ready,
-    input  logic     command_valid,
-    output logic     command_ready,
-    input  command_t command,
+    output logic         slowpath_valid,
+    input  logic         slowpath_ready,
+    input  command_req_t command_req,
+    output logic         command_ready,
 
     /*
      * pulse: packet passed to the firmware
@@ -123,8 +122,8 @@ module clop_commands
     if (!idle) pause_q <= 2'd3;
     else if (pause_q != 0) pause_q <= pause_q - 1'b1;
 
-    if (command_valid && command_ready) begin
-      command_q <= command;
+    if (command_req.valid && command_ready) begin
+      command_q <= command_req.item;
       valid_q   <= 1'b1;
       pause_q   <= 2'd3;
     end

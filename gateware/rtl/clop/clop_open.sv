@@ -47,14 +47,13 @@ module clop_open
     /*
      * opened frames
      */
-    output logic               now_open,          // `opened` is valid if this is set
+    output logic               now_open,         // `opened` is valid if this is set
     output clop_opened_t       opened,
     output logic [DEVICES-1:0] promise,
     output logic               frame_in,
     output logic               frame_overrun,
-    output logic               tx_pending_valid,
-    input  logic               tx_pending_ready,
-    output tx_pending_t        tx_pending
+    output tx_pending_req_t    tx_pending_req,
+    input  logic               tx_pending_ready
 );
 
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
@@ -87,7 +86,7 @@ module clop_open
   assign now_held    = held && device_room;
 
   always_comb begin
-    opened.valid  = now_open && !tx_pending_valid;
+    opened.valid  = now_open && !tx_pending_req.valid;
     opened.ok     = ok_q;
     opened.last   = last_q;
     opened.packet = packet_q;
@@ -108,7 +107,7 @@ module clop_open
       OpenCapture: state_q <= OpenCompare;
       // In a replay a frame waits for its buffer, unless waiting cannot close the frame that holds it.
       OpenCompare: state_q <= window && !now_ok && !now_held ? OpenRead : OpenNow;
-      default:   if (!tx_pending_valid) state_q <= last_q ? OpenIdle : OpenRead;
+      default:   if (!tx_pending_req.valid) state_q <= last_q ? OpenIdle : OpenRead;
     endcase
     if (idle) ok_q <= usable;
     if (state_q == OpenCompare) ok_q <= now_ok;
@@ -131,20 +130,20 @@ module clop_open
     promise       <= '0;
     frame_in      <= opened.valid;
     frame_overrun <= opened.valid && !ok_q;
-    if (tx_pending_ready) tx_pending_valid <= 1'b0;
+    if (tx_pending_ready) tx_pending_req.valid <= 1'b0;
     if (opened.valid) begin
       promise[device]  <= ok_q;
-      tx_pending_valid <= 1'b1;
+      tx_pending_req.valid <= 1'b1;
     end
-    if (!tx_pending_valid)
-      tx_pending <= '{overrun: !ok_q, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: stamp_q};
+    if (!tx_pending_req.valid)
+      tx_pending_req.item <= '{overrun: !ok_q, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: stamp_q};
 
     if (rst) begin
       state_q          <= OpenIdle;
       promise          <= '0;
       frame_in         <= 1'b0;
       frame_overrun    <= 1'b0;
-      tx_pending_valid <= 1'b0;
+      tx_pending_req.valid <= 1'b0;
     end
   end
 

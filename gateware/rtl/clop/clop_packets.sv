@@ -39,11 +39,9 @@ module clop_packets
      */
     input  logic [CHANNELS-1:0]           place_valid,
     output logic [CHANNELS-1:0]           place_ready,
-    input  place_request_t [CHANNELS-1:0] place,          // steady until the response
+    input  place_request_t [CHANNELS-1:0] place,         // steady until the response
     output logic [CHANNELS-1:0]           placed_valid,
-    output logic                          placed_accept,
-    output logic                          placed_defer,
-    output logic [63:0]                   placed_vaddr,
+    output placed_rsp_t                   placed_rsp,
     input  serial_t [CHANNELS-1:0]        done_serial,
 
     /*
@@ -56,21 +54,18 @@ module clop_packets
     /*
      * sender
      */
-    output logic        tx_pending_valid,
-    input  logic        tx_pending_ready,
-    output tx_pending_t tx_pending,
-    input  logic [31:0] sender_next,       // low word
+    output tx_pending_req_t tx_pending_req,
+    input  logic            tx_pending_ready,
+    input  logic [31:0]     sender_next,       // low word
 
     /*
      * firmware
      */
-    output logic        slowpath_valid,
-    input  logic        slowpath_ready,
-    output slowpath_t   slowpath,
-    input  logic        command_valid,
-    output logic        command_ready,
-    input  command_t    command,
-    output logic [63:0] last_packet,     // card clock, newest packet of the current burst
+    output slowpath_req_t slowpath_req,
+    input  logic          slowpath_ready,
+    input  command_req_t  command_req,
+    output logic          command_ready,
+    output logic [63:0]   last_packet,     // card clock, newest packet of the current burst
 
     /*
      * ordered notifications to clop_packets_close
@@ -292,7 +287,7 @@ module clop_packets
       .FIRST_N    (FIRST_N)
   ) fill (
       .clk,
-      .rst(rst || !enable),
+      .rst    (rst || !enable),
       .log2_buffers,
       .log2_devices,
       .base_vaddr,
@@ -308,7 +303,7 @@ module clop_packets
       .place  (step_q == StepPlace),
       .request(request_q),
       .has,
-      .as(place_as),
+      .as     (place_as),
       .opens,
       .fills,
       .vaddr  (slot_vaddr),
@@ -319,9 +314,8 @@ module clop_packets
       .closing,
       .n,
       .device,
-      .tx_pending_valid,
+      .tx_pending_req,
       .tx_pending_ready,
-      .tx_pending,
       .sender_next
   );
 
@@ -380,9 +374,9 @@ module clop_packets
 
   always_ff @(posedge clk) begin
     placed_valid   <= place_ready;
-    placed_accept  <= step_q == StepPlace && place_as == PlacedUsed;
-    placed_defer   <= take_look;
-    placed_vaddr   <= slot_vaddr;
+    placed_rsp.accept  <= step_q == StepPlace && place_as == PlacedUsed;
+    placed_rsp.defer   <= take_look;
+    placed_rsp.vaddr   <= slot_vaddr;
     counted        <= ends;
     counted_as     <= ends_as;
     counted_hits   <= request_q.hits;
@@ -458,19 +452,20 @@ module clop_packets
     endcase
 
     // Firmware requests and commands.
-    if (slowpath_valid && slowpath_ready) slowpath_valid <= 1'b0;
+    if (slowpath_req.valid && slowpath_ready) slowpath_req.valid <= 1'b0;
     if (escalates_now) begin
       slowpath_busy_q                   <= 1'b1;
       slowpath_channel_q                <= channel_q;
       slowpath_busy_board_q             <= board_q;
-      slowpath_valid                    <= 1'b1;
-      slowpath <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q), reason: '0,
+      slowpath_req.valid                    <= 1'b1;
+      slowpath_req.item <= '{header: request_q.header, stamp: request_q.stamp, channel: 3'(channel_q),
+                             reason: '0,
                     old: of_old_q, ordinary: ordinary && !other, active: !other, old_active: 1'b0};
-      slowpath.reason[SlowpathMarker]   <= marker_q;
-      slowpath.reason[SlowpathOther]    <= other;
-      slowpath.reason[SlowpathJump]     <= jump && !other;
-      slowpath.reason[SlowpathWatched]  <= watched && !other;
-      slowpath.reason[SlowpathReplayed] <= replayed && !other;
+      slowpath_req.item.reason[SlowpathMarker]   <= marker_q;
+      slowpath_req.item.reason[SlowpathOther]    <= other;
+      slowpath_req.item.reason[SlowpathJump]     <= jump && !other;
+      slowpath_req.item.reason[SlowpathWatched]  <= watched && !other;
+      slowpath_req.item.reason[SlowpathReplayed] <= replayed && !other;
     end
     if (step_q == StepClassify && places) trusted_q[channel_q] <= 1'b0;
     if (take_response) begin
@@ -494,15 +489,15 @@ module clop_packets
       start_q         <= request_q.stamp;
       start_channel_q <= 3'(channel_q);
     end else if (take_close) begin  // by an EOB or a timeout
-      start_q         <= slowpath_busy_q ? slowpath.stamp : '0;
-      start_channel_q <= slowpath_busy_q ? slowpath.channel : '0;
+      start_q         <= slowpath_busy_q ? slowpath_req.item.stamp : '0;
+      start_channel_q <= slowpath_busy_q ? slowpath_req.item.channel : '0;
     end
-    command_q <= command_ready ? command : command_q;
-    if (command_ready) command_valid_q <= command_valid;
+    command_q <= command_ready ? command_req.item : command_q;
+    if (command_ready) command_valid_q <= command_req.valid;
     if (take_command) command_valid_q <= 1'b0;
 
     // Waits for the sender, the notification queue or clearing; StepSettle then closes and passes the number.
-    held_q <= !run_q || notice_full || closed || (tx_pending_valid && !tx_pending_ready);
+    held_q <= !run_q || notice_full || closed || (tx_pending_req.valid && !tx_pending_ready);
 
     if (!run_q) begin
       clear_q <= clear_q + 1'b1;
@@ -519,7 +514,7 @@ module clop_packets
       old_over_q      <= 1'b0;
       half_q          <= 1'b0;
       slowpath_busy_q <= 1'b0;
-      slowpath_valid  <= 1'b0;
+      slowpath_req.valid  <= 1'b0;
       blocked_q       <= '0;
       trusted_q       <= '0;
       first_q         <= 1'b0;
@@ -531,7 +526,7 @@ module clop_packets
 
   always_ff @(posedge clk)
     idle <= run_q && step_q == StepIdle && place_valid == 0 && !slowpath_busy_q && !drops_q && !closed &&
-            !tx_pending_valid && !notice_waiting && !command_valid_q;
+            !tx_pending_req.valid && !notice_waiting && !command_valid_q;
 
   logic unused;
   assign unused = &{1'b0, unused_far, command_q, request_q};

@@ -34,12 +34,8 @@ module clop_packets_close
     /*
      * translation
      */
-    output logic        tlb_valid,
-    input  logic        tlb_ready,
-    output logic [63:0] tlb_vaddr,
-    input  logic        tlb_resp_valid,
-    input  logic        tlb_resp_ok,
-    input  logic [63:0] tlb_resp_paddr,
+    output tlb_req_t tlb_req,
+    input  tlb_rsp_t tlb_rsp,
 
     /*
      * DMA write
@@ -53,10 +49,7 @@ module clop_packets_close
      */
     output logic [DEVICES-1:0] ev_valid,
     input  logic [DEVICES-1:0] ev_ready,
-    output event_t             ev,
-    output logic               ev_promised,
-    output logic [31:0]        ev_start,     // of the packet that closed the buffer
-    output logic [2:0]         ev_channel,
+    output event_req_t         ev_req,
 
     // Nothing pending.
     output logic idle,
@@ -90,21 +83,21 @@ module clop_packets_close
   logic [CHANNELS-1:0] reached_q;
   logic written_q, skips;
 
-  assign tlb_valid = state_q == CloseTranslate;
-  assign tlb_vaddr = vaddr_q;
+  assign tlb_req.valid = state_q == CloseTranslate;
+  assign tlb_req.vaddr = vaddr_q;
   assign wr_req.valid  = state_q == CloseWrite;
   assign wr_req.cmd    = '{addr: paddr_q, len: 16'(MarkBytes), tag: '0};
   assign wr_data   = '0;
   assign wr_req.last   = 1'b1;
-  assign skips     = state_q == CloseTranslated && tlb_resp_valid && !tlb_resp_ok;
+  assign skips     = state_q == CloseTranslated && tlb_rsp.resp_valid && !tlb_rsp.resp_ok;
 
   assign ev_valid     = state_q == CloseEvent && written_q ? DEVICES'(1) << notice.device : '0;
   assign notice_ready = (ev_valid & ev_ready) != 0;
   assign notice_done  = notice_ready && notice.overrun;
-  assign ev_promised  = !notice.overrun;
-  assign ev_start     = notice.start;
-  assign ev_channel   = notice.channel;
-  assign ev           = '{kind: notice.overrun ? KindError : KindReceiveDone, stream: '0,
+  assign ev_req.promised  = !notice.overrun;
+  assign ev_req.start     = notice.start;
+  assign ev_req.channel   = notice.channel;
+  assign ev_req.item           = '{kind: notice.overrun ? KindError : KindReceiveDone, stream: '0,
                           flags: notice.overrun ? FlagOverrun : notice.empty == 0 ? FlagComplete : '0,
                           buffer: 32'(notice.buffer), bytes: notice.bytes, frame: 32'(notice.frame),
                           stamp: stamp_q, n: notice.n, lap: '0};
@@ -122,10 +115,10 @@ module clop_packets_close
           incomplete <= notice.empty != 0;
         end
       end
-      CloseTranslate: if (tlb_ready) state_q <= CloseTranslated;
+      CloseTranslate: if (tlb_rsp.ready) state_q <= CloseTranslated;
       CloseTranslated: begin
-        paddr_q <= tlb_resp_paddr;
-        if (tlb_resp_valid && tlb_resp_ok) state_q <= CloseWrite;
+        paddr_q <= tlb_rsp.resp_paddr;
+        if (tlb_rsp.resp_valid && tlb_rsp.resp_ok) state_q <= CloseWrite;
       end
       CloseWrite: ;
       CloseEvent: if (notice_ready) state_q <= CloseIdle;

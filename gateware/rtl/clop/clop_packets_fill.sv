@@ -63,10 +63,9 @@ module clop_packets_fill
     /*
      * sender
      */
-    output logic        tx_pending_valid,
-    input  logic        tx_pending_ready,
-    output tx_pending_t tx_pending,
-    input  logic [31:0] sender_next
+    output tx_pending_req_t tx_pending_req,
+    input  logic            tx_pending_ready,
+    input  logic [31:0]     sender_next
 );
 
   localparam int unsigned IndexW = $clog2(MAX_BUFFERS);
@@ -139,18 +138,18 @@ module clop_packets_fill
       bytes_q      <= bytes_next_q;
       slot_vaddr_q <= vaddr + 64'(slot_bytes);
     end
-    if (tx_pending_ready) tx_pending_valid <= 1'b0;
+    if (tx_pending_ready) tx_pending_req.valid <= 1'b0;
     if (closed) begin
       open_q           <= 1'b0;
       n_q              <= n_q + 64'd1;
-      tx_pending_valid <= 1'b1;
-      tx_pending       <= '{overrun: 1'b0, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: now};
+      tx_pending_req.valid <= 1'b1;
+      tx_pending_req.item       <= '{overrun: 1'b0, count: 32'd1, frame: 32'(frame_q), n: n_q, stamp: now};
     end
     if (rst) begin
       n_q              <= FIRST_N;
       open_q           <= 1'b0;
       closed           <= 1'b0;
-      tx_pending_valid <= 1'b0;
+      tx_pending_req.valid <= 1'b0;
       promise          <= '0;
     end
   end

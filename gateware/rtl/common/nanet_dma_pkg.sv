@@ -102,4 +102,72 @@ package nanet_dma_pkg;
     logic        valid;
   } endpoint_t;
 
+  // Pending numbers as a stream.
+  typedef struct packed {
+    logic        valid;
+    tx_pending_t item;
+  } tx_pending_req_t;
+
+  // Configuration of the send path, steady while enabled. Counts are powers of two, given by their exponents.
+  typedef struct packed {
+    logic [7:0]  stream;
+    logic [4:0]  log2_devices;
+    logic [4:0]  log2_descriptors;
+    logic [31:0] send_bytes;     // size of all send buffers of a device
+    logic [47:0] deadline;       // cycles after the stamp of the number; 0: none
+    logic [31:0] poll_cycles;    // poll interval without a doorbell; 0: never
+    logic [63:0] late_template;  // header-only packet; frame in bits 23:0
+  } send_cfg_t;
+
+  // Source of transmitted packets, from registers.
+  typedef struct packed {
+    logic [47:0] mac;
+    logic [31:0] ip;
+    logic [15:0] port;
+  } source_cfg_t;
+
+  // Counters of the send path: pulses.
+  typedef struct packed {
+    logic out;
+    logic answered;
+    logic late;
+    logic bad_descriptor;
+    logic after_deadline;
+    logic read_error;
+  } send_cnt_t;
+
+  // Event of the receive path; `start` and `channel` of the packet that closed the frame.
+  typedef struct packed {
+    event_t      item;
+    logic        promised;
+    logic [31:0] start;
+    logic [2:0]  channel;
+  } event_req_t;
+
+  // Register bus: a request stays until it is acknowledged. The address is a separate port.
+  typedef struct packed {
+    logic        request;
+    logic        write;
+    logic [2:0]  bar;
+    logic [31:0] wdata;
+    logic [3:0]  enable;
+  } reg_req_t;
+
+  typedef struct packed {
+    logic        acknowledge;
+    logic [31:0] rdata;
+  } reg_rsp_t;
+
+  // Microcontroller bus, same protocol.
+  typedef struct packed {
+    logic        request;
+    logic        write;
+    logic [31:0] wdata;
+  } fw_req_t;
+
+  typedef struct packed {
+    logic        acknowledge;
+    logic [31:0] rdata;
+  } fw_rsp_t;
+
 endpackage

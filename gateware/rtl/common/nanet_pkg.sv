@@ -479,4 +479,97 @@ package nanet_pkg;
     logic [31:0] start;       // first word of its frame
   } profile_t;
 
+  // ---------------------------------------------------------------- bundles of ports
+
+  // Frames from a MAC: AXI stream without back-pressure; tuser marks a bad frame on the last word.
+  typedef struct packed {
+    logic        tvalid;
+    logic [63:0] tdata;
+    logic [7:0]  tkeep;
+    logic        tlast;
+    logic        tuser;
+  } axis_rx_req_t;
+
+  // Payload of datagrams, byte 0 first, without back-pressure; the verdict is valid on the last word.
+  typedef struct packed {
+    logic           valid;
+    logic [63:0]    data;
+    logic [3:0]     bytes;
+    logic           first;
+    logic           last;
+    datagram_t      info;
+    frame_verdict_e verdict;
+  } payload_req_t;
+
+  // Address translation.
+  typedef struct packed {
+    logic        valid;
+    logic [63:0] vaddr;
+  } tlb_req_t;
+
+  typedef struct packed {
+    logic        ready;
+    logic        resp_valid;
+    logic        resp_ok;     // the page is known
+    logic [63:0] resp_paddr;
+  } tlb_rsp_t;
+
+  // TLB miss to the firmware, and its response.
+  typedef struct packed {
+    logic        valid;
+    logic [63:0] vaddr;
+  } miss_req_t;
+
+  typedef struct packed {
+    logic        valid;
+    logic [63:0] vaddr;
+    logic [63:0] paddr;
+    logic        ok;
+  } fill_req_t;
+
+  typedef struct packed {
+    logic      valid;
+    slowpath_t item;
+  } slowpath_req_t;
+
+  typedef struct packed {
+    logic     valid;
+    command_t item;
+  } command_req_t;
+
+  // Response to a placement request; one valid bit per channel is a separate port.
+  typedef struct packed {
+    logic        accept;
+    logic        defer;
+    logic [63:0] vaddr;
+  } placed_rsp_t;
+
+  // Configuration of the receive path, steady while enabled.
+  typedef struct packed {
+    logic [4:0]  log2_buffers;
+    logic [4:0]  log2_devices;
+    logic [17:0] buffer_units;
+    logic [16:0] segment_bytes;
+    logic [31:0] timeout_cycles;  // 0: no timeout
+    logic [15:0] grace_cycles;
+    logic [15:0] window_frames;   // frames this far behind the newest are closed; 0: none
+    logic        packets_mode;    // gather mode: 1 `packets`, 0 `frame`
+    logic [12:0] packets;         // payloads per buffer (packets)
+    logic [16:0] slot_bytes;      // payload slot, a multiple of 16 (packets)
+  } receive_cfg_t;
+
+  // Counters of the placement: pulses with their values; `missing` is a balance.
+  typedef struct packed {
+    logic             counted;
+    placed_e          counted_as;
+    logic [15:0]      counted_hits;
+    logic [7:0]       counted_events;
+    logic             skipped_valid;     // frames skipped by a jump
+    logic [24:0]      skipped;
+    logic             frame_in;
+    logic             frame_overrun;
+    logic             frame_incomplete;
+    logic [3:0][63:0] missing;
+  } frame_cnt_t;
+
 endpackage

@@ -2,6 +2,7 @@
 // Counter increments and status inputs of a stream's registers. Pulses of several channels in one cycle
 // are all counted.
 module card_counters
+  import nanet_dma_pkg::*;
   import nanet_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
 #(
@@ -26,31 +27,18 @@ module card_counters
     input logic [CHANNELS-1:0]           refused,
     input refusal_e [CHANNELS-1:0]       refusal,
     input logic                          burst_begun,
-    input logic                          counted,
-    input placed_e                       counted_as,
-    input logic [15:0]                   counted_hits,
-    input logic [7:0]                    counted_events,
-    input logic                          frame_in,
-    input logic                          frame_overrun,
-    input logic                          frame_incomplete,
-    input logic                          skipped_valid,
-    input logic [24:0]                   skipped,
+    input frame_cnt_t                    cnt,
     input logic                          tlb_hit,
     input logic                          tlb_miss,
     input logic [CHANNELS:0]             untranslated,
-    input logic [3:0][63:0]              missing,
 
     /*
      * send path, memory
      */
-    input logic count_out,
-    input logic count_answered,
-    input logic count_late,
-    input logic count_after_deadline,
-    input logic count_bad_descriptor,
-    input logic read_error,
-    input logic write_error,
-    input logic unsupported,
+    input send_cnt_t count_cnt,
+    input logic      read_error,
+    input logic      write_error,
+    input logic      unsupported,
 
     /*
      * state
@@ -104,15 +92,15 @@ module card_counters
       same = '0;
       for (int unsigned c = 0; c < CHANNELS; c++) same[c] = refused[c] && refusal[c] == refusal_e'(r);
       // Refusals by the firmware.
-      if (r == 32'(MgpWrongBurst)) same[CHANNELS] = counted && counted_as == PlacedWrongBurst;
+      if (r == 32'(MgpWrongBurst)) same[CHANNELS] = cnt.counted && cnt.counted_as == PlacedWrongBurst;
       refusals_q[r] <= ones(same);
     end
-    placed_q       <= counted ? 16'd1 << counted_as : '0;
-    packets_q      <= ones({counted, refused});
+    placed_q       <= cnt.counted ? 16'd1 << cnt.counted_as : '0;
+    packets_q      <= ones({cnt.counted, refused});
     overflows_q    <= ones({1'b0, overflow});
     untranslated_q <= ones(untranslated);
-    events_q       <= counted && counted_as == PlacedUsed ? 16'(counted_events) : '0;
-    hits_q         <= counted && counted_as == PlacedUsed ? counted_hits : '0;
+    events_q       <= cnt.counted && cnt.counted_as == PlacedUsed ? 16'(cnt.counted_events) : '0;
+    hits_q         <= cnt.counted && cnt.counted_as == PlacedUsed ? cnt.counted_hits : '0;
     if (rst) begin
       verdicts_q     <= '0;
       refusals_q     <= '0;
@@ -125,10 +113,11 @@ module card_counters
     end
   end
 
-  assign active = verdict_valid != 0 || overflow != 0 || refused != 0 || burst_begun || counted ||
-                  frame_in || frame_overrun || frame_incomplete || skipped_valid || tlb_hit || tlb_miss ||
-                  untranslated != 0 || count_out || count_answered || count_late || count_after_deadline ||
-                  count_bad_descriptor || read_error || write_error || unsupported;
+  assign active = verdict_valid != 0 || overflow != 0 || refused != 0 || burst_begun || cnt.counted ||
+                  cnt.frame_in || cnt.frame_overrun || cnt.frame_incomplete || cnt.skipped_valid || tlb_hit ||
+                  tlb_miss || untranslated != 0 || count_cnt.out || count_cnt.answered || count_cnt.late ||
+                  count_cnt.after_deadline || count_cnt.bad_descriptor || read_error || write_error ||
+                  unsupported;
 
   // Status values and single pulses are registered, so that no input of
   // the register block changes while `clk` is gated.
@@ -171,19 +160,19 @@ module card_counters
         sender_next: sender_next,
         profile: profile,
         burst_report: burst_report,
-        missing: missing,
-        frame_in: frame_in,
-        frame_overrun: frame_overrun,
-        frame_incomplete: frame_incomplete,
-        skipped_valid: skipped_valid,
-        skipped: skipped,
+        missing: cnt.missing,
+        frame_in: cnt.frame_in,
+        frame_overrun: cnt.frame_overrun,
+        frame_incomplete: cnt.frame_incomplete,
+        skipped_valid: cnt.skipped_valid,
+        skipped: cnt.skipped,
         tlb_hit: tlb_hit,
         tlb_miss: tlb_miss,
-        count_out: count_out,
-        count_answered: count_answered,
-        count_late: count_late,
-        count_after_deadline: count_after_deadline,
-        count_bad_descriptor: count_bad_descriptor,
+        count_out: count_cnt.out,
+        count_answered: count_cnt.answered,
+        count_late: count_cnt.late,
+        count_after_deadline: count_cnt.after_deadline,
+        count_bad_descriptor: count_cnt.bad_descriptor,
         read_error: read_error,
         write_error: write_error,
         unsupported: unsupported,
@@ -316,5 +305,8 @@ module card_counters
 
   logic unused;
   assign unused = ^{placed_q, 1'b0};
+
+  logic unused_count_cnt;
+  assign unused_count_cnt = &{1'b0, count_cnt.read_error};
 
 endmodule

@@ -34,21 +34,15 @@ module firmware_port
     /*
      * receive path: FIFO REQ and FIFO RESP
      */
-    input  logic        slowpath_valid,
-    output logic        slowpath_ready,
-    input  slowpath_t   slowpath,
-    output logic        command_valid,
-    input  logic        command_ready,
-    output command_t    command,
-    input  logic        miss_valid,
-    output logic        miss_ready,
-    input  logic [63:0] miss_vaddr,
-    output logic        fill_valid,
-    input  logic        fill_ready,
-    output logic [63:0] fill_vaddr,
-    output logic [63:0] fill_paddr,
-    output logic        fill_ok,
-    input  logic [63:0] last_packet,     // card clock, newest packet of the current burst
+    input  slowpath_req_t slowpath_req,
+    output logic          slowpath_ready,
+    output command_req_t  command_req,
+    input  logic          command_ready,
+    input  miss_req_t     miss_req,
+    output logic          miss_ready,
+    output fill_req_t     fill_req,
+    input  logic          fill_ready,
+    input  logic [63:0]   last_packet,     // card clock, newest packet of the current burst
 
     /*
      * DMA read
@@ -61,13 +55,10 @@ module firmware_port
     /*
      * microcontroller: a request stays until it is acknowledged, for one cycle
      */
-    input  logic        fw_request,
-    input  logic        fw_write,
-    input  logic [7:0]  fw_addr,
-    input  logic [31:0] fw_wdata,
-    output logic        fw_acknowledge,
-    output logic [31:0] fw_rdata,
-    output logic        fw_interrupt,    // a request is pending
+    input  fw_req_t    fw_req,
+    input  logic [7:0] fw_addr,
+    output fw_rsp_t    fw_rsp,
+    output logic       fw_interrupt,  // a request is pending
 
     /*
      * firmware report on the current burst (0) and the older one (1)
@@ -154,15 +145,16 @@ module firmware_port
 
   always_comb begin
     stall = 1'b0;
-    if (fw_write && fw_addr == AddrFilled) stall = fill_valid;
-    if (fw_write && fw_addr == AddrCommand) stall = !command_room;
-    if (fw_write && fw_addr == AddrFetchHigh) stall = fetch_busy_q;
+    if (fw_req.write && fw_addr == AddrFilled) stall = fill_req.valid;
+    if (fw_req.write && fw_addr == AddrCommand) stall = !command_room;
+    if (fw_req.write && fw_addr == AddrFetchHigh) stall = fetch_busy_q;
   end
-  assign access = fw_request && !fw_acknowledge && !stall;
-  assign write  = access && fw_write;
+  assign access = fw_req.request && !fw_rsp.acknowledge && !stall;
+  assign write  = access && fw_req.write;
 
-  assign command_in = '{op: command_e'(fw_wdata[3:0]), old: fw_wdata[4], flag: fw_wdata[5],
-                        board: fw_wdata[7:6], channel: fw_wdata[10:8], as: placed_e'(fw_wdata[15:12]),
+  assign command_in = '{op: command_e'(fw_req.wdata[3:0]), old: fw_req.wdata[4], flag: fw_req.wdata[5],
+                        board: fw_req.wdata[7:6], channel: fw_req.wdata[10:8],
+                        as: placed_e'(fw_req.wdata[15:12]),
                         frame: command_frame_q, sequence_number: command_number_q};
   assign command_push = write && fw_addr == AddrCommand && live;
 
@@ -176,9 +168,9 @@ module firmware_port
       .in_valid (command_push),
       .in_ready (command_room),
       .in_data  (command_in),
-      .out_valid(command_valid),
+      .out_valid(command_req.valid),
       .out_ready(command_ready),
-      .out_data (command),
+      .out_data (command_req.item),
       .level
   );
 
@@ -186,53 +178,53 @@ module firmware_port
   // Draining waits for the packets.
   logic [31:0] status;
   logic drain_now, alarm_now;
-  assign drain_now = drain_due_q && !slowpath_q_valid_q && !slowpath_valid;
-  assign alarm_now = alarm_due_q && level == 0 && !command_valid;
+  assign drain_now = drain_due_q && !slowpath_q_valid_q && !slowpath_req.valid;
+  assign alarm_now = alarm_due_q && level == 0 && !command_req.valid;
   assign status = {22'd0, fetch_failed_q, fetch_busy_q, 3'd0, drain_now, alarm_now, miss_q_valid_q,
                    slowpath_q_valid_q, start_q};
 
   always_ff @(posedge clk) begin
-    fw_acknowledge <= access;
+    fw_rsp.acknowledge <= access;
     fw_interrupt   <= start_q || slowpath_q_valid_q || miss_q_valid_q || alarm_now || drain_now;
     if (access) begin
       unique case (fw_addr)
-        AddrId:          fw_rdata <= Magic;
-        AddrStatus:      fw_rdata <= status;
-        AddrConfig:      fw_rdata <= {19'd0, log2_page, 2'd0, packets, replay, boards};
-        AddrTimeout:     fw_rdata <= timeout_cycles;
-        AddrGrace:       fw_rdata <= {16'd0, grace_cycles};
-        AddrSilence:     fw_rdata <= silence_cycles[31:0];
-        AddrSilenceHigh: fw_rdata <= silence_cycles[63:32];
+        AddrId:          fw_rsp.rdata <= Magic;
+        AddrStatus:      fw_rsp.rdata <= status;
+        AddrConfig:      fw_rsp.rdata <= {19'd0, log2_page, 2'd0, packets, replay, boards};
+        AddrTimeout:     fw_rsp.rdata <= timeout_cycles;
+        AddrGrace:       fw_rsp.rdata <= {16'd0, grace_cycles};
+        AddrSilence:     fw_rsp.rdata <= silence_cycles[31:0];
+        AddrSilenceHigh: fw_rsp.rdata <= silence_cycles[63:32];
         AddrNow: begin
-          fw_rdata   <= now[31:0];
+          fw_rsp.rdata   <= now[31:0];
           now_high_q <= now[63:32];
         end
-        AddrNowHigh:     fw_rdata <= now_high_q;
+        AddrNowHigh:     fw_rsp.rdata <= now_high_q;
         AddrLast: begin
-          fw_rdata    <= last_packet[31:0];
+          fw_rsp.rdata    <= last_packet[31:0];
           last_high_q <= last_packet[63:32];
         end
-        AddrLastHigh:    fw_rdata <= last_high_q;
-        AddrReport:      fw_rdata <= burst_report[0];
-        AddrReportOld:   fw_rdata <= burst_report[1];
-        AddrSlowpath:    fw_rdata <= {13'd0, slowpath_q.channel, 4'd0, slowpath_q.old_active,
+        AddrLastHigh:    fw_rsp.rdata <= last_high_q;
+        AddrReport:      fw_rsp.rdata <= burst_report[0];
+        AddrReportOld:   fw_rsp.rdata <= burst_report[1];
+        AddrSlowpath:    fw_rsp.rdata <= {13'd0, slowpath_q.channel, 4'd0, slowpath_q.old_active,
                                       slowpath_q.active, slowpath_q.ordinary, slowpath_q.old,
                                       slowpath_q.reason};
-        AddrStamp:       fw_rdata <= slowpath_q.stamp;
-        AddrHeader0:     fw_rdata <= slowpath_q.header[31:0];
-        AddrHeader1:     fw_rdata <= slowpath_q.header[63:32];
-        AddrHeader2:     fw_rdata <= slowpath_q.header[95:64];
-        AddrHeader3:     fw_rdata <= slowpath_q.header[127:96];
-        AddrMiss:        fw_rdata <= miss_q[31:0];
-        AddrMissHigh:    fw_rdata <= miss_q[63:32];
-        AddrFetched:     fw_rdata <= fetched_q[31:0];
-        AddrFetchedHigh: fw_rdata <= fetched_q[63:32];
-        AddrClop:        fw_rdata <= clop_base[31:0];
-        AddrClopHigh:    fw_rdata <= clop_base[63:32];
-        AddrPages:       fw_rdata <= pages_base[31:0];
-        AddrPagesHigh:   fw_rdata <= pages_base[63:32];
-        AddrCount:       fw_rdata <= pages_count;
-        default:         fw_rdata <= '0;
+        AddrStamp:       fw_rsp.rdata <= slowpath_q.stamp;
+        AddrHeader0:     fw_rsp.rdata <= slowpath_q.header[31:0];
+        AddrHeader1:     fw_rsp.rdata <= slowpath_q.header[63:32];
+        AddrHeader2:     fw_rsp.rdata <= slowpath_q.header[95:64];
+        AddrHeader3:     fw_rsp.rdata <= slowpath_q.header[127:96];
+        AddrMiss:        fw_rsp.rdata <= miss_q[31:0];
+        AddrMissHigh:    fw_rsp.rdata <= miss_q[63:32];
+        AddrFetched:     fw_rsp.rdata <= fetched_q[31:0];
+        AddrFetchedHigh: fw_rsp.rdata <= fetched_q[63:32];
+        AddrClop:        fw_rsp.rdata <= clop_base[31:0];
+        AddrClopHigh:    fw_rsp.rdata <= clop_base[63:32];
+        AddrPages:       fw_rsp.rdata <= pages_base[31:0];
+        AddrPagesHigh:   fw_rsp.rdata <= pages_base[63:32];
+        AddrCount:       fw_rsp.rdata <= pages_count;
+        default:         fw_rsp.rdata <= '0;
       endcase
     end
     // Accesses are answered in reset too: the bus may be shared with other, running streams.
@@ -244,46 +236,46 @@ module firmware_port
   always_ff @(posedge clk) begin
     enable_q <= enable;
     drain_q  <= drain;
-    if (slowpath_valid && slowpath_ready) begin
-      slowpath_q         <= slowpath;
+    if (slowpath_req.valid && slowpath_ready) begin
+      slowpath_q         <= slowpath_req.item;
       slowpath_q_valid_q <= 1'b1;
     end
-    if (miss_valid && miss_ready) begin
-      miss_q         <= miss_vaddr;
+    if (miss_req.valid && miss_ready) begin
+      miss_q         <= miss_req.vaddr;
       miss_q_valid_q <= 1'b1;
     end
-    if (fill_ready) fill_valid <= 1'b0;
+    if (fill_ready) fill_req.valid <= 1'b0;
     if (drain && !drain_q) drain_due_q <= 1'b1;
 
     if (write) begin
       unique case (fw_addr)
         AddrStatus: begin
-          if (fw_wdata[0]) start_q <= 1'b0;
-          if (fw_wdata[3]) alarm_armed_q <= 1'b0;
-          if (fw_wdata[4]) drain_due_q <= 1'b0;
+          if (fw_req.wdata[0]) start_q <= 1'b0;
+          if (fw_req.wdata[3]) alarm_armed_q <= 1'b0;
+          if (fw_req.wdata[4]) drain_due_q <= 1'b0;
         end
         AddrAlarm: begin
-          alarm_q[31:0] <= fw_wdata;
+          alarm_q[31:0] <= fw_req.wdata;
           alarm_armed_q <= 1'b0;
         end
         AddrAlarmHigh: begin
-          alarm_q[63:32] <= fw_wdata;
+          alarm_q[63:32] <= fw_req.wdata;
           alarm_armed_q  <= 1'b1;
         end
-        AddrReport:    if (live) burst_report[0] <= fw_wdata;
-        AddrReportOld: if (live) burst_report[1] <= fw_wdata;
-        AddrFill:      fill_q[31:0] <= fw_wdata;
-        AddrFillHigh:  fill_q[63:32] <= fw_wdata;
+        AddrReport:    if (live) burst_report[0] <= fw_req.wdata;
+        AddrReportOld: if (live) burst_report[1] <= fw_req.wdata;
+        AddrFill:      fill_q[31:0] <= fw_req.wdata;
+        AddrFillHigh:  fill_q[63:32] <= fw_req.wdata;
         AddrFilled:
         if (live && miss_q_valid_q) begin
-          fill_valid     <= 1'b1;
-          fill_vaddr     <= miss_q;
-          fill_paddr     <= fill_q;
-          fill_ok        <= fw_wdata[0];
+          fill_req.valid     <= 1'b1;
+          fill_req.vaddr     <= miss_q;
+          fill_req.paddr     <= fill_q;
+          fill_req.ok        <= fw_req.wdata[0];
           miss_q_valid_q <= 1'b0;
         end
-        AddrFrame:     command_frame_q <= fw_wdata[23:0];
-        AddrNumber:    command_number_q <= fw_wdata;
+        AddrFrame:     command_frame_q <= fw_req.wdata[23:0];
+        AddrNumber:    command_number_q <= fw_req.wdata;
         AddrCommand:   if (live && command_in.op == CommandAnswer) slowpath_q_valid_q <= 1'b0;
         default: ;
       endcase
@@ -309,7 +301,7 @@ module firmware_port
     if (!enable) begin
       slowpath_q_valid_q <= 1'b0;
       miss_q_valid_q     <= 1'b0;
-      fill_valid         <= 1'b0;
+      fill_req.valid         <= 1'b0;
       drain_due_q        <= 1'b0;
       alarm_armed_q      <= 1'b0;
       alarm_settle_q     <= '0;
@@ -321,7 +313,7 @@ module firmware_port
       start_q            <= 1'b0;
       slowpath_q_valid_q <= 1'b0;
       miss_q_valid_q     <= 1'b0;
-      fill_valid         <= 1'b0;
+      fill_req.valid         <= 1'b0;
       drain_due_q        <= 1'b0;
       alarm_armed_q      <= 1'b0;
       alarm_settle_q     <= '0;
@@ -337,9 +329,9 @@ module firmware_port
   assign rd_data_ready = !rst;
 
   always_ff @(posedge clk) begin
-    if (write && fw_addr == AddrFetch) fetch_q[31:0] <= fw_wdata;
+    if (write && fw_addr == AddrFetch) fetch_q[31:0] <= fw_req.wdata;
     if (write && fw_addr == AddrFetchHigh) begin
-      fetch_q[63:32] <= fw_wdata;
+      fetch_q[63:32] <= fw_req.wdata;
       fetch_ask_q    <= 1'b1;
       fetch_busy_q   <= 1'b1;
     end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Register file (regs/nanet_regs.rdl) with latency histogram behind a register bus.
 module register_block
+  import nanet_dma_pkg::*;
   import nanet_regs_pkg::*;
 #(
     // Width of a byte address on the bus, at least 17; addresses beyond the registers read as 0.
@@ -14,14 +15,9 @@ module register_block
     /*
      * Register bus: a request stays until it is acknowledged
      */
-    input  logic              reg_request,
-    input  logic              reg_write,
-    input  logic [2:0]        reg_bar,
+    input  reg_req_t          reg_req,
     input  logic [ADDR_W-1:0] reg_addr,
-    input  logic [31:0]       reg_wdata,
-    input  logic [3:0]        reg_enable,
-    output logic              reg_acknowledge,
-    output logic [31:0]       reg_rdata,
+    output reg_rsp_t          reg_rsp,
 
     /*
      * Fields; `histogram` and `returned` are implemented here, so hwif_in ignores them
@@ -53,7 +49,7 @@ module register_block
   logic [31:0] rd_data, biten;
   logic nowhere_q;
 
-  assign here = reg_bar == 3'd0 && reg_addr[ADDR_W-1:16] == '0;
+  assign here = reg_req.bar == 3'd0 && reg_addr[ADDR_W-1:16] == '0;
   // Registered, because the address is routed far.
   logic pending_q, write_q;
   logic [15:0] addr_q;
@@ -61,23 +57,23 @@ module register_block
   logic [3:0] enable_q;
   assign request = pending_q && !(write_q ? stall_wr : stall_rd);
   assign biten = {{8{enable_q[3]}}, {8{enable_q[2]}}, {8{enable_q[1]}}, {8{enable_q[0]}}};
-  assign reg_acknowledge = rd_ack || wr_ack || nowhere_q;
-  assign reg_rdata = nowhere_q ? '0 : rd_data;
+  assign reg_rsp.acknowledge = rd_ack || wr_ack || nowhere_q;
+  assign reg_rsp.rdata = nowhere_q ? '0 : rd_data;
 
   always_ff @(posedge clk_fields) begin
     if (!busy_q) begin
-      write_q  <= reg_write;
+      write_q  <= reg_req.write;
       addr_q   <= reg_addr[15:0];
-      wdata_q  <= reg_wdata;
-      enable_q <= reg_enable;
+      wdata_q  <= reg_req.wdata;
+      enable_q <= reg_req.enable;
     end
     if (request) pending_q <= 1'b0;
-    if (reg_request && !busy_q && !nowhere_q && here) begin
+    if (reg_req.request && !busy_q && !nowhere_q && here) begin
       pending_q <= 1'b1;
       busy_q    <= 1'b1;
     end
     if (rd_ack || wr_ack) busy_q <= 1'b0;
-    nowhere_q <= reg_request && !here && !nowhere_q;
+    nowhere_q <= reg_req.request && !here && !nowhere_q;
     if (rst) begin
       pending_q <= 1'b0;
       busy_q    <= 1'b0;

@@ -16,27 +16,17 @@ module udp_receive
      */
     input host_t                 host,
     input filter_t [FILTERS-1:0] filter,
-    input logic [31:0]           now,  // card clock, low word
+    input logic [31:0]           now,     // card clock, low word
 
     /*
      * frames from the MAC, without FCS; user on the last word: bad frame
      */
-    input logic        s_axis_rx_tvalid,
-    input logic [63:0] s_axis_rx_tdata,
-    input logic [7:0]  s_axis_rx_tkeep,
-    input logic        s_axis_rx_tlast,
-    input logic        s_axis_rx_tuser,
+    input axis_rx_req_t s_axis_rx_req,
 
     /*
      * payloads; the last word carries the verdict (other than FrameUdp: discard the datagram)
      */
-    output logic           out_valid,
-    output logic [63:0]    out_data,
-    output logic [3:0]     out_bytes,
-    output logic           out_first,
-    output logic           out_last,
-    output datagram_t      out_info,
-    output frame_verdict_e out_verdict,
+    output payload_req_t out_req,
 
     /*
      * one pulse per frame
@@ -70,11 +60,7 @@ module udp_receive
       .rst,
       .mac         (host.mac),
       .now,
-      .s_axis_rx_tvalid,
-      .s_axis_rx_tdata,
-      .s_axis_rx_tkeep,
-      .s_axis_rx_tlast,
-      .s_axis_rx_tuser,
+      .s_axis_rx_req,
       .out_valid   (s2_valid),
       .out_tail    (s2_tail),
       .out_last    (s2_last),
@@ -406,13 +392,7 @@ module udp_receive
       .in_info      (s5_info_q),
       .verdict_valid(judged && !judged_q[4].runt),
       .verdict      (verdict_d),
-      .out_valid,
-      .out_data,
-      .out_bytes,
-      .out_first,
-      .out_last,
-      .out_info,
-      .out_verdict
+      .out_req
   );
 
 endmodule

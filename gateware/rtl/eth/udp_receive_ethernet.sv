@@ -16,11 +16,7 @@ module udp_receive_ethernet
     /*
      * frames from the MAC, as in udp_receive
      */
-    input logic        s_axis_rx_tvalid,
-    input logic [63:0] s_axis_rx_tdata,
-    input logic [7:0]  s_axis_rx_tkeep,
-    input logic        s_axis_rx_tlast,
-    input logic        s_axis_rx_tuser,
+    input axis_rx_req_t s_axis_rx_req,
 
     /*
      * payload words, numbered from 0; one cycle with only tail follows the last word
@@ -28,7 +24,7 @@ module udp_receive_ethernet
     output logic        out_valid,
     output logic        out_tail,
     output logic        out_last,
-    output logic        out_bad,     // bad frame flag of the MAC, valid with last
+    output logic        out_bad,       // bad frame flag of the MAC, valid with last
     output logic [63:0] out_data,
     output logic [3:0]  out_bytes,
     output logic [12:0] out_number,
@@ -51,15 +47,15 @@ module udp_receive_ethernet
   logic [31:0] s0_stamp_q;
 
   always_ff @(posedge clk) begin
-    s0_valid_q <= s_axis_rx_tvalid;
-    s0_data_q  <= s_axis_rx_tdata;
-    s0_last_q  <= s_axis_rx_tlast;
-    s0_bad_q   <= s_axis_rx_tuser;
+    s0_valid_q <= s_axis_rx_req.tvalid;
+    s0_data_q  <= s_axis_rx_req.tdata;
+    s0_last_q  <= s_axis_rx_req.tlast;
+    s0_bad_q   <= s_axis_rx_req.tuser;
     s0_k_q     <= k_q;
-    s0_bytes_q <= !s_axis_rx_tlast ? 4'd8 : 4'd0;
-    for (int i = 0; i < 8; i++) if (s_axis_rx_tlast && s_axis_rx_tkeep[i]) s0_bytes_q <= 4'(i + 1);
-    if (s_axis_rx_tvalid && k_q == 0) s0_stamp_q <= now;
-    if (s_axis_rx_tvalid) k_q <= s_axis_rx_tlast ? 2'd0 : (k_q == 2'd3 ? 2'd3 : k_q + 1'b1);
+    s0_bytes_q <= !s_axis_rx_req.tlast ? 4'd8 : 4'd0;
+    for (int i = 0; i < 8; i++) if (s_axis_rx_req.tlast && s_axis_rx_req.tkeep[i]) s0_bytes_q <= 4'(i + 1);
+    if (s_axis_rx_req.tvalid && k_q == 0) s0_stamp_q <= now;
+    if (s_axis_rx_req.tvalid) k_q <= s_axis_rx_req.tlast ? 2'd0 : (k_q == 2'd3 ? 2'd3 : k_q + 1'b1);
     if (rst) begin
       s0_valid_q <= 1'b0;
       k_q        <= 2'd0;

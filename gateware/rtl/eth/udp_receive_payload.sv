@@ -34,13 +34,7 @@ module udp_receive_payload
     /*
      * payloads, as in udp_receive
      */
-    output logic           out_valid,
-    output logic [63:0]    out_data,
-    output logic [3:0]     out_bytes,
-    output logic           out_first,
-    output logic           out_last,
-    output datagram_t      out_info,
-    output frame_verdict_e out_verdict
+    output payload_req_t out_req
 );
 
   logic [31:0] upper_q;
@@ -57,9 +51,9 @@ module udp_receive_payload
   assign info    = in_begin ? in_info : info_q;
 
   always_ff @(posedge clk) begin
-    out_valid <= 1'b0;
-    out_last  <= 1'b0;
-    out_first <= 1'b0;
+    out_req.valid <= 1'b0;
+    out_req.last  <= 1'b0;
+    out_req.first <= 1'b0;
     if (in_valid) upper_q <= in_data[63:32];
     if (emit) begin
       info_q    <= info;
@@ -70,27 +64,27 @@ module udp_receive_payload
         held_data_q  <= payload;
         held_bytes_q <= in_bytes;
       end else begin
-        out_valid <= 1'b1;
-        out_first <= in_begin;
-        out_data  <= payload;
-        out_bytes <= 4'd8;
-        out_info  <= info;
+        out_req.valid <= 1'b1;
+        out_req.first <= in_begin;
+        out_req.data  <= payload;
+        out_req.bytes <= 4'd8;
+        out_req.info  <= info;
       end
     end else if (in_valid && in_first) begin
       flowing_q <= 1'b0;
     end
     if (verdict_valid && held_q) begin
-      out_valid   <= 1'b1;
-      out_last    <= 1'b1;
-      out_first   <= held_first_q;
-      out_data    <= held_data_q;
-      out_bytes   <= held_bytes_q;
-      out_info    <= info_q;
-      out_verdict <= verdict;
+      out_req.valid   <= 1'b1;
+      out_req.last    <= 1'b1;
+      out_req.first   <= held_first_q;
+      out_req.data    <= held_data_q;
+      out_req.bytes   <= held_bytes_q;
+      out_req.info    <= info_q;
+      out_req.verdict <= verdict;
       held_q      <= 1'b0;
     end
     if (rst) begin
-      out_valid <= 1'b0;
+      out_req.valid <= 1'b0;
       flowing_q <= 1'b0;
       held_q    <= 1'b0;
     end

@@ -20,9 +20,7 @@ module udp_transmit
     /*
      * Card addresses, steady
      */
-    input logic [47:0] source_mac,
-    input logic [31:0] source_ip,
-    input logic [15:0] source_port,
+    input source_cfg_t source_cfg,
 
     /*
      * Payload, packed from bit 0
@@ -162,9 +160,9 @@ module udp_transmit
     if (push) mem[write_q[AddrW-1:0]] <= data;
     pairs_q <= pairs_d;
     fours_q <= fours_d;
-    source_sum_q <= 32'(source_ip[31:16]) + 32'(source_ip[15:0]);
+    source_sum_q <= 32'(source_cfg.ip[31:16]) + 32'(source_cfg.ip[15:0]);
     // Operands of each step are registered one cycle earlier; `to_q`, `bytes_q`: valid from the command on.
-    own_sum_q    <= source_sum_q + 32'(source_port);
+    own_sum_q    <= source_sum_q + 32'(source_cfg.port);
     to_sum_q     <= 32'(to_q.ip[31:16]) + 32'(to_q.ip[15:0]);
     length_sum_q <= {15'd0, udp_length, 1'b0} + 32'(to_q.port) + 32'd17;
     ip_length_q  <= ip_length;
@@ -280,9 +278,9 @@ module udp_transmit
   always_comb begin
     // First octet on the wire in the highest bits.
     header_d = {
-      frame.to.mac, source_mac, 16'h0800,
-      16'h4500, frame.bytes + 16'd28, 32'h0000_4000, 16'h4011, frame.ip_sum, source_ip, frame.to.ip,
-      source_port, frame.to.port, frame.bytes + 16'd8, frame.udp_sum
+      frame.to.mac, source_cfg.mac, 16'h0800,
+      16'h4500, frame.bytes + 16'd28, 32'h0000_4000, 16'h4011, frame.ip_sum, source_cfg.ip, frame.to.ip,
+      source_cfg.port, frame.to.port, frame.bytes + 16'd8, frame.udp_sum
     };
   end
 

@@ -3,7 +3,9 @@
 // dword-aligned, no straddling), one dword at a time. Writes of any length execute once complete. Reads
 // have up to 16 dwords; longer ones are aborted. Other non-posted requests return unsupported; messages
 // and requests that the block breaks off are dropped.
-module pcie_us_completer #(
+module pcie_us_completer
+  import nanet_dma_pkg::*;
+#(
     // Width of the block streams in bits: 128 or 256.
     parameter int unsigned DATA_W = 256,
     // Longest write in bytes, a power of two from 64; the block accepts at most 1024.
@@ -37,14 +39,9 @@ module pcie_us_completer #(
     /*
      * Registers: a request stays until it is acknowledged
      */
-    output logic              reg_request,
-    output logic              reg_write,
-    output logic [2:0]        reg_bar,
+    output reg_req_t          reg_req,
     output logic [ADDR_W-1:0] reg_addr,
-    output logic [31:0]       reg_wdata,
-    output logic [3:0]        reg_enable,
-    input  logic              reg_acknowledge,
-    input  logic [31:0]       reg_rdata,
+    input  reg_rsp_t          reg_rsp,
 
     /*
      * Pulse: unsupported request
@@ -114,18 +111,18 @@ module pcie_us_completer #(
   // A dword without byte enables is not written, and reads as 0.
   assign at_dword = (state_q == Write && have_q) || state_q == Read;
   assign step = at_dword && (enable_q == 0 || acknowledged_q);
-  assign reg_request = at_dword && enable_q != 0 && !acknowledged_q;
-  assign reg_write = state_q == Write;
-  assign reg_bar = head_q[114:112];
+  assign reg_req.request = at_dword && enable_q != 0 && !acknowledged_q;
+  assign reg_req.write = state_q == Write;
+  assign reg_req.bar = head_q[114:112];
   assign reg_addr = {addr_q, 2'd0};
-  assign reg_wdata = beat_q[{lane_q, 5'd0}+:32];
-  assign reg_enable = enable_q;
+  assign reg_req.wdata = beat_q[{lane_q, 5'd0}+:32];
+  assign reg_req.enable = enable_q;
 
   assign cq_tready = state_q == Idle || state_q == Hold || state_q == Drain;
 
   always_ff @(posedge clk) begin
-    acknowledged_q <= reg_request && reg_acknowledge;
-    rdata_q        <= reg_rdata;
+    acknowledged_q <= reg_req.request && reg_rsp.acknowledge;
+    rdata_q        <= reg_rsp.rdata;
     if (rst) acknowledged_q <= 1'b0;
   end
 

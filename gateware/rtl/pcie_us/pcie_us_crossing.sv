@@ -50,22 +50,12 @@ module pcie_us_crossing
      * Registers: a request stays until it is acknowledged. On the block's side a write is acknowledged once
      * sent.
      */
-    input  logic              block_reg_request,
-    input  logic              block_reg_write,
-    input  logic [2:0]        block_reg_bar,
+    input  reg_req_t          block_reg_req,
     input  logic [ADDR_W-1:0] block_reg_addr,
-    input  logic [31:0]       block_reg_wdata,
-    input  logic [3:0]        block_reg_enable,
-    output logic              block_reg_acknowledge,
-    output logic [31:0]       block_reg_rdata,
-    output logic              reg_request,
-    output logic              reg_write,
-    output logic [2:0]        reg_bar,
+    output reg_rsp_t          block_reg_rsp,
+    output reg_req_t          reg_req,
     output logic [ADDR_W-1:0] reg_addr,
-    output logic [31:0]       reg_wdata,
-    output logic [3:0]        reg_enable,
-    input  logic              reg_acknowledge,
-    input  logic [31:0]       reg_rdata,
+    input  reg_rsp_t          reg_rsp,
 
     /*
      * Bus mastering enabled; pulse: unsupported request
@@ -152,12 +142,12 @@ module pcie_us_crossing
   logic read_busy_q;  // a read or its response is in transit
   logic request, room, value_valid;
 
-  assign request               = block_reg_request && !read_busy_q;
-  assign block_reg_acknowledge = value_valid || (request && room && block_reg_write);
+  assign request               = block_reg_req.request && !read_busy_q;
+  assign block_reg_rsp.acknowledge = value_valid || (request && room && block_reg_req.write);
 
   always_ff @(posedge block_clk) begin
     if (value_valid) read_busy_q <= 1'b0;
-    else if (request && room && !block_reg_write) read_busy_q <= 1'b1;
+    else if (request && room && !block_reg_req.write) read_busy_q <= 1'b1;
     if (block_rst) read_busy_q <= 1'b0;
   end
 
@@ -169,12 +159,13 @@ module pcie_us_crossing
       .wr_rst   (block_clear),
       .in_valid (request),
       .in_ready (room),
-      .in_data  ({block_reg_write, block_reg_bar, block_reg_enable, block_reg_wdata, block_reg_addr}),
+      .in_data  ({block_reg_req.write, block_reg_req.bar, block_reg_req.enable, block_reg_req.wdata,
+                   block_reg_addr}),
       .rd_clk   (clk),
       .rd_rst   (clear),
-      .out_valid(reg_request),
-      .out_ready(reg_acknowledge),
-      .out_data ({reg_write, reg_bar, reg_enable, reg_wdata, reg_addr})
+      .out_valid(reg_req.request),
+      .out_ready(reg_rsp.acknowledge),
+      .out_data ({reg_req.write, reg_req.bar, reg_req.enable, reg_req.wdata, reg_addr})
   );
 
   logic unused_value_room;
@@ -185,14 +176,14 @@ module pcie_us_crossing
   ) value (
       .wr_clk   (clk),
       .wr_rst   (clear),
-      .in_valid (reg_request && reg_acknowledge && !reg_write),
+      .in_valid (reg_req.request && reg_rsp.acknowledge && !reg_req.write),
       .in_ready (unused_value_room),
-      .in_data  (reg_rdata),
+      .in_data  (reg_rsp.rdata),
       .rd_clk   (block_clk),
       .rd_rst   (block_clear),
       .out_valid(value_valid),
       .out_ready(1'b1),
-      .out_data (block_reg_rdata)
+      .out_data (block_reg_rsp.rdata)
   );
 
   // ------------------------------------------------------------------ single bits

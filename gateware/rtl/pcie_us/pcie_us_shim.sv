@@ -46,14 +46,9 @@ module pcie_us_shim
     /*
      * Registers: a request stays until it is acknowledged
      */
-    output logic              reg_request,
-    output logic              reg_write,
-    output logic [2:0]        reg_bar,
+    output reg_req_t          reg_req,
     output logic [ADDR_W-1:0] reg_addr,
-    output logic [31:0]       reg_wdata,
-    output logic [3:0]        reg_enable,
-    input  logic              reg_acknowledge,
-    input  logic [31:0]       reg_rdata,
+    input  reg_rsp_t          reg_rsp,
 
     /*
      * For the card: bus mastering enabled; pulse: unsupported request
@@ -140,12 +135,11 @@ module pcie_us_shim
   dma_rd_req_t block_rd_req;
   logic block_rd_data_ready;
   dma_rd_rsp_t block_rd_rsp;
-  logic block_reg_request, block_reg_write, block_reg_acknowledge, block_unsupported;
+  reg_req_t block_reg_req;
+  reg_rsp_t block_reg_rsp;
+  logic block_unsupported;
   logic [DATA_W-1:0] block_wr_data, block_rd_data;
-  logic [2:0] block_reg_bar;
   logic [ADDR_W-1:0] block_reg_addr;
-  logic [31:0] block_reg_wdata, block_reg_rdata;
-  logic [3:0] block_reg_enable;
 
   pcie_us_crossing #(
       .CLOCKS(PCIE_CLOCK),
@@ -182,14 +176,9 @@ module pcie_us_shim
   ) i_completer (
       .clk              (block_clk),
       .rst              (block_rst),
-      .reg_request      (block_reg_request),
-      .reg_write        (block_reg_write),
-      .reg_bar          (block_reg_bar),
+      .reg_req          (block_reg_req),
       .reg_addr         (block_reg_addr),
-      .reg_wdata        (block_reg_wdata),
-      .reg_enable       (block_reg_enable),
-      .reg_acknowledge  (block_reg_acknowledge),
-      .reg_rdata        (block_reg_rdata),
+      .reg_rsp          (block_reg_rsp),
       .count_unsupported(block_unsupported),
       .*
   );

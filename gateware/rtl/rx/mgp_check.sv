@@ -16,27 +16,15 @@ module mgp_check
     /*
      * payloads, from udp_receive
      */
-    input logic           in_valid,
-    input logic [63:0]    in_data,
-    input logic [3:0]     in_bytes,
-    input logic           in_first,
-    input logic           in_last,
-    input datagram_t      in_info,
-    input frame_verdict_e in_verdict,
+    input payload_req_t in_req,
 
     /*
      * the same, 6 cycles later; refusal, hits and events are valid on the last word
      */
-    output logic           out_valid,
-    output logic [63:0]    out_data,
-    output logic [3:0]     out_bytes,
-    output logic           out_first,
-    output logic           out_last,
-    output datagram_t      out_info,
-    output frame_verdict_e out_verdict,
-    output refusal_e       out_refusal,
-    output logic [15:0]    out_hits,
-    output logic [7:0]     out_events
+    output payload_req_t out_req,
+    output refusal_e     out_refusal,
+    output logic [15:0]  out_hits,
+    output logic [7:0]   out_events
 );
 
   typedef struct packed {
@@ -59,16 +47,16 @@ module mgp_check
   assign step = b_q.valid && (a_q.valid || b_q.last);
 
   always_ff @(posedge clk) begin
-    a_q.valid   <= in_valid;
-    a_q.first   <= in_first;
-    a_q.last    <= in_last;
-    a_q.bytes   <= in_bytes;
-    a_q.verdict <= in_verdict;
-    a_q.data    <= in_data;
-    if (in_valid && in_first) begin
-      info_mem[info_in_q] <= in_info;
+    a_q.valid   <= in_req.valid;
+    a_q.first   <= in_req.first;
+    a_q.last    <= in_req.last;
+    a_q.bytes   <= in_req.bytes;
+    a_q.verdict <= in_req.verdict;
+    a_q.data    <= in_req.data;
+    if (in_req.valid && in_req.first) begin
+      info_mem[info_in_q] <= in_req.info;
       info_in_q           <= info_in_q + 1'b1;
-      a_size_q            <= in_info.length;
+      a_size_q            <= in_req.info.length;
     end
     b_size_q <= a_q.valid ? a_size_q : b_size_q;
     if (a_q.valid) b_q <= a_q;
@@ -286,12 +274,12 @@ module mgp_check
   end
 
   always_ff @(posedge clk) begin
-    out_valid   <= f_q.valid;
-    out_first   <= f_q.first && f_q.valid;
-    out_last    <= f_q.last && f_q.valid;
-    out_bytes   <= f_q.bytes;
-    out_data    <= f_q.data;
-    out_verdict <= f_q.verdict;
+    out_req.valid   <= f_q.valid;
+    out_req.first   <= f_q.first && f_q.valid;
+    out_req.last    <= f_q.last && f_q.valid;
+    out_req.bytes   <= f_q.bytes;
+    out_req.data    <= f_q.data;
+    out_req.verdict <= f_q.verdict;
     out_hits    <= hits_q;
     out_events  <= f_events_q;
     if (f_q.valid || !nanet_dma_pkg::Lazy) begin
@@ -299,11 +287,11 @@ module mgp_check
       for (int i = int'(Refusals) - 1; i >= 0; i--) if (f_broken_q[i]) out_refusal <= refusal_e'(5'(i));
     end
     if (f_q.valid && f_q.first) begin
-      out_info   <= info_mem[info_out_q];
+      out_req.info   <= info_mem[info_out_q];
       info_out_q <= info_out_q + 1'b1;
     end
     if (rst) begin
-      out_valid  <= 1'b0;
+      out_req.valid  <= 1'b0;
       info_out_q <= '0;
     end
   end

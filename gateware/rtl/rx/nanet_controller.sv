@@ -19,15 +19,9 @@ module nanet_controller
     /*
      * payloads, from mgp_check
      */
-    input logic           in_valid,
-    input logic [63:0]    in_data,
-    input logic [3:0]     in_bytes,
-    input logic           in_first,
-    input logic           in_last,
-    input datagram_t      in_info,
-    input frame_verdict_e in_verdict,
-    input refusal_e       in_refusal,
-    input logic [15:0]    in_hits,
+    input payload_req_t in_req,
+    input refusal_e     in_refusal,
+    input logic [15:0]  in_hits,
 
     /*
      * occupied words of the buffer
@@ -72,8 +66,8 @@ module nanet_controller
   datagram_t info;
   logic [4:0] unused_level, unused_info_level;
 
-  assign in_word = '{verdict: in_verdict, refusal: in_refusal, hits: in_hits, first: in_first, last: in_last,
-                     bytes: in_bytes, data: in_data};
+  assign in_word = '{verdict: in_req.verdict, refusal: in_refusal, hits: in_hits, first: in_req.first,
+                     last: in_req.last, bytes: in_req.bytes, data: in_req.data};
 
   fifo #(
       .WIDTH($bits(input_t)),
@@ -81,7 +75,7 @@ module nanet_controller
   ) words (
       .clk,
       .rst,
-      .in_valid,
+      .in_valid (in_req.valid),
       .in_ready (unused_ready),
       .in_data  (in_word),
       .out_valid(word_valid),
@@ -96,9 +90,9 @@ module nanet_controller
   ) infos (
       .clk,
       .rst,
-      .in_valid (in_valid && in_first),
+      .in_valid (in_req.valid && in_req.first),
       .in_ready (unused_info_ready),
-      .in_data  (in_info),
+      .in_data  (in_req.info),
       .out_valid(info_valid),
       .out_ready(info_ready),
       .out_data (info),

@@ -25,11 +25,7 @@ module receive_channel
     /*
      * frames from the MAC
      */
-    input logic        s_axis_rx_tvalid,
-    input logic [63:0] s_axis_rx_tdata,
-    input logic [7:0]  s_axis_rx_tkeep,
-    input logic        s_axis_rx_tlast,
-    input logic        s_axis_rx_tuser,
+    input axis_rx_req_t s_axis_rx_req,
 
     /*
      * ARP replies, where enabled for this stream
@@ -48,21 +44,15 @@ module receive_channel
     input  logic           place_ready,
     output place_request_t place,
     input  logic           placed_valid,
-    input  logic           placed_accept,
-    input  logic           placed_defer,
-    input  logic [63:0]    placed_vaddr,
+    input  placed_rsp_t    placed_rsp,
     output serial_t        done_serial,
-    output logic           idle,           // the writer is empty
+    output logic           idle,          // the writer is empty
 
     /*
      * translation
      */
-    output logic        tlb_valid,
-    input  logic        tlb_ready,
-    output logic [63:0] tlb_vaddr,
-    input  logic        tlb_resp_valid,
-    input  logic        tlb_resp_ok,
-    input  logic [63:0] tlb_resp_paddr,
+    output tlb_req_t tlb_req,
+    input  tlb_rsp_t tlb_rsp,
 
     /*
      * DMA write
@@ -84,11 +74,9 @@ module receive_channel
     output profile_t       profile
 );
 
-  logic udp_valid, udp_first, udp_last, mgp_valid, mgp_first, mgp_last, apenet_valid, arp_valid;
-  logic [63:0] udp_data, mgp_data;
-  logic [3:0] udp_bytes, mgp_bytes;
-  datagram_t udp_info, mgp_info;
-  frame_verdict_e udp_verdict, mgp_verdict;
+  payload_req_t udp_req;
+  payload_req_t mgp_req;
+  logic apenet_valid, arp_valid;
   refusal_e mgp_refusal;
   logic [15:0] mgp_hits;
   logic [7:0] unused_events;
@@ -103,30 +91,20 @@ module receive_channel
       .HOLD(64)
   ) channel_clock (
       .clk,
-      .active(rst || s_axis_rx_tvalid || m_axis_arp_tvalid || !idle),
+      .active(rst || s_axis_rx_req.tvalid || m_axis_arp_tvalid || !idle),
       .gated (clk_channel)
   );
 
   udp_receive #(
       .FILTERS(FILTERS)
   ) udp (
-      .clk             (clk_channel),
+      .clk    (clk_channel),
       .rst,
       .host,
       .filter,
       .now,
-      .s_axis_rx_tvalid,
-      .s_axis_rx_tdata,
-      .s_axis_rx_tkeep,
-      .s_axis_rx_tlast,
-      .s_axis_rx_tuser,
-      .out_valid       (udp_valid),
-      .out_data        (udp_data),
-      .out_bytes       (udp_bytes),
-      .out_first       (udp_first),
-      .out_last        (udp_last),
-      .out_info        (udp_info),
-      .out_verdict     (udp_verdict),
+      .s_axis_rx_req,
+      .out_req(udp_req),
       .verdict_valid,
       .verdict,
       .arp_valid,
@@ -150,20 +128,8 @@ module receive_channel
       .clk        (clk_channel),
       .rst,
       .rules,
-      .in_valid   (udp_valid),
-      .in_data    (udp_data),
-      .in_bytes   (udp_bytes),
-      .in_first   (udp_first),
-      .in_last    (udp_last),
-      .in_info    (udp_info),
-      .in_verdict (udp_verdict),
-      .out_valid  (mgp_valid),
-      .out_data   (mgp_data),
-      .out_bytes  (mgp_bytes),
-      .out_first  (mgp_first),
-      .out_last   (mgp_last),
-      .out_info   (mgp_info),
-      .out_verdict(mgp_verdict),
+      .in_req     (udp_req),
+      .out_req    (mgp_req),
       .out_refusal(mgp_refusal),
       .out_hits   (mgp_hits),
       .out_events (unused_events)
@@ -175,13 +141,7 @@ module receive_channel
       .clk         (clk_channel),
       .rst,
       .now,
-      .in_valid    (mgp_valid),
-      .in_data     (mgp_data),
-      .in_bytes    (mgp_bytes),
-      .in_first    (mgp_first),
-      .in_last     (mgp_last),
-      .in_info     (mgp_info),
-      .in_verdict  (mgp_verdict),
+      .in_req      (mgp_req),
       .in_refusal  (mgp_refusal),
       .in_hits     (mgp_hits),
       .buffer_level(level),
@@ -206,19 +166,13 @@ module receive_channel
       .place_ready,
       .place,
       .placed_valid,
-      .placed_accept,
-      .placed_defer,
-      .placed_vaddr,
+      .placed_rsp,
       .refused,
       .refusal,
       .done_serial,
       .idle,
-      .tlb_valid,
-      .tlb_ready,
-      .tlb_vaddr,
-      .tlb_resp_valid,
-      .tlb_resp_ok,
-      .tlb_resp_paddr,
+      .tlb_req,
+      .tlb_rsp,
       .wr_req,
       .wr_rsp,
       .wr_data,

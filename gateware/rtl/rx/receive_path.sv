@@ -31,17 +31,8 @@ module receive_path
     input host_t [CHANNELS-1:0]     host,
     input filter_t [FILTERS-1:0]    filter,
     input mgp_rules_t               rules,
-    input logic [4:0]               log2_buffers,
-    input logic [4:0]               log2_devices,
+    input receive_cfg_t             cfg,
     input logic [DEVICES-1:0][63:0] base_vaddr,
-    input logic [17:0]              buffer_units,
-    input logic [16:0]              segment_bytes,
-    input logic [31:0]              timeout_cycles,  // 0: no timeout
-    input logic [15:0]              grace_cycles,
-    input logic [15:0]              window_frames,   // frames this far behind the newest are closed; 0: none
-    input logic                     packets_mode,    // gather mode: 1 `packets`, 0 `frame`
-    input logic [12:0]              packets,         // payloads per buffer (packets)
-    input logic [16:0]              slot_bytes,      // payload slot, a multiple of 16 (packets)
     input logic                     tlb_enable,
     input logic [4:0]               log2_page,
     input logic                     tlb_flush,
@@ -76,28 +67,21 @@ module receive_path
     /*
      * sender
      */
-    output logic        tx_pending_valid,
-    input  logic        tx_pending_ready,
-    output tx_pending_t tx_pending,
-    input  logic [63:0] sender_next,
+    output tx_pending_req_t tx_pending_req,
+    input  logic            tx_pending_ready,
+    input  logic [63:0]     sender_next,
 
     /*
      * firmware: FIFO REQ (slow-path packets, pages) and FIFO RESP (commands, translations)
      */
-    output logic        slowpath_valid,
-    input  logic        slowpath_ready,
-    output slowpath_t   slowpath,
-    input  logic        command_valid,
-    output logic        command_ready,
-    input  command_t    command,
-    output logic        miss_valid,
-    input  logic        miss_ready,
-    output logic [63:0] miss_vaddr,
-    input  logic        fill_valid,
-    output logic        fill_ready,
-    input  logic [63:0] fill_vaddr,
-    input  logic [63:0] fill_paddr,
-    input  logic        fill_ok,
+    output slowpath_req_t slowpath_req,
+    input  logic          slowpath_ready,
+    input  command_req_t  command_req,
+    output logic          command_ready,
+    output miss_req_t     miss_req,
+    input  logic          miss_ready,
+    input  fill_req_t     fill_req,
+    output logic          fill_ready,
 
     /*
      * DMA write
@@ -111,10 +95,7 @@ module receive_path
      */
     output logic [DEVICES-1:0]       ev_valid,
     input  logic [DEVICES-1:0]       ev_ready,
-    output event_t                   ev,
-    output logic                     ev_promised,
-    output logic [31:0]              ev_start,     // of the packet that closed the frame
-    output logic [2:0]               ev_channel,
+    output event_req_t               ev_req,
     output logic [DEVICES-1:0]       promise,
     input  logic [DEVICES-1:0][15:0] room,
     input  logic [DEVICES-1:0]       half_free,
@@ -130,21 +111,12 @@ module receive_path
     output logic [CHANNELS-1:0]           overflow,
     output logic [CHANNELS-1:0]           refused,
     output refusal_e [CHANNELS-1:0]       refusal,
-    output logic                          counted,
-    output placed_e                       counted_as,
-    output logic [15:0]                   counted_hits,
-    output logic [7:0]                    counted_events,
-    output logic                          skipped_valid,     // frames skipped by a jump
-    output logic [24:0]                   skipped,
+    output frame_cnt_t                    cnt,
     output logic [CHANNELS-1:0]           profile_valid,
     output profile_t [CHANNELS-1:0]       profile,
-    output logic                          frame_in,
-    output logic                          frame_overrun,
-    output logic                          frame_incomplete,
     output logic                          tlb_hit,
     output logic                          tlb_miss,
-    output logic [CHANNELS:0]             untranslated,
-    output logic [3:0][63:0]              missing
+    output logic [CHANNELS:0]             untranslated
 );
 
   localparam int unsigned Clients = CHANNELS + 1;  // channels, then clop_close
@@ -154,8 +126,8 @@ module receive_path
 
   logic [CHANNELS-1:0] place_valid, place_ready, placed_valid;
   place_request_t [CHANNELS-1:0] place;
-  logic placed_accept, placed_defer, placement_idle;
-  logic [63:0] placed_vaddr;
+  placed_rsp_t placed_rsp;
+  logic placement_idle;
   serial_t [CHANNELS-1:0] done_serial;
   logic [CHANNELS-1:0] writer_idle;
 
@@ -170,6 +142,9 @@ module receive_path
   assign untranslated = no_page;
 
   for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_channel
+    tlb_req_t channel_tlb_req;
+    assign tlb_req[c] = channel_tlb_req.valid;
+    assign tlb_vaddr[c] = channel_tlb_req.vaddr;
     receive_channel #(
         .FILTERS     (FILTERS),
         .BUFFER_WORDS(BUFFER_WORDS),
@@ -177,11 +152,13 @@ module receive_path
     ) channel (
         .host             (host[c]),
         .now              (now[31:0]),
-        .s_axis_rx_tvalid (s_axis_rx_tvalid[c]),
-        .s_axis_rx_tdata  (s_axis_rx_tdata[c]),
-        .s_axis_rx_tkeep  (s_axis_rx_tkeep[c]),
-        .s_axis_rx_tlast  (s_axis_rx_tlast[c]),
-        .s_axis_rx_tuser  (s_axis_rx_tuser[c]),
+        .s_axis_rx_req    ('{
+            tvalid: s_axis_rx_tvalid[c],
+            tdata: s_axis_rx_tdata[c],
+            tkeep: s_axis_rx_tkeep[c],
+            tlast: s_axis_rx_tlast[c],
+            tuser: s_axis_rx_tuser[c]
+        }),
         .arp_answers      (arp_answers[c]),
         .m_axis_arp_tvalid(m_axis_arp_tvalid[c]),
         .m_axis_arp_tready(m_axis_arp_tready[c]),
@@ -194,23 +171,24 @@ module receive_path
         .placed_valid     (placed_valid[c]),
         .done_serial      (done_serial[c]),
         .idle             (writer_idle[c]),
-        .tlb_valid        (tlb_req[c]),
-        .tlb_ready        (tlb_ready[c]),
-        .tlb_vaddr        (tlb_vaddr[c]),
-        .tlb_resp_valid   (tlb_resp[c]),
-        .tlb_resp_ok      (tlb_ok),
-        .tlb_resp_paddr   (tlb_paddr),
-        .wr_req           (m_wr_req[c]),
-        .wr_rsp           (m_wr_rsp[c]),
-        .wr_data          (m_wr_data[c]),
-        .verdict_valid    (verdict_valid[c]),
-        .verdict          (verdict[c]),
-        .overflow         (overflow[c]),
-        .refused          (refused[c]),
-        .refusal          (refusal[c]),
-        .untranslated     (no_page[c]),
-        .profile_valid    (profile_valid[c]),
-        .profile          (profile[c]),
+        .tlb_req          (channel_tlb_req),
+        .tlb_rsp          ('{
+            ready: tlb_ready[c],
+            resp_valid: tlb_resp[c],
+            resp_ok: tlb_ok,
+            resp_paddr: tlb_paddr
+        }),
+        .wr_req       (m_wr_req[c]),
+        .wr_rsp       (m_wr_rsp[c]),
+        .wr_data      (m_wr_data[c]),
+        .verdict_valid(verdict_valid[c]),
+        .verdict      (verdict[c]),
+        .overflow     (overflow[c]),
+        .refused      (refused[c]),
+        .refusal      (refusal[c]),
+        .untranslated (no_page[c]),
+        .profile_valid(profile_valid[c]),
+        .profile      (profile[c]),
         .*
     );
   end
@@ -228,6 +206,9 @@ module receive_path
 
   // ------------------------------------------------------------------ placement
 
+  tlb_req_t placement_tlb_req;
+  assign tlb_req[CHANNELS] = placement_tlb_req.valid;
+  assign tlb_vaddr[CHANNELS] = placement_tlb_req.vaddr;
   receive_placement #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
@@ -235,17 +216,18 @@ module receive_path
       .DEVICES    (DEVICES),
       .FIRST_N    (FIRST_N)
   ) placement (
-      .tlb_valid     (tlb_req[CHANNELS]),
-      .tlb_ready     (tlb_ready[CHANNELS]),
-      .tlb_vaddr     (tlb_vaddr[CHANNELS]),
-      .tlb_resp_valid(tlb_resp[CHANNELS]),
-      .tlb_resp_ok   (tlb_ok),
-      .tlb_resp_paddr(tlb_paddr),
-      .wr_req        (m_wr_req[CHANNELS]),
-      .wr_rsp        (m_wr_rsp[CHANNELS]),
-      .wr_data       (m_wr_data[CHANNELS]),
-      .idle          (placement_idle),
-      .untranslated  (no_page[CHANNELS]),
+      .tlb_req(placement_tlb_req),
+      .tlb_rsp     ('{
+          ready: tlb_ready[CHANNELS],
+          resp_valid: tlb_resp[CHANNELS],
+          resp_ok: tlb_ok,
+          resp_paddr: tlb_paddr
+      }),
+      .wr_req      (m_wr_req[CHANNELS]),
+      .wr_rsp      (m_wr_rsp[CHANNELS]),
+      .wr_data     (m_wr_data[CHANNELS]),
+      .idle        (placement_idle),
+      .untranslated(no_page[CHANNELS]),
       .*
   );
 
@@ -257,7 +239,7 @@ module receive_path
       .HOLD(TLB_SETS + 16)
   ) tlb_clock (
       .clk,
-      .active(rst || tlb_req != 0 || fill_valid || miss_valid || tlb_flush),
+      .active(rst || tlb_req != 0 || fill_req.valid || miss_req.valid || tlb_flush),
       .gated (clk_tlb)
   );
 

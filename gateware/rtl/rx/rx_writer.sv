@@ -31,9 +31,7 @@ module rx_writer
     input  logic           place_ready,
     output place_request_t place,
     input  logic           placed_valid,
-    input  logic           placed_accept,
-    input  logic           placed_defer,   // repeat the request once the packet is complete
-    input  logic [63:0]    placed_vaddr,
+    input  placed_rsp_t    placed_rsp,
 
     /*
      * one pulse per refused packet
@@ -50,12 +48,8 @@ module rx_writer
     /*
      * translation
      */
-    output logic        tlb_valid,
-    input  logic        tlb_ready,
-    output logic [63:0] tlb_vaddr,
-    input  logic        tlb_resp_valid,
-    input  logic        tlb_resp_ok,
-    input  logic [63:0] tlb_resp_paddr,
+    output tlb_req_t tlb_req,
+    input  tlb_rsp_t tlb_rsp,
 
     /*
      * DMA write
@@ -226,11 +220,11 @@ module rx_writer
       RequestLook: if (place_ready) request_q <= RequestLooking;
       RequestLooking: begin
         if (placed_valid) begin
-          looked_q      <= !placed_defer;
-          accepted_q    <= placed_accept && begun.header.length >= 16'd16;
-          order_valid_q <= !placed_defer;
-          order_q       <= '{accept: placed_accept && begun.header.length >= 16'd16,
-                             length: begun.header.length, vaddr: placed_vaddr};
+          looked_q      <= !placed_rsp.defer;
+          accepted_q    <= placed_rsp.accept && begun.header.length >= 16'd16;
+          order_valid_q <= !placed_rsp.defer;
+          order_q       <= '{accept: placed_rsp.accept && begun.header.length >= 16'd16,
+                             length: begun.header.length, vaddr: placed_rsp.vaddr};
           request_q     <= RequestEnd;
         end
       end
@@ -252,7 +246,9 @@ module rx_writer
         if (placed_valid) begin
           if (!looked_q) begin
             order_valid_q <= 1'b1;
-            order_q       <= '{accept: placed_accept, length: begun.header.length, vaddr: placed_vaddr};
+            order_q       <= '{
+                accept: placed_rsp.accept, length: begun.header.length, vaddr: placed_rsp.vaddr
+            };
           end
           serial_q  <= serial_q + 1'b1;
           request_q <= RequestIdle;
@@ -415,8 +411,8 @@ module rx_writer
   logic [3:0] beats;
 
   assign beats          = 4'((piece.length + 9'd31) >> 5);
-  assign tlb_valid      = write_q == WriteTranslate;
-  assign tlb_vaddr      = piece.vaddr;
+  assign tlb_req.valid      = write_q == WriteTranslate;
+  assign tlb_req.vaddr      = piece.vaddr;
   assign wr_req.valid       = write_q == WriteWords && words_valid;
   assign wr_req.cmd         = '{addr: paddr_q, len: 16'(piece.length), tag: '0};
   assign wr_data        = words_data;
@@ -433,13 +429,13 @@ module rx_writer
     untranslated <= 1'b0;
     unique case (write_q)
       WriteIdle: if (piece_valid && !piece.empty && track_in_ready) write_q <= WriteTranslate;
-      WriteTranslate: if (tlb_ready) write_q <= WriteTranslated;
+      WriteTranslate: if (tlb_rsp.ready) write_q <= WriteTranslated;
       WriteTranslated: begin
-        paddr_q <= tlb_resp_paddr;
+        paddr_q <= tlb_rsp.resp_paddr;
         beats_q <= beats;
-        if (tlb_resp_valid) begin
-          write_q      <= tlb_resp_ok ? WriteWords : WriteDrop;
-          untranslated <= !tlb_resp_ok;
+        if (tlb_rsp.resp_valid) begin
+          write_q      <= tlb_rsp.resp_ok ? WriteWords : WriteDrop;
+          untranslated <= !tlb_rsp.resp_ok;
         end
       end
       WriteWords: begin
@@ -508,7 +504,7 @@ module rx_writer
   logic [31:0] look_stamp_q;
 
   always_ff @(posedge clk) if (request_q == RequestLooking) look_stamp_q <= now;
-  assign way_in = '{used: request_q == RequestCommitting && placed_accept,
+  assign way_in = '{used: request_q == RequestCommitting && placed_rsp.accept,
                     placed: looked_q ? look_stamp_q : now, controller: ended.stamp, start: begun.stamp};
 
   // A packet's decision follows its end; its last write may already be complete, so the entry has no delay.

@@ -2,7 +2,9 @@
 // Translation lookaside buffer for several clients: four-way block RAM and a six-stage pipeline. A miss
 // goes to the firmware and blocks only its client. When the TLB is disabled, the firmware translates every
 // address.
-module tlb #(
+module tlb
+  import nanet_pkg::*;
+#(
     // Clients; each has at most one open request.
     parameter int unsigned CLIENTS = 3,
     // Sets of four entries; a power of two.
@@ -31,18 +33,14 @@ module tlb #(
     /*
      * FIFO REQ: translation requests
      */
-    output logic        miss_valid,
-    input  logic        miss_ready,
-    output logic [63:0] miss_vaddr,
+    output miss_req_t miss_req,
+    input  logic      miss_ready,
 
     /*
      * FIFO RESP: translation of a page, requested or in advance; ok low revokes it
      */
-    input  logic        fill_valid,
-    output logic        fill_ready,
-    input  logic [63:0] fill_vaddr,
-    input  logic [63:0] fill_paddr,
-    input  logic        fill_ok,
+    input  fill_req_t fill_req,
+    output logic      fill_ready,
 
     /*
      * one pulse each
@@ -99,17 +97,17 @@ module tlb #(
   assign fill_ready = !fill_busy_q && !clearing_q;
   always_comb begin
     req_ready = '0;
-    if (picked && !clearing_q && !(fill_valid && fill_ready)) req_ready[pick] = 1'b1;
+    if (picked && !clearing_q && !(fill_req.valid && fill_ready)) req_ready[pick] = 1'b1;
   end
 
   always_ff @(posedge clk) begin
     s1_valid_q   <= 1'b0;
-    s1_fill_q    <= fill_valid && fill_ready;
-    s1_fill_ok_q <= fill_ok;
-    s1_paddr_q   <= fill_paddr;
+    s1_fill_q    <= fill_req.valid && fill_ready;
+    s1_fill_ok_q <= fill_req.ok;
+    s1_paddr_q   <= fill_req.paddr;
     s1_client_q  <= pick;
-    if (fill_valid && fill_ready) begin
-      s1_vaddr_q <= fill_vaddr;
+    if (fill_req.valid && fill_ready) begin
+      s1_vaddr_q <= fill_req.vaddr;
     end else if (|req_ready) begin
       s1_valid_q <= 1'b1;
       s1_vaddr_q <= req_vaddr[pick];
@@ -289,7 +287,7 @@ module tlb #(
     end
 
     // One fill at a time, until all waiting clients have their response.
-    if (fill_valid && fill_ready) fill_busy_q <= 1'b1;
+    if (fill_req.valid && fill_ready) fill_busy_q <= 1'b1;
     else if (filled_q && due_q == 0) fill_busy_q <= 1'b0;
     else if (!s4_fill_q && due_q != 0 && (due_q & (due_q - 1'b1)) == 0 && !s4_valid_q) fill_busy_q <= 1'b0;
 
@@ -326,21 +324,21 @@ module tlb #(
     for (int c = int'(CLIENTS) - 1; c >= 0; c--)
       if (miss_pending_q[c] && ClientW'(c) > last_miss_q) miss_client = ClientW'(c);
     miss_pending = miss_pending_q & ~answered;
-    if (miss_pending_q != 0 && !miss_valid) miss_pending[miss_client] = 1'b0;
+    if (miss_pending_q != 0 && !miss_req.valid) miss_pending[miss_client] = 1'b0;
     if (s4_valid_q && !found) miss_pending[s4_client_q] = 1'b1;
   end
 
   always_ff @(posedge clk) begin
     miss_pending_q <= miss_pending;
-    if (miss_ready) miss_valid <= 1'b0;
-    if (!miss_valid) begin
-      miss_valid  <= miss_pending_q != 0;
-      miss_vaddr  <= waiting_vaddr_q[miss_client];
+    if (miss_ready) miss_req.valid <= 1'b0;
+    if (!miss_req.valid) begin
+      miss_req.valid  <= miss_pending_q != 0;
+      miss_req.vaddr  <= waiting_vaddr_q[miss_client];
       last_miss_q <= miss_client;
     end
     if (rst) begin
       miss_pending_q <= '0;
-      miss_valid     <= 1'b0;
+      miss_req.valid     <= 1'b0;
     end
   end
 

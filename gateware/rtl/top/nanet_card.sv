@@ -53,14 +53,9 @@ module nanet_card
     /*
      * register bus: a request stays until it is acknowledged; stream s begins at s * 64 kB
      */
-    input  logic              reg_request,
-    input  logic              reg_write,
-    input  logic [2:0]        reg_bar,
+    input  reg_req_t          reg_req,
     input  logic [ADDR_W-1:0] reg_addr,
-    input  logic [31:0]       reg_wdata,
-    input  logic [3:0]        reg_enable,
-    output logic              reg_acknowledge,
-    output logic [31:0]       reg_rdata,
+    output reg_rsp_t          reg_rsp,
 
     /*
      * DMA write
@@ -81,12 +76,9 @@ module nanet_card
      * microcontroller bus: a request stays until it is acknowledged; stream s begins at s * 256; interrupt:
      * request of the stream pending
      */
-    input  logic                       fw_request,
-    input  logic                       fw_write,
+    input  fw_req_t                    fw_req,
     input  logic [7+$clog2(STREAMS):0] fw_addr,
-    input  logic [31:0]                fw_wdata,
-    output logic                       fw_acknowledge,
-    output logic [31:0]                fw_rdata,
+    output fw_rsp_t                    fw_rsp,
     output logic [STREAMS-1:0]         fw_interrupt,
 
     /*
@@ -198,27 +190,27 @@ module nanet_card
   logic reg_beyond;
 
   assign reg_beyond      = 32'(reg_addr[ADDR_W-1:16]) >= STREAMS;
-  assign reg_acknowledge = reg_acks != '0;
+  assign reg_rsp.acknowledge = reg_acks != '0;
   if (STREAMS == 1) begin : gen_one
-    assign reg_request_in = reg_request;
-    assign fw_accesses    = fw_request;
-    assign reg_rdata      = reg_values[0];
-    assign fw_rdata       = fw_values[0];
-    assign fw_acknowledge = fw_acks[0];
+    assign reg_request_in = reg_req.request;
+    assign fw_accesses    = fw_req.request;
+    assign reg_rsp.rdata      = reg_values[0];
+    assign fw_rsp.rdata       = fw_values[0];
+    assign fw_rsp.acknowledge = fw_acks[0];
   end else begin : gen_windows
     logic [$clog2(STREAMS)-1:0] fw_stream;
     assign fw_stream      = fw_addr[7+$clog2(STREAMS):8];
-    assign fw_acknowledge = fw_acks != '0 || fw_request && 32'(fw_stream) >= STREAMS;
+    assign fw_rsp.acknowledge = fw_acks != '0 || fw_req.request && 32'(fw_stream) >= STREAMS;
     always_comb begin
       reg_request_in = '0;
       fw_accesses    = '0;
-      reg_rdata      = '0;
-      fw_rdata       = '0;
+      reg_rsp.rdata      = '0;
+      fw_rsp.rdata       = '0;
       for (int unsigned s = 0; s < STREAMS; s++) begin
-        reg_request_in[s] = reg_request && (reg_beyond ? s == 0 : 32'(reg_addr[ADDR_W-1:16]) == s);
-        fw_accesses[s]    = fw_request && 32'(fw_stream) == s;
-        if (reg_acks[s]) reg_rdata = reg_rdata | reg_values[s];
-        if (fw_acks[s]) fw_rdata = fw_rdata | fw_values[s];
+        reg_request_in[s] = reg_req.request && (reg_beyond ? s == 0 : 32'(reg_addr[ADDR_W-1:16]) == s);
+        fw_accesses[s]    = fw_req.request && 32'(fw_stream) == s;
+        if (reg_acks[s]) reg_rsp.rdata = reg_rsp.rdata | reg_values[s];
+        if (fw_acks[s]) fw_rsp.rdata = fw_rsp.rdata | fw_values[s];
       end
     end
   end
@@ -234,6 +226,12 @@ module nanet_card
   logic [DATA_W-1:0] s_rd_data;
 
   for (genvar s = 0; s < int'(STREAMS); s++) begin : gen_stream
+    fw_rsp_t stream_fw_rsp;
+    assign fw_acks[s] = stream_fw_rsp.acknowledge;
+    assign fw_values[s] = stream_fw_rsp.rdata;
+    reg_rsp_t stream_reg_rsp;
+    assign reg_acks[s] = stream_reg_rsp.acknowledge;
+    assign reg_values[s] = stream_reg_rsp.rdata;
     nanet_stream #(
         .STREAM      (s),
         .STREAMS     (STREAMS),
@@ -268,23 +266,27 @@ module nanet_card
         .tx_stop           (tx_stop[s]),
         .tx_busy           (tx_busy[s]),
         .core_rst          (core_rst[s]),
-        .reg_request       (reg_request_in[s]),
-        .reg_addr          ({reg_beyond, reg_addr[15:0]}),
-        .reg_acknowledge   (reg_acks[s]),
-        .reg_rdata         (reg_values[s]),
-        .wr_req            (s_wr_req[s]),
-        .wr_rsp            (s_wr_rsp[s]),
-        .wr_data           (s_wr_data[s]),
-        .rd_req            (s_rd_req[s]),
-        .rd_data_ready     (s_rd_data_ready[s]),
-        .rd_rsp            (s_rd_rsp[s]),
-        .rd_data           (s_rd_data),
-        .fw_request        (fw_accesses[s]),
-        .fw_addr           (fw_addr[7:0]),
-        .fw_acknowledge    (fw_acks[s]),
-        .fw_rdata          (fw_values[s]),
-        .fw_interrupt      (fw_interrupt[s]),
-        .unsupported       (s == 0 && unsupported),
+        .reg_req           ('{
+            request: reg_request_in[s],
+            write: reg_req.write,
+            bar: reg_req.bar,
+            wdata: reg_req.wdata,
+            enable: reg_req.enable
+        }),
+        .reg_addr     ({reg_beyond, reg_addr[15:0]}),
+        .reg_rsp      (stream_reg_rsp),
+        .wr_req       (s_wr_req[s]),
+        .wr_rsp       (s_wr_rsp[s]),
+        .wr_data      (s_wr_data[s]),
+        .rd_req       (s_rd_req[s]),
+        .rd_data_ready(s_rd_data_ready[s]),
+        .rd_rsp       (s_rd_rsp[s]),
+        .rd_data      (s_rd_data),
+        .fw_req       ('{request: fw_accesses[s], write: fw_req.write, wdata: fw_req.wdata}),
+        .fw_addr      (fw_addr[7:0]),
+        .fw_rsp       (stream_fw_rsp),
+        .fw_interrupt (fw_interrupt[s]),
+        .unsupported  (s == 0 && unsupported),
         .*
     );
   end

@@ -75,12 +75,9 @@ module nanet_card_us
      * microcontroller bus: a request stays until it is acknowledged; stream s begins at s * 256; interrupt:
      * request of the stream pending
      */
-    input  logic                       fw_request,
-    input  logic                       fw_write,
+    input  fw_req_t                    fw_req,
     input  logic [7+$clog2(STREAMS):0] fw_addr,
-    input  logic [31:0]                fw_wdata,
-    output logic                       fw_acknowledge,
-    output logic [31:0]                fw_rdata,
+    output fw_rsp_t                    fw_rsp,
     output logic [STREAMS-1:0]         fw_interrupt,
 
     /*
@@ -140,11 +137,10 @@ module nanet_card_us
   logic rd_data_ready;
   logic [DATA_W-1:0] wr_data, rd_data;
   dma_rd_rsp_t rd_rsp;
-  logic reg_request, reg_write, reg_acknowledge, bus_master, unsupported, card_rst;
-  logic [2:0] reg_bar;
+  reg_req_t reg_req;
+  reg_rsp_t reg_rsp;
+  logic bus_master, unsupported, card_rst;
   logic [AddrW-1:0] reg_addr;
-  logic [31:0] reg_wdata, reg_rdata;
-  logic [3:0] reg_enable;
 
   pcie_us_shim #(
       .PCIE_CLOCK(PCIE_CLOCK),

@@ -73,14 +73,9 @@ module nanet_stream
     /*
      * register bus: a request stays until it is acknowledged
      */
-    input  logic        reg_request,
-    input  logic        reg_write,
-    input  logic [2:0]  reg_bar,
+    input  reg_req_t    reg_req,
     input  logic [16:0] reg_addr,
-    input  logic [31:0] reg_wdata,
-    input  logic [3:0]  reg_enable,
-    output logic        reg_acknowledge,
-    output logic [31:0] reg_rdata,
+    output reg_rsp_t    reg_rsp,
 
     /*
      * DMA write
@@ -100,13 +95,10 @@ module nanet_stream
     /*
      * microcontroller bus: a request stays until it is acknowledged; interrupt: request pending
      */
-    input  logic        fw_request,
-    input  logic        fw_write,
-    input  logic [7:0]  fw_addr,
-    input  logic [31:0] fw_wdata,
-    output logic        fw_acknowledge,
-    output logic [31:0] fw_rdata,
-    output logic        fw_interrupt,
+    input  fw_req_t    fw_req,
+    input  logic [7:0] fw_addr,
+    output fw_rsp_t    fw_rsp,
+    output logic       fw_interrupt,
 
     /*
      * from the PCIe side: bus mastering enabled; pulse: unsupported request
@@ -148,7 +140,7 @@ module nanet_stream
       .HOLD(4)
   ) registers_clock (
       .clk,
-      .active(rst || reg_request || counters_active),
+      .active(rst || reg_req.request || counters_active),
       .gated (clk_registers)
   );
 
@@ -238,24 +230,22 @@ module nanet_stream
 
   // ------------------------------------------------------------------ receive path
 
-  logic tx_pending_valid, tx_pending_ready;
-  tx_pending_t tx_pending;
+  tx_pending_req_t tx_pending_req;
+  logic tx_pending_ready;
   logic [63:0] sender_next;
-  logic slowpath_valid, slowpath_ready, command_valid, command_ready, miss_valid, miss_ready;
-  logic fill_valid, fill_ready, fill_ok;
-  slowpath_t slowpath;
-  command_t command;
-  logic [63:0] miss_vaddr, fill_vaddr, fill_paddr;
+  slowpath_req_t slowpath_req;
+  command_req_t command_req;
+  miss_req_t miss_req;
+  logic slowpath_ready, command_ready, miss_ready;
+  fill_req_t fill_req;
+  logic fill_ready;
 
   dma_wr_req_t path_wr_req;
   dma_wr_rsp_t path_wr_rsp;
   logic [DATA_W-1:0] path_wr_data;
 
   logic [DEVICES-1:0] path_ev_valid, path_ev_ready, promise;
-  logic path_ev_promised;
-  logic [31:0] path_ev_start;
-  logic [2:0] path_ev_channel;
-  event_t path_ev;
+  event_req_t path_ev_req;
   logic [DEVICES-1:0][15:0] room;
   logic [DEVICES-1:0] half_free;
 
@@ -263,14 +253,10 @@ module nanet_stream
   frame_verdict_e [CHANNELS-1:0] verdict;
   refusal_e [CHANNELS-1:0] refusal;
   profile_t [CHANNELS-1:0] profile, profile_last;
-  logic counted, frame_in, frame_overrun, frame_incomplete, skipped_valid, tlb_hit, tlb_miss, idle;
+  frame_cnt_t cnt;
+  logic tlb_hit, tlb_miss, idle;
   logic [CHANNELS:0] untranslated;
-  logic [24:0] skipped;
   logic [63:0] last_packet;
-  placed_e counted_as;
-  logic [15:0] counted_hits;
-  logic [7:0] counted_events;
-  logic [3:0][63:0] missing;
 
   receive_path #(
       .CHANNELS    (CHANNELS),
@@ -283,17 +269,19 @@ module nanet_stream
   ) receive (
       .rst             (core_rst),
       .enable          (running),
-      .log2_buffers    (regs.log2.buffers.value),
-      .log2_devices    (regs.log2.devices.value),
+      .cfg             ('{
+          log2_buffers: regs.log2.buffers.value,
+          log2_devices: regs.log2.devices.value,
+          buffer_units: regs.buffer_bytes.value.value[23:6],
+          segment_bytes: regs.segment_bytes.value.value[16:0],
+          timeout_cycles: regs.timeout_cycles.value.value,
+          grace_cycles: regs.grace_cycles.value.value[15:0],
+          window_frames: regs.window_frames.value.value[15:0],
+          packets_mode: regs.gather.packets_mode.value,
+          packets: regs.gather.packets.value[12:0],
+          slot_bytes: regs.slot_bytes.value.value[16:0]
+      }),
       .base_vaddr      (clop_base),
-      .buffer_units    (regs.buffer_bytes.value.value[23:6]),
-      .segment_bytes   (regs.segment_bytes.value.value[16:0]),
-      .timeout_cycles  (regs.timeout_cycles.value.value),
-      .grace_cycles    (regs.grace_cycles.value.value[15:0]),
-      .window_frames   (regs.window_frames.value.value[15:0]),
-      .packets_mode    (regs.gather.packets_mode.value),
-      .packets         (regs.gather.packets.value[12:0]),
-      .slot_bytes      (regs.slot_bytes.value.value[16:0]),
       .tlb_enable      (regs.tlb.enable.value),
       .log2_page       (regs.tlb.log2_page.value),
       .tlb_flush       (regs.tlb.flush.value),
@@ -305,10 +293,7 @@ module nanet_stream
       .wr_data         (path_wr_data),
       .ev_valid        (path_ev_valid),
       .ev_ready        (path_ev_ready),
-      .ev              (path_ev),
-      .ev_promised     (path_ev_promised),
-      .ev_start        (path_ev_start),
-      .ev_channel      (path_ev_channel),
+      .ev_req          (path_ev_req),
       .ready           (path_ready),
       .*
   );
@@ -349,8 +334,7 @@ module nanet_stream
 
   logic [DEVICES-1:0] send_ev_valid, send_ev_ready;
   event_t send_ev;
-  logic count_out, count_answered, count_late, count_bad_descriptor, count_after_deadline;
-  logic unused_count_read_error;
+  send_cnt_t count_cnt;
 
   send_path #(
       .DATA_W      (DATA_W),
@@ -362,31 +346,34 @@ module nanet_stream
   ) send (
       .rst             (core_rst),
       .enable          (running && regs.control.send.value),
-      .stream          (regs.stream.value.value),
-      .log2_devices    (regs.log2.devices.value),
-      .log2_descriptors(regs.log2.descriptors.value),
-      .send_bytes      (regs.send_bytes.value.value),
-      .deadline        ({regs.deadline_cycles.high.value.value[15:0], regs.deadline_cycles.low.value.value}),
-      .poll_cycles     (regs.sender_poll_cycles.value.value),
-      .late_template   ({regs.late_template.high.value.value, regs.late_template.low.value.value}),
+      .cfg             ('{
+          stream: regs.stream.value.value,
+          log2_devices: regs.log2.devices.value,
+          log2_descriptors: regs.log2.descriptors.value,
+          send_bytes: regs.send_bytes.value.value,
+          deadline: {regs.deadline_cycles.high.value.value[15:0], regs.deadline_cycles.low.value.value},
+          poll_cycles: regs.sender_poll_cycles.value.value,
+          late_template: {regs.late_template.high.value.value, regs.late_template.low.value.value}
+      }),
       .late_destination(regs.late_destination.value.value[DestW-1:0]),
-      .source_mac      (host[0].mac),
-      .source_ip       (host[0].ip),
-      .source_port     (regs.network[0].port.value.value[15:0]),
-      .now             (now_q),
-      .rd_req          (m_rd_req[0]),
-      .rd_data_ready   (m_rd_data_ready[0]),
-      .rd_rsp          (m_rd_rsp[0]),
-      .rd_data         (m_rd_data[0]),
-      .mac_tvalid      (m_axis_send_tvalid),
-      .mac_tready      (m_axis_send_tready),
-      .mac_tdata       (m_axis_send_tdata),
-      .mac_tkeep       (m_axis_send_tkeep),
-      .mac_tlast       (m_axis_send_tlast),
-      .ev_valid        (send_ev_valid),
-      .ev_ready        (send_ev_ready),
-      .ev              (send_ev),
-      .count_read_error(unused_count_read_error),
+      .source_cfg      ('{
+          mac: host[0].mac,
+          ip: host[0].ip,
+          port: regs.network[0].port.value.value[15:0]
+      }),
+      .now          (now_q),
+      .rd_req       (m_rd_req[0]),
+      .rd_data_ready(m_rd_data_ready[0]),
+      .rd_rsp       (m_rd_rsp[0]),
+      .rd_data      (m_rd_data[0]),
+      .mac_tvalid   (m_axis_send_tvalid),
+      .mac_tready   (m_axis_send_tready),
+      .mac_tdata    (m_axis_send_tdata),
+      .mac_tkeep    (m_axis_send_tkeep),
+      .mac_tlast    (m_axis_send_tlast),
+      .ev_valid     (send_ev_valid),
+      .ev_ready     (send_ev_ready),
+      .ev           (send_ev),
       .*
   );
 
@@ -406,8 +393,8 @@ module nanet_stream
       .poll_cycles     (regs.event_poll_cycles.value.value),
       .receive_valid   (path_ev_valid),
       .receive_ready   (path_ev_ready),
-      .receive         (path_ev),
-      .receive_promised(path_ev_promised),
+      .receive         (path_ev_req.item),
+      .receive_promised(path_ev_req.promised),
       .send_valid      (send_ev_valid),
       .send_ready      (send_ev_ready),
       .send            (send_ev),
@@ -459,7 +446,7 @@ module nanet_stream
       .STREAM      (STREAM)
   ) counters (
       .clk        (clk_registers),
-      .burst_begun(command_valid && command_ready && command.op == CommandBurst),
+      .burst_begun(command_req.valid && command_ready && command_req.item.op == CommandBurst),
       .read_error (rd_rsp.data_valid && rd_data_ready && rd_rsp.data_last && rd_rsp.data_error),
       .write_error(wr_rsp.done_valid && wr_rsp.done_error),
       .now        (now_q),
@@ -470,8 +457,8 @@ module nanet_stream
 
   // Timed out: not closed by a packet.
   logic closed_valid;
-  assign closed_valid = (path_ev_valid & path_ev_ready) != '0 && path_ev.kind == KindReceiveDone &&
-                        (path_ev.flags & FlagTimedOut) == 0;
+  assign closed_valid = (path_ev_valid & path_ev_ready) != '0 && path_ev_req.item.kind == KindReceiveDone &&
+                        (path_ev_req.item.flags & FlagTimedOut) == 0;
 
   latency_samples #(
       .CHANNELS(CHANNELS)
@@ -481,13 +468,13 @@ module nanet_stream
       .now           (now_q[31:0]),
       .rx_last       (s_axis_rx_tlast),
       .closed_valid  (closed_valid),
-      .closed_start  (path_ev_start),
-      .closed_channel(path_ev_channel),
+      .closed_start  (path_ev_req.start),
+      .closed_channel(path_ev_req.channel),
       .last          (profile_last),
       .*
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_count_read_error, return_index, m_wr_rsp, m_rd_rsp};
+  assign unused = &{1'b0, return_index, m_wr_rsp, m_rd_rsp};
 
 endmodule

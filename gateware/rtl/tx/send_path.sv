@@ -23,31 +23,22 @@ module send_path
      * Configuration, steady while enabled; as in sender and udp_transmit
      */
     input logic                            enable,
-    input logic [7:0]                      stream,
-    input logic [4:0]                      log2_devices,
-    input logic [4:0]                      log2_descriptors,
+    input send_cfg_t                       cfg,
     input logic [DEVICES-1:0][63:0]        ring_base,
     input logic [DEVICES-1:0][63:0]        send_base,
     input logic [DEVICES-1:0][63:0]        send_bus,
-    input logic [31:0]                     send_bytes,
-    input logic [47:0]                     deadline,
-    input logic [31:0]                     poll_cycles,
-    input logic [63:0]                     late_template,
     input logic [$clog2(DESTINATIONS)-1:0] late_destination,
     input endpoint_t [DESTINATIONS-1:0]    destinations,
-    input logic [47:0]                     source_mac,
-    input logic [31:0]                     source_ip,
-    input logic [15:0]                     source_port,
+    input source_cfg_t                     source_cfg,
 
     input logic [63:0] now,
 
     /*
      * From the receive path
      */
-    input  logic        tx_pending_valid,
-    output logic        tx_pending_ready,
-    input  tx_pending_t tx_pending,
-    output logic [63:0] sender_next,
+    input  tx_pending_req_t tx_pending_req,
+    output logic            tx_pending_ready,
+    output logic [63:0]     sender_next,
 
     /*
      * Doorbell register
@@ -82,12 +73,7 @@ module send_path
     /*
      * Counters: pulses
      */
-    output logic count_out,
-    output logic count_answered,
-    output logic count_late,
-    output logic count_bad_descriptor,
-    output logic count_after_deadline,
-    output logic count_read_error
+    output send_cnt_t count_cnt
 );
 
   logic data_valid, data_ready, data_room, cmd_valid, cmd_ready, cmd_send;

@@ -23,16 +23,10 @@ module sender
      * Configuration, steady while enabled. Counts are powers of two, given by their exponents
      */
     input logic                            enable,
-    input logic [7:0]                      stream,
-    input logic [4:0]                      log2_devices,
-    input logic [4:0]                      log2_descriptors,
+    input send_cfg_t                       cfg,
     input logic [DEVICES-1:0][63:0]        ring_base,         // bus address of the send ring
     input logic [DEVICES-1:0][63:0]        send_base,         // send-buffer base in descriptor addresses
     input logic [DEVICES-1:0][63:0]        send_bus,          // send-buffer base on the bus
-    input logic [31:0]                     send_bytes,        // size of all send buffers of a device
-    input logic [47:0]                     deadline,          // cycles after the stamp of the number; 0: none
-    input logic [31:0]                     poll_cycles,       // poll interval without a doorbell; 0: never
-    input logic [63:0]                     late_template,     // header-only packet; frame in bits 23:0
     input logic [$clog2(DESTINATIONS)-1:0] late_destination,
     input endpoint_t [DESTINATIONS-1:0]    destinations,
 
@@ -41,10 +35,9 @@ module sender
     /*
      * From the receive path
      */
-    input  logic        tx_pending_valid,
-    output logic        tx_pending_ready,
-    input  tx_pending_t tx_pending,
-    output logic [63:0] sender_next,
+    input  tx_pending_req_t tx_pending_req,
+    output logic            tx_pending_ready,
+    output logic [63:0]     sender_next,
 
     /*
      * Doorbell register
@@ -85,12 +78,7 @@ module sender
     /*
      * Counters: pulses
      */
-    output logic count_out,
-    output logic count_answered,
-    output logic count_late,
-    output logic count_bad_descriptor,
-    output logic count_after_deadline,
-    output logic count_read_error
+    output send_cnt_t count_cnt
 );
 
   localparam int unsigned DataB = DATA_W / 8;
@@ -122,9 +110,9 @@ module sender
   ) i_tx_pending (
       .clk,
       .rst,
-      .in_valid (tx_pending_valid),
+      .in_valid (tx_pending_req.valid),
       .in_ready (tx_pending_ready),
-      .in_data  (tx_pending),
+      .in_data  (tx_pending_req.item),
       .out_valid(fifo_valid),
       .out_ready(fifo_ready),
       .out_data (fifo_head),
@@ -194,7 +182,7 @@ module sender
   endfunction
 
   logic [DevW-1:0] device;
-  assign device = DevW'(tx_pending_q.n) & DevW'((32'd1 << log2_devices) - 32'd1);
+  assign device = DevW'(tx_pending_q.n) & DevW'((32'd1 << cfg.log2_devices) - 32'd1);
 
   // ---------------------------------------------------------------- reads
 
@@ -287,7 +275,7 @@ module sender
   );
 
   logic [DevW-1:0] again_device;
-  assign again_device = DevW'(again_n_q) & DevW'((32'd1 << log2_devices) - 32'd1);
+  assign again_device = DevW'(again_n_q) & DevW'((32'd1 << cfg.log2_devices) - 32'd1);
 
   always_ff @(posedge clk) begin
     case (again_q)
@@ -309,7 +297,7 @@ module sender
       Query: if (query_ready) again_q <= Place;
       Place: begin
         // The table latency covers the three steps.
-        again_index_q <= ring_index(again_n_q, log2_devices, log2_descriptors);
+        again_index_q <= ring_index(again_n_q, cfg.log2_devices, cfg.log2_descriptors);
         again_part_q  <= by_eights(again_n_q, lap_shift_q[6:3]);
         again_turn_q  <= 32'(again_part_q >> lap_shift_q[2:0]);
         again_addr_q  <= ring_base[again_device] + {27'd0, again_index_q, 5'd0};
@@ -358,7 +346,7 @@ module sender
                           && destinations[descriptor_q.destination[DestW-1:0]].valid;
 
   assign data_valid = payload_word || state_q == Header;
-  assign data = state_q == Header ? DATA_W'({late_template[63:24], tx_pending_q.frame[23:0]}) : rd_data;
+  assign data = state_q == Header ? DATA_W'({cfg.late_template[63:24], tx_pending_q.frame[23:0]}) : rd_data;
   assign data_bytes = state_q == Header ? ($bits(data_bytes))'(8)
                       : left_q >= 16'(DataB) ? ($bits(data_bytes))'(DataB) : ($bits(data_bytes))'(left_q);
   assign cmd_valid = state_q == Discard || state_q == Commit;
@@ -366,21 +354,21 @@ module sender
   assign cmd_bytes = bytes_q;
   assign cmd_to = destinations[destination_q];
 
-  assign count_out = passes;
-  assign count_answered = passes && !late_q;
-  assign count_late = passes && late_q;
-  assign count_after_deadline = counted_after || (passes && late_q && posted_q);
-  assign count_bad_descriptor = state_q == Validate && !sound_q;
-  assign count_read_error = answer_end && rd_rsp.data_error;
+  assign count_cnt.out = passes;
+  assign count_cnt.answered = passes && !late_q;
+  assign count_cnt.late = passes && late_q;
+  assign count_cnt.after_deadline = counted_after || (passes && late_q && posted_q);
+  assign count_cnt.bad_descriptor = state_q == Validate && !sound_q;
+  assign count_cnt.read_error = answer_end && rd_rsp.data_error;
 
   always_ff @(posedge clk) begin
-    lap_shift_q <= 7'(log2_devices) + 7'(log2_descriptors);
+    lap_shift_q <= 7'(cfg.log2_devices) + 7'(cfg.log2_descriptors);
     lap_q       <= turn_q + 32'd1;  // valid before a descriptor can arrive
-    due_q       <= state_q != Idle && state_q != Locate && deadline != 0 && now >= due_at_q;
+    due_q       <= state_q != Idle && state_q != Locate && cfg.deadline != 0 && now >= due_at_q;
 
     // A doorbell during a read triggers another read, since the first may have been too early.
     if (read_descriptor) look_q <= 1'b0;
-    if (bell_valid || (poll_cycles != 0 && poll_q >= poll_cycles)) look_q <= 1'b1;
+    if (bell_valid || (cfg.poll_cycles != 0 && poll_q >= cfg.poll_cycles)) look_q <= 1'b1;
     poll_q <= read_descriptor || state_q != Look ? '0 : poll_q + 1'b1;
 
     if (rd_req.valid && rd_rsp.ready) rd_valid_q <= 1'b0;
@@ -409,9 +397,9 @@ module sender
         look_q      <= 1'b1;
         token_q     <= '0;
         device_q    <= device;
-        due_at_q    <= tx_pending_q.stamp + 64'(deadline);
+        due_at_q    <= tx_pending_q.stamp + 64'(cfg.deadline);
         lap_part_q  <= by_eights(tx_pending_q.n, lap_shift_q[6:3]);
-        index_q     <= ring_index(tx_pending_q.n, log2_devices, log2_descriptors);
+        index_q     <= ring_index(tx_pending_q.n, cfg.log2_devices, cfg.log2_descriptors);
         base_q      <= ring_base[device];
         state_q     <= tx_pending_q.overrun ? Header : Address;
         if (tx_pending_q.overrun) late_q <= 1'b1;
@@ -455,12 +443,12 @@ module sender
       end
       End: begin
         end_q           <= offset_q + 64'(descriptor_q.bytes);
-        starts_inside_q <= offset_q <= 64'(send_bytes);
+        starts_inside_q <= offset_q <= 64'(cfg.send_bytes);
         payload_addr_q  <= send_bus[device_q] + offset_q;
         state_q         <= Decode;
       end
       Decode: begin
-        sound_q <= fits_q && named_q && starts_inside_q && end_q <= 64'(send_bytes);
+        sound_q <= fits_q && named_q && starts_inside_q && end_q <= 64'(cfg.send_bytes);
         empty_q <= bytes_q == 0;
         state_q <= Validate;
       end
@@ -503,7 +491,7 @@ module sender
             bytes: 32'(bytes_q),
             buffer: token_q,
             flags: late_q ? FlagLate : '0,
-            stream: stream,
+            stream: cfg.stream,
             kind: KindSendDone
         };
         sender_next <= tx_pending_q.n + 64'd1;
@@ -534,6 +522,6 @@ module sender
 
   logic unused_bits;
   assign unused_bits = ^{rd_rsp.data_tag[7:6], descriptor_q.reserved, descriptor_q.flags, descriptor_q.lap,
-                         late_template[23:0], tx_pending_q.frame[31:24]};
+                         cfg.late_template[23:0], tx_pending_q.frame[31:24]};
 
 endmodule

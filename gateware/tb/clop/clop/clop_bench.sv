@@ -108,7 +108,7 @@ module clop_bench
     output logic        closing            // the firmware closes the frames of a burst
 );
 
-  clop #(
+  clop_flat #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES),
@@ -118,9 +118,9 @@ module clop_bench
       .*
   );
 
-  assign closed           = placement.closed.valid;
-  assign closed_timed_out = placement.closed.timed_out;
-  assign closed_n         = placement.slot.n;
-  assign closing          = placement.closing;
+  assign closed           = placement.dut.closed.valid;
+  assign closed_timed_out = placement.dut.closed.timed_out;
+  assign closed_n         = placement.dut.slot.n;
+  assign closing          = placement.dut.closing;
 
 endmodule

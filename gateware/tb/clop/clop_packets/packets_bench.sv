@@ -103,7 +103,7 @@ module packets_bench
 
   assign idle = place_idle && close_idle;
 
-  clop_packets #(
+  clop_packets_flat #(
       .CHANNELS   (CHANNELS),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DEVICES    (DEVICES),

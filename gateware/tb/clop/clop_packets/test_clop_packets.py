@@ -202,7 +202,7 @@ class Bench:
             await ReadOnly()
             if int(dut.counted.value):
                 self._compare_decision()
-            over = int(dut.placement.old_over_q.value)
+            over = int(dut.placement.dut.old_over_q.value)
             self.overdue = over and (self.overdue or not self.was_over)
             self.was_over = over
             if self.overdue and self.model.alarm <= self.now and not self.paced:

@@ -78,9 +78,10 @@ module counters_bench
 
   nanet_regs__in_t hwif_in;
 
-  card_counters #(
+  card_counters_flat #(
       .CHANNELS(CHANNELS)
   ) counters (
+      .count_read_error(1'b0),
       .*
   );
 

@@ -30,7 +30,7 @@ module register_bench
   nanet_regs__in_t hwif_in;
   nanet_regs__out_t hwif_out;
 
-  register_block i_block (
+  register_block_flat i_block (
       .clk_fields(clk),
       .*
   );

@@ -48,7 +48,7 @@ module config_bench
 
   assign hwif_in = '{default: '0};
 
-  register_block registers (
+  register_block_flat registers (
       .clk_fields  (clk),
       .reg_bar     (3'd0),
       .reg_enable  ('1),

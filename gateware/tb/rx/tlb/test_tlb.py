@@ -107,7 +107,7 @@ async def hits_in_few_cycles(dut):
 async def miss_storm_from_all_clients(dut):
     """More pages than entries, all clients at once, some pages unknown to the firmware."""
     rng = random.Random(cocotb.RANDOM_SEED)
-    entries = 4 * 2 ** len(dut.clear_q)
+    entries = 4 * 2 ** len(dut.dut.clear_q)
     bench = Bench(dut, rng, table(rng, 3 * entries // 2, 21), 21)
     await bench.start()
     pages = [*bench.pages, 5, 6]
