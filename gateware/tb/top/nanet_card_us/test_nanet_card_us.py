@@ -85,7 +85,7 @@ async def two_bursts_and_a_consumer_that_stalls(dut):
     Microcontroller(dut)
     await Timer(20 * CARD_PS, "ps")
     dut.rst.value = 0
-    await FallingEdge(dut.card_rst)
+    await FallingEdge(dut.dut.card_rst)
     await with_timeout(rc.enumerate(), 1000, "us")
     function = rc.find_device(device.functions[0].pcie_id)
     await function.enable_device()
