@@ -116,7 +116,7 @@ PROOFS = {
                 "assign w_room       = (w_in_q ^ w_out_q) != {1'b1, {OrderW{1'b0}}};",
                 "assign w_room = 1'b1;",
             ),
-            ("dma_streams", "(OrderW + 1)'(r_ends)", "(OrderW + 1)'(rd_rsp.data_valid && rd_req.data_ready)"),
+            ("dma_streams", "(OrderW + 1)'(r_ends)", "(OrderW + 1)'(rd_rsp.data_valid && rd_data_ready)"),
         ),
     ),
     "event_queue": Proof(
