@@ -56,12 +56,12 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
             run(core, stop, status, config[Trigger].duration, control, watching, show)
         control.close()
         result = control.result(core.result())
+        result["realtime_settings"] = settled.as_json()
         watching.finish(core, result)
         if status:
             status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
-    result["realtime_settings"] = settled.as_json()
     from nanet.report.tables import print_result
 
     print_result(out, result)
