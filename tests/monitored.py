@@ -32,7 +32,7 @@ class Running:
             cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.said = [self.trigger.stdout.readline(), self.trigger.stdout.readline()]
-        self.told = False
+        self.stopping = False
 
     def feed(self, *more: str, speed: float = 0.0005) -> None:
         """Sends events until all are sent."""
@@ -48,15 +48,15 @@ class Running:
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def tell(self) -> None:
+    def request_stop(self) -> None:
         """Stops the trigger, once: a second signal would kill it."""
-        if not self.told:
+        if not self.stopping:
             self.trigger.send_signal(signal.SIGTERM)
-        self.told = True
+        self.stopping = True
 
     def stop(self) -> dict[str, Any]:
         """Stops the trigger; returns its result."""
-        self.tell()
+        self.request_stop()
         _, err = self.trigger.communicate(timeout=60)
         assert self.trigger.returncode == 0, err
         assert "Traceback" not in err

@@ -65,7 +65,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
             async with session.get(f"{running.url}/health") as answer:
                 assert answer.status == 200
                 line = await answer.text()
-            running.tell()
+            running.request_stop()
             last = await wait("state", lambda message: message["ended"])
             result = running.stop()
             # The feed has everything of the trigger's JSON except the host, equal.

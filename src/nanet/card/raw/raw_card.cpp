@@ -78,14 +78,17 @@ void RawCard::packet(Port& port, std::span<const std::byte> datagram, Nanosecond
 }
 
 bool RawCard::read(Port& port) noexcept {
-  bool any = false, emptied = true;
+  bool any = false;
   const Nanoseconds now = os::monotonic_now();
+  Nanoseconds safe = now;  // frames that arrived before it have been taken
   std::array<Arrival, frames_at_once> arrivals;
   for (auto& source : port.network.sources) {
     const std::size_t count = source->take(arrivals);
     if (count == 0) continue;
     any = true;
-    emptied &= count < arrivals.size();
+    // A queue that may hold more is read up to its last frame, so that timers run under sustained load.
+    if (count == arrivals.size())
+      safe = std::min(safe, arrivals[count - 1].stamp ? arrivals[count - 1].stamp : port.read_up_to);
     for (std::size_t i = 0; i < count; ++i) {
       const Arrival& arrival = arrivals[i];
       if (i + 1 < count) __builtin_prefetch(arrivals[i + 1].frame.data());
@@ -99,8 +102,7 @@ bool RawCard::read(Port& port) noexcept {
     }
     source->give_back();
   }
-  // Frames that arrived before `now` have been taken when each queue was found empty after it.
-  if (emptied) port.read_up_to = now;
+  port.read_up_to = std::max(port.read_up_to, safe);
   return any | read_sockets(port, now);
 }
 

@@ -65,7 +65,8 @@ class RawCards : public ::testing::Test {
         }) {
     ClopOptions options;
     options.buffers = 64;
-    options.timeout = options.burst_silence = 1'000'000'000'000;
+    options.timeout = timeout;
+    options.burst_silence = 1'000'000'000'000;
     options.deadline = 0;
     clop_ = &card_.register_clop(options);
   }
@@ -76,6 +77,7 @@ class RawCards : public ::testing::Test {
   }
   const Counters& counters() const { return clop_->counters(); }
 
+  static constexpr Nanoseconds timeout = 100'000'000'000;
   std::vector<std::vector<std::byte>> sent_;
   std::array<Double*, 2> source_{};
   RawCard card_;
@@ -100,6 +102,22 @@ TEST_F(RawCards, FramesOfBothQueuesBecomeOneFrameWithAnAnswer) {
   clop_->give_back(event);
   card_.send();
   ASSERT_EQ(sent_.size(), 1U);
+}
+
+TEST_F(RawCards, AFrameTimesOutWhileItsQueueIsNeverEmpty) {
+  Double& queue = *source_[0];
+  queue.stamp = 1'000;  // long past: a card that looked at the clock alone would close at once
+  queue.waiting.push_back(frame(build_marker(mgp_flag::sob, 0, 0, 0, first_burst)));
+  queue.waiting.push_back(frame(build({}, 1)));
+  const std::vector<std::byte> other(60);
+  const auto fill = [&] { queue.waiting.insert(queue.waiting.end(), 64, other); };
+  fill();
+  card_.receive();
+  EXPECT_EQ(counters().frames_incomplete, 0U);
+  queue.stamp = 1'000 + timeout + 1;
+  fill();
+  card_.receive();
+  EXPECT_EQ(counters().frames_incomplete, 1U);
 }
 
 TEST_F(RawCards, OtherFramesAreCountedByReasonAndNeverEnterTheAccount) {
