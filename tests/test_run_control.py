@@ -76,6 +76,12 @@ class Live:
         """Receives a number of answers."""
         return [self.answers.recv(2048) for _ in range(frames)]
 
+    def wait_for(self, state: str) -> None:
+        end = time.monotonic() + 10
+        while self.core.snapshot()["state"] != state:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
     def stop(self) -> dict[str, Any]:
         self.core.request_stop()
         assert self.core.join(20)
@@ -119,10 +125,7 @@ def test_reports_of_bursts_add_up(live: Callable[..., Live]) -> None:
         trigger.send(packets)
         trigger.take(count)
         if number == 8:  # after its EOB the burst is over
-            end = time.monotonic() + 10
-            while trigger.core.snapshot()["state"] != "waiting":
-                assert time.monotonic() < end
-                time.sleep(0.01)
+            trigger.wait_for("waiting")
     assert trigger.core.snapshot()["state"] == "burst"
     result = trigger.stop()
     reports += trigger.core.take_bursts()
@@ -146,6 +149,7 @@ def test_conditions_change_between_bursts(live: Callable[..., Live]) -> None:
     for threads in (1, 2):
         trigger = live(threads=threads, conditions=offsets(0, "first"))
         trigger.send(burst(0, 20)[:44])
+        trigger.wait_for("burst")
         trigger.core.offer_conditions(offsets(100, "second"))
         trigger.send(burst(0, 20)[44:])
         times = [primitives(p)[1][1] for p in trigger.take(20)]
