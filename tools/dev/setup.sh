@@ -252,7 +252,7 @@ need_gateware() {
 }
 
 # Makes ccache independent of the folder: a wheel's sources share the objects of the source tree.
-use_ccache() { export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1; }
+use_ccache() { export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros; }
 
 # configure PRESET [-D...]: configures build/PRESET unless already configured with these arguments.
 configure() {
