@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nanet.cli import replay
 from nanet.report import output, plots, run_report, tables
 from nanet.run import demo, live
 from rich.console import Console
@@ -202,9 +203,66 @@ def test_every_view_describes_the_run_alike() -> None:
     assert "p50 -  p99.9 -  max -" in live.plain_line(view)
 
 
-def render(what: object) -> str:
-    """Output on a wide terminal."""
-    out = Console(width=200, file=io.StringIO(), force_terminal=True, color_system=None)
+def test_losses_are_whole_at_80_columns_largest_first() -> None:
+    bad = {f"refusal_of_a_long_name_number_{n}": n for n in range(1, 8)}
+    snapshot = {
+        "bad_packets": bad, "lost": {"missing": 100}, "below_min_hits": 1000, "state": "burst", "burst": 3,
+        "choke": {"on": True, "raised": 12, "fill": 0.8},
+        "conditions": {"name": "0123456789ab", "masked": 3},
+    }  # fmt: skip
+    view = live.View("a title that is longer than the eighty columns of a usual terminal window", 10.0)
+    view.update(1.0, {"t": 1.0, "snapshot": snapshot}, {}, {})
+    text = render(view, 80)
+    assert "…" not in text
+    shown = re.findall(r"│ *(\d+) (?:missing|choke raised|bad packet)", text.partition("losses")[2])
+    assert shown == ["100", "12", "7", "6", "5"]
+    assert "and 4 more" in text
+    assert "(3 masked)" in " ".join(text.split()) and "window" in text
+
+
+def test_progress_lines_leave_nothing_behind() -> None:
+    out = Console(width=80, file=io.StringIO(), force_terminal=True, color_system=None)
+    with output.working(out, "a long line of work in progress …"):
+        pass
+    out.print("short")
+    assert screen(out.file.getvalue()) == ["short"]
+    plain = Console(width=80, file=io.StringIO(), force_terminal=False)
+    with output.working(plain, "work …"):
+        pass
+    assert plain.file.getvalue() == "work …\n"
+
+
+def screen(written: str) -> list[str]:
+    """Lines of a terminal after this output: carriage return, newline, erased lines, cursor up."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            row, column = row + 1, 0
+            lines += [""] * (row + 1 - len(lines))
+        elif part.startswith("\x1b"):
+            if part.endswith("K"):
+                assert part == "\x1b[2K"
+                lines[row] = ""
+            elif part.endswith("A"):
+                row -= int(part[2:-1] or 1)
+        else:
+            line = lines[row].ljust(column)
+            lines[row] = line[:column] + part + line[column + len(part) :]
+            column += len(part)
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def test_progress_of_a_replay_has_share_and_rate() -> None:
+    snapshot = {"progress": 0.254, "events_built": 12_345}
+    assert replay.progress_text("a.pcap", snapshot, None) == "replaying a.pcap: 25%, 12 345 events"
+    assert replay.progress_text("a.pcap", snapshot, 2.5e6).endswith("12 345 events, 2.50 M/s")
+
+
+def render(what: object, width: int = 200) -> str:
+    """Output on a terminal, wide by default."""
+    out = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
     out.print(what)
     return out.file.getvalue()
 

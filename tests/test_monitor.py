@@ -72,8 +72,10 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
             assert {**last["trigger"], "host": 0, "real_time": 0} == {**result, "host": 0, "real_time": 0}
             assert result["packets_in"] > 0 and sum(result["bad_packets"].values()) > 0
             assert last["closes"] is True
+            assert set(last["rates"].values()) == {0.0}  # after the end
+            assert all(board["hits_per_s"] == 0 for board in last["boards"])
             assert line == (
-                f"ok: {result['frames_out']} frames answered, {result['frames_late']} late, "
+                f"degraded: {result['frames_answered']} frames answered, {result['frames_late']} late, "
                 f"{sum(result['lost'].values())} packets lost, {sum(result['bad_packets'].values())} bad\n"
             )
             check_metrics(families, result)
@@ -288,6 +290,13 @@ def test_every_metric_is_documented_and_used_by_the_dashboard(root: Path) -> Non
     assert state.health() == (False, "not ok: the device failed: gone")
     state.snapshot["gpu_lost"] = 0.0  # recovered
     assert state.health()[1].endswith(", choke raised")
+    assert state.health()[0] and state.health()[1].startswith("degraded: ") and state.feed()["degraded"]
+    calm = {**snapshot, "frames_late": 0, "lost": {"missing": 0}, "gpu_lost": 0.0, "account_violations": 0}
+    state.take({"kind": "snapshot", "t": 2.0, "snapshot": calm})
+    assert state.health()[1].startswith("ok: ") and not state.feed()["degraded"]
+    assert state.rates["frames_late"] == -1
+    state.take({"kind": "result", "t": 2.01, "snapshot": {**calm, "events_built": 1000}})
+    assert set(state.rates.values()) == {0.0}
     dashboard = json.loads((root / "deploy" / "grafana" / "nanet.json").read_text())
     asked = {
         name for panel in dashboard["panels"] for target in panel.get("targets", ())

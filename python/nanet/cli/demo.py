@@ -17,7 +17,7 @@ from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Trigger
 from nanet.errors import UsageError, describe_os_error
-from nanet.report.output import account_closes, check_writable, console, write_json
+from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
 from nanet.run.core_options import core_options
 from nanet.run.demo import Chain, Outcome
@@ -61,8 +61,8 @@ def demo(
             out.print(f"monitor: http://{chain.page}/", highlight=False, markup=False, soft_wrap=True)
         if not early:
             watch(chain, section, speed, stop, out)
-        out.print("draining …" if stop.signals else "", end="\r" if out.is_terminal else "\n")
-        outcome = chain.finish()
+        with working(out, "draining …" if stop.signals else "waiting for the last answers …"):
+            outcome = chain.finish()
 
     result = {
         **outcome.trigger,
@@ -75,8 +75,8 @@ def demo(
     }
     closes = account_closes(outcome.trigger)
     if folder is not None:
-        out.print("writing the report …", end="\r" if out.is_terminal else "\n")
-        result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
+        with working(out, "writing the report …"):
+            result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
     conclude(out, result, outcome)
     write_json(result, json_file)
     if not closes:
@@ -106,8 +106,8 @@ def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tupl
     if chain.config[Card].card == "gateware":
         chain.make_truth()
         return chain.card_speed(device), "calculated for the simulated card"
-    out.print("measuring the speed that this host sustains …", end="\r" if out.is_terminal else "\n")
-    return chain.find_speed(device), "sustained without loss in a short trial"
+    with working(out, "measuring the speed that this host sustains …"):
+        return chain.find_speed(device), "sustained without loss in a short trial"
 
 
 def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Console) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -162,14 +163,23 @@ def progress(out: Any, label: str) -> Iterator[Any]:
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from nanet.report.tables import count, rate
+    from nanet.run.live import Rates
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    rates = Rates()
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task(f"replaying {label}")
 
         def advance(snapshot: dict[str, Any]) -> None:
-            events, speed = snapshot.get("events_built", 0), snapshot.get("events_per_s") or 0.0
-            bar.update(task, description=f"replaying {label}: {count(events)} events, {rate(speed)}")
+            rates.update("events", time.monotonic(), snapshot["events_built"])
+            bar.update(task, description=progress_text(label, snapshot, rates.now.get("events")))
 
         yield advance
+
+
+def progress_text(label: str, snapshot: dict[str, Any], events_per_s: float | None) -> str:
+    """Progress in words: share of the captures read, events, and their rate after the first interval."""
+    from nanet.report.tables import count, rate
+
+    text = f"replaying {label}: {snapshot['progress']:.0%}, {count(snapshot['events_built'])} events"
+    return text if events_per_s is None else f"{text}, {rate(events_per_s)}"

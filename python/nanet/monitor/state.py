@@ -54,7 +54,10 @@ class State:
     def _count(self, t: float) -> None:
         counts = {key: float(self.snapshot[key]) for key in RATES}
         counts["lost"] = float(lost(self.snapshot))
-        if self._before is not None and t > self._before[0]:
+        if self.ended:
+            self.rates = dict.fromkeys(counts, 0.0)
+            self.boards = [{**board, "hits_per_s": 0.0, "state": "idle"} for board in self.boards]
+        elif self._before is not None and t > self._before[0]:
             seconds = t - self._before[0]
             self.rates = {key: (value - self._before[1][key]) / seconds for key, value in counts.items()}
         self._before = (t, counts)
@@ -106,15 +109,20 @@ class State:
         return ""
 
     def health(self) -> tuple[bool, str]:
-        """Whether the trigger works, with one line of text."""
+        """Whether the trigger works, with one line of text; "degraded" after late frames or lost packets."""
         wrong = self.trouble()
         if wrong:
             return False, f"not ok: {wrong}"
         s = self.snapshot
         return True, (
-            f"ok: {s['frames_out']} frames answered, {s['frames_late']} late, {lost(s)} packets lost, "
+            f"{'degraded' if self.degraded() else 'ok'}: "
+            f"{s['frames_answered']} frames answered, {s['frames_late']} late, {lost(s)} packets lost, "
             f"{sum(s['bad_packets'].values())} bad{', choke raised' if s['choke']['on'] else ''}"
         )
+
+    def degraded(self) -> bool:
+        """Whether frames were late or packets lost in this run."""
+        return bool(self.snapshot) and (self.snapshot["frames_late"] > 0 or lost(self.snapshot) > 0)
 
     def feed(self) -> dict[str, Any]:
         """Numbers of the page: the trigger's JSON as `trigger`, with derived values."""
@@ -127,6 +135,7 @@ class State:
             "boards": self.boards,
             "ended": self.ended,
             "ok": ok,
+            "degraded": self.degraded(),
             "health": line,
             "closes": account_closes(self.snapshot) if self.ended else None,
         }

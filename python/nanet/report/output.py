@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nanet.errors import UsageError, describe_os_error
@@ -93,6 +94,21 @@ def console(json_target: str | None = None) -> Console:
     if not out.is_terminal:
         out.width = 100
     return out
+
+
+@contextlib.contextmanager
+def working(out: Console, text: str) -> Iterator[None]:
+    """Shows `text` during the body: on a terminal with the elapsed time, erased at the end; else once."""
+    if not out.is_terminal:
+        out.print(text)
+        yield
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=out, transient=True) as line:
+        line.add_task(text)
+        yield
 
 
 # Account at the end of docs/formats.md: total = sum of terms; "name.*" stands for all values of an object.

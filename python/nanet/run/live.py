@@ -16,6 +16,7 @@ from nanet.report.tables import CARD_CYCLE_NS, STAGES, count, duration, losses, 
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
+SHOWN_LOSSES = 5  # the largest
 # Terms of the account that are properties of the data, not losses.
 HARMLESS = ("split at frame edge", "duplicate hits", "below min hits")
 
@@ -122,7 +123,7 @@ class View:
         foot = Text(
             f"{bar(done, 40)} {self.elapsed:4.1f} of {self.duration:g} s   Ctrl-C ends early", style="dim"
         )
-        title = Text(self.title, style="bold", no_wrap=True, overflow="ellipsis")
+        title = Text(self.title, style="bold", overflow="fold")
         return Group(title, run_line(self.trigger), grid, foot)
 
     def _flow(self) -> Panel:
@@ -195,11 +196,14 @@ class View:
             if self.l0tp.get(key):
                 rows.append((f"L0TP: {key.replace('_', ' ')}", self.l0tp[key]))
         bad = [(name.removeprefix("lost: "), value) for name, value in rows if name not in HARMLESS]
+        bad.sort(key=lambda row: -row[1])
         table = Table.grid(padding=(0, 1))
         table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        for name, value in bad[:5]:
+        table.add_column(overflow="fold")
+        for name, value in bad[:SHOWN_LOSSES]:
             table.add_row(Text(count(value), style="red"), name)
+        if len(bad) > SHOWN_LOSSES:
+            table.add_row("", Text(f"and {len(bad) - SHOWN_LOSSES} more", style="red"))
         if not bad:
             table.add_row(Text("none", style="green"))
         return _panel(table, "losses")
@@ -208,7 +212,7 @@ class View:
 def run_line(snapshot: Mapping[str, Any]) -> Text:
     """State of the run, red while choke is raised."""
     choked = snapshot.get("choke", {}).get("on", False)
-    return Text(run_state(snapshot), style="bold red" if choked else "dim", no_wrap=True, overflow="ellipsis")
+    return Text(run_state(snapshot), style="bold red" if choked else "dim", overflow="fold")
 
 
 class TriggerLine:
@@ -226,9 +230,7 @@ class TriggerLine:
     def __rich__(self) -> RenderableType:
         if not self.snapshot:
             return Text("")
-        numbers = Text(
-            numbers_line(self.snapshot, self.rates.now.get("events")), no_wrap=True, overflow="ellipsis"
-        )
+        numbers = Text(numbers_line(self.snapshot, self.rates.now.get("events")), overflow="fold")
         return Group(numbers, run_line(self.snapshot))
 
 

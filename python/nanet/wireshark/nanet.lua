@@ -20,6 +20,17 @@ local function bit_of(value, bit)
   return math.floor(value / 2 ^ bit) % 2 == 1
 end
 
+local byte = string.byte
+
+-- Whether a filter, column, tap or the packet details use one of these fields. Other items are left out:
+-- Wireshark dissects every packet of a file, and most items are hits and primitives.
+local function used(root, fields)
+  for _, field in ipairs(fields) do
+    if root:referenced(field) then return true end
+  end
+  return false
+end
+
 -- Integers of Wireshark's Lua may be floats; %d needs integers.
 local function whole(value)
   return string.format("%.0f", value)
@@ -99,6 +110,10 @@ local F = {
   refusal = ProtoField.string("mgp.refusal", "Refused"),
 }
 for _, field in pairs(F) do table.insert(mgp.fields, field) end
+local HIT_FIELDS = { F.pm, F.time }
+local EVENT_FIELDS = {
+  F.timestamp, F.fine, F.stored, F.seen, F.event_flags, F.event_truncated, F.ns, F.slots, F.excess, F.pm, F.time,
+}
 
 local mgp_expert, mgp_experts = experts("mgp", {
   { "short_header", "shorter than 16 bytes" },
@@ -178,12 +193,40 @@ local function header_refusal(h, size, allowed)
   return nil
 end
 
+-- Whether all events obey the rules. Reads bytes only: much faster than the items of add_event.
+local function events_sound(raw, h, limit)
+  local first, past = 0, PMS
+  if h.board < BOARDS then
+    first, past = PMS_PER_BOARD * h.board, math.min(PMS_PER_BOARD * (h.board + 1), PMS)
+  end
+  local at = 16 -- bytes before the event
+  for _ = 1, h.events do
+    if limit - at < EVENT_HEADER then return false end
+    local _, b1, b2, b3, _, stored, seen = byte(raw, at + 1, at + 7)
+    local size = h.fixed and FIXED_EVENT or EVENT_HEADER + 2 * stored
+    if at + size > limit or b1 + 256 * b2 + 65536 * b3 ~= h.frame or stored > SLOTS or seen < stored then
+      return false
+    end
+    for place = at + EVENT_HEADER + 1, at + EVENT_HEADER + 2 * stored, 2 do
+      local low, high = byte(raw, place, place + 1)
+      local pm = low + 256 * (high % 8)
+      if pm < first or pm >= past then return false end
+    end
+    at = at + size
+  end
+  return at == limit
+end
+
+-- Texts of the 32 time differences of a hit.
+local hit_times = {}
+for steps = -16, 15 do hit_times[steps] = string.format(", %+.2f ns", 4 * steps * LSB_NS) end
+
 local event_rules = {
   "timestamp_outside_frame", "hits_above_32", "seen_below_stored", "pm_out_of_range", "pm_of_other_board",
 }
 
 -- Adds one event to the tree, as far as captured. Returns its end; collects broken rules with their items.
-local function add_event(tvb, root, h, number, at, limit, broken)
+local function add_event(tvb, root, h, number, at, limit, broken, hits)
   local function breaks(name, item)
     if broken[name] == nil then broken[name] = item end
   end
@@ -195,8 +238,8 @@ local function add_event(tvb, root, h, number, at, limit, broken)
   local stored, seen = tvb(at + 5, 1):uint(), tvb(at + 6, 1):uint()
   local size = h.fixed and FIXED_EVENT or EVENT_HEADER + 2 * stored
   local there = math.min(size, limit - at)
-  local event = root:add(mgp, tvb(at, there), string.format("Event %d: time %s.%03d, %d hits%s", number,
-    whole(timestamp), fine, stored, seen > stored and string.format(" of %d", seen) or ""))
+  local event = root:add(mgp, tvb(at, there), string.format("Event %d: time %s.%03d, %d hit%s%s", number,
+    whole(timestamp), fine, stored, stored == 1 and "" or "s", seen > stored and string.format(" of %d", seen) or ""))
   local timestamp_item = event:add_le(F.timestamp, tvb(at, 4))
   event:add(F.fine, tvb(at + 4, 1))
   local stored_item = event:add(F.stored, tvb(at + 5, 1))
@@ -206,15 +249,16 @@ local function add_event(tvb, root, h, number, at, limit, broken)
   if math.floor(timestamp / 256) ~= h.frame then breaks("timestamp_outside_frame", timestamp_item) end
   if stored > SLOTS then breaks("hits_above_32", stored_item) end
   if seen < stored then breaks("seen_below_stored", seen_item) end
-  for i = 0, math.min(stored, SLOTS) - 1 do
+  for i = 0, hits and math.min(stored, SLOTS) - 1 or -1 do
     local place = at + EVENT_HEADER + 2 * i
     if place + 2 > limit then break end
-    local word = tvb(place, 2):le_uint()
+    local range = tvb(place, 2)
+    local word = range:le_uint()
     local pm, steps = word % 2048, math.floor(word / 2048)
     if steps > 15 then steps = steps - 32 end
-    local hit = event:add_le(F.pm, tvb(place, 2))
-    hit:append_text(string.format(", %+.2f ns", 4 * steps * LSB_NS))
-    hit:add(F.time, tvb(place + 1, 1), 4 * steps)
+    local hit = event:add_le(F.pm, range)
+    hit:append_text(hit_times[steps])
+    hit:add(F.time, range, 4 * steps)
     if pm >= PMS then
       breaks("pm_out_of_range", hit)
     elseif h.board < BOARDS and math.floor(pm / PMS_PER_BOARD) ~= h.board then
@@ -230,12 +274,15 @@ local function add_event(tvb, root, h, number, at, limit, broken)
   return at + size
 end
 
--- Adds all events; returns the first broken rule and its item.
+-- Adds all events, as far as needed; returns the first broken rule and its item.
 local function add_events(tvb, root, h, size)
   local limit = math.min(h.length, size)
+  local sound = events_sound(tvb:raw(), h, limit)
+  if sound and not used(root, EVENT_FIELDS) then return nil end
+  local hits = not sound or used(root, HIT_FIELDS)
   local broken, at = {}, 16
   for number = 0, h.events - 1 do
-    at = add_event(tvb, root, h, number, at, limit, broken)
+    at = add_event(tvb, root, h, number, at, limit, broken, hits)
     if at == nil then return "event_past_end", broken.event_past_end end
   end
   if at < limit then
@@ -329,8 +376,8 @@ function mgp.dissector(tvb, pinfo, tree)
   if h.truncated then flags_item:add_proto_expert_info(mgp_expert.board_truncated) end
 
   local from = h.board == MERGED and "Merged stream" or string.format("Board %d", h.board)
-  local what = h.sob and ", SOB" or h.eob and ", EOB" or string.format(", packet %d%s, %d events", h.index,
-    h.last and " (last)" or "", h.events)
+  local what = h.sob and ", SOB" or h.eob and ", EOB" or string.format(", packet %d%s, %d event%s", h.index,
+    h.last and " (last)" or "", h.events, h.events == 1 and "" or "s")
   pinfo.cols.info = string.format("%s, burst %d, frame %s%s, sequence %s", from, h.burst, whole(h.frame), what,
     whole(h.sequence))
 
@@ -380,6 +427,7 @@ forget()
 
 local mtp = Proto("mtp", "NA62 multi-trigger packet")
 
+local ring_counts = { [0] = "none", "one", "two", "three or more" }
 local sub_names = { [0] = "normal", [255] = "late: answered at the deadline" }
 local T = {
   source = ProtoField.uint8("mtp.source", "Source ID", base.HEX, source_names),
@@ -391,7 +439,7 @@ local T = {
   id = ProtoField.uint16("mtp.primitive.id", "Primitive ID", base.HEX),
   calibration = ProtoField.bool("mtp.primitive.calibration", "Calibration", 16, nil, 0x8000),
   valid = ProtoField.bool("mtp.primitive.valid", "Valid", 16, nil, 0x4000),
-  rings = ProtoField.uint16("mtp.primitive.rings", "Rings", base.DEC, { [3] = "three or more" }, 0x3000),
+  rings = ProtoField.uint16("mtp.primitive.rings", "Rings", base.DEC, ring_counts, 0x3000),
   saturated = ProtoField.bool("mtp.primitive.saturated", "Leading ring saturated", 16, nil, 0x0800),
   small = ProtoField.bool("mtp.primitive.small", "A small ring", 16, nil, 0x0400),
   multiplicity = ProtoField.bool("mtp.primitive.multiplicity", "Many hits", 16, nil, 0x0200),
@@ -408,6 +456,10 @@ local T = {
   refusal = ProtoField.string("mtp.refusal", "Refused"),
 }
 for _, field in pairs(T) do table.insert(mtp.fields, field) end
+local WORD_FIELDS = {
+  T.word_frame, T.id, T.calibration, T.valid, T.rings, T.saturated, T.small, T.multiplicity, T.ambiguous, T.incomplete,
+  T.chi2, T.radius, T.radius_mm, T.timestamp, T.fine, T.time, T.ns, T.rest,
+}
 
 local mtp_expert, mtp_experts = experts("mtp", {
   { "short_header", "shorter than 8 bytes" },
@@ -451,6 +503,22 @@ local function add_primitive(tvb, root, at, frame)
   return time, item
 end
 
+-- Number of primitive words, and whether one is earlier than the word before it.
+local function scan_words(raw, size)
+  local counted, of_frame, before, backwards = 0, 0, 0, false
+  for at = 9, size - 3, 4 do
+    local b0, b1, b2, b3 = byte(raw, at, at + 3)
+    if b3 == 0 then
+      of_frame = b0 + 256 * b1 + 65536 * b2
+    else
+      local time = of_frame * LSB_PER_FRAME + 256 * b1 + b0
+      if time < before then backwards = true end
+      before, counted = time, counted + 1
+    end
+  end
+  return counted, backwards
+end
+
 function mtp.dissector(tvb, pinfo, tree)
   if comes_from(ports[2], pinfo) then return 0 end
   local size = tvb:len()
@@ -473,28 +541,28 @@ function mtp.dissector(tvb, pinfo, tree)
   items.count_mismatch = root:add(T.primitives, tvb(6, 1))
   items.length_mismatch = root:add_le(T.length, tvb(4, 2))
   if sub == 255 then sub_item:add_proto_expert_info(mtp_expert.late) end
-  pinfo.cols.info = string.format("Frame %s, %d primitives%s", whole(frame), primitives, sub == 255 and ", late" or "")
+  pinfo.cols.info = string.format("Frame %s, %d primitive%s%s", whole(frame), primitives,
+    primitives == 1 and "" or "s", sub == 255 and ", late" or "")
 
-  local counted, of_frame, before, backwards = 0, 0, nil, nil
-  local last_item
-  local at = 8
-  while at + 4 <= size do
-    if is_timestamp(tvb, at) then
-      of_frame = tvb(at, 3):le_uint()
-      last_item = root:add_le(T.word_frame, tvb(at, 3))
-    else
-      local time
-      time, last_item = add_primitive(tvb, root, at, of_frame)
-      if before ~= nil and time < before and backwards == nil then backwards = last_item end
-      before = time
-      counted = counted + 1
-    end
-    at = at + 4
-  end
-  if at < size then root:add(T.rest, tvb(at, size - at)) end
-
-  if not whole_packet then return end
+  local counted, backwards = scan_words(tvb:raw(), size)
   local refusal, item
+  local last_item, backwards_item
+  local function add_words()
+    local of_frame, before, at = 0, nil, 8
+    while at + 4 <= size do
+      if is_timestamp(tvb, at) then
+        of_frame = tvb(at, 3):le_uint()
+        last_item = root:add_le(T.word_frame, tvb(at, 3))
+      else
+        local time
+        time, last_item = add_primitive(tvb, root, at, of_frame)
+        if before ~= nil and time < before and backwards_item == nil then backwards_item = last_item end
+        before = time
+      end
+      at = at + 4
+    end
+    if at < size then root:add(T.rest, tvb(at, size - at)) end
+  end
   if source ~= mtp.prefs.source then
     refusal = "bad_source"
   elseif size ~= length or size % 4 ~= 0 then
@@ -504,10 +572,14 @@ function mtp.dissector(tvb, pinfo, tree)
   elseif size > 8 and not is_timestamp(tvb, 8) then
     refusal = "no_timestamp_word"
   elseif size > 8 and is_timestamp(tvb, size - 4) then
-    refusal, item = "ends_with_timestamp", last_item
-  elseif backwards ~= nil then
-    refusal, item = "not_in_order", backwards
+    refusal = "ends_with_timestamp"
+  elseif backwards then
+    refusal = "not_in_order"
   end
+  if refusal ~= nil or used(root, WORD_FIELDS) then add_words() end
+  if not whole_packet then return end
+  if refusal == "ends_with_timestamp" then item = last_item end
+  if refusal == "not_in_order" then item = backwards_item end
   if refusal ~= nil then refuse(root, T.refusal, mtp_expert, refusal, item or items[refusal], pinfo) end
 end
 

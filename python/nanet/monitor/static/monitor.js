@@ -54,7 +54,7 @@ function showState() {
   set("lost", count(lost), lost > 0);
   showRun(t);
   set("health", page.state.health);
-  $("health").className = `pill ${page.state.ok ? "good" : "bad"}`;
+  $("health").className = `pill ${!page.state.ok ? "bad" : page.state.degraded ? "fair" : "good"}`;
   rows($("counts"), COUNTS.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
   rows($("losses"), losses(t).map(([name, value, key]) => {
     const bad = value > 0 && !HARMLESS.includes(key);
