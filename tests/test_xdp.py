@@ -14,6 +14,8 @@ import pytest
 from nanet.cli.app import main
 from nanet.run.namespaces import End, Namespaces, available
 
+from nanet.bench import stack
+
 BOARDS, TRIGGER = "boards", "trigger"
 
 
@@ -122,6 +124,15 @@ def test_trouble_names_interface_and_remedy(net: Namespaces) -> None:
     assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr and "--card socket" in done.stderr
 
 
+@pytest.mark.serial
+@pytest.mark.parametrize("kind", ["card", "xdp_card"])
+def test_injected_frames_are_used(net: Namespaces, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(stack, "RECEIVE_RATE", 20e3)
+    row = stack._receive_cost(net, kind, "as from a NIC", 0.2)
+    assert 100 < row["received"] <= row["sent"] + 4  # four begin-of-burst markers
+    assert row["cpu_us"] == pytest.approx(row["kernel_us"] + row["program_us"]) and row["kernel_us"] > 0
+
+
 @pytest.mark.complete
 @pytest.mark.serial
 def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -> None:
@@ -130,7 +141,9 @@ def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -
     result = json.loads(out.read_text())
     paths = [row for row in result["rows"] if "path" in row]
     assert len(paths) == 20 and all(row["lost"] == 0 for row in paths)
-    assert {"xdp_over_socket_cpu", "realtime_p99_9_gain"} <= set(result["figures"])
+    assert {"xdp_over_socket_cpu", "xdp_over_socket_cpu_veth", "realtime_p99_9_gain"} <= set(
+        result["figures"]
+    )
 
 
 @pytest.mark.complete

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nanet/bench/buffers_cuda.hpp"
+#include "nanet/bench/inject.hpp"
 #include "nanet/bench/probes.hpp"
 #include "nanet/bench/rings.hpp"
 #include "nanet/gateware/bench.hpp"
@@ -253,6 +254,15 @@ void bind_bench(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>(), nb::arg("to"), nb::arg("payload"), nb::arg("seconds"),
       nb::arg("packets_per_s"), nb::arg("segment"));
+  m.def(
+      "bench_inject",
+      [](const std::string& to, double seconds, double packets_per_s, bool checksum) {
+        return bench::inject({os::parse_endpoint(to), seconds, packets_per_s, checksum});
+      },
+      nb::call_guard<nb::gil_scoped_release>(), nb::arg("to"), nb::arg("seconds"), nb::arg("packets_per_s"),
+      nb::arg("checksum"),
+      "Frames of 1168 B payload into the veth interface towards `to`, as from a network card; returns their "
+      "number. OSError; RuntimeError.");
   m.def(
       "bench_bandwidth",
       [](unsigned payload, unsigned packets, double seconds) {

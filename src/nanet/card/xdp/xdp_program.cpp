@@ -6,8 +6,6 @@
 #include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <netinet/in.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -15,15 +13,13 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "nanet/card/xdp/bpf.hpp"
+
 namespace nanet::card::xdp {
 namespace {
 
 // linux/bpf.h of older systems lacks it.
 constexpr std::uint32_t program_has_fragments = 1U << 5;  // BPF_F_XDP_HAS_FRAGS
-
-int bpf(int command, bpf_attr& attributes) {
-  return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof attributes));
-}
 
 [[noreturn]] void fail(const std::string& what, const std::string& remedy) {
   throw std::system_error(errno, std::generic_category(), what + " (" + remedy + ")");
@@ -31,70 +27,9 @@ int bpf(int command, bpf_attr& attributes) {
 
 constexpr char rights[] = "needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: grant them, or use --card socket";
 
-// Assembler for the few instructions needed; jumps to `pass` and `redirect` are resolved at the end.
-class Assembler {
- public:
-  enum class Label : std::uint8_t { pass, redirect, stamp, next };
-
-  void mov(unsigned to, unsigned from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
-  void mov_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value); }
-  // NOLINTNEXTLINE(misc-redundant-expression): BPF_ADD and BPF_K are both 0
-  void add_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value); }
-  void and_value(unsigned to, std::int32_t value) { add(BPF_ALU64 | BPF_AND | BPF_K, to, 0, 0, value); }
-  void load(unsigned size, unsigned to, unsigned base, std::int16_t offset) {
-    add(BPF_LDX | BPF_MEM | size, to, base, offset, 0);
-  }
-  void store(unsigned size, unsigned base, std::int16_t offset, unsigned from) {
-    add(BPF_STX | BPF_MEM | size, base, from, offset, 0);
-  }
-  void call(std::int32_t function) { add(BPF_JMP | BPF_CALL, 0, 0, 0, function); }
-  void exit() { add(BPF_JMP | BPF_EXIT, 0, 0, 0, 0); }
-  void load_map(unsigned to, int map) {
-    add(BPF_LD | BPF_IMM | BPF_DW, to, BPF_PSEUDO_MAP_FD, 0, map);
-    add(0, 0, 0, 0, 0);
-  }
-  void jump(Label label) { branch(BPF_JMP | BPF_JA, 0, 0, 0, label); }
-  void jump_greater(unsigned a, unsigned b, Label label) {
-    branch(BPF_JMP | BPF_JGT | BPF_X, a, b, 0, label);
-  }
-  // Compares 32 bits: a 64-bit comparison would extend the sign of `value`.
-  void jump_not_equal(unsigned a, std::uint32_t value, Label label) {
-    branch(BPF_JMP32 | BPF_JNE | BPF_K, a, 0, static_cast<std::int32_t>(value), label);
-  }
-  // Jumps to `label` since the last call land here.
-  void place(Label label) {
-    std::erase_if(open_, [&](const Open& jump) {
-      if (jump.label != label) return false;
-      code_[jump.at].off = static_cast<std::int16_t>(code_.size() - jump.at - 1);
-      return true;
-    });
-  }
-  std::span<const bpf_insn> code() const { return code_; }
-
- private:
-  struct Open {
-    std::size_t at;
-    Label label;
-  };
-  void add(unsigned code, unsigned to, unsigned from, std::int16_t offset, std::int32_t value) {
-    bpf_insn instruction{};
-    instruction.code = static_cast<std::uint8_t>(code);
-    instruction.dst_reg = static_cast<std::uint8_t>(to & 15U);
-    instruction.src_reg = static_cast<std::uint8_t>(from & 15U);
-    instruction.off = offset;
-    instruction.imm = value;
-    code_.push_back(instruction);
-  }
-  void branch(unsigned code, unsigned a, unsigned b, std::int32_t value, Label label) {
-    open_.push_back({code_.size(), label});
-    add(code, a, b, 0, value);
-  }
-  std::vector<bpf_insn> code_;
-  std::vector<Open> open_;
-};
+enum Label : Assembler::Label { pass, redirect, stamp, next };
 
 Assembler assemble(int map, std::span<const wire::Endpoint> endpoints) {
-  using enum Assembler::Label;
   constexpr std::int16_t data = offsetof(xdp_md, data), data_end = offsetof(xdp_md, data_end),
                          data_meta = offsetof(xdp_md, data_meta), queue = offsetof(xdp_md, rx_queue_index);
   constexpr unsigned context = 6, frame = 2, end = 3, at = 4, value = 5, address = 7;
