@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the Python tests: command line, free ports, root of the source tree."""
 
+import json
 import os
 import socket
 import subprocess
@@ -35,8 +36,79 @@ def nanet_program() -> str:
     return str(program)
 
 
+class Commands:
+    """Runs the command line: in a process forked from the command server, or as the installed program.
+
+    The server is used in the default lane, for commands with the environment of the test session.
+    """
+
+    def __init__(self, program: str, folder: Path | None) -> None:
+        self._program = program
+        self._folder = folder
+        self._environment = self.environment()
+        self._server: subprocess.Popen[str] | None = None
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        return {**kept, "COLUMNS": "200", "NO_COLOR": "1"}
+
+    def run(self, arguments: list[str], cwd: Path, timeout: float) -> subprocess.CompletedProcess[str]:
+        if self._folder is None or self.environment() != self._environment:
+            return subprocess.run(
+                [self._program, *arguments],
+                cwd=cwd,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, "-P", str(Path(__file__).parent / "command_server.py")],
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._server.stdin is not None and self._server.stdout is not None
+        files = [self._folder / "out", self._folder / "err"]
+        for file in files:
+            file.write_bytes(b"")
+        request = {
+            "arguments": arguments,
+            "cwd": str(cwd),
+            "out": str(files[0]),
+            "err": str(files[1]),
+            "timeout": timeout,
+        }
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        status = json.loads(self._server.stdout.readline())
+        out, err = (file.read_text() for file in files)
+        if status is None:
+            raise subprocess.TimeoutExpired([self._program, *arguments], timeout, out, err)
+        return subprocess.CompletedProcess([self._program, *arguments], status, out, err)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.communicate()
+
+
+@pytest.fixture(scope="session")
+def commands(
+    nanet_program: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Commands]:
+    default_lane = "not complete" in request.config.option.markexpr
+    commands = Commands(nanet_program, tmp_path_factory.mktemp("commands") if default_lane else None)
+    yield commands
+    commands.close()
+
+
 @pytest.fixture
-def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def nanet(commands: Commands, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`nanet("replay", "run.pcap")` runs the command line in tmp_path and returns the completed process.
 
     `status` is the expected exit status (None: any), `timeout` is in seconds.
@@ -45,16 +117,7 @@ def nanet(nanet_program: str, tmp_path: Path) -> Callable[..., subprocess.Comple
     def run(
         *arguments: object, status: int | None = 0, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [nanet_program, *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        done = commands.run([*map(str, arguments)], tmp_path, timeout)
         said = f"nanet {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}"
         assert status is None or done.returncode == status, said
         assert "Traceback" not in done.stderr, said
