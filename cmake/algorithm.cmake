@@ -45,7 +45,7 @@ function(nanet_add_algorithm name header)
     target_sources(${name} PRIVATE ${stem}.cu)
     set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Static
       CUDA_VISIBILITY_PRESET hidden)
-    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-ffp-contract=off>")
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Werror=cross-execution-space-call;-Xcompiler=-ffp-contract=off>")
     target_compile_definitions(${name} PRIVATE NANET_PLUGIN_WITH_CUDA)
   endif()
 endfunction()

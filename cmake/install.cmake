@@ -6,8 +6,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS nanet EXPORT nanet COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
-# Second copy in the Python package, for `nanet build-algorithm`.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION nanet/include COMPONENT python
+# Second copy in the Python package only, for `nanet build-algorithm`.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/nanet DESTINATION nanet/include COMPONENT python EXCLUDE_FROM_ALL
   FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*_test.hpp" EXCLUDE PATTERN "python" EXCLUDE)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/nanet)
 install(EXPORT nanet NAMESPACE nanet:: FILE nanetTargets.cmake DESTINATION ${package_dir} COMPONENT development)

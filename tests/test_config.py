@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration: refusals name key, value and remedy; accepted values are printed unchanged."""
 
+import socket
 import tomllib
 from pathlib import Path
 
@@ -157,3 +158,27 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones(nanet, tmp_path: Pa
     done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)
     for part in ("algorithm.math.r_mn", "40", "r_min"):
         assert part in done.stderr
+
+
+def test_check_opens_what_a_run_opens(nanet, tmp_path: Path, free_udp_port) -> None:
+    port = free_udp_port()
+    good = ("trigger", "--listen", f"127.0.0.1:{port}", "--check")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as running:
+        running.bind(("127.0.0.1", port))  # as of a running trigger
+        done = nanet(*good, "--monitor", "0", "--record", "records", "--keep-bad", "bad.pcap")
+    assert done.stdout.startswith(f"accepted: 127.0.0.1:{port} -> multiring on ")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    for wrong, said in (
+        (("--listen", "192.0.2.1:58913"), "192.0.2.1:58913"),
+        (("--monitor", "192.0.2.1:8080"), "192.0.2.1:8080"),
+        (("--record", "file/x"), "file: Not a directory"),
+        (("--keep-bad", "file/x"), "--keep-bad"),
+        (("--burst-report", "file/x"), "--burst-report"),
+        (("--algorithm", "./none.so"), "none.so"),
+        (("--buffers", "3"), "buffers = 3"),
+        (("--conditions", "none"), "none"),
+        (("--pin", "4000"), "CPU 4000"),
+    ):
+        assert "\n[card]\n" in nanet(*good[:3], *wrong, "--print-config").stdout
+        assert said in nanet(*good, *wrong, status=2).stderr

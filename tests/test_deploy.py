@@ -45,6 +45,8 @@ def test_the_unit_fits_the_site(nanet: Callable[..., Any], root: Path, unit: dic
     assert set(pinned) < {int(cpu) for cpu in unit["CPUAffinity"][0].split()}
     command = unit["ExecStart"][0].split()
     assert command[1] == "trigger"
+    first = unit["ExecStartPre"][0].split()
+    assert first[-1] == "--check" and first[:-1] == command[: len(first) - 1]
     said = nanet("trigger", "--help").stdout
     assert all(option in said for option in command if option.startswith("--"))
     state = f"/var/lib/{unit['StateDirectory'][0]}/"

@@ -8,7 +8,7 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 from nanet.bench.chain import run_chain
-from nanet.cli.build_algorithm import build_id, cmake, kernels_of
+from nanet.cli.build_algorithm import build_id, cmake, find_nvcc, kernels_of
 
 from nanet import __version__, _core
 
@@ -160,6 +160,42 @@ def test_build_errors_name_the_remedy(nanet, tmp_path):
     assert "error:" in done.stderr and "wrong.hpp" in done.stderr and "refuses it" in done.stderr
     assert not (tmp_path / "wrong.so").exists()
     assert "auto, on or off" in nanet("build-algorithm", "wrong.hpp", "--cuda", "yes", status=2).stderr
+
+
+def test_a_header_without_registration_is_named_and_leaves_no_file(nanet, root, tmp_path):
+    text = (root / "examples" / "algorithms" / "multiplicity.hpp").read_text()
+    (tmp_path / "mine.hpp").write_text(text.replace("NANET_ALGORITHM(Multiplicity)", ""))
+    done = nanet("build-algorithm", "mine.hpp", "--cuda", "off", status=2)
+    assert "registers no algorithm: end it with NANET_ALGORITHM" in done.stderr
+    (tmp_path / "mine.hpp").write_text(text.replace('name = "multiplicity"', 'name = "math"'))
+    assert (
+        "as of one of nanet's own" in nanet("build-algorithm", "mine.hpp", "--cuda", "off", status=2).stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.hpp"]
+
+
+@pytest.mark.skipif(not find_nvcc()[0], reason="no nvcc")
+def test_an_operator_without_its_mark_is_no_plugin_for_gpus(nanet, root, tmp_path):
+    text = (root / "examples" / "algorithms" / "multiplicity.hpp").read_text()
+    (tmp_path / "mine.hpp").write_text(text.replace("NANET_HD ", ""))
+    done = nanet("build-algorithm", "mine.hpp", "--cuda", "on", status=2)
+    assert "lacks NANET_HD" in done.stderr and "--cuda off" in done.stderr
+    assert not (tmp_path / "mine.so").exists()
+
+
+def test_quality_takes_plugins(nanet, folder):
+    (folder / "quality.toml").write_text("[algorithm.multiplicity]\ncut = 20\n")
+    plugin = f"{folder}/multiplicity.so"
+    nanet("quality", "--events", 200, "--algorithms", f"math,{plugin}", "--out", "q", "--config",
+          folder / "quality.toml", "--json", folder / "quality.json")  # fmt: skip
+    result = json.loads((folder / "quality.json").read_text())
+    assert list(result["algorithms"]) == ["math", "multiplicity", "oracle", "oracle_prior"]
+    assert result["plugins"] == {"multiplicity": "multiplicity.so"}
+    assert result["parameters"] == {"multiplicity": {"cut": 20}}
+    found = result["algorithms"]["multiplicity"]["mix"]
+    assert found["efficiency"]["1"] == 0 and found["fakes"] == 0  # it finds no rings
+    done = nanet("quality", "--algorithms", "math,./none.so", status=2)
+    assert "none.so: No such file" in done.stderr
 
 
 def test_the_build_id_follows_the_headers(root, tmp_path):

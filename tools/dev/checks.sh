@@ -84,10 +84,11 @@ run_pytest() (
 
 run_pytest_gpu() { (cd "$root" && python -m pytest -q --durations=25 -m gpu); }
 
-run_find_package() { # installs the library to a temporary folder and builds examples against it
+run_find_package() { # installs the library to a temporary folder, each header once, and builds examples against it
   local place rc=0
   place=$(mktemp -d)
-  cmake --install "$root/build/release" --prefix "$place/prefix" --component development &&
+  cmake --install "$root/build/release" --prefix "$place/prefix" &&
+    [ "$(find "$place/prefix" -name layout.hpp -path '*/contract/*')" = "$place/prefix/include/nanet/contract/layout.hpp" ] &&
     cmake -S "$root/examples/find_package" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
     cmake --build "$place/build" && "$place/build/packet_info" &&
     cmake -S "$root/examples/algorithms" -B "$place/algorithms" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
@@ -169,6 +170,38 @@ run_test_gateware() (
   cd "$root/gateware" || exit
   python -m pytest -q --durations=25 -c "$root/pyproject.toml" --rootdir="$root" -n "$jobs" --dist worksteal "${lane[@]}" "$@"
 )
+
+# gateware_arguments [ARG...]: sets `arguments` for pytest: the folder of each bench NAME, the selection of each
+# proof NAME, other words as they are; all tests where nothing is named. `chosen` is yes for a selection.
+# shellcheck disable=SC2034 # chosen: for ./dev
+gateware_arguments() {
+  local word before='' paths='' folder names=()
+  arguments=() chosen=''
+  for word in "$@"; do
+    case $before in -k | -m | -n | -p | -o | -W | -r | -c | --dist | --ignore | --deselect | --maxfail | --durations)
+      arguments+=("$word") before=''
+      continue ;;
+    esac
+    before=$word
+    case $word in
+      -k | -m) chosen=yes ;&
+      -*) arguments+=("$word") && continue ;;
+    esac
+    chosen=yes
+    folder=$(compgen -G "$root/gateware/tb/*/$word" || true)
+    if [ -e "${word%%::*}" ]; then
+      arguments+=("$word") paths=yes
+    elif [ -n "$folder" ] || [ -e "$root/gateware/formal/${word}_proof.sv" ]; then
+      [ -z "$folder" ] || arguments+=("$folder")
+      [ ! -e "$root/gateware/formal/${word}_proof.sv" ] || arguments+=("$root/gateware/formal/test_formal.py::test_proof[$word]")
+      paths=yes
+    else
+      mapfile -t names < <(find "$root/gateware/tb" -mindepth 2 -maxdepth 2 -type d -name "*${word}*" -printf '%f\n' | sort)
+      die "test-gateware: no bench, proof or file '$word'${names[0]:+; there are ${names[*]}}"
+    fi
+  done
+  [ -n "$paths" ] || arguments+=("$root/gateware")
+}
 
 # The complete run removes results, objects and test programs of earlier runs.
 forget_builds() {

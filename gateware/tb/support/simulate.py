@@ -17,8 +17,10 @@ from cocotb_tools.runner import get_runner
 from sources import GATEWARE, modules, packages, search_path
 
 BUILD = GATEWARE.parent / "build" / "gateware"
-# NANET_SEED selects the random numbers of a run; NANET_CASE selects one cocotb test of a module.
+# NANET_SEED selects the random numbers of a run; NANET_CASE selects one cocotb test of a module; NANET_WAVES
+# records all signals.
 SEED = int(os.environ.get("NANET_SEED", "1"))
+WAVES = bool(os.environ.get("NANET_WAVES"))
 
 
 def use_verilator() -> Path:
@@ -68,7 +70,7 @@ def simulate(
     label = "_".join(f"{key}{value}" for key, value in sorted(parameters.items()))
     if len(label) > 60:
         label = hashlib.sha256(label.encode()).hexdigest()[:16]
-    place = BUILD / (f"{module}-{label}" if label else module)
+    place = BUILD / ("-".join(filter(None, (module, label, "waves" if WAVES else ""))))
     place.mkdir(parents=True, exist_ok=True)
     runner = get_runner("verilator")
     # Tests of one module share its build; each runs in its own folder.
@@ -81,8 +83,10 @@ def simulate(
             hdl_toplevel=top,
             parameters=parameters,
             build_dir=place,
+            waves=WAVES,
             build_args=[
                 "-Wall",
+                *(["--trace-structs"] if WAVES else []),
                 *search_path(),
                 *flatten.search_path(),
                 "--assert",
@@ -100,6 +104,8 @@ def simulate(
             ],
             timescale=("1ns", "1ps"),
         )
+    if WAVES:
+        print(f"signals: {run / 'dump.vcd'}")
     runner.test(
         hdl_toplevel=top,
         test_module=test,
@@ -107,6 +113,7 @@ def simulate(
         build_dir=place,
         test_dir=run,
         seed=SEED,
+        waves=WAVES,
         extra_env={**(env or {}), "PYTHONPATH": os.pathsep.join(_python_path())},
         results_xml=str(run / "results.xml"),
     )

@@ -24,6 +24,9 @@ OLDEST_CUDA = (12, 8)
 # Machine code for Hopper, and PTX for the driver to compile for any other GPU since Ampere.
 ARCHITECTURES = ("arch=compute_80,code=compute_80", "arch=compute_90,code=sm_90")
 SHARED = ["-std=c++20", "-O3"]
+# A call of host code in device code is an error: such a kernel would return nothing or stop.
+DEVICE = ["-fmad=false", "-Werror", "cross-execution-space-call"]
+HOST_CALL = "__host__ function"  # in nvcc's message
 CPU = [
     "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-ffp-contract=off", "-fno-math-errno",
     "-fno-trapping-math", "-Wall", "-Wno-psabi",
@@ -62,8 +65,11 @@ def build_algorithm(
         if cuda == "on" and not nvcc:
             raise UsageError(f"--cuda on: {why}; name one with CUDACXX, or leave it to --cuda auto")
     out = console(json_file)
+    given = target if "/" in str(target) else f"./{target}"
     with tempfile.TemporaryDirectory(prefix="nanet-algorithm-") as folder:
         built, kernels = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
+        check_registered(header, built)
+        algorithm = load_algorithm(str(built))  # before a file is left
         try:
             # Replaces the old file instead of overwriting it: a running trigger may have it mapped.
             placed = target.with_name(f".{target.name}.{os.getpid()}")
@@ -73,9 +79,7 @@ def build_algorithm(
             raise UsageError(
                 f"--output {describe_os_error(error)}; give a file that can be written"
             ) from None
-    algorithm = load_algorithm(str(target.resolve()))
     runs = "CPUs and GPUs" if algorithm.cuda else f"CPUs only ({why})"
-    given = target if "/" in str(target) else f"./{target}"
     out.print(f"{target}: {algorithm.name}, for {runs}; use it with --algorithm {given}", highlight=False)
     for kernel in kernels:
         spilled = f", {kernel['spilled_bytes']} B spilled" if kernel["spilled_bytes"] else ""
@@ -164,7 +168,7 @@ def compile_plugin(
         code = [part for each in ARCHITECTURES for part in ("-gencode", each)]
         host = ["-Xcompiler=-fPIC,-fvisibility=hidden,-fvisibility-inlines-hidden,-ffp-contract=off"]
         said = run(
-            header, nvcc, *SHARED, "-fmad=false", *code, *host, "-ccbin", cxx, "-DNANET_PLUGIN_CUDA", include,
+            header, nvcc, *SHARED, *DEVICE, *code, *host, "-ccbin", cxx, "-DNANET_PLUGIN_CUDA", include,
             "-Xptxas=-v", "-c", f"{folder}/cuda.cu", "-o", objects[1],
         )  # fmt: skip
         kernels = kernels_of(said)
@@ -175,6 +179,12 @@ def compile_plugin(
     shown = ["-Wl,--exclude-libs,ALL", f"-Wl,--version-script={folder}/exports.map"]
     run(header, cxx, "-shared", *objects, *libraries, *shown, "-o", str(target))
     return target, kernels
+
+
+def check_registered(header: str, plugin: Path) -> None:
+    """UsageError for a plug-in without the function that NANET_ALGORITHM defines."""
+    if b"\0nanet_algorithm\0" not in plugin.read_bytes():
+        raise UsageError(f"{header}: registers no algorithm: end it with NANET_ALGORITHM(Struct)")
 
 
 def kernels_of(said: str) -> list[dict[str, str | int]]:
@@ -227,5 +237,11 @@ def run(header: Path, *command: str) -> str:
     resources = re.compile(r"ptxas info|^    \d+ bytes stack frame")
     sys.stderr.writelines(line for line in kept if not resources.search(line))
     if done.returncode:
-        raise UsageError(f"{header}: {Path(command[0]).name} refuses it, see above")
+        compiler = Path(command[0]).name
+        if compiler == "nvcc" and HOST_CALL in done.stdout:
+            raise UsageError(
+                f"{header}: a function for the GPU lacks NANET_HD, or calls one without it, see above; "
+                "--cuda off builds for CPUs only"
+            )
+        raise UsageError(f"{header}: {compiler} refuses it, see above")
     return done.stdout

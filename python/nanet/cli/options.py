@@ -38,11 +38,12 @@ StatusFile = Annotated[
 
 
 def options(
-    *wanted: type[Section], omit: Iterable[str] = ()
+    *wanted: type[Section], omit: Iterable[str] = (), check: Callable[..., None] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator: options of the sections, --config and --print-config, passed to the command as `config`.
 
     Other parameters of the command remain separate options. omit: fields without meaning for the command.
+    check: called instead of the command with --check; takes the same arguments.
     """
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
@@ -66,11 +67,15 @@ def options(
             ),
             _keyword("print_config", bool, False, ["--print-config"], "Print the TOML in effect and exit."),
         ]
+        if check:
+            text = "Check configuration, algorithm, device and addresses as a run does, and exit."
+            extra.append(_keyword("check", bool, False, ["--check"], text))
 
         @functools.wraps(function)
         def run(**given: Any) -> None:
             config = load(given.pop("config", None))
             show = given.pop("print_config", False)
+            call = check if check and given.pop("check", False) else function
             for name, section in fields.items():
                 value = given.pop(name)
                 if value is not None:
@@ -80,7 +85,7 @@ def options(
             if show:
                 typer.echo(config.toml(*wanted), nl=False)
                 return
-            function(config=config, **given)
+            call(config=config, **given)
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*own, *extra]]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

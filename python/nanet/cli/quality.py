@@ -14,10 +14,10 @@ from nanet import __version__
 from nanet.bench import provenance
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
-from nanet.config.sections import Trigger
+from nanet.config.sections import Trigger, names_a_plugin
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
-from nanet.run.core_options import core_options
+from nanet.run.core_options import Algorithm, core_options, load_algorithm
 
 EVENTS, SEED = 200_000, 20261121
 
@@ -36,7 +36,11 @@ def quality(
     ] = SEED,
     algorithms: Annotated[
         str | None,
-        typer.Option("--algorithms", metavar="NAMES", help="Algorithms by commas; default: all."),
+        typer.Option(
+            "--algorithms",
+            metavar="NAMES",
+            help="Algorithms and files of plug-ins, by commas; default: all of nanet's.",
+        ),
     ] = None,
     out_folder: Annotated[
         str, typer.Option("--out", metavar="DIR", help="Folder for report, figures and JSON.")
@@ -53,7 +57,8 @@ def quality(
     from nanet import _core
     from nanet.cli.replay import run
 
-    names = _chosen(algorithms, _core.algorithm_names())
+    chosen = _chosen(algorithms, _core.algorithm_names())
+    names = list(chosen)
     folder = Path(docs if docs is not None else out_folder)
     check_writable(json=json_file)
     out = console(json_file)
@@ -61,10 +66,17 @@ def quality(
     from nanet.quality import figures, page, results
 
     started = time.monotonic()
-    basic = core_options(config)
+    basic = core_options(config, names)
 
     def settings(name: str) -> dict[str, Any]:
-        return {**basic, "algorithm": name, "parameters": config.algorithms.get(name, {})}
+        algorithm = chosen[name]
+        return {
+            **basic,
+            "algorithm": name,
+            "plugin": algorithm.plugin,
+            "parameters": config.algorithms.get(name, {}),
+            "device": basic["device"] if algorithm.cuda else "cpu",
+        }
 
     def say(text: str) -> None:
         out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}")
@@ -78,10 +90,11 @@ def quality(
         raise typer.Exit(1) from None
     result |= {"bench": "quality", "version": __version__, **provenance()}
     result["parameters"] = {name: config.algorithms[name] for name in names if name in config.algorithms}
+    result["plugins"] = {name: Path(a.plugin).name for name, a in chosen.items() if a.plugin}
     result["elapsed_s"] = time.monotonic() - started
     command = f"nanet quality --events {events} --seed {seed}"
     if algorithms:
-        command += f" --algorithms {','.join(names)}"
+        command += f" --algorithms {algorithms.replace(' ', '')}"
     if docs is not None:
         text = page.markdown(result, f"{command} --docs docs", "images/")
         try:
@@ -105,18 +118,21 @@ def quality(
     write_json(result, json_file)
 
 
-def _chosen(wanted: str | None, known: list[str]) -> list[str]:
+def _chosen(wanted: str | None, known: list[str]) -> dict[str, Algorithm]:
+    """Algorithms by name, in the given order; plug-ins are loaded."""
     if wanted is None:
-        return known
-    names = [name.strip() for name in wanted.split(",") if name.strip()]
-    for name in names:
-        if name not in known:
+        return {name: Algorithm(name) for name in known}
+    given = [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in given:
+        if name not in known and not names_a_plugin(name):
             raise UsageError(f"--algorithms {wanted}: no algorithm {name!r}{near(name, known)}")
-    if not names or len(set(names)) != len(names):
+    chosen = {algorithm.name: algorithm for algorithm in map(load_algorithm, dict.fromkeys(given))}
+    if not given or len(chosen) != len(given):
         raise UsageError(
-            f"--algorithms {wanted!r}: must be names by commas, each once, of {', '.join(known)}"
+            f"--algorithms {wanted!r}: must be names by commas, each once, of {', '.join(known)}, "
+            "or files of plug-ins"
         )
-    return names
+    return chosen
 
 
 def _prepare(folder: Path, docs: str | None) -> None:

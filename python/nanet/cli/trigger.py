@@ -13,8 +13,8 @@ import typer
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
 from nanet.config.sections import Card, Monitor, RealTime, Trigger
-from nanet.errors import starting
-from nanet.report.output import account_closes, check_writable, console, write_json
+from nanet.errors import UsageError, starting
+from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
 from nanet.run import host, realtime
 from nanet.run.control import RunControl
 from nanet.run.core_options import core_options
@@ -29,7 +29,30 @@ LIVE_S = 0.5
 PMS_PER_BOARD = 512
 
 
-@options(Trigger, Card, RealTime, Monitor)
+def check(config: Config, json_file: str | None, status_file: str | None) -> None:
+    """Opens all that a run opens, and reports it in one line. UsageError with what a run would refuse.
+
+    The card listens at a free port of the address, so that a running trigger is no obstacle.
+    """
+    from nanet import _core
+    from nanet.monitor.link import check_address
+
+    settings, card = core_options(config), config[Card]
+    burst_report = config[Trigger].burst_report or None
+    check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
+    check_folder("--record", card.record)
+    check_address(config[Monitor].monitor)
+    host = settings["listen"].rpartition(":")[0]
+    free = f"{host}:0"
+    try:
+        with starting():
+            _core.Trigger({**settings, "listen": free, "record": "", "keep_bad": ""})
+    except UsageError as error:
+        raise UsageError(str(error).replace(free, settings["listen"])) from None
+    print("accepted:", start_line(settings).removeprefix("nanet trigger: "))
+
+
+@options(Trigger, Card, RealTime, Monitor, check=check)
 def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core

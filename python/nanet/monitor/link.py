@@ -38,8 +38,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(text: str) -> socket.socket:
-    host, port = page_endpoint(text)
+def check_address(text: str) -> None:
+    """UsageError for a page address that is not one of this machine; "" is none. Its port may be in use."""
+    if text:
+        _listen(text, port=0).close()
+
+
+def _listen(text: str, *, port: int | None = None) -> socket.socket:
+    host, given = page_endpoint(text)
+    port = given if port is None else port
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=1024)

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,21 @@ def check_writable(**targets: str | None) -> None:
             flag = "--" + name.strip("_").replace("_", "-")
             text = f"{flag} {describe_os_error(error)}; give a file that can be written"
             raise UsageError(text) from None
+
+
+def check_folder(option: str, folder: str) -> None:
+    """UsageError for a folder in which no file could be made; an empty name is none."""
+    if not folder:
+        return
+    there = os.path.abspath(folder)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"{option} {folder}: {there}: {reason}; give a folder that can be written") from None
 
 
 def check_distinct(**files: str | None) -> None:

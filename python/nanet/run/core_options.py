@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -90,14 +91,17 @@ def usable_cpus(key: str, given: str) -> list[int]:
     return wanted
 
 
-def core_options(config: Config) -> dict[str, Any]:
-    """Options of the core by key. A timeout of 0 gets the default for this host (docs/formats.md, Clocks)."""
+def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
+    """Options of the core by key. A timeout of 0 gets the default for this host (docs/formats.md, Clocks).
+
+    also: names of loaded algorithms beside the trigger's, whose parameters the file may have.
+    """
     from nanet import _core
 
     trigger, card = config[Trigger], config[Card]
     pin = usable_cpus("card.pin", card.pin)
     algorithm = load_algorithm(trigger.algorithm)
-    known = dict.fromkeys((*ALGORITHMS, algorithm.name))
+    known = dict.fromkeys((*ALGORITHMS, algorithm.name, *also))
     for name, parameters in config.algorithms.items():
         if name not in known:
             remedy = "" if algorithm.plugin else "; for a plug-in, set trigger.algorithm to its file"
