@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import pydoc
 import random
 import struct
 from collections.abc import Callable
@@ -343,3 +345,11 @@ def test_an_empty_capture(tmp_path: Path) -> None:
     found = analysis.read_capture(str(path))
     assert found.events.num_rows == found.packets.num_rows == found.fragments.num_rows == 0
     assert analysis.reconstruct(found.events).num_rows == 0
+
+
+def test_notebooks_complete_and_explain_every_name() -> None:
+    assert set(analysis.__all__) <= set(dir(analysis))
+    assert not [name for name in dir(analysis) if name.startswith("_") and name != "__doc__"]
+    for name in analysis.__all__:
+        assert inspect.getdoc(getattr(analysis, name)), name
+        assert name in pydoc.plain(pydoc.render_doc(analysis))

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
+from nanet.files import rings
+
+from nanet import __version__, _core
 
 
 @pytest.fixture
@@ -85,3 +89,41 @@ def test_values_that_cannot_be_right_are_refused(nanet, capture, tmp_path, toml,
     (tmp_path / "c.toml").write_text(toml)
     said = nanet("trigger", "--config", "c.toml", status=2).stderr
     assert all(name in said for name in names), said
+
+
+def test_equal_runs_give_equal_files_with_their_origin(nanet, capture, tmp_path):
+    (tmp_path / "run.toml").write_text("[algorithm.math]\nmin_hits = 5\n")
+    common = ("run.pcap", "--algorithm", "math", "--device", "cpu", "--config", "run.toml")
+    nanet("replay", *common, "--out", "a.parquet")
+    nanet("replay", *common, "--threads", 2, "--out", "b.parquet")
+    nanet("generate", "--events", 2000, "--out", "run.pcap", "--truth", "again.parquet")
+    for one, other in (("a.parquet", "b.parquet"), ("run.parquet", "again.parquet")):
+        assert (tmp_path / one).read_bytes() == (tmp_path / other).read_bytes()
+    origin = {k.decode(): v.decode() for k, v in pq.read_schema(tmp_path / "a.parquet").metadata.items()}
+    assert origin["nanet.algorithm"] == "math"
+    assert json.loads(origin["nanet.parameters"]) == {
+        p["name"]: 5.0 if p["name"] == "min_hits" else p["value"] for p in _core.algorithm_parameters("math")
+    }
+    assert json.loads(origin["nanet.capture"]) == {"run.pcap": (tmp_path / "run.pcap").stat().st_size}
+    truth = pq.read_schema(tmp_path / "run.parquet").metadata
+    for metadata in (truth, {k.encode(): v.encode() for k, v in origin.items()}):
+        assert metadata[b"nanet.version"] == __version__.encode()
+        assert metadata[b"nanet.detector"] == b"NA62 RICH"
+
+
+def test_row_groups_do_not_depend_on_chunks(tmp_path, monkeypatch):
+    monkeypatch.setattr(rings, "ROW_GROUP", 7)
+    contents = []
+    for chunks in ([20], [3, 0, 4, 12, 1], [1] * 20):
+        path = tmp_path / f"{len(chunks)}.parquet"
+        first = 0
+        with rings.RingWriter(str(path)) as writer:
+            for size in chunks:
+                writer.write({name: range(first, first + size) for name in rings.SCHEMA.names})
+                first += size
+        assert writer.rows == 20
+        file = pq.ParquetFile(path)
+        assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [7, 7, 6]
+        assert file.read()["event"].to_pylist() == list(range(20))
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1] == contents[2]

@@ -69,9 +69,10 @@ def replay(
             core = _core.Replay(settings)
         writer = None
         if out_file is not None:
+            from nanet.files.provenance import of_rings
             from nanet.files.rings import RingWriter
 
-            writer = stack.enter_context(RingWriter(out_file))
+            writer = stack.enter_context(RingWriter(out_file, of_rings(settings, files)))
         label = files[0] if not more else f"{len(files)} captures"
         run(core, writer, out, label)
         result = core.result()

@@ -22,6 +22,7 @@ from nanet import __version__
 from nanet.errors import UsageError, describe_os_error
 from nanet.files import captures
 from nanet.files import tables as files
+from nanet.files.provenance import of_file
 
 CAPTURE_TABLES = {
     "events": captures.EVENT_SCHEMA,
@@ -55,7 +56,7 @@ class Source:
     def metadata(self) -> dict[str, str]:
         """Metadata of the source file."""
         if self.capture is not None:
-            return {}
+            return {**of_file(), "nanet.capture": os.path.basename(self.path)}
         with pq.ParquetFile(self.path) as file:
             found = file.schema_arrow.metadata or {}
         return {k.decode(errors="replace"): v.decode(errors="replace") for k, v in found.items()}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
+from nanet.files.provenance import as_metadata
 
 NO_RING = 255
 NOISE = 255
@@ -82,8 +83,7 @@ class TruthWriter:
     ) -> None:
         self._what = f"{option} {path}"
         repeating = [name for name in _REPEATING if name in schema.names]
-        keys = {str(key).encode(): str(value).encode() for key, value in (metadata or {}).items()}
-        self.schema = schema.with_metadata(keys or None)
+        self.schema = schema.with_metadata(as_metadata(metadata or {}))
         try:
             self._writer = pq.ParquetWriter(
                 path, self.schema, compression="zstd", compression_level=1, use_dictionary=repeating
