@@ -14,7 +14,7 @@ import pytest
 from nanet.cli.app import main
 from nanet.run.namespaces import End, Namespaces, available
 
-from nanet.bench import stack
+from nanet.bench import memif, stack
 
 BOARDS, TRIGGER = "boards", "trigger"
 
@@ -137,10 +137,12 @@ def test_injected_frames_are_used(net: Namespaces, monkeypatch: pytest.MonkeyPat
 @pytest.mark.serial
 def test_bench_stack_has_a_row_for_every_path(net: Namespaces, tmp_path: Path) -> None:
     out = tmp_path / "stack.json"
-    assert main(["bench", "stack", "--seconds", "0.1", "--json", str(out)]) == 0
+    arguments = ["--seconds", "0.1", "--runs", "1", "--plots", str(tmp_path), "--json", str(out)]
+    assert main(["bench", "stack", *arguments]) == 0
     result = json.loads(out.read_text())
     paths = [row for row in result["rows"] if "path" in row]
-    assert len(paths) == 20 and all(row["lost"] == 0 for row in paths)
+    assert len(paths) == 32 + (0 if memif.missing() else 4) and all(row["lost"] == 0 for row in paths)
+    assert (tmp_path / "stack-loaded.svg").exists()
     assert {"xdp_over_socket_cpu", "xdp_over_socket_cpu_veth", "realtime_p99_9_gain"} <= set(
         result["figures"]
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of `nanet bench latency`, `bandwidth`, `kernel`, `trigger` and `rate`: one or two each."""
+"""Figures of `nanet bench latency`, `bandwidth`, `kernel`, `trigger`, `rate` and `stack`: one or two each."""
 
 from __future__ import annotations
 
@@ -113,6 +113,28 @@ def _percentiles(axis: Any, rows: list[Row]) -> None:
     axis.legend(frameon=False, fontsize=7)
 
 
+def _stacks(load: str) -> Callable[[Any, list[Row]], None]:
+    """Round trips of each path against percentile; solid: real time, dashed: normal."""
+
+    def draw(axis: Any, rows: list[Row]) -> None:
+        levels = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
+        shown = [row for row in rows if row.get("load") == load]
+        kinds = list(dict.fromkeys((row["program"], row["path"]) for row in shown))
+        for row in shown:
+            program, path = row["program"], row["path"]
+            axis.plot(
+                levels,
+                [max(row[f"{level}_us"], 1e-3) for level in levels],
+                ("o" if program == "trigger" else ".") + ("-" if row["scheduler"] == "real time" else "--"),
+                color=f"C{kinds.index((program, path))}",
+                label=f"{program}, {path}" if row["scheduler"] == "real time" else None,
+            )
+        axis.set(yscale="log", ylabel="round trip / µs", title=f"{load}; dashed: without real time")
+        axis.legend(frameon=False, fontsize=7)
+
+    return draw
+
+
 def _attempts(axis: Any, rows: list[Row]) -> None:
     for lossless, colour in ((True, "C2"), (False, "C3")):
         mine = [(i, row) for i, row in enumerate(rows) if (row["losses"] == "none") == lossless]
@@ -133,4 +155,5 @@ _DRAWN: dict[str, dict[str, Callable[[Any, list[Row]], None]]] = {
     "kernel": {"kernel-frame": _kernel},
     "trigger": {"trigger-latency": _percentiles},
     "rate": {"rate-attempts": _attempts},
+    "stack": {"stack-idle": _stacks("idle"), "stack-loaded": _stacks("loaded")},
 }

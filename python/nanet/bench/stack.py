@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet bench stack`: network stacks compared between two network namespaces joined by a veth pair.
 
-Rows: {socket blocking, socket spinning, busy polling, xdp} x {normal, real time} x {idle, loaded}: round
-trips of one packet (16 events, 1168 B) through the whole trigger; and the bare UDP echo. Sender and trigger
-are separate processes, on separate cores where there are two. Loaded: one busy process per CPU. Real time:
-SCHED_FIFO and locked memory for both ends.
+Rows: {trigger, bare echo} x {socket blocking, socket spinning, busy polling, xdp} x {normal, real time} x
+{idle, loaded}: round trips of one packet (16 events, 1168 B). Where DPDK is installed, a bare echo through
+its memif (shared memory, no kernel) too. Sender and responder are separate processes, on separate cores where
+there are two. Loaded: one busy process per CPU. Real time: SCHED_FIFO and locked memory for both ends.
 
 Then the CPU time of one received packet, kernel and program together, for the socket card and the XDP card:
 with frames injected as from a network card (`xdp_over_socket_cpu`), and with packets of a kernel socket
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nanet.bench import Row, Settings, Sheet, median
+from nanet.bench import Row, Settings, Sheet, median, memif
 from nanet.bench.latency import BYTES, EVENTS, PERCENTILES, pins
 from nanet.config.sections import MAX_FRAMES
 from nanet.errors import UsageError
@@ -35,18 +35,22 @@ from nanet.run.namespaces import End, Namespaces, available
 SENDER, TRIGGER = "10.77.0.1", "10.77.0.2"
 PORT = 58913
 PRIORITY = 50
-# Path -> options of the trigger.
-PATHS: dict[str, list[str]] = {
-    "socket, blocking": ["--busy", "no"],
-    "socket, spinning": ["--busy", "yes"],
-    "socket, busy poll": ["--busy", "no", "--busy-poll-us", "50"],
-    "xdp": ["--card", "xdp", "--busy", "yes"],
+SCHEDULERS = {False: "normal", True: "real time"}
+LOADS = {False: "idle", True: "loaded"}
+# Path -> path of the bare echo, options of the trigger.
+PATHS: dict[str, tuple[str, list[str]]] = {
+    "socket, blocking": ("blocking", ["--busy", "no"]),
+    "socket, spinning": ("spinning", ["--busy", "yes"]),
+    "socket, busy poll": ("busy_poll", ["--busy", "no", "--busy-poll-us", "50"]),
+    "xdp": ("xdp", ["--card", "xdp", "--busy", "yes"]),
 }
-ECHO = "bare echo, spinning"
-# Half round trips of 1168 B through sockperf on Gigabit Ethernet, standard stack, idle: the NaNet papers.
+PROGRAMS = ("bare echo", "trigger")
+MEMIF = "DPDK memif"
+# Half round trips of 1168 B through sockperf on Gigabit Ethernet, standard stack, idle: the NaNet papers. For
+# the real-time kernel, PF_RING and NaNet they show curves without numbers.
 PUBLISHED = {"p50_us": 96.0, "p99_us": 150.0, "p99_9_us": 201.0, "p99_99_us": 475.0, "max_us": 658.0}
 SLEEPING_US, SPINNING_US = 80.0, 20.0  # about a round trip on an idle host: fixes the number of samples
-RECEIVE_RATE = 400e3  # packets per second, one by one: below what one core receives
+RECEIVE_RATE = 625e3  # packets per second, one by one: four boards, a frame each 6.4 us
 # Origin of the frames of the receive cost -> figure.
 SOURCES = {"as from a NIC": "xdp_over_socket_cpu", "of a kernel socket": "xdp_over_socket_cpu_veth"}
 
@@ -60,24 +64,19 @@ def run(settings: Settings, sheet: Sheet) -> None:
     with Namespaces((End("boards", SENDER), End("trigger", TRIGGER))) as net:
         for loaded in (False, True):
             for real_time in (False, True):
-                for path in (ECHO, *PATHS):
-                    state = f"{'real time' if real_time else 'normal'}, {'loaded' if loaded else 'idle'}"
-                    sheet(f"{path}; {state}")
-                    measured = _round_trips(net, path, real_time, loaded, seconds, settings.algorithm)
-                    sheet.rows.append(
-                        {
-                            "path": path,
-                            "scheduler": "real time" if real_time else "normal",
-                            "load": "loaded" if loaded else "idle",
-                            "samples": measured["samples"],
-                            "lost": measured["lost"],
-                            "late": measured["wrong"],  # header-only, at the deadline of 100 ms
-                            **{f"{p}_us": measured[f"{p}_us"] for p in (*PERCENTILES[:5], "max")},
-                        }
-                    )
+                for program in PROGRAMS:
+                    for path in PATHS:
+                        _say(sheet, program, path, real_time, loaded)
+                        measured = _round_trips(
+                            net, program, path, real_time, loaded, seconds, settings.algorithm
+                        )
+                        sheet.rows.append(_row(program, path, real_time, loaded, measured))
+        _memif(sheet, seconds)
         figures = sheet.figures
         loaded_rows = {
-            (row["path"], row["scheduler"]): row["p99_9_us"] for row in sheet.rows if row["load"] == "loaded"
+            (row["path"], row["scheduler"]): row["p99_9_us"]
+            for row in sheet.rows
+            if row["load"] == "loaded" and row["program"] == "trigger"
         }
         for path in PATHS:
             gain = loaded_rows[path, "normal"] / loaded_rows[path, "real time"]
@@ -94,6 +93,53 @@ def run(settings: Settings, sheet: Sheet) -> None:
                     found.append(sheet.rows[-1]["cpu_us"])
             figures[name] = median(costs["xdp_card"]) / median(costs["card"])
     figures |= {f"published_{name}": value for name, value in PUBLISHED.items()}
+
+
+def _say(sheet: Sheet, program: str, path: str, real_time: bool, loaded: bool) -> None:
+    sheet(f"{program}, {path}; {SCHEDULERS[real_time]}, {LOADS[loaded]}")
+
+
+def _row(program: str, path: str, real_time: bool, loaded: bool, measured: dict[str, Any]) -> Row:
+    return {
+        "program": program,
+        "path": path,
+        "scheduler": SCHEDULERS[real_time],
+        "load": LOADS[loaded],
+        "samples": measured["samples"],
+        "lost": measured["lost"],
+        "late": measured["wrong"],  # header-only, at the deadline of 100 ms
+        **{f"{p}_us": measured[f"{p}_us"] for p in (*PERCENTILES[:5], "max")},
+    }
+
+
+def _memif(sheet: Sheet, seconds: float) -> None:
+    """Rows of the bare echo through DPDK's memif; a sentence where DPDK is not installed."""
+    if why := memif.missing():
+        sheet(why)
+        return
+    sender, responder = pins()
+    with memif.Memif() as program:
+        for loaded in (False, True):
+            for real_time in (False, True):
+                _say(sheet, "bare echo", MEMIF, real_time, loaded)
+                priority = PRIORITY if real_time else 0
+                samples = _samples(seconds, blocking=False)
+                with _hogs(loaded):
+                    echo = program.start("echo", cpu=responder, size=BYTES, priority=priority)
+                    try:
+                        ping = program.start(
+                            "ping", cpu=sender, size=BYTES, seconds=4 * seconds, samples=samples,
+                            priority=priority,
+                        )  # fmt: skip
+                        measured = program.result(ping)
+                    finally:
+                        echo.terminate()
+                        echo.communicate(timeout=30)
+                sheet.rows.append(_row("bare echo", MEMIF, real_time, loaded, measured))
+
+
+def _samples(seconds: float, *, blocking: bool) -> int:
+    return max(int(seconds * 1e6 / (SLEEPING_US if blocking else SPINNING_US)), 2000)
 
 
 def _key(path: str) -> str:
@@ -114,7 +160,7 @@ def _hogs(active: bool) -> Iterator[None]:
 
 
 def _round_trips(
-    net: Namespaces, path: str, real_time: bool, loaded: bool, seconds: float, algorithm: str
+    net: Namespaces, program: str, path: str, real_time: bool, loaded: bool, seconds: float, algorithm: str
 ) -> dict[str, Any]:
     """Round trips for `seconds`: the client's percentiles."""
     sender, responder = pins()
@@ -122,8 +168,10 @@ def _round_trips(
     server = None
     try:
         reply_port = _line(client)
-        if path == ECHO:
-            server = net.start("trigger", _helper("echo", real_time, cpu=responder), pipe=True)
+        echo_path, options = PATHS[path]
+        if program == "bare echo":
+            given = {"cpu": responder, "path": echo_path, "reply": f"{SENDER}:{reply_port}"}
+            server = net.start("trigger", _helper("echo", real_time, **given), pipe=True)
             port = int(_line(server))
         else:
             port = PORT
@@ -133,15 +181,20 @@ def _round_trips(
                 "trigger", "--listen", f"{TRIGGER}:{port}", "--send", f"{SENDER}:{reply_port}",
                 "--boards", "merged", "--algorithm", algorithm, "--device", "cpu",
                 "--timeout-us", "5e4", "--deadline-us", "1e5", "--max-frames", str(16 * MAX_FRAMES),
-                *PATHS[path], *pin, *(fifo if real_time else []),
+                *options, *pin, *(fifo if real_time else []),
             ]  # fmt: skip
             server = net.start("trigger", [sys.executable, "-m", "nanet", *arguments], pipe=True)
             while not (line := _line(server)).startswith("nanet trigger:"):
                 if line.startswith("realtime:"):
                     raise RuntimeError(line)
         with _hogs(loaded):
-            samples = max(int(seconds * 1e6 / (SLEEPING_US if "blocking" in path else SPINNING_US)), 2000)
-            order = {"to": f"{TRIGGER}:{port}", "echo": path == ECHO, "samples": samples, "cpu": sender}
+            samples = _samples(seconds, blocking="blocking" in path)
+            order = {
+                "to": f"{TRIGGER}:{port}",
+                "echo": program == "bare echo",
+                "samples": samples,
+                "cpu": sender,
+            }
             assert client.stdin is not None
             client.stdin.write(json.dumps(order) + "\n")
             client.stdin.flush()
@@ -228,7 +281,8 @@ def _main(given: dict[str, Any]) -> None:
     role = given["role"]
     with context as settled:
         if role == "echo":
-            echo = _core.Echo(given["cpu"])
+            listen = f"{TRIGGER if given['path'] == 'xdp' else '0.0.0.0'}:0"
+            echo = _core.Echo(given["cpu"], given["path"], listen, given["reply"])
             if settled:
                 settled.started()
             print(echo.port, flush=True)

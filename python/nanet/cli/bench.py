@@ -23,7 +23,7 @@ from nanet.run.core_options import executor, load_algorithm
 from nanet.run.process import interruptible
 
 MOST_COLUMNS = 9
-PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate", "card")
+PLOTS = ("rings", "latency", "bandwidth", "kernel", "trigger", "rate", "card", "stack")
 PROGRAMS = (
     "loopback",
     "trigger",

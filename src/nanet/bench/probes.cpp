@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "nanet/card/card.hpp"
+#include "nanet/card/xdp/xdp_card.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/socket.hpp"
@@ -168,20 +169,69 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   }
 }
 
-Echo::Echo(int cpu) : socket_(receiver(false, any_address)), port_(os::local_endpoint(socket_.get()).port) {
-  thread_ = std::jthread([this, cpu](const std::stop_token& stop) {
-    if (cpu >= 0) os::pin_this_thread(cpu);
+struct Echo::State {
+  os::Fd socket;
+  card::RawPort network;  // xdp
+  card::Counters counters;
+  card::Counters* at = &counters;
+
+  void answer_datagrams(const std::stop_token& stop, int flags) {
     std::array<std::byte, 65536> bytes;
     sockaddr_in from;
     while (!stop.stop_requested()) {
       socklen_t length = sizeof from;
-      const ssize_t got = recvfrom(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT,
+      const ssize_t got = recvfrom(socket.get(), bytes.data(), bytes.size(), flags,
                                    reinterpret_cast<sockaddr*>(&from), &length);
       if (got >= 0)
-        sendto(socket_.get(), bytes.data(), static_cast<std::size_t>(got), 0,
+        sendto(socket.get(), bytes.data(), static_cast<std::size_t>(got), 0,
                reinterpret_cast<sockaddr*>(&from), length);
     }
+  }
+  void answer_frames(const std::stop_token& stop) {
+    const std::uint16_t port = network.local.front().port;
+    std::array<card::Arrival, 64> arrivals;
+    while (!stop.stop_requested()) {
+      for (const auto& source : network.sources) {
+        const std::size_t count = source->take(arrivals);
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto& frame = arrivals[i].frame;
+          const wire::UdpFrame udp = wire::parse_udp_frame(frame, frame.size(), port);
+          if (udp.reason != wire::NotMgp::none) continue;
+          const card::Datagram answer{udp.payload.data(), static_cast<std::uint32_t>(udp.payload.size()), 0};
+          network.transmit->send({&answer, 1});
+        }
+        if (count) source->give_back();
+      }
+    }
+  }
+};
+
+Echo::Echo(const EchoOptions& options) : state_(std::make_unique<State>()) {
+  constexpr int busy_poll_us = 50;
+  constexpr timeval stop_after{0, 100'000};
+  const bool blocking = options.path == EchoPath::blocking || options.path == EchoPath::busy_poll;
+  if (options.path == EchoPath::xdp) {
+    card::ClopOptions port;
+    port.listen = {options.listen};
+    port.destinations = {options.reply};
+    state_->network = card::open_xdp_port(port, state_->at);
+    port_ = state_->network.local.front().port;
+  } else {
+    state_->socket = receiver(false, options.listen);
+    port_ = os::local_endpoint(state_->socket.get()).port;
+    if (blocking) setsockopt(state_->socket.get(), SOL_SOCKET, SO_RCVTIMEO, &stop_after, sizeof stop_after);
+    if (options.path == EchoPath::busy_poll) os::set_busy_poll(state_->socket.get(), busy_poll_us);
+  }
+  thread_ = std::jthread([this, options, blocking](const std::stop_token& stop) {
+    if (options.cpu >= 0) os::pin_this_thread(options.cpu);
+    if (options.path == EchoPath::xdp)
+      state_->answer_frames(stop);
+    else
+      state_->answer_datagrams(stop, blocking ? 0 : MSG_DONTWAIT);
   });
+}
+Echo::~Echo() {
+  thread_ = {};  // stops and joins, before its state
 }
 
 struct ReceiveProbe::State {

@@ -44,14 +44,26 @@ class Ping {
   std::uint16_t reply_port_ = 0;
 };
 
-// Echoes every datagram to its sender, spinning: baseline for the round-trip time of the host.
+// Path of the bare echo: a socket read without blocking, a blocking read, a blocking read with busy polling,
+// or AF_XDP in both directions.
+enum class EchoPath : std::uint8_t { spinning, blocking, busy_poll, xdp };
+struct EchoOptions {
+  EchoPath path = EchoPath::spinning;
+  wire::Endpoint listen{0, 0};  // xdp: an address of the interface
+  wire::Endpoint reply;         // xdp: destination of the answers
+  int cpu = -1;
+};
+// Echoes every datagram to its sender: baseline for the round-trip time of the host.
 class Echo {
  public:
-  explicit Echo(int cpu = -1);
+  // Throws std::system_error; xdp: also std::invalid_argument.
+  explicit Echo(const EchoOptions& options = {});
+  ~Echo();
   std::uint16_t port() const noexcept { return port_; }
 
  private:
-  os::Fd socket_;
+  struct State;
+  std::unique_ptr<State> state_;
   std::uint16_t port_ = 0;
   std::jthread thread_;
 };

@@ -73,6 +73,14 @@ bench::ReceiverKind receiver_kind(const std::string& name) {
   throw std::invalid_argument("receiver = " + name + " must be recvmmsg, recvmmsg_gro, card or xdp_card");
 }
 
+bench::EchoPath echo_path(const std::string& name) {
+  if (name == "spinning") return bench::EchoPath::spinning;
+  if (name == "blocking") return bench::EchoPath::blocking;
+  if (name == "busy_poll") return bench::EchoPath::busy_poll;
+  if (name == "xdp") return bench::EchoPath::xdp;
+  throw std::invalid_argument("path = " + name + " must be spinning, blocking, busy_poll or xdp");
+}
+
 // Column as a numpy array that takes ownership of the vector.
 template <class T>
 nb::object column(std::vector<T> values) {
@@ -223,7 +231,17 @@ void bind_bench(nb::module_& m) {
           nb::arg("to"), nb::arg("echo"), nb::arg("samples"), nb::arg("events") = 16, nb::arg("packets") = 1,
           nb::arg("gap_us") = 0.0, nb::arg("cpu") = -1);
   nb::class_<bench::Echo>(m, "Echo")
-      .def(nb::init<int>(), nb::arg("cpu") = -1)
+      .def(
+          "__init__",
+          [](bench::Echo* at, int cpu, const std::string& path, const std::string& listen,
+             const std::string& reply) {
+            new (at)
+                bench::Echo({echo_path(path), os::parse_endpoint(listen), os::parse_endpoint(reply), cpu});
+          },
+          nb::arg("cpu") = -1, nb::arg("path") = "spinning", nb::arg("listen") = "0.0.0.0:0",
+          nb::arg("reply") = "127.0.0.1:9",
+          "path: spinning, blocking, busy_poll or xdp. xdp listens on an address of an interface and answers "
+          "`reply`.")
       .def_prop_ro("port", &bench::Echo::port);
   nb::class_<bench::ReceiveProbe>(m, "ReceiveProbe")
       .def(

@@ -107,7 +107,9 @@ std::uint32_t slots_of(int buffer_bytes, unsigned queues) {
   return std::clamp(std::bit_floor(std::max(slots, 1U)), fewest_slots, most_slots);
 }
 
-RawPort open_port(const ClopOptions& options, Counters* const& counters) {
+}  // namespace
+
+RawPort open_xdp_port(const ClopOptions& options, Counters* const& counters) {
   RawPort port;
   std::map<unsigned, std::shared_ptr<Attachment>> attachments;  // by interface
   os::UdpReceiveOptions receive;
@@ -147,10 +149,8 @@ RawPort open_port(const ClopOptions& options, Counters* const& counters) {
   return port;
 }
 
-}  // namespace
-
 std::unique_ptr<Card> open_xdp_card() {
-  return std::make_unique<RawCard>("xdp", open_port);
+  return std::make_unique<RawCard>("xdp", open_xdp_port);
 }
 
 }  // namespace nanet::card
