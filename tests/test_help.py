@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from nanet.cli.app import COMMANDS
-from nanet.cli.examples import EXAMPLES
+from nanet.cli.examples import EXAMPLES, WIDTH, lines_of
 
 # Prints the help of the given commands, separated by form feeds.
 ALL = """
@@ -40,7 +40,10 @@ def test_examples_of_each_command_hold(helps: dict[str, str], name: str) -> None
     said = helps[name]
     assert "Examples:" in said
     for command, what in EXAMPLES[name]:
-        assert re.sub(r"\s+", " ", f"{command} # {what}") in re.sub(r"\s+", " ", said)
+        lines = [f"# {what}", *lines_of(command)]
+        assert "\n".join(f" {line}" for line in lines) in re.sub(r" +\n", "\n", said)
+        assert all(len(line) <= WIDTH + 2 for line in lines[1:])
+        assert shlex.split("\n".join(lines[1:]).replace("\\\n", "")) == shlex.split(command)
         words = shlex.split(command)
         if words[:2] != ["nanet", name]:
             assert f"nanet {name}" in command
@@ -55,6 +58,12 @@ def test_every_option_is_explained(helps: dict[str, str]) -> None:
         assert "--help" in rows
         for row in re.findall(r"^│ [* ]? *--[\w-]+.*│$", said, re.M):
             assert len(re.sub(r"[│*]|--[\w/-]+|-\w\b|<\w+>|\b[A-Z]+\b", "", row).split()) >= 2, row
+
+
+def test_flags_take_no_value_and_options_stand_in_panels(helps: dict[str, str]) -> None:
+    assert "bool" not in "".join(re.sub(r".* --help .*", "", said) for said in helps.values()).lower()
+    for section in ("trigger", "card", "realtime", "monitor"):
+        assert f"─ Options of {section} ─" in helps["trigger"]
 
 
 def complete(program: str, line: str) -> set[str]:

@@ -77,13 +77,16 @@ def help_of(name: str) -> str:
     """Output of `nanet NAME --help`, without boxes."""
     sys.path.insert(0, str(ROOT / "python"))
     from nanet.cli.app import make_app
+    from nanet.cli.examples import epilog
 
     out = io.StringIO()
     app = make_app([name])
     app.rich_markup_mode = None
+    for command in app.registered_commands:
+        command.epilog = None  # without rich, its lines would be joined
     with redirect_stdout(out):
         app(args=[name, "--help"], prog_name="nanet", standalone_mode=False)
-    return out.getvalue().rstrip()
+    return f"{out.getvalue().rstrip()}\n\n{epilog(name) or ''}".rstrip()
 
 
 def command_page() -> str:

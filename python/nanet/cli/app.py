@@ -12,7 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -42,6 +42,14 @@ COMMANDS: dict[str, str] = {
 }
 
 
+# Panels of the help, in this order.
+PANELS: dict[str, tuple[str, ...]] = {
+    "Chain": ("demo", "trigger", "readout", "l0tp"),
+    "Data": ("generate", "replay", "evaluate", "quality", "export", "show"),
+    "Host": ("doctor", "tune", "bench"),
+}
+OTHER_PANEL = "More"
+
 # Commands whose last argument is another command line.
 LAUNCHERS = {"mpirun"}
 
@@ -58,6 +66,22 @@ def _root(
     ] = False,
 ) -> None:
     """Network -> trigger -> network in microseconds: the NA62 RICH level-0 trigger as open software."""
+
+
+def _panel(name: str) -> str:
+    """Panel of a command in the help."""
+    return next((panel for panel, names in PANELS.items() if name in names), OTHER_PANEL)
+
+
+def _as_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Shows options without a value as flags: the help names no type."""
+    hints = function.__annotations__ = get_type_hints(function, include_extras=True)
+    for hint in hints.values():
+        kind, *information = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if kind is bool or set(get_args(kind)) == {bool, type(None)}:
+            for option in information:
+                option.metavar = ""
+    return function
 
 
 def _stub() -> None:
@@ -79,15 +103,19 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_root)
+    app.callback()(_as_flags(_root))
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name, summary in COMMANDS.items():
+    panels = [*PANELS, OTHER_PANEL]
+    for name, summary in sorted(COMMANDS.items(), key=lambda item: panels.index(_panel(item[0]))):
         if name == wanted:
             settings = {"allow_interspersed_args": name not in LAUNCHERS}
-            register = app.command(name, short_help=summary, epilog=epilog(name), context_settings=settings)
-            register(command_function(name))
+            register = app.command(
+                name, short_help=summary, epilog=epilog(name), context_settings=settings,
+                rich_help_panel=_panel(name),
+            )  # fmt: skip
+            register(_as_flags(command_function(name)))
         else:
-            app.command(name, help=summary)(_stub)
+            app.command(name, help=summary, rich_help_panel=_panel(name))(_stub)
     return app
 
 

@@ -17,7 +17,7 @@ import typer
 from nanet import __version__, _core
 from nanet.cli.options import JsonFile
 from nanet.errors import UsageError, describe_os_error
-from nanet.report.output import check_distinct, console, write_json
+from nanet.report.output import check_distinct, console, working, write_json
 from nanet.run.core_options import load_algorithm
 
 OLDEST_CUDA = (12, 8)
@@ -67,7 +67,8 @@ def build_algorithm(
     out = console(json_file)
     given = target if "/" in str(target) else f"./{target}"
     with tempfile.TemporaryDirectory(prefix="nanet-algorithm-") as folder:
-        built, kernels = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
+        with working(out, "compiling …", plain=False):
+            built, kernels = compile_plugin(source.resolve(), Path(folder), cxx, nvcc)
         check_registered(header, built)
         algorithm = load_algorithm(str(built))  # before a file is left
         try:

@@ -180,7 +180,7 @@ def write_report(
 
 def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
     """Prints the account, the L0 trigger processor's summary and the path of the report."""
-    from nanet.report.tables import count, duration, print_result
+    from nanet.report.tables import count, counted, duration, print_result
 
     print_result(out, outcome.trigger)
     l0tp = outcome.l0tp
@@ -192,10 +192,11 @@ def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
             f"{count(l0tp['frames_late'])} late"
         )
     late = outcome.trigger["frames_late"]
+    held = f"missed by {counted(late, 'frame')}" if late else "held"
     fit = "a real-time host" if outcome.trigger["real_time"] else "not a real-time host, see nanet doctor"
     out.print(
         f"deadline {duration(outcome.trigger['deadline_us'])} "
-        f"{'held' if not late else f'missed by {count(late)} frames'} ({fit}); "
+        f"{held} ({fit}); "
         f"speed {result['speed']:g} × detector time ({result['speed_from']})"
     )
     if "report" in result:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nanet.cli.options import JsonFile
-from nanet.report.output import check_writable, console, write_json
+from nanet.report.output import check_writable, console, working, write_json
 
 
 def evaluate(
@@ -32,9 +32,10 @@ def evaluate(
     from nanet.quality.evaluate import evaluate_files
 
     check_writable(json=json_file)
-    evaluation = evaluate_files(truth_file, rings_file, hits_file)
-    result = evaluation.result()
     out = console(json_file)
+    with working(out, "comparing …", plain=False):
+        evaluation = evaluate_files(truth_file, rings_file, hits_file)
+        result = evaluation.result()
     print_result(out, result)
     seen = result["events"] - result["events_without_hits"]
     if result["events_paired"] < 0.5 * min(seen, result["events_found"]):

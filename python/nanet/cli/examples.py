@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "demo": (
         ("nanet demo", "ten seconds, at a speed that this host sustains"),
@@ -122,9 +124,25 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+WIDTH = 76  # longest line of a command: with its margins, the narrowest usual terminal
+
+
+def lines_of(command: str) -> list[str]:
+    """A command as lines of a shell, continued before options."""
+    lines = [""]
+    for part in re.split(r" (?=--)", command):
+        longer = f"{lines[-1]} {part}".strip()
+        if len(longer) <= WIDTH or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return [line + " \\" * (line is not lines[-1]) for line in lines]
+
+
 def epilog(name: str) -> str | None:
-    """Examples of a command as the end of its help, one paragraph each, in typer's format."""
+    """Examples of a command as the end of its help: what it does as a comment, then lines to copy."""
     examples = EXAMPLES.get(name)
     if not examples:
         return None
-    return "\n\n".join(["Examples:", *(f"  {command}   # {what}" for command, what in examples)])
+    parts = ["\n".join([f"# {what}", *lines_of(command)]) for command, what in examples]
+    return "\n\n".join(["Examples:", *parts])

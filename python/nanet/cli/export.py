@@ -10,7 +10,7 @@ import typer
 
 from nanet.cli.options import JsonFile
 from nanet.errors import UsageError
-from nanet.report.output import check_writable, console, write_json
+from nanet.report.output import check_writable, console, working, write_json
 
 FORMATS = (".root", ".parquet")
 
@@ -57,15 +57,17 @@ def export(
 
     names = list(dict.fromkeys(filter(None, (name.strip() for name in tables.split(",")))))
     options = {"boards": boards, "port": port, "max_payload": max_payload, "window_lsb": window_lsb}
-    found = exports.sources(inputs, names, **options)
+    out = console(json_file)
+    with working(out, "reading …", plain=False):
+        found = exports.sources(inputs, names, **options)
     if not found:
         raise UsageError("--tables: names no table; give events, fragments or packets")
     check_writable(out=out_file, json=json_file)
-    rows = exports.export(found, out_file)
+    with working(out, "writing …", plain=False):
+        rows = exports.export(found, out_file)
     size = Path(out_file).stat().st_size
     from nanet.report.tables import count
 
-    out = console(json_file)
     tables_written = ", ".join(f"{name} ({count(number)} rows)" for name, number in rows.items())
     out.print(f"{out_file}: {tables_written}, {size / 1e6:.1f} MB", markup=False, soft_wrap=True)
     write_json({"out": out_file, "tables": rows, "bytes": size}, json_file)

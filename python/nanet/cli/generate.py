@@ -14,7 +14,7 @@ from nanet.config.file import Config
 from nanet.config.options import core_values
 from nanet.config.sections import Generate
 from nanet.errors import starting
-from nanet.report.output import check_distinct, check_writable, console, write_json
+from nanet.report.output import check_distinct, check_writable, console, working, write_json
 
 CHUNK_FRAMES = 2048  # some 130 000 events at 10 MHz
 
@@ -50,16 +50,18 @@ def generate(
     kept = {name: getattr(section, name) for name in ("seed", "rate", "noise", "rings", "boards", "slots")}
     kept["burst_frames"] = section.max_frames
     begin = time.monotonic()
-    _write(core, truth_file, hits_file, {f"nanet.{key}": value for key, value in kept.items()})
+    out = console(json_file)
+    with working(out, f"generating {section.events} events …", plain=False):
+        _write(core, truth_file, hits_file, {f"nanet.{key}": value for key, value in kept.items()})
     result = {**core.totals(), **kept, "pad": section.pad, "elapsed_s": time.monotonic() - begin}
     result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
-    out = console(json_file)
-    from nanet.report.tables import count
+    from nanet.report.tables import count, counted
     from nanet.report.tables import rate as per_second
 
     out.print(
         f"{out_file}: {count(result['events'])} events with {count(result['hits'])} hits in "
-        f"{count(result['packets'])} packets, {count(result['frames'])} frames, {result['bursts']} burst(s), "
+        f"{count(result['packets'])} packets, {count(result['frames'])} frames, "
+        f"{counted(result['bursts'], 'burst')}, "
         f"{result['bytes'] / 1e6:.1f} MB; {per_second(result['events_per_s'])} events",
         markup=False,
         soft_wrap=True,

@@ -55,6 +55,9 @@ def options(
         ]
         mine = [(section, f) for section in wanted for f in attrs.fields(section) if f.name not in omit]
         extra = [_parameter(field) for _, field in mine]
+        if len(wanted) > 1:  # a panel of the help for each section
+            for (section, _), parameter in zip(mine, extra, strict=True):
+                parameter.annotation.__metadata__[0].rich_help_panel = f"Options of {section.name}"
         fields = {field.name: section for section, field in mine}
         extra += [
             _keyword(

@@ -103,11 +103,11 @@ def start_line(settings: dict[str, Any], pcap: str | None) -> str:
 
 def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> None:
     """Prints packets sent, delays, faults and send errors."""
-    from nanet.report.tables import count, microseconds, rate
+    from nanet.report.tables import count, counted, microseconds, rate
 
     out.print(
         f"{count(result['events_sent'])} events in {count(result['packets_sent'])} packets and "
-        f"{count(result['frames_sent'])} frames, {result['bursts']} burst(s), in "
+        f"{count(result['frames_sent'])} frames, {counted(result['bursts'], 'burst')}, in "
         f"{result['elapsed_s']:.2f} s: {rate(result['events_per_s'])} events, "
         f"{rate(result['packets_per_s'])} packets"
     )

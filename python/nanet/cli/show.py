@@ -12,7 +12,7 @@ import typer
 from nanet.cli.options import JsonFile
 from nanet.config.sections import ALGORITHMS, DEFAULT_ALGORITHM
 from nanet.errors import UsageError
-from nanet.report.output import check_distinct, check_writable, console, write_json
+from nanet.report.output import check_distinct, check_writable, console, working, write_json
 
 FORMATS = (".svg", ".png", ".pdf")
 SMALLEST_COLUMNS, LARGEST_COLUMNS = 40, 110
@@ -69,7 +69,9 @@ def show(
 
     rings = analysis.read_rings(rings_file) if rings_file is not None else None
     truth = analysis.read_truth(truth_file) if truth_file is not None else None
-    events = analysis.read_events(capture, port=port, boards=boards, max_payload=max_payload)
+    out = console(json_file)
+    with working(out, "reading …", plain=False):
+        events = analysis.read_events(capture, port=port, boards=boards, max_payload=max_payload)
     if not 0 <= number < events.num_rows:
         right = f"must be 0 to {events.num_rows - 1}" if events.num_rows else f"{capture} has no events"
         raise UsageError(f"--event {number}: {right}")
@@ -79,7 +81,6 @@ def show(
     check_writable(out=out_file, json=json_file)
     from nanet.analysis.terminal import picture
 
-    out = console(json_file)
     out.print(picture(one, min(max(out.width - 2, SMALLEST_COLUMNS), LARGEST_COLUMNS)))
     if out_file is not None:
         _save(one, out_file)

@@ -113,10 +113,14 @@ def console(json_target: str | None = None) -> Console:
 
 
 @contextlib.contextmanager
-def working(out: Console, text: str) -> Iterator[None]:
-    """Shows `text` during the body: on a terminal with the elapsed time, erased at the end; else once."""
+def working(out: Console, text: str, *, plain: bool = True) -> Iterator[None]:
+    """Shows `text` during the body: on a terminal with the elapsed time, erased at the end; else once.
+
+    plain: whether the line is printed without a terminal, too.
+    """
     if not out.is_terminal:
-        out.print(text)
+        if plain:
+            out.print(text)
         yield
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -27,6 +27,11 @@ def count(value: float) -> str:
     return f"{int(value):,}".replace(",", " ")
 
 
+def counted(value: float, noun: str) -> str:
+    """A count with its noun: 1 burst, 2 bursts."""
+    return f"{count(value)} {noun}{'s' * (int(value) != 1)}"
+
+
 def rate(value: float) -> str:
     """A rate per second with a prefix: 2.51 M/s."""
     for limit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -119,11 +124,11 @@ def run_state(snapshot: Mapping[str, Any]) -> str:
     words = [f"state {snapshot['state']}"]
     if snapshot["burst"] is not None:
         words.append(f"burst {snapshot['burst']}")
-    raised = f", raised {count(choke['raised'])} times" if choke["raised"] else ""
+    raised = f", raised {counted(choke['raised'], 'time')}" if choke["raised"] else ""
     words.append(f"choke {'RAISED' if choke['on'] else 'off'} (buffers {choke['fill']:.1%} full{raised})")
     if faults := snapshot.get("gpu_faults"):
         where = "LOST, replaced by the CPU" if snapshot["gpu_lost"] else "recovered"
-        words.append(f"GPU {where} (lost {count(int(faults))} times)")
+        words.append(f"GPU {where} (lost {counted(faults, 'time')})")
     if conditions:
         refused = f", {count(conditions['refused'])} refused" if conditions.get("refused") else ""
         words.append(f"conditions {conditions['name']} ({count(conditions['masked'])} masked{refused})")
@@ -162,8 +167,7 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
     out.print()
     out.print(_summary(result))
     if result.get("bursts") and (state := run_state(result)):
-        bursts = result["bursts"]
-        out.print(f"{count(bursts)} burst{'s' * (bursts != 1)}; {state}", highlight=False, markup=False)
+        out.print(f"{counted(result['bursts'], 'burst')}; {state}", highlight=False, markup=False)
     refused = result["bad_packets"].get("bad_board", 0)
     if refused and refused == result["packets_in"]:
         out.print(
