@@ -17,12 +17,13 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
 )
 from nanet.report.output import check_writable, console, write_json
-from nanet.run import host, tuning
+from nanet.run import host, nic, tuning
 
 
 def examine(pinned: list[int]) -> dict[str, Any]:
     """Result of the examination, as the command's JSON. pinned: CPUs of the trigger's threads."""
     fit, reasons = host.fit_for_real_time()
+    network = nic.interfaces()
     return {
         "real_time": fit,
         "timeout_us": REAL_TIME_TIMEOUT_US if fit else DEFAULT_TIMEOUT_US,
@@ -34,7 +35,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         # Worth fixing, but no reason for longer timeouts.
         "advice": [
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
-            for r in (host.memory_reason(), *host.gpu_reasons())
+            for r in (host.memory_reason(), *host.gpu_reasons(), *nic.reasons(network, pinned))
         ],
         "kernel_settings": [
             {**attrs.asdict(setting), "fit": setting.fit, "command": setting.command}
@@ -42,6 +43,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         ],
         "kernel_findings": [attrs.asdict(finding) for finding in tuning.findings(pinned)],
         "gpus": host.gpu_states(),
+        "network": network,
         "host": host.describe(),
         "cpu_quota": host.cpu_quota(),
         "huge_pages": host.huge_pages(),
@@ -79,6 +81,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("GPU", gpu),
         ("CUDA", _cuda(found["cuda"])),
         ("UDP segmentation / coalescing", f"{yes[offload['gso']]} / {yes[offload['gro']]} (loopback)"),
+        ("network", _network(found["network"])),
         ("huge pages", f"{pages['reserved']} reserved, transparent: {pages['transparent'] or 'unknown'}"),
         (
             "may set priorities / buffers",
@@ -86,6 +89,19 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("compiled core", found["core"]),
     ]
+
+
+def _network(interfaces: list[dict[str, Any]]) -> str:
+    """Physical interfaces: driver, queues, XDP."""
+    return (
+        "; ".join(
+            f"{one['name']} ({one['driver'] or 'no driver'}, {one['state']}, MTU {one['mtu']}, "
+            f"receive queues: {one['receive_queues']}, XDP: {' '.join(one['xdp'] or ['none'])})"
+            for one in interfaces
+            if one["physical"]
+        )
+        or "no physical interface"
+    )
 
 
 def _cuda(cuda: dict[str, Any]) -> str:
