@@ -44,7 +44,9 @@ def load(path: str) -> Conditions:
         raise UsageError(
             f"trigger.conditions: {describe_os_error(error, path)}: give a file that can be read"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: is not UTF-8 text: byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: is not TOML: {error}") from None
     for key in tables:
         if key not in ("mask", "t0_ns"):

@@ -82,8 +82,10 @@ def load(path: str | None) -> Config:
     try:
         tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"--config {describe_os_error(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config {describe_os_error(error)}: give a file that can be read") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--config {path}: is not UTF-8 text: byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"--config {path}: is not TOML: {error}") from None
     known = {section.name: section for section in sections.ALL}
     config = Config(path)

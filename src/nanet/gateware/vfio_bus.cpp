@@ -91,7 +91,6 @@ std::uint32_t VfioBus::read(std::uint32_t address) {
   const std::uint32_t value = registers_[address / 4];
   // Value that the host bridge returns for an absent card. `id` differs, and no counter keeps this value for
   // long.
-  // long.
   if (value == ~std::uint32_t{0} && registers_[0] == value)
     throw std::runtime_error("the card does not respond");
   return value;

@@ -17,7 +17,6 @@ class TruthTable {
   // repeatedly. Frame f of every burst then has the events of frame f mod period (pool of readout). 0: every
   // frame of every burst has separate events. Bursts count from the smallest in the input. Throws
   // std::invalid_argument if the lengths differ or a frame lies beyond the period.
-  // the lengths differ or a frame lies beyond the period.
   TruthTable(std::span<const std::uint16_t> burst, std::span<const Timestamp> timestamp,
              std::span<const FineTime> fine, std::uint32_t period);
 

@@ -42,8 +42,7 @@ struct Math {
   static constexpr float origin_x = -152.0f, origin_y = 0.0f;
   static constexpr float row2 = 243.0f;  // square of the row distance, 9 sqrt(3) mm
   // y in rows, rounded to 2^-16; exact if y is a whole number of rows.
-  // y
-  // below 900 mm.
+  // |y| below 900 mm.
   NANET_HD static float rows(float y) {
     constexpr float round = 192.0f;  // 1.5 * 2^23 * 2^-16
     return (((y - origin_y) / row_mm) + round) - round;

@@ -158,7 +158,9 @@ const Plugin& load_plugin(std::string_view path) {
     if (plugin.path == whole) return plugin;
   void* const handle = dlopen(whole.c_str(), RTLD_NOW | RTLD_LOCAL);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): of this thread
-  if (!handle) refuse(path, std::string("cannot be loaded: ") + dlerror());
+  if (!handle)
+    refuse(path,
+           std::string("cannot be loaded: ") + dlerror() + ": give the .so that nanet build-algorithm made");
   const auto function = reinterpret_cast<PluginFunction>(dlsym(handle, plugin_symbol));
   try {
     if (!function)

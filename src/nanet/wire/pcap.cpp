@@ -71,7 +71,8 @@ PcapReader::PcapReader(const std::string& path) : path_(path) {
   nanoseconds_ = straight == magic_nanoseconds;
   if (magic == magic_pcapng)
     fail("a pcapng file, not a classic pcap: convert it (editcap -F pcap, or nanet.files.pcapng)");
-  if (!nanoseconds_ && straight != magic_microseconds) fail("not a pcap file (unknown magic number)");
+  if (!nanoseconds_ && straight != magic_microseconds)
+    fail("not a pcap file (unknown magic number); give a pcap or pcapng file");
   const std::uint32_t link_type = load32(data_ + 20, swapped_) & link_type_mask;
   if (link_type != link_type_ethernet) {
     fail("link type " + std::to_string(link_type) +
@@ -116,7 +117,6 @@ bool PcapReader::next(PcapRecord& record) noexcept {
   at_ += record_header_bytes + captured;
   // Prefetches the record after the next: records are some kilobytes, and the hardware prefetcher stops at
   // the page.
-  // page.
   if (const std::size_t after = at_ + captured; after + captured <= size_)
     for (std::size_t i = 0; i < captured; i += 64) __builtin_prefetch(data_ + after + i);
   return true;

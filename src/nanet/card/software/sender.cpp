@@ -20,7 +20,6 @@ bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) con
 
 // True if the descriptor lies within the send buffers and has a valid destination; otherwise the consumer is
 // faulty.
-// faulty.
 bool Sender::sound(const contract::View& view, const contract::Descriptor& d) const noexcept {
   const std::uint64_t room = std::uint64_t{contract::send_buffer_bytes} * view.shape.buffers;
   const std::uint64_t offset = d.address - reinterpret_cast<std::uintptr_t>(view.send_buffers);
