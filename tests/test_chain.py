@@ -24,7 +24,10 @@ QUICK = ["--algorithm", "math"]
 def assert_account(result: dict[str, Any]) -> None:
     """Asserts the identities of docs/formats.md, term by term."""
     lost = result["lost"]
-    came_in = ("duplicate", "late", "replayed_sequence", "overrun", "segment_overflow", "unconfirmed_jump")
+    came_in = (
+        "duplicate", "late", "replayed_sequence", "overrun", "segment_overflow", "unconfirmed_jump",
+        "other_node",
+    )  # fmt: skip
     assert result["packets_in"] == (
         result["packets_used"]
         + result["burst_markers"]

@@ -163,11 +163,11 @@ def test_json_is_strict() -> None:
 
 
 ACCOUNT = {
-    "packets_in": 20, "packets_used": 10, "burst_markers": 2,
+    "packets_in": 21, "packets_used": 10, "burst_markers": 2,
     "bad_packets": {"bad_version": 1, "oversized": 1},
     "lost": {
         "duplicate": 1, "late": 1, "replayed_sequence": 1, "overrun": 1, "segment_overflow": 1,
-        "unconfirmed_jump": 1, "missing": 99, "socket_overflow": 99,
+        "unconfirmed_jump": 1, "other_node": 1, "missing": 99, "socket_overflow": 99,
     },
     "frames_in": 5, "frames_out": 5, "frames_answered": 4, "frames_late": 1,
     "events_built": 9, "primitives_out": 4, "below_min_hits": 2, "mtp_overflow": 1, "in_late_frames": 2,
@@ -190,7 +190,8 @@ def test_account_notices_each_term(key: str) -> None:
 @pytest.mark.parametrize(
     "group, key",
     [("bad_packets", "bad_version"), ("lost", "late"), ("lost", "overrun"), ("lost", "segment_overflow"),
-     ("lost", "duplicate"), ("lost", "replayed_sequence"), ("lost", "unconfirmed_jump")],
+     ("lost", "duplicate"), ("lost", "replayed_sequence"), ("lost", "unconfirmed_jump"),
+     ("lost", "other_node")],
 )  # fmt: skip
 def test_account_notices_each_named_loss(group: str, key: str) -> None:
     changed = {**ACCOUNT[group], key: ACCOUNT[group][key] + 1}

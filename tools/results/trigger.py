@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from results.markdown import NONE, fixed, number, rate, sources, table
@@ -191,6 +192,32 @@ def loopback(measurements: Sequence[Measurement]) -> str:
         "[defined](benchmarks.md#definitions).\n\n"
         + table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows)
         + sources(bench.all)
+    )
+
+
+SPARE = 1.25  # rate of a farm relative to what it must carry
+FARM_RATES = (10e6, 20e6, 40e6)  # events/s
+
+
+def farm(measurements: Sequence[Measurement]) -> str:
+    """Number of nodes for a rate, from the largest rate of one node below which no run lost anything."""
+    rates = [
+        (m["name"], "CPU, boards and L0TP on the same host", m["figures"].get("lossless_events_per_s_packed"))
+        for m in Bench(measurements, "loopback").all
+    ]
+    for m in Bench(measurements, "rate").all:
+        lossy = min(row["events_per_s"] for row in m["rows"] if row["losses"] != "none")
+        held = [row["events_per_s"] for row in m["rows"] if row["events_per_s"] < lossy]
+        rates.append((m["name"], "GPU", max(held, default=None)))
+    rows = [
+        [f"`{name}`", what, rate(value), *(str(math.ceil(SPARE * wanted / value)) for wanted in FARM_RATES)]
+        for name, what, value in rates
+        if value
+    ]
+    return (
+        "Nodes for a rate of events, from the largest lossless rate of one node, `math`, with a quarter to "
+        "spare ([several nodes](deploying.md#several-nodes)).\n\n"
+        + table(["file", "conditions", "events/s per node", *(f"{r / 1e6:g} MHz" for r in FARM_RATES)], rows)
     )
 
 

@@ -17,6 +17,7 @@ from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Trigger
 from nanet.errors import UsageError, describe_os_error
+from nanet.report.farm import print_farm
 from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
 from nanet.run.core_options import core_options
@@ -71,9 +72,11 @@ def demo(
         "speed_from": why,
         "readout": outcome.readout,
         "l0tp": outcome.l0tp,
+        "nodes": outcome.nodes,
+        "farm": outcome.farm,
         "host": host.describe(),
     }
-    closes = account_closes(outcome.trigger)
+    closes = account_closes(outcome.trigger) and (section.nodes == 1 or outcome.farm["closes"])
     if folder is not None:
         with working(out, "writing the report …"):
             result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
@@ -107,7 +110,10 @@ def choose_speed(chain: Chain, section: Demo, device: str, out: Console) -> tupl
         chain.make_truth()
         return chain.card_speed(device), "calculated for the simulated card"
     with working(out, "measuring the speed that this host sustains …"):
-        return chain.find_speed(device), "sustained without loss in a short trial"
+        speed = chain.find_speed(device)
+    if section.nodes > 1:
+        return speed, "half of what one node sustained without loss in a short trial"
+    return speed, "sustained without loss in a short trial"
 
 
 def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Console) -> None:
@@ -122,8 +128,8 @@ def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Consol
     began = time.monotonic()
 
     def update() -> View:
-        assert chain.trigger and chain.readout and chain.l0tp
-        view.update(time.monotonic() - began, chain.trigger.last, chain.readout.last, chain.l0tp.last)
+        assert chain.readout and chain.l0tp
+        view.update(time.monotonic() - began, chain.status(), chain.readout.last, chain.l0tp.last)
         return view
 
     if out.is_terminal:
@@ -191,6 +197,8 @@ def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
             f"{count(l0tp['frames'])} frames, {count(l0tp['frames_missing'])} missing, "
             f"{count(l0tp['frames_late'])} late"
         )
+    if len(outcome.nodes) > 1:
+        print_farm(out, outcome.farm)
     late = outcome.trigger["frames_late"]
     held = f"missed by {counted(late, 'frame')}" if late else "held"
     fit = "a real-time host" if outcome.trigger["real_time"] else "not a real-time host, see nanet doctor"

@@ -12,6 +12,7 @@ from nanet.config.file import Config
 from nanet.config.options import core_values
 from nanet.config.sections import L0tp
 from nanet.errors import UsageError, describe_os_error, starting
+from nanet.report.farm import node_changes
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
 from nanet.run.process import status_writer, stop_signals
@@ -57,7 +58,11 @@ def l0tp(
             core.start()
         out.print(f"nanet l0tp: listening on {core.endpoint}", highlight=False, markup=False)
         stopping = False
+        nodes = core.snapshot()["nodes"]
         while not core.join(POLL_S):
+            before, nodes = nodes, core.snapshot()["nodes"]
+            for change in node_changes(before, nodes):
+                out.print(change, highlight=False, markup=False)
             if stop.signals and not stopping:
                 core.request_stop()
                 stopping = True
@@ -133,6 +138,8 @@ def print_result(out: Console, result: dict[str, Any]) -> None:
         f"{result['bursts']} burst(s); {count(result['frames_missing'])} frames missing, "
         f"{count(result['frames_late'])} late"
     )
+    if len(result["nodes"]) > 1:
+        print_nodes(out, result["nodes"])
     expected, paired = result["primitives_expected"], result["primitives_paired"]
     if expected:
         out.print(
@@ -154,3 +161,19 @@ def print_result(out: Console, result: dict[str, Any]) -> None:
     if any(values["n"] for values in result["latency_us"].values()):
         out.print()
         out.print(latency_table(result["latency_us"], ("from_first", "from_last")))
+
+
+def print_nodes(out: Console, nodes: list[dict[str, Any]]) -> None:
+    """Prints the frames of each trigger node: expected = answered + missing."""
+    from nanet.report.tables import count
+
+    for node in nodes:
+        text = (
+            f"node {node['node']} ({node['from'] or 'no answer'}): {count(node['frames_expected'])} frames = "
+            f"{count(node['frames'])} answered + {count(node['frames_missing'])} missing"
+        )
+        if node["silences"]:
+            text += f", {count(node['frames_silent'])} of them while silent"
+        out.print(text, highlight=False)
+    if any(node["misdealt"] for node in nodes):
+        out.print(f"[yellow]one address answers for several nodes: are there {len(nodes)}? give --nodes[/]")

@@ -81,6 +81,8 @@ def options(
             call = check if check and given.pop("check", False) else function
             for name, section in fields.items():
                 value = given.pop(name)
+                if isinstance(value, list):  # a repeated flag
+                    value = getattr(attrs.fields(section), name).metadata["repeat"].join(value) or None
                 if value is not None:
                     config.set(section, **{name: _parsed(value, getattr(attrs.fields(section), name))})
             for section in wanted:
@@ -137,7 +139,8 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
     more: dict[str, Any] = {"metavar": metavar, "show_default": False}
     if meta["offer"]:
         more["autocompletion"] = lambda: [str(value) for value in meta["offer"]]
-    return _keyword(field.name, str | None, None, [flag], help, **more)
+    kind = list[str] | None if meta["repeat"] else str | None
+    return _keyword(field.name, kind, None, [flag], help, **more)
 
 
 def _worth_saying(meta: Mapping[str, Any]) -> bool:

@@ -54,6 +54,9 @@ def readout(
     if pcap and truth:
         raise UsageError(f"--truth {truth}: the truth of a capture is the file from `nanet generate --truth`")
     section = config[Readout]
+    if pcap and ";" in section.to:
+        text = f"--pcap {pcap} with readout.to = {section.to!r}: a capture keeps its sequence numbers"
+        raise UsageError(f"{text}, so it goes to one node: give --to once")
     limited = section.duration > 0 or section.events > 0 or section.bursts > 0
     settings: dict[str, Any] = {
         **core_values(section),
@@ -119,8 +122,10 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
     faults = {name: n for name, n in result["faults"].items() if n}
     if faults:
         out.print("faults: " + ", ".join(f"{count(n)} {name}" for name, n in faults.items()))
-    for name, n in result["send_errors"].items():
-        out.print(f"[yellow]send errors: {count(n)} {name.replace('_', ' ')}[/]")
+    for node in result["nodes"]:
+        where = f" to node {node['node']} ({node['to']})" if len(result["nodes"]) > 1 else ""
+        for name, n in node["send_errors"].items():
+            out.print(f"[yellow]send errors{where}: {count(n)} {name.replace('_', ' ')}[/]")
 
 
 def _write_truth(path: str, core: Any, settings: dict[str, Any]) -> None:

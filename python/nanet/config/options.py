@@ -90,6 +90,7 @@ def option(
     off: str = "",
     key: str = "",
     words: bool = False,
+    repeat: str = "",
     live: bool = False,
     core: str | None = "",
     to_core: Callable[[Any], Any] | None = None,
@@ -100,6 +101,7 @@ def option(
     choices: all valid values. offer: shell completions, where other values are valid too.
     check: returns the error as a clause, or None. words: a string that may also be a list in TOML.
     key: TOML key, default the field's name. off: flag that sets a bool to false, default no-FLAG.
+    repeat: the flag may be repeated; separator of the values.
     live: without meaning in a replay. core: key for the C++ core, default the field's name; None: not
     passed to the core. to_core: conversion to the core's value.
     """
@@ -112,7 +114,7 @@ def option(
         metadata={
             "help": help, "low": low, "high": high, "choices": tuple(choices),
             "offer": tuple(offer) or tuple(choices), "unit": unit, "check": check,
-            "off": off, "key": key, "type": kind, "words": words, "live": live,
+            "off": off, "key": key, "type": kind, "words": words, "repeat": repeat, "live": live,
             "core": core, "to_core": to_core,
         },
     )  # fmt: skip

@@ -32,6 +32,7 @@ REAL_TIME_TIMEOUT_US, REAL_TIME_DEADLINE_US = 200.0, 1_000.0  # also with the si
 DEFAULT_TIMEOUT_US, DEFAULT_DEADLINE_US = 20_000.0, 50_000.0
 
 ENDPOINT, ENDPOINTS = check_of(values.endpoint), check_of(values.endpoints)
+NODES, NODE_SHARE = check_of(values.nodes), check_of(values.node_share)
 BOARDS, CPUS, DEVICE = check_of(values.board_mask), check_of(values.cpu_list), check_of(values.device)
 DOWNSCALE, FAULTS = check_of(values.downscale_factors), check_of(values.faults)
 PAGE = optional(check_of(values.page_endpoint))
@@ -240,6 +241,12 @@ class Card(Section):
         words=True,
         live=True,
     )
+    node: str = option(
+        "",
+        "Share of this node where boards deal frames to several: k/K receives frames f with f mod K = k.",
+        check=NODE_SHARE,
+        to_core=values.node_share,
+    )
     boards: str = option(
         "4",
         "Boards that send: 4, a list such as 0,1, or merged (one stream, board 0xFF).",
@@ -388,7 +395,13 @@ class Readout(Section):
     name: ClassVar[str] = "readout"
 
     to: str = option(
-        "127.0.0.1:58913", "Destination, HOST:PORT, several by commas.", check=ENDPOINTS, words=True
+        "127.0.0.1:58913",
+        "Destination, HOST:PORT, several by commas, which the boards take in turn. Repeated, or by "
+        "semicolons: trigger nodes, which the frames are dealt to.",
+        check=NODES,
+        words=True,
+        repeat=";",
+        to_core=_without_spaces,
     )
     rate: float = _event_rate(0.0)
     speed: float = option(
@@ -446,6 +459,19 @@ class L0tp(Section):
     burst_frames: int = option(
         0, "Frames of each burst but the last; 0: by the last frame received.", low=0, high=1 << 24
     )
+    nodes: int = option(
+        1,
+        "Trigger nodes that the boards deal frames to; their answers are merged.",
+        low=1,
+        high=values.MAX_NODES,
+    )
+    node_silence: float = option(
+        1.0,
+        "Time that an answer waits for earlier frames of other nodes; then these nodes are silent.",
+        low=0.001,
+        high=3600.0,
+        unit="s",
+    )
     buffer_bytes: int = option(32 << 20, "Socket receive buffer.", low=0, high=1 << 31, unit="B")
     busy: bool = option(False, "Poll instead of sleeping; occupies a core.")
     kernel_stamps: bool = option(
@@ -489,6 +515,7 @@ class Demo(Section):
         False,
         "Run boards, trigger and L0TP in separate network namespaces, as on three machines; needs root.",
     )
+    nodes: int = option(1, "Trigger nodes that the boards deal frames to.", low=1, high=16)
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
     monitor: str = option(
         "127.0.0.1:0",

@@ -12,6 +12,7 @@ from typing import Any
 Check = Callable[[str], str | None]
 FAULTS = ("drop", "dup", "reorder", "corrupt", "delay")
 MAX_DOWNSCALE = 1_000_000
+MAX_NODES = 64
 
 
 def check_of(parse: Callable[[str], Any]) -> Check:
@@ -45,6 +46,24 @@ def endpoint(text: str) -> tuple[str, int]:
 def endpoints(text: str) -> list[tuple[str, int]]:
     """Comma-separated HOST:PORT, as a list of (host, port)."""
     return [endpoint(part.strip()) for part in text.split(",")]
+
+
+def nodes(text: str) -> list[list[tuple[str, int]]]:
+    """Trigger nodes by semicolons, each with its addresses by commas, as lists of (host, port)."""
+    found = [endpoints(part) for part in text.split(";")]
+    if len(found) > MAX_NODES:
+        raise ValueError(f"{len(found)} nodes are given; give at most {MAX_NODES}")
+    return found
+
+
+def node_share(text: str) -> list[int]:
+    """Share k/K of a trigger node, as [k, K]; "" is the only node, [0, 1]."""
+    number, slash, count = (text or "0/1").partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal()):
+        raise ValueError("must be k/K, such as 0/2 for the first of two nodes")
+    if not 1 <= int(count) <= MAX_NODES or int(number) >= int(count):
+        raise ValueError(f"must be k/K with K from 1 to {MAX_NODES} and k from 0 to K - 1")
+    return [int(number), int(count)]
 
 
 def page_endpoint(text: str) -> tuple[str, int]:

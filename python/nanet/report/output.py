@@ -145,6 +145,7 @@ IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
             "lost.overrun",
             "lost.segment_overflow",
             "lost.unconfirmed_jump",
+            "lost.other_node",
         ),
     ),
     ("frames_in", ("frames_out",)),

@@ -143,6 +143,9 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
 def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadline_us: float) -> None:
     """UsageError for values that exclude each other."""
     if card.card == "gateware":
+        if card.node:
+            text = f"card.node = {card.node!r}: the gateware card receives every frame"
+            raise UsageError(f"{text}: leave it out, or use --card socket")
         for name, value in (("keep_bad", card.keep_bad), ("record", card.record)):
             if value:
                 text = f"card.{name} = {value!r}: the gateware card gives no copies of packets"

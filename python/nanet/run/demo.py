@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chain of `nanet demo`: three programs on loopback or in network namespaces, monitored through pipes."""
+"""Chain of `nanet demo`: its programs on loopback or in network namespaces, monitored through pipes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from typing import Any
 import attrs
 
 from nanet.config.file import Config
-from nanet.config.sections import Card, Demo, Monitor, RealTime, Trigger
+from nanet.config.sections import MAX_FRAMES, Card, Demo, Monitor, RealTime, Trigger
 from nanet.config.values import page_endpoint
 from nanet.errors import UsageError
+from nanet.report.farm import farm_account, merged_histograms, totals
 from nanet.run.core_options import load_algorithm
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.process import free_ports
@@ -43,19 +44,24 @@ TRIALS = 4
 POOL_FRAMES = 1024  # 65 000 events at 10 MHz, generated in each trial
 BEHIND_US = 20_000.0
 TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm alone
-# Networks of --network: boards to trigger, trigger to L0TP, and this host to the monitor page.
-TRIGGER_END, L0TP_END, PAGE_END = (
-    End("trigger", "10.77.0.2"),
-    End("l0tp", "10.77.1.1"),
-    End("trigger", "10.77.2.2"),
-)
-NETWORK = (
-    (End("boards", "10.77.0.1"), TRIGGER_END),
-    (End("trigger", "10.77.1.2"), L0TP_END),
-    (End("", "10.77.2.1"), PAGE_END),
-)
-PLACES = {"readout": "boards", "trigger": "trigger", "l0tp": "l0tp"}
+FARM_MARGIN = 0.5  # of the speed that one node sustained; the nodes of a farm share this host
+PAGE_ADDRESS = "10.77.2.2"  # of the monitor page in the namespace of the first node
 FRAME, FRAME_S = 64, 6.387449e-6  # events per frame, detector time per frame
+
+
+def node_place(node: int, nodes: int) -> str:
+    """Network namespace of a trigger node."""
+    return "trigger" if nodes == 1 else f"trigger{node}"
+
+
+def network_of(nodes: int) -> list[tuple[End, End]]:
+    """Links of --network: boards to each node, each node to L0TP, and this host to the monitor page."""
+    links = []
+    for node in range(nodes):
+        place, net = node_place(node, nodes), 4 * node
+        links.append((End("boards", f"10.77.{net}.1"), End(place, f"10.77.{net}.2")))
+        links.append((End(place, f"10.77.{net + 1}.2"), End("l0tp", f"10.77.{net + 1}.1")))
+    return [*links, (End("", "10.77.2.1"), End(node_place(0, nodes), PAGE_ADDRESS))]
 
 
 def page_address(asked: str) -> str:
@@ -185,7 +191,7 @@ def _held(result: dict[str, Any]) -> bool:
 
 @attrs.define
 class Outcome:
-    """Results of a chain."""
+    """Results of a chain. trigger, histograms: of all nodes; monitor: of the first one with a result."""
 
     trigger: dict[str, Any]
     histograms: dict[str, Any]
@@ -193,10 +199,12 @@ class Outcome:
     readout: dict[str, Any]
     l0tp: dict[str, Any]
     series: list[dict[str, float]]
+    nodes: list[dict[str, Any] | None]  # results of the nodes; None: it ended without one
+    farm: dict[str, Any]
 
 
 class Chain:
-    """Starts and stops the three programs; a context manager that terminates all of them."""
+    """Starts and stops the programs; a context manager that terminates all of them."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -206,21 +214,21 @@ class Chain:
         self._folder = tempfile.TemporaryDirectory(prefix="nanet-demo-")
         self.folder = Path(self._folder.name)
         self.truth = self.folder / "truth.parquet"
-        self.trigger: Program | None = None
+        self.nodes = self.demo.nodes
+        self.triggers: list[Program] = []  # by node
+        self._ports: list[int] = []  # of the nodes, then of L0TP
         self.readout: Program | None = None
         self.l0tp: Program | None = None
         self.page = ""  # address of the monitor page
         self._open = contextlib.ExitStack()
         self._network: Namespaces | None = None
-        self._card_host = self._answers_host = "127.0.0.1"
 
     def __enter__(self) -> Chain:
         if self.demo.network:
             if why := available():
                 self._folder.cleanup()
                 raise UsageError(f"demo.network = true: {why}")
-            self._card_host, self._answers_host = TRIGGER_END.address, L0TP_END.address
-            self._network = self._open.enter_context(Namespaces(*NETWORK))
+            self._network = self._open.enter_context(Namespaces(*network_of(self.nodes)))
         return self
 
     def __exit__(
@@ -231,28 +239,38 @@ class Chain:
         self._open.close()
         self._folder.cleanup()
 
-    def _program(self, name: str, *arguments: str) -> Program:
+    def _card_host(self, node: int) -> str:
+        return f"10.77.{4 * node}.2" if self._network else "127.0.0.1"
+
+    def _answers_host(self, node: int) -> str:
+        return f"10.77.{4 * node + 1}.1" if self._network else "127.0.0.1"
+
+    def _program(self, name: str, *arguments: str, place: str = "") -> Program:
         log = self.folder / f"{name}-{len(self.programs)}.log"
         network = self._network
-        place = (lambda command: network.command(PLACES[name], command)) if network else list
-        program = Program(name, arguments, log, place)
+        inside = (lambda command: network.command(place or name, command)) if network else list
+        program = Program(name, arguments, log, inside)
         self.programs.append(program)
         return program
 
-    def _trigger(self, port: int, answers: int) -> Program:
-        self.config.set(Card, listen=f"{self._card_host}:{port}")
-        self.config.set(Trigger, send=f"{self._answers_host}:{answers}")
-        toml = self.folder / f"trigger-{port}.toml"
+    def _trigger(self, port: int, answers: int, node: int = 0, share: str = "") -> Program:
+        self.config.set(Card, listen=f"{self._card_host(node)}:{port}", node=share)
+        self.config.set(Trigger, send=f"{self._answers_host(node)}:{answers}")
+        if node or self.page:
+            self.config.set(Monitor, monitor="" if node else self.page)
+        toml = self.folder / f"trigger-{node}-{port}.toml"
         toml.write_text(self.config.toml(Trigger, Card, RealTime, Monitor), encoding="utf-8")
-        return self._program("trigger", "--config", str(toml))
+        return self._program("trigger", "--config", str(toml), place=node_place(node, self.nodes))
 
-    def _readout(self, port: int, *arguments: str) -> Program:
+    def _readout(self, ports: Sequence[int], *arguments: str) -> Program:
         demo, card = self.demo, self.config[Card]
         boards = "merged" if card.boards == "merged" else "4"
+        to = [word for k, port in enumerate(ports) for word in ("--to", f"{self._card_host(k)}:{port}")]
         return self._program(
-            "readout", "--to", f"{self._card_host}:{port}", "--rate", f"{demo.rate:g}",
+            "readout", *to, "--rate", f"{demo.rate:g}",
             "--noise", f"{demo.noise:g}", "--seed", str(demo.seed), "--boards", boards,
             "--pool-frames", str(POOL_FRAMES), *arguments,
+            place="boards",
         )  # fmt: skip
 
     def _alone(self) -> float:
@@ -286,7 +304,7 @@ class Chain:
         one. The trials also write the truth, which depends on the seed alone.
         """
         sink, *ports = free_ports(1 + TRIALS)
-        answers = self._program("l0tp", "--listen", f"{self._answers_host}:{sink}")
+        answers = self._program("l0tp", "--listen", f"{self._answers_host(0)}:{sink}")
         triggers = [self._trigger(port, sink) for port in ports[:2]]
         for program in (answers, *triggers):
             program.wait_started()
@@ -296,7 +314,7 @@ class Chain:
                 triggers.append(self._trigger(port, sink))
                 triggers[-1].wait_started()
             truth = ["--truth", str(self.truth)] if number == 0 else []
-            readout = self._readout(port, "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *truth)
+            readout = self._readout([port], "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *truth)
             readout.wait_started()
             readout.wait()
             sent, seen = readout.stop(), triggers[number].stop()
@@ -310,47 +328,81 @@ class Chain:
             else:
                 speed = max(speed * STEP_DOWN, MIN_SPEED)
         answers.stop()
+        if self.nodes > 1:
+            speed *= FARM_MARGIN
         return float(f"{min(speed, MAX_SPEED):.2g}")
 
     def make_truth(self) -> None:
         """Writes the truth without a trial: the boards send one event to a port without receiver."""
         (nobody,) = free_ports(1)
-        readout = self._readout(nobody, "--events", "1", "--truth", str(self.truth))
+        readout = self._readout([nobody], "--events", "1", "--truth", str(self.truth))
         readout.wait_started()
         readout.wait()
         readout.stop()
 
     def start(self, speed: float) -> None:
         """Starts the chain from receiver to sender, so that every packet has a receiver."""
-        card, answers = free_ports(2)
+        self._ports = free_ports(self.nodes + 1)
+        answers = self._ports[-1]
         if self.demo.monitor:
             self.page = page_address(self.demo.monitor)
             if self._network:  # loopback of the trigger's namespace is out of reach
-                self.page = f"{PAGE_END.address}:{self.page.rpartition(':')[2]}"
-            self.config.set(Monitor, monitor=self.page)
+                self.page = f"{PAGE_ADDRESS}:{self.page.rpartition(':')[2]}"
         times = self.folder / "times"
         self.l0tp = self._program(
             "l0tp",
             "--listen",
-            f"{self._answers_host}:{answers}",
+            f"{self._answers_host(0) if self.nodes == 1 else '0.0.0.0'}:{answers}",
             "--truth",
             str(self.truth),
             "--times",
             str(times),
+            "--nodes",
+            str(self.nodes),
+            "--burst-frames",
+            str(MAX_FRAMES),
         )
-        self.trigger = self._trigger(card, answers)
-        self.trigger.on_status = self._note
-        self.l0tp.wait_started()
-        self.trigger.wait_started()
+        self.triggers = [self._node(node) for node in range(self.nodes)]
+        for program in (self.l0tp, *self.triggers):
+            program.wait_started()
         demo = self.demo
         more = ["--fault", demo.fault] if demo.fault else []
         self.readout = self._readout(
-            card, "--speed", f"{speed:g}", "--duration", f"{demo.duration:g}", "--times", str(times), *more
+            self._ports[:-1],
+            "--speed",
+            f"{speed:g}",
+            "--duration",
+            f"{demo.duration:g}",
+            "--times",
+            str(times),
+            *more,
         )
         self.readout.wait_started()
 
+    def _node(self, node: int) -> Program:
+        share = f"{node}/{self.nodes}" if self.nodes > 1 else ""
+        program = self._trigger(self._ports[node], self._ports[-1], node, share)
+        program.on_status = self._note
+        return program
+
+    def kill_node(self, node: int) -> None:
+        """Kills a trigger node; its frames are lost until restart_node()."""
+        self.triggers[node].kill()
+
+    def restart_node(self, node: int) -> None:
+        """Starts a killed trigger node again, with the same addresses."""
+        self.triggers[node] = self._node(node)
+        self.triggers[node].wait_started()
+
+    def status(self) -> dict[str, Any]:
+        """Latest status of all nodes together."""
+        known = [program.last for program in self.triggers if "snapshot" in program.last]
+        if not known:
+            return {}
+        return {**known[0], "snapshot": totals([status["snapshot"] for status in known])}
+
     def _note(self, status: dict[str, Any]) -> None:
-        snapshot = status["snapshot"]
+        snapshot = self.status().get("snapshot", status["snapshot"])
         moving = not self.series or snapshot["events_built"] > self.series[-1]["events"]
         if snapshot["packets_in"] and moving:
             lost = snapshot["frames_late"] + sum(snapshot["lost"].values())
@@ -362,22 +414,31 @@ class Chain:
 
     def finish(self) -> Outcome:
         """Stops the chain from sender to receiver, after all answers, and collects the results."""
-        assert self.readout and self.trigger and self.l0tp
+        assert self.readout and self.triggers and self.l0tp
         readout = self.readout.stop()
         self._settle()
-        trigger = self.trigger.stop()
+        nodes = [self._result(program) for program in self.triggers]
         time.sleep(0.1)  # the last answers are in flight
         l0tp = self.l0tp.stop()
-        final = self.trigger.final
-        return Outcome(trigger, final["histograms"], final["monitor"], readout, l0tp, self.series)
+        finals = [p.final for p, result in zip(self.triggers, nodes, strict=True) if result is not None]
+        return Outcome(
+            totals([result for result in nodes if result is not None]),
+            merged_histograms([final["histograms"] for final in finals]),
+            finals[0]["monitor"], readout, l0tp, self.series, nodes, farm_account(readout, l0tp),
+        )  # fmt: skip
+
+    def _result(self, program: Program) -> dict[str, Any] | None:
+        """Result of a node; None if it died and others live."""
+        if self.nodes > 1 and not program.running() and any(other.running() for other in self.triggers):
+            return program.final.get("result")
+        return program.stop()
 
     def _settle(self) -> None:
         """Waits until the trigger has answered all its input, for a second at most."""
-        assert self.trigger
         end = time.monotonic() + 1.0
         before = -1
-        while time.monotonic() < end and self.trigger.running():
-            now = self.trigger.snapshot.get("frames_out", 0)
+        while time.monotonic() < end and any(program.running() for program in self.triggers):
+            now = sum(program.snapshot.get("frames_out", 0) for program in self.triggers)
             if now == before:
                 return
             before = now

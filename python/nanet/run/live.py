@@ -192,6 +192,11 @@ class View:
 
     def _losses(self) -> Panel:
         rows = losses(self.trigger) if self.trigger else []
+        rows += [
+            (f"node {n['node']} SILENT", n["frames_silent"])
+            for n in self.l0tp.get("nodes", [])
+            if n["silent"]
+        ]
         for key in ("frames_missing", "socket_overflow"):
             if self.l0tp.get(key):
                 rows.append((f"L0TP: {key.replace('_', ' ')}", self.l0tp[key]))
@@ -250,4 +255,5 @@ def numbers_line(snapshot: Mapping[str, Any], events_per_s: float | None) -> str
 def plain_line(view: View) -> str:
     """The view as one line, for output without a terminal."""
     numbers = numbers_line(view.trigger, view.rates.now.get("events"))
-    return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}"
+    silent = "".join(f"  node {n['node']} SILENT" for n in view.l0tp.get("nodes", []) if n["silent"])
+    return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}{silent}"

@@ -11,6 +11,7 @@
 
 #include "nanet/contract/producer.hpp"
 #include "nanet/units.hpp"
+#include "nanet/wire/dealing.hpp"
 
 namespace nanet::card {
 
@@ -48,13 +49,15 @@ class FrameTable {
     } board[max_boards];
   };
 
-  FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames)
+  FrameTable(std::uint32_t buffers, std::uint32_t devices, Frame max_frames = default_max_frames,
+             wire::Dealing dealing = {})
       : slots_(std::size_t{buffers} * devices),
         // Size: one burst plus the numbers before it that the sender has not passed yet, even for short
         // bursts.
         status_(std::bit_ceil(max_frames + std::max<std::size_t>(max_frames / 4, slots_.size()) + 1)),
         mask_(slots_.size() - 1),
-        status_mask_(status_.size() - 1) {}
+        status_mask_(status_.size() - 1),
+        dealing_(dealing) {}
 
   Slot& slot(std::uint64_t n) noexcept { return slots_[n & mask_]; }
   Status status(std::uint64_t n) const noexcept { return status_[n & status_mask_]; }
@@ -70,7 +73,9 @@ class FrameTable {
 
   std::uint64_t end = 0;   // numbers below have been seen by the receiver
   std::uint64_t next = 0;  // numbers below have been passed by the sender
-  Frame frame_of_overrun(std::uint64_t n) const noexcept { return static_cast<Frame>(n - base_of(n)); }
+  Frame frame_of_overrun(std::uint64_t n) const noexcept {
+    return dealing_.frame(static_cast<Frame>(n - base_of(n)));
+  }
   // Bases of the most recent bursts, newest last; they give the frame of a number without a buffer.
   void begin_burst(std::uint64_t base) noexcept {
     for (std::size_t i = 0; i + 1 < known_bursts; ++i) bases_[i] = bases_[i + 1];
@@ -87,6 +92,7 @@ class FrameTable {
   std::vector<Slot> slots_;
   std::vector<Status> status_;  // ring, longer than a burst
   std::uint64_t mask_, status_mask_;
+  wire::Dealing dealing_;
   std::uint64_t bases_[known_bursts] = {};
 };
 

@@ -66,6 +66,6 @@ Stream::Stream(const ClopOptions& options)
     : options_(options),
       memory_(make_memory(options)),
       consumers_(views_of(memory_)),
-      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames) {}
+      table_(consumers_.views[0].shape.buffers, options.devices, options.rules.max_frames, options.dealing) {}
 
 }  // namespace nanet::card

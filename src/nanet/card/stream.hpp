@@ -13,6 +13,7 @@
 #include "nanet/card/receive_status.hpp"
 #include "nanet/contract/memory.hpp"
 #include "nanet/os/region_allocator.hpp"
+#include "nanet/wire/dealing.hpp"
 #include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -28,6 +29,7 @@ struct ClopOptions {
   std::uint32_t segment_bytes = 8192;  // per board and frame
   std::uint32_t devices = 1;           // consumer devices, numbered n mod devices
   wire::mgp::Rules rules;
+  wire::Dealing dealing;  // this node's share of the frames
   Nanoseconds timeout = 20'000'000;
   Nanoseconds deadline = 50'000'000;
   Nanoseconds burst_silence = 1'000'000'000;

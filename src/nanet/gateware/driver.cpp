@@ -107,6 +107,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
                     : "deadline_us = " + std::to_string(o.deadline / 1000) + " needs " +
                           std::to_string(shape.buffers) + " buffers" + slots + "; take at most " +
                           std::to_string(longest_us));
+  require(o.dealing.nodes == 1, "node: the gateware card receives every frame; use the socket or xdp card");
   require(o.destinations.size() <= built_.destinations, "send = " + std::to_string(o.destinations.size()) +
                                                             " endpoints: the gateware card supports " +
                                                             std::to_string(built_.destinations) + " at most");

@@ -26,7 +26,13 @@ class Aligner {
   // burst_frames: frames per burst if known, for run_frame(); 0: derived from the last frame seen.
   explicit Aligner(Frame burst_frames = 0) : burst_frames_(burst_frames) {}
 
-  Arrival see(Frame frame) noexcept {
+  Arrival see(Frame frame) noexcept { return see(frame, falls(frame) ? 1 : 0); }
+  // True if `frame` starts a new burst, by its number alone.
+  bool falls(Frame frame) const noexcept {
+    return bursts_ != 0 && newest_ > frame && newest_ - frame > largest_fall;
+  }
+  // The same for a packet `by` bursts after the newest burst. by = 0: at most largest_fall behind the newest.
+  Arrival see(Frame frame, std::uint64_t by) noexcept {
     if (bursts_ == 0) {
       bursts_ = 1;
       skip_to(frame);
@@ -35,7 +41,7 @@ class Aligner {
       ++frames_;
       return Arrival::first;
     }
-    if (frame > newest_) {
+    if (by == 0 && frame > newest_) {
       gap_ = frame - newest_ - 1;
       missing_ += gap_;
       skip_to(frame);
@@ -44,9 +50,9 @@ class Aligner {
       ++frames_;
       return Arrival::in_order;
     }
-    if (newest_ - frame > largest_fall) {
-      base_ = burst_frames_ != 0 ? bursts_ * burst_frames_ : base_ + newest_ + 1;
-      ++bursts_;
+    if (by > 0) {
+      base_ = burst_frames_ != 0 ? (bursts_ - 1 + by) * burst_frames_ : base_ + newest_ + 1;
+      bursts_ += by;
       came_.reset();
       gap_ = frame;
       missing_ += gap_;  // not joined late: the count starts at frame 0
@@ -67,7 +73,8 @@ class Aligner {
   std::uint64_t missing() const noexcept { return missing_; }  // running balance
   std::uint64_t bursts() const noexcept { return bursts_; }
   Frame newest() const noexcept { return newest_; }
-  Frame gap() const noexcept { return gap_; }  // missing directly before the newest frame
+  Frame first() const noexcept { return first_; }  // of the current burst
+  Frame gap() const noexcept { return gap_; }      // missing directly before the newest frame
   // Number of a frame of the current burst, counted from 0 over all bursts.
   std::uint64_t run_frame(Frame frame) const noexcept { return base_ + frame; }
 

@@ -38,6 +38,7 @@ struct L0tp::Batch {
   std::vector<Control> control = std::vector<Control>(batch_packets);
   std::vector<iovec> vectors = std::vector<iovec>(batch_packets);
   std::vector<mmsghdr> messages = std::vector<mmsghdr>(batch_packets);
+  std::vector<sockaddr_in> sources = std::vector<sockaddr_in>(batch_packets);
 
   Batch() {
     for (unsigned i = 0; i < batch_packets; ++i) {
@@ -47,6 +48,8 @@ struct L0tp::Batch {
       messages[i].msg_hdr.msg_iovlen = 1;
       messages[i].msg_hdr.msg_control = &control[i];
       messages[i].msg_hdr.msg_controllen = sizeof(Control);
+      messages[i].msg_hdr.msg_name = &sources[i];
+      messages[i].msg_hdr.msg_namelen = sizeof(sockaddr_in);
     }
   }
 };
@@ -58,7 +61,10 @@ L0tp::L0tp(const L0tpOptions& options)
       endpoint_(os::local_endpoint(socket_.get())),
       buffer_granted_(os::receive_buffer(socket_.get())),
       times_(options.times.empty() ? std::nullopt : std::make_optional<std::string>(options.times)),
-      check_(options.truth.get(), times_ ? &*times_ : nullptr, options.burst_frames) {}
+      check_(options.truth.get(), times_ ? &*times_ : nullptr,
+             {.nodes = options.nodes,
+              .silence = to_ns(options.node_silence_s),
+              .burst_frames = options.burst_frames}) {}
 
 L0tp::~L0tp() {
   request_stop();
@@ -101,9 +107,10 @@ unsigned L0tp::receive(Batch& batch) noexcept {
     if (info.has_overflow) check_.counters().socket_overflow.set(info.overflow);
     const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.to_monotonic(info.realtime_ns) : now;
     check_.packet({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len},
-                  arrival);
+                  arrival, os::from_sockaddr(batch.sources[static_cast<unsigned>(i)]));
     message.msg_hdr.msg_controllen = sizeof(Batch::Control);
     message.msg_hdr.msg_flags = 0;
+    message.msg_hdr.msg_namelen = sizeof(sockaddr_in);
   }
   check_.publish();
   return static_cast<unsigned>(n);
@@ -130,6 +137,10 @@ void L0tp::run() {
       n = receive(batch);
       got += n;
     } while (n == batch_packets);
+    if (options_.nodes > 1) {
+      check_.advance(now);  // the socket was found empty after `now`
+      check_.publish();
+    }
     if (got > 0) last_packet = os::monotonic_now();
     if (options_.busy) continue;
     if (got > 0 && options_.kernel_stamps) {
@@ -144,6 +155,7 @@ void L0tp::run() {
   const Nanoseconds drained = os::monotonic_now() + refresh_ns;
   while (receive(batch) > 0 && os::monotonic_now() < drained) {
   }
+  if (times_) times_->refresh();
   check_.finish();
 }
 

@@ -12,9 +12,11 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nanet/card/counters.hpp"
 #include "nanet/l0tp/aligner.hpp"
+#include "nanet/l0tp/merger.hpp"
 #include "nanet/l0tp/pairing.hpp"
 #include "nanet/l0tp/truth_table.hpp"
 #include "nanet/os/clock.hpp"
@@ -36,15 +38,32 @@ struct L0tpCounters {
   stats::Counter first_packet_ns, last_packet_ns;  // CLOCK_MONOTONIC
 };
 
+// Account of one trigger node: frames_expected = frames + frames_missing.
+struct NodeCounters {
+  stats::Counter frames, frames_late, frames_missing, frames_expected;
+  stats::Counter frames_silent;            // part of frames_missing: passed over while the node was silent
+  stats::Counter stale;                    // answers more than 1024 frames behind; their frames stay missing
+  stats::Counter misdealt;                 // answers from the address of another node
+  stats::Counter silent;                   // 1 while the node is silent
+  stats::Counter silences, returns;        // how often it fell silent and came back
+  stats::Counter from;                     // address << 16 | port of the last answer; 0: none
+  stats::Counter last_frame, last_packet;  // frame and arrival time of the last answer
+};
+
 // Packet check, independent of the packet source.
 class PacketCheck {
  public:
-  // `truth` and `times` may be null. `burst_frames`: see Aligner.
-  PacketCheck(const TruthTable* truth, readout::TimesReader* times, Frame burst_frames,
+  // `truth` and `times` may be null. merge.nodes: trigger nodes whose answers are merged.
+  PacketCheck(const TruthTable* truth, readout::TimesReader* times, const MergerOptions& merge,
               std::uint8_t source = rich_source);
+  PacketCheck(const TruthTable* truth, readout::TimesReader* times, Frame burst_frames)
+      : PacketCheck(truth, times, MergerOptions{.burst_frames = burst_frames}) {}
 
   // Checks one datagram received at `arrival` (CLOCK_MONOTONIC).
-  void packet(std::span<const std::byte> datagram, Nanoseconds arrival) noexcept;
+  void packet(std::span<const std::byte> datagram, Nanoseconds arrival,
+              const wire::Endpoint& from = {}) noexcept;
+  // Ends waits for silent nodes. now: all datagrams that arrived before have been checked.
+  void advance(Nanoseconds now) noexcept { merger_.advance(now); }
   // Settles pending frames; no packet may follow.
   void finish() noexcept;
   // Copies the counts of aligner and pairing to counters(). Call after each batch.
@@ -52,16 +71,30 @@ class PacketCheck {
 
   L0tpCounters& counters() noexcept { return counters_; }
   const L0tpCounters& counters() const noexcept { return counters_; }
+  std::span<const NodeCounters> nodes() const noexcept { return nodes_; }
   const stats::Histogram& from_first() const noexcept { return from_first_; }
   const stats::Histogram& from_last() const noexcept { return from_last_; }
 
  private:
   void measure(Frame frame, Nanoseconds arrival) noexcept;
+  void merged(Position at, std::span<const std::byte> datagram, Nanoseconds arrival, bool behind) noexcept;
+  void check(const wire::mtp::Decoded& decoded, Arrival arrived, Nanoseconds arrival) noexcept;
+  Arrival place(Frame frame, std::uint64_t bursts) noexcept;
+  void pass_over(Frame from, Frame to) noexcept;
+  void expect(Frame from, Frame to) noexcept;
+  void note_source(NodeCounters& node, const wire::Endpoint& from) noexcept;
+  void settle_ends() noexcept;
 
   const TruthTable* truth_;
   readout::TimesReader* times_;
   std::uint8_t source_;
+  MergerOptions merge_;
   Aligner aligner_;
+  Merger merger_;
+  std::vector<NodeCounters> nodes_;
+  std::vector<std::uint64_t> expected_before_;  // per node: frames of the bursts before the current one
+  std::uint64_t burst_ = 0;                     // of the last answer in order, as in Position
+  Frame joined_ = 0;                            // first frame of the run
   Pairing pairing_;
   L0tpCounters counters_;
   stats::Histogram from_first_, from_last_;
@@ -77,7 +110,9 @@ struct L0tpOptions {
   double idle_s = 0;          // after the last packet; 0: no limit
   std::string times;          // --times file; may be created later
   std::shared_ptr<const TruthTable> truth;
-  Frame burst_frames = 0;  // frames per burst, if known
+  Frame burst_frames = 0;       // frames per burst, if known
+  unsigned nodes = 1;           // trigger nodes, to which frames are dealt
+  double node_silence_s = 1.0;  // see MergerOptions::silence
 };
 
 class L0tp {

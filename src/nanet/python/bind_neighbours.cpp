@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -135,7 +136,12 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("threads", o.threads);
   options.take("pin", o.pin);
   options.finish();
-  o.destinations = os::parse_endpoints(to);
+  for (std::string_view rest = to;;) {  // nodes by semicolons, a node's endpoints by commas
+    const auto end = rest.find(';');
+    o.nodes.push_back(os::parse_endpoints(rest.substr(0, end)));
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 1);
+  }
   readout::parse_faults(fault, o.faults);
   return o;
 }
@@ -160,6 +166,26 @@ nb::dict readout_snapshot(const readout::Readout& readout) {
     if (const std::uint64_t n = readout.errors(error)) errors[std::string(readout::name(error)).c_str()] = n;
   }
   d["send_errors"] = errors;
+  nb::list nodes;
+  for (unsigned k = 0; k < readout.options().nodes.size(); ++k) {
+    nb::dict node, failed;
+    std::string to;
+    for (const wire::Endpoint& endpoint : readout.options().nodes[k])
+      to += (to.empty() ? "" : ",") + os::to_string(endpoint);
+    node["node"] = k;
+    node["to"] = to;
+    // A capture goes to one node and is not counted by frame.
+    node["frames_sent"] = std::uint64_t{readout.pool() ? c.dealt[k] : c.frames};
+    node["packets_sent"] = readout.packets_to(k);
+    for (std::size_t i = 0; i < readout::send_error_count; ++i) {
+      const auto error = static_cast<readout::SendError>(i);
+      if (const std::uint64_t n = readout.errors_to(k, error))
+        failed[std::string(readout::name(error)).c_str()] = n;
+    }
+    node["send_errors"] = failed;
+    nodes.append(node);
+  }
+  d["nodes"] = nodes;
   d["elapsed_s"] = elapsed;
   d["packets_per_s"] = rate(packets);
   d["events_per_s"] = rate(c.events);
@@ -204,8 +230,13 @@ l0tp::L0tpOptions l0tp_options(const nb::dict& given) {
   options.take("idle", o.idle_s);
   options.take("times", o.times);
   options.take("burst_frames", o.burst_frames);
+  options.take("nodes", o.nodes);
+  options.take("node_silence", o.node_silence_s);
   options.take("truth", truth);
   options.finish();
+  if (o.nodes < 1 || o.nodes > wire::max_nodes)
+    throw std::invalid_argument("nodes = " + std::to_string(o.nodes) + ": give 1 to " +
+                                std::to_string(wire::max_nodes));
   o.listen = os::parse_endpoint(listen);
   if (!truth.is_none()) {
     const auto columns = nb::cast<nb::dict>(truth);
@@ -248,6 +279,26 @@ nb::dict l0tp_snapshot(const l0tp::L0tp& l0tp) {
     bad[std::string(wire::mtp::name(static_cast<wire::mtp::Refusal>(i))).c_str()] = std::uint64_t{c.bad[i]};
   d["bad_packets"] = bad;
   put("socket_overflow", c.socket_overflow);
+  nb::list nodes;
+  for (const l0tp::NodeCounters& n : l0tp.check().nodes()) {
+    nb::dict node;
+    node["node"] = nodes.size();
+    const wire::Endpoint from{static_cast<std::uint32_t>(n.from >> 16), static_cast<std::uint16_t>(n.from)};
+    node["from"] = n.from ? nb::cast(os::to_string(from)) : nb::none();
+    node["frames_expected"] = std::uint64_t{n.frames_expected};
+    node["frames"] = std::uint64_t{n.frames};
+    node["frames_missing"] = std::uint64_t{n.frames_missing};
+    node["frames_silent"] = std::uint64_t{n.frames_silent};
+    node["frames_late"] = std::uint64_t{n.frames_late};
+    node["stale"] = std::uint64_t{n.stale};
+    node["misdealt"] = std::uint64_t{n.misdealt};
+    node["silent"] = n.silent != 0;
+    node["silences"] = std::uint64_t{n.silences};
+    node["returns"] = std::uint64_t{n.returns};
+    node["last_frame"] = n.last_packet ? nb::cast(std::uint64_t{n.last_frame}) : nb::none();
+    nodes.append(node);
+  }
+  d["nodes"] = nodes;
   nb::list rings;
   for (const auto& n : c.rings) rings.append(std::uint64_t{n});
   d["rings"] = rings;

@@ -38,6 +38,8 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", c.rules.source));
   c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", c.rules.max_payload));
   c.rules.max_frames = get<std::uint32_t>(o, "max_frames", c.rules.max_frames);
+  if (const auto node = get<std::vector<unsigned>>(o, "node", {}); node.size() == 2)
+    c.dealing = {node[0], node[1]};
   c.timeout = microseconds(o, "timeout_us", c.timeout);
   c.deadline = microseconds(o, "deadline_us", c.deadline);
   c.burst_silence = microseconds(o, "burst_silence_us", c.burst_silence);

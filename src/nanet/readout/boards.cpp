@@ -19,8 +19,14 @@ Boards::Boards(const Run& run, std::size_t thread)
     : run_(run),
       thread_(thread),
       step_(run.options.threads),
-      tx_path_(run.senders, thread, run.options.threads, run.options.faults, run.times),
-      boards_(run.pool.streams()) {}
+      tx_path_(run.senders, senders_of_thread(), run.options.faults, run.times),
+      boards_(run.senders.size()) {}
+
+std::vector<std::size_t> Boards::senders_of_thread() const {
+  std::vector<std::size_t> mine;
+  each_sender([&](unsigned s, unsigned k) { mine.push_back(sender_of(s, k)); });
+  return mine;
+}
 
 void Boards::publish(Nanoseconds now) {
   tally_.elapsed_ns.set(static_cast<std::uint64_t>(now - start_));
@@ -104,16 +110,20 @@ void Boards::send(Nanoseconds start) {
 
 std::byte* Boards::stamp_packet(unsigned stream, const FramePool::Slot& slot, std::uint64_t index) {
   std::byte* bytes = run_.pool.bytes(stream, slot);
-  stamp(bytes, run_.schedule.frame(index), boards_[stream].sequence++, burst_number(index));
+  stamp(bytes, run_.schedule.frame(index), boards_[sender_of(stream, node_of(index))].sequence++,
+        burst_number(index));
   return bytes;
 }
 
-void Boards::count_frame(std::uint32_t pool_frame) {
+void Boards::count_frame(std::uint64_t index) {
+  const std::uint32_t pool_frame = run_.schedule.frame(index) % run_.pool.frames();
+  const unsigned node = node_of(index);
   ++tally_.frames;
+  ++tally_.dealt[node];
   tally_.events += run_.pool.events(pool_frame);
   each_stream([&](unsigned s) {
     const FramePool::BoardFrame& f = run_.pool.board_frame(s, pool_frame);
-    wire::mgp::EobCounts& counts = boards_[s].counts;
+    wire::mgp::EobCounts& counts = boards_[sender_of(s, node)].counts;
     ++counts.frames;
     counts.packets += f.packets;
     counts.events += f.fragments;
@@ -127,22 +137,22 @@ void Boards::send_frames(std::uint64_t index, unsigned frames) {
     for (std::uint64_t i = index; i < index + frames; ++i) {
       const std::uint32_t f = run_.schedule.frame(i) % run_.pool.frames();
       for (const FramePool::Slot& slot : run_.pool.packets(s, f))
-        run_.senders[s]->push(stamp_packet(s, slot, i), slot.size);
+        run_.senders[sender_of(s, node_of(i))]->push(stamp_packet(s, slot, i), slot.size);
     }
   });
-  each_stream([&](unsigned s) {
+  each_sender([&](unsigned s, unsigned k) {
     const bool first = s == thread_, last = s + step_ >= run_.pool.streams();
     if (run_.times && (first || last)) {
       const Nanoseconds now = os::monotonic_now();
       for (std::uint64_t i = index; i < index + frames; ++i) {
+        if (node_of(i) != k) continue;
         if (first) run_.times->first(i, now);
         if (last) run_.times->last(i, now);
       }
     }
-    run_.senders[s]->flush();
+    run_.senders[sender_of(s, k)]->flush();
   });
-  for (std::uint64_t i = index; i < index + frames; ++i)
-    count_frame(run_.schedule.frame(i) % run_.pool.frames());
+  for (std::uint64_t i = index; i < index + frames; ++i) count_frame(i);
 }
 
 void Boards::send_frames_with_faults(std::uint64_t index, unsigned frames) {
@@ -151,37 +161,41 @@ void Boards::send_frames_with_faults(std::uint64_t index, unsigned frames) {
     tx_path_.release(i);
     each_stream([&](unsigned s) {
       for (const FramePool::Slot& slot : run_.pool.packets(s, f))
-        tx_path_.take({i, stamp_packet(s, slot, i), slot.size, static_cast<std::uint8_t>(s), false});
+        tx_path_.take({i, stamp_packet(s, slot, i), slot.size,
+                       static_cast<std::uint8_t>(sender_of(s, node_of(i))), false});
     });
-    count_frame(f);
+    count_frame(i);
   }
   tx_path_.deliver();
 }
 
-void Boards::send_marker(unsigned stream, std::uint64_t index, std::size_t size) {
-  ++boards_[stream].sequence;
-  ++boards_[stream].counts.packets;
-  tx_path_.take({index, boards_[stream].marker, static_cast<std::uint32_t>(size),
-                 static_cast<std::uint8_t>(stream), true});
+void Boards::send_marker(unsigned stream, unsigned node, std::uint64_t index, std::size_t size) {
+  const unsigned sender = sender_of(stream, node);
+  ++boards_[sender].sequence;
+  ++boards_[sender].counts.packets;
+  tx_path_.take({index, boards_[sender].marker, static_cast<std::uint32_t>(size),
+                 static_cast<std::uint8_t>(sender), true});
 }
 
 void Boards::send_sob(std::uint64_t index) {
-  each_stream([&](unsigned s) {
-    boards_[s].sequence = 0;
-    boards_[s].counts = {};
-    send_marker(s, index, make_sob(boards_[s].marker, run_.pool.board(s), burst_number(index)));
+  each_sender([&](unsigned s, unsigned k) {
+    Board& board = boards_[sender_of(s, k)];
+    board.sequence = 0;
+    board.counts = {};
+    send_marker(s, k, index, make_sob(board.marker, run_.pool.board(s), burst_number(index)));
   });
   tx_path_.deliver();
 }
 
 void Boards::send_eob(std::uint64_t index) {
   tx_path_.flush();
-  each_stream([&](unsigned s) {
-    wire::mgp::EobCounts counts = boards_[s].counts;
+  each_sender([&](unsigned s, unsigned k) {
+    Board& board = boards_[sender_of(s, k)];
+    wire::mgp::EobCounts counts = board.counts;
     ++counts.packets;  // the EOB itself
-    send_marker(s, index,
-                make_eob(boards_[s].marker, run_.pool.board(s), burst_number(index),
-                         run_.schedule.frame(index), boards_[s].sequence, counts));
+    send_marker(s, k, index,
+                make_eob(board.marker, run_.pool.board(s), burst_number(index), run_.schedule.frame(index),
+                         board.sequence, counts));
   });
   tx_path_.flush();  // the EOB leaves with its burst
   tx_path_.deliver();

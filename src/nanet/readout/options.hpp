@@ -11,6 +11,7 @@
 #include "nanet/readout/faults.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/rich/generator.hpp"
+#include "nanet/wire/dealing.hpp"
 #include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -20,7 +21,9 @@ namespace nanet::readout {
 inline constexpr unsigned max_batch = 44;
 
 struct ReadoutOptions {
-  std::vector<wire::Endpoint> destinations;  // board b -> destination b mod count
+  // One entry per trigger node: frame f of a burst goes to node f mod K (wire::node_of). Board b sends to
+  // endpoint b mod count of the node.
+  std::vector<std::vector<wire::Endpoint>> nodes;
   rich::GeneratorOptions generator;
   PackOptions pack;
   std::uint32_t pool_frames = 4096;  // generated frames; burst frame f is pool frame f mod pool_frames
@@ -48,6 +51,7 @@ struct ReadoutOptions {
 struct alignas(64) Tally {
   stats::Counter frames, bursts, events, fragments, behind_max_ns, elapsed_ns;
   std::array<stats::Counter, fault_count> faults;
+  std::array<stats::Counter, wire::max_nodes> dealt;  // frames per node
 };
 
 }  // namespace nanet::readout

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "nanet/card/card.hpp"
@@ -32,7 +33,15 @@ std::size_t streams_of(const PackOptions& pack) {
 
 void check_options(const ReadoutOptions& o) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
-  if (o.destinations.empty()) refuse("to: no destination is given; give HOST:PORT[,HOST:PORT...]");
+  if (o.nodes.empty() ||
+      std::any_of(o.nodes.begin(), o.nodes.end(), [](const auto& node) { return node.empty(); }))
+    refuse("to: no destination is given; give HOST:PORT[,HOST:PORT...], once per node");
+  if (o.nodes.size() > wire::max_nodes)
+    refuse("to: " + std::to_string(o.nodes.size()) + " nodes are given; give at most " +
+           std::to_string(wire::max_nodes));
+  if (o.nodes.size() > 1 && !o.pcap.empty())
+    refuse("pcap = '" + o.pcap +
+           "': a capture keeps its sequence numbers, so it goes to one node; give to once");
   if (!(o.speed >= 0))
     refuse("speed = " + std::to_string(o.speed) + ": give a number above 0, or 0 for no pacing");
   if (!(o.duration_s >= 0))
@@ -69,12 +78,12 @@ void check_options(const ReadoutOptions& o) {
 Readout::Readout(const ReadoutOptions& options)
     : options_((check_options(options), options)),
       schedule_(options.speed, options.burst_frames, options.burst_gap_s * 1e9) {
-  const auto& destinations = options_.destinations;
   // Sockets first: their errors are reported before the pool is generated.
-  const std::size_t streams = options_.pcap.empty() ? streams_of(options_.pack) : destinations.size();
+  const std::size_t streams =
+      options_.pcap.empty() ? streams_of(options_.pack) : options_.nodes.front().size();
   for (std::size_t s = 0; s < streams; ++s)
-    senders_.push_back(
-        std::make_unique<PacketSender>(destinations[s % destinations.size()], options_.segmentation));
+    for (const auto& node : options_.nodes)
+      senders_.push_back(std::make_unique<PacketSender>(node[s % node.size()], options_.segmentation));
 
   if (!options_.pcap.empty()) {
     recording_ = std::make_unique<Recording>(options_.pcap, options_.pcap_port);
@@ -94,7 +103,9 @@ Readout::Readout(const ReadoutOptions& options)
   const unsigned most = std::min<unsigned>(options_.batch_frames, pool_->frames());
   const unsigned batch = schedule_.batch(to_ns(options_.batch_us * 1e-6), most);
   lockstep_ = std::make_unique<Lockstep>(options_.threads, batch + leash);
-  const Run run{options_, schedule_, *pool_, senders_, times_.get(), *lockstep_, stop_, limit_, batch, most};
+  const auto nodes = static_cast<unsigned>(options_.nodes.size());
+  const Run run{options_,   schedule_, *pool_, senders_, nodes, times_.get(),
+                *lockstep_, stop_,     limit_, batch,    most};
   for (std::size_t t = 0; t < options_.threads; ++t) boards_.push_back(std::make_unique<Boards>(run, t));
 }
 
@@ -178,6 +189,7 @@ ReadoutCounters Readout::counters() const noexcept {
     }
   }
   all.frames = slowest->frames;
+  std::copy(slowest->dealt.begin(), slowest->dealt.end(), all.dealt.begin());
   all.events = slowest->events;
   all.bursts = slowest->bursts;
   return all;
@@ -203,6 +215,18 @@ std::uint64_t Readout::errors(SendError error) const noexcept {
   for (const auto& sender : senders_) n += sender->errors(error);
   return n;
 }
+template <class Count>
+std::uint64_t Readout::sum_to(unsigned node, const Count& count) const noexcept {
+  std::uint64_t n = 0;
+  for (std::size_t s = node; s < senders_.size(); s += options_.nodes.size()) n += count(*senders_[s]);
+  return n;
+}
+std::uint64_t Readout::packets_to(unsigned node) const noexcept {
+  return sum_to(node, [](const PacketSender& sender) { return sender.packets(); });
+}
+std::uint64_t Readout::errors_to(unsigned node, SendError error) const noexcept {
+  return sum_to(node, [error](const PacketSender& sender) { return sender.errors(error); });
+}
 bool Readout::segmenting() const noexcept {
   return std::all_of(senders_.begin(), senders_.end(),
                      [](const auto& sender) { return sender->segmenting(); });
@@ -219,7 +243,9 @@ std::uint64_t Readout::frames_for_events() const {
 
 void Readout::run_recording(Nanoseconds start) {
   const Pacer pacer(options_.spin);
-  TxPath tx_path(senders_, 0, 1, options_.faults, times_.get());
+  std::vector<std::size_t> all(senders_.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  TxPath tx_path(senders_, all, options_.faults, times_.get());
   const auto publish = [&](Nanoseconds now) {
     recorded_.elapsed_ns.set(static_cast<std::uint64_t>(now - start));
     for (std::size_t f = 0; f < fault_count; ++f)

@@ -28,6 +28,7 @@ struct ReadoutCounters {
   std::uint64_t frames = 0, bursts = 0, events = 0, fragments = 0, behind_max_ns = 0, elapsed_ns = 0;
   std::uint64_t skipped_records = 0;  // records of the capture
   std::array<std::uint64_t, fault_count> faults{};
+  std::array<std::uint64_t, wire::max_nodes> dealt{};  // frames per node
 };
 
 class Readout {
@@ -49,6 +50,9 @@ class Readout {
   std::uint64_t bytes() const noexcept;
   std::uint64_t messages() const noexcept;
   std::uint64_t errors(SendError error) const noexcept;
+  // Sums over the senders of one node.
+  std::uint64_t packets_to(unsigned node) const noexcept;
+  std::uint64_t errors_to(unsigned node, SendError error) const noexcept;
   bool segmenting() const noexcept;  // trains are in use
   const ReadoutOptions& options() const noexcept { return options_; }
   const FramePool* pool() const noexcept { return pool_.get(); }
@@ -59,14 +63,17 @@ class Readout {
   void run_recording(Nanoseconds start);
   Nanoseconds started_together();
   std::uint64_t frames_for_events() const;
+  template <class Count>
+  std::uint64_t sum_to(unsigned node, const Count& count) const noexcept;
 
   ReadoutOptions options_;
   Schedule schedule_;
   std::unique_ptr<FramePool> pool_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<TimesWriter> times_;
-  std::vector<std::unique_ptr<PacketSender>> senders_;  // one per stream; with a capture, one per destination
-  std::uint64_t limit_ = 0;                             // number of frames in the run
+  std::vector<std::unique_ptr<PacketSender>>
+      senders_;              // of stream s to node k: s * nodes + k; with a capture: one per endpoint
+  std::uint64_t limit_ = 0;  // number of frames in the run
   std::unique_ptr<Lockstep> lockstep_;
   std::vector<std::unique_ptr<Boards>> boards_;  // one per thread; empty with a capture
   Tally recorded_;                               // of the capture

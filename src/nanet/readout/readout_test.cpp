@@ -32,7 +32,7 @@ struct Received {
 class ReadoutRun : public testing::Test {
  protected:
   ReadoutRun() : socket(os::open_udp_receiver({0x7F000001, 0}, {.buffer_bytes = 64 << 20})) {
-    options.destinations = {os::local_endpoint(socket.get())};
+    options.nodes = {{os::local_endpoint(socket.get())}};
     options.pool_frames = 40;
     options.burst_frames = 100;
     options.speed = 1.0;
@@ -310,7 +310,7 @@ TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
 
 TEST_F(ReadoutRun, BoardsAreDealtOutToDestinations) {
   const os::Fd second = os::open_udp_receiver({0x7F000001, 0});
-  options.destinations.push_back(os::local_endpoint(second.get()));
+  options.nodes.front().push_back(os::local_endpoint(second.get()));
   options.bursts = 1;
   std::set<unsigned> here, there;
   for (const Received& packet : run()) here.insert(packet.checked.header.board);
@@ -319,6 +319,85 @@ TEST_F(ReadoutRun, BoardsAreDealtOutToDestinations) {
     there.insert(mgp::decode_header(bytes.data()).board);
   EXPECT_EQ(here, (std::set<unsigned>{0, 2}));
   EXPECT_EQ(there, (std::set<unsigned>{1, 3}));
+}
+
+// Streams of one burst by node and board, checked against the rule of dealing.
+void check_dealing(const std::vector<Bytes>& packets, unsigned node, unsigned nodes, Frame last) {
+  std::map<unsigned, Sequence> sequence;
+  std::map<unsigned, std::set<Frame>> frames;
+  std::map<unsigned, std::uint32_t> sent;
+  for (const Bytes& bytes : packets) {
+    const mgp::Checked checked = mgp::validate(bytes, {});
+    ASSERT_EQ(checked.refusal, mgp::Refusal::none);
+    const mgp::Header& h = checked.header;
+    ASSERT_EQ(h.sequence, sequence[h.board]++);  // contiguous per board and node, from the SOB on
+    ++sent[h.board];
+    if (h.has(mgp::flag::eob)) {
+      EXPECT_EQ(h.frame, last);  // of the burst, not of the node
+      const mgp::EobCounts counts = mgp::decode_eob(bytes.data());
+      EXPECT_EQ(counts.packets, sent[h.board]);
+      EXPECT_EQ(counts.frames, frames[h.board].size());
+    } else if (!h.has(mgp::flag::sob)) {
+      EXPECT_EQ(h.frame % nodes, node);
+      frames[h.board].insert(h.frame);
+    }
+  }
+  ASSERT_EQ(sent.size(), 4u);
+  for (const auto& [board, seen] : frames)
+    EXPECT_EQ(seen.size(), (wire::Dealing{node, nodes}.frames(last))) << "board " << board;
+}
+
+TEST_F(ReadoutRun, FramesAreDealtToNodesByTheirNumber) {
+  for (const unsigned nodes : {1u, 2u, 3u}) {
+    for (const bool faulty : {false, true}) {
+      std::vector<os::Fd> sockets;
+      options.nodes.clear();
+      for (unsigned k = 0; k < nodes; ++k) {
+        sockets.push_back(os::open_udp_receiver({0x7F000001, 0}, {.buffer_bytes = 64 << 20}));
+        options.nodes.push_back({os::local_endpoint(sockets.back().get())});
+      }
+      options.bursts = 1;
+      options.threads = faulty ? 1 : 3;  // boards 0 and 3 share a thread
+      options.faults.probability[static_cast<std::size_t>(Fault::dup)] =
+          faulty ? 1e-12 : 0;  // the other path
+      Readout readout(options);
+      readout.start();
+      readout.join();
+      std::uint64_t packets_of_all = 0;
+      for (unsigned k = 0; k < nodes; ++k) {
+        std::vector<Bytes> received;
+        Bytes bytes(65536);
+        ssize_t n = 0;
+        while ((n = recv(sockets[k].get(), bytes.data(), bytes.size(), MSG_DONTWAIT)) > 0)
+          received.emplace_back(bytes.data(), bytes.data() + n);
+        EXPECT_EQ(readout.packets_to(k), received.size());
+        packets_of_all += received.size();
+        EXPECT_EQ(readout.counters().dealt[k], (wire::Dealing{k, nodes}.frames(99)));
+        check_dealing(received, k, nodes, 99);
+      }
+      EXPECT_EQ(readout.packets(), packets_of_all);
+    }
+  }
+}
+
+TEST_F(ReadoutRun, ANodeThatListensNoLongerHoldsUpNothing) {
+  os::Fd gone = os::open_udp_receiver({0x7F000001, 0});
+  options.nodes.push_back({os::local_endpoint(gone.get())});
+  gone = os::Fd{};
+  options.bursts = 1;
+  std::set<Frame> here;
+  Readout readout(options);
+  readout.start();
+  readout.join();
+  Bytes bytes(65536);
+  while (recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0)
+    if (const auto h = mgp::decode_header(bytes.data()); !h.has(mgp::flag::sob | mgp::flag::eob))
+      here.insert(h.frame);
+  EXPECT_EQ(here.size(), 50u);
+  EXPECT_EQ(readout.counters().frames, 100u);
+  EXPECT_EQ(readout.counters().dealt[1], 50u);
+  EXPECT_GT(readout.errors_to(1, SendError::refused), 0u);  // ICMP: port unreachable
+  EXPECT_EQ(readout.errors_to(0, SendError::refused), 0u);
 }
 
 TEST_F(ReadoutRun, CaptureIsSentAsRecorded) {
@@ -374,8 +453,13 @@ TEST_F(ReadoutRun, ContradictionsAreReportedBeforeAnythingIsSent) {
   wrong.burst_frames = 0;
   refused(wrong, "burst_frames");
   wrong = options;
-  wrong.destinations.clear();
+  wrong.nodes.clear();
   refused(wrong, "to");
+  wrong.nodes.assign(wire::max_nodes + 1, options.nodes.front());
+  refused(wrong, "65 nodes");
+  wrong.nodes.resize(2);
+  wrong.pcap = "run.pcap";
+  refused(wrong, "sequence numbers");
   for (const unsigned frames : {0u, 45u}) {
     wrong = options;
     wrong.batch_frames = frames;

@@ -66,6 +66,7 @@ class TimesReader {
   // Maps the file, or remaps it if it was replaced or resized. Cheap if nothing changed.
   void refresh() noexcept;
   bool mapped() const noexcept { return times_ != nullptr; }
+  std::uint64_t frames() const noexcept { return frames_; }  // entries of the file
   // Times of a frame, counted from 0 over the run; zeros if the frame was not sent or lies beyond the file.
   SendTimes at(std::uint64_t frame) const noexcept {
     if (frame >= frames_) return {};

@@ -7,7 +7,7 @@
 namespace nanet::readout {
 
 void TxPath::deliver() {
-  for (std::size_t s = first_; s < senders_.size(); s += step_) {
+  for (const std::size_t s : mine_) {
     const Nanoseconds now = os::monotonic_now();
     for (const OutPacket& packet : out_) {
       if (packet.stream != s) continue;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nanet/readout/faults.hpp"
@@ -17,25 +18,24 @@ using Senders = std::span<const std::unique_ptr<PacketSender>>;
 
 class TxPath {
  public:
-  // This thread uses streams first, first + step, ... of `senders`. `times` may be null; both outlive it.
-  // faults: decided by seed, stream and packet, so threads share no state.
-  TxPath(Senders senders, std::size_t first, std::size_t step, const FaultOptions& faults, TimesWriter* times)
+  // `mine`: senders of this thread, by number. `times` may be null; both outlive it.
+  // faults: decided by seed, sender and packet, so threads share no state.
+  TxPath(Senders senders, std::vector<std::size_t> mine, const FaultOptions& faults, TimesWriter* times)
       : senders_(senders),
-        first_(first),
-        step_(step),
+        mine_(std::move(mine)),
         faults_(faults, static_cast<unsigned>(senders.size())),
         times_(times) {}
 
   void take(const OutPacket& packet) { faults_.take(packet, out_); }
   void release(std::uint64_t frame) { faults_.release(frame, out_); }
   void flush() { faults_.flush(out_); }
-  // Sends the taken packets, stream by stream.
+  // Sends the taken packets, sender by sender.
   void deliver();
   std::uint64_t count(Fault fault) const { return faults_.count(fault); }
 
  private:
   Senders senders_;
-  std::size_t first_, step_;
+  std::vector<std::size_t> mine_;
   FaultLine faults_;
   TimesWriter* times_;
   std::vector<OutPacket> out_;

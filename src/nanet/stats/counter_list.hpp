@@ -59,6 +59,7 @@
     "first packets of a jump in frame or sequence number, or of a burst without SOB")                        \
   X(overrun, "nanet_packets_lost", "packets of frames without a buffer")                                     \
   X(segment_overflow, "nanet_packets_lost", "packets that did not fit into the segment of their board")      \
+  X(other_node, "nanet_packets_lost", "packets of frames dealt to another node (card.node)")                 \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
   X(socket_overflow, "nanet_packets_lost",                                                                   \
     "datagrams dropped by the kernel because the socket buffer was full")                                    \

@@ -354,5 +354,108 @@ TEST(Burst, EobFarAheadMustBeConfirmed) {
   rig.finish();
 }
 
+ClopOptions dealt(unsigned node, unsigned nodes, std::uint32_t devices = 1) {
+  ClopOptions options = rig_options();
+  options.dealing = {node, nodes};
+  options.devices = devices;
+  return options;
+}
+
+// Sends the frames of one node, as boards deal them.
+void burst_of_node(Rig& rig, unsigned node, unsigned nodes, Frame frames, std::uint8_t burst) {
+  rig.sobs(burst);
+  for (Frame f = node; f < frames; f += nodes) rig.frame(f, burst);
+  rig.eobs(frames - 1, burst);
+}
+
+TEST(Dealt, EachNodeOwesItsFramesAndMissesNone) {
+  for (const unsigned nodes : {2u, 3u, 7u}) {
+    for (unsigned node = 0; node < nodes; ++node) {
+      Rig rig(dealt(node, nodes, 2));
+      const wire::Dealing share{node, nodes};
+      Frame owed = 0;
+      std::vector<Frame> wanted;
+      for (std::uint8_t burst = first_burst; burst < first_burst + 3; ++burst) {
+        const Frame frames = burst == first_burst + 1 ? 4 : 40;  // with 7 nodes, some without a frame
+        burst_of_node(rig, node, nodes, frames, burst);
+        for (std::size_t d = 0; d < 2; ++d) rig.serve(d);
+        rig.send();
+        for (Frame f = node; f < frames; f += nodes) wanted.push_back(f);
+        owed += share.frames(frames - 1);
+      }
+      rig.finish();
+      EXPECT_EQ(rig.lost_or_bad(), 0u) << node << " of " << nodes;
+      EXPECT_EQ(rig.missing(), 0);
+      EXPECT_EQ(rig.stream.counters().frames_in, owed);
+      EXPECT_EQ(rig.stream.counters().frames_answered, owed);
+      EXPECT_EQ(rig.stream.counters().frames_incomplete, 0u);
+      EXPECT_EQ(rig.stream.counters().frames_skipped, 0u);
+      ASSERT_EQ(rig.transmit.sent.size(), wanted.size());
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_EQ(rig.transmit.sent[i].frame, wanted[i]);
+        EXPECT_EQ(rig.observer.all[i].n,
+                  i);  // numbers have no gaps, so both devices and all buffers are used
+      }
+    }
+  }
+}
+
+TEST(Dealt, AFrameWithoutAPacketIsOwedAndAnsweredByItsNumber) {
+  Rig rig(dealt(1, 3));
+  rig.sobs();
+  rig.frame(1);
+  for (unsigned b = 0; b < 4; ++b) rig.skip_sequence(static_cast<BoardId>(b), 1);  // frame 4 is lost
+  rig.frame(7);
+  rig.eobs(9);
+  rig.expire(rig.now + 2000);
+  const auto events = rig.serve();
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(rig.missing(), 4);
+  rig.finish();
+  ASSERT_EQ(rig.transmit.sent.size(), 3u);
+  EXPECT_EQ(rig.transmit.sent[1].frame, 4u);
+  EXPECT_EQ(rig.stream.counters().frames_incomplete, 1u);
+}
+
+TEST(Dealt, JoinedWithoutSobOwesFromTheFirstFrameSeen) {
+  Rig rig(dealt(2, 3));
+  rig.feed({.board = 0, .frame = 71, .sequence = 24});
+  rig.feed({.board = 1, .frame = 74, .sequence = 25});
+  rig.finish();
+  ASSERT_EQ(rig.transmit.sent.size(), 2u);
+  EXPECT_EQ(rig.transmit.sent[0].frame, 71u);
+  EXPECT_EQ(rig.transmit.sent[1].frame, 74u);
+}
+
+TEST(Dealt, OverrunsAreAnsweredWithTheirFrames) {
+  ClopOptions options = dealt(1, 2);
+  options.buffers = 2;
+  options.deadline = 6;
+  Rig rig(options);
+  rig.sobs();
+  for (Frame f = 1; f < 11; f += 2) rig.frame(f);
+  EXPECT_GT(rig.stream.counters().frames_overrun, 0u);
+  rig.now += 10;
+  rig.finish();
+  ASSERT_EQ(rig.transmit.sent.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(rig.transmit.sent[i].frame, 1 + 2 * i);
+}
+
+TEST(Dealt, FramesOfOtherNodesAreCountedByNameAndNotMissing) {
+  for (const auto gather : {contract::Gather::frame, contract::Gather::packets}) {
+    ClopOptions options = dealt(0, 2);
+    options.gather = gather;
+    Rig rig(options);
+    rig.sobs();
+    for (Frame f = 0; f < 10; ++f) rig.frame(f);  // boards that deal to one node
+    rig.feed({.board = 1, .frame = 1, .sequence = 2});
+    EXPECT_EQ(rig.lost(Lost::other_node), 20u);
+    EXPECT_EQ(rig.lost(Lost::replayed_sequence), 1u);
+    EXPECT_EQ(rig.missing(), 0);
+    EXPECT_EQ(rig.stream.counters().packets_used, 20u);
+    EXPECT_TRUE(rig.balances());
+  }
+}
+
 }  // namespace
 }  // namespace nanet::card

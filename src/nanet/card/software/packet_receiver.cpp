@@ -43,6 +43,7 @@ void PacketReceiver::checked_packet(std::span<const std::byte> datagram, const w
     return;
   }
   if (!admit(board, header)) return;
+  if (!header.has(flag::eob) && !options_.dealing.owns(header.frame)) return lose(Lost::other_node);
   if (header.has(flag::eob)) {
     ++counters_.burst_markers;
     board.eob = true;

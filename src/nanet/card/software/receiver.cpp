@@ -196,10 +196,13 @@ void FrameReceiver::marker(Burst& burst, const Header& header, Nanoseconds stamp
     return;
   }
   renew(board, header);
-  if (!admit(burst, board, header)) return;
+  const Frame frames = options_.dealing.frames(header.frame);
+  Header last = header;
+  last.frame = frames ? frames - 1 : 0;
+  if (!admit(burst, board, last)) return;
   ++counters_.burst_markers;
   board.eob = true;
-  board.eob_frame = header.frame;
+  board.eob_frames = frames;
   if (&burst == &old_) return close_old_if_done(stamp);
   if (burst.ending || !all_done(burst)) return;
   fix_last(burst, stamp);
@@ -270,12 +273,22 @@ bool FrameReceiver::admit(Burst& burst, Board& board, const Header& header) noex
   return true;
 }
 
+// Packet of a frame that is dealt to another node: its sequence number is not missing.
+void FrameReceiver::other_node(Board& board, const Header& header) noexcept {
+  if (board.sequence.look(header.sequence) == SequenceTracker::Look::replayed)
+    return lose(Lost::replayed_sequence);
+  remember(board, header);
+  lose(Lost::other_node);
+}
+
 void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const std::byte> datagram,
                          Nanoseconds stamp) noexcept {
-  const Header& header = checked.header;
+  Header header = checked.header;
   const unsigned b = board_index(header.board);
   Board& board = burst.board[b];
   renew(board, header);
+  if (!options_.dealing.owns(header.frame)) return other_node(board, header);
+  header.frame = options_.dealing.index(header.frame);
   const std::uint64_t n = burst.base + header.frame;
   bool known = header.frame < burst.next || burst.ending;
   if (known) {
@@ -357,7 +370,7 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   slot = FrameTable::Slot{};
   slot.n = n;
   slot.used = true;
-  slot.frame = frame;
+  slot.frame = options_.dealing.frame(frame);
   slot.first = stamp;
   table_.set(n, FrameTable::Status::open);
   push_timer(n, stamp);

@@ -16,6 +16,7 @@
 #include "nanet/card/receive_status.hpp"
 #include "nanet/card/software/sequence.hpp"
 #include "nanet/contract/producer.hpp"
+#include "nanet/wire/dealing.hpp"
 #include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
@@ -23,6 +24,7 @@ namespace nanet::card {
 struct ReceiverOptions {
   wire::mgp::Rules rules;
   std::uint8_t stream = 0;
+  wire::Dealing dealing;                      // this node's share of the frames
   Nanoseconds timeout = 20'000'000;           // after a frame's first packet
   Nanoseconds burst_silence = 1'000'000'000;  // a burst ends this long after its last packet
   // Clock of the event times; nullptr: the time stamp of the packet, or the time, that closed the frame.
@@ -64,6 +66,7 @@ class Receiver : public ReceiveStatus {
   std::function<void()> full_;
 };
 
+// Inside, frames are the indices of this node's frames (wire::Dealing), so that numbers have no gaps.
 class FrameReceiver final : public Receiver {
  public:
   // consumers, table and counters outlive the receiver. They are shared with the sender, in the same thread.
@@ -83,7 +86,8 @@ class FrameReceiver final : public Receiver {
   struct Board {
     SequenceTracker sequence;
     bool has_frame = false, jumping = false, sob_pending = false, sob = false, eob = false;
-    Frame newest = 0, eob_frame = 0, jump_frame = 0;
+    Frame newest = 0, jump_frame = 0;
+    Frame eob_frames = 0;  // number of frames up to the last one
     Sequence jump_sequence = 0;
   };
   struct Burst {
@@ -122,6 +126,7 @@ class FrameReceiver final : public Receiver {
   static void renew(Board& board, const Header& header) noexcept;
   static void remember(Board& board, const Header& header) noexcept;
   bool admit(Burst& burst, Board& board, const Header& header) noexcept;
+  void other_node(Board& board, const Header& header) noexcept;
   void open_up_to(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
   void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
   void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked,

@@ -68,10 +68,10 @@ void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {
 
 // Fixes the last frame of the burst and opens all frames up to it.
 void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
-  std::array<Frame, max_boards> said{};
+  std::array<Frame, max_boards> said{};  // numbers of frames
   std::size_t count = 0;
   for (unsigned b = 0; b < max_boards; ++b)
-    if (burst.board[b].eob) said[count++] = burst.board[b].eob_frame;
+    if (burst.board[b].eob) said[count++] = burst.board[b].eob_frames;
   if (count) {
     // Takes the largest value on which two boards agree, or the value of the only board. Without agreement,
     // takes the second largest, which two boards have reached.
@@ -90,9 +90,9 @@ void FrameReceiver::fix_last(Burst& burst, Nanoseconds stamp) noexcept {
           agreed = said[i];
         }
     }
-    const Frame last = count == 1 ? largest : any_agree ? agreed : second;
-    if (!burst.started) join_without_sob(burst, last + 1);
-    if (last >= burst.next) open_up_to(burst, last, stamp);
+    const Frame frames = count == 1 ? largest : any_agree ? agreed : second;
+    if (!burst.started) join_without_sob(burst, frames);
+    if (frames > burst.next) open_up_to(burst, frames - 1, stamp);
   }
   burst.ending = true;
   finish_if_done(burst, stamp);
@@ -102,8 +102,9 @@ void FrameReceiver::finish_if_done(Burst& burst, Nanoseconds now) noexcept {
   if (!burst.active || !burst.ending || burst.open) return;
   burst.active = false;
   Event e = new_event(EventType::burst_ends, now);
-  e.frame = burst.next ? burst.next - 1 : 0;
-  e.n = static_cast<std::uint32_t>(burst.base + e.frame);
+  const Frame last = burst.next ? burst.next - 1 : 0;
+  e.frame = options_.dealing.frame(last);
+  e.n = static_cast<std::uint32_t>(burst.base + last);
   broadcast(e);
   if (!burst_observer_) return;
   BurstEnded ended{burst.extended, burst.base, burst.base + burst.next, 0, 0, burst.how};
@@ -135,7 +136,7 @@ void FrameReceiver::overrun(std::uint64_t n, Frame frame, Nanoseconds stamp) noe
   } else {
     flush_overrun(device, true);
     if (p.count) ++counters_.events_dropped;
-    p = {n, frame, 1, stamp};
+    p = {n, options_.dealing.frame(frame), 1, stamp};
   }
   flush_overrun(device, false);
 }

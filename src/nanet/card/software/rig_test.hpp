@@ -251,7 +251,7 @@ class Rig {
     const Counters& c = stream.counters();
     std::uint64_t packets = c.packets_used + c.burst_markers;
     for (const auto& b : c.bad) packets += b;
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(Lost::segment_overflow); ++i) packets += c.lost[i];
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(Lost::other_node); ++i) packets += c.lost[i];
     if (packets != c.packets_in)
       return ::testing::AssertionFailure()
              << "packets_in " << c.packets_in << " but accounted for " << packets;

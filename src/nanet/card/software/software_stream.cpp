@@ -10,6 +10,7 @@ std::unique_ptr<Receiver> make_receiver(const ClopOptions& options, std::uint8_t
                                         Consumers& consumers, FrameTable& table, Counters& counters) {
   ReceiverOptions receive;
   receive.rules = options.rules;
+  receive.dealing = options.dealing;
   receive.stream = number;
   receive.timeout = options.timeout;
   receive.burst_silence = options.burst_silence;

@@ -10,7 +10,7 @@ namespace {
 
 // Terms of `lost` that are received packets; missing, socket_overflow and ring_overflow never
 // arrived.
-constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::segment_overflow) + 1;
+constexpr std::size_t lost_packets = static_cast<std::size_t>(card::Lost::other_node) + 1;
 
 }  // namespace
 
