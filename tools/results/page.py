@@ -10,7 +10,7 @@ from typing import Any
 from results.devices import gateware, gpu, watching
 from results.markdown import number, table
 from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
-from results.trigger import chain, farm, largest_rate, loopback, other, replay, rings, roundtrip
+from results.trigger import chain, cluster, farm, largest_rate, loopback, other, replay, rings, roundtrip
 
 PAGE = ROOT / "docs" / "results.md"
 
@@ -68,6 +68,7 @@ TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("Loopback", loopback),
     ("Farm", farm),
     ("Replay", replay),
+    ("Many captures", cluster),
     ("Bandwidth", other),
     ("GPU", gpu),
     ("Monitor and recording", watching),

@@ -34,6 +34,7 @@ NAMES: dict[str, str] = {
     "record": "Recording to disk, to memory, or off: packets written and not written, latency.",
     "card": "The simulated gateware card: cycles to an event, by TLB and firmware; line rate.",
     "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
+    "cluster": "Captures through one and two worker processes of a local Dask cluster, in turns.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "rate": "Largest rate of four boards without losses and late frames.",

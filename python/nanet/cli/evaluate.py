@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
 
-from nanet.cli.options import JsonFile
+from nanet.cli.options import JsonFile, Scheduler, Workers
+from nanet.errors import UsageError
 from nanet.report.output import check_writable, console, working, write_json
 
 
@@ -26,28 +28,77 @@ def evaluate(
         ),
     ] = None,
     plots: Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Write figures there.")] = None,
+    out_folder: Annotated[
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Keep finished captures of a dataset there."),
+    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Found rings compared with the truth: efficiency, fakes, ring count, resolutions (docs/quality.md)."""
+    """Found rings compared with the truth: efficiency, fakes, ring count, resolutions (docs/quality.md).
+
+    Folders from generate --captures and replay --workers are compared capture by capture; the figures are
+    those of all captures.
+    """
     from nanet.quality.evaluate import evaluate_files
 
+    if os.path.isdir(truth_file) or os.path.isdir(rings_file):
+        if plots is not None:
+            raise UsageError(f"--plots {plots}: is for one capture: leave it out, or give files")
+        _evaluate_many((truth_file, rings_file, hits_file), out_folder, workers, scheduler, json_file)
+        return
+    if workers is not None or scheduler is not None or out_folder is not None:
+        raise UsageError(
+            "--out, --workers, --scheduler: are for datasets: give folders as --truth and --rings"
+        )
     check_writable(json=json_file)
     out = console(json_file)
     with working(out, "comparing …", plain=False):
         evaluation = evaluate_files(truth_file, rings_file, hits_file)
         result = evaluation.result()
     print_result(out, result)
-    seen = result["events"] - result["events_without_hits"]
-    if result["events_paired"] < 0.5 * min(seen, result["events_found"]):
-        share = result["events_paired"] / max(seen, 1)
-        text = f"only {share:.1%} of the true events were found: is this the truth of this run?"
-        out.print(f"[yellow]{text}[/]", highlight=False)
+    _doubt(out, result)
     if plots is not None:
         from nanet.quality.evaluate_plots import write_plots
 
         write_plots(evaluation, plots)
         out.print(f"figures in {plots}", markup=False)
     write_json(result, json_file)
+
+
+def _evaluate_many(
+    folders: tuple[str, str, str | None],
+    out_folder: str | None,
+    workers: int | None,
+    scheduler: str | None,
+    json_file: str | None,
+) -> None:
+    """Compares datasets --truth, --rings and --truth-hits."""
+    from nanet.cluster import batch
+    from nanet.cluster import evaluate as many
+
+    check_writable(json=json_file)
+    out = console(json_file)
+    units = many.units(*folders, os.path.abspath(out_folder) if out_folder is not None else None)
+    outcomes, common = batch.run(units, workers, scheduler, out, "evaluating")
+    result = {**common, **many.total(outcomes)}
+    if result["rows"]:
+        print_result(out, result)
+        _doubt(out, result)
+    out.print(batch.summary(result), markup=False)
+    write_json(result, json_file)
+    if result["failed"]:
+        raise typer.Exit(1)
+
+
+def _doubt(out: Any, result: dict[str, Any]) -> None:
+    """Warns if few of the true events were found."""
+    seen = result["events"] - result["events_without_hits"]
+    if result["events_paired"] < 0.5 * min(seen, result["events_found"]):
+        share = result["events_paired"] / max(seen, 1)
+        text = f"only {share:.1%} of the true events were found: is this the truth of this run?"
+        out.print(f"[yellow]{text}[/]", highlight=False)
 
 
 def print_result(out: Any, result: dict[str, Any]) -> None:

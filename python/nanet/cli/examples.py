@@ -50,6 +50,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "nanet generate --boards merged --slots fixed --pad --out merged.pcap",
             "one stream of whole events",
         ),
+        ("nanet generate --captures 100 --out month --truth truth --workers 8", "folders, by 8 processes"),
     ),
     "replay": (
         ("nanet replay run.pcap --out rings.parquet", "rings of every event"),
@@ -65,6 +66,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "nanet replay run.pcap --boards merged --keep-bad bad.pcap",
             "a merged stream; refused packets kept",
         ),
+        ("nanet replay month --out rings --workers 8", "each capture a run; one dataset"),
     ),
     "evaluate": (
         ("nanet evaluate --truth run.parquet --rings rings.parquet", "efficiency, fakes, resolutions"),
@@ -72,6 +74,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "nanet evaluate --truth run.parquet --rings rings.parquet --plots plots --json quality.json",
             "and figures",
         ),
+        ("nanet evaluate --truth truth --rings rings --workers 8", "datasets, capture by capture"),
     ),
     "quality": (
         ("nanet quality", "every algorithm; report in nanet-quality/"),

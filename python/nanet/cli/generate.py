@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from nanet.cli.options import JsonFile, options
+from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
-from nanet.config.options import core_values
 from nanet.config.sections import Generate
-from nanet.errors import starting
+from nanet.errors import UsageError
 from nanet.report.output import check_distinct, check_writable, console, working, write_json
-
-CHUNK_FRAMES = 2048  # some 130 000 events at 10 MHz
+from nanet.run.generating import described, generate_files
 
 
 @options(Generate)
@@ -32,28 +30,41 @@ def generate(
             "--truth-hits", metavar="FILE", help="Write the hits and their sources to this Parquet file."
         ),
     ] = None,
+    captures: Annotated[
+        int,
+        typer.Option(
+            "--captures",
+            metavar="K",
+            min=0,
+            max=1_000_000,
+            help="Generate K captures of --events each into folders, seeds from --seed upwards.",
+            show_default=False,
+        ),
+    ] = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Toy Monte Carlo of the RICH: MGP packets in a pcap, and the truth."""
-    from nanet import _core
+    """Toy Monte Carlo of the RICH: MGP packets in a pcap, and the truth.
 
+    With --captures, --out, --truth and --truth-hits are folders; captures finished by an earlier run are
+    skipped.
+    """
     section = config[Generate]
-    settings = {
-        **core_values(section),
-        "truth": truth_file is not None,
-        "truth_hits": hits_file is not None,
-    }
+    if captures:
+        files = (out_file, truth_file, hits_file)
+        _generate_many(section, captures, files, workers, scheduler, json_file)
+        return
+    if workers is not None or scheduler is not None:
+        flag = f"--scheduler {scheduler}" if scheduler else f"--workers {workers}"
+        raise UsageError(f"{flag}: one capture is made by one process: give --captures too")
     check_distinct(out=out_file, truth=truth_file, truth_hits=hits_file, json=json_file)
     check_writable(truth=truth_file, truth_hits=hits_file, json=json_file)
-    with starting():
-        core = _core.Capture(settings, out_file)
-    kept = {name: getattr(section, name) for name in ("seed", "rate", "noise", "rings", "boards", "slots")}
-    kept["burst_frames"] = section.max_frames
     begin = time.monotonic()
     out = console(json_file)
     with working(out, f"generating {section.events} events …", plain=False):
-        _write(core, truth_file, hits_file, {f"nanet.{key}": value for key, value in kept.items()})
-    result = {**core.totals(), **kept, "pad": section.pad, "elapsed_s": time.monotonic() - begin}
+        totals = generate_files(section, out_file, truth_file, hits_file)
+    result = {**totals, **described(section), "pad": section.pad, "elapsed_s": time.monotonic() - begin}
     result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
     from nanet.report.tables import count, counted
     from nanet.report.tables import rate as per_second
@@ -69,28 +80,27 @@ def generate(
     write_json(result, json_file)
 
 
-def _write(core: Any, truth_file: str | None, hits_file: str | None, metadata: dict[str, Any]) -> None:
-    """Runs the core to its end; writes the truth in chunks."""
-    truth = hits = None
-    with contextlib.ExitStack() as stack:
-        if truth_file or hits_file:
-            from nanet.files import truth as tables
+def _generate_many(
+    section: Generate,
+    captures: int,
+    folders: tuple[str, str | None, str | None],
+    workers: int | None,
+    scheduler: str | None,
+    json_file: str | None,
+) -> None:
+    """Generates captures into folders: --out, --truth, --truth-hits."""
+    from nanet.cluster import batch
+    from nanet.cluster import generate as many
+    from nanet.report.tables import count
 
-            if truth_file:
-                truth = stack.enter_context(
-                    tables.TruthWriter("--truth", truth_file, tables.RING_SCHEMA, metadata)
-                )
-            if hits_file:
-                hits = stack.enter_context(
-                    tables.TruthWriter("--truth-hits", hits_file, tables.HIT_SCHEMA, metadata)
-                )
-        while _next(core):
-            if truth:
-                truth.write(tables.ring_table(core.truth()))
-            if hits:
-                hits.write(tables.hit_table(core.hits()))
-
-
-def _next(core: Any) -> bool:
-    with starting():
-        return core.next(CHUNK_FRAMES)
+    check_writable(json=json_file)
+    out = console(json_file)
+    paths = [os.path.abspath(folder) if folder is not None else None for folder in folders]
+    units = many.units(section, captures, *paths)
+    outcomes, common = batch.run(units, workers, scheduler, out, "generating")
+    result = {**common, **many.total(outcomes), **described(section), "pad": section.pad}
+    text = f"{folders[0]}: {batch.summary(result)}; {count(result['events'])} events, "
+    out.print(f"{text}{result['bytes'] / 1e6:.1f} MB", markup=False, soft_wrap=True)
+    write_json(result, json_file)
+    if result["failed"]:
+        raise typer.Exit(1)

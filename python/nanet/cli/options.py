@@ -29,6 +29,25 @@ JsonFile = Annotated[
         help="Write the results as JSON; -: to standard output, messages to standard error.",
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        max=4096,
+        help="Processes on this host that share the captures; more than one needs Dask.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Dask scheduler whose workers share the captures; they see the same files.",
+    ),
+]
 StatusFile = Annotated[
     str | None,
     typer.Option(

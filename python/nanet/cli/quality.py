@@ -12,12 +12,13 @@ import typer
 
 from nanet import __version__
 from nanet.bench import provenance
-from nanet.cli.options import JsonFile, options
+from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
 from nanet.config.sections import Trigger, names_a_plugin
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
 from nanet.run.core_options import Algorithm, core_options, load_algorithm
+from nanet.run.replaying import run_core
 
 EVENTS, SEED = 200_000, 20261121
 
@@ -51,11 +52,13 @@ def quality(
             "--docs", metavar="DIR", help="Rewrite quality.md and images/ of this folder instead of --out."
         ),
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
     """All ring algorithms and an oracle on the same events: tables and figures (docs/quality.md)."""
     from nanet import _core
-    from nanet.cli.replay import run
+    from nanet.cli.replay import progress
 
     chosen = _chosen(algorithms, _core.algorithm_names())
     names = list(chosen)
@@ -81,10 +84,22 @@ def quality(
     def say(text: str) -> None:
         out.print(f"[dim]{time.monotonic() - started:6.1f} s[/]  {text}")
 
+    def run(core: Any, writer: Any, label: str) -> None:
+        with progress(out, label) as advance:
+            run_core(core, writer, advance)
+
     try:
-        result = results.collect(
-            events, seed, names, settings, lambda core, writer, label: run(core, writer, out, label), say
-        )
+        if workers is None and scheduler is None:
+            result = results.collect(events, seed, names, settings, run, say)
+        else:
+            from nanet.cluster import batch
+            from nanet.cluster import quality as many
+
+            # Parts of a page of the documentation are not kept.
+            records = "" if docs is not None else str(folder.absolute())
+            units = many.units(events, seed, names, settings, records)
+            outcomes, _ = batch.run(units, workers, scheduler, out, "quality")
+            result = many.total(outcomes, events, seed, names)
     except RuntimeError as error:
         out.print(f"[red]quality: {error}[/]")
         raise typer.Exit(1) from None

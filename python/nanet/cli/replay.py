@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from nanet.cli.options import JsonFile, options
+from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
 from nanet.config.options import live_only
 from nanet.config.sections import Card, Trigger
-from nanet.errors import UsageError, describe_os_error, starting
+from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import account_closes, check_distinct, check_writable, console, write_json
 from nanet.run import host
 from nanet.run.core_options import core_options
-
-POLL_S = 0.1
+from nanet.run.replaying import captures_in, replay_files
 
 
 @options(Trigger, Card, omit=live_only(Trigger, Card))
@@ -36,21 +34,36 @@ def replay(
         ),
     ],
     out_file: Annotated[
-        str | None, typer.Option("--out", metavar="FILE", help="Write the rings to this Parquet file.")
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the rings to this Parquet file; with --workers or --scheduler: a folder.",
+        ),
     ] = None,
     mtp_file: Annotated[
         str | None,
-        typer.Option("--mtp", metavar="FILE", help="Write the primitive packets to this pcap."),
+        typer.Option(
+            "--mtp",
+            metavar="FILE",
+            help="Write the primitive packets to this pcap; or to a folder, as --out.",
+        ),
     ] = None,
     port: Annotated[
         int, typer.Option("--port", min=1, max=65535, help="UDP destination port of the boards' packets.")
     ] = 58913,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Recorded traffic through the trigger, as fast as possible."""
-    from nanet import _core
-    from nanet.files.pcapng import as_classic_pcap
+    """Recorded traffic through the trigger, as fast as possible.
 
+    With --workers or --scheduler each capture is a separate run, and --out is the folder of a Parquet
+    dataset; captures finished by an earlier run are skipped.
+    """
+    if workers is not None or scheduler is not None:
+        _replay_many(config, captures, out_file, mtp_file, port, workers, scheduler, json_file)
+        return
     files = captures_of(captures)
     keep_bad = config[Card].keep_bad or None
     check_distinct(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
@@ -58,26 +71,10 @@ def replay(
         check_distinct(input=file, out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
     check_writable(out=out_file, mtp=mtp_file, json=json_file, keep_bad=keep_bad)
     out = console(json_file)
-    with contextlib.ExitStack() as stack:
-        pcap, *more = (stack.enter_context(as_classic_pcap(file)) for file in files)
-        settings = {**core_options(config), "pcap": pcap, "mtp": mtp_file or "", "port": port}
-        if more:
-            settings["more"] = more
-        settings["rings"] = out_file is not None
-        settings["detect_merged"] = config[Card].boards == "4"  # a merged stream is recognised by its packets
-        with starting():
-            core = _core.Replay(settings)
-        writer = None
-        if out_file is not None:
-            from nanet.files.provenance import of_rings
-            from nanet.files.rings import RingWriter
-
-            writer = stack.enter_context(RingWriter(out_file, of_rings(settings, files)))
-        label = files[0] if not more else f"{len(files)} captures"
-        run(core, writer, out, label)
-        result = core.result()
-    result["captures"] = files
-    result["truncated_files"] = [files[number] for number in result.get("truncated_files", ())]
+    settings = _settings(config, port)
+    label = files[0] if len(files) == 1 else f"{len(files)} captures"
+    with progress(out, label) as advance:
+        result = replay_files(files, settings, rings=out_file, mtp=mtp_file, advance=advance)
     result["host"] = host.describe()
     from nanet.report.tables import print_result
 
@@ -96,6 +93,48 @@ def replay(
         out.print(f"{label}: {there}", style="yellow", markup=False)
     write_json(result, json_file)
     if not account_closes(result):
+        raise typer.Exit(1)
+
+
+def _settings(config: Config, port: int) -> dict[str, Any]:
+    """Options of the core, without files."""
+    # a merged stream is recognised by its packets
+    return {**core_options(config), "port": port, "detect_merged": config[Card].boards == "4"}
+
+
+def _replay_many(
+    config: Config,
+    captures: list[str],
+    out_folder: str | None,
+    mtp_folder: str | None,
+    port: int,
+    workers: int | None,
+    scheduler: str | None,
+    json_file: str | None,
+) -> None:
+    """Replays each capture as a separate run into a dataset."""
+    from nanet.cluster import batch
+    from nanet.cluster import replay as many
+    from nanet.report.tables import count
+
+    if out_folder is None:
+        raise UsageError("--out: is missing: with --workers or --scheduler give the folder of the results")
+    if config[Card].keep_bad:
+        text = f"card.keep_bad = {config[Card].keep_bad!r}: is a file of one run"
+        raise UsageError(f"{text}: leave out --workers and --scheduler, or keep_bad")
+    check_writable(json=json_file)
+    runs = many.runs_of(captures)
+    folders = [os.path.abspath(name) if name is not None else None for name in (out_folder, mtp_folder)]
+    settings = many.settings_of(_settings(config, port))
+    out = console(json_file)
+    units = many.units(runs, settings, *folders)
+    outcomes, common = batch.run(units, workers, scheduler, out, "replaying")
+    result = {**common, **many.total(outcomes), "dataset": out_folder, "device": settings["device"],
+              "algorithm": settings["algorithm"], "host": host.describe()}  # fmt: skip
+    text = f"{out_folder}: {batch.summary(result)}; {count(result.get('events_built', 0))} events, "
+    out.print(f"{text}{count(result.get('rings', 0))} rings", markup=False, soft_wrap=True)
+    write_json(result, json_file)
+    if result["failed"] or not result["account_closes"]:
         raise typer.Exit(1)
 
 
@@ -118,42 +157,10 @@ def captures_of(given: list[str]) -> list[str]:
 
 
 def _of_folder(folder: str) -> list[str]:
-    names = sorted(name for name in os.listdir(folder) if name.endswith((".pcap", ".pcapng")))
-    recorded = [name for name in names if name.startswith("raw-")]
+    names, recorded = captures_in(os.listdir(folder))
     if not names:
         raise UsageError(f"{folder}: there is no .pcap or .pcapng file in this folder")
     return [os.path.join(folder, name) for name in recorded or names]
-
-
-def run(core: Any, writer: Any, out: Any, label: str) -> None:
-    """Runs the core in a thread; meanwhile writes its rings and shows the progress on a terminal."""
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            core.run()
-        except BaseException as error:  # raised again in the main thread
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="replay")
-    with progress(out, label) as advance:
-        thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(POLL_S)
-                if writer:
-                    writer.write(core.take_rings())
-                advance(core.snapshot())
-        finally:
-            thread.join()
-    if failure:
-        if isinstance(failure[0], OSError):
-            raise UsageError(describe_os_error(failure[0]))
-        if isinstance(failure[0], ValueError | RuntimeError):
-            raise UsageError(str(failure[0]))
-        raise failure[0]
-    if writer:
-        writer.write(core.take_rings())
 
 
 @contextlib.contextmanager

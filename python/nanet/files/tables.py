@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
@@ -51,8 +53,13 @@ def kind_of(path: str) -> Kind | None:
 
 
 def read(path: str, kind: Kind) -> pa.Table:
-    """Columns of a kind, in its types, with the file's metadata. UsageError."""
+    """Columns of a kind, in its types, with the file's metadata. UsageError.
+
+    The folder of a dataset gives all its captures in order of name, with a column `capture`.
+    """
     remedy = f"give a file from {kind.written_by}"
+    if os.path.isdir(path):
+        return _read_dataset(path, kind, remedy)
     file = _open(path, f"a file from {kind.written_by}")
     missing = [name for name in kind.schema.names if name not in file.schema_arrow.names]
     if missing:
@@ -62,6 +69,17 @@ def read(path: str, kind: Kind) -> pa.Table:
         return table.cast(kind.schema).replace_schema_metadata(file.schema_arrow.metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read ({str(error).splitlines()[0]}): {remedy}") from None
+
+
+def _read_dataset(folder: str, kind: Kind, remedy: str) -> pa.Table:
+    try:
+        names = pads.partitioning(pa.schema([("capture", pa.string())]), flavor="hive")
+        dataset = pads.dataset(folder, schema=kind.schema.append(names.schema[0]), partitioning=names)
+        if not dataset.files:
+            raise UsageError(f"{folder}: has no Parquet file: {remedy}")
+        return dataset.to_table()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UsageError(f"{folder}: cannot be read ({str(error).splitlines()[0]}): {remedy}") from None
 
 
 def need(table: object, argument: str, columns: Iterable[str], from_where: str) -> None:

@@ -14,6 +14,7 @@ from nanet.errors import UsageError
 from nanet.files import rings as found_rings
 from nanet.files import truth
 from nanet.files.parquet import read_columns
+from nanet.quality.tally import MOST_RINGS, NUMBERS, Spread, Tally, bins, mad
 
 LSB_NS = 0.097464731802
 PAIR_NS = 5.0  # largest time difference of a true and a found event that are paired
@@ -21,7 +22,6 @@ ISOLATED_NS = 25.0  # an isolated event is farther than this from both neighbour
 CENTRE_MM, RADIUS_MM = 15.0, 10.0  # largest differences of a matched pair of rings
 MIN_HITS = 4  # fewest hits of a counting true ring
 HIT_SIGMA_MM = 4.85  # distance of a hit from its ring: PM 4.74 and optics 1.0 in quadrature
-MOST_RINGS = 4
 BURST_LSB = 1 << 41  # longer than a burst; puts bursts one after the other on a common time axis
 MAX_REPEATED_ROWS = 50_000_000
 
@@ -302,11 +302,6 @@ def cut_variance_disc(sigma: np.ndarray, cut: float = CENTRE_MM) -> np.ndarray:
     return np.where(sigma > 50 * cut, cut**2 / 4, variance)
 
 
-def mad(values: np.ndarray) -> float:
-    """1.4826 x the median absolute deviation; NaN without values."""
-    return float(1.4826 * np.median(np.abs(values - np.median(values)))) if len(values) else float("nan")
-
-
 @attrs.define
 class Evaluation:
     """Comparison of events and rings, one by one."""
@@ -323,6 +318,10 @@ class Evaluation:
 
     def figures(self, chosen: np.ndarray) -> dict[str, Any]:
         """Figures of the selected true events."""
+        return self.tally(chosen).figures()
+
+    def tally(self, chosen: np.ndarray) -> Tally:
+        """Sums over the selected true events."""
         true, found = self.true, self.found
         n_true, n_found = true.ring_counts(self.counts), found.ring_counts()
         rings = self.counts & chosen[true.rings.event]
@@ -339,25 +338,30 @@ class Evaluation:
         bound = cut_variance(self.bounds.r[matched & ~np.isnan(self.bounds.r)])
         bound_xy = cut_variance_disc(self.bounds.xy[matched & ~np.isnan(self.bounds.xy)])
         per_ring = n_true[true.rings.event]
-        keys = range(1, MOST_RINGS + 1)
-        return {
-            "events": int(chosen.sum()),
-            "events_paired": int(both.sum()),
-            "true_rings": int(rings.sum()),
-            "matched_rings": int(matched.sum()),
-            "fakes": int(fakes[chosen].sum()),
-            "efficiency": {str(k): _share(matched, rings & (per_ring == k)) for k in keys},
-            "fakes_per_event": _mean(fakes[chosen]),
-            "fakes_per_event_noise_only": _mean(fakes[ringless]),
-            "ring_count_accuracy": {str(k): _share(right, both & (n_true == k)) for k in (0, *keys)},
-            "ring_count_matrix": self.ring_count_matrix(chosen).tolist(),
-            "sigma_r_mm": _std(dr),
-            "sigma_r_mad_mm": mad(dr),
-            "sigma_xy_mm": _std(np.concatenate((dx, dy))),
-            "bias_r_mm": _mean(dr),
-            "crlb_sigma_r_mm": float(np.sqrt(_mean(bound))),
-            "crlb_sigma_xy_mm": float(np.sqrt(_mean(bound_xy))),
-        }
+
+        def by_number(mask: np.ndarray, number: np.ndarray) -> dict[str, int]:
+            return {key: int((mask & (number == int(key))).sum()) for key in NUMBERS}
+
+        return Tally(
+            events=int(chosen.sum()),
+            events_paired=int(both.sum()),
+            true_rings=int(rings.sum()),
+            matched_rings=int(matched.sum()),
+            fakes=int(fakes[chosen].sum()),
+            ringless=int(ringless.sum()),
+            fakes_ringless=int(fakes[ringless].sum()),
+            rings_of=by_number(rings, per_ring),
+            matched_of=by_number(matched, per_ring),
+            paired_of=by_number(both, n_true),
+            right_of=by_number(right, n_true),
+            ring_count_matrix=self.ring_count_matrix(chosen).tolist(),
+            dr=Spread.of(dr),
+            dxy=Spread.of(np.concatenate((dx, dy))),
+            bound_r=Spread.of(bound),
+            bound_xy=Spread.of(bound_xy),
+            dr_bins=bins(dr),
+            dr_mad=mad(dr),
+        )
 
     def ring_count_matrix(self, chosen: np.ndarray) -> np.ndarray:
         """Paired selected events by number of counting true rings and of found rings; 4: four or more."""
@@ -377,18 +381,6 @@ class Evaluation:
             "events_without_hits": int((self.true.hits == 0).sum()),
             "crlb_from": self.bounds.source,
         }
-
-
-def _share(part: np.ndarray, whole: np.ndarray) -> float:
-    return float((part & whole).sum() / whole.sum()) if whole.any() else float("nan")
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else float("nan")
-
-
-def _std(values: np.ndarray) -> float:
-    return float(values.std()) if len(values) else float("nan")
 
 
 def compare(true: Events, found: Events, bounds: Bounds) -> Evaluation:

@@ -4,18 +4,30 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from nanet.quality import curves, own_hits
-from nanet.quality.evaluate import Evaluation, compare
+from nanet.quality.evaluate import compare
 from nanet.quality.oracle import oracle
 from nanet.quality.samples import EMPTY_NOISES, MIX, NOISES, Generated, generate, plan, replay
 
 ORACLES = {"oracle": False, "oracle_prior": True}  # name -> with priors
+
+
+@attrs.frozen
+class Part:
+    """Result of one algorithm or oracle with one sample. hits: of the sample; separable: of the mix."""
+
+    sample: str
+    name: str
+    figures: dict[str, Any]
+    curves: dict[str, Any] = attrs.field(factory=dict)
+    hits: int = 0
+    separable: dict[str, Any] = attrs.field(factory=dict)
 
 
 def collect(
@@ -28,54 +40,73 @@ def collect(
 ) -> dict[str, Any]:
     """Generates, replays and evaluates all samples. RuntimeError for a replay with losses.
 
-    settings: of the core, by algorithm; run: runs a core, (core, writer, label).
+    settings: of the core, by algorithm; run: runs a core, (core, writer, label). Result: as of `assemble`.
+    """
+    parts = []
+    with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
+        for sample in plan(events, seed):
+            say(f"{sample.name}: generating {sample.events} events")
+            generated = generate(sample, Path(folder))
+            for name in (*algorithms, *ORACLES):
+                say(f"{sample.name}: {name}")
+                parts.append(part(generated, name, settings, run))
+            Path(generated.capture).unlink()
+    return assemble(events, seed, algorithms, parts)
 
-    Result: `samples`, `separable` (own_hits.py) of the standard mix, and `algorithms`: name -> `mix`,
+
+def part(
+    generated: Generated,
+    name: str,
+    settings: Callable[[str], Mapping[str, Any]],
+    run: Callable[[Any, Any, str], None],
+) -> Part:
+    """One algorithm or oracle with one sample. RuntimeError for a replay with losses."""
+    g, sample = generated, generated.sample.name
+    if name in ORACLES:
+        evaluation = oracle(g.true, g.hit_ring, g.hit_pm, g.positions, g.bounds, prior=ORACLES[name])
+    else:
+        evaluation = compare(g.true, replay(g, settings(name), run), g.bounds)
+    drawn, alone = {}, {}
+    if sample == MIX:
+        drawn = curves.of(evaluation)
+        if name in ORACLES:
+            alone = own_hits.separable(
+                evaluation, own_hits.own_hits(evaluation, g.hit_ring, g.hit_pm, g.positions)
+            )
+    return Part(sample, name, evaluation.result(), drawn, int(g.true.hits.sum()), alone)
+
+
+def assemble(events: int, seed: int, algorithms: Sequence[str], parts: Iterable[Part]) -> dict[str, Any]:
+    """Report of all parts.
+
+    `samples`, `separable` (own_hits.py) of the standard mix, and `algorithms`: name -> `mix`,
     `noise` ("0" ... "5") and `empty` ("1", "5"), each with the keys of `nanet evaluate`, and `curves`.
     """
     rows: dict[str, dict[str, Any]] = {
         name: {"noise": {}, "empty": {}, "curves": {}} for name in (*algorithms, *ORACLES)
     }
-    described = []
-    separable = {}
-    with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
-        for sample in plan(events, seed):
-            say(f"{sample.name}: generating {sample.events} events")
-            generated = generate(sample, Path(folder))
-            for name in algorithms:
-                say(f"{sample.name}: {name}")
-                found = replay(generated, settings(name), run)
-                _file(rows[name], sample.name, compare(generated.true, found, generated.bounds))
-            for name, prior in ORACLES.items():
-                say(f"{sample.name}: {name}")
-                evaluation = _oracle(generated, prior=prior)
-                _file(rows[name], sample.name, evaluation)
-            if sample.name == MIX:
-                g = generated
-                own = own_hits.own_hits(evaluation, g.hit_ring, g.hit_pm, g.positions)
-                separable = own_hits.separable(evaluation, own)
-            described.append({**attrs.asdict(sample), "hits": int(generated.true.hits.sum())})
-            Path(generated.capture).unlink()
+    hits = {}
+    separable: dict[str, Any] = {}
+    for one in parts:
+        _file(rows[one.name], one)
+        hits[one.sample] = one.hits
+        separable = one.separable or separable
+    samples = [{**attrs.asdict(sample), "hits": hits[sample.name]} for sample in plan(events, seed)]
     for row in rows.values():
         row["noise"]["1"] = row[MIX]
         row["noise"] = {str(noise): row["noise"][str(noise)] for noise in NOISES}
         per_noise = {noise: row["noise"][str(noise)] for noise in NOISES}
         row["curves"].update({f"noise_{k}": v for k, v in curves.against_noise(per_noise).items()})
-    return {"events": events, "seed": seed, "samples": described, "separable": separable, "algorithms": rows}
+    return {"events": events, "seed": seed, "samples": samples, "separable": separable, "algorithms": rows}
 
 
-def _oracle(generated: Generated, *, prior: bool) -> Evaluation:
-    g = generated
-    return oracle(g.true, g.hit_ring, g.hit_pm, g.positions, g.bounds, prior=prior)
-
-
-def _file(row: dict[str, Any], sample: str, evaluation: Evaluation) -> None:
-    """Stores an evaluation in an algorithm's part of the result."""
-    if sample == MIX:
-        row[MIX] = evaluation.result()
-        row["curves"] = curves.of(evaluation)
-    elif sample.startswith("noise"):
-        row["noise"][sample.removeprefix("noise")] = evaluation.result()
+def _file(row: dict[str, Any], one: Part) -> None:
+    """Stores a part in an algorithm's row of the result."""
+    if one.sample == MIX:
+        row[MIX] = one.figures
+        row["curves"] = dict(one.curves)
+    elif one.sample.startswith("noise"):
+        row["noise"][one.sample.removeprefix("noise")] = one.figures
     else:
-        assert sample in {f"empty{noise}" for noise in EMPTY_NOISES}
-        row["empty"][sample.removeprefix("empty")] = evaluation.result()
+        assert one.sample in {f"empty{noise}" for noise in EMPTY_NOISES}
+        row["empty"][one.sample.removeprefix("empty")] = one.figures
