@@ -20,6 +20,8 @@ import attrs
 
 from nanet.run.process import free_ports
 
+POOL_S = 4.0  # of the boards before they send, on a slow host
+
 
 @attrs.frozen
 class ChainResult:
@@ -67,24 +69,26 @@ def run_chain(
     keep_off: Sequence[int] = (),
     times: bool = False,
     links: int = 1,
+    truth: Path | None = None,
+    longest: float | None = None,
 ) -> ChainResult:
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
     rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
     also measures the latency from outside. links: ports of the trigger; the boards are distributed over
-    them.
+    them. truth: of write_truth with the same options; None: written here. longest: seconds of sending after
+    which boards that cannot hold the speed are stopped; the run is then not lossless.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
-        mtp, nowhere, *mgp = free_ports(2 + links)
+        mtp, *mgp = free_ports(1 + links)
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
         trigger = programs.start("trigger", *ports, *trigger_options)
         os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # for the processes started below
-        truth = Path(folder) / "truth.parquet"
-        boards = ["--rate", str(rate), *(["--pad"] if pad else [])]
-        # The truth depends on the pool and the seed: boards that send one event to an unused port write it.
-        nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(truth)]
-        programs.start("readout", *nobody, *boards).wait()
+        boards = _boards(rate, pad)
+        if truth is None:
+            truth = Path(folder) / "truth.parquet"
+            write_truth(truth, pad=pad, rate=rate)
         stamps = ["--times", str(Path(folder) / "times")] if times else []
         l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
         for port in mgp:
@@ -92,14 +96,46 @@ def run_chain(
         wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
         readout = programs.start("readout", "--to", listen, *paced, *boards, *board_options, *stamps)
-        readout.wait(timeout=seconds + 120)
+        behind = not _sent(readout, seconds, longest)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)
         for process in (trigger, l0tp):
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=30)
         results = {name: programs.result(name) for name in ("readout", "trigger", "l0tp")}
-    return ChainResult(**results, losses=losses_of(results["trigger"], results["l0tp"]), trigger_cpu_s=before)
+    losses = losses_of(results["trigger"], results["l0tp"])
+    if behind:
+        losses["boards_behind"] = 1
+    return ChainResult(**results, losses=losses, trigger_cpu_s=before)
+
+
+def _boards(rate: float, pad: bool) -> list[str]:
+    """Options of the boards on which the truth depends."""
+    return ["--rate", str(rate), *(["--pad"] if pad else [])]
+
+
+def write_truth(path: Path, *, pad: bool, rate: float = 10e6) -> None:
+    """Writes the truth of run_chain with the same options.
+
+    It depends on the pool and the seed: boards that send one event to an unused port write it.
+    """
+    with tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
+        (nowhere,) = free_ports(1)
+        nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(path)]
+        programs.start("readout", *nobody, *_boards(rate, pad)).wait()
+
+
+def _sent(readout: subprocess.Popen[str], seconds: float, longest: float | None) -> bool:
+    """Waits for the end of the boards; stops them if they take much longer than planned."""
+    try:
+        readout.wait(timeout=seconds + 120 if longest is None else longest + POOL_S)
+    except subprocess.TimeoutExpired:
+        if longest is None:
+            raise
+        readout.send_signal(signal.SIGTERM)
+        readout.wait(timeout=30)
+        return False
+    return True
 
 
 @contextlib.contextmanager
