@@ -243,7 +243,8 @@ def cluster(measurements: Sequence[Measurement]) -> str:
     head = ["turn", "machine", "events/s", "speed-up", "by CPU time", "CPUs of other programs"]
     return (
         "Captures through worker processes of Dask, one and two in turns. The result is the median of the "
-        "pairs with the least other load.\n\n" + table(head, rows) + sources(bench.all)
+        "pairs with the least other load. Other programs slow the turn of one worker too, hence values "
+        "above 2.\n\n" + table(head, rows) + sources(bench.all)
     )
 
 
