@@ -35,8 +35,8 @@ def replay_files(
     settings: core_options, `port` and `detect_merged`. rings: Parquet file; mtp: pcap of the primitives.
     """
     from nanet import _core
-    from nanet.files.provenance import of_rings
     from nanet.files.pcapng import as_classic_pcap
+    from nanet.files.provenance import of_rings
     from nanet.files.rings import RingWriter
 
     with contextlib.ExitStack() as stack:
