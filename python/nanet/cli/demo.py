@@ -22,6 +22,7 @@ from nanet.report.output import account_closes, check_writable, console, working
 from nanet.run import host
 from nanet.run.core_options import core_options
 from nanet.run.demo import Chain, Outcome
+from nanet.run.namespaces import enter_user_namespace, in_user_namespace
 from nanet.run.process import StopFlag, stop_signals
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def demo(
         config.set(Trigger, duration=0.0)  # the demo sets the duration
     settings = core_options(config)
     section = config[Demo]
+    if section.network:
+        enter_user_namespace(sys.argv[1:])
     check_writable(json=json_file)
     folder = report_folder(section.report)
     out = console(json_file)
@@ -58,7 +61,9 @@ def demo(
         speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
         chain.start(speed)
-        if chain.page:
+        if chain.page and section.network and in_user_namespace():
+            out.print("monitor: inside the user namespace; as root it is reachable", markup=False)
+        elif chain.page:
             out.print(f"monitor: http://{chain.page}/", highlight=False, markup=False, soft_wrap=True)
         if not early:
             watch(chain, section, speed, stop, out)
@@ -74,6 +79,7 @@ def demo(
         "l0tp": outcome.l0tp,
         "nodes": outcome.nodes,
         "farm": outcome.farm,
+        "links": outcome.links,
         "host": host.describe(),
     }
     closes = account_closes(outcome.trigger) and (section.nodes == 1 or outcome.farm["closes"])
@@ -81,6 +87,9 @@ def demo(
         with working(out, "writing the report …"):
             result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
     conclude(out, result, outcome)
+    for link in outcome.links:
+        said = ", ".join(f"{name} {n}" for name, n in link.items() if name != "by")
+        out.print(f"emulated link ({link['by']}): {said}", markup=False)
     write_json(result, json_file)
     if not closes:
         raise typer.Exit(1)

@@ -510,10 +510,17 @@ class Demo(Section):
     duration: float = option(10.0, "Wall-clock seconds of the run.", low=0.5, high=86_400.0, unit="s")
     seed: int = _seed("Seed of the events.")
     noise: float = _noise()
-    fault: str = _fault()
+    fault: str = option(
+        "",
+        "Faults of the boards as in `nanet readout`; with --network also of the link to the trigger: "
+        "link_loss=0.1%,link_delay=100us,link_reorder=1%.",
+        check=check_of(values.link_faults),
+        words=True,
+    )
     network: bool = option(
         False,
-        "Run boards, trigger and L0TP in separate network namespaces, as on three machines; needs root.",
+        "Run boards, trigger and L0TP in separate network namespaces, as on three machines; in a user "
+        "namespace without root.",
     )
     nodes: int = option(1, "Trigger nodes that the boards deal frames to.", low=1, high=16)
     report: str = option("nanet-report", "Folder for the report; empty: no report.")

@@ -11,6 +11,7 @@ from typing import Any
 
 Check = Callable[[str], str | None]
 FAULTS = ("drop", "dup", "reorder", "corrupt", "delay")
+LINK_FAULTS = ("link_loss", "link_delay", "link_reorder")
 MAX_DOWNSCALE = 1_000_000
 MAX_NODES = 64
 
@@ -142,6 +143,51 @@ def faults(text: str) -> dict[str, float]:
             raise ValueError(f"the probability in {part!r} must be 0 to 1")
         found[name.strip()] = probability
     return found
+
+
+def link_faults(text: str) -> dict[str, float]:
+    """Faults of an emulated link by name: "link_loss=0.1%" gives {"link_loss": 0.001}.
+
+    Probabilities as numbers or per cent; link_delay with its unit, in seconds in the result. Faults of the
+    boards in the same text are checked and left out.
+    """
+    found: dict[str, float] = {}
+    boards = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in LINK_FAULTS:
+            boards.append(part)
+            continue
+        try:
+            found[name] = _seconds(value) if name == "link_delay" else _probability(value)
+        except ValueError:
+            right = "a time up to 1 s such as 100us" if name == "link_delay" else "0 to 1, or 0% to 100%"
+            raise ValueError(f"{part!r}: must be {right}") from None
+    faults(",".join(boards))
+    return found
+
+
+def board_faults(text: str) -> str:
+    """The part of a text of faults that concerns the boards."""
+    parts = (part.strip() for part in text.split(","))
+    return ",".join(part for part in parts if part.partition("=")[0].strip() not in LINK_FAULTS)
+
+
+def _probability(value: str) -> float:
+    number = float(value.removesuffix("%")) / (100.0 if value.endswith("%") else 1.0)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError
+    return number
+
+
+def _seconds(value: str) -> float:
+    for unit, size in (("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)):
+        if value.endswith(unit):
+            seconds = float(value.removesuffix(unit)) * size
+            if not 0.0 <= seconds <= 1.0:
+                raise ValueError
+            return seconds
+    raise ValueError
 
 
 def torus_size(text: str) -> tuple[int, int, int]:

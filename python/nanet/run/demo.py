@@ -22,10 +22,11 @@ import attrs
 
 from nanet.config.file import Config
 from nanet.config.sections import MAX_FRAMES, Card, Demo, Monitor, RealTime, Trigger
-from nanet.config.values import page_endpoint
+from nanet.config.values import board_faults, link_faults, page_endpoint
 from nanet.errors import UsageError
 from nanet.report.farm import farm_account, merged_histograms, totals
 from nanet.run.core_options import load_algorithm
+from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.process import free_ports
 
@@ -54,12 +55,19 @@ def node_place(node: int, nodes: int) -> str:
     return "trigger" if nodes == 1 else f"trigger{node}"
 
 
-def network_of(nodes: int) -> list[tuple[End, End]]:
-    """Links of --network: boards to each node, each node to L0TP, and this host to the monitor page."""
+def network_of(nodes: int, wires: bool = False) -> list[tuple[End, End]]:
+    """Links of --network: boards to each node, each node to L0TP, and this host to the monitor page.
+
+    wires: the link from the boards to node N goes through a namespace wireN, for a forwarder.
+    """
     links = []
     for node in range(nodes):
         place, net = node_place(node, nodes), 4 * node
-        links.append((End("boards", f"10.77.{net}.1"), End(place, f"10.77.{net}.2")))
+        boards, card = End("boards", f"10.77.{net}.1"), End(place, f"10.77.{net}.2")
+        if wires:
+            links += [(boards, End(f"wire{node}", "")), (End(f"wire{node}", ""), card)]
+        else:
+            links.append((boards, card))
         links.append((End(place, f"10.77.{net + 1}.2"), End("l0tp", f"10.77.{net + 1}.1")))
     return [*links, (End("", "10.77.2.1"), End(node_place(0, nodes), PAGE_ADDRESS))]
 
@@ -201,6 +209,7 @@ class Outcome:
     series: list[dict[str, float]]
     nodes: list[dict[str, Any] | None]  # results of the nodes; None: it ended without one
     farm: dict[str, Any]
+    links: list[dict[str, Any]]  # accounts of the emulated links; empty without faults of links
 
 
 class Chain:
@@ -222,14 +231,53 @@ class Chain:
         self.page = ""  # address of the monitor page
         self._open = contextlib.ExitStack()
         self._network: Namespaces | None = None
+        self._link_faults = link_faults(self.demo.fault)
+        self._wires = False  # forwarders between boards and nodes
+        self._links: list[NetemLink | ForwarderLink] = []
 
     def __enter__(self) -> Chain:
         if self.demo.network:
             if why := available():
                 self._folder.cleanup()
                 raise UsageError(f"demo.network = true: {why}")
-            self._network = self._open.enter_context(Namespaces(*network_of(self.nodes)))
+            self._wires = bool(self._link_faults) and not netem_available()
+            self._network = self._open.enter_context(Namespaces(*network_of(self.nodes, self._wires)))
+            self._open.callback(self._stop_links)
+            if self._wires:
+                for node in range(self.nodes):
+                    self._network.without_trains("boards", f"wire{node}")
+                self._forward({})  # trials find the speed of the link without its faults
+        elif self._link_faults:
+            self._folder.cleanup()
+            raise UsageError(f"demo.fault = {self.demo.fault!r}: faults of a link need --network")
         return self
+
+    def _forward(self, faults: dict[str, float]) -> None:
+        """Starts the forwarders in place of earlier ones."""
+        assert self._network
+        self._stop_links()
+        self._links = [
+            ForwarderLink(
+                self._network, f"wire{node}", "boards", node_place(node, self.nodes), faults,
+                self.demo.seed + node,
+            )
+            for node in range(self.nodes)
+        ]  # fmt: skip
+
+    def _start_links(self) -> None:
+        """Faults of the links, from now on."""
+        if self._wires:
+            self._forward(self._link_faults)
+        elif self._link_faults and self._network:
+            self._links = [
+                NetemLink(self._network, "boards", node_place(node, self.nodes), self._link_faults)
+                for node in range(self.nodes)
+            ]
+
+    def _stop_links(self) -> None:
+        for link in self._links:
+            link.stop()
+        self._links = []
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -366,7 +414,9 @@ class Chain:
         for program in (self.l0tp, *self.triggers):
             program.wait_started()
         demo = self.demo
-        more = ["--fault", demo.fault] if demo.fault else []
+        faults = board_faults(demo.fault)
+        more = ["--fault", faults] if faults else []
+        self._start_links()
         self.readout = self._readout(
             self._ports[:-1],
             "--speed",
@@ -420,11 +470,14 @@ class Chain:
         nodes = [self._result(program) for program in self.triggers]
         time.sleep(0.1)  # the last answers are in flight
         l0tp = self.l0tp.stop()
+        links = [link.account() for link in self._links]
+        self._stop_links()
         finals = [p.final for p, result in zip(self.triggers, nodes, strict=True) if result is not None]
         return Outcome(
             totals([result for result in nodes if result is not None]),
             merged_histograms([final["histograms"] for final in finals]),
             finals[0]["monitor"], readout, l0tp, self.series, nodes, farm_account(readout, l0tp),
+            links,
         )  # fmt: skip
 
     def _result(self, program: Program) -> dict[str, Any] | None:

@@ -12,25 +12,64 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 import attrs
 
+from nanet.errors import UsageError, describe_os_error
+
 PREFIX_LENGTH = 24
 MODERATION_NS = 50_000  # between two rounds of NAPI, as the interrupt moderation of a network card
-_SIOCETHTOOL, _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x8946, 0x1F, 0x2C  # linux/sockios.h, linux/ethtool.h
+# linux/sockios.h, linux/ethtool.h
+_SIOCETHTOOL, _ETHTOOL_STXCSUM, _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x8946, 0x17, 0x1F, 0x2C
 
 
 def available() -> str:
     """Reason why namespaces cannot be made; empty if they can."""
     if os.geteuid():
-        return "network namespaces need root: use sudo"
+        return "network namespaces need root or a user namespace"
     if not shutil.which("ip"):
         return "network namespaces need the program ip (Debian package iproute2)"
     return ""
+
+
+def in_user_namespace() -> bool:
+    """Whether this process is root of a user namespace only."""
+    try:
+        words = Path("/proc/self/uid_map").read_text(encoding="ascii").split()
+    except OSError:
+        return False
+    return words[:3] != ["0", "0", "4294967295"]
+
+
+def enter_user_namespace(arguments: Sequence[str]) -> None:
+    """Without root rights, replaces this process by `nanet ARGUMENTS` as root of a new user namespace.
+
+    It also has new network and mount namespaces. UsageError if the kernel refuses.
+    """
+    if not os.geteuid():
+        return
+    unshare = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--"]
+    remedy = "use sudo, or permit it (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
+    remedy += "kernel.apparmor_restrict_unprivileged_userns=0)"
+    # /run/netns must be writable and private.
+    script = 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$@"'
+    try:
+        done = subprocess.run(
+            [*unshare, "sh", "-c", script, "sh", "true"], capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise UsageError(f"user namespace: {describe_os_error(error)}: use sudo") from None
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise UsageError(f"the kernel refuses a user namespace ({reason}): {remedy}")
+    command = [*unshare, "sh", "-c", script, "sh", sys.executable, "-m", "nanet", *arguments]
+    sys.stdout.flush()
+    os.execvp(command[0], command)
 
 
 def _ip(*words: str) -> None:
@@ -41,7 +80,7 @@ def _ip(*words: str) -> None:
 
 @attrs.frozen
 class End:
-    """One end of a link: a namespace, "" for that of the caller, and its IPv4 address there."""
+    """One end of a link: a namespace ("": the caller's), and its IPv4 address there ("": none)."""
 
     namespace: str
     address: str
@@ -84,7 +123,8 @@ class Namespaces:
             name = there.namespace or "host"
             _ip(*where, "link", "set", interface, "name", name)
             interface = name
-        _ip(*where, "addr", "add", f"{here.address}/{PREFIX_LENGTH}", "dev", interface)
+        if here.address:
+            _ip(*where, "addr", "add", f"{here.address}/{PREFIX_LENGTH}", "dev", interface)
         _ip(*where, "link", "set", interface, "up")
 
     def __exit__(
@@ -99,10 +139,20 @@ class Namespaces:
 
     def command(self, name: str, command: list[str]) -> list[str]:
         """The command that runs `command` in a namespace."""
+        if in_user_namespace():  # a new /sys, as by ip, is often refused there
+            return ["nsenter", f"--net=/run/netns/{self._full[name]}", "--", *command]
         return ["ip", "netns", "exec", self._full[name], *command]
 
-    def start(self, name: str, command: list[str], *, pipe: bool = False) -> subprocess.Popen[str]:
-        """Starts a command in a namespace. pipe: its standard streams are pipes."""
+    def without_trains(self, name: str, interface: str) -> None:
+        """Datagrams leave an interface one by one: a train would be lost or delayed as a whole."""
+        _in_namespace(self._full[name], lambda: _offload(interface, _ETHTOOL_STXCSUM, False))
+
+    def start(
+        self, name: str, command: list[str], *, pipe: bool = False, output: bool = False
+    ) -> subprocess.Popen[str]:
+        """Starts a command in a namespace. pipe: its standard streams are pipes; output: standard output."""
+        if output:
+            return subprocess.Popen(self.command(name, command), stdout=subprocess.PIPE, text=True)
         stream = subprocess.PIPE if pipe else None
         return subprocess.Popen(
             self.command(name, command),
