@@ -51,7 +51,7 @@ def demo(
     settings = core_options(config)
     section = config[Demo]
     if section.network:
-        enter_user_namespace(sys.argv[1:])
+        enter_user_namespace(sys.argv)
     check_writable(json=json_file)
     folder = report_folder(section.report)
     out = console(json_file)

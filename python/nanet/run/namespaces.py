@@ -47,12 +47,15 @@ def in_user_namespace() -> bool:
 
 
 def enter_user_namespace(arguments: Sequence[str]) -> None:
-    """Without root rights, replaces this process by `nanet ARGUMENTS` as root of a new user namespace.
+    """Without root rights, runs this program again as root of a new user namespace, in this process.
 
-    It also has new network and mount namespaces. UsageError if the kernel refuses.
+    It also has new network and mount namespaces. arguments: sys.argv of `nanet`. UsageError if the kernel
+    refuses, or if another program called.
     """
     if not os.geteuid():
         return
+    if Path(arguments[0]).name not in ("nanet", "__main__.py"):
+        raise UsageError(available())
     unshare = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--"]
     remedy = "use sudo, or permit it (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     remedy += "kernel.apparmor_restrict_unprivileged_userns=0)"
@@ -67,7 +70,7 @@ def enter_user_namespace(arguments: Sequence[str]) -> None:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise UsageError(f"the kernel refuses a user namespace ({reason}): {remedy}")
-    command = [*unshare, "sh", "-c", script, "sh", sys.executable, "-m", "nanet", *arguments]
+    command = [*unshare, "sh", "-c", script, "sh", sys.executable, "-m", "nanet", *arguments[1:]]
     sys.stdout.flush()
     os.execvp(command[0], command)
 
