@@ -39,7 +39,7 @@ def test_faults_of_links_and_boards_in_one_text():
 
 
 class Sink:
-    """Socket that keeps what is sent."""
+    """Socket that keeps all frames sent."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []

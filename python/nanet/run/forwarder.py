@@ -77,7 +77,7 @@ class Link:
             self._held = None
 
     def release(self, now: float) -> float | None:
-        """Sends what is due; seconds until the next frame is, None without one."""
+        """Sends frames that are due; seconds until the next one, None without any."""
         while self._waiting and self._waiting[0][0] <= now:
             _, frame, udp = self._waiting.popleft()
             self._send(frame, udp)
