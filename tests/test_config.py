@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configuration: refusals name key, value and remedy; accepted values are printed unchanged."""
 
+import json
 import socket
 import tomllib
 from pathlib import Path
 
 import attrs
+import jsonschema
 import pytest
 from nanet.config import sections, values
 from nanet.config.file import load
@@ -187,3 +189,22 @@ def test_check_opens_what_a_run_opens(nanet, tmp_path: Path, free_udp_port) -> N
     ):
         assert "\n[card]\n" in nanet(*good[:3], *wrong, "--print-config").stdout
         assert said in nanet(*good, *wrong, status=2).stderr
+
+
+def test_the_schema_agrees_with_the_checks(nanet, root: Path, tmp_path: Path) -> None:
+    schema = json.loads(nanet("schema").stdout)
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    assert validator.is_valid(tomllib.loads((root / "deploy" / "site.toml").read_text()))
+    printed = nanet("trigger", "--print-config").stdout
+    assert not list(validator.iter_errors(tomllib.loads(printed)))
+    assert validator.is_valid({"card": {"boards": [0, 1], "pin": "2-5"}, "algorithm": {"mine": {"cut": 3}}})
+    for table in (
+        {"trigger": {"thread": 2}},
+        {"triger": {}},
+        {"trigger": {"threads": "two"}},
+        {"trigger": {"threads": 65}},
+        {"card": {"card": "sockets"}},
+        {"algorithm": {"math": {"r_mn": 40}}},
+    ):
+        assert not validator.is_valid(table), table

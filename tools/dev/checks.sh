@@ -84,13 +84,21 @@ run_pytest() (
 
 run_pytest_gpu() { (cd "$root" && python -m pytest -q --durations=25 -m gpu); }
 
+build_with_pkg_config() { # build_with_pkg_config PLACE: the example without CMake, where there is pkg-config
+  local flags
+  command -v pkg-config >/dev/null || return 0
+  flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$1/prefix" -name nanet.pc)") pkg-config --cflags --libs nanet) || return
+  # shellcheck disable=SC2086 # words
+  "${CXX:-c++}" "$root/examples/find_package/packet_info.cpp" -o "$1/packet_info" $flags && "$1/packet_info"
+}
+
 run_find_package() { # installs the library to a temporary folder, each header once, and builds examples against it
   local place rc=0
   place=$(mktemp -d)
   cmake --install "$root/build/release" --prefix "$place/prefix" &&
     [ "$(find "$place/prefix" -name layout.hpp -path '*/contract/*')" = "$place/prefix/include/nanet/contract/layout.hpp" ] &&
     cmake -S "$root/examples/find_package" -B "$place/build" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
-    cmake --build "$place/build" && "$place/build/packet_info" &&
+    cmake --build "$place/build" && "$place/build/packet_info" && build_with_pkg_config "$place" &&
     cmake -S "$root/examples/algorithms" -B "$place/algorithms" -G Ninja -DCMAKE_PREFIX_PATH="$place/prefix" &&
     cmake --build "$place/algorithms" &&
     (cd "$root" && python -P -c 'import sys; from nanet import _core; _core.load_algorithm(sys.argv[1])' "$place/algorithms/multiplicity.so") || rc=$?

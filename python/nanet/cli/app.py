@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -19,6 +20,7 @@ import typer
 from nanet import __version__
 from nanet.cli.examples import epilog
 from nanet.errors import DataWarning, UsageError, describe_os_error
+from nanet.report import log
 
 # Name -> one line of help. The function `name` of nanet.cli.<name> is the command ("-" is "_" there).
 COMMANDS: dict[str, str] = {
@@ -38,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "torus": "Model of a 3D torus: latency against load, curves of APEnet+, lattice-QCD balance.",
     "bench": "Benchmarks of this machine, each with a peer or a limit.",
     "doctor": "Real-time fitness of this host, with remedies.",
+    "schema": "JSON schema of the configuration file, for editors.",
     "tune": "Kernel settings of a trigger host: applied as far as permitted, and restored.",
 }
 
@@ -64,8 +67,21 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    more: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the configuration in effect on standard error.")
+    ] = False,
+    less: Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and requested data only.")] = False,
+    log_file: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE", help="Append messages and results as lines of JSON."),
+    ] = None,
 ) -> None:
-    """Network -> trigger -> network in microseconds: the NA62 RICH level-0 trigger as open software."""
+    """Network -> trigger -> network in microseconds: the NA62 RICH level-0 trigger as open software.
+
+    `nanet help COMMAND` is `nanet COMMAND --help`. Options of this page precede the command.
+    """
+    log.configure(log_file, more=more, less=less)
+    log.line("info", "start", arguments=sys.argv[1:], version=__version__, process=os.getpid())
 
 
 def _panel(name: str) -> str:
@@ -104,7 +120,9 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_as_flags(_root))
-    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    values = {at + 1 for at, argument in enumerate(arguments) if argument == "--log"}
+    words = (a for at, a in enumerate(arguments) if not a.startswith("-") and at not in values)
+    wanted = next(words, None)
     panels = [*PANELS, OTHER_PANEL]
     for name, summary in sorted(COMMANDS.items(), key=lambda item: panels.index(_panel(item[0]))):
         if name == wanted:
@@ -120,6 +138,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _complain(message: str) -> int:
+    log.line("error", "error", message=message)
     print(f"nanet: {message}", file=sys.stderr)
     return 2
 
@@ -129,6 +148,7 @@ def _warn_as(usual: Callable[..., None]) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, DataWarning):
+            log.line("warning", "message", message=str(message))
             print(f"nanet: {message}", file=sys.stderr)
         else:
             usual(message, category, *where, **more)
@@ -147,6 +167,18 @@ def _being_completed() -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status (entry point of the `nanet` script)."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    began, status = time.monotonic(), 1
+    try:
+        status = _with_warnings(arguments)
+        return status
+    finally:
+        log.line("info", "end", status=status, elapsed_s=time.monotonic() - began)
+        log.close()
+
+
+def _with_warnings(arguments: list[str]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
         warnings.showwarning = _warn_as(warnings.showwarning)

@@ -119,6 +119,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("nanet bench latency", "round trips of one packet, beside a bare UDP echo"),
         ("nanet bench loopback --json loopback.json", "the largest lossless rate of the chain"),
     ),
+    "schema": (("nanet schema > nanet.schema.json", "for the editor's TOML language server"),),
     "tune": (("nanet tune --pin 2-5 --dry-run", "the commands, without any change"),),
     "doctor": (
         ("nanet doctor", "is this host fit for real time, and if not, why"),

@@ -19,6 +19,7 @@ import typer
 
 from nanet.config.file import load
 from nanet.config.options import Section, flag_of, off_flag_of, right_values
+from nanet.report import log
 
 # Options of many commands.
 JsonFile = Annotated[
@@ -106,6 +107,7 @@ def options(
                     config.set(section, **{name: _parsed(value, getattr(attrs.fields(section), name))})
             for section in wanted:
                 config[section]  # checks the command line too, before anything is opened
+            log.line("debug", "configuration", toml=config.toml(*wanted))
             if show:
                 typer.echo(config.toml(*wanted), nl=False)
                 return

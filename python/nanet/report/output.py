@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nanet.errors import UsageError, describe_os_error
+from nanet.report import log
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +37,8 @@ def plain(value: Any) -> Any:
 
 
 def write_json(result: Mapping[str, Any], target: str | None) -> None:
-    """Writes a result to a file, to standard output ("-"), or nowhere (None)."""
+    """Writes a result to a file, to standard output ("-"), or nowhere (None); and to the log."""
+    log.line("info", "result", result=result)
     if target is None:
         return
     text = json.dumps(plain(result), indent=2, allow_nan=False) + "\n"
@@ -103,10 +105,25 @@ def check_distinct(**files: str | None) -> None:
 
 
 def console(json_target: str | None = None) -> Console:
-    """Console on standard output, or on standard error if standard output carries the JSON."""
-    from rich.console import Console
+    """Console on standard output, or on standard error if standard output carries the JSON.
 
-    out = Console(stderr=json_target == "-", highlight=False)
+    Its sentences also go to the log.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    class Logged(Console):
+        """A console whose sentences also go to the log."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*objects, **options)
+            if log.is_open():
+                plain = options.get("markup") is False
+                for text in (part for part in objects if isinstance(part, str) and part.strip()):
+                    said = text if plain else Text.from_markup(text).plain
+                    log.line("info", "message", message=said.strip())
+
+    out = Logged(stderr=json_target == "-", highlight=False, quiet=log.quiet)
     if not out.is_terminal:
         out.width = 100
     return out

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the command line before the command: log as lines of JSON, amount of output, help."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Lines of a log."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_log_has_messages_results_and_errors(nanet, tmp_path: Path) -> None:
+    shown = nanet("--log", "log", "generate", "--events", 200, "--out", "run.pcap").stdout
+    found = lines(tmp_path / "log")
+    assert [line["event"] for line in found] == ["start", "configuration", "message", "result", "end"]
+    assert found[2]["message"] == shown.strip()
+    assert found[3]["result"]["events"] == 200 and found[4]["status"] == 0
+    assert "events = 200" in found[1]["toml"] and found[1]["level"] == "debug"
+    assert all(line["time"].endswith("+00:00") for line in found)
+    said = nanet("--log", "log", "replay", "none.pcap", status=2).stderr
+    error, end = lines(tmp_path / "log")[-2:]
+    assert error["level"] == "error" and said == f"nanet: {error['message']}\n"
+    assert end["event"] == "end" and end["status"] == 2
+    assert "--log none/log" in nanet("--log", "none/log", "doctor", status=2).stderr
+
+
+def test_quiet_and_verbose(nanet) -> None:
+    generate = ("generate", "--events", 200, "--out", "run.pcap")
+    done = nanet("-q", *generate)
+    assert done.stdout == done.stderr == ""
+    assert "[generate]\nevents = 200\n" in nanet("-v", *generate).stderr
+    assert json.loads(nanet("--quiet", *generate, "--json", "-").stdout)["events"] == 200
+    assert "exclude each other" in nanet("-q", "-v", *generate, status=2).stderr
+
+
+def test_help_as_a_command(nanet) -> None:
+    assert nanet("help", "replay").stdout == nanet("replay", "--help").stdout
+    assert "Usage: nanet [OPTIONS] COMMAND" in nanet("help").stdout
+    assert "relpay" in nanet("help", "relpay", status=2).stderr
