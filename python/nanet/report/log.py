@@ -33,15 +33,16 @@ def configure(path: str | None, *, more: bool, less: bool) -> None:
 
 
 def line(level: str, event: str, **values: Any) -> None:
-    """Writes a line, if there is a log; with -v also shows a line of level debug on standard error."""
+    """Writes a line, if there is a log; with -v also shows a line of level debug on standard error.
+
+    values: of types that strict JSON has.
+    """
     if level == "debug" and verbose:
         print(f"nanet: {event}", *values.values(), sep="\n", file=sys.stderr)
     if _file is None:
         return
-    from nanet.report.output import plain
-
     time = datetime.now(UTC).isoformat(timespec="milliseconds")
-    text = json.dumps(plain({"time": time, "level": level, "event": event, **values}), allow_nan=False)
+    text = json.dumps({"time": time, "level": level, "event": event, **values}, allow_nan=False)
     try:
         _file.write(text + "\n")
     except OSError as error:

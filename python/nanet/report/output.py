@@ -38,7 +38,8 @@ def plain(value: Any) -> Any:
 
 def write_json(result: Mapping[str, Any], target: str | None) -> None:
     """Writes a result to a file, to standard output ("-"), or nowhere (None); and to the log."""
-    log.line("info", "result", result=result)
+    if log.is_open():
+        log.line("info", "result", result=plain(result))
     if target is None:
         return
     text = json.dumps(plain(result), indent=2, allow_nan=False) + "\n"
