@@ -50,6 +50,7 @@ MEMIF = "DPDK memif"
 # the real-time kernel, PF_RING and NaNet they show curves without numbers.
 PUBLISHED = {"p50_us": 96.0, "p99_us": 150.0, "p99_9_us": 201.0, "p99_99_us": 475.0, "max_us": 658.0}
 SLEEPING_US, SPINNING_US = 80.0, 20.0  # about a round trip on an idle host: fixes the number of samples
+PATIENCE = 4.0  # a row ends after this many times `seconds` with the round trips made until then
 RECEIVE_RATE = 625e3  # packets per second, one by one: four boards, a frame each 6.4 us
 # Origin of the frames of the receive cost -> figure.
 SOURCES = {"as from a NIC": "xdp_over_socket_cpu", "of a kernel socket": "xdp_over_socket_cpu_veth"}
@@ -128,7 +129,7 @@ def _memif(sheet: Sheet, seconds: float) -> None:
                     echo = program.start("echo", cpu=responder, size=BYTES, priority=priority)
                     try:
                         ping = program.start(
-                            "ping", cpu=sender, size=BYTES, seconds=4 * seconds, samples=samples,
+                            "ping", cpu=sender, size=BYTES, seconds=PATIENCE * seconds, samples=samples,
                             priority=priority,
                         )  # fmt: skip
                         measured = program.result(ping)
@@ -291,7 +292,14 @@ def _main(given: dict[str, Any]) -> None:
             ping = _core.Ping()
             print(ping.reply_port, flush=True)
             order = json.loads(sys.stdin.readline())
-            measured = ping.run(order["to"], order["echo"], order["samples"], EVENTS, cpu=order["cpu"])
+            measured = ping.run(
+                order["to"],
+                order["echo"],
+                order["samples"],
+                EVENTS,
+                seconds=order["seconds"],
+                cpu=order["cpu"],
+            )
             print(json.dumps({k: v for k, v in measured.items() if not isinstance(v, dict)}), flush=True)
         elif role == "receive":
             if given["cpu"] >= 0:

@@ -294,7 +294,7 @@ class Card(Section):
     card_threads: int = option(
         1,
         "1: one thread; 2: another one sends; 3 to 10: the others receive, at most one per address of "
-        "--listen. Two and more threads never sleep.",
+        "--listen, or per queue of an xdp card. Two and more threads never sleep.",
         low=1,
         high=10,
     )

@@ -21,6 +21,7 @@ from nanet.report.tables import (
     card_line,
     count,
     duration,
+    gateware_figures,
     losses,
     microseconds,
     rate,
@@ -100,7 +101,7 @@ def verdicts(run: Run) -> list[tuple[bool, str]]:
     if l0tp.get("primitives_expected"):
         share = l0tp["primitives_paired"] / l0tp["primitives_expected"]
         found.append((share >= 0.999, f"{100 * share:.2f} % of the true events answered in time"))
-    figures = result.get("card_figures")
+    figures = gateware_figures(result)
     if not (figures["events"] if figures else total.get("n")):
         found.append((False, "nothing was measured"))
     return found
@@ -120,7 +121,7 @@ def _head(run: Run) -> str:
         f'<span class="badge {"good" if good else "bad"}">{html.escape(text)}</span>'
         for good, text in verdicts(run)
     )
-    if figures := result.get("card_figures"):
+    if figures := gateware_figures(result):
         # The card has a separate clock: the time from packet to answer would mix two clocks.
         of_cycles = [figures[f"closing_cycles_{name}"] * CARD_CYCLE_NS / 1e3 for name in ("p50", "max")]
         times = [
@@ -174,7 +175,7 @@ def _latency(run: Run) -> str:
         lambda: plots.rate_over_time(times, events, lost),
         "Marked where packets were lost or frames late.",
     )
-    if figures := result.get("card_figures"):
+    if figures := gateware_figures(result):
         parts.append(f"<p>{html.escape(card_line(figures))}</p>{_grid(rates)}")
     elif "total" in run.histograms:
         parts.append(
@@ -357,7 +358,7 @@ def _about(run: Run) -> str:
     listed = f'<ul class="muted">{notes}</ul>' if notes else ""
     simulated = (
         " The card is simulated: its times are from the simulated clock."
-        if run.trigger.get("card_figures")
+        if gateware_figures(run.trigger)
         else ""
     )
     fit = "fit for real time" if run.trigger.get("real_time") else "not fit for real time"

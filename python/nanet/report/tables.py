@@ -110,6 +110,8 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
         "split_at_frame_edge",
     )
     rows += [(key, result.get(key, 0)) for key in keys]
+    downs = int(result.get("card_figures", {}).get("interface_downs", 0))
+    rows.append(("interface went down", downs))
     rows.append(("choke raised", result.get("choke", {}).get("raised", 0)))
     recorded = result.get("recorded", {})
     rows += [(f"not recorded: {name}", recorded.get(name, 0)) for name in ("ring_full", "write_failed")]
@@ -162,7 +164,7 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
     if any(stage.get("n") for stage in result.get("latency_us", {}).values()):
         out.print()
         out.print(latency_table(result["latency_us"]))
-    if figures := result.get("card_figures"):
+    if figures := gateware_figures(result):
         out.print(f"\n{card_line(figures)}", highlight=False, markup=False)
     out.print()
     out.print(_summary(result))
@@ -176,6 +178,12 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
 
 
 CARD_CYCLE_NS = 6.4  # clock of the gateware card, 156.25 MHz
+
+
+def gateware_figures(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Figures of the gateware card's instruments; None for other cards."""
+    figures = result.get("card_figures") or {}
+    return figures if "closing_cycles_p50" in figures else None
 
 
 def card_line(figures: Mapping[str, Any]) -> str:

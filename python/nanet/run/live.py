@@ -12,7 +12,17 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nanet.report.tables import CARD_CYCLE_NS, STAGES, count, duration, losses, microseconds, rate, run_state
+from nanet.report.tables import (
+    CARD_CYCLE_NS,
+    STAGES,
+    count,
+    duration,
+    gateware_figures,
+    losses,
+    microseconds,
+    rate,
+    run_state,
+)
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
@@ -157,7 +167,7 @@ class View:
             style = "bold" if stage == "total" else ""
             cells = [microseconds(values[key]) for key in ("p50", "p99", "p99_9", "max")]
             table.add_row(stage, *cells, style=style)
-        if figures := self.trigger.get("card_figures"):
+        if figures := gateware_figures(self.trigger):
             p50, p99, most = (
                 microseconds(figures[f"closing_cycles_{name}"] * CARD_CYCLE_NS / 1e3)
                 for name in ("p50", "p99", "max")

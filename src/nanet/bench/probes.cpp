@@ -108,7 +108,9 @@ void Ping::run(const PingOptions& options, bool echo, PingResult& result) {
   }
   const std::uint64_t total = options.samples + options.warm_up;
   std::size_t next = 0;
+  const Nanoseconds began = os::monotonic_now(), limit = static_cast<Nanoseconds>(options.seconds * 1e9);
   for (std::uint64_t i = 0; i < total; ++i) {
+    if (limit > 0 && result.samples > 0 && os::monotonic_now() - began > limit) break;
     const auto frame = static_cast<Frame>(i);
     for (unsigned p = 0; p < options.packets; ++p) {
       std::byte* at = packet.data() + p * size;
@@ -190,9 +192,12 @@ struct Echo::State {
   void answer_frames(const std::stop_token& stop) {
     const std::uint16_t port = network.local.front().port;
     std::array<card::Arrival, 64> arrivals;
+    std::vector<std::byte> joined;
+    joined.reserve(card::FrameSource::longest_frame);
     while (!stop.stop_requested()) {
       for (const auto& source : network.sources) {
-        const std::size_t count = source->take(arrivals);
+        joined.clear();
+        const std::size_t count = source->take(arrivals, joined);
         for (std::size_t i = 0; i < count; ++i) {
           const auto& frame = arrivals[i].frame;
           const wire::UdpFrame udp = wire::parse_udp_frame(frame, frame.size(), port);
@@ -200,7 +205,7 @@ struct Echo::State {
           const card::Datagram answer{udp.payload.data(), static_cast<std::uint32_t>(udp.payload.size()), 0};
           network.transmit->send({&answer, 1});
         }
-        if (count) source->give_back();
+        source->give_back(count);
       }
     }
   }

@@ -17,6 +17,7 @@ namespace nanet::bench {
 struct PingOptions {
   wire::Endpoint to;
   std::uint64_t samples = 200'000;
+  double seconds = 0;  // ends earlier after this time; 0: no limit
   std::uint64_t warm_up = 2'000;
   unsigned events = 16;  // per packet, fixed slots: 16 + 72 x events bytes
   unsigned packets = 1;  // per round trip, at most 16; the last carries b5

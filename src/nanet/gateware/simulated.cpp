@@ -139,7 +139,7 @@ class SimulatedCard final : public card::Card {
   };
 
   static Nanoseconds take(Port& port, const card::SocketBatch& batch) noexcept {
-    std::uint32_t& overflow = port.overflow[batch.socket()];
+    std::uint32_t& overflow = port.overflow[batch.source()];
     for (std::size_t i = 0; i < batch.messages(); ++i) {
       const os::ReceiveInfo& info = batch.info(i);
       if (info.has_overflow) {

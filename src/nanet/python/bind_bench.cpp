@@ -203,13 +203,14 @@ void bind_bench(nb::module_& m) {
       .def(
           "run",
           [](bench::Ping& ping, const std::string& to, bool echo, std::uint64_t samples, unsigned events,
-             unsigned packets, double gap_us, int cpu) {
+             unsigned packets, double gap_us, double seconds, int cpu) {
             bench::PingOptions options;
             options.to = os::parse_endpoint(to);
             options.samples = samples;
             options.events = events;
             options.packets = packets;
             options.gap_us = gap_us;
+            options.seconds = seconds;
             options.cpu = cpu;
             bench::PingResult result;
             {
@@ -229,7 +230,7 @@ void bind_bench(nb::module_& m) {
             return d;
           },
           nb::arg("to"), nb::arg("echo"), nb::arg("samples"), nb::arg("events") = 16, nb::arg("packets") = 1,
-          nb::arg("gap_us") = 0.0, nb::arg("cpu") = -1);
+          nb::arg("gap_us") = 0.0, nb::arg("seconds") = 0.0, nb::arg("cpu") = -1);
   nb::class_<bench::Echo>(m, "Echo")
       .def(
           "__init__",

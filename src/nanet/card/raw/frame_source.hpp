@@ -3,13 +3,12 @@
 // opens on such queues.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,11 +27,15 @@ struct Arrival {
 
 class FrameSource {
  public:
+  static constexpr std::size_t longest_frame = 65536 + 64;
+
   virtual ~FrameSource() = default;
-  // Takes the next frames, at most out.size(); returns their number. They are valid until give_back().
-  virtual std::size_t take(std::span<Arrival> out) noexcept = 0;
-  // Returns the memory of all frames taken to the queue.
-  virtual void give_back() noexcept = 0;
+  // Takes the next frames, at most out.size(); returns their number. They are valid until give_back() and
+  // while `joined` is unchanged, which receives contiguous copies of frames in several slots within its
+  // capacity (at least longest_frame).
+  virtual std::size_t take(std::span<Arrival> out, std::vector<std::byte>& joined) noexcept = 0;
+  // Returns the memory of the oldest `frames` frames taken to the queue. Called by the thread of take().
+  virtual void give_back(std::size_t frames) noexcept = 0;
   // File descriptor that poll() can wait on; -1: none.
   virtual int wait_fd() const noexcept = 0;
   // Frames dropped since the queue was opened, for lack of room.
@@ -49,6 +52,8 @@ struct RawPort {
   // (reassembled fragments).
   std::vector<os::Fd> sockets;
   std::vector<wire::Endpoint> local;
+  // Figures of the interfaces, by name (Card::figures); may be empty.
+  std::function<std::vector<std::pair<std::string, double>>()> figures;
 };
 // Opens a port. `counters` is read at each error and may be set later.
 using OpenRawPort = std::function<RawPort(const ClopOptions& options, Counters* const& counters)>;

@@ -1,50 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw card: software datapath over queues of Ethernet frames. The card's thread takes frames, verifies their
-// headers and checksums, and passes UDP payloads to the receiver.
+// Raw card: software datapath over queues of Ethernet frames. The card's thread, or reading threads, take
+// frames and verify their headers and checksums; UDP payloads pass to the receiver.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "nanet/card/card.hpp"
 #include "nanet/card/raw/frame_source.hpp"
+#include "nanet/card/software/software_card.hpp"
 
 namespace nanet::card {
 
-class RawCard : public Card {
+class RawCard : public SoftwareCard {
  public:
   RawCard(std::string name, OpenRawPort open);
   ~RawCard() override;
 
   std::string_view name() const noexcept override { return name_; }
-  bool receive() noexcept override;
-  bool send() noexcept override;
-  void wait(Nanoseconds limit) noexcept override;
-  void drain() noexcept override;
-  bool passed_all() const noexcept override;
-  double backlog() const noexcept override;
   std::array<std::uint64_t, wire::not_mgp_count> not_mgp() const noexcept override;
+  std::vector<std::pair<std::string, double>> figures() const override;
 
  protected:
-  Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override;
-  void close_stream(Stream& stream) noexcept override;
+  std::unique_ptr<SoftwarePort> open_port(const ClopOptions& options, std::uint8_t number,
+                                          std::vector<wire::Endpoint>& local) override;
 
  private:
-  struct Port;
-  bool read(Port& port) noexcept;
-  bool read_sockets(Port& port, Nanoseconds now) noexcept;
-  void packet(Port& port, std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
-  void count_drops(Port& port) noexcept;
-  static bool send_answers(Port& port) noexcept;
-
+  class Port;
   std::string name_;
   OpenRawPort open_;
-  std::vector<std::unique_ptr<Port>> ports_;
   std::array<stats::Counter, wire::not_mgp_count> not_mgp_;
-  std::uint8_t next_stream_ = 0;
 };
 
 }  // namespace nanet::card

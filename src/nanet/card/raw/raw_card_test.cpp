@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
+#include <mutex>
+#include <thread>
 
 #include "nanet/card/software/rig_test.hpp"
 #include "nanet/os/clock.hpp"
@@ -16,12 +19,15 @@ namespace {
 constexpr wire::Endpoint board{0x0A000001, 4000}, trigger{0x0A000002, 58913};
 
 struct Double final : FrameSource {
+  std::mutex mutex;  // of `waiting`, for reading threads
   std::deque<std::vector<std::byte>> waiting;
-  std::vector<std::vector<std::byte>> taken;
-  std::uint64_t dropped = 0, returned = 0;
+  std::deque<std::vector<std::byte>> taken;
+  std::uint64_t dropped = 0;
+  std::atomic<std::uint64_t> returned{0};
   Nanoseconds stamp = 0;
 
-  std::size_t take(std::span<Arrival> out) noexcept override {
+  std::size_t take(std::span<Arrival> out, std::vector<std::byte>&) noexcept override {
+    const std::lock_guard lock(mutex);
     std::size_t count = 0;
     for (; count < out.size() && !waiting.empty(); ++count) {
       taken.push_back(std::move(waiting.front()));
@@ -30,9 +36,9 @@ struct Double final : FrameSource {
     for (std::size_t i = 0; i < count; ++i) out[i] = {taken[taken.size() - count + i], stamp};
     return count;
   }
-  void give_back() noexcept override {
-    returned += taken.size();
-    taken.clear();
+  void give_back(std::size_t frames) noexcept override {
+    returned += frames;
+    taken.erase(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(frames));
   }
   int wait_fd() const noexcept override { return -1; }
   std::uint64_t drops() noexcept override { return dropped; }
@@ -51,7 +57,7 @@ struct Sent final : Transmit {
 
 class RawCards : public ::testing::Test {
  protected:
-  RawCards()
+  explicit RawCards(unsigned threads = 1)
       : card_("double", [this](const ClopOptions&, Counters* const&) {
           RawPort port;
           for (std::size_t i = 0; i < 2; ++i) {
@@ -68,6 +74,7 @@ class RawCards : public ::testing::Test {
     options.timeout = timeout;
     options.burst_silence = 1'000'000'000'000;
     options.deadline = 0;
+    options.threads = threads;
     clop_ = &card_.register_clop(options);
   }
   static std::vector<std::byte> frame(std::span<const std::byte> payload, wire::Endpoint to = trigger) {
@@ -152,16 +159,64 @@ TEST_F(RawCards, BacklogIsThatOfTheFullestQueue) {
   EXPECT_EQ(card_.backlog(), 0.5);
 }
 
-TEST_F(RawCards, TooManyThreadsAreRefusedWithTheLargestNumber) {
-  ClopOptions options;
-  options.threads = 3;
-  try {
-    card_.register_clop(options);
-    FAIL();
-  } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("card_threads = 3"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("at most 2"), std::string::npos);
+// One reading thread per queue.
+class ReadingThreads : public RawCards {
+ protected:
+  ReadingThreads() : RawCards(4) {}
+  // Drives the card until a condition holds.
+  template <class F>
+  void until(const F& condition) {
+    while (!condition()) {
+      card_.receive();
+      std::this_thread::yield();
+    }
   }
+  void push(unsigned queue, std::vector<std::byte> bytes) {
+    const std::lock_guard lock(source_[queue]->mutex);
+    source_[queue]->waiting.push_back(std::move(bytes));
+  }
+};
+
+TEST_F(ReadingThreads, FramesOfAllQueuesArriveInOrderAndTheirMemoryReturns) {
+  constexpr std::uint64_t packets = 2'000;  // per board: many times the ring of a thread
+  for (unsigned b = 0; b < 4; ++b) {
+    const auto id = static_cast<BoardId>(b);
+    push(b % 2, frame(build_marker(mgp_flag::sob, id, 0, 0, first_burst)));
+  }
+  until([&] { return counters().packets_in == 4; });
+  Event event;
+  for (Frame n = 0; n < packets; ++n) {
+    for (unsigned b = 0; b < 4; ++b)
+      push(b % 2, frame(build({.board = static_cast<BoardId>(b), .frame = n}, n + 1)));
+    if (n % 16) continue;
+    until([&] { return counters().packets_in == 4 * (n + 2); });
+    while (clop_->poll(event)) {
+      if (event.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+      clop_->post(event, 0);
+      clop_->give_back(event);
+    }
+    card_.send();
+  }
+  until([&] { return counters().packets_in == 4 * (packets + 1); });
+  until([&] { return source_[0]->returned + source_[1]->returned == 4 * (packets + 1); });
+  EXPECT_EQ(counters().packets_used, 4 * packets);  // without the markers
+  EXPECT_EQ(clop_->counters().frames_incomplete, 0U);
+}
+
+TEST_F(ReadingThreads, OtherFramesAreCountedByReason) {
+  auto damaged = frame(build({}, 0));
+  damaged.back() ^= std::byte{1};
+  push(0, std::move(damaged));
+  push(1, std::vector<std::byte>(20));
+  const auto count = [&](wire::NotMgp reason) { return card_.not_mgp()[static_cast<std::size_t>(reason)]; };
+  until([&] { return count(wire::NotMgp::bad_checksum) == 1 && count(wire::NotMgp::not_ipv4) == 1; });
+  EXPECT_EQ(counters().packets_in, 0U);
+}
+
+TEST_F(ReadingThreads, DrainWaitsForWhatTheQueuesHold) {
+  push(0, frame(build_marker(mgp_flag::sob, 0, 0, 0, first_burst)));
+  card_.drain();
+  EXPECT_EQ(counters().packets_in, 1U);
 }
 
 }  // namespace

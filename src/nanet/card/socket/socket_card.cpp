@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/card/socket/socket_card.hpp"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
-#include <stdexcept>
 
-#include "nanet/card/socket/transmit_thread.hpp"
-#include "nanet/card/software/software_stream.hpp"
+#include "nanet/card/socket/socket_reader.hpp"
+#include "nanet/os/clock.hpp"
 #include "nanet/os/socket.hpp"
 
 namespace nanet::card {
 namespace {
-
-constexpr std::size_t packets_between_answers = 4;  // about a microsecond of placement
 
 // One connected socket per destination, so that the kernel looks the route up once.
 class SocketTransmit final : public Transmit {
@@ -81,152 +76,76 @@ std::unique_ptr<Transmit> open_transmit(const std::vector<wire::Endpoint>& desti
   return std::make_unique<SocketTransmit>(destinations, counters);
 }
 
-struct SocketCard::Port {
-  std::vector<os::Fd> sockets;
-  std::vector<std::uint64_t> overflow;  // per socket, wraps counted
-  Counters* counters = nullptr;
-  std::size_t placed = 0;  // packets since answers were last polled
-  std::unique_ptr<Transmit> transmit;
-  std::unique_ptr<SocketReader> reader;
-  std::unique_ptr<SoftwareStream> stream;
+namespace {
+
+class SocketPort final : public SoftwarePort {
+ public:
+  SocketPort(const ClopOptions& options, std::uint8_t number, std::vector<wire::Endpoint>& local) {
+    open(options, number, open_transmit(options.destinations, counters_));
+    // Opened after the buffers, which take time to populate: packets received meanwhile would already be
+    // late.
+    os::UdpReceiveOptions receive;
+    receive.buffer_bytes = options.socket_buffer_bytes;
+    receive.gro = true;
+    receive.busy_poll_us = options.busy_poll_us;
+    std::vector<int> fds;
+    for (const auto& endpoint : options.listen) {
+      sockets_.push_back(os::open_udp_receiver(endpoint, receive));
+      fds.push_back(sockets_.back().get());
+      local.push_back(os::local_endpoint(fds.back()));
+    }
+    overflow_.resize(sockets_.size(), 0);
+    reader_ = std::make_unique<SocketReader>(std::move(fds), reading_threads(options), reading_cpus(options),
+                                             options.rules);
+  }
+
+  bool read() noexcept override {
+    const bool any = reader_->round([this](const SocketBatch& batch) { return take(batch); });
+    clock_.refresh_if_older(reader_->read_up_to());
+    return any;
+  }
+  Nanoseconds read_up_to() const noexcept override { return reader_->read_up_to(); }
+  bool threaded() const noexcept override { return reader_->threaded(); }
+  void watch(PollSet& set) noexcept override {
+    for (const os::Fd& fd : sockets_) set.add(fd.get());
+  }
+  double backlog() const noexcept override {
+    double most = 0;
+    for (const os::Fd& fd : sockets_) most = std::max(most, os::receive_backlog(fd.get()));
+    return most;
+  }
+
+ private:
+  // Passes one batch to the receiver; returns the time stamp of its last message.
+  Nanoseconds take(const SocketBatch& batch) noexcept {
+    Nanoseconds stamp = batch.before();
+    std::size_t k = 0;
+    std::uint64_t& overflow = overflow_[batch.source()];
+    for (std::size_t i = 0; i < batch.messages(); ++i) {
+      const os::ReceiveInfo& info = batch.info(i);
+      stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : batch.before();
+      if (info.has_overflow) {  // a 32-bit running count
+        const auto gone = static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(overflow));
+        overflow += gone;
+        counters_->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
+      }
+      batch.datagrams(
+          i, [&](std::span<const std::byte> datagram) { packet(datagram, batch.checked(k++), stamp); });
+    }
+    return stamp;
+  }
+
+  std::vector<os::Fd> sockets_;
+  std::vector<std::uint64_t> overflow_;  // per socket, wraps counted
+  std::unique_ptr<SocketReader> reader_;
+  os::ClockOffset clock_;
 };
 
-SocketCard::SocketCard() = default;
-SocketCard::~SocketCard() {
-  stop();
-}
+}  // namespace
 
-Stream& SocketCard::open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) {
-  if (options.allocator && !options.allocator->cpu_accessible())
-    throw std::invalid_argument("the socket card writes with a CPU, which cannot access this memory");
-  auto port = std::make_unique<Port>();
-  port->transmit = open_transmit(options.destinations, port->counters);
-  if (options.threads > 1)
-    port->transmit = std::make_unique<TransmitThread>(
-        std::move(port->transmit), options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);
-  ClopOptions timed = options;
-  timed.clock = os::monotonic_now;
-  port->stream = std::make_unique<SoftwareStream>(timed, next_stream_++, *port->transmit);
-  port->counters = &port->stream->counters();
-  // Opened after the buffers, which take time to populate: packets received meanwhile would already be late.
-  os::UdpReceiveOptions receive;
-  receive.buffer_bytes = options.socket_buffer_bytes;
-  receive.gro = true;
-  receive.busy_poll_us = options.busy_poll_us;
-  std::vector<int> fds;
-  for (const auto& endpoint : options.listen) {
-    port->sockets.push_back(os::open_udp_receiver(endpoint, receive));
-    fds.push_back(port->sockets.back().get());
-    local.push_back(os::local_endpoint(fds.back()));
-  }
-  port->overflow.resize(port->sockets.size(), 0);
-  std::span<const int> readers_cpus = options.thread_cpus;
-  readers_cpus = readers_cpus.subspan(std::min<std::size_t>(1, readers_cpus.size()));
-  port->reader = std::make_unique<SocketReader>(std::move(fds), options.threads > 2 ? options.threads - 2 : 0,
-                                                readers_cpus, options.rules);
-  ports_.push_back(std::move(port));
-  return *ports_.back()->stream;
-}
-
-void SocketCard::close_stream(Stream& stream) noexcept {
-  std::erase_if(ports_, [&](const auto& p) { return p->stream.get() == &stream; });
-}
-
-// Passes one batch to the receiver; returns the time stamp of its last message.
-Nanoseconds SocketCard::take(Port& port, const SocketBatch& batch) noexcept {
-  Receiver& receiver = port.stream->receiver();
-  Nanoseconds stamp = batch.before();
-  std::size_t k = 0;
-  std::uint64_t& overflow = port.overflow[batch.socket()];
-  for (std::size_t i = 0; i < batch.messages(); ++i) {
-    const os::ReceiveInfo& info = batch.info(i);
-    stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : batch.before();
-    if (info.has_overflow) {  // a 32-bit running count
-      const auto gone = static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(overflow));
-      overflow += gone;
-      port.counters->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
-    }
-    batch.datagrams(i, [&](std::span<const std::byte> datagram) {
-      if (const wire::mgp::Checked* checked = batch.checked(k++))
-        receiver.checked_packet(datagram, *checked, stamp);
-      else
-        receiver.packet(datagram, stamp);
-      // Ready answers leave before the rest of the batch is processed.
-      if (++port.placed >= packets_between_answers) send_answers(port);
-    });
-  }
-  return stamp;
-}
-
-// Time before which every packet has been read, over all sockets.
-Nanoseconds SocketCard::read_up_to(const Port& port) noexcept {
-  Nanoseconds safe = std::numeric_limits<Nanoseconds>::max();
-  for (std::size_t s = 0; s < port.sockets.size(); ++s) safe = std::min(safe, port.reader->read_up_to(s));
-  return port.sockets.empty() ? os::monotonic_now() : safe;
-}
-
-bool SocketCard::receive() noexcept {
-  bool any = false;
-  for (auto& port : ports_) {
-    any |= port->reader->round([&](const SocketBatch& batch) { return take(*port, batch); });
-    port->stream->receiver().expire(read_up_to(*port));
-  }
-  if (!ports_.empty() && !ports_[0]->sockets.empty())
-    clock_.refresh_if_older(ports_[0]->reader->read_up_to(0));
-  return any;
-}
-
-bool SocketCard::send_answers(Port& port) noexcept {
-  port.placed = 0;
-  return !port.stream->passed_all() && port.stream->sender().poll(os::monotonic_now(), os::monotonic_now) > 0;
-}
-
-bool SocketCard::send() noexcept {
-  bool any = false;
-  for (auto& port : ports_) {
-    any |= send_answers(*port);
-  }
-  return any;
-}
-
-void SocketCard::wait(Nanoseconds limit) noexcept {
-  std::array<pollfd, 64> fds;
-  nfds_t count = 0;
-  const Nanoseconds now = os::monotonic_now();
-  Nanoseconds until = now + limit;
-  bool threaded = false;
-  for (auto& port : ports_) {
-    threaded |= port->reader->threaded();
-    for (const os::Fd& fd : port->sockets)
-      if (count < fds.size()) fds[count++] = {fd.get(), POLLIN, 0};
-    until = std::min({until, port->stream->receiver().next_timer(), port->stream->sender().next_deadline()});
-  }
-  if (until <= now) return;
-  // With reading threads, ppoll cannot wait on the sockets: poll them at intervals.
-  constexpr Nanoseconds look = 50'000;
-  const Nanoseconds left = threaded ? std::min(until - now, look) : until - now;
-  const timespec time{left / 1'000'000'000, left % 1'000'000'000};
-  ppoll(fds.data(), threaded ? 0 : count, &time, nullptr);
-}
-
-void SocketCard::drain() noexcept {
-  // Reads packets that have arrived so far; a sender that never stops must not keep the card from ending.
-  const Nanoseconds began = os::monotonic_now(), until = began + 1'000'000'000;
-  const auto unread = [&](const auto& p) { return p->reader->threaded() && read_up_to(*p) < began; };
-  while ((receive() || std::any_of(ports_.begin(), ports_.end(), unread)) && os::monotonic_now() < until)
-    send();
-  for (auto& port : ports_) port->stream->receiver().drain(os::monotonic_now());
-}
-
-bool SocketCard::passed_all() const noexcept {
-  return std::all_of(ports_.begin(), ports_.end(), [](const auto& p) { return p->stream->passed_all(); });
-}
-
-double SocketCard::backlog() const noexcept {
-  double most = 0;
-  for (const auto& port : ports_)
-    for (const os::Fd& fd : port->sockets) most = std::max(most, os::receive_backlog(fd.get()));
-  return most;
+std::unique_ptr<SoftwarePort> SocketCard::open_port(const ClopOptions& options, std::uint8_t number,
+                                                    std::vector<wire::Endpoint>& local) {
+  return std::make_unique<SocketPort>(options, number, local);
 }
 
 }  // namespace nanet::card

@@ -6,10 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "nanet/card/card.hpp"
-#include "nanet/card/socket/socket_reader.hpp"
+#include "nanet/card/software/software_card.hpp"
 #include "nanet/card/transmit.hpp"
-#include "nanet/os/clock.hpp"
 
 namespace nanet::card {
 
@@ -18,32 +16,13 @@ namespace nanet::card {
 std::unique_ptr<Transmit> open_transmit(const std::vector<wire::Endpoint>& destinations,
                                         Counters* const& counters);
 
-class SocketCard final : public Card {
+class SocketCard final : public SoftwareCard {
  public:
-  SocketCard();
-  ~SocketCard() override;
-
   std::string_view name() const noexcept override { return "socket"; }
-  bool receive() noexcept override;
-  bool send() noexcept override;
-  void wait(Nanoseconds limit) noexcept override;
-  void drain() noexcept override;
-  bool passed_all() const noexcept override;
-  double backlog() const noexcept override;
 
  protected:
-  Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override;
-  void close_stream(Stream& stream) noexcept override;
-
- private:
-  struct Port;
-  Nanoseconds take(Port& port, const SocketBatch& batch) noexcept;
-  static bool send_answers(Port& port) noexcept;
-  static Nanoseconds read_up_to(const Port& port) noexcept;
-
-  std::vector<std::unique_ptr<Port>> ports_;
-  os::ClockOffset clock_;
-  std::uint8_t next_stream_ = 0;
+  std::unique_ptr<SoftwarePort> open_port(const ClopOptions& options, std::uint8_t number,
+                                          std::vector<wire::Endpoint>& local) override;
 };
 
 }  // namespace nanet::card

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Socket reader: reads a card's sockets in the card's thread or in separate threads, which never sleep.
-// Reading threads validate each batch and pass it to the card's thread through a ring.
+// Socket reader: batch reader of UDP sockets.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,13 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <thread>
-#include <vector>
 
+#include "nanet/card/software/batch_reader.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -23,19 +20,28 @@ namespace nanet::card {
 // Messages of one recvmmsg call on one socket.
 class alignas(64) SocketBatch {
  public:
+  using Source = int;                      // file descriptor
   static constexpr std::size_t most = 32;  // messages
+  static constexpr std::size_t handed_at_once = 8;
+  // The first packet does not wait until the kernel has checked for a second.
+  static constexpr std::size_t first_request = 1;
   // room: messages, at most `most`.
   explicit SocketBatch(std::size_t room = most);
   // requested: messages to read, at most the room. Returns false if no message was available.
   bool read(int fd, std::size_t socket, std::size_t requested) noexcept;
+  void release() noexcept {}
 
-  std::size_t socket() const noexcept { return socket_; }
+  std::size_t source() const noexcept { return socket_; }
   std::size_t messages() const noexcept { return got_; }
   // Everything that arrived before this time has been read, provided the call returned fewer messages than
   // requested.
   Nanoseconds before() const noexcept { return before_; }
   bool emptied() const noexcept { return got_ < requested_; }
-  bool trains() const noexcept { return trains_; }
+  // Trains are processed while still in the cache.
+  std::size_t next_request(bool handed) const noexcept {
+    if (trains_) return handed ? 1 : 4;
+    return handed ? handed_at_once : most;
+  }
   // Prefetches all cache lines written by the reading thread; without it each access would miss.
   void fetch() const noexcept {
     __builtin_prefetch(&got_);
@@ -104,94 +110,6 @@ class alignas(64) SocketBatch {
   std::array<std::array<std::byte, os::receive_control_bytes>, most> control_{};
 };
 
-class SocketReader {
- public:
-  // fds outlive the reader. threads: number of reading threads, which share the sockets and validate by
-  // `rules`. 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
-  // pinned. Throws std::system_error (no such core).
-  explicit SocketReader(std::vector<int> fds, std::size_t threads = 0, std::span<const int> cpus = {},
-                        const wire::mgp::Rules& rules = {});
-  ~SocketReader();
-
-  // One round: calls f(batch) for each batch read since the last round; true if there was any. Everything
-  // that arrived before read_up_to(socket) has then been delivered.
-  template <class F>
-  bool round(const F& f) noexcept {
-    return threaded() ? hand_over(f) : read_all(f);
-  }
-  Nanoseconds read_up_to(std::size_t socket) const noexcept { return read_up_to_[socket]; }
-  bool threaded() const noexcept { return !lanes_.empty(); }
-
- private:
-  static constexpr std::size_t trains_at_once = 4;  // processed while still in the cache
-  // Small batches of a lane: one thread places packets while the other reads.
-  static constexpr std::size_t ring_entries = 16, handed_at_once = 8, trains_handed_at_once = 1;
-  // Interval of reports that a socket is empty: each report costs both threads a cache miss.
-  static constexpr Nanoseconds report_every = 2'000;
-
-  // A reading thread and its ring of batches.
-  struct Lane {
-    Lane();
-    std::vector<SocketBatch> ring;
-    std::vector<std::size_t> sockets;
-    alignas(64) std::atomic<std::uint64_t> filled{0};
-    alignas(64) std::atomic<std::uint64_t> emptied{0};
-    std::jthread thread;
-  };
-
-  template <class F>
-  bool read_all(const F& f) noexcept {
-    bool any = false;
-    for (std::size_t s = 0; s < fds_.size(); ++s) {
-      if (own_.read(fds_[s], s, requested_[s])) {
-        any = true;
-        deliver(own_, f);
-        requested_[s] = own_.trains() ? trains_at_once : SocketBatch::most;
-      } else {
-        read_up_to_[s] = own_.before();
-      }
-    }
-    return any;
-  }
-  template <class F>
-  bool hand_over(const F& f) noexcept {
-    bool any = false;
-    for (const auto& lane : lanes_) {
-      // Time stamps first: batches read before them are then in the ring.
-      for (const std::size_t s : lane->sockets) stamp_[s] = empty_[s].at.load(std::memory_order_acquire);
-      const std::uint64_t there = lane->filled.load(std::memory_order_acquire);
-      const std::uint64_t from = lane->emptied.load(std::memory_order_relaxed);
-      if (from < there) lane->ring[from % ring_entries].fetch();
-      for (std::uint64_t i = from; i < there; ++i) {
-        if (i + 1 < there) lane->ring[(i + 1) % ring_entries].fetch();
-        deliver(lane->ring[i % ring_entries], f);
-        lane->emptied.store(i + 1, std::memory_order_release);
-      }
-      for (const std::size_t s : lane->sockets)
-        if (stamp_[s] > read_up_to_[s]) read_up_to_[s] = stamp_[s];
-      any |= there != from;
-    }
-    return any;
-  }
-  template <class F>
-  void deliver(const SocketBatch& batch, const F& f) noexcept {
-    const Nanoseconds last = f(batch);
-    // Not emptied: everything before the last time stamp has been read.
-    read_up_to_[batch.socket()] = batch.emptied() || batch.before() < last ? batch.before() : last;
-  }
-  void run(Lane& lane) noexcept;
-
-  std::vector<int> fds_;
-  wire::mgp::Rules rules_;
-  std::vector<std::size_t> requested_;  // per socket: messages to request in the caller's thread
-  std::vector<Nanoseconds> read_up_to_, stamp_;
-  struct alignas(64) Empty {
-    std::atomic<Nanoseconds> at{0};
-  };
-  std::vector<Empty> empty_;  // per socket: time at which its thread found it empty
-  SocketBatch own_;
-  std::atomic<bool> ending_{false};
-  std::vector<std::unique_ptr<Lane>> lanes_;
-};
+using SocketReader = BatchReader<SocketBatch>;
 
 }  // namespace nanet::card

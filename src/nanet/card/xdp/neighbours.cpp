@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -100,7 +101,14 @@ Interface interface_of(std::uint32_t address) {
   found.name.copy(request.ifr_name, IFNAMSIZ - 1);
   if (fd && ioctl(fd.get(), SIOCGIFHWADDR, &request) == 0)
     std::memcpy(found.mac.data(), request.ifr_hwaddr.sa_data, found.mac.size());
+  if (fd && ioctl(fd.get(), SIOCGIFMTU, &request) == 0) found.mtu = static_cast<unsigned>(request.ifr_mtu);
   return found;
+}
+
+std::uint64_t times_down(const std::string& name) {
+  std::uint64_t count = 0;
+  std::ifstream("/sys/class/net/" + name + "/carrier_down_count") >> count;
+  return count;
 }
 
 unsigned receive_queues(const std::string& name) {

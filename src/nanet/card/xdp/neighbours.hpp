@@ -23,9 +23,12 @@ struct Interface {
   unsigned index = 0;
   std::string name;
   Mac mac{};
+  unsigned mtu = 0;  // 0: unknown
 };
 // Interface with a local address. Throws std::invalid_argument naming the address and the interfaces' own.
 Interface interface_of(std::uint32_t address);
+// How often the link of an interface has gone down.
+std::uint64_t times_down(const std::string& name);
 // Number of receive queues of an interface, at least 1.
 unsigned receive_queues(const std::string& name);
 

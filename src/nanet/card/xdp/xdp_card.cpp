@@ -20,7 +20,7 @@ namespace {
 using namespace xdp;
 
 constexpr std::uint32_t send_slots = 1024;
-constexpr std::uint32_t fewest_slots = 2048, most_slots = 32768;  // of a queue; 2 KiB each
+constexpr std::uint32_t fewest_slots = 2048, most_slots = 32768;  // of a queue
 
 // An interface with its program. The program is detached before its sockets close.
 struct Attachment {
@@ -35,8 +35,10 @@ class Queue final : public FrameSource {
  public:
   Queue(std::shared_ptr<Attachment> attachment, std::unique_ptr<XdpSocket> socket)
       : socket_(std::move(socket)), attachment_(std::move(attachment)) {}
-  std::size_t take(std::span<Arrival> out) noexcept override { return socket_->take(out); }
-  void give_back() noexcept override { socket_->give_back(); }
+  std::size_t take(std::span<Arrival> out, std::vector<std::byte>& joined) noexcept override {
+    return socket_->take(out, joined);
+  }
+  void give_back(std::size_t frames) noexcept override { socket_->give_back(frames); }
   int wait_fd() const noexcept override { return socket_->wait_fd(); }
   std::uint64_t drops() noexcept override { return socket_->drops(); }
   double backlog() const noexcept override { return socket_->backlog(); }
@@ -70,7 +72,7 @@ class XdpTransmit final : public Transmit {
     for (; done < batch.size(); ++done) {
       const Datagram& d = batch[done];
       const auto mac = destinations_.empty() ? std::nullopt : neighbours_.found(d.destination);
-      if (!mac || d.bytes + wire::udp_frame_overhead > XdpSocket::send_bytes) {
+      if (!mac || d.bytes + wire::udp_frame_overhead > XdpSocket::slot_bytes) {
         if (kernel_->send({&d, 1}) == 0) break;
         continue;
       }
@@ -103,8 +105,28 @@ class XdpTransmit final : public Transmit {
 };
 
 std::uint32_t slots_of(int buffer_bytes, unsigned queues) {
-  const auto slots = static_cast<std::uint32_t>(buffer_bytes) / 2048 / queues;
+  const auto slots =
+      static_cast<std::uint32_t>(static_cast<std::size_t>(buffer_bytes) / XdpSocket::slot_bytes / queues);
   return std::clamp(std::bit_floor(std::max(slots, 1U)), fewest_slots, most_slots);
+}
+
+// Larger packets arrive as fragments, which pass the kernel's sockets, or not at all.
+void check_mtu(const Interface& interface, std::size_t payload) {
+  constexpr std::size_t headers = 20 + 8;  // IPv4, UDP
+  const std::size_t needed = payload + headers;
+  if (interface.mtu == 0 || interface.mtu >= needed) return;
+  throw std::invalid_argument("interface " + interface.name + ": MTU " + std::to_string(interface.mtu) +
+                              " is smaller than packets of " + std::to_string(payload) +
+                              " bytes (--max-payload); raise it: ip link set " + interface.name + " mtu " +
+                              std::to_string(needed) + ", or use --card socket");
+}
+
+using Downs = std::vector<std::pair<std::string, std::uint64_t>>;
+Downs downs_of(const std::map<unsigned, std::shared_ptr<Attachment>>& attachments) {
+  Downs downs;
+  for (const auto& [index, attachment] : attachments)
+    downs.emplace_back(attachment->interface.name, times_down(attachment->interface.name));
+  return downs;
 }
 
 }  // namespace
@@ -117,6 +139,7 @@ RawPort open_xdp_port(const ClopOptions& options, Counters* const& counters) {
   receive.overflow_count = false;
   for (const auto& endpoint : options.listen) {
     const Interface interface = interface_of(endpoint.address);
+    check_mtu(interface, options.rules.max_payload);
     port.sockets.push_back(os::open_udp_receiver(endpoint, receive));
     port.local.push_back(os::local_endpoint(port.sockets.back().get()));
     auto& attachment = attachments[interface.index];
@@ -143,6 +166,11 @@ RawPort open_xdp_port(const ClopOptions& options, Counters* const& counters) {
     attachment->link = attach(attachment->program.get(), index, attachment->interface.name).link;
     if (!first) first = attachment.get();
   }
+  port.figures = [downs = downs_of(attachments)] {
+    double count = 0;
+    for (const auto& [name, before] : downs) count += static_cast<double>(times_down(name) - before);
+    return std::vector<std::pair<std::string, double>>{{"interface_downs", count}};
+  };
   port.transmit =
       first ? std::make_unique<XdpTransmit>(options.destinations, *first, port.local.front(), counters)
             : open_transmit(options.destinations, counters);

@@ -136,10 +136,11 @@ Attached attach(int program, unsigned interface, const std::string& name) {
     if (os::Fd link(bpf(BPF_LINK_CREATE, attributes)); link) return {std::move(link), native};
     if (errno == EBUSY || errno == EEXIST)
       fail("interface " + name + " has another XDP program",
-           "stop it, or detach it: ip link set dev " + name + " xdp off");
+           "stop it, or detach it: ip link set dev " + name + " xdp off, or use --card socket");
     if (errno == EPERM) break;
   }
-  fail("cannot attach the XDP program to interface " + name, rights);
+  fail("cannot attach the XDP program to interface " + name,
+       errno == EOPNOTSUPP || errno == EINVAL ? "this interface has no XDP: use --card socket" : rights);
 }
 
 }  // namespace nanet::card::xdp

@@ -22,8 +22,7 @@ constexpr int level_xdp = 283;                       // SOL_XDP
 constexpr std::uint16_t use_fragments = 1U << 4;     // XDP_USE_SG, Linux 6.6
 constexpr std::uint32_t packet_continues = 1U << 0;  // XDP_PKT_CONTD
 
-constexpr std::size_t slot_bytes = 2048;  // of the UMEM; the kernel keeps 256 bytes of headroom in each
-constexpr std::size_t longest_frame = 65536 + 64;
+constexpr std::uint64_t end_of_frame = std::uint64_t{1} << 63;  // marks the last slot of a frame taken
 
 std::uint32_t load_acquire(const std::uint32_t* at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -39,12 +38,12 @@ void store_release(std::uint32_t* at, std::uint32_t value) {
     remedy = "needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: grant them, or use --card socket";
   else if (error == ENOBUFS || error == ENOMEM)
     remedy =
-        "the limit of locked memory is too small: ulimit -l unlimited, CAP_IPC_LOCK, or a smaller "
-        "--buffer-bytes";
+        "the limit of locked memory is too small: ulimit -l unlimited, CAP_IPC_LOCK, a smaller "
+        "--buffer-bytes, or --card socket";
   else if (error == EBUSY)
-    remedy = "another program has an AF_XDP socket on this queue: stop it";
+    remedy = "another program has an AF_XDP socket on this queue: stop it, or use --card socket";
   else if (error == ENETDOWN)
-    remedy = "the interface is down: ip link set " + options.name + " up";
+    remedy = "the interface is down: ip link set " + options.name + " up, or use --card socket";
   else if (error == EAFNOSUPPORT)
     remedy = "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): use --card socket";
   throw std::system_error(error, std::generic_category(), where + ": " + what + " (" + remedy + ")");
@@ -60,8 +59,7 @@ XdpSocket::XdpSocket(const SocketOptions& options) : options_(options) {
   if (memory == MAP_FAILED) fail(errno, options_, "no memory for packets");
   memory_ = static_cast<std::byte*>(memory);
   madvise(memory, memory_bytes_, MADV_HUGEPAGE);
-  taken_.reserve(options.receive_slots);
-  assembled_.reserve(4 * longest_frame);
+  taken_.resize(options.receive_slots);
   free_.reserve(options.send_slots);
   try {
     try {
@@ -165,7 +163,7 @@ void XdpSocket::open(bool zero_copy) {
   zero_copy_ = zero_copy;
 }
 
-std::size_t XdpSocket::take(std::span<Arrival> out) noexcept {
+std::size_t XdpSocket::take(std::span<Arrival> out, std::vector<std::byte>& joined) noexcept {
   const std::uint32_t there = load_acquire(receive_.producer);
   if (there == receive_.own) {
     // The driver has stopped polling its queue, or this program polls it (busy polling).
@@ -175,7 +173,7 @@ std::size_t XdpSocket::take(std::span<Arrival> out) noexcept {
   }
   const auto* ring = static_cast<const xdp_desc*>(receive_.entries);
   std::size_t count = 0;
-  assembled_.clear();
+  const auto keep = [this](std::uint64_t slot) { taken_[taken_to_++ & (taken_.size() - 1)] = slot; };
   while (count < out.size() && receive_.own != there) {
     const xdp_desc& first = ring[receive_.own & receive_.mask];
     Arrival& arrival = out[count];
@@ -188,7 +186,7 @@ std::size_t XdpSocket::take(std::span<Arrival> out) noexcept {
     arrival.stamp = stamp;
     if (!(first.options & packet_continues)) {
       arrival.frame = {begin, first.len};
-      taken_.push_back(first.addr);
+      keep(first.addr | end_of_frame);
       ++receive_.own;
       ++count;
       continue;
@@ -200,31 +198,34 @@ std::size_t XdpSocket::take(std::span<Arrival> out) noexcept {
       bytes += ring[last++ & receive_.mask].len;
     if (last == there) break;  // the rest is still under way
     bytes += ring[last & receive_.mask].len;
-    if (assembled_.size() + bytes > assembled_.capacity()) {
+    if (joined.size() + bytes > joined.capacity()) {
       if (count > 0) break;  // room after these frames have been returned
       bytes = 0;             // longer than any frame of an interface: dropped
     }
-    const std::size_t at = assembled_.size();
-    assembled_.resize(at + bytes);
+    const std::size_t at = joined.size();
+    joined.resize(at + bytes);
     for (std::size_t to = at;; ++receive_.own) {
       const xdp_desc& part = ring[receive_.own & receive_.mask];
-      if (bytes > 0) std::memcpy(assembled_.data() + to, memory_ + part.addr, part.len);
+      if (bytes > 0) std::memcpy(joined.data() + to, memory_ + part.addr, part.len);
       to += part.len;
-      taken_.push_back(part.addr);
+      keep(receive_.own == last ? part.addr | end_of_frame : part.addr);
       if (receive_.own == last) break;
     }
     ++receive_.own;
-    arrival.frame = {assembled_.data() + at, bytes};
+    arrival.frame = {joined.data() + at, bytes};
     ++count;
   }
   store_release(receive_.consumer, receive_.own);
   return count;
 }
 
-void XdpSocket::give_back() noexcept {
+void XdpSocket::give_back(std::size_t frames) noexcept {
   auto* fill = static_cast<std::uint64_t*>(fill_.entries);
-  for (const std::uint64_t address : taken_) fill[fill_.own++ & fill_.mask] = address & ~(slot_bytes - 1);
-  taken_.clear();
+  while (frames > 0) {
+    const std::uint64_t slot = taken_[taken_from_++ & (taken_.size() - 1)];
+    fill[fill_.own++ & fill_.mask] = slot & ~end_of_frame & ~(slot_bytes - 1);
+    frames -= (slot & end_of_frame) != 0;
+  }
   store_release(fill_.producer, fill_.own);
 }
 
@@ -255,14 +256,17 @@ void XdpSocket::queue_frame(std::size_t bytes) noexcept {
   ring[send_.own++ & send_.mask] = {
       .addr = free_.back(), .len = static_cast<std::uint32_t>(bytes), .options = 0};
   free_.pop_back();
-  ++queued_;
+  queued_ = true;
 }
 
 int XdpSocket::kick() noexcept {
-  if (queued_ == 0) return 0;
-  queued_ = 0;
+  // Without a free slot, frames that an earlier call has left queued may hold all of them.
+  if (!queued_ && !free_.empty()) return 0;
   store_release(send_.producer, send_.own);
-  if (sendto(fd_.get(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) return 0;
+  if (sendto(fd_.get(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0) {
+    queued_ = false;
+    return 0;
+  }
   // The frames stay queued: the next call passes them.
   return errno == EAGAIN || errno == EBUSY || errno == ENOBUFS || errno == EINTR ? 0 : errno;
 }

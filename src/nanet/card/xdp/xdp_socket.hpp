@@ -31,19 +31,20 @@ class XdpSocket final : public FrameSource {
   XdpSocket(const XdpSocket&) = delete;
   XdpSocket& operator=(const XdpSocket&) = delete;
 
-  std::size_t take(std::span<Arrival> out) noexcept override;
-  void give_back() noexcept override;
+  std::size_t take(std::span<Arrival> out, std::vector<std::byte>& joined) noexcept override;
+  void give_back(std::size_t frames) noexcept override;
   int wait_fd() const noexcept override { return fd_.get(); }
   std::uint64_t drops() noexcept override;
   double backlog() const noexcept override;
   bool zero_copy() const noexcept { return zero_copy_; }
 
+  // Size of a slot of the packet memory; the kernel keeps 256 bytes of headroom in those for reception.
+  static constexpr std::size_t slot_bytes = 2048;
   // Memory for the next frame to send, slot_bytes long; nullptr: all are under way. Used by one thread, which
   // may differ from that of take().
   std::byte* send_slot() noexcept;
-  static constexpr std::size_t send_bytes = 2048;
-  // Queues the frame in the slot; kick() passes all queued frames to the driver. Returns 0 or an error
-  // number.
+  // Queues the frame in the slot; kick() passes all queued frames to the driver, and again those that it has
+  // not taken before. Returns 0 or an error number.
   void queue_frame(std::size_t bytes) noexcept;
   int kick() noexcept;
 
@@ -67,10 +68,10 @@ class XdpSocket final : public FrameSource {
   std::size_t memory_bytes_ = 0;
   Ring fill_, completion_, receive_, send_;
   bool zero_copy_ = false, fragments_ = false;
-  std::vector<std::uint64_t> taken_;  // chunks of the frames taken
-  std::vector<std::byte> assembled_;  // contiguous copies of multi-buffer frames
-  std::vector<std::uint64_t> free_;   // send slots
-  std::uint32_t queued_ = 0;
+  std::vector<std::uint64_t> taken_;  // ring: slots of the frames taken
+  std::uint64_t taken_from_ = 0, taken_to_ = 0;
+  std::vector<std::uint64_t> free_;  // send slots
+  bool queued_ = false;              // frames wait for kick()
 };
 
 }  // namespace nanet::card::xdp

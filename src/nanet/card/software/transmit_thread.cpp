@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nanet/card/socket/transmit_thread.hpp"
+#include "nanet/card/software/transmit_thread.hpp"
 
 #include <algorithm>
 #include <cstring>
