@@ -93,11 +93,12 @@ class Namespaces:
     """Context manager: network namespaces joined by veth pairs.
 
     links: pairs of ends, each pair in a separate network of /24. An interface is named like the namespace at
-    the other end of its link.
+    the other end of its link. queues: of each interface, in both directions.
     """
 
-    def __init__(self, *links: tuple[End, End]) -> None:
+    def __init__(self, *links: tuple[End, End], queues: int = 1) -> None:
         self._links = links
+        self._queues = ["numrxqueues", str(queues), "numtxqueues", str(queues)]
         self._token = secrets.token_hex(3)
         names = {end.namespace for link in links for end in link} - {""}
         self._full = {name: f"nanet-{self._token}-{name}" for name in sorted(names)}
@@ -109,7 +110,8 @@ class Namespaces:
                 _ip("-n", full, "link", "set", "lo", "up")
             for number, (one, other) in enumerate(self._links):
                 names = [f"nanet{self._token}{number}{side}" for side in "ab"]
-                _ip("link", "add", names[0], "type", "veth", "peer", "name", names[1])
+                _ip("link", "add", names[0], *self._queues, "type", "veth", "peer", "name", names[1],
+                    *self._queues)  # fmt: skip
                 for name, here, there in ((names[0], one, other), (names[1], other, one)):
                     self._join(name, here, there)
         except BaseException:
