@@ -180,18 +180,27 @@ class Namespaces:
         )
         for order in (*orders, f"echo 1 > {path}"):
             subprocess.run(self.command(name, ["sh", "-c", order]), check=True)
-        time.sleep(0.1)
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if (process / "comm").read_text(encoding="ascii").startswith(f"napi/{peer}-"[:15]):
-                    found.append(int(process.name))
+        code = f"from nanet.run import nic; print(*nic.napi_threads({peer!r}))"
+        listing = self.command(name, [sys.executable, "-c", code])
+        printed = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+        found = [int(number) for number in printed.split()] or _threads_named(f"napi/{peer}-"[:15])
         if not found:
             raise RuntimeError(f"interface {peer} has no NAPI threads after echo 1 > {path}")
         for thread in found:
             if cpu >= 0:
                 os.sched_setaffinity(thread, {cpu})
         return found
+
+
+def _threads_named(begin: str) -> list[int]:
+    """Kernel threads by the begin of their name: also those of an equal interface elsewhere."""
+    time.sleep(0.1)
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "comm").read_text(encoding="ascii").startswith(begin):
+                found.append(int(process.name))
+    return found
 
 
 def _offload(interface: str, command: int, enabled: bool) -> None:

@@ -23,6 +23,7 @@ _DONE, _ERROR = 3, 2
 # Bits of NETDEV_A_DEV_XDP_FEATURES (linux/netdev.h).
 XDP_MODES = ("basic", "redirect", "ndo-xmit", "xsk-zerocopy", "hw-offload", "rx-sg", "ndo-xmit-sg")
 _GET_RINGS, _GET_CHANNELS, _GET_COALESCE, _GET_PAUSE = 15, 17, 19, 21  # linux/ethtool_netlink.h
+_GET_NAPI = 11  # linux/netdev.h
 MOST_RX_USECS = 10  # of interrupt moderation: a tenth of a round trip
 LEAST_RING = 1024
 
@@ -162,6 +163,15 @@ def interfaces() -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return sorted(found, key=lambda one: not one["physical"])
+
+
+def napi_threads(interface: str) -> list[int]:
+    """Kernel threads that process packets of an interface (NAPI in threads); empty before Linux 6.8."""
+    device = _attribute(1, struct.pack("=I", socket.if_nametoindex(interface)))
+    with contextlib.suppress(OSError, IndexError), _Generic("netdev") as netdev:
+        found = [_number(napi, 4) for napi in netdev.get(_GET_NAPI, device, dump=True)]
+        return [number for number in found if number]
+    return []
 
 
 def nodes_of(cpus: list[int]) -> set[int]:

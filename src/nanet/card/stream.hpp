@@ -36,8 +36,8 @@ struct ClopOptions {
   int socket_buffer_bytes = 64 << 20;
   int busy_poll_us = 0;  // os::set_busy_poll()
   // Software cards. 1: the card's thread does everything; 2: a second thread sends; 3 and more: the others
-  // read, at most one per socket or queue. The additional threads never sleep. thread_cpus: cores of the sending thread,
-  // then of the reading threads; threads beyond the list are not pinned.
+  // read, at most one per socket or queue. The additional threads never sleep. thread_cpus: cores of the
+  // sending thread, then of the reading threads; threads beyond the list are not pinned.
   unsigned threads = 1;
   std::vector<int> thread_cpus;
   // Allocator of the CLOPs' memory; nullptr: host memory. The socket card writes with a CPU and refuses
