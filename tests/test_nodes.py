@@ -110,7 +110,8 @@ def test_a_node_is_killed_and_comes_back(nodes: int) -> None:
     assert not any(node["misdealt"] for node in outcome.l0tp["nodes"])
 
 
-@pytest.mark.parametrize("nodes", [2, pytest.param(3, marks=pytest.mark.complete)])
+@pytest.mark.complete
+@pytest.mark.parametrize("nodes", [2, 3])
 def test_demo_deals_to_several_nodes(nanet, tmp_path: Path, nodes: int) -> None:
     done = nanet(
         "demo", "--nodes", str(nodes), "--speed", str(SPEED), "--duration", "1", "--algorithm", "math",
@@ -194,13 +195,14 @@ def test_silence_and_return_of_a_node_are_sentences() -> None:
 def test_totals_are_sums_and_largest_latencies() -> None:
     def result(events: int, p50: float) -> dict[str, Any]:
         return {
-            "events_built": events, "lost": {"late": events}, "account_closes": True, "device": "cpu",
-            "latency_us": {"total": {"p50": p50, "n": 5}}, "elapsed_s": p50, "timeout_us": 20.0,
+            "events_built": events, "bursts": 3, "lost": {"late": events}, "account_closes": True,
+            "device": "cpu", "latency_us": {"total": {"p50": p50, "n": 5}}, "elapsed_s": p50, "timeout_us": 20.0,
         }  # fmt: skip
 
     assert farm.totals([result(1, 2.0)]) == result(1, 2.0)
     total = farm.totals([result(1, 2.0), result(10, 1.0)])
     assert total["events_built"] == total["lost"]["late"] == 11
+    assert total["bursts"] == 3
     assert total["latency_us"]["total"] == {"p50": 2.0, "n": 10}
     assert total["timeout_us"] == 20.0 and total["elapsed_s"] == 2.0 and total["account_closes"]
     merged = farm.merged_histograms(

@@ -82,8 +82,8 @@ def node_changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str,
 def totals(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One result (or snapshot) for all nodes, from those of the nodes.
 
-    Counters and rates are sums; a latency is the largest of the nodes at each percentile; other values are
-    those of the first node.
+    Counters and rates are sums, bursts and seconds maxima. A latency is the largest of the nodes at each
+    percentile. Other values are those of the first node.
     """
     if len(results) == 1:
         return dict(results[0])
@@ -93,7 +93,9 @@ def totals(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     out = dict(results[0])
     for key, value in results[0].items():
         values = [result[key] for result in results if key in result]
-        if key in FAMILIES:
+        if key in ("bursts", "elapsed_s"):  # of the same boards
+            out[key] = max(values)
+        elif key in FAMILIES:
             out[key] = {name: sum(one.get(name, 0) for one in values) for name in value}
         elif key in names:
             out[key] = sum(values)
@@ -101,8 +103,6 @@ def totals(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             out[key] = {stage: _largest([one[stage] for one in values]) for stage in value}
         elif key == "account_closes":
             out[key] = all(values)
-        elif key == "elapsed_s":
-            out[key] = max(values)
     return out
 
 
