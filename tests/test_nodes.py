@@ -196,7 +196,8 @@ def test_totals_are_sums_and_largest_latencies() -> None:
     def result(events: int, p50: float) -> dict[str, Any]:
         return {
             "events_built": events, "bursts": 3, "lost": {"late": events}, "account_closes": True,
-            "device": "cpu", "latency_us": {"total": {"p50": p50, "n": 5}}, "elapsed_s": p50, "timeout_us": 20.0,
+            "device": "cpu", "latency_us": {"total": {"p50": p50, "n": 5}}, "elapsed_s": p50,
+            "timeout_us": 20.0,
         }  # fmt: skip
 
     assert farm.totals([result(1, 2.0)]) == result(1, 2.0)
