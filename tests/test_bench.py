@@ -15,7 +15,7 @@ import pytest
 from nanet.run import host
 
 from nanet import _core
-from nanet.bench import Settings, Sheet, answers, rings_cuda, roofline, trigger
+from nanet.bench import Settings, Sheet, answers, loopback, peers, rings_cuda, roofline, trigger
 
 
 @pytest.mark.serial
@@ -324,3 +324,41 @@ def test_answers_lists_each_primitive_that_differs(tmp_path):
     assert listed[1]["gpu"] == "none"
     with pytest.raises(ValueError, match="shorter"):
         answers.compare(cpu, capture("cut.pcap", one[:1]), "math", "launch", listed)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "overhead_s"), [(3e6, 4.0), (0.9e6, 4.0), (20e6, 4.0), (3e6, 12.0), (0.0, 30.0)]
+)
+def test_loopback_ends_within_five_minutes(monkeypatch, capacity, overhead_s):
+    """With programs that need `overhead_s` beside each run, and lose above `capacity` events per second."""
+    clock = [0.0]
+
+    class Host:
+        runs = 3
+        confirmed = 0.0
+
+        def __init__(self, kind, pad, *_) -> None:
+            self.capacity = capacity * (1.5 if pad else 1.0)
+
+        def attempt(self, rate: float, seconds: float) -> bool:
+            clock[0] += seconds + overhead_s
+            return rate <= self.capacity
+
+    def costs(seconds: float, packets_per_s: float, sheet: Sheet) -> list[dict]:
+        clock[0] += 20.0
+        kinds = [(name, load) for name in peers.RECEIVERS for load in ("trains", "single")]
+        return [{"receiver": name, "load": load, "packets_per_cpu_s": 1.0} for name, load in kinds]
+
+    monkeypatch.setattr(loopback.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(loopback, "Load", Host)
+    monkeypatch.setattr(peers, "cpu_per_packet", costs)
+    sheet = Sheet(lambda text: None)
+    if not capacity or overhead_s > 10:
+        with contextlib.suppress(RuntimeError):
+            loopback.run(Settings(), sheet)
+    else:
+        loopback.run(Settings(), sheet)
+        for kind, most in (("packed", capacity), ("padded", 1.5 * capacity)):
+            assert most / 1.3 <= sheet.figures[f"lossless_events_per_s_{kind}"] <= most
+    assert clock[0] <= 300.0
+    assert sheet.figures["packets_per_cpu_s"] == 1.0

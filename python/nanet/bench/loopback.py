@@ -92,14 +92,15 @@ def search(load: Load, first: float, final_s: float, until: float) -> float:
         # Two attempts per rate: a pause of the machine must not end the search too low.
         return load.attempt(rate, PROBE_S) or load.attempt(rate, PROBE_S)
 
-    def time_left() -> bool:
-        return time.monotonic() + final < until
+    def time_left(reserve: float = 0.0) -> bool:
+        return time.monotonic() + final + reserve < until
 
+    spare = final_s + START_S  # for a long run that fails
     low, high = 0.0, first
-    while high < TOP and time_left() and probe(high):
+    while high < TOP and time_left(spare) and probe(high):
         low, high = high, high * 2
     low = low or first / 2
-    while high / low > STEP and time_left():
+    while high / low > STEP and time_left(spare):
         middle = (low * high) ** 0.5
         if probe(middle):
             low = middle
