@@ -50,7 +50,7 @@ MEMIF = "DPDK memif"
 # the real-time kernel, PF_RING and NaNet they show curves without numbers.
 PUBLISHED = {"p50_us": 96.0, "p99_us": 150.0, "p99_9_us": 201.0, "p99_99_us": 475.0, "max_us": 658.0}
 SLEEPING_US, SPINNING_US = 80.0, 20.0  # about a round trip on an idle host: fixes the number of samples
-PATIENCE = 4.0  # a row ends after this many times `seconds` with the round trips made until then
+PATIENCE = 4.0  # a memif row ends after this many times `seconds` with the round trips made until then
 RECEIVE_RATE = 625e3  # packets per second, one by one: four boards, a frame each 6.4 us
 # Origin of the frames of the receive cost -> figure.
 SOURCES = {"as from a NIC": "xdp_over_socket_cpu", "of a kernel socket": "xdp_over_socket_cpu_veth"}
@@ -297,7 +297,6 @@ def _main(given: dict[str, Any]) -> None:
                 order["echo"],
                 order["samples"],
                 EVENTS,
-                seconds=order["seconds"],
                 cpu=order["cpu"],
             )
             print(json.dumps({k: v for k, v in measured.items() if not isinstance(v, dict)}), flush=True)
