@@ -15,7 +15,7 @@ import pytest
 from nanet.run import host
 
 from nanet import _core
-from nanet.bench import Settings, Sheet, answers, loopback, peers, rings_cuda, roofline, trigger
+from nanet.bench import Settings, Sheet, answers, loopback, overload, peers, rings_cuda, roofline, trigger
 
 
 @pytest.mark.serial
@@ -362,3 +362,15 @@ def test_loopback_ends_within_five_minutes(monkeypatch, capacity, overhead_s):
             assert most / 1.3 <= sheet.figures[f"lossless_events_per_s_{kind}"] <= most
     assert clock[0] <= 300.0
     assert sheet.figures["packets_per_cpu_s"] == 1.0
+
+
+def test_recovery_begins_with_the_first_good_tenth_of_a_second():
+    sent = np.arange(0, 1_000_000_000, 1_000_000, dtype=np.uint64) + np.uint64(5_000_000_000)
+    late = np.zeros(1000, bool)
+    assert overload.recovery_ms(sent, late, 5_000_000_000) == 0
+    late[:205] = True
+    assert overload.recovery_ms(sent, late, 5_000_000_000) == 210
+    assert overload.recovery_ms(sent, late, 5_300_000_000) == 0
+    late[:] = True
+    assert overload.recovery_ms(sent, late, 5_000_000_000) == float("inf")
+    assert overload.recovery_ms(sent, late, 7_000_000_000) == float("inf")

@@ -132,6 +132,18 @@ def test_everything_sent_is_answered(chain, threads: int) -> None:
     assert l0tp["latency_us"]["from_first"]["max"] >= trigger["latency_us"]["send"]["p50"]
 
 
+def test_overload_answers_every_frame_once(chain) -> None:
+    short = ["--algorithm", "multiring", "--timeout-us", "5e3", "--deadline-us", "20e3"]
+    boards, trigger, l0tp = chain(["--speed", "0.05", "--events", 100_000], short)
+    assert_account(trigger)
+    assert trigger["frames_out"] == l0tp["frames"] <= boards["frames_sent"]
+    assert trigger["frames_late"] == l0tp["frames_late"]
+    assert l0tp["duplicates"] == l0tp["out_of_order"] == 0
+    assert l0tp["primitives"] == trigger["primitives_out"]
+    assert trigger["answers_after_deadline"] <= trigger["frames_late"]
+    assert trigger["latency_us"]["header_only"]["n"] <= trigger["frames_late"]
+
+
 def test_the_default_algorithm_keeps_up_and_finds_several_rings(
     nanet, nanet_program: str, tmp_path: Path, free_udp_port
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from results.devices import gateware, gpu, watching
 from results.markdown import number, table
 from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
-from results.trigger import chain, cluster, farm, largest_rate, loopback, other, replay, rings, roundtrip
+from results.trigger import chain, cluster, farm, largest_rate, loopback, other, overload, replay, rings, roundtrip
 
 PAGE = ROOT / "docs" / "results.md"
 
@@ -65,6 +65,7 @@ TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("Round trip", roundtrip),
     ("Four boards at 10 MHz", chain),
     ("Largest rate", largest_rate),
+    ("Overload", overload),
     ("Loopback", loopback),
     ("Farm", farm),
     ("Replay", replay),

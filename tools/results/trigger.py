@@ -171,6 +171,26 @@ def largest_rate(measurements: Sequence[Measurement]) -> str:
     )
 
 
+def overload(measurements: Sequence[Measurement]) -> str:
+    """Shares answered in time above the capacity, header-only answers, recovery."""
+    bench = Bench(measurements, "overload")
+    keys = (
+        ("capacity_frames_per_s", "capacity, frames/s"),
+        ("answered_share_at_1_5", "answered at 1.5 × capacity, share of it"),
+        ("answered_share_at_2", "answered at 2 × capacity, share of it"),
+        ("header_only_p99_after_deadline_ms", "header-only answers after the deadline, 99 %, ms"),
+        ("recovery_load_ms", "recovery after the load fell, ms"),
+        ("recovery_stop_ms", "recovery after a stop of 0.5 s, ms"),
+    )
+    rows = [[title, *(number(m["figures"].get(key)) for m in bench.all)] for key, title in keys]
+    return (
+        "Four boards, trigger and receiver on one host, `multiring` on the CPU, deadline 50 ms. "
+        "Capacity: largest rate without losses in runs of two seconds.\n\n"
+        + table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows)
+        + sources(bench.all)
+    )
+
+
 LOOPBACK = (
     ("lossless_events_per_s_packed", "lossless, packed packets, events/s"),
     ("lossless_events_per_s_padded", "lossless, padded trains, events/s"),

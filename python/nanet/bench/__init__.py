@@ -37,6 +37,7 @@ NAMES: dict[str, str] = {
     "cluster": "Captures through one and two worker processes of a local Dask cluster, in turns.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
+    "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
     "rate": "Largest rate of four boards without losses and late frames.",
 }
 

@@ -31,6 +31,7 @@ PROGRAMS = (
     "monitor",
     "soak",
     "record",
+    "overload",
 )  # benchmarks that start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 

@@ -168,6 +168,8 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident.traces =
       reinterpret_cast<trigger::Trace*>(registered(traces.data(), traces.bytes(), "the trace table"));
   resident.trace_mask = traces.mask();
+  resident.progress = trigger::TraceTable::progress_at(resident.traces, traces.mask() + 1);
+  resident.shedder.deadline = execute.deadline;
   resident.options.decision = execute.process.decision;
   resident.options.window = static_cast<std::uint32_t>(execute.process.window_lsb);
   resident.options.source = execute.process.source;

@@ -30,7 +30,7 @@
   CARD(frames_out, "nanet_frames_out", "frames answered, one MTP packet each")                               \
   CARD(frames_answered, "nanet_frames_answered", "frames answered in time with the result of the trigger")   \
   CARD(frames_late, "nanet_frames_late",                                                                     \
-       "frames answered header-only (sub ID 0xFF), at the deadline or for lack of a buffer")                 \
+       "frames answered header-only (sub ID 0xFF): at the deadline, skipped before it, or without a buffer") \
   CARD(frames_skipped, "nanet_frames_skipped", "frames in a confirmed gap of more than 1024; no answer due") \
   CARD(frames_incomplete, "nanet_frames_incomplete", "frames closed with a board missing")                   \
   CARD(frames_overrun, "nanet_frames_overrun", "frames without a free buffer; also counted as frames_late")  \
@@ -83,14 +83,15 @@
   X(write_failed, "nanet_packets_recorded", "packets lost because the disk accepted no more data")
 
 // Latency histograms by stage: name, start, end.
-#define NANET_STAGES(X)                                                       \
-  X(gather, "kernel time stamp of the frame's first packet", "event written") \
-  X(queue, "event written", "event read by an executor")                      \
-  X(build, "event read", "fragments merged")                                  \
-  X(reconstruct, "fragments merged", "rings found")                           \
-  X(post, "rings found", "descriptor posted")                                 \
-  X(send, "descriptor posted", "packet sent")                                 \
-  X(total, "kernel time stamp of the frame's first packet", "answer sent (late frames included)")
+#define NANET_STAGES(X)                                                                           \
+  X(gather, "kernel time stamp of the frame's first packet", "event written")                     \
+  X(queue, "event written", "event read by an executor")                                          \
+  X(build, "event read", "fragments merged")                                                      \
+  X(reconstruct, "fragments merged", "rings found")                                               \
+  X(post, "rings found", "descriptor posted")                                                     \
+  X(send, "descriptor posted", "packet sent")                                                     \
+  X(total, "kernel time stamp of the frame's first packet", "answer sent (late frames included)") \
+  X(header_only, "deadline", "header-only answer sent; 0 if it left earlier")
 
 namespace nanet::stats {
 

@@ -22,13 +22,13 @@ class Chain {
  public:
   using Packets = std::vector<std::vector<std::byte>>;
 
-  // threads 0: the batch executor.
+  // threads 0: the batch executor. A deadline above 0: frames time out, and executors skip late ones.
   explicit Chain(const card::ClopOptions& clop, const rich::Reconstructor& algorithm, unsigned threads = 1,
                  const ProcessOptions& process = {}, const ExecutorMaker& make = {},
                  ConditionsStore* conditions = nullptr)
-      : stream_(clop, 0, outlet_, true),
+      : stream_(clop, 0, outlet_, clop.deadline <= 0),
         traces_(stream_.table().slots(), clop.allocator ? *clop.allocator : os::host_allocator()),
-        accounting_(stream_.counters(), traces_, process.window_lsb) {
+        accounting_(stream_.counters(), traces_, process.window_lsb, clop.deadline) {
     bursts_ = std::make_unique<BurstReports>(stream_.counters(), accounting_, choke_, conditions);
     stream_.observe(bursts_.get());
     stream_.receiver().observe_bursts(bursts_.get());
@@ -36,6 +36,7 @@ class Chain {
     options.process = process;
     options.process.conditions = conditions;
     options.threads = threads;
+    options.deadline = clop.deadline;
     executor_ = make      ? make(options, stream_.views(), algorithm, traces_)
                 : threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
                           : make_batch_executor(options, stream_.views()[0], algorithm.clone(), traces_);

@@ -27,6 +27,13 @@ bool Sender::sound(const contract::View& view, const contract::Descriptor& d) co
          d.destination < transmit_.destinations();
 }
 
+// True if the consumer has returned the buffer of n without a descriptor: no answer follows.
+bool Sender::abandoned(const contract::View& view, std::uint64_t n) noexcept {
+  if (contract::acquire(view.returned[view.buffer_of(n)]) != static_cast<std::uint32_t>(n + 1)) return false;
+  contract::Descriptor posted;
+  return !contract::posted(view, n, posted);  // a descriptor precedes the return
+}
+
 // Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered
 // header-only, even if an answer has just been posted: packets that leave after the deadline are late.
 std::size_t Sender::gather(Nanoseconds now) noexcept {
@@ -68,6 +75,8 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
         ++counters_.bad_descriptors;
         header(slot.frame);
       }
+    } else if (closed && abandoned(view, n)) {
+      header(slot.frame);
     } else {
       break;
     }

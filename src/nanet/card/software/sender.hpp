@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sender of the software datapath: passes every number in order, sends posted answers, and answers
-// header-only at the deadline. Only the sender decides which answers are late.
+// header-only at the deadline, or once the consumer has returned the buffer without an answer. Only the
+// sender decides which answers are late.
 #pragma once
 
 #include <array>
@@ -58,6 +59,7 @@ class Sender {
   };
 
   bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
+  static bool abandoned(const contract::View& view, std::uint64_t n) noexcept;
   bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
   std::size_t gather(Nanoseconds now) noexcept;
   void finish(std::size_t sent, Nanoseconds now) noexcept;

@@ -83,6 +83,25 @@ TEST(Sender, DeadlineAnswersHeaderOnlyAndTheRealAnswerIsDropped) {
   EXPECT_EQ(rig.observer.late_answers, (std::vector<std::uint64_t>{0}));
 }
 
+TEST(Sender, BufferReturnedWithoutADescriptorIsAnsweredHeaderOnlyAtOnce) {
+  Rig rig;
+  rig.sobs();
+  for (Frame f = 0; f < 3; ++f) rig.frame(f);
+  const auto events = rig.take(EventType::receive_done);
+  rig.give_back(events[1]);
+  EXPECT_EQ(rig.send(), 0u);  // in order
+  rig.give_back(events[0]);
+  EXPECT_EQ(rig.send(), 2u);
+  rig.answer(events[2]);
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.transmit.sent[0].sub_id, 0xFF);
+  EXPECT_EQ(rig.transmit.sent[1].sub_id, 0xFF);
+  EXPECT_EQ(rig.transmit.sent[2].sub_id, 0);
+  rig.finish();
+  EXPECT_EQ(rig.stream.counters().frames_late, 2u);
+  EXPECT_EQ(rig.stream.counters().answers_after_deadline, 0u);
+}
+
 TEST(Sender, LateAnswerIsReapedWhenItsBufferIsHandedOutAgain) {
   ClopOptions options = rig_options(8);
   options.deadline = 20'000;

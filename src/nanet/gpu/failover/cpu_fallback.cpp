@@ -22,15 +22,17 @@ std::uint64_t newest(trigger::TraceTable& traces) noexcept {
   return n;
 }
 
-void catch_up(const View& view, trigger::FrameProcessor& process, trigger::TraceTable& traces,
-              std::uint64_t reference) {
+// Frames that have been answered header-only are skipped.
+void catch_up(const trigger::ExecutorOptions& options, const View& view, trigger::FrameProcessor& process,
+              trigger::TraceTable& traces, std::uint64_t reference) {
   contract::OrderedReader queue(view, contract::HostAccess::acquire(*view.finished), reference);
   contract::Event event;
   while (queue.poll(event) == contract::Poll::event) {
     const std::uint64_t n = queue.n();
     if (event.type == static_cast<std::uint8_t>(contract::EventType::receive_done)) {
       contract::Descriptor posted;
-      if (!contract::posted(view, n, posted)) {
+      const bool late = options.deadline > 0 && n < contract::relaxed(traces.progress().passed);
+      if (!late && !contract::posted(view, n, posted)) {
         trigger::Trace& trace = traces[n];
         const std::uint32_t bytes = process(view, event, n, trace);
         trace.posted = os::monotonic_now();
@@ -52,7 +54,7 @@ std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOpt
                                                       trigger::TraceTable& traces) {
   const std::uint64_t reference = newest(traces);
   trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
-  for (const View& view : views) catch_up(view, process, traces, reference);
+  for (const View& view : views) catch_up(options, view, process, traces, reference);
   trigger::ExecutorOptions workers = options;
   workers.threads = std::max(2u, options.threads);  // besides the card's thread
   workers.reference = reference;

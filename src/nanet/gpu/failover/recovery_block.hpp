@@ -48,7 +48,7 @@ struct RecoveryBlock {
   std::int32_t window_lsb;
   std::uint32_t source;
   std::uint64_t reference;  // a recent n
-  std::int64_t stall, silence;
+  std::int64_t stall, silence, deadline;
   char algorithm[path_bytes];  // a name, or the file of a plug-in
   Number parameter[most_parameters];
   // Each word has one writer, as in contract memory.

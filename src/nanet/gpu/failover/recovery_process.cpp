@@ -73,6 +73,7 @@ RecoveryProcess::RecoveryProcess(const RecoveryOptions& options, const trigger::
   b.source = execute.process.source;
   b.stall = options.stall;
   b.silence = options.silence;
+  b.deadline = execute.deadline;
   copy_text(b.algorithm, sizeof b.algorithm, options.algorithm, "the algorithm's name");
   for (const auto& [name, value] : options.parameters) {
     copy_text(b.parameter[b.parameters].name, RecoveryBlock::name_bytes, name, "a parameter's name");

@@ -102,6 +102,7 @@ class Service {
     execute.process.source = static_cast<std::uint8_t>(block.source);
     execute.reference = block.reference;
     execute.threads = std::max(2u, block.threads);
+    execute.deadline = block.deadline;
     if (block.device < 0) {
       if (block.has_conditions) throw std::invalid_argument("conditions need a GPU");
       executor_ = trigger::make_cpu_executor(execute, views_, *algorithm_, *traces_);

@@ -15,6 +15,7 @@
 #include "nanet/gpu/gpu_queue.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
+#include "nanet/trigger/executors/load_shedder.hpp"
 
 namespace nanet::gpu {
 namespace {
@@ -120,6 +121,8 @@ class LaunchExecutor final : public DeviceExecutor {
     std::deque<Slot*> flying;
     contract::OrderedReader queue;
     Nanoseconds mirrored = 0;
+    trigger::ServiceTime service;
+    std::uint64_t keep_from = 0;
     trigger::ConditionsReader conditions;
     mutable trigger::Physics physics;
     std::jthread thread;
@@ -186,11 +189,18 @@ class LaunchExecutor final : public DeviceExecutor {
     const std::uint32_t bytes = slot.answer->packet[1] & 0xFFFF;
     std::memcpy(view.send_buffer(slot.index), slot.answer->packet, bytes);
     trace.posted = monotonic_now();
+    line.service.add(trace.posted - trace.seen);
     const std::uint64_t n = slot.buffer.n;
     traces_[n] = trace;
     contract::post(view, n, view.send_buffer(slot.index), bytes, 0, slot.index);
     contract::return_buffer(view, n);
     line.queue.finish_before(line.flying.empty() ? line.queue.next() : line.flying.front()->k);
+  }
+
+  bool skips(Line& line, const contract::Event& event, std::uint64_t n, Nanoseconds now) noexcept {
+    const trigger::LoadShedder shedder{execute_.deadline};
+    const trigger::WaitingFrame frame{n, static_cast<Nanoseconds>(event.time_ns), now};
+    return shedder.skips(frame, trigger::read_progress(traces_), line.service.expected(), line.keep_from);
   }
 
   void run(Line& line) noexcept {
@@ -263,6 +273,11 @@ class LaunchExecutor final : public DeviceExecutor {
         continue;
       }
       slot->seen = monotonic_now();
+      if (skips(line, event, line.queue.n(), slot->seen)) {
+        contract::return_buffer(view, line.queue.n());
+        if (line.flying.empty()) line.queue.finish();
+        continue;
+      }
       slot->k = k;
       slot->index = event.buffer;
       slot->buffer.n = line.queue.n();

@@ -64,8 +64,8 @@ struct SharedMemory {
 // Queue entry claimed by a block.
 struct ClaimedEvent {
   std::uint64_t k, n;
-  std::int64_t seen, offset;
-  std::uint32_t type, flags, buffer, bytes, frame;
+  std::int64_t seen, offset, closed;
+  std::uint32_t type, flags, buffer, bytes, frame, skipped;
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 };
 
@@ -80,7 +80,9 @@ __device__ inline std::uint32_t lap_in(const Sixteen& half) {
 }
 __device__ inline void fill(ClaimedEvent& out, const Sixteen& half, std::uint64_t reference) {
   const auto n = __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high), 1);
+  const auto closed = __shfl_sync(0xFFFFFFFFu, half.low, 1);
   if (threadIdx.x != 0) return;
+  out.closed = static_cast<std::int64_t>(closed);
   const auto a = static_cast<std::uint32_t>(half.low);
   out.type = a & 0xFF;
   out.flags = a >> 16;
@@ -144,6 +146,21 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
     }
   }
   return half;
+}
+
+// Whether the frame is skipped: its answer would be late. One thread.
+__device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed, std::int64_t service) {
+  if (r.shedder.deadline <= 0) return false;
+  QueueState& state = *r.state;
+  trigger::FrameProgress progress;
+  progress.passed = load_relaxed_device(&state.passed);
+  progress.newest = load_relaxed_device(&state.newest);
+  progress.lag = static_cast<std::int64_t>(load_relaxed_device(&state.lag));
+  std::uint64_t keep_from = load_relaxed_device(&state.keep_from);
+  const bool skipped =
+      r.shedder.skips({claimed.n, claimed.closed, claimed.seen}, progress, service, keep_from);
+  if (skipped) store_relaxed_device(&state.keep_from, keep_from);
+  return skipped;
 }
 
 // Reads the entry again, after its lap; the caller uses the result later.
@@ -247,6 +264,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const bool first_warp = threadIdx.x < 32;
   Sixteen half{}, again{};  // in the first warp
+  trigger::ServiceTime service;
   for (bool claim = true;;) {
     if (first_warp) {
       if (claim) {
@@ -256,14 +274,17 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
         fill(claimed, half, claimed.n);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
+      if (threadIdx.x == 0)
+        claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed, service.expected());
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
     const std::uint64_t n = claimed.n, k = claimed.k;
     const std::uint32_t frame = claimed.frame, buffer = claimed.buffer;
     const std::uint32_t lap = contract::entry_lap(r.shape, k);
-    const bool received = claimed.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
-                          buffer < r.shape.buffers;
+    const bool has_buffer = claimed.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+                            buffer < r.shape.buffers;
+    const bool received = has_buffer && !claimed.skipped;
     if (first_warp) again = look_again(r, k);
     workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
     if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
@@ -287,6 +308,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
         shared.trace.frame = frame;
         shared.trace.seen = claimed.seen;
         shared.trace.posted = device_time() + claimed.offset;
+        if (received) service.add(shared.trace.posted - claimed.seen);
       }
     }
     __syncthreads();
@@ -302,6 +324,8 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
       __syncthreads();
       continue;
     }
+    if (has_buffer && !received && threadIdx.x == 0)
+      contract::return_buffer<contract::DeviceAccess>(r, n, buffer);
     if (received) {
       static_assert(sizeof(trigger::Trace) % 4 == 0);
       const std::uint32_t words = shared.words;
@@ -346,6 +370,12 @@ __device__ inline void supervise(const Resident& r) {
         store_release_system(&control.device.pong, answered);
       }
       store_relaxed_device(&state.offset, load_relaxed_system(&control.host.offset));
+      if (r.shedder.deadline > 0) {
+        store_relaxed_device(&state.passed, load_relaxed_system(&r.progress->passed));
+        store_relaxed_device(&state.newest, load_relaxed_system(&r.progress->newest));
+        store_relaxed_device(&state.lag,
+                             load_relaxed_system(reinterpret_cast<const std::uint64_t*>(&r.progress->lag)));
+      }
       store_relaxed_system(&control.device.beat, ++beats);
       if (h.y != host_beat) {
         host_beat = h.y;

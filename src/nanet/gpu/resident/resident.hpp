@@ -11,6 +11,7 @@
 #include "nanet/gpu/plane_entries.hpp"
 #include "nanet/stats/event_histograms.hpp"
 #include "nanet/stats/event_sample.hpp"
+#include "nanet/trigger/executors/load_shedder.hpp"
 
 namespace nanet::gpu {
 
@@ -38,13 +39,16 @@ static_assert(sizeof(Control) == 128);
 
 // State of one queue in device memory; kept between runs of the kernel.
 struct QueueState {
-  std::uint64_t claimed;        // entries taken by blocks
-  std::uint64_t frontier;       // entries found valid
-  std::uint64_t reference;      // a recent n
-  std::uint64_t offset;         // Control::Host::offset
-  std::uint64_t kept;           // events offered as samples
-  std::uint64_t tasks_written;  // tasks written to the ring
-  std::uint64_t tasks_claimed;  // tasks claimed by warps, written or not yet
+  std::uint64_t claimed;         // entries taken by blocks
+  std::uint64_t frontier;        // entries found valid
+  std::uint64_t reference;       // a recent n
+  std::uint64_t offset;          // Control::Host::offset
+  std::uint64_t kept;            // events offered as samples
+  std::uint64_t tasks_written;   // tasks written to the ring
+  std::uint64_t tasks_claimed;   // tasks claimed by warps, written or not yet
+  std::uint64_t passed, newest;  // FrameProgress, copied by the supervisor
+  std::uint64_t lag;             // signed
+  std::uint64_t keep_from;       // LoadShedder
   std::uint32_t ending, exited, overrun;
   std::uint32_t owners_ended;  // owner blocks that have ended
 };
@@ -78,6 +82,8 @@ struct Resident {
   std::uint32_t* doorbell = nullptr;
   trigger::Trace* traces = nullptr;
   std::uint64_t trace_mask = 0;
+  const trigger::FrameProgress* progress = nullptr;
+  trigger::LoadShedder shedder;
   Control* control = nullptr;
   QueueState* state = nullptr;
   std::uint32_t* done = nullptr;  // lap of each finished entry

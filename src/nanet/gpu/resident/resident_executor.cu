@@ -122,6 +122,8 @@ class ResidentExecutor final : public DeviceExecutor {
             "the queue's state");
     state_.claimed = state_.frontier = gpu.resident.begin;
     state_.tasks_claimed = state_.tasks_written;
+    state_.lag = ~std::uint64_t{0};  // until the supervisor has read the card's progress
+    state_.passed = 0;
     state_.ending = state_.exited = state_.owners_ended = 0;
     if (state_.reference == 0) state_.reference = reference_;
     require(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice),

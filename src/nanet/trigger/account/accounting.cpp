@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nanet/contract/atomic.hpp"
+
 namespace nanet::trigger {
 namespace {
 
@@ -31,8 +33,13 @@ void Accounting::add(const Trace& trace, bool late) noexcept {
 
 void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
                         Nanoseconds sent) noexcept {
+  FrameProgress& progress = traces_.progress();
+  contract::relax(progress.passed, n + 1);
+  if (first && closed) contract::relax(progress.lag, from_closed_ ? 0 : closed - first);
   if (outcome != card::Outcome::answered) {
     if (first) at(Stage::total).add(sent - first);
+    const Nanoseconds due = (from_closed_ ? closed : first) + deadline_;
+    if (first && deadline_ > 0) at(Stage::header_only).add(std::max<Nanoseconds>(sent - due, 0));
     before_.n = ~std::uint64_t{0};
     return;  // its trace, if any, is added when the buffer is returned
   }

@@ -24,8 +24,10 @@ enum class Stage : std::uint8_t { NANET_STAGES(NANET_LINE) };
 // the identities during the run.
 class Accounting final : public card::FrameObserver {
  public:
-  Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb)
-      : card_(card), traces_(traces), window_(window_lsb) {}
+  // deadline: of the frames, 0 for none; from_closed: it counts from the receive event.
+  Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb,
+             Nanoseconds deadline = 0, bool from_closed = false)
+      : card_(card), traces_(traces), window_(window_lsb), deadline_(deadline), from_closed_(from_closed) {}
 
 #define NANET_CARD(name, metric, text)
 #define NANET_TRIGGER(name, metric, text) stats::Counter name;
@@ -49,6 +51,8 @@ class Accounting final : public card::FrameObserver {
   const card::Counters& card_;
   TraceTable& traces_;
   std::int32_t window_;
+  Nanoseconds deadline_;
+  bool from_closed_;
   std::array<stats::Histogram, stats::stage_count> stage_;
   Trace before_;  // of the number passed last, for events split between two frames
 };

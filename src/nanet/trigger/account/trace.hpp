@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trace of each number n: results and time stamps of an executor, for accounting and histograms. Written
 // before the descriptor is posted; read by the card's thread after the descriptor or the returned buffer.
+// Beside it: progress of the card, in the other direction.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 
+#include "nanet/contract/atomic.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/units.hpp"
 
@@ -29,6 +32,15 @@ struct Trace {
   std::uint8_t lows = 0, highs = 0;
 };
 
+// Progress of the card, for executors. Written by the card's thread: relaxed stores, each word alone.
+struct alignas(64) FrameProgress {
+  std::uint64_t passed = 0;  // numbers below have been answered
+  std::uint64_t newest = 0;  // numbers below have been received
+  // Time from a recent frame's first packet (or where its deadline counts from) to its receive event;
+  // negative: unknown, the card's clock is not the host's.
+  Nanoseconds lag = -1;
+};
+
 // One entry per CLOP buffer of all devices, indexed by n. Page-aligned, so that a GPU can map it.
 class TraceTable {
  public:
@@ -39,6 +51,7 @@ class TraceTable {
         trace_(reinterpret_cast<Trace*>(allocator.allocate(bytes_))),
         mask_(slots - 1) {
     std::uninitialized_default_construct_n(trace_, slots);
+    new (progress_at(trace_, slots)) FrameProgress;
   }
   // Uses a table made by another process, mapped at the same address.
   TraceTable(Trace* made, std::size_t slots) noexcept
@@ -50,12 +63,21 @@ class TraceTable {
   TraceTable& operator=(const TraceTable&) = delete;
   Trace& operator[](std::uint64_t n) noexcept { return trace_[n & mask_]; }
   Trace* data() noexcept { return trace_; }
+  FrameProgress& progress() noexcept { return *progress_at(trace_, mask_ + 1); }
+  // Address of the progress of a table; the GPU maps both.
+  static FrameProgress* progress_at(Trace* table, std::size_t slots) noexcept {
+    return reinterpret_cast<FrameProgress*>(reinterpret_cast<std::byte*>(table) + progress_offset(slots));
+  }
   std::size_t bytes() const noexcept { return bytes_; }
   std::uint64_t mask() const noexcept { return mask_; }
 
  private:
+  static std::size_t progress_offset(std::size_t slots) noexcept {
+    return (slots * sizeof(Trace) + alignof(FrameProgress) - 1) / alignof(FrameProgress) *
+           alignof(FrameProgress);
+  }
   static std::size_t bytes_for(std::size_t slots) noexcept {
-    return (slots * sizeof(Trace) + page - 1) / page * page;
+    return (progress_offset(slots) + sizeof(FrameProgress) + page - 1) / page * page;
   }
   static constexpr std::size_t page = 4096;
   os::RegionAllocator* allocator_ = nullptr;
@@ -63,5 +85,10 @@ class TraceTable {
   Trace* trace_;
   std::uint64_t mask_;
 };
+
+inline FrameProgress read_progress(TraceTable& traces) noexcept {
+  const FrameProgress& card = traces.progress();
+  return {contract::relaxed(card.passed), contract::relaxed(card.newest), contract::relaxed(card.lag)};
+}
 
 }  // namespace nanet::trigger

@@ -20,9 +20,10 @@ namespace nanet::trigger {
 
 struct ExecutorOptions {
   ProcessOptions process;
-  unsigned threads = 1;  // 1: run to completion in the card's thread; more: number of worker threads
-  std::vector<int> pin;  // cores of the workers, cyclic; empty: not pinned
-  bool busy = false;     // workers never sleep
+  unsigned threads = 1;      // 1: run to completion in the card's thread; more: number of worker threads
+  std::vector<int> pin;      // cores of the workers, cyclic; empty: not pinned
+  bool busy = false;         // workers never sleep
+  Nanoseconds deadline = 0;  // after a frame's first packet; 0: none, no frame is skipped
   RingSink* sink = nullptr;
   std::uint64_t reference = 0;  // an n within 2^31 of the first event's
 };
@@ -33,7 +34,8 @@ class Executor {
   virtual std::string_view name() const noexcept = 0;
   // Starts the threads or kernels; they are resident on return.
   virtual void start() = 0;
-  // Run-to-completion executors process events here, in the card's thread. Returns true if work was done.
+  // Run-to-completion executors process events here, in the card's thread: with a deadline for a limited
+  // time, so that the card can send and receive in between. Returns true if work was done.
   virtual bool poll() noexcept { return false; }
   // True: poll() does the work, and the card's thread may block when idle.
   virtual bool in_card_thread() const noexcept { return false; }

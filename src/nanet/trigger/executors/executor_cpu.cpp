@@ -6,10 +6,12 @@
 #include <thread>
 
 #include "nanet/card/card.hpp"
+#include "nanet/contract/atomic.hpp"
 #include "nanet/contract/consumer.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/executor.hpp"
+#include "nanet/trigger/executors/load_shedder.hpp"
 
 namespace nanet::trigger {
 namespace {
@@ -26,51 +28,103 @@ inline void pause() noexcept {
 #endif
 }
 
-// Processes a receive event for both executors: answers first, then returns the buffer.
-void answer(FrameProcessor& process, const View& view, const Event& event, std::uint64_t n,
-            TraceTable& traces) noexcept {
-  Trace& trace = traces[n];
-  const std::uint32_t bytes = process(view, event, n, trace);
-  trace.posted = os::monotonic_now();
-  contract::post(view, n, view.send_buffer(event.buffer), bytes, 0, event.buffer);
-  contract::return_buffer(view, n);
-}
+// One thread's work on receive events: skips a frame or answers it, then returns the buffer.
+class FrameWorker {
+ public:
+  FrameWorker(const ExecutorOptions& options, const View& view, const rich::Reconstructor& algorithm,
+              TraceTable& traces)
+      : shedder_{options.deadline},
+        traces_(traces),
+        process_(view.shape, algorithm.clone(), options.process) {
+    process_.sink(options.sink);
+  }
+  // keep_from: of the queue, shared by its workers. Returns the time of the post; 0: the frame was skipped.
+  Nanoseconds operator()(const View& view, const Event& event, std::uint64_t n,
+                         std::uint64_t& keep_from) noexcept {
+    if (shedder_.deadline > 0 && skips(event, n, keep_from)) {
+      contract::return_buffer(view, n);
+      return 0;
+    }
+    Trace& trace = traces_[n];
+    const std::uint32_t bytes = process_(view, event, n, trace);
+    trace.posted = os::monotonic_now();
+    const Nanoseconds posted = trace.posted;
+    service_.add(posted - trace.seen);
+    contract::post(view, n, view.send_buffer(event.buffer), bytes, 0, event.buffer);
+    contract::return_buffer(view, n);
+    return posted;
+  }
+  const Physics& physics() const noexcept { return process_.physics(); }
+
+ private:
+  bool skips(const Event& event, std::uint64_t n, std::uint64_t& keep_from) const noexcept {
+    std::uint64_t keep = contract::relaxed(keep_from);
+    const WaitingFrame frame{n, static_cast<Nanoseconds>(event.time_ns), os::monotonic_now()};
+    const bool skipped = shedder_.skips(frame, read_progress(traces_), service_.expected(), keep);
+    if (skipped) contract::relax(keep_from, keep);
+    return skipped;
+  }
+
+  LoadShedder shedder_;
+  TraceTable& traces_;
+  FrameProcessor process_;
+  ServiceTime service_;
+};
 
 class InlineExecutor final : public Executor {
  public:
   InlineExecutor(const ExecutorOptions& options, std::vector<View> views,
                  const rich::Reconstructor& algorithm, TraceTable& traces)
-      : traces_(traces), process_(views[0].shape, algorithm.clone(), options.process) {
-    process_.sink(options.sink);
-    for (auto& view : views) queues_.emplace_back(view, 0, options.reference);
+      : worker_(options, views[0], algorithm, traces),
+        slice_(std::min(options.deadline / 32, longest_slice)) {
+    for (auto& view : views) queues_.push_back({contract::OrderedReader(view, 0, options.reference)});
   }
   std::string_view name() const noexcept override { return "cpu"; }
   void start() override {}
   bool in_card_thread() const noexcept override { return true; }
   bool poll() noexcept override {
     bool any = false;
-    for (contract::OrderedReader& queue : queues_) {
-      Event event;
-      while (!overrun_) {
-        const contract::Poll found = queue.poll(event);
-        if (found == contract::Poll::overrun) overrun_ = true;
-        if (found != contract::Poll::event) break;
-        if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
-          answer(process_, queue.view(), event, queue.n(), traces_);
-        queue.finish();
-        any = true;
-      }
-    }
+    for (Queue& queue : queues_) any |= slice(queue);
     return any;
   }
-  void stop() noexcept override { poll(); }
-  std::vector<const Physics*> physics() const override { return {&process_.physics()}; }
+  void stop() noexcept override {
+    while (poll()) {
+    }
+  }
+  std::vector<const Physics*> physics() const override { return {&worker_.physics()}; }
   bool event_overrun() const noexcept override { return overrun_; }
 
  private:
-  TraceTable& traces_;
-  FrameProcessor process_;
-  std::vector<contract::OrderedReader> queues_;
+  struct Queue {
+    contract::OrderedReader reader;
+    std::uint64_t keep_from = 0;
+  };
+  // Longest time between two turns of the sender, beyond one frame's.
+  static constexpr Nanoseconds longest_slice = 100'000;
+  static constexpr unsigned entries_at_once = 1024;  // skipped frames are not timed
+
+  bool slice(Queue& queue) noexcept {
+    bool any = false;
+    Event event;
+    Nanoseconds until = 0;  // without a deadline: no limit
+    for (unsigned i = 0; i < entries_at_once && !overrun_; ++i) {
+      const contract::Poll found = queue.reader.poll(event);
+      if (found == contract::Poll::overrun) overrun_ = true;
+      if (found != contract::Poll::event) break;
+      if (slice_ > 0 && until == 0) until = os::monotonic_now() + slice_;
+      Nanoseconds posted = 0;
+      if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
+        posted = worker_(queue.reader.view(), event, queue.reader.n(), queue.keep_from);
+      queue.reader.finish();
+      any = true;
+      if (until != 0 && posted >= until) break;
+    }
+    return any;
+  }
+
+  FrameWorker worker_;
+  Nanoseconds slice_;
+  std::vector<Queue> queues_;
   std::atomic<bool> overrun_{false};
 };
 
@@ -80,13 +134,10 @@ class WorkerExecutor final : public Executor {
  public:
   WorkerExecutor(const ExecutorOptions& options, std::vector<View> views,
                  const rich::Reconstructor& algorithm, TraceTable& traces)
-      : options_(options), traces_(traces) {
+      : options_(options) {
     for (auto& view : views) queues_.push_back(std::make_unique<Queue>(view, options.reference));
-    for (unsigned t = 0; t < std::max<std::size_t>(options.threads, queues_.size()); ++t) {
-      workers_.push_back(
-          std::make_unique<FrameProcessor>(views[0].shape, algorithm.clone(), options.process));
-      workers_.back()->sink(options.sink);
-    }
+    for (unsigned t = 0; t < std::max<std::size_t>(options.threads, queues_.size()); ++t)
+      workers_.push_back(std::make_unique<FrameWorker>(options, views[0], algorithm, traces));
   }
   ~WorkerExecutor() override { stop(); }
   std::string_view name() const noexcept override { return "cpu"; }
@@ -119,9 +170,10 @@ class WorkerExecutor final : public Executor {
     View view;
     contract::SharedReader state;
     std::vector<std::uint32_t> done;
+    std::uint64_t keep_from = 0;
   };
 
-  void run(FrameProcessor& process, Queue& q) noexcept {
+  void run(FrameWorker& worker, Queue& q) noexcept {
     using Access = contract::HostAccess;
     for (;;) {
       Event event;
@@ -137,15 +189,14 @@ class WorkerExecutor final : public Executor {
       if (found == contract::Poll::overrun) overrun_ = true;
       if (found != contract::Poll::event) return;
       if (event.type == static_cast<std::uint8_t>(EventType::receive_done))
-        answer(process, q.view, event, n, traces_);
+        worker(q.view, event, n, q.keep_from);
       contract::finish_entry<Access>(q.view, q.state, q.done.data(), k);
     }
   }
 
   ExecutorOptions options_;
-  TraceTable& traces_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<FrameProcessor>> workers_;
+  std::vector<std::unique_ptr<FrameWorker>> workers_;
   std::atomic<bool> ending_{false}, overrun_{false};
   std::vector<std::jthread> threads_;
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "nanet/contract/atomic.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/region_allocator.hpp"
@@ -48,7 +49,8 @@ Trigger::Trigger(const TriggerOptions& options)
   os::RegionAllocator* const allocator =
       clop.allocator && clop.allocator->cpu_accessible() ? clop.allocator : &os::host_allocator();
   traces_ = std::make_unique<TraceTable>(stream.table().slots(), *allocator);
-  accounting_ = std::make_unique<Accounting>(stream.counters(), *traces_, options.process.window_lsb);
+  accounting_ = std::make_unique<Accounting>(stream.counters(), *traces_, options.process.window_lsb,
+                                             clop.deadline, clop.gather == contract::Gather::packets);
   if (options.conditions) conditions_ = std::make_unique<ConditionsStore>(options.conditions);
   bursts_ = std::make_unique<BurstReports>(stream.counters(), *accounting_, choke_, conditions_.get());
   stream.observe(bursts_.get());
@@ -60,6 +62,7 @@ Trigger::Trigger(const TriggerOptions& options)
   execute.process = options.process;
   execute.process.conditions = conditions_.get();
   execute.threads = options.threads;
+  execute.deadline = clop.deadline;
   if (options.pin.size() > 1 + beside)
     execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
@@ -105,6 +108,7 @@ void Trigger::run() noexcept {
   Nanoseconds checked = 0, looked = 0;
   const auto round = [&] {
     const bool received = card_->receive();
+    contract::relax(traces_->progress().newest, stream.table().end);
     const bool worked = executor_->poll();
     const bool sent = card_->send();
     return received | worked | sent;
