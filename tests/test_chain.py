@@ -127,6 +127,7 @@ def test_everything_sent_is_answered(chain, threads: int) -> None:
     assert l0tp["primitives_expected"] == boards["events_sent"]
     assert l0tp["primitives_paired"] >= 0.999 * l0tp["primitives_expected"]
     assert trigger["latency_us"]["total"]["n"] == trigger["frames_out"]
+    assert trigger["events_per_s"] == pytest.approx(trigger["events_built"] / trigger["elapsed_s"])
     # External latencies exceed internal ones: the same clock, a longer path.
     assert l0tp["latency_us"]["from_first"]["n"] == l0tp["frames"]
     assert l0tp["latency_us"]["from_first"]["max"] >= trigger["latency_us"]["send"]["p50"]

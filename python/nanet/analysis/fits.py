@@ -15,6 +15,9 @@ from nanet.files import truth as truth_files
 from nanet.files.tables import need
 
 
+MOST_HITS = 128  # of an event, as in the trigger
+
+
 def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
     """A list column as numpy: offsets of the lists (one more than lists), and all values."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -28,7 +31,9 @@ def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarr
 def reconstruct_hits(
     first: np.ndarray, pm: np.ndarray, algorithm: str = DEFAULT_ALGORITHM, **parameters: float
 ) -> dict[str, np.ndarray]:
-    """Runs an algorithm on events: event i has the hits pm[first[i]:first[i + 1]], ascending PM IDs.
+    """Runs an algorithm on events: event i has the hits pm[first[i]:first[i + 1]].
+
+    The PM IDs of an event ascend without repeats; an event has at most 128 hits, as in the trigger.
 
     Returns columns with one row per ring: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm, common
     plane), chi2_ndf.
@@ -39,6 +44,7 @@ def reconstruct_hits(
     from nanet.run.core_options import load_algorithm
 
     first, pm = _numbers("first", first, np.uint32), _numbers("pm", pm, np.uint16)
+    _check_hits(first, pm)
     from nanet.config.sections import names_a_plugin
 
     if names_a_plugin(algorithm):
@@ -60,6 +66,25 @@ def reconstruct_hits(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _check_hits(first: np.ndarray, pm: np.ndarray) -> None:
+    """UsageError for hits out of order, repeated hits, or too many. Wrong offsets are left to the core."""
+    offsets = first.astype(np.int64)
+    if offsets.size == 0 or offsets[0] != 0 or offsets[-1] != len(pm) or (np.diff(offsets) < 0).any():
+        return
+    hits = np.diff(offsets)
+    if hits.size and hits.max() > MOST_HITS:
+        event = int(hits.argmax())
+        raise UsageError(f"first: event {event} has {hits[event]} hits; an event has at most {MOST_HITS}")
+    owner = np.repeat(np.arange(len(hits)), hits)
+    wrong = np.flatnonzero((np.diff(pm.astype(np.int64)) <= 0) & (owner[1:] == owner[:-1]))
+    if wrong.size:
+        at = int(wrong[0])
+        raise UsageError(
+            f"pm: PM {pm[at]} is followed by {pm[at + 1]} in event {owner[at]}: the hits of an event must ascend "
+            "without repeats; apply numpy.unique to each event"
+        )
 
 
 def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.ndarray:

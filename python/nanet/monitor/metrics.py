@@ -162,7 +162,7 @@ class TriggerCollector(Collector):
             s["timeout_us"] * 1e-6,
         )
         yield GaugeMetricFamily(
-            "nanet_elapsed_seconds", "Time since the trigger started.", float(s["elapsed_s"])
+            "nanet_elapsed_seconds", "Time from the first packet to the last answer.", float(s["elapsed_s"])
         )
         worst = GaugeMetricFamily(
             "nanet_latency_max_seconds", "Largest latency since the start, by stage.", labels=["stage"]

@@ -131,7 +131,7 @@ def pair(true: np.ndarray, found: np.ndarray, window: float) -> np.ndarray:
     """Pairs two ascending arrays of times one to one, nearest first, up to `window` apart.
 
     Returns for each entry of `true` the index into `found`, or -1. Mutual nearest neighbours among the
-    remaining entries form a pair, until there are none.
+    remaining entries form a pair, until there are none. Of two equally near entries the earlier is nearest.
     """
     partner = np.full(len(true), -1, dtype=np.int64)
     left_true, left_found = np.arange(len(true)), np.arange(len(found))

@@ -62,7 +62,9 @@
   X(other_node, "nanet_packets_lost", "packets of frames dealt to another node (card.node)")                 \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
   X(socket_overflow, "nanet_packets_lost",                                                                   \
-    "datagrams dropped by the kernel because the socket buffer was full")                                    \
+    "messages dropped by the kernel because the socket buffer was full; with segmentation a message holds "  \
+    "up "                                                                                                    \
+    "to 64 datagrams, see lost.missing")                                                                     \
   X(ring_overflow, "nanet_packets_lost", "frames dropped because the receive ring of the xdp card was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.

@@ -122,6 +122,7 @@ void Trigger::run() noexcept {
     }
     bursts_->settle(stream.table().next);
     const Nanoseconds now = os::monotonic_now();
+    note_times(stream, now);
     if (now - looked > 1'000'000) {
       looked = now;
       look(stream, now);
@@ -139,10 +140,11 @@ void Trigger::run() noexcept {
   executor_->stop();
   stream.reap_all();
   accounting_->check();
-  look(stream, os::monotonic_now());
+  const Nanoseconds ended = os::monotonic_now();
+  note_times(stream, ended);
+  look(stream, ended);
   bursts_->finish();
   if (recorder_) recorder_->stop();
-  ended_ = os::monotonic_now();
   if (bad_) {
     try {
       bad_->write(options_.keep_bad,
@@ -152,6 +154,14 @@ void Trigger::run() noexcept {
     }
   }
   running_.store(false, std::memory_order_release);
+}
+
+void Trigger::note_times(const card::Stream& stream, Nanoseconds now) noexcept {
+  const std::uint64_t answers = stream.counters().frames_out;
+  if (first_packet_ == 0 && stream.counters().packets_in != 0) first_packet_ = now;
+  if (answers == answers_) return;
+  answers_ = answers;
+  last_answer_ = now;
 }
 
 void Trigger::look(card::Stream& stream, Nanoseconds now) noexcept {
@@ -182,9 +192,8 @@ Account Trigger::account() const {
 }
 
 double Trigger::elapsed_s() const noexcept {
-  const Nanoseconds started = started_, ended = ended_;
-  if (started == 0) return 0;
-  return static_cast<double>((ended > started ? ended : os::monotonic_now()) - started) * 1e-9;
+  const Nanoseconds first = first_packet_, last = last_answer_;
+  return first == 0 ? 0 : static_cast<double>(std::max<Nanoseconds>(last - first, 0)) * 1e-9;
 }
 
 std::vector<wire::Endpoint> Trigger::listening() const {

@@ -75,6 +75,7 @@ class Trigger {
   Account account() const;
   const Accounting& accounting() const noexcept { return *accounting_; }
   std::vector<const Physics*> physics() const { return executor_->physics(); }
+  // From the first packet to the last answer so far, to the precision of a round of the card's thread.
   double elapsed_s() const noexcept;
   std::vector<wire::Endpoint> listening() const;
   std::uint32_t buffers() const noexcept { return clop_->view().shape.buffers; }
@@ -112,6 +113,7 @@ class Trigger {
   };
 
   void run() noexcept;
+  void note_times(const card::Stream& stream, Nanoseconds now) noexcept;
   void look(card::Stream& stream, Nanoseconds now) noexcept;
 
   TriggerOptions options_;
@@ -128,7 +130,8 @@ class Trigger {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;
   std::atomic<bool> stopping_{false}, running_{false};
-  std::atomic<Nanoseconds> started_{0}, ended_{0};
+  std::atomic<Nanoseconds> started_{0}, first_packet_{0}, last_answer_{0};
+  std::uint64_t answers_ = 0;
   std::string trouble_;
   std::jthread thread_;
 };
