@@ -63,7 +63,7 @@ class MultiringEvent : private MultiringHand<L> {
     int states = 1;
     NANET_ROLLED
     for (unsigned level = 0; level < max_rings && states > 0; ++level) {
-      const float cost = level == 0 ? p_.first_cost : p_.ring_cost;
+      const float cost = level == 0 ? model_.first_cost : model_.ring_cost;
       if constexpr (Team::alone)
         states = next_states(states, cost);
       else
@@ -489,7 +489,7 @@ class MultiringEvent : private MultiringHand<L> {
         const M is = I(row * lanes_step) + L::lane() < I(hits_);
         stray = stray + L::select(is, L::reciprocal(others(row, -1, -1)), F(0.0f));
       }
-      const float strays = L::sum(stray);
+      const float strays = L::sum(stray) * model_.per_noise;  // in units of the expected ones
       int worst = -1;
       float least = 0.0f;
       NANET_ROLLED
@@ -503,7 +503,7 @@ class MultiringEvent : private MultiringHand<L> {
           share = share + part;
           hits = hits + L::select(part > F(own_share), F(1.0f), F(0.0f));
         }
-        float gain = L::sum(change) + at0(standing(k)) - (count_ == 1 ? p_.first_cost : p_.ring_cost);
+        float gain = L::sum(change) + at0(standing(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
         if (count_ == 1 && strays > 1.0f)
           gain -= p_.noise_adaption * at0(logarithm<L>(F(strays))) * L::sum(share);
         if (L::sum(hits) < static_cast<float>(p_.min_hits)) gain = nothing;

@@ -316,7 +316,7 @@ class MultiringHand {
     for (std::int32_t row = 0; row < rows_; ++row) sum = sum + logarithm<L>(others(row, -1, -1));
     const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
     sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
-    const float costs = count_ ? p_.first_cost + static_cast<float>(count_ - 1) * p_.ring_cost : 0.0f;
+    const float costs = count_ ? model_.first_cost + static_cast<float>(count_ - 1) * model_.ring_cost : 0.0f;
     return L::sum(sum) - costs;
   }
 

@@ -64,6 +64,8 @@ struct MultiringModel {
   float photons;     // hits of a ring of radius r: photons * r^2
   float per_r_max2;  // 1 / r_max^2
   float per_centre;  // 1 / (2 centre_sigma^2)
+  float per_noise;   // 1 / noise, at most 1
+  float first_cost, ring_cost;
   float centre_x, radius_prior;
 
   template <class L>
@@ -77,6 +79,12 @@ struct MultiringModel {
     m.photons = p.yield * m.per_r_max2 * seen;
     m.peak = m.photons * per_turn * pm_area_half * on_ring * static_cast<float>(pm_count) * inverse(p.noise);
     m.per_centre = 0.5f * inverse(p.centre_sigma * p.centre_sigma);
+    // A hit counts for less above more noise, so the costs fall; slopes tuned at noise 1.5 to 5.
+    const bool noisy = p.noise > 1.0f;
+    const float excess = noisy ? L::at(logarithm<L>(typename L::F(p.noise)), 0) : 0.0f;
+    m.per_noise = noisy ? inverse(p.noise) : 1.0f;
+    m.first_cost = p.first_cost - 2.0f * excess;
+    m.ring_cost = p.ring_cost - 3.4f * excess;
     m.centre_x = p.centre_x;
     m.radius_prior = p.radius_prior;
     return m;

@@ -71,6 +71,23 @@ TEST(Multiring, Quality) {
   EXPECT_LE(quality(noise, reconstruct(noise), 0).fakes, 0.06);
 }
 
+// The true value of `noise` finds no fewer rings than the default, and with more noise fewer fakes.
+TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
+  for (const double noise : {0.0, 0.5, 2.0, 3.0, 5.0})
+    for (const int rings : {1, 2, 3, ring_mix}) {
+      const TestEvents events = TestEvents::generate(rings, noise, 3000, 4251);
+      const int of = rings == ring_mix ? 1 : rings;
+      const Quality usual = quality(events, reconstruct(events), of),
+                    known = quality(events, reconstruct(events, {{"noise", std::max(noise, 0.05)}}), of);
+      EXPECT_GE(known.efficiency, usual.efficiency - 0.004) << rings << " rings, noise " << noise;
+      if (noise > 1) EXPECT_LE(known.fakes, usual.fakes + 0.004) << rings << " rings, noise " << noise;
+      // Wrong rings per event, missed or found in excess.
+      EXPECT_LE(of * (1 - known.efficiency) + known.fakes, of * (1 - usual.efficiency) + usual.fakes + 0.008)
+          << rings << " rings, noise " << noise;
+      if (rings == 1 && noise == 5.0) EXPECT_GE(known.efficiency, 0.94);
+    }
+}
+
 TEST(Multiring, RingsThatConcentricOverlapOrTouch) {
   std::vector<PmId> hits;
   add_ring(hits, -150, 0, 188, 14);
@@ -117,17 +134,19 @@ TEST(Multiring, RadiusNeverAboveItsLimit) {
 
 TEST(Multiring, CostsDecideTheNumberOfRings) {
   const TestEvents mix = TestEvents::generate(ring_mix, 1, 1000, 5);
-  const auto count = [&](const Parameters& parameters) {
+  const auto rings_of = [](const TestEvents& events, const Parameters& parameters) {
     int n = 0;
-    for (const Rings& rings : reconstruct(mix, parameters)) n += rings.count;
+    for (const Rings& rings : reconstruct(events, parameters)) n += rings.count;
     return n;
   };
+  const auto count = [&](const Parameters& parameters) { return rings_of(mix, parameters); };
   const int usual = count({});
   EXPECT_LT(count({{"ring_cost", 20}}), usual);
   EXPECT_LT(count({{"first_cost", 30}}), usual);
   EXPECT_GT(count({{"ring_cost", 5}}), usual);
   EXPECT_LE(count({{"ring_cost", 50}, {"first_cost", 20}}), 1000);
-  EXPECT_LT(count({{"noise", 10}}), usual);
+  const TestEvents noise = TestEvents::generate(0, 5, 2000, 5);
+  EXPECT_LT(rings_of(noise, {{"noise", 5}}), rings_of(noise, {}));
 }
 
 TEST(Multiring, AmbiguousWhereTheNumberOfRingsIsACloseCall) {
