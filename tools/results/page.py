@@ -10,7 +10,18 @@ from typing import Any
 from results.devices import gateware, gpu, watching
 from results.markdown import number, table
 from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
-from results.trigger import chain, cluster, farm, largest_rate, loopback, other, overload, replay, rings, roundtrip
+from results.trigger import (
+    chain,
+    cluster,
+    farm,
+    largest_rate,
+    loopback,
+    other,
+    overload,
+    replay,
+    rings,
+    roundtrip,
+)
 
 PAGE = ROOT / "docs" / "results.md"
 

@@ -14,7 +14,6 @@ from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
 from nanet.files.tables import need
 
-
 MOST_HITS = 128  # of an event, as in the trigger
 
 
@@ -82,8 +81,8 @@ def _check_hits(first: np.ndarray, pm: np.ndarray) -> None:
     if wrong.size:
         at = int(wrong[0])
         raise UsageError(
-            f"pm: PM {pm[at]} is followed by {pm[at + 1]} in event {owner[at]}: the hits of an event must ascend "
-            "without repeats; apply numpy.unique to each event"
+            f"pm: PM {pm[at]} is followed by {pm[at + 1]} in event {owner[at]}: the hits of an event must "
+            "ascend without repeats; apply numpy.unique to each event"
         )
 
 
