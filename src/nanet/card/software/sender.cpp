@@ -63,22 +63,18 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
     const contract::View& view = consumers_.view_of(n);
     const bool closed = status == Status::closed;
     contract::Descriptor posted;
-    if (due(slot, closed, now) || n < oldest) {
-      header(slot.frame);
-    } else if (closed && contract::posted(view, n, posted)) {
-      p.token = posted.token;
-      if (sound(view, posted)) {
-        p.outcome = Outcome::answered;
-        batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes,
-                         posted.destination};
-      } else {
-        ++counters_.bad_descriptors;
-        header(slot.frame);
-      }
-    } else if (closed && abandoned(view, n)) {
-      header(slot.frame);
+    const bool late = due(slot, closed, now) || n < oldest;
+    const bool answered = !late && closed && contract::posted(view, n, posted);
+    if (answered) p.token = posted.token;
+    if (answered && sound(view, posted)) {
+      p.outcome = Outcome::answered;
+      batch_[ready] = {reinterpret_cast<const std::byte*>(posted.address), posted.bytes, posted.destination};
     } else {
-      break;
+      if (answered)
+        ++counters_.bad_descriptors;
+      else if (!late && !(closed && abandoned(view, n)))
+        break;
+      header(slot.frame);
     }
     ++ready;
   }
