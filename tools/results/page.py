@@ -21,6 +21,7 @@ from results.trigger import (
     replay,
     rings,
     roundtrip,
+    stack,
 )
 
 PAGE = ROOT / "docs" / "results.md"
@@ -74,6 +75,7 @@ def history(measurements: Sequence[Measurement]) -> str:
 TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("Rings: quality and speed", rings),
     ("Round trip", roundtrip),
+    ("Network stacks", stack),
     ("Four boards at 10 MHz", chain),
     ("Largest rate", largest_rate),
     ("Overload", overload),

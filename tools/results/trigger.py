@@ -99,6 +99,44 @@ def roundtrip(measurements: Sequence[Measurement]) -> str:
     )
 
 
+def stack(measurements: Sequence[Measurement]) -> str:
+    """Round trips of the network stacks, with the published measurement, and the receive cost."""
+    bench = Bench(measurements, "stack")
+    columns = ("p50", "p99", "p99_9", "p99_99", "max")
+    rows, costs = [], []
+    for m in bench.all:
+        for row in m["rows"]:
+            if "path" in row:
+                about = [row["program"], row["path"], row["scheduler"], row["load"], m["machine"]]
+                rows.append([*about, *(number(row[f"{p}_us"]) for p in columns)])
+            else:
+                about = [row["receiver"].replace("_", " "), row["frames"], m["machine"]]
+                costs.append([*about, *(fixed(2)(row[f"{p}_us"]) for p in ("kernel", "program", "cpu"))])
+        figures = m["figures"]
+        rows.append(
+            ["sockperf, half a round trip", "standard stack, GbE", "normal", "idle", "published"]
+            + [number(figures[f"published_{p}_us"]) for p in columns]
+        )
+    ratios = "; ".join(
+        f"{m['machine']}: {fixed(2)(m['figures']['xdp_over_socket_cpu'])} with frames as from a NIC, "
+        f"{fixed(2)(m['figures']['xdp_over_socket_cpu_veth'])} with packets of a kernel socket"
+        for m in bench.all
+    )
+    return (
+        "Between two network namespaces, one packet of 1168 B in flight, µs. The papers show their real-time "
+        "kernel, PF_RING and NaNet as curves without numbers.\n\n"
+        + table(
+            ["program", "path", "scheduler", "load", "machine"]
+            + [p.replace("p", "", 1).replace("_", ".") + " %" if p != "max" else p for p in columns],
+            rows,
+        )
+        + "\nCPU time of a received packet, µs, kernel and program:\n\n"
+        + table(["receiver", "frames", "machine", "kernel", "program", "sum"], costs)
+        + f"\nMedian of the XDP card over the socket card: {ratios}.\n"
+        + sources(bench.all)
+    )
+
+
 def chain(measurements: Sequence[Measurement]) -> str:
     """Four boards at a fixed rate."""
     bench = Bench(measurements, "trigger")

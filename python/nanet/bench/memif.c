@@ -51,12 +51,24 @@ static void print(uint64_t* times, size_t count, uint64_t lost) {
   fflush(stdout);
 }
 
+// Called after the first frame: before it, DPDK's thread of the connection needs the CPU.
+static struct sched_param priority;
+static void real_time(void) {
+  if (priority.sched_priority &&
+      (mlockall(MCL_CURRENT | MCL_FUTURE) || sched_setscheduler(0, SCHED_FIFO, &priority))) {
+    perror("memif: real time");
+    exit(2);
+  }
+  priority.sched_priority = 0;
+}
+
 static void echo(void) {
   struct rte_mbuf* frames[burst];
   while (!stopped) {
     const uint16_t got = rte_eth_rx_burst(0, 0, frames, burst);
     for (uint16_t sent = 0; sent < got && !stopped;)
       sent = (uint16_t)(sent + rte_eth_tx_burst(0, 0, frames + sent, (uint16_t)(got - sent)));
+    if (got && priority.sched_priority) real_time();
   }
 }
 
@@ -89,6 +101,7 @@ static int ping(struct rte_mempool* pool, uint16_t bytes, double seconds, size_t
         rte_pktmbuf_free(frames[i]);
       }
     }
+    if (answered && priority.sched_priority) real_time();
     if (++number > warm_up) {
       if (answered)
         times[count++] = now - start;
@@ -109,7 +122,7 @@ int main(int argc, char** argv) {
   const uint16_t bytes = (uint16_t)(atoi(argv[2]) + header_bytes);
   const double seconds = atof(argv[3]);
   const size_t samples = (size_t)atol(argv[4]);
-  const struct sched_param priority = {.sched_priority = atoi(argv[5])};
+  priority.sched_priority = atoi(argv[5]);
   signal(SIGTERM, stop);
   signal(SIGINT, stop);
   struct rte_mempool* pool = rte_pktmbuf_pool_create("frames", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
@@ -124,11 +137,6 @@ int main(int argc, char** argv) {
   printf("%s\n", rte_version());
   fflush(stdout);
   while (!stopped && !link.link_status) rte_eth_link_get_nowait(0, &link);
-  if (priority.sched_priority &&
-      (mlockall(MCL_CURRENT | MCL_FUTURE) || sched_setscheduler(0, SCHED_FIFO, &priority))) {
-    perror("memif: real time");
-    return 2;
-  }
   int status = 0;
   if (strcmp(argv[1], "ping") == 0)
     status = ping(pool, bytes, seconds, samples);
