@@ -90,9 +90,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--all", action="store_true", help="all files, without kept results")
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="time after which no further file is begun"
-    )
+    parser.add_argument("--seconds", type=float, default=60, help="time after which no further file is begun")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nanet" / "tidy"
