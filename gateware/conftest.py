@@ -2,7 +2,7 @@
 """Lanes and kept results of the gateware's tests.
 
 The default lane runs the first variant of each parametrised bench, which has the smallest parameters; the
-others are marked `complete`. A simulation or proof that is kept as passed is reported as `cached`.
+others, and slow tests, are marked `complete`. A simulation or proof that is kept as passed is reported as `cached`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,26 @@ import result_cache
 # Benches of the whole card, which take longest: they start first, so that no worker ends late.
 FIRST = ("nanet_card", "receive_path", "clop", "clop_packets", "firmware_path", "pcie_us_shim")
 
+# Tests above half a minute whose subject a shorter test of the default lane covers: nanet_card, pcie_us_shim,
+# and the benches of queue and FIFOs.
+SLOW = frozenset(
+    (
+        "test_nanet_card_streams[short]",
+        "test_nanet_card_us",
+        "test_proof[async_fifo]",
+        "test_proof[event_queue]",
+        "test_proof[torus_vc_fifo]",
+    )
+)
+
 
 @pytest.hookimpl(tryfirst=True)  # before the selection of -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all variants of a bench but the first, and put long benches first."""
+    """Mark slow tests and all variants of a bench but the first, and put long benches first."""
     seen = set()
     for item in items:
         name = (item.path, getattr(item, "originalname", item.name))
-        if name in seen and hasattr(item.module, "simulate"):
+        if item.name in SLOW or (name in seen and hasattr(item.module, "simulate")):
             item.add_marker(pytest.mark.complete)
         seen.add(name)
     items.sort(
