@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { header_bytes = 42, burst = 32, warm_up = 2000 };
 static const uint64_t second = 1000000000, give_up = 100000000;
@@ -115,6 +116,13 @@ static int ping(struct rte_mempool* pool, uint16_t bytes, double seconds, size_t
   return 0;
 }
 
+// A client's first connection fails on a loaded host while the server's thread has not accepted it.
+static int start_device(void) {
+  for (int tries = 0; tries < 50; ++tries, usleep(100000))
+    if (!rte_eth_dev_start(0)) return 0;
+  return -1;
+}
+
 int main(int argc, char** argv) {
   const int used = rte_eal_init(argc, argv);
   if (used < 0 || argc - used < 6) return 2;
@@ -129,7 +137,7 @@ int main(int argc, char** argv) {
   const struct rte_eth_conf configuration = {0};
   if (!pool || rte_eth_dev_configure(0, 1, 1, &configuration) ||
       rte_eth_rx_queue_setup(0, 0, 1024, 0, NULL, pool) || rte_eth_tx_queue_setup(0, 0, 1024, 0, NULL) ||
-      rte_eth_dev_start(0)) {
+      start_device()) {
     fprintf(stderr, "memif: %s\n", rte_strerror(rte_errno));
     return 2;
   }

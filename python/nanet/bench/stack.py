@@ -128,6 +128,7 @@ def _memif(sheet: Sheet, seconds: float) -> None:
                 with _hogs(loaded):
                     echo = program.start("echo", cpu=responder, size=BYTES, priority=priority)
                     try:
+                        echo.stdout.readline()  # its socket is open
                         ping = program.start(
                             "ping", cpu=sender, size=BYTES, seconds=PATIENCE * seconds, samples=samples,
                             priority=priority,
