@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from results.markdown import NONE, fixed, number, rate, sources, table
 from results.measurements import ALGORITHMS, Bench, Measurement, isolated, newest_quality
@@ -103,18 +104,19 @@ def stack(measurements: Sequence[Measurement]) -> str:
     """Round trips of the network stacks, with the published measurement, and the receive cost."""
     bench = Bench(measurements, "stack")
     columns = ("p50", "p99", "p99_9", "p99_99", "max")
-    rows, costs = [], []
+    rows = []
+    costs: dict[tuple[str, ...], list[list[float]]] = {}
     for m in bench.all:
         for row in m["rows"]:
             if "path" in row:
-                about = [row["program"], row["path"], row["scheduler"], row["load"], m["machine"]]
+                about = [row["program"], row["path"], f"{row['scheduler']}, {row['load']}", m["machine"]]
                 rows.append([*about, *(number(row[f"{p}_us"]) for p in columns)])
             else:
-                about = [row["receiver"].replace("_", " "), row["frames"], m["machine"]]
-                costs.append([*about, *(fixed(2)(row[f"{p}_us"]) for p in ("kernel", "program", "cpu"))])
+                about = (row["receiver"].replace("_", " "), row["frames"], m["machine"])
+                costs.setdefault(about, []).append([row[f"{p}_us"] for p in ("kernel", "program", "cpu")])
         figures = m["figures"]
         rows.append(
-            ["sockperf, half a round trip", "standard stack, GbE", "normal", "idle", "published"]
+            ["sockperf, half a round trip", "standard stack, GbE", "normal, idle", "published"]
             + [number(figures[f"published_{p}_us"]) for p in columns]
         )
     ratios = "; ".join(
@@ -126,12 +128,18 @@ def stack(measurements: Sequence[Measurement]) -> str:
         "Between two network namespaces, one packet of 1168 B in flight, µs. The papers show their real-time "
         "kernel, PF_RING and NaNet as curves without numbers.\n\n"
         + table(
-            ["program", "path", "scheduler", "load", "machine"]
+            ["program", "path", "scheduler, load", "machine"]
             + [p.replace("p", "", 1).replace("_", ".") + " %" if p != "max" else p for p in columns],
             rows,
         )
-        + "\nCPU time of a received packet, µs, kernel and program:\n\n"
-        + table(["receiver", "frames", "machine", "kernel", "program", "sum"], costs)
+        + "\nCPU time of a received packet, µs, medians:\n\n"
+        + table(
+            ["receiver", "frames", "machine", "kernel", "program", "sum"],
+            [
+                [*about, *(fixed(2)(median(of)) for of in zip(*runs, strict=True))]
+                for about, runs in costs.items()
+            ],
+        )
         + f"\nMedian of the XDP card over the socket card: {ratios}.\n"
         + sources(bench.all)
     )
