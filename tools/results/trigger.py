@@ -292,25 +292,13 @@ def cluster(measurements: Sequence[Measurement]) -> str:
     bench = Bench(measurements, "cluster")
     rows = []
     for m in bench.all:
-        for row in m["rows"]:
-            rows.append(
-                [
-                    f"pair {row['pair'] + 1}, workers: {row['workers']}",
-                    m["machine"],
-                    rate(row["events_per_s"]),
-                    number(row["speedup"]),
-                    number(row["speedup_cpu"]),
-                    number(row["foreign_cpus"]),
-                ]
-            )
         figures = m["figures"]
         both = (number(figures[f"two_workers_over_one{kind}"]) for kind in ("", "_cpu"))
-        rows.append(["**result**", m["machine"], "", *both, number(figures["foreign_cpus"])])
-    head = ["turn", "machine", "events/s", "speed-up", "by CPU time", "CPUs of other programs"]
+        rows.append([m["machine"], *both, number(figures["foreign_cpus"])])
+    head = ["machine", "speed-up", "by CPU time", "CPUs of other programs"]
     return (
-        "Captures through worker processes of Dask, one and two in turns. The result is the median of the "
-        "pairs with the least other load. Other programs slow the turn of one worker too, hence values "
-        "above 2.\n\n" + table(head, rows) + sources(bench.all)
+        "Captures through worker processes of Dask, one and two in turns: median of the pairs with the "
+        "least other load.\n\n" + table(head, rows) + sources(bench.all)
     )
 
 
