@@ -2,7 +2,8 @@
 """Lanes and kept results of the gateware's tests.
 
 The default lane runs the first variant of each parametrised bench, which has the smallest parameters; the
-others, and slow tests, are marked `complete`. A simulation or proof that is kept as passed is reported as `cached`.
+others, and slow tests, are marked `complete`. A simulation or proof that is kept as passed is reported as
+`cached`.
 """
 
 from __future__ import annotations
