@@ -126,9 +126,9 @@ def write_truth(path: Path, *, pad: bool, rate: float = 10e6) -> None:
     It depends on the pool and the seed: boards that send one event to an unused port write it.
     """
     with tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
-        (nowhere,) = free_ports(1)
-        nobody = ["--to", f"127.0.0.1:{nowhere}", "--events", "1", "--truth", str(path)]
-        programs.start("readout", *nobody, *_boards(rate, pad)).wait()
+        (unused_port,) = free_ports(1)
+        options = ["--to", f"127.0.0.1:{unused_port}", "--events", "1", "--truth", str(path)]
+        programs.start("readout", *options, *_boards(rate, pad)).wait()
 
 
 def _sent(readout: subprocess.Popen[str], seconds: float, longest: float | None) -> bool:

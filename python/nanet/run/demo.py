@@ -383,8 +383,8 @@ class Chain:
 
     def make_truth(self) -> None:
         """Writes the truth without a trial: the boards send one event to a port without receiver."""
-        (nobody,) = free_ports(1)
-        readout = self._readout([nobody], "--events", "1", "--truth", str(self.truth))
+        (unused_port,) = free_ports(1)
+        readout = self._readout([unused_port], "--events", "1", "--truth", str(self.truth))
         readout.wait_started()
         readout.wait()
         readout.stop()
