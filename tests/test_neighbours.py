@@ -429,3 +429,15 @@ def test_a_file_that_is_no_capture_is_reported(nanet, tmp_path):
     (tmp_path / "text.pcap").write_text("this is not a capture, only some text")
     said = nanet("readout", "--pcap", "text.pcap", status=2).stderr
     assert "text.pcap" in said
+
+
+def test_readout_towards_a_closed_port_fails_with_a_remedy(nanet_program, free_udp_port, tmp_path):
+    to = f"127.0.0.1:{free_udp_port()}"
+    done = subprocess.run(
+        [nanet_program, "readout", "--to", to, "--max-frames", "50", "--speed", "0.05", "--json", "out.json"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert f"--to {to}: packets were refused, no program listens there; start nanet trigger" in done.stderr
+    (node,) = json.loads((tmp_path / "out.json").read_text())["nodes"]
+    assert node["refused_share"] > 0.5

@@ -126,7 +126,6 @@ def test_settings_that_differ_are_named_with_their_commands(machine: Path) -> No
     unfit = {s.path: s for s in tuning.settings([2], machine) if not s.fit}
     assert set(unfit) == {
         "/proc/sys/net/core/rmem_max",
-        "/proc/sys/kernel/sched_rt_runtime_us",
         "/sys/kernel/mm/transparent_hugepage/enabled",
         "/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor",
         "/sys/kernel/debug/sched/fair_server/cpu2/runtime",
@@ -138,11 +137,31 @@ def test_settings_that_differ_are_named_with_their_commands(machine: Path) -> No
     assert found["CPUs without timer tick"].remedy == "kernel parameter nohz_full=2"
 
 
+@pytest.mark.parametrize(
+    ("release", "needed"), [("6.1.0-13-rt-amd64", True), ("6.11.9", True), ("7.0", False)]
+)
+def test_throttling_is_switched_off_before_the_fair_server_only(
+    machine: Path, release: str, needed: bool
+) -> None:
+    (machine / "proc/sys/kernel/osrelease").write_text(release)
+    unfit = [s.command for s in tuning.settings([2], machine) if not s.fit]
+    assert ("echo -1 > /proc/sys/kernel/sched_rt_runtime_us" in unfit) == needed
+
+
+def test_an_invisible_fair_server_needs_isolated_cpus(machine: Path) -> None:
+    (machine / "sys/kernel/debug/sched/fair_server/cpu2/runtime").unlink()
+    server = {finding.name: finding for finding in tuning.findings([2], machine)}["fair server"]
+    assert server.fit  # CPU 2 is isolated
+    (machine / "sys/devices/system/cpu/isolated").write_text("3")
+    server = {finding.name: finding for finding in tuning.findings([2], machine)}["fair server"]
+    assert not server.fit and "isolcpus=2" in server.remedy
+
+
 def test_tune_writes_and_undo_restores(machine: Path, tmp_path: Path) -> None:
     state = tmp_path / "former.json"
     read = {s.path: s.found for s in tuning.settings([2], machine)}
     changes = tuning.apply(tuning.settings([2], machine), state, machine)
-    assert all(change.done for change in changes) and len(changes) == 6
+    assert all(change.done for change in changes) and len(changes) == 5
     assert (machine / "proc/sys/net/core/rmem_max").read_text() == str(64 << 20)
     assert (machine / "proc/irq/10/smp_affinity_list").read_text() == "0,1,3"
     assert set(json.loads(state.read_text())) == {change.setting.path for change in changes}

@@ -17,13 +17,13 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
 )
 from nanet.report.output import check_writable, console, write_json
-from nanet.run import host, nic, tuning
+from nanet.run import gpu_path, host, nic, tuning
 
 
 def examine(pinned: list[int]) -> dict[str, Any]:
     """Result of the examination, as the command's JSON. pinned: CPUs of the trigger's threads."""
     fit, reasons = host.fit_for_real_time()
-    network = nic.interfaces()
+    network, gpu_paths = nic.interfaces(), gpu_path.paths()
     return {
         "real_time": fit,
         "timeout_us": REAL_TIME_TIMEOUT_US if fit else DEFAULT_TIMEOUT_US,
@@ -35,7 +35,12 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         # Worth fixing, but no reason for longer timeouts.
         "advice": [
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
-            for r in (host.memory_reason(), *host.gpu_reasons(), *nic.reasons(network, pinned))
+            for r in (
+                host.memory_reason(),
+                *host.gpu_reasons(),
+                *gpu_path.reasons(gpu_paths),
+                *nic.reasons(network, pinned),
+            )
         ],
         "kernel_settings": [
             {**attrs.asdict(setting), "fit": setting.fit, "command": setting.command}
@@ -43,6 +48,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         ],
         "kernel_findings": [attrs.asdict(finding) for finding in tuning.findings(pinned)],
         "gpus": host.gpu_states(),
+        "gpu_paths": gpu_paths,
         "network": network,
         "host": host.describe(),
         "cpu_quota": host.cpu_quota(),

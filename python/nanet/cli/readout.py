@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +14,15 @@ from nanet.config.file import Config
 from nanet.config.options import core_values
 from nanet.config.sections import Readout
 from nanet.errors import UsageError, starting
+from nanet.report import log
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
 from nanet.run.core_options import usable_cpus
 from nanet.run.process import status_writer, stop_signals
 
 POLL_S = 0.1
+# Of the sends. A busy kernel reports some refusals late, one for several packets.
+REFUSED_SHARE = 0.5
 
 
 @options(Readout)
@@ -46,7 +50,8 @@ def readout(
     """Emulated readout boards: generated or recorded events, sent on time as MGP packets.
 
     Ends after --duration (wall clock), --events or --bursts, whichever comes first, else after one burst; a
-    capture ends with its last packet. Ctrl-C and SIGTERM end it with an EOB.
+    capture ends with its last packet. Ctrl-C and SIGTERM end it with an EOB. Exit status 1: no program
+    listens at the destination.
     """
     from nanet import _core
 
@@ -94,6 +99,19 @@ def readout(
     result["host"] = host.describe()
     print_result(out, result, settings)
     write_json(result, json_file)
+    if trouble := refusal(result):
+        log.line("error", "error", message=trouble)
+        print(f"nanet: {trouble}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def refusal(result: dict[str, Any]) -> str:
+    """Sentence with the remedy if every node refused the packets; else empty."""
+    nodes = result["nodes"]
+    if any(node["refused_share"] < REFUSED_SHARE for node in nodes):
+        return ""
+    where = ";".join(node["to"] for node in nodes)
+    return f"--to {where}: packets were refused, no program listens there; start nanet trigger first"
 
 
 def start_line(settings: dict[str, Any], pcap: str | None) -> str:

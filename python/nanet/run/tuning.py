@@ -25,8 +25,11 @@ SYSCTL = {
     "net/core/netdev_max_backlog": "250000",
     "kernel/numa_balancing": "0",
     "vm/swappiness": "0",
-    "kernel/sched_rt_runtime_us": "-1",
 }  # the reasons: deploy/90-nanet.conf
+# Up to Linux 6.11: without it, normal tasks get 50 ms of each second on the CPU of a polling SCHED_FIFO
+# thread. Newer kernels have the fair server instead, which this setting leaves running.
+THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
+FAIR_SERVER_SINCE = (6, 12)
 AT_LEAST = {"net/core/rmem_max", "net/core/wmem_max", "net/core/netdev_max_backlog"}
 
 
@@ -65,6 +68,12 @@ class Finding:
     remedy: str
 
 
+def _release(text: str) -> tuple[int, int]:
+    """Version of the kernel; an unknown one counts as new."""
+    version = re.match(r"(\d+)\.(\d+)", text)
+    return (int(version[1]), int(version[2])) if version else FAIR_SERVER_SINCE
+
+
 def _bracketed(text: str) -> str:
     """The chosen word of a list such as: always [madvise] never."""
     chosen = re.search(r"\[(\w+)\]", text)
@@ -82,6 +91,13 @@ def settings(pinned: Iterable[int], root: Path = Path("/")) -> list[Setting]:
         Setting(key.replace("/", "."), f"/proc/sys/{key}", seen(f"/proc/sys/{key}"), needed, "sysctl")
         for key, needed in SYSCTL.items()
     ]
+    if _release(seen("/proc/sys/kernel/osrelease")) < FAIR_SERVER_SINCE:
+        found.append(
+            Setting(
+                "kernel.sched_rt_runtime_us", THROTTLING, seen(THROTTLING), "-1",
+                "throttling stops a polling SCHED_FIFO thread for 50 ms of each second",
+            )
+        )  # fmt: skip
     huge = "/sys/kernel/mm/transparent_hugepage/enabled"
     choice = _bracketed(seen(huge))
     if choice != "always":
@@ -162,6 +178,15 @@ def findings(pinned: Iterable[int], root: Path = Path("/")) -> list[Finding]:
                 "nosmt on the kernel's command line, or leave those CPUs idle (isolcpus)",
             )
         )  # fmt: skip
+        apart = cpu_numbers(seen("/sys/devices/system/cpu/isolated").replace("(null)", ""))
+        servers = [seen(f"/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime") for cpu in pinned]
+        if _release(seen("/proc/sys/kernel/osrelease")) >= FAIR_SERVER_SINCE and not all(servers):
+            found.append(
+                Finding(
+                    "fair server", set(pinned) <= apart, "not visible (debugfs, needs root)",
+                    f"kernel parameter isolcpus={text}: without normal tasks the fair server stays idle",
+                )
+            )  # fmt: skip
     if seen("/proc/sys/kernel/osrelease"):
         real = seen("/sys/kernel/realtime") == "1"
         found.append(

@@ -183,6 +183,7 @@ nb::dict readout_snapshot(const readout::Readout& readout) {
         failed[std::string(readout::name(error)).c_str()] = n;
     }
     node["send_errors"] = failed;
+    node["refused_share"] = readout.refused_share(k);
     nodes.append(node);
   }
   d["nodes"] = nodes;

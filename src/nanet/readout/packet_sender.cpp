@@ -155,6 +155,8 @@ void PacketSender::send_one_by_one(const Train& train) noexcept {
 
 void PacketSender::flush() noexcept {
   for (unsigned i = 0; i < used_trains_; ++i) prepare(i);
+  const std::uint64_t refusals = errors(SendError::refused);
+  if (used_trains_ > 0 && messages_sent_ > 0) ++later_flushes_;
   unsigned sent = 0, attempt = 0;
   while (sent < used_trains_) {
     if (!segmentation_ && trains_[sent].datagrams > 1) {
@@ -183,6 +185,7 @@ void PacketSender::flush() noexcept {
       attempt = 0;
     }
   }
+  if (errors(SendError::refused) > refusals) ++refused_flushes_;
   used_trains_ = used_vectors_ = gathered_ = 0;
 }
 

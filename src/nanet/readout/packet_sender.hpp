@@ -43,6 +43,10 @@ class alignas(64) PacketSender {  // aligned: each thread has its own, in adjace
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t messages() const noexcept { return messages_sent_; }  // trains and single datagrams
   std::uint64_t errors(SendError error) const noexcept { return errors_[static_cast<std::size_t>(error)]; }
+  // Flushes that followed another one, and those among them that found the previous one refused. Both are
+  // equal while no program listens. (Within a flush the kernel clears some refusals unseen.)
+  std::uint64_t later_flushes() const noexcept { return later_flushes_; }
+  std::uint64_t refused_flushes() const noexcept { return refused_flushes_; }
 
  private:
   struct Train {
@@ -69,7 +73,7 @@ class alignas(64) PacketSender {  // aligned: each thread has its own, in adjace
   std::vector<Control> control_;
   std::vector<Train> trains_;
   unsigned used_trains_ = 0, used_vectors_ = 0, gathered_ = 0;
-  stats::Counter packets_, bytes_, messages_sent_;
+  stats::Counter packets_, bytes_, messages_sent_, later_flushes_, refused_flushes_;
   std::array<stats::Counter, send_error_count> errors_;
 };
 

@@ -227,6 +227,11 @@ std::uint64_t Readout::packets_to(unsigned node) const noexcept {
 std::uint64_t Readout::errors_to(unsigned node, SendError error) const noexcept {
   return sum_to(node, [error](const PacketSender& sender) { return sender.errors(error); });
 }
+double Readout::refused_share(unsigned node) const noexcept {
+  const auto all = sum_to(node, [](const PacketSender& sender) { return sender.later_flushes(); });
+  const auto refused = sum_to(node, [](const PacketSender& sender) { return sender.refused_flushes(); });
+  return all > 0 ? static_cast<double>(refused) / static_cast<double>(all) : 0.0;
+}
 bool Readout::segmenting() const noexcept {
   return std::all_of(senders_.begin(), senders_.end(),
                      [](const auto& sender) { return sender->segmenting(); });

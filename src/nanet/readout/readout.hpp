@@ -53,6 +53,8 @@ class Readout {
   // Sums over the senders of one node.
   std::uint64_t packets_to(unsigned node) const noexcept;
   std::uint64_t errors_to(unsigned node, SendError error) const noexcept;
+  // Share of the sends that found the one before refused; 1 while no program listens.
+  double refused_share(unsigned node) const noexcept;
   bool segmenting() const noexcept;  // trains are in use
   const ReadoutOptions& options() const noexcept { return options_; }
   const FramePool* pool() const noexcept { return pool_.get(); }
