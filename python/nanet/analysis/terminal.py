@@ -26,8 +26,10 @@ CELL = 2.0  # height of a character divided by its width
 class Canvas:
     """Characters over the common plane, two by four dots each. The last mark sets a character's colour."""
 
-    def __init__(self, columns: int) -> None:
-        (left, right), (bottom, top) = LIMITS
+    def __init__(
+        self, columns: int, limits: tuple[tuple[float, float], tuple[float, float]] = LIMITS
+    ) -> None:
+        (left, right), (bottom, top) = limits
         self.columns = columns
         self.scale = (right - left) / columns  # mm per column
         self.rows = math.ceil((top - bottom) / (self.scale * CELL))

@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "quality": "All ring algorithms on the same generated events: tables and figures.",
     "export": "Captures, rings and truth as ROOT trees or Parquet tables.",
     "show": "One event of a capture, drawn in the terminal and as SVG or PNG.",
+    "detector": "Detector files: check one and draw it.",
     "build-algorithm": "Build a header with a user algorithm into a plug-in for --algorithm.",
     "mpirun": "An unmodified MPI program over the fabric.",
     "dissector": "Wireshark dissectors for MGP and MTP: location and installation.",

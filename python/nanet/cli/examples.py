@@ -87,6 +87,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "every packet of a capture, as a table",
         ),
     ),
+    "detector": (
+        ("nanet detector check plane.toml", "names the first mistake, or draws the plane"),
+        ("nanet detector check na62 --out na62.svg", "the default detector as a figure"),
+    ),
     "show": (
         ("nanet show run.pcap --event 17 --truth run.parquet", "in the terminal"),
         (
