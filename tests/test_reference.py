@@ -24,13 +24,12 @@ PLANE = [(float(x), float(y)) for x, y in PM_PLANE]
 
 
 def replay(
-    path: Path, options: ref.Options, threads: int = 1
+    path: Path, options: dict[str, Any], threads: int = 1
 ) -> tuple[dict[str, Any], list[bytes], dict[str, Any]]:
     """Result, MTP packets and rings of the core."""
     out = path.with_suffix(f".{threads}.mtp")
     core = _core.Replay(
-        options.core()
-        | {"pcap": str(path), "mtp": str(out), "rings": True, "threads": threads, "algorithm": "math"}
+        options | {"pcap": str(path), "mtp": str(out), "rings": True, "threads": threads, "algorithm": "math"}
     )
     core.run()
     packets = [
@@ -57,7 +56,7 @@ def check(path: Path, options: ref.Options | None = None, threads: tuple[int, ..
     options = options or ref.Options()
     want = ref.Reference(options).run(str(path))
     for number in threads:
-        result, packets, rings = replay(path, options, number)
+        result, packets, rings = replay(path, options.core(), number)
         if want.doubtful:
             assert abs(want.count["rings"] - result["rings"]) <= want.doubtful
             want.count["rings"] = result["rings"]
@@ -206,6 +205,23 @@ def test_options(seed: int, window_lsb: int, min_hits: int, multiplicity: int, s
 def test_worker_threads_change_nothing(seed: int) -> None:
     faults = Faults(drop=0.02, dup=0.02, reorder=0.05, wild=0.01)
     check_scenario(Scenario(seed, bursts=3, frames=25, faults=faults, hostile=True), threads=(1, 2, 3))
+
+
+@settings(max_examples=12)
+@given(SEEDS, st.sampled_from([(0, 1, 2, 3), (0, 1, 2, 3), (1, 3), (2,)]), st.booleans())
+def test_merging_in_the_card_changes_no_answer(seed: int, boards: tuple[int, ...], hostile: bool) -> None:
+    faults = Faults(drop=0.02, dup=0.02, reorder=0.05, corrupt=0.02, delay=0.005, malformed=0.02, wild=0.02)
+    scenario = Scenario(seed, boards, 2, frames=12, mean=1.0, faults=faults, hostile=hostile, foreign=0.02)
+    options = ref.Options(boards=boards).core()
+    with tempfile.TemporaryDirectory() as folder:
+        path = scenario_file(scenario, Path(folder))
+        result, packets, rings = replay(path, options)
+        merged, merged_packets, merged_rings = replay(path, options | {"merge": True})
+    assert merged_packets == packets
+    assert all(np.array_equal(merged_rings[name], rings[name], equal_nan=True) for name in rings)
+    assert merged["frames_unmerged"] < merged["frames_in"]
+    counts = ref.Reference(ref.Options(boards=boards)).counts()
+    assert not differences({name: result[name] for name in counts}, merged)
 
 
 @pytest.mark.parametrize("name", MALFORMED)

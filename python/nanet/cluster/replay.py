@@ -21,8 +21,8 @@ COUNTERS = (
     "packets_in", "packets_used", "burst_markers", "events_in", "events_built", "hits_in", "rings",
     "primitives_out", "below_min_hits", "mtp_overflow", "in_late_frames", "frames_in", "frames_out",
     "frames_answered", "frames_late", "frames_skipped", "frames_incomplete", "frames_overrun",
-    "duplicate_hits", "split_at_frame_edge", "masked_hits", "bursts", "bytes_in", "bad_packets", "lost",
-    "downscaled", "not_mgp",
+    "frames_unmerged", "duplicate_hits", "split_at_frame_edge", "masked_hits", "bursts", "bytes_in",
+    "bad_packets", "lost", "downscaled", "not_mgp",
 )  # fmt: skip
 SHOWN = ("events_built", "hits_in", "rings", "primitives_out", "packets_in", "elapsed_s")
 # Options of the core that change nothing in a replay's results.

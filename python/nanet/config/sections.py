@@ -269,6 +269,7 @@ class Card(Section):
     segment_bytes: int = option(
         8192, "Bytes per board in the buffer of a frame.", low=1024, high=65472, unit="B"
     )
+    merge: bool = option(False, "The card merges fragments to events before a frame reaches the trigger.")
     timeout_us: float = option(
         0.0,
         f"Time from a frame's first packet to its close; 0: {REAL_TIME_TIMEOUT_US:g} µs on a real-time host "

@@ -98,6 +98,7 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
         "frames_overrun",
         "frames_incomplete",
         "frames_skipped",
+        "frames_unmerged",
         "send_errors",
         "answers_after_deadline",
         "bad_descriptors",

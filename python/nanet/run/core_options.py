@@ -127,7 +127,9 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
         "algorithm": algorithm.name,
         "plugin": algorithm.plugin,
         "parameters": config.algorithms.get(algorithm.name, {}),
-        "device": executor(trigger.device if algorithm.cuda else "cpu", threads=trigger.threads),
+        "device": executor(
+            trigger.device if algorithm.cuda and not card.merge else "cpu", threads=trigger.threads
+        ),
         "pin": pin,
         "busy": fit if card.busy == "auto" else card.busy == "yes",
         "real_time": fit,
@@ -140,6 +142,20 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     return options
 
 
+def _check_merging(trigger: Trigger, card: Card) -> None:
+    """UsageError for options under which a card cannot merge."""
+    for name, value, remedy in (
+        ("card.type", card.card, "gateware"),
+        ("card.gather", card.gather, "packets"),
+        ("card.boards", card.boards, "merged"),
+    ):
+        if value == remedy:
+            raise UsageError(f"card.merge = true with {name} = {value!r}: leave --merge out")
+    if trigger.device not in ("auto", "cpu"):
+        text = f"card.merge = true with trigger.device = {trigger.device!r}: a GPU takes segments only"
+        raise UsageError(f"{text}: use --device cpu, or leave --merge out")
+
+
 def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadline_us: float) -> None:
     """UsageError for values that exclude each other."""
     if card.card == "gateware":
@@ -150,6 +166,8 @@ def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadlin
             if value:
                 text = f"card.{name} = {value!r}: the gateware card gives no copies of packets"
                 raise UsageError(f"{text}: leave it out, or use --card socket")
+    if card.merge:
+        _check_merging(trigger, card)
     if trigger.conditions and card.gather == "packets":
         raise UsageError(
             f"trigger.conditions = {trigger.conditions!r} with card.gather = 'packets': bursts are followed "

@@ -35,8 +35,14 @@ bool Clop::wait(contract::Event& event, Nanoseconds timeout) {
   }
 }
 
-unsigned Clop::payloads(const contract::Event&) const {
+unsigned Clop::payloads(const contract::Event& event) const {
+  if (merged(event)) return 2;
   return view_.shape.gather == contract::Gather::frame ? view_.shape.boards : view_.shape.packets;
+}
+
+bool Clop::merged(const contract::Event& event) const {
+  return view_.shape.gather == contract::Gather::frame &&
+         frame_header(event).layout == contract::Layout::merged;
 }
 
 const contract::FrameHeader& Clop::frame_header(const contract::Event& event) const {
@@ -46,6 +52,12 @@ const contract::FrameHeader& Clop::frame_header(const contract::Event& event) co
 std::span<const std::byte> Clop::payload(const contract::Event& event, unsigned i) const {
   if (i >= payloads(event))
     throw std::out_of_range("payload " + std::to_string(i) + " of " + std::to_string(payloads(event)));
+  if (merged(event)) {
+    const contract::FrameHeader& header = frame_header(event);
+    const std::byte* const rows = view_.buffer(event.buffer) + contract::frame_header_bytes;
+    if (i == 0) return {rows, sizeof(contract::MergedRow) * header.events};
+    return {rows + sizeof(contract::MergedRow) * header.rows, sizeof(std::uint16_t) * header.hits};
+  }
   if (view_.shape.gather == contract::Gather::frame)
     return {view_.segment(event.buffer, i), frame_header(event).board[i].bytes};
   const std::byte* at = view_.buffer(event.buffer) + std::size_t{i} * view_.shape.slot_bytes;

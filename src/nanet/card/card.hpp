@@ -32,10 +32,13 @@ class Clop {
   // Polls until an event arrives or `timeout` ns have passed. Without a card thread it also drives the card.
   bool wait(contract::Event& event, Nanoseconds timeout);
 
-  // Payloads of a receive event: slot i (gather `packets`) or the segment of board i (gather `frame`). Each
-  // span ends at the card's last write; the packet headers give the packet lengths.
+  // Payloads of a receive event: slot i (gather `packets`), the segment of board i (gather `frame`), or rows
+  // and hits (merged buffer). Each span ends at the card's last write; the packet headers give the packet
+  // lengths.
   std::span<const std::byte> payload(const contract::Event& event, unsigned i) const;
   unsigned payloads(const contract::Event& event) const;
+  // Gather `frame`: the buffer has rows and hits (contract::MergedRow) instead of segments.
+  bool merged(const contract::Event& event) const;
   // Gather `frame`: header of the buffer.
   const contract::FrameHeader& frame_header(const contract::Event& event) const;
 

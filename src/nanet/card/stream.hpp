@@ -27,6 +27,8 @@ struct ClopOptions {
   std::uint32_t packets = 1;           // payloads per buffer (gather packets)
   std::uint32_t buffers = 0;           // N, a power of two; 0: default_buffers()
   std::uint32_t segment_bytes = 8192;  // per board and frame
+  bool merge = false;                  // write merged buffers (gather frame)
+  std::int32_t window_lsb = 41;        // merging window
   std::uint32_t devices = 1;           // consumer devices, numbered n mod devices
   wire::mgp::Rules rules;
   wire::Dealing dealing;  // this node's share of the frames

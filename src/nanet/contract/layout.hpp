@@ -56,6 +56,18 @@ struct alignas(32) Descriptor {
 static_assert(sizeof(Descriptor) == 32 && offsetof(Descriptor, destination) == 12 &&
               offsetof(Descriptor, lap) == 28);
 
+// Content of a buffer in gather mode `frame`.
+enum class Layout : std::uint8_t { segments = 0, merged = 1 };
+
+// Reason why a merging card wrote segments; the first that applies.
+enum class Unmerged : std::uint8_t {
+  none = 0,
+  disordered = 1,  // fragments of a board are not in order of sequence number and time
+  hits = 2,        // more than merged_hits
+  events = 3,      // more than merged_rows
+  room = 4         // the card's memory was full
+};
+
 // First 64 B of a buffer in gather mode `frame`.
 struct FrameHeader {
   std::uint32_t frame = 0;
@@ -67,11 +79,41 @@ struct FrameHeader {
     std::uint8_t packets = 0;
     std::uint8_t flags = 0;  // OR of the packets' header flags
   } board[max_boards];
-  std::uint8_t zero[24] = {};
+  // Zero unless the card merges (docs/formats.md, Merged buffer).
+  Layout layout = Layout::segments;
+  std::uint8_t ttc = 0;                               // b0 locked, b1 in a burst, b2 lost since SOB
+  std::uint16_t events = 0, fragments = 0, hits = 0;  // layout merged
+  std::uint16_t rows = 0;                             // rows there is room for; hits follow them
+  Unmerged unmerged = Unmerged::none;                 // reason for segments
+  std::uint8_t zero[5] = {};
+  std::uint32_t first_period = 0, close_period = 0;  // TTC times of the first packet and of closing
 };
-static_assert(sizeof(FrameHeader) == 64 && offsetof(FrameHeader, board) == 8);
+static_assert(sizeof(FrameHeader) == 64 && offsetof(FrameHeader, board) == 8 &&
+              offsetof(FrameHeader, layout) == 40 && offsetof(FrameHeader, events) == 42 &&
+              offsetof(FrameHeader, rows) == 48 && offsetof(FrameHeader, first_period) == 56);
+
+// Event of a merged buffer; rows begin after the header, in order of opening.
+struct MergedRow {
+  static constexpr std::uint8_t truncated = 1u << 0;   // a fragment was truncated by its board
+  static constexpr std::uint8_t disordered = 1u << 1;  // the PM IDs of a fragment do not ascend
+
+  std::uint16_t first = 0;   // index of its first hit word
+  std::int16_t sum = 0;      // sum of the hits' time differences, units of 4 LSB
+  std::uint16_t opened = 0;  // time of the first fragment, LSB within the frame
+  std::uint8_t boards = 0;   // mask
+  std::uint8_t flags = 0;
+  std::uint8_t hits[4] = {};   // of each board
+  std::uint8_t delay[4] = {};  // fragment time - opened of each board
+};
+static_assert(sizeof(MergedRow) == 16 && offsetof(MergedRow, hits) == 8);
+
+inline constexpr unsigned merged_boards = 4;
+inline constexpr std::uint32_t merged_rows = 512, merged_hits = 8192;
+inline constexpr std::int32_t merged_window_lsb = 255;  // largest merging window: delays have 8 bits
 
 inline constexpr std::size_t frame_header_bytes = sizeof(FrameHeader);
+inline constexpr std::size_t merged_buffer_bytes =
+    frame_header_bytes + sizeof(MergedRow) * merged_rows + sizeof(std::uint16_t) * merged_hits;
 inline constexpr std::size_t payload_alignment = 16;  // of payloads within a segment
 inline constexpr std::uint32_t send_buffer_bytes = 1472;
 // Readable bytes after the CLOP, so that a consumer may load whole vectors at the end of the last payload.

@@ -57,13 +57,7 @@ TEST(Layout, DescriptorIsTheGoldenVector) {
   EXPECT_EQ(bytes_of(d), golden.bytes);
 }
 
-TEST(Layout, FrameHeaderIsTheGoldenVector) {
-  const Golden golden = read_golden("contract_frame_header");
-  FrameHeader h;
-  fill(h.frame, golden, "frame");
-  fill(h.complete, golden, "complete");
-  fill(h.expected, golden, "expected");
-  fill(h.flags, golden, "flags");
+void fill_boards(FrameHeader& h, const Golden& golden) {
   const auto boards = golden.all("board");
   ASSERT_EQ(boards.size(), max_boards);
   for (unsigned b = 0; b < max_boards; ++b) {
@@ -73,7 +67,56 @@ TEST(Layout, FrameHeaderIsTheGoldenVector) {
     h.board[b] = {static_cast<std::uint16_t>(bytes), static_cast<std::uint8_t>(packets),
                   static_cast<std::uint8_t>(flags)};
   }
+}
+
+TEST(Layout, FrameHeaderIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_frame_header");
+  FrameHeader h;
+  fill(h.frame, golden, "frame");
+  fill(h.complete, golden, "complete");
+  fill(h.expected, golden, "expected");
+  fill(h.flags, golden, "flags");
+  fill_boards(h, golden);
   EXPECT_EQ(bytes_of(h), golden.bytes);
+}
+
+TEST(Layout, MergedHeaderIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_merged_header");
+  FrameHeader h;
+  fill(h.frame, golden, "frame");
+  fill(h.complete, golden, "complete");
+  fill(h.expected, golden, "expected");
+  fill(h.flags, golden, "flags");
+  fill_boards(h, golden);
+  h.layout = Layout::merged;
+  fill(h.ttc, golden, "ttc");
+  fill(h.events, golden, "events");
+  fill(h.fragments, golden, "fragments");
+  fill(h.hits, golden, "hits");
+  fill(h.rows, golden, "rows");
+  fill(h.first_period, golden, "first_period");
+  fill(h.close_period, golden, "close_period");
+  EXPECT_EQ(bytes_of(h), golden.bytes);
+}
+
+TEST(Layout, MergedRowIsTheGoldenVector) {
+  const Golden golden = read_golden("contract_merged_row");
+  MergedRow r;
+  fill(r.first, golden, "first");
+  r.sum = static_cast<std::int16_t>(std::stoi(golden.all("sum")[0]));
+  fill(r.opened, golden, "opened");
+  fill(r.boards, golden, "boards");
+  fill(r.flags, golden, "flags");
+  const auto boards = golden.all("board");
+  ASSERT_EQ(boards.size(), merged_boards);
+  for (unsigned b = 0; b < merged_boards; ++b) {
+    std::istringstream words(boards[b]);
+    unsigned hits, delay;
+    words >> hits >> delay;
+    r.hits[b] = static_cast<std::uint8_t>(hits);
+    r.delay[b] = static_cast<std::uint8_t>(delay);
+  }
+  EXPECT_EQ(bytes_of(r), golden.bytes);
 }
 
 Shape small() {

@@ -123,6 +123,7 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
               std::to_string(shape.buffer_bytes()) +
               " bytes: the gateware card supports less than 16 MiB per buffer; take at most " +
               std::to_string(most_buffer_bytes / shape.slot_bytes));
+  require(!o.merge, "merge = true: the gateware card writes segments: leave --merge out");
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
   const std::uint64_t timeout = cycles_of(o.timeout);
   // The card compares times in 32 bits, so half of their range can be distinguished.

@@ -34,6 +34,8 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.packets = get<std::uint32_t>(o, "packets", c.packets);
   c.buffers = get<std::uint32_t>(o, "buffers", c.buffers);
   c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", c.segment_bytes);
+  c.merge = get<bool>(o, "merge", c.merge);
+  c.window_lsb = get<std::int32_t>(o, "window_lsb", c.window_lsb);
   c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", c.rules.boards));
   c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", c.rules.source));
   c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", c.rules.max_payload));

@@ -33,6 +33,7 @@
        "frames answered header-only (sub ID 0xFF): at the deadline, skipped before it, or without a buffer") \
   CARD(frames_skipped, "nanet_frames_skipped", "frames in a confirmed gap of more than 1024; no answer due") \
   CARD(frames_incomplete, "nanet_frames_incomplete", "frames closed with a board missing")                   \
+  CARD(frames_unmerged, "nanet_frames_unmerged", "frames that a merging card left as segments")              \
   CARD(frames_overrun, "nanet_frames_overrun", "frames without a free buffer; also counted as frames_late")  \
   TRIGGER(duplicate_hits, "nanet_duplicate_hits", "hits dropped because a fragment named the same PM twice") \
   TRIGGER(split_at_frame_edge, "nanet_split_events",                                                         \

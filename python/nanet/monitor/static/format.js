@@ -31,8 +31,8 @@ export function losses(t) {
   for (const [object, title] of [["bad_packets", "bad packet"], ["not_mgp", "not MGP"]])
     for (const [name, value] of Object.entries(t[object]))
       if (value) out.push([`${title}: ${words(name)}`, value, `${object}.${name}`]);
-  for (const name of ["frames_late", "frames_overrun", "frames_incomplete", "frames_skipped", "mtp_overflow",
-    "below_min_hits", "in_late_frames", "duplicate_hits", "split_at_frame_edge", "send_errors", "account_violations"])
+  for (const name of ["frames_late", "frames_overrun", "frames_incomplete", "frames_skipped", "frames_unmerged",
+    "mtp_overflow", "below_min_hits", "in_late_frames", "duplicate_hits", "split_at_frame_edge", "send_errors", "account_violations"])
     if (t[name]) out.push([words(name), t[name], name]);
   return out;
 }

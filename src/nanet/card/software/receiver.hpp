@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "nanet/card/frame_table.hpp"
 #include "nanet/card/observers.hpp"
 #include "nanet/card/receive_status.hpp"
+#include "nanet/card/software/frame_merger.hpp"
 #include "nanet/card/software/sequence.hpp"
 #include "nanet/contract/producer.hpp"
 #include "nanet/wire/dealing.hpp"
@@ -31,6 +33,8 @@ struct ReceiverOptions {
   Nanoseconds (*clock)() noexcept = nullptr;
   // Replay: frames close when complete, at EOB or SOB, or 1024 frames later; no clock is involved.
   bool replay = false;
+  bool merge = false;  // write merged buffers
+  std::int32_t window_lsb = 41;
 };
 
 // Interface common to both gather modes.
@@ -154,6 +158,7 @@ class FrameReceiver final : public Receiver {
   std::vector<PendingOverrun> pending_;
   FrameTable& table_;
   Counters& counters_;
+  std::unique_ptr<FrameMerger> merger_;  // or nullptr
   std::uint8_t expected_;
   bool any_burst_ = false, old_known_ = false;
   Burst current_, old_;

@@ -45,6 +45,12 @@ void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noex
   header.complete = slot.complete;
   header.expected = expected_;
   header.flags = e.flags;
+  if (merger_) {
+    if (const std::uint32_t bytes = (*merger_)(view.buffer(index), header))
+      e.bytes = bytes;
+    else
+      ++counters_.frames_unmerged;
+  }
   std::memcpy(view.buffer(index), &header, sizeof header);
   e.buffer = index;
   e.frame = slot.frame;

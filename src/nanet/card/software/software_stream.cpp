@@ -16,6 +16,9 @@ std::unique_ptr<Receiver> make_receiver(const ClopOptions& options, std::uint8_t
   receive.burst_silence = options.burst_silence;
   receive.replay = replay;
   receive.clock = options.clock;
+  receive.merge = options.merge;
+  receive.window_lsb = options.window_lsb;
+  if (options.merge) check_merging(consumers.views[0].shape, options.rules.boards, options.window_lsb);
   if (options.gather == contract::Gather::frame)
     return std::make_unique<FrameReceiver>(receive, consumers, table, counters);
   return std::make_unique<PacketReceiver>(receive, consumers, table, counters);

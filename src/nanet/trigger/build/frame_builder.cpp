@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "nanet/wire/join.hpp"
 #include "nanet/wire/mgp.hpp"
 
 namespace nanet::trigger {
@@ -17,7 +18,6 @@ namespace {
 namespace mgp = wire::mgp;
 
 constexpr std::size_t vector_room = 32;  // hit words that vector stores may write after the last event
-constexpr std::uint32_t end_of_list = ~std::uint32_t{0};
 
 // Number of fragment lists: 1, 4 or 8, so that loops over boards have a fixed length.
 constexpr unsigned lists_for(unsigned boards) {
@@ -98,7 +98,8 @@ struct HitUnpacker {
     }
   }
   std::int32_t sum() const { return differences; }
-  bool ascending() const { return !wrong; }
+  bool ascending() const { return !seam && !wrong; }
+  bool seam = false;
 #endif
 };
 
@@ -168,44 +169,32 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
                      [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
     for (std::uint32_t i = first; i < count; ++i) times[i] = fragments[i].time;
   }
-  times[count] = end_of_list;
+  times[count] = mgp::end_of_fragments;
   built_.fragments += count - first;
 }
 
-// Merging rule: a fragment joins the earliest event within the window that has no fragment of its board;
-// otherwise it opens an event. This loop works per event. The earliest remaining fragment opens an event. For
-// each board, the next fragment joins if it lies in the window: no earlier event can take it. The loop needs
-// no search and no data-dependent branch. List ends are times beyond any window.
 template <unsigned boards>
 void FrameBuilder::join() noexcept {
-  const std::uint32_t* const times = times_.data();
-  std::array<std::uint32_t, boards> at, head;
-  for (unsigned b = 0; b < boards; ++b) {
-    at[b] = begin(b) + b;
-    head[b] = times[at[b]];
-  }
-  const auto window = static_cast<std::uint32_t>(window_);
-  auto* const members = members_.data();
-  const auto none = static_cast<std::uint32_t>(fragments_.size() - 1);
-  std::uint16_t* const opened = opened_.data();
-  std::uint8_t* const masks = mask_.data();
-  std::uint32_t event = 0;
-  for (;; ++event) {
-    std::uint32_t first = head[0];
-    for (unsigned b = 1; b < boards; ++b) first = std::min(first, head[b]);
-    if (first == end_of_list) break;
-    std::uint32_t mask = 0;
-    for (unsigned b = 0; b < boards; ++b) {
-      const std::uint32_t take = head[b] - first <= window;
-      members[event][b] = static_cast<std::uint16_t>(take ? at[b] - b : none);
-      mask |= take << b;
-      at[b] += take;
-      head[b] = times[at[b]];
-    }
-    opened[event] = static_cast<std::uint16_t>(first);
-    masks[event] = static_cast<std::uint8_t>(mask);
-  }
-  built_.events = event;
+  std::array<const std::uint32_t*, boards> times;
+  for (unsigned b = 0; b < boards; ++b) times[b] = times_.data() + begin(b) + b;
+  constexpr std::uint32_t none = ~std::uint32_t{0};
+  const auto empty = static_cast<std::uint16_t>(fragments_.size() - 1);
+  auto* members = members_.data();
+  std::uint16_t* opened = opened_.data();
+  std::uint8_t* masks = mask_.data();
+  built_.events = mgp::join<boards>(
+      times, static_cast<std::uint32_t>(window_), none,
+      [&](std::uint32_t first, const std::array<std::uint32_t, boards>& fragment) {
+        std::uint32_t mask = 0;
+        for (unsigned b = 0; b < boards; ++b) {
+          const bool joins = fragment[b] != none;
+          (*members)[b] = joins ? static_cast<std::uint16_t>(begin(b) + fragment[b]) : empty;
+          mask |= static_cast<std::uint32_t>(joins) << b;
+        }
+        ++members;
+        *opened++ = static_cast<std::uint16_t>(first);
+        *masks++ = static_cast<std::uint8_t>(mask);
+      });
 }
 
 // hits: at most 128.
@@ -345,6 +334,10 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
     run<4>();
   else
     run<max_boards>();
+  return finish();
+}
+
+const BuiltFrame& FrameBuilder::finish() noexcept {
   sort_by_time();
   built_.time = time_.data();
   built_.opened = opened_.data();
@@ -354,6 +347,68 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
   built_.first = first_.data();
   built_.pm = pm_.data();
   return built_;
+}
+
+// The rows hold the result of the merging rule. Rows whose hits are in order take one pass over the words;
+// the others take the path of fragments.
+const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
+                                             const Conditions* conditions) noexcept {
+  built_ = {};
+  conditions_ = conditions;
+  base_ = buffer.data();
+  contract::FrameHeader header;
+  std::memcpy(&header, base_, sizeof header);
+  const std::size_t hits_at = sizeof header + sizeof(contract::MergedRow) * header.rows;
+  if (hits_at > buffer.size()) header.events = 0;
+  const std::byte* const words = base_ + hits_at;
+  const std::size_t hit_words = (buffer.size() - std::min(hits_at, buffer.size())) / sizeof(std::uint16_t);
+  const std::size_t room = pm_.size() - vector_room;
+  const std::uint32_t events = std::min<std::uint32_t>({header.events, header.rows, capacity_});
+  constexpr unsigned boards = contract::merged_boards;
+  fragments_.back() = {0, 0, 0, 0};
+  std::uint32_t at = 0, event = 0;
+  for (; event < events; ++event) {
+    contract::MergedRow row;
+    std::memcpy(&row, base_ + sizeof header + sizeof row * event, sizeof row);
+    std::uint32_t hits = 0, most = 0, times = 0;
+    for (unsigned b = 0; b < boards; ++b) {
+      most = std::max<std::uint32_t>(most, row.hits[b]);
+      hits += row.hits[b];
+      times += row.hits[b] * (std::uint32_t{row.opened} + row.delay[b]);
+    }
+    if (most > max_fragment_hits || row.first + hits > hit_words || at + hits > room) break;
+    first_[event] = at;
+    opened_[event] = row.opened;
+    mask_[event] = static_cast<std::uint8_t>(row.boards & ((1u << boards) - 1));
+    truncated_[event] = row.flags & contract::MergedRow::truncated;
+    built_.fragments += static_cast<std::uint32_t>(std::popcount(mask_[event]));
+    const std::byte* const from = words + sizeof(std::uint16_t) * row.first;
+    HitUnpacker unpack;
+    for (std::uint32_t i = 0; i < hits; i += max_fragment_hits) {
+      if (i)
+        unpack.seam |= mgp::hit_pm(mgp::load<std::uint16_t>(from + 2 * i - 2)) >=
+                       mgp::hit_pm(mgp::load<std::uint16_t>(from + 2 * i));
+      unpack(from + 2 * i, std::min(hits - i, std::uint32_t{max_fragment_hits}), &pm_[at + i]);
+    }
+    std::int32_t sum = static_cast<std::int32_t>(times) + 4 * row.sum;
+    if (unpack.ascending() && (!conditions_ || correct(at, hits, sum))) {
+      set_time(event, sum, hits);
+      at += hits;
+      continue;
+    }
+    auto offset = static_cast<std::uint32_t>(from - base_);
+    for (unsigned b = 0; b < boards; ++b) {
+      fragments_[b] = {offset, static_cast<std::uint16_t>(row.opened + row.delay[b]), row.hits[b], 0};
+      members_[event][b] = static_cast<std::uint16_t>(b);
+      offset += 2u * row.hits[b];
+    }
+    mask_[event] = (1u << boards) - 1;  // hits of boards outside the mask count too
+    assemble_unordered(event, at);
+    mask_[event] = static_cast<std::uint8_t>(row.boards & ((1u << boards) - 1));
+  }
+  built_.events = event;
+  first_[event] = at;
+  return finish();
 }
 
 }  // namespace nanet::trigger

@@ -53,6 +53,11 @@ class FrameBuilder {
   // nothing.
   const BuiltFrame& build(std::span<const Segment> segments, const Conditions* conditions = nullptr) noexcept;
 
+  // The same for a merged buffer: header, rows, hits. Readable memory must extend contract::tail_bytes beyond
+  // the buffer.
+  const BuiltFrame& build_merged(std::span<const std::byte> buffer,
+                                 const Conditions* conditions = nullptr) noexcept;
+
  private:
   struct Fragment {
     std::uint32_t hits;  // offset of the hit words from base_
@@ -77,6 +82,7 @@ class FrameBuilder {
   bool correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept;
   void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
   void sort_by_time() noexcept;
+  const BuiltFrame& finish() noexcept;
 
   std::int32_t window_;
   const std::byte* base_ = nullptr;

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
 #include <tuple>
 
+#include "nanet/card/software/frame_merger.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
 namespace nanet::trigger {
@@ -82,8 +84,42 @@ std::vector<PlainEvent> merge(std::vector<std::pair<unsigned, TestEvent>> fragme
   return events;
 }
 
+// A buffer as a merging card writes it; `merged` 0: segments.
+struct MergedBuffer {
+  MergedBuffer(Segments& segments, int window) : memory(contract::frame_header_bytes + segments.bytes()) {
+    contract::Shape shape;
+    shape.segment_bytes = segment_bytes;
+    card::FrameMerger merger(shape, window);
+    contract::FrameHeader header;
+    for (unsigned b = 0; b < 4; ++b) header.board[b].bytes = static_cast<std::uint16_t>(segments.used[b]);
+    std::copy_n(segments.memory.get(), segments.bytes(), memory.data() + sizeof header);
+    merged = merger(memory.data(), header);
+    std::memcpy(memory.data(), &header, sizeof header);
+  }
+  std::span<const std::byte> view() const { return {memory.data(), memory.size() - contract::tail_bytes}; }
+  std::vector<std::byte> memory;
+  std::uint32_t merged = 0;
+};
+
+void expect_equal(const BuiltFrame& got, const BuiltFrame& want) {
+  ASSERT_EQ(got.events, want.events);
+  EXPECT_EQ(got.fragments, want.fragments);
+  EXPECT_EQ(got.duplicate_hits, want.duplicate_hits);
+  EXPECT_EQ(got.masked_hits, want.masked_hits);
+  for (std::uint32_t e = 0; e < got.events; ++e) {
+    ASSERT_EQ(got.time[e], want.time[e]) << "event " << e;
+    ASSERT_EQ(got.opened[e], want.opened[e]);
+    ASSERT_EQ(got.boards[e], want.boards[e]);
+    ASSERT_EQ(got.truncated[e], want.truncated[e]);
+    ASSERT_EQ(got.order[e], want.order[e]);
+    ASSERT_EQ(std::vector<PmId>(got.pm + got.first[e], got.pm + got.first[e + 1]),
+              std::vector<PmId>(want.pm + want.first[e], want.pm + want.first[e + 1]));
+  }
+}
+
 // conditions: random masked PMs, and offsets of all sizes.
 void check_merging(unsigned seeds, bool with_conditions) {
+  unsigned merged = 0;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
     Conditions drawn;
@@ -97,7 +133,7 @@ void check_merging(unsigned seeds, bool with_conditions) {
     }
     const Conditions* const conditions = with_conditions ? &drawn : nullptr;
     const int window = seed % 3 ? default_window_lsb : static_cast<int>(random() % 300);
-    FrameBuilder builder(segment_bytes, 4, window);
+    FrameBuilder builder(segment_bytes, 4, window), from_rows(segment_bytes, 4, window);
     for (unsigned round = 0; round < 2; ++round) {  // no state is carried to the next frame
       Segments segments;
       std::vector<std::pair<unsigned, TestEvent>> fragments;
@@ -108,7 +144,17 @@ void check_merging(unsigned seeds, bool with_conditions) {
           packets[i] = random_events(random, board, 25);
           arrival[i] = i;
         }
-        std::shuffle(arrival.begin(), arrival.end(), random);
+        if (seed % 2) {  // in order, as a board sends
+          std::vector<TestEvent> all;
+          for (const auto& packet : packets) all.insert(all.end(), packet.begin(), packet.end());
+          std::stable_sort(all.begin(), all.end(),
+                           [](const TestEvent& a, const TestEvent& b) { return a.time < b.time; });
+          auto next = all.begin();
+          for (auto& packet : packets)
+            for (TestEvent& event : packet) event = *next++;
+        } else {
+          std::shuffle(arrival.begin(), arrival.end(), random);
+        }
         for (const unsigned i : arrival)
           if (!segments.place(board, mgp_packet(board, 77, 100 + i, packets[i]))) packets[i].clear();
         for (const auto& packet : packets)
@@ -132,11 +178,17 @@ void check_merging(unsigned seeds, bool with_conditions) {
         const std::vector<unsigned> pms(got.pm + got.first[e], got.pm + got.first[e + 1]);
         ASSERT_EQ(pms, std::vector<unsigned>(want[e].pms.begin(), want[e].pms.end()));
       }
+      if (window <= contract::merged_window_lsb) {
+        const MergedBuffer buffer(segments, window);
+        if (buffer.merged) expect_equal(from_rows.build_merged(buffer.view(), conditions), got);
+        merged += buffer.merged != 0;
+      }
       for (std::uint32_t i = 1; i < got.events; ++i)
         ASSERT_LT(std::make_tuple(got.time[got.order[i - 1]], got.order[i - 1]),
                   std::make_tuple(got.time[got.order[i]], got.order[i]));
     }
   }
+  EXPECT_GT(merged, seeds / 2);
 }
 
 TEST(FrameBuilder, MergesByTheRule) {
@@ -173,6 +225,39 @@ TEST(FrameBuilder, TimeStaysInsideTheFrameAndRoundsHalfUp) {
   const BuiltFrame& got = builder.build({view.data(), 1});
   ASSERT_EQ(got.events, 4u);
   EXPECT_EQ(std::vector<int>(got.time, got.time + 4), (std::vector<int>{0, 502, 601, 65535}));
+}
+
+TEST(FrameBuilder, AnyRowsAreSafe) {
+  FrameBuilder builder(segment_bytes, 4);
+  std::uint32_t events = 0;
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    std::mt19937 random(seed);
+    Segments segments;
+    for (unsigned board = 0; board < 4; ++board) {
+      auto fragments = random_events(random, board, 60);
+      std::stable_sort(fragments.begin(), fragments.end(),
+                       [](const TestEvent& a, const TestEvent& b) { return a.time < b.time; });
+      segments.place(board, mgp_packet(board, 1, 1, fragments));
+    }
+    MergedBuffer buffer(segments, default_window_lsb);
+    const bool noise = random() % 4 == 0;
+    if (noise) std::generate(buffer.memory.begin(), buffer.memory.end(), [&] { return std::byte(random()); });
+    for (unsigned i = static_cast<unsigned>(random() % 40); i > 0; --i)
+      buffer.memory[random() % (random() % 2 ? 2048 : buffer.view().size())] = std::byte(random());
+    if (random() % 3 == 0) buffer.memory[43] = std::byte{2};  // 512 events and more
+    const BuiltFrame& got = builder.build_merged(buffer.view());
+    events += got.events;
+    for (std::uint32_t e = 0; e < got.events; ++e) {
+      const std::uint32_t hits = got.first[e + 1] - got.first[e];
+      ASSERT_LE(hits, max_event_hits);
+      const PmId* pm = got.pm + got.first[e];
+      for (std::uint32_t i = 0; i < hits; ++i) {
+        ASSERT_LT(pm[i], pm_count);
+        ASSERT_TRUE(i == 0 || pm[i - 1] < pm[i]);
+      }
+    }
+  }
+  EXPECT_GT(events, 1000u);
 }
 
 // With any buffer contents, events are complete, PM IDs are valid and ascending, and no memory beyond the

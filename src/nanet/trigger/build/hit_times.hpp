@@ -15,4 +15,7 @@ namespace nanet::trigger {
 void set_hit_times(stats::EventSample& event, std::span<const Segment> payloads, std::uint16_t opened,
                    std::int32_t window_lsb) noexcept;
 
+// The same from row `row` of a merged buffer.
+void set_hit_times(stats::EventSample& event, std::span<const std::byte> buffer, std::uint32_t row) noexcept;
+
 }  // namespace nanet::trigger

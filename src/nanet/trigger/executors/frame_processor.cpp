@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 
 #include "nanet/os/clock.hpp"
 #include "nanet/trigger/build/hit_times.hpp"
@@ -60,6 +61,14 @@ std::array<Segment, max_boards> segments_of(const contract::View& view, const co
   return segments;
 }
 
+// Bytes of a merged buffer; empty for segments. Consumers check the rows, which may hold any bytes.
+std::span<const std::byte> merged_of(const contract::View& view, const contract::Event& event) {
+  const std::byte* const buffer = view.buffer(event.buffer);
+  const auto layout = static_cast<contract::Layout>(buffer[offsetof(contract::FrameHeader, layout)]);
+  if (layout != contract::Layout::merged) return {};
+  return {buffer, view.shape.buffer_bytes()};
+}
+
 std::size_t largest_segment(const contract::Shape& shape) {
   return shape.gather == contract::Gather::frame ? shape.segment_bytes : shape.slot_bytes;
 }
@@ -109,8 +118,11 @@ std::uint32_t FrameProcessor::frame(const contract::View& view, const contract::
 const BuiltFrame& FrameProcessor::build(const contract::View& view, const contract::Event& event,
                                         std::uint64_t n, Trace& trace) noexcept {
   begin(event, n, trace);
+  const Conditions* const conditions = conditions_.at(n);
+  const std::span<const std::byte> merged = merged_of(view, event);
   const std::array<Segment, max_boards> segments = segments_of(view, event);
-  const BuiltFrame& built = builder_.build({segments.data(), view.shape.boards}, conditions_.at(n));
+  const BuiltFrame& built = merged.empty() ? builder_.build({segments.data(), view.shape.boards}, conditions)
+                                           : builder_.build_merged(merged, conditions);
   trace.built = os::monotonic_now();
   return built;
 }
@@ -165,7 +177,7 @@ std::uint32_t FrameProcessor::answer(const contract::View& view, const contract:
   count_rings(with_rings, trace);
   if (event.frame % Physics::sample_every == 0) {
     const std::array<Segment, max_boards> segments = segments_of(view, event);
-    sample(built, rings, event.frame, n, {segments.data(), view.shape.boards});
+    sample(built, rings, event.frame, n, {segments.data(), view.shape.boards}, merged_of(view, event));
   }
   if (sink_) {
     for (std::uint32_t i = 0; i < built.events; ++i) {
@@ -255,7 +267,7 @@ void FrameProcessor::note_edges(const BuiltFrame& built, Trace& trace) const noe
 }
 
 void FrameProcessor::sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
-                            std::span<const Segment> payloads) noexcept {
+                            std::span<const Segment> payloads, std::span<const std::byte> merged) noexcept {
   for (std::uint32_t e = 0; e < built.events; ++e) physics_->count(built.batch().view(e), rings[e]);
   if (built.events == 0) return;
   const std::uint32_t e = kept_++ % built.events;
@@ -270,7 +282,10 @@ void FrameProcessor::sample(const BuiltFrame& built, const rich::Rings* rings, F
   std::copy_n(view.pm, event.hits, event.pm);
   stats::SharedEventRing* const shared = options_.event_ring;
   if (shared && shared->requested()) {
-    set_hit_times(event, payloads, built.opened[e], options_.window_lsb);
+    if (merged.empty())
+      set_hit_times(event, payloads, built.opened[e], options_.window_lsb);
+    else
+      set_hit_times(event, merged, e);
     shared->publish(event);
   }
   physics_->keep(event);

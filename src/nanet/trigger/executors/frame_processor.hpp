@@ -70,9 +70,10 @@ class FrameProcessor {
   std::uint32_t packets(const contract::View& view, const contract::Event& event, std::uint64_t n,
                         Trace& trace) noexcept;
   static void begin(const contract::Event& event, std::uint64_t n, Trace& trace) noexcept;
-  // Adds the events of a sampled frame to the histograms and keeps one of them; payloads: of the frame.
+  // Adds the events of a sampled frame to the histograms and keeps one of them; payloads: of the frame;
+  // merged: its merged buffer, or empty.
   void sample(const BuiltFrame& built, const rich::Rings* rings, Frame frame, std::uint64_t n,
-              std::span<const Segment> payloads) noexcept;
+              std::span<const Segment> payloads, std::span<const std::byte> merged = {}) noexcept;
   void count_rings(const std::array<std::uint32_t, rich::max_rings + 1>& events, Trace& trace) noexcept;
   bool scaled_away(std::uint16_t id, Frame frame, std::uint16_t time, Trace& trace) const noexcept;
   void note_edges(const BuiltFrame& built, Trace& trace) const noexcept;
