@@ -6,6 +6,7 @@
     rings = analysis.reconstruct(events, "multiring")
     analysis.evaluate(analysis.read_truth("run.parquet"), rings).result()["efficiency"]
     analysis.draw_event(events, 17, rings=rings)
+    analysis.reconstruct(x, y, event, "math")  # plain arrays of hits in mm
 
 Nothing heavy is imported before it is used.
 """
@@ -16,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nanet.analysis.arrays import ring_table, truth_table
     from nanet.analysis.drawing import draw_event
     from nanet.analysis.fits import evaluate, reconstruct, reconstruct_hits
     from nanet.analysis.selection import Event, event, pm_positions
@@ -34,6 +36,8 @@ _HOMES = {
     "evaluate": "nanet.analysis.fits",
     "reconstruct": "nanet.analysis.fits",
     "reconstruct_hits": "nanet.analysis.fits",
+    "ring_table": "nanet.analysis.arrays",
+    "truth_table": "nanet.analysis.arrays",
     "Event": "nanet.analysis.selection",
     "event": "nanet.analysis.selection",
     "pm_positions": "nanet.analysis.selection",
@@ -53,6 +57,8 @@ __all__ = [
     "read_truth_hits",
     "reconstruct",
     "reconstruct_hits",
+    "ring_table",
+    "truth_table",
 ]
 
 

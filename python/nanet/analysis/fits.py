@@ -3,28 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
+from nanet.analysis.arrays import offsets_and_values, reconstruct_arrays, resolve
 from nanet.config.sections import DEFAULT_ALGORITHM
-from nanet.errors import UsageError, near
+from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
 from nanet.files.tables import need
 
 MOST_HITS = 128  # of an event, as in the trigger
-
-
-def offsets_and_values(column: pa.ChunkedArray | pa.ListArray) -> tuple[np.ndarray, np.ndarray]:
-    """A list column as numpy: offsets of the lists (one more than lists), and all values."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # a column without chunks
-        array = pa.array([], column.type)
-    offsets = array.offsets.to_numpy()
-    values = array.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
-    return offsets - offsets[0], values
 
 
 def reconstruct_hits(
@@ -40,29 +31,12 @@ def reconstruct_hits(
     the configuration. UsageError.
     """
     from nanet import _core
-    from nanet.run.core_options import load_algorithm
 
     first, pm = _numbers("first", first, np.uint32), _numbers("pm", pm, np.uint16)
     _check_hits(first, pm)
-    from nanet.config.sections import names_a_plugin
-
-    if names_a_plugin(algorithm):
-        algorithm = load_algorithm(algorithm).name
-    elif algorithm not in _core.algorithm_names():
-        raise UsageError(
-            f"algorithm {algorithm!r}: no such algorithm{near(algorithm, _core.algorithm_names())}"
-        )
-    for name, value in parameters.items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            known = ", ".join(p["name"] for p in _core.algorithm_parameters(algorithm))
-            raise UsageError(f"{name} = {value!r}: must be a number, a parameter of {algorithm}: {known}")
+    algorithm, numbers = resolve(algorithm, parameters)
     try:
-        return _core.reconstruct(
-            algorithm,
-            first,
-            pm,
-            {name: float(value) for name, value in parameters.items()},
-        )
+        return _core.reconstruct(algorithm, first, pm, numbers)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -95,12 +69,40 @@ def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.
     return np.ascontiguousarray(given, dtype=kind)
 
 
-def reconstruct(events: pa.Table, algorithm: str = DEFAULT_ALGORITHM, **parameters: float) -> pa.Table:
-    """Rings of events (from read_events) in the columns of rings.parquet, with primitive = 0. UsageError.
+@overload
+def reconstruct(events: pa.Table, algorithm: str = ..., **parameters: float) -> pa.Table: ...
 
-    An event without rings has one row with ring = 255. parameters: as in [algorithm.NAME] of the
-    configuration.
+
+@overload
+def reconstruct(
+    x: Any, y: Any, event: Any = ..., algorithm: str = ..., *, threads: int = ..., **parameters: float
+) -> pa.Table: ...
+
+
+def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
+    """Rings in the columns of rings.parquet, with primitive = 0. UsageError.
+
+    reconstruct(events, "multiring", max_rings=2): of events from read_events.
+    reconstruct(x, y, event, "math"): of plain arrays of hits in mm; event: the number of each hit's event,
+    ascending. Or x and y as lists of hits per event, without `event`. NumPy, Arrow, awkward or pandas; up to
+    128 hits per event; threads=N (0: all CPUs). burst is then 0, and timestamp the event number.
+
+    An event without rings has one row with ring = 255. Further keywords are parameters, as in
+    [algorithm.NAME] of the configuration.
     """
+    named = [options.pop(name) for name in ("events", "x", "y", "event") if name in options]
+    given = [*hits, *named]
+    if given and isinstance(given[-1], str) and not algorithm:
+        algorithm = given.pop()
+    algorithm = algorithm or DEFAULT_ALGORITHM
+    if len(given) == 1:
+        return _reconstruct_events(given[0], algorithm, **options)
+    if len(given) not in (2, 3):
+        raise UsageError("reconstruct: give events from read_events, or x, y and event")
+    return reconstruct_arrays(*given, algorithm=algorithm, **options)
+
+
+def _reconstruct_events(events: pa.Table, algorithm: str, **parameters: float) -> pa.Table:
     need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events")
     first, pm = offsets_and_values(events["pm"])
     found = reconstruct_hits(first, pm, algorithm, **parameters)

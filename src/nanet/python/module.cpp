@@ -6,6 +6,7 @@ void bind_bench(nanobind::module_& m);
 void bind_cuda(nanobind::module_& m);
 void bind_monitor(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
+void bind_points(nanobind::module_& m);
 void bind_rich(nanobind::module_& m);
 void bind_torus(nanobind::module_& m);
 void bind_trigger(nanobind::module_& m);
@@ -17,6 +18,7 @@ NB_MODULE(_core, m) {
   bind_cuda(m);
   bind_monitor(m);
   bind_neighbours(m);
+  bind_points(m);
   bind_rich(m);
   bind_torus(m);
   bind_trigger(m);

@@ -35,6 +35,8 @@ class Reconstructor {
   // rings: batch.events entries, all written. Allocates nothing, never throws. Not thread-safe: use one
   // clone() per thread.
   virtual void operator()(const EventBatch& batch, Rings* rings) noexcept = 0;
+  // The same for hits at free positions; of an event the first 128 count. Hits at PMs give the same bits.
+  virtual void operator()(const PointBatch& batch, Rings* rings) noexcept = 0;
   virtual std::unique_ptr<Reconstructor> clone() const = 0;
   // The algorithm struct. GPU executors copy it.
   virtual const void* value() const noexcept = 0;

@@ -43,10 +43,13 @@ struct Math {
   static constexpr float row2 = 243.0f;  // square of the row distance, 9 sqrt(3) mm
   // y in rows, rounded to 2^-16; exact if y is a whole number of rows.
   // |y| below 900 mm.
-  NANET_HD static float rows(float y) {
-    constexpr float round = 192.0f;  // 1.5 * 2^23 * 2^-16
-    return (((y - origin_y) / row_mm) + round) - round;
+  template <class L>
+  NANET_HD static typename L::F rows(const typename L::F& y) {
+    using F = typename L::F;
+    const F round = 192.0f;  // 1.5 * 2^23 * 2^-16
+    return (((y - F(origin_y)) / F(row_mm)) + round) - round;
   }
+  NANET_HD static float rows(float y) { return rows<OneLane>(y); }
   // flat: smallest det / trace^2 of the moments that counts as an arc. A straight line has 0. Four hits, one
   // of them off the line by one PM row, have 1e-3. noise, spot: rounding errors for collinear or coincident
   // hits. They are relative: det to trace * sum(z), and trace to sum(z). Three neighbours have 5e-4.

@@ -19,6 +19,11 @@ struct alignas(64) Row {
   Point point[lanes];
 };
 
+// The same for hits at free positions.
+struct alignas(64) FreeRow {
+  float x[lanes], y[lanes];
+};
+
 // One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
 constexpr std::size_t table_size = 2048;
 constexpr std::uint32_t chunk = 256;  // events sorted together by hit count
@@ -33,13 +38,18 @@ class MathBatch final : public Reconstructor {
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }
   const void* value() const noexcept override { return &math_; }
 
-  void operator()(const EventBatch& batch, Rings* rings) noexcept override {
+  void operator()(const EventBatch& batch, Rings* rings) noexcept override { run(batch, rings); }
+  void operator()(const PointBatch& batch, Rings* rings) noexcept override { run(batch, rings); }
+
+ private:
+  template <class Batch>
+  void run(const Batch& batch, Rings* rings) noexcept {
     for (std::uint32_t from = 0; from < batch.events; from += chunk) {
       const std::uint32_t events = std::min(chunk, batch.events - from);
       // Prefetches: the events of a chunk are read out of order, which defeats the hardware prefetcher.
       if (from + events < batch.events) {
         const std::uint32_t next = std::min(chunk, batch.events - from - events);
-        fetch(batch.pm + batch.first[from + events], batch.pm + batch.first[from + events + next]);
+        fetch(batch, batch.first[from + events], batch.first[from + events + next]);
       }
       const std::uint32_t fitted = sort_by_hits(batch, from, events, rings);
       for (std::uint32_t at = 0; at < fitted; at += lanes) {
@@ -48,19 +58,27 @@ class MathBatch final : public Reconstructor {
     }
   }
 
- private:
-  static void fetch(const PmId* from, const PmId* to) {
-    constexpr std::ptrdiff_t of_a_line = 64 / std::ptrdiff_t{sizeof(PmId)};
-    for (; from < to; from += of_a_line) __builtin_prefetch(from);
+  template <class T>
+  static void fetch(const T* values, std::uint32_t from, std::uint32_t to) {
+    for (; from < to; from += 64 / sizeof(T)) __builtin_prefetch(values + from);
+  }
+  static void fetch(const EventBatch& batch, std::uint32_t from, std::uint32_t to) {
+    fetch(batch.pm, from, to);
+  }
+  static void fetch(const PointBatch& batch, std::uint32_t from, std::uint32_t to) {
+    fetch(batch.x, from, to);
+    fetch(batch.y, from, to);
   }
 
-  static std::uint32_t hits_of(const EventBatch& batch, std::uint32_t event) {
+  template <class Batch>
+  static std::uint32_t hits_of(const Batch& batch, std::uint32_t event) {
     return std::min(batch.first[event + 1] - batch.first[event], static_cast<std::uint32_t>(max_event_hits));
   }
 
   // Fills order_ with the events that have enough hits, by ascending hit count, and returns their number. The
   // other events have no ring.
-  std::uint32_t sort_by_hits(const EventBatch& batch, std::uint32_t from, std::uint32_t events,
+  template <class Batch>
+  std::uint32_t sort_by_hits(const Batch& batch, std::uint32_t from, std::uint32_t events,
                              Rings* rings) noexcept {
     std::array<std::uint16_t, max_event_hits + 2> start{};
     const std::uint32_t least = std::max(math_.parameters.min_hits, std::uint32_t{3});
@@ -83,24 +101,23 @@ class MathBatch final : public Reconstructor {
   }
 
   // Fits 1 - 32 events, ordered by hit count.
-  void fit(const EventBatch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
+  template <class Batch>
+  void fit(const Batch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
     const std::uint32_t shared = hits_of(batch, event[0]);         // rows common to all lanes
     const std::uint32_t most = hits_of(batch, event[events - 1]);  // rows of the longest lane
     alignas(64) std::array<float, lanes> count;
-    // From row `shared` on, finished and empty lanes add hits at the origin, which change no bit.
-    std::memset(static_cast<void*>(rows_.data() + shared), 0, (most - shared) * sizeof(Row));
+    clear(batch, shared, most);
     for (unsigned lane = 0; lane < lanes; ++lane) {
       const std::uint32_t e =
           event[lane < events ? lane : 0];  // an empty lane fits the first event; the result is unused
       const std::uint32_t hits = hits_of(batch, e);
-      const PmId* const ids = batch.pm + batch.first[e];
-      for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];
+      gather(batch, batch.first[e], hits, lane);
       count[lane] = static_cast<float>(hits);
     }
     Math::Moments<HostLanes> moments;
     for (std::uint32_t i = 0; i < most; ++i) {
       F x, y;
-      split(rows_[i], x, y);
+      load(batch, i, x, y);
       moments.add(x, y);
     }
     Math::Fit<HostLanes> fit;
@@ -119,6 +136,37 @@ class MathBatch final : public Reconstructor {
     }
   }
 
+  // From row `from` on, finished and empty lanes add hits at the origin, which change no bit.
+  void clear(const EventBatch&, std::uint32_t from, std::uint32_t to) noexcept {
+    std::memset(static_cast<void*>(rows_.data() + from), 0, (to - from) * sizeof(Row));
+  }
+  void clear(const PointBatch&, std::uint32_t from, std::uint32_t to) noexcept {
+    for (std::uint32_t i = from; i < to; ++i) {
+      std::fill_n(free_rows_[i].x, lanes, Math::origin_x);
+      std::fill_n(free_rows_[i].y, lanes, Math::origin_y);
+    }
+  }
+
+  void gather(const EventBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
+    const PmId* const ids = batch.pm + from;
+    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];
+  }
+  void gather(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
+    const float* const x = batch.x + from;
+    const float* const y = batch.y + from;
+    for (std::uint32_t i = 0; i < hits; ++i) {
+      free_rows_[i].x[lane] = x[i];
+      free_rows_[i].y[lane] = y[i];
+    }
+  }
+
+  void load(const EventBatch&, std::uint32_t row, F& x, F& y) const noexcept { split(rows_[row], x, y); }
+  // With the arithmetic of the per-event function.
+  void load(const PointBatch&, std::uint32_t row, F& x, F& y) const noexcept {
+    x = HostLanes::load(free_rows_[row].x) - F(Math::origin_x);
+    y = Math::rows<HostLanes>(HostLanes::load(free_rows_[row].y));
+  }
+
   static void split(const Row& row, F& x, F& y) {
     for (unsigned half = 0; half < 2; ++half) {
       host_lanes::Floats low, high;
@@ -134,6 +182,7 @@ class MathBatch final : public Reconstructor {
   Math math_;
   std::array<Point, table_size> plane_{};  // relative to Math's origin, mm and rows
   std::array<Row, max_event_hits> rows_;
+  std::array<FreeRow, max_event_hits> free_rows_;
   std::array<std::uint32_t, chunk> order_{};
   std::array<std::uint8_t, chunk> hits_{};
 };

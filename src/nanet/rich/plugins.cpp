@@ -57,9 +57,9 @@ class PluginReconstructor final : public Reconstructor {
  public:
   PluginReconstructor(const PluginTable& table, const std::vector<double>& values, const Geometry& geometry)
       : table_(table),
+        plane_(geometry),
         value_(table.value_bytes, table.value_align),
         scratch_(table.scratch_bytes, table.scratch_align) {
-    std::copy(geometry.common.begin(), geometry.common.end(), plane_.begin());
     table.make(values.data(), value_.at());
   }
   std::string_view name() const noexcept override { return table_.name; }
@@ -70,10 +70,18 @@ class PluginReconstructor final : public Reconstructor {
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     table_.reconstruct(value_.at(), plane_.data(), scratch_.at(), &batch, rings);
   }
+  void operator()(const PointBatch& batch, Rings* rings) noexcept override {
+    for (std::uint32_t i = 0; i < batch.events; ++i) {
+      const EventView event = plane_.hits(batch, i);
+      const std::uint32_t first[2] = {0, event.hits};
+      const EventBatch one{1, first, event.pm};
+      table_.reconstruct(value_.at(), plane_.data(), scratch_.at(), &one, rings + i);
+    }
+  }
 
  private:
   const PluginTable& table_;
-  std::array<Point, plane_table_size> plane_{};
+  Plane plane_;
   Room value_, scratch_;
 };
 

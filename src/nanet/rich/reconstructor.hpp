@@ -16,19 +16,42 @@ namespace nanet::rich {
 // One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
 inline constexpr std::size_t plane_table_size = 2048;
 
+// Table of PM positions. Behind them lie the hits of one event at free positions, under separate IDs, so
+// that an algorithm reads both kinds of hits in one way and still finds all PMs.
+class Plane {
+ public:
+  explicit Plane(const Geometry& geometry) {
+    std::copy(geometry.common.begin(), geometry.common.end(), points_.begin());
+    for (std::size_t i = 0; i < ids_.size(); ++i) ids_[i] = static_cast<PmId>(plane_table_size + i);
+  }
+  const Point* data() const noexcept { return points_.data(); }
+  // Stores the hits of an event. The view is valid until the next call.
+  EventView hits(const PointBatch& batch, std::uint32_t event) noexcept {
+    const std::uint32_t from = batch.first[event];
+    const std::uint32_t hits =
+        std::min(batch.first[event + 1] - from, static_cast<std::uint32_t>(max_event_hits));
+    for (std::uint32_t i = 0; i < hits; ++i)
+      points_[plane_table_size + i] = {batch.x[from + i], batch.y[from + i]};
+    return {ids_.data(), hits};
+  }
+
+ private:
+  std::array<Point, plane_table_size + max_event_hits> points_{};
+  std::array<PmId, max_event_hits> ids_{};
+};
+
 // Common base: the algorithm and its table of PM positions.
 template <class A>
 class AlgorithmReconstructor : public Reconstructor {
  public:
-  AlgorithmReconstructor(const A& algorithm, const Geometry& geometry) : algorithm_(algorithm) {
-    std::copy(geometry.common.begin(), geometry.common.end(), plane_.begin());
-  }
+  AlgorithmReconstructor(const A& algorithm, const Geometry& geometry)
+      : algorithm_(algorithm), plane_(geometry) {}
   std::string_view name() const noexcept override { return A::name; }
   const void* value() const noexcept override { return &algorithm_; }
 
  protected:
   A algorithm_;
-  std::array<Point, plane_table_size> plane_{};
+  Plane plane_;
 };
 
 // For an algorithm over 32 lanes (lanes.hpp):
@@ -48,11 +71,17 @@ class WideReconstructor final : public AlgorithmReconstructor<A> {
   using AlgorithmReconstructor<A>::AlgorithmReconstructor;
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<WideReconstructor>(*this); }
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
-    for (std::uint32_t i = 0; i < batch.events; ++i)
-      this->algorithm_.template operator()<HostLanes>(batch.view(i), this->plane_.data(), scratch_, rings[i]);
+    for (std::uint32_t i = 0; i < batch.events; ++i) find(batch.view(i), rings[i]);
+  }
+  void operator()(const PointBatch& batch, Rings* rings) noexcept override {
+    for (std::uint32_t i = 0; i < batch.events; ++i) find(this->plane_.hits(batch, i), rings[i]);
   }
 
  private:
+  void find(const EventView& event, Rings& rings) noexcept {
+    this->algorithm_.template operator()<HostLanes>(event, this->plane_.data(), scratch_, rings);
+  }
+
   alignas(64) typename A::Scratch scratch_{};
 };
 
@@ -67,6 +96,10 @@ class EventReconstructor final : public AlgorithmReconstructor<A> {
   void operator()(const EventBatch& batch, Rings* rings) noexcept override {
     for (std::uint32_t i = 0; i < batch.events; ++i)
       rings[i] = this->algorithm_(batch.view(i), this->plane_.data());
+  }
+  void operator()(const PointBatch& batch, Rings* rings) noexcept override {
+    for (std::uint32_t i = 0; i < batch.events; ++i)
+      rings[i] = this->algorithm_(this->plane_.hits(batch, i), this->plane_.data());
   }
 };
 

@@ -46,4 +46,12 @@ struct EventBatch {
   EventView view(std::uint32_t i) const { return {pm + first[i], first[i + 1] - first[i]}; }
 };
 
+// Events with hits at free positions (common plane, mm): event i holds x, y of first[i] .. first[i + 1] - 1.
+struct PointBatch {
+  std::uint32_t events = 0;
+  const std::uint32_t* first = nullptr;  // events + 1
+  const float* x = nullptr;
+  const float* y = nullptr;
+};
+
 }  // namespace nanet::rich

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hits in mm as plain arrays: ring algorithms on them, and tables of rings and truth made elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from nanet.config.sections import DEFAULT_ALGORITHM
+from nanet.errors import UsageError, near
+from nanet.files import rings as ring_files
+from nanet.files import truth as truth_files
+from nanet.files.tables import need
+from nanet.run import host
+
+MOST_EVENTS = 1 << 32  # numbers of events are their times, in periods
+
+
+def offsets_and_values(column: pa.ChunkedArray | pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """A list column as numpy: offsets of the lists (one more than lists), and all values."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):  # a column without chunks
+        array = pa.array([], column.type)
+    offsets = array.offsets.to_numpy()
+    values = array.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], values
+
+
+def resolve(algorithm: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+    """Name in the core and parameters as numbers; a plug-in is loaded. UsageError."""
+    from nanet import _core
+    from nanet.config.sections import names_a_plugin
+    from nanet.run.core_options import load_algorithm
+
+    if names_a_plugin(algorithm):
+        algorithm = load_algorithm(algorithm).name
+    elif algorithm not in _core.algorithm_names():
+        raise UsageError(
+            f"algorithm {algorithm!r}: no such algorithm{near(algorithm, _core.algorithm_names())}"
+        )
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            known = ", ".join(p["name"] for p in _core.algorithm_parameters(algorithm))
+            raise UsageError(f"{name} = {value!r}: must be a number, a parameter of {algorithm}: {known}")
+    return algorithm, {name: float(value) for name, value in parameters.items()}
+
+
+def reconstruct_arrays(
+    x: Any,
+    y: Any,
+    event: Any = None,
+    algorithm: str = DEFAULT_ALGORITHM,
+    *,
+    threads: int = 0,
+    **parameters: float,
+) -> pa.Table:
+    """Rings of hits at x, y (mm): a table in the columns of rings.parquet. UsageError.
+
+    x, y: one-dimensional arrays (NumPy, Arrow, awkward, pandas), with the number of each hit's event in
+    `event`, ascending; or lists of hits per event, with `event` numbering the events (default: 0, 1, ...).
+    An event has at most 128 hits. burst is 0 and timestamp the event number, so that truth_table with the
+    same numbers pairs. threads: 0 means all CPUs; the result does not depend on it.
+    """
+    from nanet import _core
+
+    algorithm, numbers = resolve(algorithm, parameters)
+    (along_x, offsets), (along_y, others) = _positions("x", x), _positions("y", y)
+    if (offsets is None) != (others is None) or (offsets is not None and not np.array_equal(offsets, others)):
+        raise UsageError("x and y: must have the same form, with equally long lists")
+    ids = None if event is None else _numbers(event)
+    if offsets is None and ids is None:
+        raise UsageError("event: give the event number of each hit, or x and y as lists per event")
+    of_hit = ids if offsets is None else None
+    try:
+        found = _core.reconstruct_points(
+            algorithm, along_x, along_y, of_hit, offsets, numbers, threads or len(host.cpus())
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    number = found["event"]
+    if offsets is not None and ids is not None:
+        if len(ids) != len(offsets) - 1:
+            raise UsageError(f"event: has {len(ids)} numbers for {len(offsets) - 1} events")
+        number = _ascending(ids)[number]
+    return _as_rings(found | {"event": number})
+
+
+def _positions(name: str, values: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Positions of all hits as floats, and the offsets of lists (int64). UsageError."""
+    offsets = None
+    if "awkward" in sys.modules and isinstance(values, sys.modules["awkward"].Array):
+        values = sys.modules["awkward"].to_arrow(values, extensionarray=False)
+    if isinstance(values, pa.ChunkedArray | pa.Array):
+        kind = values.type
+        if pa.types.is_fixed_size_list(kind):
+            values = values.cast(pa.large_list(kind.value_type))
+            kind = values.type
+        nulls = values.null_count
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            nulls += pa.compute.list_flatten(values).null_count
+            first, values = offsets_and_values(values)
+            offsets = np.ascontiguousarray(first, dtype=np.int64)
+        else:
+            values = _plain(values)
+        if nulls:
+            raise UsageError(f"{name}: has empty places (null): fill or drop them first")
+    given = np.asarray(values)
+    if given.ndim == 2 and offsets is None:  # equally many hits in each event
+        offsets = np.arange(given.shape[0] + 1, dtype=np.int64) * given.shape[1]
+        given = given.reshape(-1)
+    if given.ndim != 1 or given.dtype.kind not in "fiu":
+        raise UsageError(f"{name}: must be numbers in one dimension, or lists of numbers per event")
+    kind = np.float32 if given.dtype in (np.float32, np.float16) else np.float64
+    return np.ascontiguousarray(given, dtype=kind), offsets
+
+
+def _plain(values: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """A column of numbers as numpy."""
+    return values.to_numpy() if isinstance(values, pa.ChunkedArray) else values.to_numpy(zero_copy_only=False)
+
+
+def _numbers(event: Any) -> np.ndarray:
+    """Event numbers in a type of the core. UsageError."""
+    if isinstance(event, pa.ChunkedArray | pa.Array):
+        if event.null_count:
+            raise UsageError("event: has empty places (null): fill or drop them first")
+        event = _plain(event)
+    given = np.asarray(event)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        if given.size:
+            raise UsageError("event: must be whole numbers in one dimension")
+        given = given.reshape(-1).astype(np.int64)
+    return np.ascontiguousarray(given, dtype=given.dtype if given.dtype.itemsize >= 4 else np.int64)
+
+
+def _ascending(ids: np.ndarray) -> np.ndarray:
+    """Numbers of events; UsageError unless they ascend within 32 bits."""
+    if ids.size and (ids.min() < 0 or ids.max() >= MOST_EVENTS or (ids[1:] <= ids[:-1]).any()):
+        raise UsageError(f"event: must ascend without repeats, from 0 to {MOST_EVENTS - 1}")
+    return ids
+
+
+def _as_rings(found: Mapping[str, np.ndarray]) -> pa.Table:
+    """Columns of the core as a table of rings; the event number is the time."""
+    rows = len(found["event"])
+    arrays = []
+    empty = found["ring"] == ring_files.NO_RING
+    missing = empty if empty.any() else None
+    for field in ring_files.SCHEMA:
+        if field.name == "timestamp":
+            values = np.asarray(found["event"], dtype=np.uint32)
+        elif field.name in found:
+            values = np.asarray(found[field.name], dtype=field.type.to_pandas_dtype())
+        else:
+            values = np.zeros(rows, dtype=field.type.to_pandas_dtype())
+        nulls = missing if pa.types.is_floating(field.type) else None
+        arrays.append(pa.array(values, type=field.type, mask=nulls))
+    return pa.Table.from_arrays(arrays, schema=ring_files.SCHEMA)
+
+
+def ring_table(
+    events: pa.Table | Any,
+    event: Any,
+    x: Any,
+    y: Any,
+    r: Any,
+    n_hits: Any,
+    chi2_ndf: Any = None,
+) -> pa.Table:
+    """Rings of another finder as a table for evaluate, in the columns of rings.parquet. UsageError.
+
+    events: from read_events, or the number of hits of each event (event i at time i, as in reconstruct on
+    arrays). event: the ring's event, as row of `events`; x, y, r in mm (common plane); n_hits: hits of the
+    ring. Rings of an event are ordered by n_hits; events without rings get their row.
+    """
+    columns = _rows(events, event, x, y, r, n_hits, chi2_ndf)
+    columns["primitive"] = np.zeros(len(columns["event"]), dtype=np.uint16)
+    return ring_files.table(columns)
+
+
+def truth_table(events: Any, event: Any, x: Any, y: Any, r: Any, n_hits: Any) -> pa.Table:
+    """True rings of other data as a table for evaluate, in the columns of run.parquet. UsageError.
+
+    Arguments as in ring_table. particle and momentum are null.
+    """
+    columns = _rows(events, event, x, y, r, n_hits, None)
+    none = pa.nulls(len(columns["event"]))
+    columns |= {"particle": none, "momentum": none}
+    arrays = []
+    for field in truth_files.RING_SCHEMA:
+        values = columns[field.name]
+        if isinstance(values, np.ndarray):
+            missing = np.isnan(values) if pa.types.is_floating(field.type) else None
+            arrays.append(pa.array(values, type=field.type, mask=missing))
+        else:
+            arrays.append(values.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=truth_files.RING_SCHEMA)
+
+
+def _rows(
+    events: Any, event: Any, x: Any, y: Any, r: Any, n_hits: Any, chi2_ndf: Any
+) -> dict[str, np.ndarray]:
+    """Rows of rings and of events without rings, ordered by event and number of the ring."""
+    times, hits = _times(events)
+    given = {"x": x, "y": y, "r": r, "n_hits": n_hits}
+    given |= {"chi2_ndf": chi2_ndf} if chi2_ndf is not None else {}
+    values = {name: np.asarray(column) for name, column in given.items()}
+    row = np.asarray(event)
+    if row.size == 0:
+        row = row.astype(np.int64)
+    for name, column in values.items():
+        if column.shape != row.shape or column.ndim != 1 or column.dtype.kind not in "fiu":
+            raise UsageError(f"{name}: must be {row.size} numbers, one per ring, as event has")
+        if not np.isfinite(column).all():
+            raise UsageError(f"{name}: has values that are not finite")
+    if row.dtype.kind not in "iu" or (row.size and (row.min() < 0 or row.max() >= len(hits))):
+        raise UsageError(f"event: must be rows of events, whole numbers from 0 to {len(hits) - 1}")
+    if row.size and (values["n_hits"].min() < 0 or values["n_hits"].max() > ring_files.NO_RING):
+        raise UsageError(f"n_hits: must be from 0 to {ring_files.NO_RING}")
+    order = np.lexsort((-values["r"].astype(np.float64), -values["n_hits"].astype(np.float64), row))
+    row = row[order].astype(np.int64)
+    count = np.bincount(row, minlength=len(hits))
+    if row.size and count.max() >= ring_files.NO_RING:
+        raise UsageError(f"event: {int(count.argmax())} has {count.max()} rings; at most 254")
+    first = np.cumsum(count) - count
+    ring = np.arange(len(row)) - first[row]
+    without = np.flatnonzero(count == 0)
+    every = np.concatenate([row, without])
+    final = np.argsort(every, kind="stable")
+
+    def column(name: str, default: float) -> np.ndarray:
+        found = values[name][order].astype(np.float64) if name in values else np.full(len(row), np.nan)
+        return np.concatenate([found, np.full(len(without), default)])[final]
+
+    every_ring = np.concatenate([ring, np.full(len(without), ring_files.NO_RING)])[final]
+    every = every[final]
+    columns = {name: part[every] for name, part in times.items()}
+    columns |= {name: column(name, np.nan) for name in ("x", "y", "r", "chi2_ndf")}
+    columns |= {"ring": every_ring.astype(np.uint8), "n_rings": count[every].astype(np.uint8)}
+    columns |= {"n_hits": column("n_hits", 0).astype(np.uint8), "event_hits": hits[every].astype(np.uint16)}
+    return columns
+
+
+def _times(events: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Number and time of each event, and its hits."""
+    if isinstance(events, pa.Table):
+        need(
+            events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events"
+        )
+        names = ("burst", "event", "timestamp", "fine_time")
+        hits = np.diff(offsets_and_values(events["pm"])[0])
+        return {name: events[name].to_numpy() for name in names}, hits
+    hits = np.asarray(events)
+    if hits.ndim != 1 or hits.dtype.kind not in "iu":
+        raise UsageError("events: give the result of read_events, or the number of hits of each event")
+    number = np.arange(len(hits))
+    zero = np.zeros(len(hits), dtype=np.uint16)
+    return {"burst": zero, "event": number, "timestamp": number, "fine_time": zero}, hits
