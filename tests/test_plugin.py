@@ -26,6 +26,8 @@ def folder(tmp_path_factory, nanet_program, root):
 
     said = run("build-algorithm", "multiplicity.hpp", "--cuda", "off", "--json", "built.json")
     assert "--algorithm ./multiplicity.so" in said and "CPUs only" in said
+    shutil.copy(root / "examples" / "algorithms" / "centroid.hpp", folder)
+    run("build-algorithm", "centroid.hpp", "--cuda", "off")
     files = ["--out", "run.pcap", "--truth", "run.parquet"]
     run("generate", "--events", "5000", "--seed", "41", *files)
     return folder
@@ -226,3 +228,14 @@ def test_without_an_nvcc(nanet, folder, monkeypatch):
     assert "there is no nvcc" in done.stderr and "CUDACXX" in done.stderr
     said = nanet("build-algorithm", folder / "multiplicity.hpp", "-o", "mine.so").stdout
     assert "CPUs only (there is no nvcc" in said
+
+
+def test_the_ring_finder_of_the_documentation_finds_rings(nanet, folder, tmp_path):
+    _, rings = replay(nanet, folder, "centroid", "--algorithm", folder / "centroid.so")
+    found = rings["n_rings"]
+    assert 0.5 < sum(found) / len(found) <= 1
+    names = ("--truth", folder / "run.parquet", "--rings", folder / "centroid.parquet")
+    nanet("evaluate", *names, "--json", "centroid.json")
+    result = json.loads((tmp_path / "centroid.json").read_text())
+    assert result["isolated"]["efficiency"]["1"] > 0.5
+    assert result["isolated"]["sigma_r_mm"] < 5

@@ -238,3 +238,39 @@ def test_errors_are_reported_before_the_work(nanet, tmp_path):
     with pytest.raises(UsageError, match="once, in this order"):
         (tmp_path / "quality.md").write_text(f"{page.END}\n{page.BEGIN}\n")
         page.between(tmp_path / "quality.md")
+
+
+FINDER = """
+import numpy as np
+
+def find(x, y, first):
+    from nanet.analysis import reconstruct
+    event = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    table = reconstruct(x, y, event, "math").to_pydict()
+    keep = [at for at, ring in enumerate(table["ring"]) if ring != 255]
+    return {name: [table[name][at] for at in keep] for name in ("event", "x", "y", "r", "n_hits")}
+
+def lacking(x, y, first):
+    return {"event": [], "x": [], "y": [], "r": []}
+
+def failing(x, y, first):
+    return first[len(first)]
+"""
+
+
+def test_a_function_in_python_stands_beside_the_algorithms(nanet, tmp_path):
+    (tmp_path / "finder.py").write_text(FINDER)
+    nanet("quality", "--events", 400, "--algorithms", "math,finder.py:find", "--out", "look")
+    rows = json.loads((tmp_path / "look" / "quality.json").read_text())["algorithms"]
+    assert rows["find"]["mix"]["efficiency"] == rows["math"]["mix"]["efficiency"]
+    assert rows["find"]["empty"]["5"]["fakes_per_event"] == rows["math"]["empty"]["5"]["fakes_per_event"]
+
+    def refused(given):
+        return nanet("quality", "--events", 100, "--algorithms", given, "--out", "look", status=2).stderr
+
+    assert "none.py: No such file" in refused("none.py:find")
+    assert "finder.py:none: the file defines no function none" in refused("finder.py:none")
+    assert "lacking: the result has no n_hits" in refused("finder.py:lacking")
+    assert "failing: IndexError" in refused("finder.py:failing")
+    (tmp_path / "math.py").write_text("math = print")
+    assert "math is an algorithm of nanet; rename" in refused("math.py:math")

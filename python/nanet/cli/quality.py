@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
 from nanet.config.sections import Trigger, names_a_plugin
 from nanet.errors import UsageError, describe_os_error, near
+from nanet.quality import own_finder
 from nanet.report.output import check_writable, console, write_json
 from nanet.run.core_options import Algorithm, core_options, load_algorithm
 from nanet.run.replaying import run_core
@@ -40,7 +42,7 @@ def quality(
         typer.Option(
             "--algorithms",
             metavar="NAMES",
-            help="Algorithms and files of plug-ins, by commas; default: all of nanet's.",
+            help="Names, plug-in files, Python functions (FILE.py:NAME), by commas. [default: all names]",
         ),
     ] = None,
     out_folder: Annotated[
@@ -69,10 +71,12 @@ def quality(
     from nanet.quality import figures, page, results
 
     started = time.monotonic()
-    basic = core_options(config, names)
+    basic = core_options(config, [n for n in names if not own_finder.is_function(chosen[n].plugin)])
 
     def settings(name: str) -> dict[str, Any]:
         algorithm = chosen[name]
+        if own_finder.is_function(algorithm.plugin):
+            return {"function": os.path.abspath(algorithm.plugin)}
         return {
             **basic,
             "algorithm": name,
@@ -139,15 +143,28 @@ def _chosen(wanted: str | None, known: list[str]) -> dict[str, Algorithm]:
         return {name: Algorithm(name) for name in known}
     given = [name.strip() for name in wanted.split(",") if name.strip()]
     for name in given:
-        if name not in known and not names_a_plugin(name):
+        if name not in known and not names_a_plugin(name) and not own_finder.is_function(name):
             raise UsageError(f"--algorithms {wanted}: no algorithm {name!r}{near(name, known)}")
-    chosen = {algorithm.name: algorithm for algorithm in map(load_algorithm, dict.fromkeys(given))}
+    chosen = {algorithm.name: algorithm for algorithm in map(_load, dict.fromkeys(given))}
     if not given or len(chosen) != len(given):
         raise UsageError(
             f"--algorithms {wanted!r}: must be names by commas, each once, of {', '.join(known)}, "
-            "or files of plug-ins"
+            "files of plug-ins, or FILE.py:FUNCTION"
         )
     return chosen
+
+
+def _load(given: str) -> Algorithm:
+    """Algorithm of a name, a plug-in or a Python function, all checked."""
+    if not own_finder.is_function(given):
+        return load_algorithm(given)
+    from nanet import _core
+
+    own_finder.load(given)
+    name = own_finder.name_of(given)
+    if name in _core.algorithm_names():
+        raise UsageError(f"--algorithms {given}: {name} is an algorithm of nanet; rename the function")
+    return Algorithm(name, given, cuda=False)
 
 
 def _prepare(folder: Path, docs: str | None) -> None:

@@ -28,8 +28,9 @@ def units(
         for name in (*algorithms, *results.ORACLES):
             options = {} if name in results.ORACLES else settings_of(settings(name))
             about = {"sample": attrs.asdict(sample), "algorithm": name, "options": options}
-            plugin = (options["plugin"],) if options.get("plugin") else ()
-            made.append(Unit(f"{sample.name}-{name}", work, plugin, {}, about, records))
+            function = options.get("function", "").rpartition(":")[0]
+            code = options.get("plugin") or function
+            made.append(Unit(f"{sample.name}-{name}", work, (code,) if code else (), {}, about, records))
     return made
 
 
@@ -37,7 +38,7 @@ def work(unit: Unit, paths: Mapping[str, str]) -> dict[str, Any]:
     """Generates the sample again and evaluates one algorithm with it."""
     sample = samples.Sample(**unit.settings["sample"])
     name = unit.settings["algorithm"]
-    for plugin in unit.inputs:
+    if plugin := unit.settings["options"].get("plugin"):
         load_algorithm(plugin)
     with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
         generated = samples.generate(sample, Path(folder))

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from nanet.quality import curves, own_hits
+from nanet.quality import curves, own_finder, own_hits
 from nanet.quality.evaluate import compare
 from nanet.quality.oracle import oracle
 from nanet.quality.samples import EMPTY_NOISES, MIX, NOISES, Generated, generate, plan, replay
@@ -40,7 +40,8 @@ def collect(
 ) -> dict[str, Any]:
     """Generates, replays and evaluates all samples. RuntimeError for a replay with losses.
 
-    settings: of the core, by algorithm; run: runs a core, (core, writer, label). Result: as of `assemble`.
+    settings: of the core, by algorithm, or only `function` (own_finder.py). run: runs a core, (core, writer,
+    label). Result: as of `assemble`.
     """
     parts = []
     with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
@@ -65,7 +66,10 @@ def part(
     if name in ORACLES:
         evaluation = oracle(g.true, g.hit_ring, g.hit_pm, g.positions, g.bounds, prior=ORACLES[name])
     else:
-        evaluation = compare(g.true, replay(g, settings(name), run), g.bounds)
+        options = settings(name)
+        function = options.get("function")
+        found = own_finder.run(g.capture, function) if function else replay(g, options, run)
+        evaluation = compare(g.true, found, g.bounds)
     drawn, alone = {}, {}
     if sample == MIX:
         drawn = curves.of(evaluation)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ring finder of a user: a Python function FILE.py:FUNCTION beside the algorithms of nanet.
+
+def find(x, y, first):  # hits of all events in mm; event i has x[first[i]:first[i + 1]]
+    return {"event": ..., "x": ..., "y": ..., "r": ..., "n_hits": ...}  # a value per ring; chi2_ndf optional
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nanet.errors import UsageError, describe_os_error
+
+if TYPE_CHECKING:
+    from nanet.quality.evaluate import Events
+
+Finder = Callable[[np.ndarray, np.ndarray, np.ndarray], Mapping[str, Any]]
+COLUMNS = ("event", "x", "y", "r", "n_hits")
+
+
+def is_function(given: str) -> bool:
+    """Whether a name of --algorithms is a Python function."""
+    return ".py:" in given
+
+
+def name_of(given: str) -> str:
+    """Name of the function in tables."""
+    return given.rpartition(":")[2]
+
+
+def load(given: str) -> Finder:
+    """Function of FILE.py:FUNCTION; runs the file. UsageError."""
+    file, _, name = given.rpartition(":")
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader(Path(file).stem, loader=None)  # type: ignore[arg-type]
+    )
+    module.__file__ = file
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        exec(compile(text, file, "exec"), module.__dict__)
+    except OSError as error:
+        raise UsageError(f"--algorithms {describe_os_error(error, file)}") from None
+    except Exception as error:
+        raise UsageError(f"--algorithms {file}: {type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise UsageError(f"--algorithms {given}: the file defines no function {name}")
+    return function
+
+
+def run(capture: str, given: str) -> Events:
+    """Events of a capture with the rings of a function. UsageError for an error in it, or a wrong result."""
+    from nanet import _core
+    from nanet.analysis.arrays import offsets_and_values, ring_table
+    from nanet.files.captures import read_events
+    from nanet.files.rings import NO_RING
+    from nanet.quality.evaluate import events_of
+
+    find = load(given)
+    events = read_events(capture)
+    first, pm = offsets_and_values(events["pm"])
+    x, y = _core.pm_positions_common()[pm].T
+    try:
+        found = dict(find(x.copy(), y.copy(), first.astype(np.int64)))
+    except Exception as error:
+        raise UsageError(f"--algorithms {given}: {type(error).__name__}: {error}") from error
+    missing = [name for name in COLUMNS if name not in found]
+    if missing:
+        raise UsageError(
+            f"--algorithms {given}: the result has no {missing[0]}; it needs {', '.join(COLUMNS)}"
+        )
+    try:
+        table = ring_table(events, *(found[name] for name in COLUMNS), found.get("chi2_ndf"))
+    except UsageError as error:
+        raise UsageError(f"--algorithms {given}: {error}") from None
+    return events_of({name: table[name].to_numpy() for name in table.column_names}, NO_RING)
