@@ -17,11 +17,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nanet.analysis.arrays import ring_table, truth_table
     from nanet.analysis.drawing import draw_event
     from nanet.analysis.fits import evaluate, reconstruct, reconstruct_hits
     from nanet.analysis.selection import Event, event, pm_positions
     from nanet.files.captures import read_capture, read_events, read_fragments, read_packets
+    from nanet.files.own_rings import ring_table, truth_table
     from nanet.files.tables import read_rings, read_truth, read_truth_hits
 
 _HOMES = {
@@ -36,8 +36,8 @@ _HOMES = {
     "evaluate": "nanet.analysis.fits",
     "reconstruct": "nanet.analysis.fits",
     "reconstruct_hits": "nanet.analysis.fits",
-    "ring_table": "nanet.analysis.arrays",
-    "truth_table": "nanet.analysis.arrays",
+    "ring_table": "nanet.files.own_rings",
+    "truth_table": "nanet.files.own_rings",
     "Event": "nanet.analysis.selection",
     "event": "nanet.analysis.selection",
     "pm_positions": "nanet.analysis.selection",

@@ -8,12 +8,12 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from nanet.analysis.arrays import offsets_and_values, reconstruct_arrays, resolve
+from nanet.analysis.arrays import reconstruct_arrays, resolve
 from nanet.config.sections import DEFAULT_ALGORITHM
 from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
-from nanet.files.tables import need
+from nanet.files.tables import need, offsets_and_values
 
 MOST_HITS = 128  # of an event, as in the trigger
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -100,3 +101,13 @@ def _open(path: str, wanted: str) -> pq.ParquetFile:
         raise UsageError(f"{describe_os_error(error, path)}: give {wanted}") from None
     except pa.ArrowInvalid:
         raise UsageError(f"{path}: is no Parquet file: give {wanted}") from None
+
+
+def offsets_and_values(column: pa.ChunkedArray | pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """A list column as numpy: offsets of the lists (one more than lists), and all values."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):  # a column without chunks
+        array = pa.array([], column.type)
+    offsets = array.offsets.to_numpy()
+    values = array.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], values

@@ -56,9 +56,10 @@ def load(given: str) -> Finder:
 def run(capture: str, given: str) -> Events:
     """Events of a capture with the rings of a function. UsageError for an error in it, or a wrong result."""
     from nanet import _core
-    from nanet.analysis.arrays import offsets_and_values, ring_table
     from nanet.files.captures import read_events
+    from nanet.files.own_rings import ring_table
     from nanet.files.rings import NO_RING
+    from nanet.files.tables import offsets_and_values
     from nanet.quality.evaluate import events_of
 
     find = load(given)
