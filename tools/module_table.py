@@ -24,6 +24,7 @@ TITLES = {
     "pcie_us": "PCI Express",
     "control": "Registers, firmware port, counters",
     "torus": "3D torus",
+    "rdma": "RDMA",
     "apelink": "Torus links",
     "common": "Building blocks",
 }

@@ -25,6 +25,7 @@
 namespace {
 
 constexpr int kPorts = 7, kLinks = 6, kLanes = 14, kLocal = 6;
+constexpr int kLongest = 1024;  // payload words of the longest length field
 
 using Word = VlWide<5>;  // torus_word_t: bit 129 head, 128 tail
 
@@ -90,6 +91,7 @@ int main(int count, char** arguments) {
   const double load = options.number("load", 0.5);                      // words per node and cycle
   const double stall = options.number("stall", 0);                      // share of cycles an output pauses
   const double astray_share = options.number("astray", 0);  // packets to nodes outside the lattice
+  const double long_share = options.number("long", 0);      // packets of the longest length field
   const std::int64_t warm = static_cast<std::int64_t>(options.number("warm", 1000));
   const std::int64_t cycles = static_cast<std::int64_t>(options.number("cycles", 2000));
   const std::int64_t patience = static_cast<std::int64_t>(options.number("patience", 5000));
@@ -315,10 +317,10 @@ int main(int count, char** arguments) {
       if (now >= quiet && now < end && (single < 0 || single == node) &&
           uniform(random) < load / (payload / (mixed ? 2.0 : 1.0) + 2)) {
         const bool outside = uniform(random) < astray_share;
+        const bool beyond = long_share > 0 && uniform(random) < long_share;
         const int to = destination(node);
-        s.waiting.push_back(
-            {to, mixed ? static_cast<int>(random() % static_cast<unsigned>(payload + 1)) : payload, outside,
-             0, now});
+        const int words = mixed ? static_cast<int>(random() % static_cast<unsigned>(payload + 1)) : payload;
+        s.waiting.push_back({to, beyond ? kLongest : words, outside || beyond, 0, now});
       }
       if (!s.waiting.empty()) {
         auto& packet = s.waiting.front();
@@ -336,9 +338,9 @@ int main(int count, char** arguments) {
                 following.try_emplace(key << 1 | static_cast<unsigned>(s.lane), s.lane).first->second;
             packet.number = next & 0xFFFF;
             next += 2;
-            const auto bytes = static_cast<unsigned>(packet.payload * 16);
+            const auto bytes = static_cast<unsigned>(std::min(packet.payload * 16, 16383));
             word[0] = 0x10U | static_cast<unsigned>(node) << 5 |
-                      static_cast<unsigned>(packet.outside ? 63 : at[0]) << 21 |
+                      static_cast<unsigned>(packet.outside && packet.payload < kLongest ? 63 : at[0]) << 21 |
                       static_cast<unsigned>(at[1]) << 27;
             word[1] = static_cast<unsigned>(at[2]) | bytes << 16;
             word[2] = (packet.number & 0xFFFFU) | static_cast<unsigned>(now) << 16;

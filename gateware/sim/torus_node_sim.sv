@@ -70,6 +70,7 @@ module torus_node_sim
       .settings(Settings),
       .capacity(10'(DEPTH)),
       .tx_ready('1),
+      .local_space('1),
       .tx_data (tx_words),
       .rx_data (rx_words),
       .*

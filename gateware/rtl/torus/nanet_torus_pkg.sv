@@ -45,6 +45,7 @@ package nanet_torus_pkg;
 
   // Word with its route, in the input buffers of a router.
   typedef struct packed {
+    logic        drop;  // payload of a packet above the longest
     torus_port_t port;
     logic        vc;
     torus_word_t word;

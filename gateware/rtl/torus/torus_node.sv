@@ -41,11 +41,12 @@ module torus_node
     output logic        [TorusVcs-1:0] local_in_freed,
 
     /*
-     * packets to the node; it accepts words of both VCs at all times
+     * packets to the node, and its space for them; it accepts every word that it has space for
      */
-    output logic        local_out_valid,
-    output logic        local_out_vc,
-    output torus_word_t local_out_word,
+    output logic                        local_out_valid,
+    output logic                        local_out_vc,
+    output torus_word_t                 local_out_word,
+    input  torus_words_t [TorusVcs-1:0] local_space,
 
     /*
      * PHY of each link; `control` marks control words of the reliable protocol; `channel_up` is used by the
@@ -82,7 +83,7 @@ module torus_node
   assign local_out_vc                = out_vc[TorusLocal];
   assign local_out_word              = out_word[TorusLocal];
   assign out_ready[TorusLocal]       = 1'b1;
-  assign space[2*TorusLocal+:2]      = '1;
+  assign space[2*TorusLocal+:2]      = local_space;
   assign unused_used                 = &{1'b0, used[2*TorusLocal+:2], 1'b0};
 
   for (genvar i = 0; i < TorusLinks; i++) begin : gen_link

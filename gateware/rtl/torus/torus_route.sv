@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Route stage of one router input: chooses output port and VC of a packet, rewrites VC code and bit 42 of its
 // header, and marks all its words; one cycle. Packets of both VCs may interleave. A packet that this router
-// cannot forward goes to the node with bit 42: destination outside the lattice, longer than a buffer,
-// a turn against the order of the dimensions, or a port that is not connected.
+// cannot forward goes to the node with bit 42: destination outside the lattice, a turn against the order of
+// the dimensions, a port that is not connected, or longer than 4096 B: then with bit 41 and without payload.
 module torus_route
   import nanet_torus_pkg::*;
 #(
@@ -49,13 +49,13 @@ module torus_route
   logic unused_header;
   torus_route_t way;
   torus_node_t to;
-  logic lost, there;
+  logic lost, there, long;
   torus_port_t port;
   logic [TorusPorts-1:0] allowed;
 
   logic [TorusVcs-1:0] valid_q;
   torus_port_t [TorusVcs-1:0] port_q;
-  logic [TorusVcs-1:0] vc_q;
+  logic [TorusVcs-1:0] vc_q, long_q;
   torus_routed_t data_q;
   logic astray_q;
 
@@ -67,7 +67,8 @@ module torus_route
   assign to    = '{x: header.x, y: header.y, z: header.z};
   assign way   = route(size, me, PORT, to, {header.last_hop, header.vc}, ORDER, balanced);
   assign there = allowed[way.port];
-  assign lost  = way.outside || !there || way.code[3:1] != 0 || header.length > 14'(TorusMaxPayload);
+  assign long  = header.length > 14'(TorusMaxPayload);
+  assign lost  = way.outside || !there || way.code[3:1] != 0 || long;
   assign port  = lost ? TorusLocal : way.port;
 
   assign header        = in_word.data;
@@ -94,6 +95,7 @@ module torus_route
     data_q.word   <= in_word;
     data_q.port   <= port_q[in_vc];
     data_q.vc     <= vc_q[in_vc];
+    data_q.drop   <= long_q[in_vc] && !in_word.head && !in_word.tail;
     if (in_valid) valid_q[in_vc] <= 1'b1;
     if (in_valid && in_word.head) begin
       astray_q            <= lost;
@@ -102,6 +104,11 @@ module torus_route
       data_q.word.data[4:0] <= port == TorusLocal ? '0 : way.code;
       data_q.word.data[42]  <= lost;
       if (lost) data_q.word.data[40:37] <= '0;
+      if (long) begin
+        data_q.word.data[41]    <= 1'b1;
+        data_q.word.data[61:48] <= '0;
+      end
+      long_q[in_vc]       <= long;
       port_q[in_vc]       <= port;
       vc_q[in_vc]         <= port == TorusLocal ? in_vc : way.code[0];
     end

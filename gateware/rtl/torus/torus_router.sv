@@ -121,7 +121,7 @@ module torus_router
       if (take[i]) begin
         front_q[i]       <= buffer[i];
         front_need_q[i]  <= need[i];
-        front_valid_q[i] <= buffer_valid[i];
+        front_valid_q[i] <= buffer_valid[i] && !buffer[i].drop;
       end
       fits_q[i] <= take[i] ? loaded_fits : front_fits;
       freed[i]  <= buffer_valid[i] && take[i];

@@ -66,6 +66,14 @@ def test_every_packet_arrives_once_and_in_order(traffic):
 
 
 @cached(*SOURCES)
+def test_packets_above_4096_bytes_are_delivered_without_payload():
+    options = {"load": 0.5, "mixed": 1, "cycles": 6000, "drain": 1, "long": 0.01, "patience": 20_000}
+    result = run(network(), x=3, y=2, z=2, **options)
+    assert result["status"] == result["in_flight"] == 0, result
+    assert result["astray"] > 10
+
+
+@cached(*SOURCES)
 def test_a_word_per_cycle_leaves_every_output():
     # Neighbour traffic: the link and the node's output of every node are busy.
     result = run(network(), **cube(2), traffic="neighbour", load=1.2, cycles=4000)
