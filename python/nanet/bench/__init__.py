@@ -38,6 +38,7 @@ NAMES: dict[str, str] = {
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
+    "faults": "The chain through twelve faults: losses beyond each fault, time to recover.",
     "detector": "Plain arrays of hits against the bare algorithm.",
     "rate": "Largest rate of four boards without losses and late frames.",
 }

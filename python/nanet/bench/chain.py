@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -171,14 +171,26 @@ class Programs:
             process.kill()
             process.wait()
 
-    def start(self, program: str, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a program; of two with the same name the result of the later one is kept."""
+    def start(
+        self,
+        program: str,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        command: Sequence[str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """Starts a program; of two with the same name the result of the later one is kept.
+
+        prefix: a command that runs the program; environment: further variables; command: of Python instead of
+        `-m nanet`.
+        """
         with open(self._folder / f"{program}.err", "w") as said:
             self._started.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "nanet", program, *arguments,
+                    [*prefix, sys.executable, *(command or ["-m", "nanet"]), program, *arguments,
                      "--json", str(self._folder / f"{program}.json")],
                     stdout=subprocess.DEVNULL, stderr=said, text=True,
+                    env={**os.environ, **(environment or {})},
                 )
             )  # fmt: skip
         return self._started[-1]
@@ -193,11 +205,12 @@ class Programs:
 
 
 def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
-    """Waits until UDP `port` is bound (/proc/net/udp)."""
-    wanted = f"{port:04X}"
+    """Waits until UDP `port` is bound, in the network namespace of the process."""
+    wanted, rows = f"{port:04X}", []
     until = time.monotonic() + 30
     while time.monotonic() < until and process.poll() is None:
-        rows = Path("/proc/net/udp").read_text().splitlines()[1:]
+        with contextlib.suppress(OSError):  # the process has ended
+            rows = Path(f"/proc/{process.pid}/net/udp").read_text().splitlines()[1:]
         if any(row.split()[1].rpartition(":")[2] == wanted for row in rows):
             return
         time.sleep(0.05)

@@ -32,6 +32,7 @@ PROGRAMS = (
     "soak",
     "record",
     "overload",
+    "faults",
 )  # benchmarks that start the programs of a chain
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 

@@ -105,7 +105,7 @@ unsigned L0tp::receive(Batch& batch) noexcept {
     mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
     const os::ReceiveInfo info = os::receive_info(message.msg_hdr);
     if (info.has_overflow) check_.counters().socket_overflow.set(info.overflow);
-    const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.to_monotonic(info.realtime_ns) : now;
+    const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.arrival(info.realtime_ns, now) : now;
     check_.packet({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len},
                   arrival, os::from_sockaddr(batch.sources[static_cast<unsigned>(i)]));
     message.msg_hdr.msg_controllen = sizeof(Batch::Control);

@@ -22,6 +22,18 @@ class ClockOffset {
     if (now - refreshed_ > every) refresh();
   }
   Nanoseconds to_monotonic(std::int64_t realtime_ns) const noexcept { return realtime_ns - offset_; }
+  // Arrival of a packet that was read at about `now`. A stamp far from `now` may follow a step of
+  // CLOCK_REALTIME: the offset is then refreshed first, at most once per ms. Never later than `now` + slack.
+  Nanoseconds arrival(std::int64_t realtime_ns, Nanoseconds now) noexcept {
+    constexpr Nanoseconds slack = 1'000'000;
+    Nanoseconds at = to_monotonic(realtime_ns);
+    if (at > now + slack || at < now - slack) {
+      refresh_if_older(now, slack);
+      at = to_monotonic(realtime_ns);
+      if (at > now + slack) at = now;  // stamped before a step backwards
+    }
+    return at;
+  }
 
  private:
   std::int64_t offset_ = 0;  // realtime - monotonic

@@ -109,6 +109,19 @@ TEST(Receiver, TrainComesWithStampAndSegmentSize) {
   EXPECT_EQ(bytes, train.size());
 }
 
+// A step of CLOCK_REALTIME shows as a stamp far from the time of reading.
+TEST(ClockOffset, ArrivalIsNeverInTheFutureAndOldStampsStay) {
+  ClockOffset clock;
+  timespec real{};
+  ASSERT_EQ(clock_gettime(CLOCK_REALTIME, &real), 0);
+  const std::int64_t stamp = real.tv_sec * 1'000'000'000LL + real.tv_nsec;
+  const Nanoseconds now = monotonic_now();
+  constexpr Nanoseconds second = 1'000'000'000;
+  EXPECT_NEAR(static_cast<double>(clock.arrival(stamp, now) - now), 0, 0.9 * second);
+  EXPECT_EQ(clock.arrival(stamp + 5 * second, now), now);
+  EXPECT_NEAR(static_cast<double>(clock.arrival(stamp - 5 * second, now) - now), -5.0 * second, 0.9 * second);
+}
+
 TEST(Receiver, CountsDatagramsTheKernelDropped) {
   UdpReceiveOptions options;
   options.buffer_bytes = 2048;

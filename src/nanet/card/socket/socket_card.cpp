@@ -123,7 +123,7 @@ class SocketPort final : public SoftwarePort {
     std::uint64_t& overflow = overflow_[batch.source()];
     for (std::size_t i = 0; i < batch.messages(); ++i) {
       const os::ReceiveInfo& info = batch.info(i);
-      stamp = info.realtime_ns ? clock_.to_monotonic(info.realtime_ns) : batch.before();
+      stamp = info.realtime_ns ? clock_.arrival(info.realtime_ns, batch.before()) : batch.before();
       if (info.has_overflow) {  // a 32-bit running count
         const auto gone = static_cast<std::uint32_t>(info.overflow - static_cast<std::uint32_t>(overflow));
         overflow += gone;
