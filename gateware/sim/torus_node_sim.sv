@@ -61,7 +61,8 @@ module torus_node_sim
     lost = '0;
     for (int i = 0; i < TorusLinks; i++)
       lost += compatible_counters[i].dropped + 32'(compatible_counters[i].cut) +
-              32'(compatible_counters[i].fatal) + reliable_counters[i].dropped + 32'(reliable_counters[i].cut);
+              32'(compatible_counters[i].fatal) + reliable_counters[i].dropped + 32'(reliable_counters[i].cut) +
+              reliable_counters[i].unconfirmed;
   end
 
   torus_node #(

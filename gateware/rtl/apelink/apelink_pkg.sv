@@ -119,14 +119,15 @@ package apelink_pkg;
   } reliable_status_t;
 
   typedef struct packed {
-    logic [31:0] received;  // packets
-    logic [31:0] sent;      // cells
-    logic [31:0] resent;    // cells
-    logic [31:0] accepted;  // cells
-    logic [31:0] damaged;   // control words, alone or with their cells
-    logic [31:0] dropped;   // packets, link down
-    logic [15:0] cut;       // packets ended by the loss of the link
-    logic [15:0] down;      // losses of the link
+    logic [31:0] unconfirmed;  // packets not acknowledged at the loss of the link
+    logic [31:0] received;     // packets
+    logic [31:0] sent;         // cells
+    logic [31:0] resent;       // cells
+    logic [31:0] accepted;     // cells
+    logic [31:0] damaged;      // control words, alone or with their cells
+    logic [31:0] dropped;      // packets, link down
+    logic [15:0] cut;          // packets ended by the loss of the link
+    logic [15:0] down;         // losses of the link
   } reliable_counters_t;
 
   // CRC-32 (IEEE 802.3), bit-serial definition for the matrices.

@@ -48,23 +48,41 @@ module apelink_rx
 
   // ---------------------------------------------------------------- checks
 
-  logic valid_q, valid_2_q, magic_q, start_q;
-  logic [127:0] word_q, word_2_q;
+  // Syndrome, then correction, then framing: a register after each.
+  logic valid_q, valid_2_q, valid_3_q, magic_2_q, magic_q, start_2_q, start_q;
+  logic [127:0] word_q, word_2_q, word_3_q;
   logic [7:0] syndrome_q;
-  logic single, double, clean_credit;
-  logic [119:0] fixed;
+  logic single_q, double_q, clean_credit_q;
   torus_header_t header;
-  apelink_credit_t credit;
+  apelink_credit_t credit, credit_2;
 
-  assign single = syndrome_q[0];
-  assign double = !syndrome_q[0] && syndrome_q != 0;
-  assign fixed  = secded_correct(word_2_q[119:0], syndrome_q);
-  assign header = {8'd0, settings.ecc_header_check ? fixed : word_2_q[119:0]};
-  assign credit = word_2_q;
+  assign credit   = word_3_q;
+  assign credit_2 = word_2_q;
 
-  // Only an undamaged report is used, as in INFN's receiver; other bits are 0.
-  assign clean_credit = credit.zero == 0 &&
-                        (settings.ecc_credit_check ? syndrome_q == 0 : 1'b1);
+  always_ff @(posedge clk) begin
+    valid_q        <= link_valid && link_up;
+    word_q         <= link_data;
+    valid_2_q      <= valid_q;
+    word_2_q       <= word_q;
+    syndrome_q     <= secded_syndrome(word_q);
+    magic_2_q      <= word_q == ApelinkMagic;
+    start_2_q      <= word_q == ApelinkStart;
+    valid_3_q      <= valid_2_q;
+    word_3_q       <= word_2_q;
+    magic_q        <= magic_2_q;
+    start_q        <= start_2_q;
+    single_q       <= syndrome_q[0];
+    double_q       <= !syndrome_q[0] && syndrome_q != 0;
+    header         <= {8'd0, settings.ecc_header_check ? secded_correct(word_2_q[119:0], syndrome_q) :
+                             word_2_q[119:0]};
+    // Only an undamaged report is used, as in INFN's receiver; other bits are 0.
+    clean_credit_q <= credit_2.zero == 0 && (!settings.ecc_credit_check || syndrome_q == 0);
+    if (rst) begin
+      valid_q   <= 1'b0;
+      valid_2_q <= 1'b0;
+      valid_3_q <= 1'b0;
+    end
+  end
 
   // ---------------------------------------------------------------- words
 
@@ -85,7 +103,7 @@ module apelink_rx
 
   assign words       = header.header_only ? '0 : payload_words(header.length);
   // Outside packets, and after MAGIC, a word other than MAGIC and START is a report.
-  assign take_credit = valid_2_q && !magic_q &&
+  assign take_credit = valid_3_q && !magic_q &&
                        (inside_q || state_q == TakeIdle || (state_q == TakeStart && !start_q));
   assign unused_fields = &{
           1'b0,
@@ -102,6 +120,9 @@ module apelink_rx
           header.channel,
           header.last_hop,
           credit.ecc,
+          credit.zero,
+          credit_2.ecc,
+          credit_2.used,
           settings.ecc_header_make,
           settings.ecc_credit_make,
           settings.threshold,
@@ -111,13 +132,6 @@ module apelink_rx
       };
 
   always_ff @(posedge clk) begin
-    valid_q    <= link_valid && link_up;
-    word_q     <= link_data;
-    valid_2_q  <= valid_q;
-    word_2_q   <= word_q;
-    syndrome_q <= secded_syndrome(word_q);
-    magic_q    <= word_q == ApelinkMagic;
-    start_q    <= word_q == ApelinkStart;
     up_q       <= link_up;
 
     out_valid  <= 1'b0;
@@ -129,12 +143,12 @@ module apelink_rx
 
     if (take_credit) begin
       inside_q <= 1'b0;
-      if (clean_credit) begin
+      if (clean_credit_q) begin
         remote       <= credit.used;
         remote_valid <= 1'b1;
       end else credit_bad <= !(state_q == TakeStart);
       if (state_q == TakeStart) state_q <= lost_q ? TakeLost : TakeIdle;
-    end else if (valid_2_q) begin
+    end else if (valid_3_q) begin
       case (state_q)
         TakeIdle: if (magic_q) state_q <= TakeStart;
         TakeStart:
@@ -154,23 +168,23 @@ module apelink_rx
         default:
         if (magic_q) inside_q <= 1'b1;
         else if (state_q == TakeHeader) begin
-          if ((settings.ecc_header_check && double) || header.vc[3:1] != 0) begin
+          if ((settings.ecc_header_check && double_q) || header.vc[3:1] != 0) begin
             fatal   <= 1'b1;
             lost_q  <= 1'b1;
             left_q  <= LongestPacket;
             state_q <= TakeLost;
           end else begin
-            corrected <= settings.ecc_header_check && single;
+            corrected <= settings.ecc_header_check && single_q;
             out_valid <= 1'b1;
             out_vc    <= header.vc[0];
             out_word  <= '{head: 1'b1, tail: header.header_only, data: header};
             left_q    <= words;
             received  <= header.header_only;
-            state_q   <= header.header_only ? TakeIdle : words == 0 ? TakeFooter : TakeData;
+            state_q   <= header.header_only ? TakeIdle : header.length == 0 ? TakeFooter : TakeData;
           end
         end else begin
           out_valid <= 1'b1;
-          out_word  <= '{head: 1'b0, tail: state_q == TakeFooter, data: word_2_q};
+          out_word  <= '{head: 1'b0, tail: state_q == TakeFooter, data: word_3_q};
           left_q    <= left_q - 11'd1;
           if (state_q == TakeFooter) begin
             received <= 1'b1;
@@ -181,7 +195,7 @@ module apelink_rx
     end
 
     // Loss of the link.
-    if (!up_q && !valid_2_q) begin
+    if (!up_q && !valid_q && !valid_2_q && !valid_3_q) begin
       remote_valid <= 1'b0;
       inside_q     <= 1'b0;
       lost_q       <= 1'b0;
@@ -196,8 +210,6 @@ module apelink_rx
     end
 
     if (rst) begin
-      valid_q      <= 1'b0;
-      valid_2_q    <= 1'b0;
       state_q      <= TakeIdle;
       inside_q     <= 1'b0;
       lost_q       <= 1'b0;

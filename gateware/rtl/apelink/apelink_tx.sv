@@ -60,6 +60,7 @@ module apelink_tx
   logic read_valid_q, write, fetch, advance, take, bad_q, found, commit, abandon;
   logic [8:0] packets_q;  // stored whole
   logic storing_q;        // part of a packet
+  logic left_q;           // a packet left in the last cycle
   torus_words_t own;    // words in the buffer; an upper bound
   torus_words_t [TorusVcs-1:0] base_q;
   logic unused_checks;
@@ -147,7 +148,8 @@ module apelink_tx
     if (fetch) rd_q <= rd_q + 1'b1;
     if (fetch) read_valid_q <= 1'b1;
     else if (take) read_valid_q <= 1'b0;
-    packets_q <= packets_q + 9'(commit) - 9'(take && read_valid_q && read_q[128]);
+    left_q    <= take && read_valid_q && read_q[128];  // from block RAM, late in the cycle
+    packets_q <= packets_q + 9'(commit) - 9'(left_q);
     if (write) storing_q <= !stage_q[128];
 
     if (advance) begin
@@ -189,6 +191,7 @@ module apelink_tx
       state_q      <= SendIdle;
       read_valid_q <= 1'b0;
       packets_q    <= '0;
+      left_q       <= 1'b0;
       rd_q         <= commit_q;
       wr_q         <= commit_q;
       bad_q        <= write ? !stage_q[128] : storing_q;

@@ -67,6 +67,7 @@ module reliable_port
   logic [9:0] silent_q;
   logic [2:0] trained_q;
   logic quiet, sent, resent, dropped, accepted, damaged, received, cut, lost, training;
+  logic [15:0] unconfirmed;
   reliable_status_t status;
   logic [TorusVcs-1:0][15:0] freed_q;
   reliable_counters_t counters_q;
@@ -97,14 +98,15 @@ module reliable_port
     for (int v = 0; v < TorusVcs; v++)
       freed_q[v] <= up ? freed_q[v] + 16'(freed[v]) : -(16'(used[v].data) + 16'(used[v].header));
 
-    counters_q.received <= counters_q.received + 32'(received);
-    counters_q.sent     <= counters_q.sent + 32'(sent);
-    counters_q.resent   <= counters_q.resent + 32'(resent);
-    counters_q.accepted <= counters_q.accepted + 32'(accepted);
-    counters_q.damaged  <= counters_q.damaged + 32'(damaged && up);
-    counters_q.dropped  <= counters_q.dropped + 32'(dropped);
-    counters_q.cut      <= counters_q.cut + 16'(cut);
-    counters_q.down     <= counters_q.down + 16'(lost && up);
+    counters_q.received    <= counters_q.received + 32'(received);
+    counters_q.sent        <= counters_q.sent + 32'(sent);
+    counters_q.resent      <= counters_q.resent + 32'(resent);
+    counters_q.accepted    <= counters_q.accepted + 32'(accepted);
+    counters_q.damaged     <= counters_q.damaged + 32'(damaged && up);
+    counters_q.dropped     <= counters_q.dropped + 32'(dropped);
+    counters_q.unconfirmed <= counters_q.unconfirmed + 32'(unconfirmed);
+    counters_q.cut         <= counters_q.cut + 16'(cut);
+    counters_q.down        <= counters_q.down + 16'(lost && up);
     if (rst) begin
       state_q    <= LinkTrain;
       trained_q  <= '0;

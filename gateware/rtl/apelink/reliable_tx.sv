@@ -47,11 +47,13 @@ module reliable_tx
     output logic [127:0] link_data,
 
     /*
-     * pulses: a packet was dropped since the link is down; a cell was sent, or sent again
+     * pulses: a packet was dropped since the link is down; a cell was sent, or sent again; at the loss of the
+     * link for one cycle: packets accepted and not acknowledged
      */
-    output logic dropped,
-    output logic sent,
-    output logic resent
+    output logic        dropped,
+    output logic        sent,
+    output logic        resent,
+    output logic [15:0] unconfirmed
 );
 
   if (IDLE_CYCLES < 2 || IDLE_CYCLES > 32) begin : gen_check_idle
@@ -154,7 +156,7 @@ module reliable_tx
   logic [4:0] cell_count_q;
   logic [3:0] gap_q;
   logic [5:0] idle_q;
-  logic resend_q, request;
+  logic resend_q, request, acknowledges;
   control_t control;
   logic s1_valid_q, s1_control_q;
   logic [127:0] s1_word_q;
@@ -172,6 +174,30 @@ module reliable_tx
                       (!(replay_wanted_q && up) && !(up && any && window) &&
                        (!up || credit_due || resend_q || idle_q >= 6'(IDLE_CYCLES - 2)));
   assign request    = status.valid && status.resend && up;
+  assign acknowledges = status.valid && up && status.acknowledge - first_q <= next_q - first_q;
+
+  // Packets accepted, put into cells, and acknowledged, since training.
+  logic [15:0] taken_q, put_q, acknowledged_q;
+  logic [15:0] put_at[CellWindow];  // at the end of each cell
+  logic was_up_q;
+  always_ff @(posedge clk) begin
+    was_up_q    <= up;
+    unconfirmed <= was_up_q && !up ? taken_q - acknowledged_q : '0;
+    if (in_valid && in_ready && !drop && in_word.tail) taken_q <= taken_q + 16'd1;
+    if (put && stage[cell_vc_q][128]) put_q <= put_q + 16'd1;
+    if (advance && state_q == SendEnd) put_at[next_q[SlotW-1:0]] <= put_q;
+    if (acknowledges && status.acknowledge != first_q)
+      acknowledged_q <= put_at[SlotW'(status.acknowledge-8'd1)];
+    if (clear) begin
+      taken_q        <= '0;
+      put_q          <= '0;
+      acknowledged_q <= '0;
+    end
+    if (rst) begin
+      was_up_q    <= 1'b0;
+      unconfirmed <= '0;
+    end
+  end
 
   for (genvar v = 0; v < TorusVcs; v++) begin : gen_take
     assign stage_ready[v] = put && cell_vc_q == 1'(v);
@@ -209,8 +235,7 @@ module reliable_tx
     if (advance) replay_word_q <= replay[{again_q[SlotW-1:0], replay_at_q[WordW-1:0]}];
 
     // Acknowledgements; a number outside the window is ignored.
-    if (status.valid && up && status.acknowledge - first_q <= next_q - first_q)
-      first_q <= status.acknowledge;
+    if (acknowledges) first_q <= status.acknowledge;
     if (status.gap) resend_q <= 1'b1;
 
     if (advance) begin

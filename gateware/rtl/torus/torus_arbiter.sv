@@ -5,7 +5,7 @@
 module torus_arbiter #(
     // Requests, at least 2.
     parameter int unsigned REQUESTS = 14,
-    // Packets of a turn; 1 to 16.
+    // Packets of a turn; 2 to 16.
     parameter int unsigned TURN = 8
 ) (
     input logic clk,
@@ -19,14 +19,19 @@ module torus_arbiter #(
   if (REQUESTS < 2) begin : gen_check_requests
     $fatal(1, "torus_arbiter: REQUESTS must be at least 2");
   end
-  if (TURN < 1 || TURN > 16) begin : gen_check_turn
-    $fatal(1, "torus_arbiter: TURN must be 1 to 16");
+  if (TURN < 2 || TURN > 16) begin : gen_check_turn
+    $fatal(1, "torus_arbiter: TURN must be 2 to 16");
   end
 
   // Requests at or above the current priority; the lowest of them, else the lowest of all.
-  logic [REQUESTS-1:0] above_q, high, after_high, after_all, after, current_q;
-  logic [3:0] packets_q, packets;  // complete packets of this turn
-  logic ended, over;
+  logic [REQUESTS-1:0] above_q, high, after_high, after_all, after;
+  logic [REQUESTS-1:0] holder_q;  // of the turn; has the highest priority
+  logic over;
+
+  // Complete packets of the turn. The last grant is counted one cycle later, to keep its path short.
+  logic [3:0] packets, packets_q;
+  logic granted_q, same_q, over_q;
+  logic [REQUESTS-1:0] tail_q;
 
   // Bits above the lowest one that is set.
   function automatic logic [REQUESTS-1:0] beyond(input logic [REQUESTS-1:0] bits);
@@ -38,20 +43,28 @@ module torus_arbiter #(
   assign after_all  = beyond(request);
   assign after      = |high ? after_high : after_all;
   assign grant      = |high ? high & ~after_high : request & ~after_all;
-  assign packets    = |(grant & current_q) ? packets_q : 4'd0;
-  assign ended      = |(grant & last);
-  assign over       = ended && packets == 4'(TURN - 1);
+  assign over       = packets == 4'(TURN - 1) && |(request & holder_q & last);
+
+  always_comb begin
+    packets = packets_q;
+    if (granted_q) packets = over_q ? 4'd0 : (same_q ? packets_q : 4'd0) + 4'(|tail_q);
+  end
 
   always_ff @(posedge clk) begin
+    granted_q <= |request;
+    same_q    <= |(request & holder_q);
+    over_q    <= over;
+    tail_q    <= grant & last;
+    packets_q <= packets;
     if (|request) begin
-      current_q <= grant;
-      packets_q <= over ? 4'd0 : packets + 4'(ended);
-      above_q   <= after | (over ? '0 : grant);
+      holder_q <= over ? '0 : grant;
+      above_q  <= after | (over ? '0 : grant);
     end
     if (rst) begin
       above_q   <= '0;
-      current_q <= '0;
+      holder_q  <= '0;
       packets_q <= '0;
+      granted_q <= 1'b0;
     end
   end
 
