@@ -105,7 +105,7 @@ module rdma
   tlb_req_t [Clients-1:0] tlb_req;
   tlb_rsp_t [Clients-1:0] tlb_rsp;
   open_req_t open_req;
-  logic open_done, unused_idle;
+  logic open_done, open_room;
   reply_req_t reply_req;
 
   dma_wr_req_t [Masters-1:0] m_wr_req;
@@ -227,6 +227,7 @@ module rdma
       .key_rsp       (key_rsp[Tx]),
       .open_req,
       .open_done,
+      .open_room,
       .message_req   (message_req[Answers-1]),
       .message_rsp   (message_rsp[Answers-1]),
       .tlb_req       (tlb_req[Tx]),
@@ -283,9 +284,9 @@ module rdma
       .open_done,
       .message_req,
       .message_rsp,
+      .open_room,
       .ev_req  (message_ev),
-      .ev_ready(!rx_ev.valid),
-      .idle    (unused_idle)
+      .ev_ready(!rx_ev.valid)
   );
 
   logic [Clients-1:0] tlb_valid, tlb_ready, tlb_resp;

@@ -81,7 +81,7 @@ module rdma_gather
   logic [3:0] index_q;
   logic [LevelW:0] reserved_q;
   logic [5:0] reads_q;             // without their last word
-  logic room_q, pop, push, piece_ready, piece_valid, piece_taken;
+  logic room_q, pop, push, piece_ready, piece_valid, piece_taken, piece_ends;
   logic [3:0] unused_piece_level;
   piece_t piece_in, piece;
   logic [12:0] start_bytes;
@@ -223,7 +223,7 @@ module rdma_gather
 
   // ---------------------------------------------------------------- packing
 
-  logic go, step, piece_ends, begun_q, flush_q;
+  logic go, step, begun_q, flush_q;
   logic [3:0] start, fill_q;
   logic [4:0] room, count;
   logic [12:0] left, left_q;

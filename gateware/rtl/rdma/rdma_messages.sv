@@ -23,6 +23,7 @@ module rdma_messages
      */
     input  open_req_t open_req,
     output logic      open_done,
+    output logic      open_room,
 
     /*
      * answers
@@ -34,9 +35,7 @@ module rdma_messages
      * events
      */
     output rdma_event_req_t ev_req,
-    input  logic            ev_ready,
-
-    output logic idle
+    input  logic            ev_ready
 );
 
   localparam int unsigned AddrW = $clog2(ENTRIES);
@@ -57,10 +56,10 @@ module rdma_messages
   logic [AddrW-1:0] write_at, read_at;
   logic [ENTRIES-1:0] open_q;
   logic [AddrW-1:0] head_q, tail_q;
-  logic full;
+  logic idle;
 
-  assign full = AddrW'(tail_q + 1'b1) == head_q;
-  assign idle = head_q == tail_q;
+  assign open_room = AddrW'(tail_q + 1'b1) != head_q;
+  assign idle      = head_q == tail_q;
 
   ram_1r1w #(
       .WIDTH($bits(entry_t)),
@@ -88,7 +87,7 @@ module rdma_messages
   } state_e;
   state_e state_q;
   logic [ClientW-1:0] client_q, pick;
-  logic picked, found_q, timed_q;
+  logic picked, found_q, timed_q, answered_q;
   message_req_t request_q;
   logic [AddrW-1:0] at_q, s1_at_q, s2_at_q, s3_at_q, scan_q;
   logic at_valid_q, s1_valid_q, s2_valid_q, s3_valid_q, s3_match_q, pending;
@@ -118,7 +117,8 @@ module rdma_messages
   assign last_data  = {1'b0, request_q.address} + 49'(request_q.bytes);
   assign last_local = {1'b0, s3_q.message.local_address} + 49'(s3_q.message.bytes);
 
-  assign open_done = state_q == StateIdle && !picked && open_req.valid && !full;
+  // New messages and answers take turns.
+  assign open_done = state_q == StateIdle && (!picked || answered_q) && open_req.valid && open_room;
   always_comb begin
     write       = open_done;
     write_at    = tail_q;
@@ -166,15 +166,17 @@ module rdma_messages
       StateIdle: begin
         timed_q <= 1'b0;
         at_q    <= head_q;
-        if (picked) begin
+        if (open_done) begin
+          open_q[tail_q] <= 1'b1;
+          tail_q         <= tail_q + 1'b1;
+          answered_q     <= 1'b0;
+        end else if (picked) begin
           client_q   <= pick;
           request_q  <= message_req[pick];
           at_valid_q <= !idle;
           found_q    <= 1'b0;
+          answered_q <= 1'b1;
           state_q    <= StateSearch;
-        end else if (open_done) begin
-          open_q[tail_q] <= 1'b1;
-          tail_q         <= tail_q + 1'b1;
         end else if (timeout != 0 && !idle) begin
           // One entry between requests.
           scan_q  <= scan_q + 1'b1;
@@ -253,6 +255,7 @@ module rdma_messages
       scan_q     <= '0;
       client_q   <= '0;
       timed_q    <= 1'b0;
+      answered_q <= 1'b0;
     end
   end
 

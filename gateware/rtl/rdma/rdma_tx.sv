@@ -41,6 +41,7 @@ module rdma_tx
     input  key_rsp_t     key_rsp,
     output open_req_t    open_req,
     input  logic         open_done,
+    input  logic         open_room,
     output message_req_t message_req,
     input  message_rsp_t message_rsp,
     output tlb_req_t     tlb_req,
@@ -124,7 +125,7 @@ module rdma_tx
   logic [47:0] to_q, from_q;    // addresses of the next packet
   logic [12:0] room, bytes_q;   // of the packet
   logic last_q;
-  logic is_get;
+  logic is_get, answered, gather_busy;
 
   // Faults of a descriptor, in registers: they are wide.
   logic outside_q, wraps_q, long_q, kind_q, port_q, local_q;
@@ -164,6 +165,7 @@ module rdma_tx
           immediate: '0
       };
   assign is_get    = message_q.kind == PacketGet;
+  assign answered  = put.ack || put.kind == 8'(PacketGet);
   assign room      = 13'(TorusMaxPayload) - {1'b0, to_q[11:0]};
   // Inline payload remains until it is gathered.
   assign put_ready = state_q == StateNext && !message_q.from_get && !gather_busy;
@@ -216,7 +218,6 @@ module rdma_tx
   logic [127:0] payload, gather_word;
   torus_extension_t extension;
   logic [3:0] gather_index;
-  logic gather_busy;
 
   assign extension     = '{
           zero: '0,
@@ -332,7 +333,8 @@ module rdma_tx
     unique case (state_q)
       StateIdle: begin
         opened_q <= 1'b0;
-        if (put_valid && (!turn_q || !get_valid)) begin
+        // A message that finds the table full does not hold up the GETs of other nodes.
+        if (put_valid && (open_room || !answered) && (!turn_q || !get_valid)) begin
           turn_q    <= 1'b1;
           message_q <= from_put;
           state_q   <= StateCheck;

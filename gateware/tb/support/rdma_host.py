@@ -33,6 +33,8 @@ class Router(Stepped):
         self.packets: list[list[list[int]]] = [[], []]  # of the node, per VC
         self.owed = [0, 0]
         self.freed = self.valid = 0  # as driven
+        self.heads: list[list[int]] = [[], []]  # cycles, per VC
+        self.tails: list[list[int]] = [[], []]
         self.datagram: list[int] = []
         self.datagrams: list[list[int]] = []
         self.chosen = None
@@ -46,9 +48,12 @@ class Router(Stepped):
         if int(dut.out_valid.value):
             vc, word = int(dut.out_vc.value), int(dut.out_word.value)
             assert bool(word >> 129) == (not self.open[vc]), "header within a packet, or a word outside"
+            if not self.open[vc]:
+                self.heads[vc].append(self.now)
             self.open[vc].append(word & (1 << 128) - 1)
             self.owed[vc] += 1
             if word >> 128 & 1:
+                self.tails[vc].append(self.now)
                 self.packets[vc].append(self.open[vc])
                 self.open[vc] = []
         if int(dut.datagram_out_valid.value) and int(dut.datagram_out_ready.value):
@@ -106,6 +111,7 @@ class Host:
         self.posted = 0  # put ring entries
         self.log2_puts = 4
         self.router: Router | None = None
+        self.written = 0  # cycle in which `settled` found the model's state
         self.read_events = 0
         self.misses = {"key": 0, "page": 0}
 
@@ -222,6 +228,7 @@ class Host:
 
         for _ in range(cycles // 20):
             if done():
+                self.written = self.router.now if self.router else 0
                 break
             await ClockCycles(self.dut.clk, 20)
         else:

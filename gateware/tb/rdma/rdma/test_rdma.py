@@ -335,6 +335,38 @@ async def a_silent_partner_times_out(dut):
     host.compare()
 
 
+@cocotb.test()
+async def long_messages_fill_the_link(dut):
+    """Payload words per cycle of messages of 16 KB: sent from memory, and received to the last write."""
+    node = interface()
+    host = Host(dut, node, 7)
+    await host.start()
+    local = {"local": BASE + 5, "local_domain": DOMAIN}
+    packets = []
+    for number in range(2):
+        d = model.Descriptor(torus.PUT, (1, 1, 0), 1 << 14, 0x10_0000, message=number, **local)
+        packets += node.post(d, host.memory)
+        host.post(d)
+    began = host.router.now
+    await host.settled(8)
+    assert host.router.packets[0] == packets
+    sent = host.router.tails[0][-1] - host.router.heads[0][0]
+    first = host.router.heads[0][0] - began
+    begin = host.router.now
+    for number in range(6):
+        head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
+        packet = torus.packet(head, bytes(4096), {"message": number, "flags": 2}, False)
+        node.receive(packet)
+        host.router.send[number & 1].append(packet)
+    await host.settled(8)
+    received = host.written - begin
+    print(f"cycles: first word {first}, 8 packets sent {sent}, 6 packets received {received}")
+    assert 8 * 256 / sent > 0.9
+    # A word per cycle; the last packet of each channel is stored before it is written.
+    assert received < 6 * 258 + 2 * 256 + 150
+    host.compare()
+
+
 @pytest.mark.parametrize("count", [12, 60])
 def test_rdma(count):
     simulate("rdma", "test_rdma", env={"NANET_MESSAGES": str(count)})
