@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: SHL-2.1
-"""verilator --lint-only -Wall over every module of rtl/ as its own top; any warning is a failure."""
+"""verilator --lint-only -Wall over every module of rtl/ as its own top, and over the tops of boards/.
+
+Any warning is a failure, and so is a file list that is out of date.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tb" / "support"))
 
+import filelist
 from simulate import use_verilator
 from sources import GATEWARE, RTL, modules, packages, search_path
 
@@ -42,14 +46,19 @@ def main() -> int:
     files = modules()
     names = sys.argv[1:] or list(files)
     failed = 0
-    for path in sorted(RTL.glob("*/*.sv")):
+    boards = {path.stem: path for path in sorted(GATEWARE.glob("boards/*/nanet_*.sv"))}
+    if not sys.argv[1:]:
+        failed += filelist.main(check=True)
+        files, names = files | boards, [*names, *boards]
+    for path in (*sorted(RTL.glob("*/*.sv")), *boards.values()):
         for trouble in conventions(path):
             print(trouble)
             failed += 1
 
     def lint(name: str) -> subprocess.CompletedProcess[str]:
         command = ["verilator", "--lint-only", "-Wall", *search_path(), "--top-module", name]
-        command += map(str, [GATEWARE / "lint.vlt", *packages(), files[name]])
+        stubs = [files[name].with_name("stubs.sv")] if name in boards else []
+        command += map(str, [GATEWARE / "lint.vlt", *packages(), *stubs, files[name]])
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
