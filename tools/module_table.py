@@ -18,6 +18,7 @@ TITLES = {
     "eth": "MACs, Ethernet, UDP",
     "rx": "Receive path",
     "clop": "Placement",
+    "merge": "Merging of the boards",
     "tx": "Send path",
     "ttc": "TTC and final trigger",
     "dma": "DMA and events",

@@ -42,6 +42,7 @@ module clop_close_proof
       .buffer_units(18'd64),
       .wr_done_tag ('0),
       .wr_done_error(1'b0),
+      .merged      ('0),
       .*
   );
 

@@ -174,6 +174,7 @@ PROOFS = {
         ),
         abstract=("fifo_tracked",),
         induction_finds=True,
+        packages=("nanet_merge_pkg",),
     ),
     "clop_packets": Proof(
         (

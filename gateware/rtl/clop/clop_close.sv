@@ -5,6 +5,7 @@
 module clop_close
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
+  import nanet_merge_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
@@ -37,6 +38,8 @@ module clop_close
     output logic [$clog2(MAX_BUFFERS)+1:0] board_read_index,
     input  clop_part_t                     board_read,
     input  serial_t [CHANNELS-1:0]         done_serial,
+    // Outcome of merging; steady during the notification.
+    input  merge_result_t                  merged,
 
     /*
      * translation
@@ -129,8 +132,10 @@ module clop_close
   assign wr_req.valid     = state_q == CloseWrite;
   assign wr_req.cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
   assign wr_req.last      = second_q;
-  assign wr_data      = second_q ? '0 : {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0,
-                                         notice.frame};
+  assign wr_data      = second_q ? {104'd0, 5'd0, merged.unmerged, merged.on ? 16'(MergeRows) : 16'd0,
+                                    merged.hits, merged.fragments, merged.events, 15'd0, merged.merged,
+                                    64'd0} :
+                        {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0, notice.frame};
   assign notice_ready = state_q == CloseEvent && pending_in_ready;
   assign seen         = notice.present[2'(board_q - 3'd2)];
   assign bytes        = seen ? {board_read.units, 4'd0} : 16'd0;
@@ -222,7 +227,8 @@ module clop_close
       KindReceiveDone: begin
         pending_in.ev.flags  = flags;
         pending_in.ev.buffer = 32'(buffer);
-        pending_in.ev.bytes  = 32'(bytes_q);
+        pending_in.ev.bytes  = merged.merged ? 32'(HeaderBytes) + {12'd0, merged.events, 4'd0} +
+                               {15'd0, merged.hits, 1'b0} : 32'(bytes_q);
       end
       KindError: begin
         pending_in.ev.flags = FlagOverrun;

@@ -246,6 +246,7 @@ module receive_placement
       .board_read_index,
       .board_read,
       .done_serial,
+      .merged      ('0),
       .tlb_req     (f_tlb_req),
       .tlb_rsp,
       .wr_req      (f_wr_req),

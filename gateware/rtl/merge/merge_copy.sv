@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: SHL-2.1
+// Copier: reads the hits of each event from the store, eight a cycle, packs them into words of 256 bits and
+// makes a row per event. Also copies a segment as it is.
+module merge_copy
+  import nanet_merge_pkg::*;
+(
+    input logic clk,
+    input logic rst,
+
+    /*
+     * a frame or a segment begins
+     */
+    input logic         start,
+    input logic [5:0]   slot,
+    input logic         segment,   // copy one segment instead of events
+    input logic [1:0]   board,
+    input logic [11:0]  units,     // of the segment, 16 B each
+
+    /*
+     * events
+     */
+    input  logic         in_valid,
+    output logic         in_ready,
+    input  merge_event_t in,
+
+    /*
+     * store; data four cycles later, never refused
+     */
+    output merge_read_t [3:0]        rd,
+    input  logic [3:0][127:0]        rd_data,
+
+    /*
+     * words: 0 hits, 1 rows; `room` for eight of each
+     */
+    output logic [1:0]        out_valid,
+    output logic [1:0][255:0] out_data,
+    input  logic              room,
+    input  logic              flush,     // pulse: the last partial words
+    output logic              idle,
+    output logic [16:0]       hits,      // 16 bit words so far
+    output logic              overflow   // more than MergeHits
+);
+
+  // ------------------------------------------------------------------ fragments
+
+  typedef struct packed {
+    logic [1:0]       board;
+    logic [12:0]      at;
+    logic [12:0]      left;    // hits
+    logic             last;    // of the event
+    logic [15:0]      opened;
+    logic [3:0]       boards;
+    logic             truncated;
+    logic [3:0][5:0]  hits;
+    logic [3:0][7:0]  delay;
+  } fragment_t;
+
+  merge_event_t event_q;
+  logic event_valid_q;
+  logic [3:0] rest_q, rest_in, rest_after;  // boards with hits
+  logic [1:0] pick;
+  logic fragment_valid_q, fragment_first_q, take_fragment, chunk_ends, issue;
+  fragment_t fragment_q, fragment_in;
+  logic segment_q;
+  logic [5:0] slot_q;
+
+  always_comb begin
+    for (int b = 0; b < 4; b++) rest_in[b] = in.hits[b] != 0;
+    pick       = rest_q[0] ? 2'd0 : rest_q[1] ? 2'd1 : rest_q[2] ? 2'd2 : 2'd3;
+    rest_after = rest_q & ~(4'd1 << pick);
+    fragment_in = '{board: pick, at: event_q.at[pick], left: rest_q == 0 ? '0 : 13'(event_q.hits[pick]),
+                    last: rest_after == 0, opened: event_q.opened, boards: event_q.boards,
+                    truncated: event_q.truncated, hits: event_q.hits, delay: event_q.delay};
+  end
+  assign issue         = fragment_valid_q && room;
+  assign chunk_ends    = issue && fragment_q.left <= 13'd8;
+  assign take_fragment = !fragment_valid_q || chunk_ends;
+  assign in_ready      = !event_valid_q || (take_fragment && rest_after == 0);
+
+  always_ff @(posedge clk) begin
+    if (in_ready) begin
+      event_q       <= in;
+      rest_q        <= rest_in;
+      event_valid_q <= in_valid;
+    end else if (take_fragment) begin
+      rest_q <= rest_after;
+    end
+    if (take_fragment) begin
+      fragment_q       <= fragment_in;
+      fragment_valid_q <= event_valid_q;
+      fragment_first_q <= 1'b1;
+    end else if (issue) begin
+      fragment_q.at    <= fragment_q.at + 13'd16;
+      fragment_q.left  <= fragment_q.left - 13'd8;
+      fragment_first_q <= 1'b0;
+    end
+    if (start) begin
+      slot_q    <= slot;
+      segment_q <= segment;
+      if (segment) begin
+        fragment_valid_q <= units != 0;
+        fragment_first_q <= 1'b1;
+        fragment_q.board <= board;
+        fragment_q.at    <= '0;
+        fragment_q.left  <= {units[9:0], 3'd0};
+        fragment_q.last  <= 1'b1;
+      end
+    end
+    if (rst) begin
+      event_valid_q    <= 1'b0;
+      fragment_valid_q <= 1'b0;
+    end
+  end
+
+  always_comb begin
+    for (int b = 0; b < 4; b++) begin
+      rd[b].valid  = issue && fragment_q.left != 0 && fragment_q.board == 2'(b);
+      rd[b].keep   = 1'b0;
+      rd[b].direct = 1'b0;
+      rd[b].slot   = slot_q;
+      rd[b].offset = fragment_q.at;
+    end
+  end
+
+  // ------------------------------------------------------------------ chunks of up to eight hits
+
+  typedef struct packed {
+    logic             valid;
+    logic [1:0]       board;
+    logic [3:0]       hits;
+    logic             first;   // of its fragment
+    logic             last;    // of its event
+    logic [15:0]      opened;
+    logic [3:0]       boards;
+    logic             truncated;
+    logic [3:0][5:0]  counts;
+    logic [3:0][7:0]  delay;
+  } chunk_t;
+
+  chunk_t [4:0] chunk_q;
+  always_ff @(posedge clk) begin
+    chunk_q[0] <= '{valid: issue, board: fragment_q.board,
+                    hits: fragment_q.left >= 13'd8 ? 4'd8 : fragment_q.left[3:0], first: fragment_first_q,
+                    last: fragment_q.last && fragment_q.left <= 13'd8, opened: fragment_q.opened,
+                    boards: fragment_q.boards, truncated: fragment_q.truncated, counts: fragment_q.hits,
+                    delay: fragment_q.delay};
+    for (int i = 1; i < 5; i++) chunk_q[i] <= chunk_q[i-1];
+    if (rst) for (int i = 0; i < 5; i++) chunk_q[i].valid <= 1'b0;
+  end
+
+  // Data of the store, hits beyond the chunk zero.
+  chunk_t here;
+  logic [7:0][15:0] data, words_q;
+  logic [16:0] hits_q, hits_after;
+  logic [15:0] first_q;
+  logic fresh_q, fits;
+  assign here       = chunk_q[3];
+  assign hits_after = hits_q + 17'(here.hits);
+  assign fits       = segment_q || hits_after <= 17'(MergeHits);
+  always_comb begin
+    data = rd_data[here.board];
+    for (int i = 0; i < 8; i++) if (4'(i) >= here.hits) data[i] = '0;
+  end
+
+  logic [3:0] place_q, place_q2, add_q, add_q2;
+  always_ff @(posedge clk) begin
+    words_q <= data;
+    place_q <= hits_q[3:0];
+    add_q   <= here.valid && fits ? here.hits : '0;
+    if (here.valid) begin
+      if (fresh_q) first_q <= hits_q[15:0];
+      fresh_q <= here.last;
+      if (fits) hits_q <= hits_after;
+      else overflow <= 1'b1;
+    end
+    if (start) begin
+      hits_q   <= '0;
+      fresh_q  <= 1'b1;
+      overflow <= 1'b0;
+    end
+  end
+  assign hits = hits_q;
+
+  // ------------------------------------------------------------------ sums and order, shift, words
+
+  chunk_t now_q;  // one cycle behind chunk_q[4]
+  logic [15:0] first_q2;
+  logic [10:0] above_q;
+  logic signed [7:0] sum, sum_q;
+  logic descends, descends_q, disordered_q;
+  logic [383:0] shifted_q, packed_words;
+  logic [255:0] rest_words_q;
+  logic signed [15:0] event_sum_q, event_sum;
+  merged_row_t row, row_q;
+  logic odd_row_q, makes_row, disorder;
+  logic [9:0] rows_q;
+
+  always_comb begin
+    sum = '0;
+    descends = 1'b0;
+    for (int i = 0; i < 8; i++) sum += 8'(signed'(words_q[i][15:11]));
+    for (int i = 1; i < 8; i++)
+      if (4'(i) < chunk_q[4].hits && words_q[i][10:0] <= words_q[i-1][10:0]) descends = 1'b1;
+    if (!chunk_q[4].first && chunk_q[4].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
+  end
+  assign packed_words = {128'd0, rest_words_q} | shifted_q;
+  assign event_sum    = event_sum_q + 16'(sum_q);
+  assign disorder     = disordered_q || descends_q;
+  assign makes_row    = now_q.valid && now_q.last && !segment_q && rows_q < 10'(MergeRows);
+  always_comb begin
+    row = '{first: first_q2, sum: event_sum, opened: now_q.opened, boards: 8'(now_q.boards),
+            flags: {6'd0, disorder, now_q.truncated}, hits: '0, delay: now_q.delay};
+    for (int b = 0; b < 4; b++) row.hits[b] = 8'(now_q.counts[b]);
+  end
+
+  always_ff @(posedge clk) begin
+    if (chunk_q[4].valid) above_q <= words_q[7][10:0];
+    now_q      <= chunk_q[4];
+    first_q2   <= first_q;
+    sum_q      <= sum;
+    descends_q <= descends;
+    shifted_q  <= 384'(words_q) << {place_q, 4'd0};
+    place_q2   <= place_q;
+    add_q2     <= add_q;
+    out_valid  <= '0;
+    out_data   <= {row, row_q, packed_words[255:0]};
+    if (now_q.valid) begin
+      event_sum_q  <= now_q.last ? '0 : event_sum;
+      disordered_q <= !now_q.last && disorder;
+      if (add_q2 != 0) begin
+        out_valid[0] <= 5'(place_q2) + 5'(add_q2) >= 5'd16;
+        rest_words_q <= 5'(place_q2) + 5'(add_q2) >= 5'd16 ? {128'd0, packed_words[383:256]} :
+                                                            packed_words[255:0];
+      end
+      if (makes_row) begin
+        row_q        <= row;
+        rows_q       <= rows_q + 1'b1;
+        odd_row_q    <= !odd_row_q;
+        out_valid[1] <= odd_row_q;
+      end
+    end
+    if (flush) begin
+      out_valid <= {odd_row_q, hits_q[3:0] != 0};
+      out_data  <= {128'd0, row_q, rest_words_q};
+    end
+    if (start) begin
+      rest_words_q <= '0;
+      event_sum_q  <= '0;
+      disordered_q <= 1'b0;
+      rows_q       <= '0;
+      odd_row_q    <= 1'b0;
+    end
+    if (rst) begin
+      now_q.valid <= 1'b0;
+      out_valid   <= '0;
+    end
+  end
+
+  assign idle = !event_valid_q && !fragment_valid_q && !now_q.valid && !chunk_q[0].valid &&
+                !chunk_q[1].valid && !chunk_q[2].valid && !chunk_q[3].valid && !chunk_q[4].valid &&
+                out_valid == 0;
+
+  logic unused;
+  assign unused = &{1'b0, units[11:10], here, now_q};
+
+endmodule

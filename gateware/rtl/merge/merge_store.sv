@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: SHL-2.1
+// Store of the payloads of open frames: takes the DMA writes of the channels, page by page, until the frame
+// is merged. A write without a slot or page passes to memory, to its place in the segment.
+module merge_store
+  import nanet_pkg::*;
+  import nanet_dma_pkg::*;
+  import nanet_merge_pkg::*;
+#(
+    // Open frames; a power of two, at most 64.
+    parameter int unsigned SLOTS = 64,
+    // Pages of 256 B per board; a power of two, at least 64.
+    parameter int unsigned PAGES = 128,
+    // Width of the DMA data in bits; 256.
+    parameter int unsigned DATA_W = 256,
+    // Consumer devices; a power of two.
+    parameter int unsigned DEVICES = 1
+) (
+    input logic clk,
+    input logic rst,
+
+    /*
+     * configuration, as in clop
+     */
+    input  logic [4:0]               log2_devices,
+    input  logic [DEVICES-1:0][63:0] base_vaddr,
+    input  logic [17:0]              buffer_units,
+    output logic                     ready,         // the page memories are empty
+
+    /*
+     * writes of the channels; the address is a merge_place_t
+     */
+    input  dma_wr_req_t       s_wr_req,
+    output dma_wr_rsp_t       s_wr_rsp,
+    input  logic [DATA_W-1:0] s_wr_data,
+
+    /*
+     * writes that pass: translation, DMA write
+     */
+    output tlb_req_t          tlb_req,
+    input  tlb_rsp_t          tlb_rsp,
+    output dma_wr_req_t       wr_req,
+    input  dma_wr_rsp_t       wr_rsp,
+    output logic [DATA_W-1:0] wr_data,
+    output logic              untranslated,  // pulse: a write dropped for lack of a translation
+
+    /*
+     * a closed frame: its slot, and whether all its payloads are in pages
+     */
+    input  logic [15:0]      closed_index,
+    output logic             held,          // the slot belongs to this frame
+    output logic [5:0]       slot,
+    output logic             passed,        // a write of the frame passed
+    output logic [3:0][5:0]  pages,         // of each board
+    input  logic             drop,          // held until dropped: returns the pages
+    output logic             dropped,
+
+    /*
+     * reads, per board
+     */
+    input  merge_read_t [3:0]        rd,
+    output logic [3:0][127:0]        rd_data
+);
+
+  localparam int unsigned PageW = $clog2(PAGES);
+  localparam int unsigned SlotW = $clog2(SLOTS);
+  localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
+
+  if (DATA_W != 256) begin : gen_check_width
+    $fatal(1, "DATA_W must be 256 (%m)");
+  end
+
+  typedef enum logic [3:0] {
+    StoreIdle,
+    StoreLook,
+    StoreJudge,
+    StoreWords,
+    PassAddress,
+    PassTranslate,
+    PassTranslated,
+    PassWords,
+    PassDrop
+  } state_e;
+
+  state_e state_q;
+  merge_place_t place_q;
+  logic [15:0] index_q, left_q;
+  logic [5:0] slot_q;
+  logic [PageW-1:0] number_q;
+  logic [3:0] line_q;
+  logic hit_q, free_q, next_q, known_q, take, claim;
+  logic [3:0] board_is, board_free, board_ready, board_dropped, board_dropped_q;
+  logic drop_safe;
+  logic [3:0][5:0] count;
+  logic [3:0][PageW-1:0] number, free_number;
+  logic [7:0] tag_q;
+
+  // ------------------------------------------------------------------ slots
+
+  logic [SLOTS-1:0] used_q, passed_q;
+  logic [15:0] frames[SLOTS];
+  logic [15:0] frame_of, frame_of_closed;
+  logic [SlotW-1:0] closed_slot;
+  assign closed_slot     = closed_index[SlotW-1:0];
+  assign frame_of        = frames[slot_q[SlotW-1:0]];
+  assign frame_of_closed = frames[closed_slot];
+  assign slot            = 6'(closed_slot);
+  assign held            = used_q[closed_slot] && frame_of_closed == closed_index;
+  assign passed          = passed_q[closed_slot];
+  always_ff @(posedge clk) if (claim) frames[slot_q[SlotW-1:0]] <= index_q;
+
+  // ------------------------------------------------------------------ one write at a time
+
+  merge_place_t place_in;
+  logic [15:0] index_in;
+  assign place_in = s_wr_req.cmd.addr[39:0];
+  assign index_in = DEVICES > 1 ? 16'(place_in.buffer << log2_devices) | 16'(place_in.device) :
+                                  place_in.buffer;
+  assign board_is = 4'd1 << place_q.board;
+
+  // Read by all boards; used of one.
+  logic [5:0] count_here;
+  assign count_here = count[place_q.board];
+  assign claim = state_q == StoreJudge && free_q;
+  assign take  = state_q == StoreJudge && next_q;
+
+  logic [33:0] product_q;
+  logic [63:0] vaddr_q, paddr_q;
+  logic done_room, done_valid;
+  logic [7:0] done_tag;
+  logic [5:0] unused_done_level;
+  logic [7:0] passes_done_q;
+  logic [4:0] done_writes, writes_q, writes;
+  logic halves_q, high_q, half_ends;  // a write that crosses a page passes in halves of a word
+  logic [12:0] page_end;
+
+  assign half_ends           = high_q || left_q <= 16'd16;
+  assign s_wr_rsp.ready      = state_q == StoreWords || state_q == PassDrop ||
+                               (state_q == PassWords && wr_rsp.ready && (!halves_q || half_ends));
+  assign s_wr_rsp.done_valid = done_valid && passes_done_q >= 8'(done_writes);
+  assign s_wr_rsp.done_tag   = done_tag;
+  assign s_wr_rsp.done_error = 1'b0;
+  assign writes              = writes_q + 5'(state_q == PassWords);
+
+  assign tlb_req.valid = state_q == PassTranslate;
+  assign tlb_req.vaddr = vaddr_q;
+  assign wr_req.valid  = state_q == PassWords && s_wr_req.valid;
+  assign wr_req.cmd    = '{addr: paddr_q, len: !halves_q ? s_wr_req.cmd.len :
+                                               left_q <= 16'd16 ? left_q : 16'd16, tag: '0};
+  assign wr_req.last   = s_wr_req.last || halves_q;
+  assign wr_data       = high_q ? {128'd0, s_wr_data[255:128]} : s_wr_data;
+  assign page_end      = 13'(vaddr_q[11:0]) + left_q[12:0];
+
+  logic stored, dropping_this;
+  assign stored = s_wr_req.valid && s_wr_rsp.ready && s_wr_req.last;
+  // The pages of a slot are not extended while they are returned.
+  assign dropping_this = drop && index_in[SlotW-1:0] == closed_slot;
+
+  always_ff @(posedge clk) begin
+    untranslated <= 1'b0;
+    unique case (state_q)
+      StoreIdle: begin
+        place_q <= place_in;
+        index_q <= index_in;
+        slot_q  <= 6'(index_in[SlotW-1:0]);
+        left_q  <= s_wr_req.cmd.len;
+        tag_q   <= s_wr_req.cmd.tag;
+        writes_q <= '0;
+        halves_q <= 1'b0;
+        high_q   <= 1'b0;
+        if (s_wr_req.valid && done_room && !dropping_this && ready) state_q <= StoreLook;
+      end
+      StoreLook: begin
+        hit_q   <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q;
+        free_q  <= !used_q[slot_q[SlotW-1:0]] && place_q.offset == 0 && board_free[place_q.board];
+        known_q <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q && count_here > 6'(place_q.offset[12:8]);
+        // The first write to a page begins with its first byte, unless an earlier one has passed.
+        next_q  <= place_q.offset[7:0] == 0 && board_free[place_q.board] &&
+                   (!used_q[slot_q[SlotW-1:0]] ? place_q.offset == 0 :
+                    frame_of == index_q && !passed_q[slot_q[SlotW-1:0]] &&
+                    count_here == 6'(place_q.offset[12:8]));
+        state_q <= StoreJudge;
+      end
+      StoreJudge: begin
+        number_q <= known_q ? number[place_q.board] : free_number[place_q.board];
+        line_q   <= place_q.offset[7:4];
+        state_q  <= known_q || next_q ? StoreWords : PassAddress;
+        if (free_q) begin
+          used_q[slot_q[SlotW-1:0]]   <= 1'b1;
+          passed_q[slot_q[SlotW-1:0]] <= 1'b0;
+        end else if (hit_q && !known_q && !next_q) begin
+          passed_q[slot_q[SlotW-1:0]] <= 1'b1;
+        end
+      end
+      StoreWords: begin
+        if (s_wr_req.valid) begin
+          left_q <= left_q - 16'd32;
+          line_q <= line_q + 4'd2;
+          if (s_wr_req.last) state_q <= StoreIdle;
+        end
+      end
+      PassAddress: begin
+        vaddr_q <= base_vaddr[DeviceW'(place_q.device)] + {24'd0, product_q, 6'd0} +
+                   64'd64 + {49'd0, place_q.board, place_q.offset};
+        state_q <= PassTranslate;
+      end
+      PassTranslate: begin
+        if (page_end > 13'd4096) halves_q <= 1'b1;
+        if (tlb_rsp.ready) state_q <= PassTranslated;
+      end
+      PassTranslated: begin
+        paddr_q <= tlb_rsp.resp_paddr;
+        if (tlb_rsp.resp_valid) begin
+          state_q      <= tlb_rsp.resp_ok ? PassWords : PassDrop;
+          untranslated <= !tlb_rsp.resp_ok;
+        end
+      end
+      PassWords: begin
+        if (s_wr_req.valid && wr_rsp.ready) begin
+          if (halves_q) begin
+            high_q   <= !high_q;
+            left_q   <= left_q - 16'd16;
+            vaddr_q  <= vaddr_q + 64'd16;
+            writes_q <= writes_q + 1'b1;
+            state_q  <= PassTranslate;
+          end
+          if (s_wr_req.last && (!halves_q || half_ends)) state_q <= StoreIdle;
+        end
+      end
+      PassDrop: if (s_wr_req.valid && s_wr_req.last) state_q <= StoreIdle;
+      default: state_q <= StoreIdle;
+    endcase
+    product_q <= 34'(place_q.buffer) * 34'(buffer_units);
+    if (dropped) used_q[closed_slot] <= 1'b0;
+    passes_done_q <= passes_done_q + 8'(wr_rsp.done_valid) - (s_wr_rsp.done_valid ? 8'(done_writes) : 8'd0);
+    if (rst) begin
+      state_q       <= StoreIdle;
+      used_q        <= '0;
+      passed_q      <= '0;
+      passes_done_q <= '0;
+      untranslated  <= 1'b0;
+    end
+  end
+
+  // Completions in order of the writes: tag, and writes to memory.
+  fifo #(
+      .WIDTH(13),
+      .DEPTH(32)
+  ) completions (
+      .clk,
+      .rst,
+      .in_valid (stored),
+      .in_ready (done_room),
+      .in_data  ({writes, tag_q}),
+      .out_valid(done_valid),
+      .out_ready(s_wr_rsp.done_valid),
+      .out_data ({done_writes, done_tag}),
+      .level    (unused_done_level)
+  );
+
+  // ------------------------------------------------------------------ pages of each board
+
+  for (genvar b = 0; b < 4; b++) begin : gen_board
+    merge_pages #(
+        .SLOTS(SLOTS),
+        .PAGES(PAGES)
+    ) board (
+        .clk,
+        .rst,
+        .ready      (board_ready[b]),
+        .slot       (slot_q),
+        .page       (place_q.offset[12:8]),
+        .count      (count[b]),
+        .number     (number[b]),
+        .free_valid (board_free[b]),
+        .free_number(free_number[b]),
+        .take       (take && board_is[b]),
+        .clear      (claim),
+        .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
+        .wr_high    (left_q > 16'd16),
+        .wr_number  (number_q),
+        .wr_line    (line_q),
+        .wr_data    (s_wr_data),
+        .rd         (rd[b]),
+        .rd_data    (rd_data[b]),
+        .drop       (drop && held && drop_safe && !board_dropped_q[b]),
+        .drop_slot  (slot),
+        .drop_count (pages[b]),
+        .dropped    (board_dropped[b])
+    );
+  end
+
+  // The slot is free when all boards have returned their pages.
+  assign drop_safe = state_q == StoreIdle || slot_q != slot;
+  assign dropped   = drop && (!held || board_dropped_q == '1);
+  assign ready     = board_ready == '1;
+  always_ff @(posedge clk) begin
+    board_dropped_q <= drop && held ? board_dropped_q | board_dropped : '0;
+    if (rst) board_dropped_q <= '0;
+  end
+
+  logic unused;
+  assign unused = &{1'b0, unused_done_level, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
+                    s_wr_req.cmd};
+
+endmodule
