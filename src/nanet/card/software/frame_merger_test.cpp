@@ -155,7 +155,7 @@ TEST(FrameMerger, IsSafeOnAnyBytes) {
     for (unsigned board = 0; board < 4; ++board) {
       std::vector<Part> parts;
       for (unsigned i = 0, time = 0; i < random() % 60; ++i)
-        parts.push_back({static_cast<std::uint16_t>(time += random() % 300),
+        parts.push_back({static_cast<std::uint16_t>(time += static_cast<unsigned>(random() % 300)),
                          std::vector<std::uint16_t>(random() % 33, static_cast<std::uint16_t>(random()))});
       buffer.packet(board, 1, parts);
     }

@@ -71,6 +71,10 @@ class OnDevice final : public GpuReconstructor {
     }
     (*cpu_)(batch, rings);
   }
+  // Hits at free positions: on the CPU; kernels look positions up by PM ID.
+  void operator()(const rich::PointBatch& batch, rich::Rings* rings) noexcept override {
+    (*cpu_)(batch, rings);
+  }
 
  private:
   struct Piece {
