@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import reference_trigger as ref
 from nanet._core import wire
+from nanet.analysis import fits
 from nanet.errors import DataWarning, UsageError
 from nanet.files import captures
 from nanet.files import truth as truth_files
@@ -150,8 +151,8 @@ def test_packets_and_fragments_are_those_of_the_decoder(run: Path) -> None:
 def test_the_hits_are_those_of_the_truth(run: Path) -> None:
     events = analysis.read_events(str(run / "run.pcap"))
     hits = analysis.read_truth_hits(str(run / "hits.parquet"))
-    first, pm = analysis.fits.offsets_and_values(events["pm"])
-    dt = analysis.fits.offsets_and_values(events["dt"])[1]
+    first, pm = fits.offsets_and_values(events["pm"])
+    dt = fits.offsets_and_values(events["dt"])[1]
     when = events["timestamp"].to_numpy().astype(np.int64) * 256 + events["fine_time"].to_numpy()
     seen = np.column_stack((np.repeat(when, np.diff(first)) + dt, pm))[
         np.repeat(events["burst"].to_numpy() == 0, np.diff(first))

@@ -85,7 +85,7 @@ def package(tmp_path_factory, root):
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     source = root / "python" / "nanet"
     shutil.copytree(source, folder / "nanet", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    (core,) = (folder / "build").glob("**/_core*.so")
+    (core,) = (path for path in (folder / "build").glob("**/_core*.so") if "stubs" not in path.parts)
     shutil.copy(core, folder / "nanet")
     return folder
 
