@@ -173,6 +173,12 @@ package nanet_pkg;
     ApenetFooter  = 2'd2
   } apenet_kind_e;
 
+  typedef struct packed {
+    logic         valid;
+    apenet_kind_e kind;
+    logic [127:0] data;
+  } apenet_req_t;
+
   // ---------------------------------------------------------------- placement requests and responses
 
   // Packet number within its channel; also the write fence of notifications. Half of the range exceeds

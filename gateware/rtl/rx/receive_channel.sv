@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Receive channel: from the frames of one MAC to DMA writes into CLOP buffers, and ARP replies.
+// Receive channel: frames of one MAC, or datagrams of the torus, to DMA writes into CLOP buffers; ARP reply.
 module receive_channel
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -9,7 +9,9 @@ module receive_channel
     // Buffer depth in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Width of the DMA data in bits; 256.
-    parameter int unsigned DATA_W = 256
+    parameter int unsigned DATA_W = 256,
+    // 1: packets come from the torus, not from a MAC.
+    parameter bit TORUS = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -26,6 +28,12 @@ module receive_channel
      * frames from the MAC
      */
     input axis_rx_req_t s_axis_rx_req,
+
+    /*
+     * packets from the torus, whose sender monitors the level
+     */
+    input  apenet_req_t                   torus_req,
+    output logic [$clog2(BUFFER_WORDS):0] torus_level,
 
     /*
      * ARP replies, where enabled for this stream
@@ -74,82 +82,65 @@ module receive_channel
     output profile_t       profile
 );
 
-  payload_req_t udp_req;
-  payload_req_t mgp_req;
-  logic apenet_valid, arp_valid;
-  refusal_e mgp_refusal;
-  logic [15:0] mgp_hits;
-  logic [7:0] unused_events;
+  logic apenet_valid;
   apenet_kind_e apenet_kind;
   logic [127:0] apenet_data;
   logic [$clog2(BUFFER_WORDS):0] level;
-  arp_request_t arp;
   logic clk_channel;
+
+  assign torus_level = level;
 
   // Latency from a MAC to its writer is below 64 cycles.
   clock_gate #(
       .HOLD(64)
   ) channel_clock (
       .clk,
-      .active(rst || s_axis_rx_req.tvalid || m_axis_arp_tvalid || !idle),
+      .active(rst || s_axis_rx_req.tvalid || torus_req.valid || m_axis_arp_tvalid || !idle),
       .gated (clk_channel)
   );
 
-  udp_receive #(
-      .FILTERS(FILTERS)
-  ) udp (
-      .clk    (clk_channel),
-      .rst,
-      .host,
-      .filter,
-      .now,
-      .s_axis_rx_req,
-      .out_req(udp_req),
-      .verdict_valid,
-      .verdict,
-      .arp_valid,
-      .arp
-  );
-
-  arp_reply arp_answer (
-      .clk             (clk_channel),
-      .rst,
-      .host,
-      .arp_valid       (arp_valid && arp_answers),
-      .arp,
-      .m_axis_tx_tvalid(m_axis_arp_tvalid),
-      .m_axis_tx_tready(m_axis_arp_tready),
-      .m_axis_tx_tdata (m_axis_arp_tdata),
-      .m_axis_tx_tkeep (m_axis_arp_tkeep),
-      .m_axis_tx_tlast (m_axis_arp_tlast)
-  );
-
-  mgp_check mgp (
-      .clk        (clk_channel),
-      .rst,
-      .rules,
-      .in_req     (udp_req),
-      .out_req    (mgp_req),
-      .out_refusal(mgp_refusal),
-      .out_hits   (mgp_hits),
-      .out_events (unused_events)
-  );
-
-  nanet_controller #(
-      .BUFFER_WORDS(BUFFER_WORDS)
-  ) controller (
-      .clk         (clk_channel),
-      .rst,
-      .now,
-      .in_req      (mgp_req),
-      .in_refusal  (mgp_refusal),
-      .in_hits     (mgp_hits),
-      .buffer_level(level),
-      .out_valid   (apenet_valid),
-      .out_kind    (apenet_kind),
-      .out_data    (apenet_data),
-      .overflow
-  );
+  if (TORUS) begin : gen_torus
+    assign apenet_valid      = torus_req.valid;
+    assign apenet_kind       = torus_req.kind;
+    assign apenet_data       = torus_req.data;
+    assign m_axis_arp_tvalid = 1'b0;
+    assign m_axis_arp_tdata  = '0;
+    assign m_axis_arp_tkeep  = '0;
+    assign m_axis_arp_tlast  = 1'b0;
+    assign verdict_valid     = 1'b0;
+    assign verdict           = frame_verdict_e'(0);
+    assign overflow          = 1'b0;
+    logic unused_front;
+    assign unused_front = &{1'b0, host, filter, rules, s_axis_rx_req, arp_answers, m_axis_arp_tready, 1'b0};
+  end else begin : gen_front
+    receive_front #(
+        .FILTERS     (FILTERS),
+        .BUFFER_WORDS(BUFFER_WORDS)
+    ) front (
+        .clk(clk_channel),
+        .rst,
+        .host,
+        .filter,
+        .rules,
+        .now,
+        .s_axis_rx_req,
+        .arp_answers,
+        .m_axis_arp_tvalid,
+        .m_axis_arp_tready,
+        .m_axis_arp_tdata,
+        .m_axis_arp_tkeep,
+        .m_axis_arp_tlast,
+        .apenet_valid,
+        .apenet_kind,
+        .apenet_data,
+        .level,
+        .verdict_valid,
+        .verdict,
+        .overflow
+    );
+    logic unused_torus;
+    assign unused_torus = &{1'b0, torus_req, 1'b0};
+  end
 
   rx_writer #(
       .BUFFER_WORDS(BUFFER_WORDS),
@@ -180,9 +171,6 @@ module receive_channel
       .profile_valid,
       .profile
   );
-
-  logic unused;
-  assign unused = &{1'b0, unused_events};
 
   logic unused_wr_rsp;
   assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};

@@ -19,7 +19,9 @@ module receive_path
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
     // Number n of frame 0 of the first burst.
-    parameter logic [63:0] FIRST_N = 0
+    parameter logic [63:0] FIRST_N = 0,
+    // Channels that take datagrams from the torus instead of frames from their MAC.
+    parameter logic [CHANNELS-1:0] TORUS = '0
 ) (
     input logic clk,
     input logic rst,
@@ -46,6 +48,12 @@ module receive_path
     input logic [CHANNELS-1:0][7:0]  s_axis_rx_tkeep,
     input logic [CHANNELS-1:0]       s_axis_rx_tlast,
     input logic [CHANNELS-1:0]       s_axis_rx_tuser,
+
+    /*
+     * packets from the torus, whose sender monitors the level
+     */
+    input  apenet_req_t [CHANNELS-1:0]                           torus_req,
+    output logic        [CHANNELS-1:0][$clog2(BUFFER_WORDS):0] torus_level,
 
     /*
      * ARP replies, per channel if enabled
@@ -148,7 +156,8 @@ module receive_path
     receive_channel #(
         .FILTERS     (FILTERS),
         .BUFFER_WORDS(BUFFER_WORDS),
-        .DATA_W      (DATA_W)
+        .DATA_W      (DATA_W),
+        .TORUS       (TORUS[c])
     ) channel (
         .host             (host[c]),
         .now              (now[31:0]),
@@ -160,6 +169,8 @@ module receive_path
             tuser: s_axis_rx_tuser[c]
         }),
         .arp_answers      (arp_answers[c]),
+        .torus_req        (torus_req[c]),
+        .torus_level      (torus_level[c]),
         .m_axis_arp_tvalid(m_axis_arp_tvalid[c]),
         .m_axis_arp_tready(m_axis_arp_tready[c]),
         .m_axis_arp_tdata (m_axis_arp_tdata[c]),
@@ -195,8 +206,13 @@ module receive_path
 
   // Latency from a MAC to its writer is below 64 cycles.
   logic [5:0] quiet_q;
+  logic torus_arrives;
+  always_comb begin
+    torus_arrives = 1'b0;
+    for (int c = 0; c < int'(CHANNELS); c++) torus_arrives |= torus_req[c].valid;
+  end
   always_ff @(posedge clk) begin
-    quiet_q <= s_axis_rx_tvalid != 0 ? '0 : quiet_q + 6'(quiet_q != '1);
+    quiet_q <= s_axis_rx_tvalid != 0 || torus_arrives ? '0 : quiet_q + 6'(quiet_q != '1);
     idle    <= quiet_q == '1 && writer_idle == '1 && placement_idle;
     if (rst) begin
       quiet_q <= '0;

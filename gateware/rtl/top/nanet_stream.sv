@@ -257,6 +257,7 @@ module nanet_stream
   logic tlb_hit, tlb_miss, idle;
   logic [CHANNELS:0] untranslated;
   logic [63:0] last_packet;
+  logic [CHANNELS-1:0][$clog2(BUFFER_WORDS):0] unused_torus_level;
 
   receive_path #(
       .CHANNELS    (CHANNELS),
@@ -287,6 +288,8 @@ module nanet_stream
       .tlb_flush       (regs.tlb.flush.value),
       .now             (now_q),
       .s_axis_rx_tvalid(rx_valid),
+      .torus_req       ('0),
+      .torus_level     (unused_torus_level),
       .return_index    (return_index[BufferW-1:0]),
       .wr_req          (path_wr_req),
       .wr_rsp          (path_wr_rsp),
@@ -475,6 +478,6 @@ module nanet_stream
   );
 
   logic unused;
-  assign unused = &{1'b0, return_index, m_wr_rsp, m_rd_rsp};
+  assign unused = &{1'b0, return_index, m_wr_rsp, m_rd_rsp, unused_torus_level};
 
 endmodule

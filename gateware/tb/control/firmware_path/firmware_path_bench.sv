@@ -103,6 +103,7 @@ module firmware_path_bench
   placed_e counted_as;
   tx_pending_t tx_pending;
   logic [63:0] sender_next_q;
+  logic [CHANNELS-1:0][10:0] unused_torus_level;
   logic [CHANNELS-1:0] overflow, unused_tvalid, unused_tlast, unused_verdict_valid, unused_refused;
   logic [CHANNELS-1:0] unused_profile_valid;
   logic [CHANNELS-1:0][63:0] unused_tdata;
@@ -179,6 +180,10 @@ module firmware_path_bench
       .s_axis_rx_tkeep,
       .s_axis_rx_tlast,
       .s_axis_rx_tuser  ('0),
+      .torus_valid      ('0),
+      .torus_kind       ({CHANNELS{nanet_pkg::ApenetHeader}}),
+      .torus_data       ('0),
+      .torus_level      (unused_torus_level),
       .arp_answers      ('1),
       .m_axis_arp_tvalid(unused_tvalid),
       .m_axis_arp_tready('1),
@@ -301,7 +306,7 @@ module firmware_path_bench
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_tvalid, unused_tdata, unused_tkeep, unused_tlast, unused_verdict_valid,
+  assign unused = &{1'b0, unused_torus_level, unused_tvalid, unused_tdata, unused_tkeep, unused_tlast, unused_verdict_valid,
                     unused_verdict, unused_refused, unused_refusal, unused_profile_valid, unused_profile,
                     unused_hits, unused_events, unused_start, unused_channel, unused_promised,
                     unused_promise, unused_tx_pending, unused_incomplete, unused_hit, unused_miss,
