@@ -2,6 +2,7 @@
 // Sources of nanet_card_us, by filelist.py.
 rtl/common/nanet_dma_pkg.sv
 rtl/common/nanet_pkg.sv
+rtl/merge/nanet_merge_pkg.sv
 ${NANET_REGS}/nanet_regs_pkg.sv
 ${NANET_REGS}/nanet_regs.sv
 rtl/eth/arp_reply.sv
@@ -58,6 +59,7 @@ rtl/pcie_us/pcie_us_write.sv
 rtl/common/ram_1r1w.sv
 rtl/common/ram_bypass.sv
 rtl/rx/receive_channel.sv
+rtl/rx/receive_front.sv
 rtl/rx/receive_path.sv
 rtl/rx/receive_placement.sv
 rtl/control/register_block.sv
