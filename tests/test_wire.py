@@ -27,7 +27,7 @@ def event_of(text: str) -> tuple[int, int, list[tuple[int, int]], int, int]:
 
 
 @pytest.mark.parametrize(
-    "name", ["mgp_header", "mgp_packed", "mgp_fixed", "mgp_merged", "mgp_sob", "mgp_eob"]
+    "name", ["mgp_header", "mgp_packed", "mgp_fixed", "mgp_merged", "mgp_wide", "mgp_sob", "mgp_eob"]
 )
 def test_golden_header(name: str) -> None:
     fields, data = golden_vectors.read(name)

@@ -210,8 +210,11 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   }
   if (area_bytes) area = device_memory<std::byte>(area_bytes * areas, "buffers");
   std::vector<rich::Point> plane(plane_entries);
-  const rich::Geometry geometry = rich::Geometry::make();
-  std::copy(geometry.common.begin(), geometry.common.end(), plane.begin());
+  const auto& positions = execute.process.detector->common;
+  if (positions.size() > pm_count)
+    throw std::invalid_argument("detector: " + std::to_string(positions.size()) +
+                                " channels: a GPU takes up to 1952: use --device cpu");
+  std::copy(positions.begin(), positions.end(), plane.begin());
   auto* const on_device = device_memory<rich::Point>(plane_entries, "the positions of PMs");
   require(cudaMemcpy(on_device, plane.data(), plane.size() * sizeof(rich::Point), cudaMemcpyHostToDevice),
           "copying the positions of PMs");

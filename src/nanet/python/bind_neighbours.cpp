@@ -19,6 +19,7 @@
 
 #include "nanet/l0tp/l0tp.hpp"
 #include "nanet/os/socket.hpp"
+#include "nanet/python/trigger_options.hpp"
 #include "nanet/readout/readout.hpp"
 
 namespace nb = nanobind;
@@ -112,6 +113,9 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("fixed", o.pack.fixed);
   options.take("pad", o.pack.pad);
   options.take("max_payload", o.pack.max_payload);
+  nb::object detector;
+  options.take("detector", detector);
+  if (detector.is_valid() && !detector.is_none()) python::set_detector(o.generator, given);
   options.take("pool_frames", o.pool_frames);
   options.take("keep_truth", o.keep_truth);
   options.take("pcap", o.pcap);

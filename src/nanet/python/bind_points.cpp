@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/python/trigger_options.hpp"
 #include "nanet/rich/algorithm.hpp"
 
 namespace nb = nanobind;
@@ -388,11 +389,13 @@ Offsets offsets_of(const Array& first, std::size_t hits) {
 
 nb::dict reconstruct_points(const std::string& algorithm, const Array& x, const Array& y,
                             const std::optional<Array>& event, const std::optional<Array>& first,
-                            const rich::Parameters& parameters, unsigned threads) {
+                            const rich::Parameters& parameters, unsigned threads,
+                            const std::optional<nb::dict>& detector) {
   const Axis along_x("x", x), along_y("y", y);
   if (x.size() != y.size() || (event && event->size() != x.size()))
     refuse("x, y and event: must have equal lengths");
-  const auto reconstructor = rich::make_reconstructor(algorithm, parameters, rich::Geometry::make());
+  const auto reconstructor = rich::make_reconstructor(
+      algorithm, parameters, detector ? *python::detector_of(*detector) : *rich::na62());
   Rows rows;
   const auto by_number = [&]<class T>(const T* values) {
     rows = process_all(Numbers<T>(values, event->size()), along_x, along_y, *reconstructor, threads);
@@ -450,7 +453,7 @@ double time_points(const std::string& algorithm, const Array& x, const Array& y,
 
 void bind_points(nb::module_& m) {
   m.def("reconstruct_points", &reconstruct_points, "algorithm"_a, "x"_a, "y"_a, "event"_a.none(),
-        "first"_a.none(), "parameters"_a = rich::Parameters{}, "threads"_a = 1,
+        "first"_a.none(), "parameters"_a = rich::Parameters{}, "threads"_a = 1, "detector"_a = nb::none(),
         "Runs an algorithm over hits at positions x, y (mm, common plane; float32 or float64). event: number "
         "of each hit's event, ascending; or None, and first: int64, start of each event and end of the last. "
         "Returns columns, a row per ring and one with ring = 255 per event without rings: event, ring, "

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,12 +11,14 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "nanet/python/trigger_options.hpp"
 #include "nanet/readout/capture.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/generator.hpp"
@@ -39,7 +42,7 @@ nb::object column(std::vector<T> values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
-nb::object positions(const std::array<rich::Point, pm_count>& points) {
+nb::object positions(const std::vector<rich::Point>& points) {
   auto* kept = new std::vector<float>;
   for (const rich::Point& p : points) kept->insert(kept->end(), {p.x, p.y});
   const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
@@ -69,7 +72,8 @@ struct RingColumns {
 };
 
 nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
-                     const rich::Parameters& parameters) {
+                     const rich::Parameters& parameters, const std::optional<nb::dict>& detector) {
+  const auto geometry = detector ? python::detector_of(*detector) : rich::na62();
   if (first.size() == 0 || first.size() - 1 > std::numeric_limits<std::uint32_t>::max())
     throw std::invalid_argument("first: must hold the start of each event and the end of the last");
   for (std::size_t i = 0; i + 1 < first.size(); ++i) {
@@ -78,9 +82,10 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
   if (first.data()[first.size() - 1] > pm.size())
     throw std::invalid_argument("first: reaches past the end of pm");
   for (std::size_t i = 0; i < pm.size(); ++i) {
-    if (pm.data()[i] >= pm_count) throw std::invalid_argument("pm: must be below 1952");
+    if (pm.data()[i] >= geometry->channels())
+      throw std::invalid_argument("pm: must be below " + std::to_string(geometry->channels()));
   }
-  const auto reconstructor = rich::make_reconstructor(name, parameters, rich::Geometry::make());
+  const auto reconstructor = rich::make_reconstructor(name, parameters, *geometry);
   RingColumns out;
   {
     const nb::gil_scoped_release released;
@@ -140,6 +145,10 @@ readout::CaptureOptions capture_options(const nb::dict& given) {
     ++taken;
   };
   take("events", o.events);
+  if (given.contains("detector")) {
+    python::set_detector(o.generator, given);
+    ++taken;
+  }
   take("rate", o.generator.rate);
   take("noise", o.generator.noise);
   take("rings", o.generator.rings);
@@ -159,10 +168,10 @@ readout::CaptureOptions capture_options(const nb::dict& given) {
 
 void bind_rich(nb::module_& m) {
   m.def(
-      "pm_positions_disk", [] { return positions(rich::Geometry::make().disk); },
+      "pm_positions_disk", [] { return positions(rich::na62()->disk); },
       "Positions of the PMs on their own disk in mm, by PM ID: float32, (1952, 2).");
   m.def(
-      "pm_positions_common", [] { return positions(rich::Geometry::make().common); },
+      "pm_positions_common", [] { return positions(rich::na62()->common); },
       "Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2).");
   m.def("algorithm_names", &rich::algorithm_names, "Names of the ring algorithms of this build.");
   m.attr("default_algorithm") = std::string(rich::default_algorithm);
@@ -199,11 +208,13 @@ void bind_rich(nb::module_& m) {
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
         "ValueError.");
   m.def("reconstruct", &reconstruct, "algorithm"_a, "first"_a, "pm"_a, "parameters"_a = rich::Parameters{},
+        "detector"_a = nb::none(),
         "Runs an algorithm over events: event i has hits pm[first[i]:first[i + 1]], ascending (first: "
         "uint32, events + 1; "
         "pm: uint16). Returns columns, a row per ring found: event, ring (0 = leading), n_rings, n_hits, x, "
         "y, r (mm, "
-        "common plane), chi2_ndf; and ambiguous: the events whose ring count is in doubt. ValueError names "
+        "common plane), chi2_ndf; and ambiguous: the events whose ring count is in doubt. detector: "
+        "dictionary of nanet.detector, default NA62's. ValueError names "
         "the fault.");
   m.def(
       "ring_radius_mm",

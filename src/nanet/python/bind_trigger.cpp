@@ -39,6 +39,7 @@ struct PyTrigger {
           t.algorithm = get<std::string>(o, "algorithm", t.algorithm);
           t.parameters = parameters(o);
           t.process = process_options(o);
+          channels = t.process.detector->channels();
           if (const int fd = get<int>(o, "event_ring", -1); fd >= 0) {
             event_ring = std::make_unique<stats::SharedEventRing>(fd);
             t.process.event_ring = event_ring.get();
@@ -92,6 +93,7 @@ struct PyTrigger {
   double timeout_us, deadline_us;
   std::string algorithm, gather, device;
   unsigned threads = 1;
+  std::size_t channels = pm_count;
   std::unique_ptr<stats::SharedEventRing> event_ring;  // shared with a monitor
   trigger::Trigger core;
 };
@@ -113,6 +115,7 @@ struct PyReplay {
           r.algorithm = get<std::string>(o, "algorithm", r.algorithm);
           r.parameters = parameters(o);
           r.process = process_options(o);
+          channels = r.process.detector->channels();
           r.threads = get<unsigned>(o, "threads", 1);
           r.pin = get<std::vector<int>>(o, "pin", {});
           r.keep_bad = get<std::string>(o, "keep_bad", "");
@@ -176,6 +179,7 @@ struct PyReplay {
   std::string algorithm, device;
   const gpu::GpuReconstructor* on_device = nullptr;
   unsigned threads = 1;
+  std::size_t channels = pm_count;
   trigger::Replay core;
 };
 
@@ -223,7 +227,8 @@ void bind_trigger(nb::module_& m) {
                throw std::invalid_argument("this trigger was made without conditions: give it some first");
              t.core.conditions()->offer(conditions(o));
            })
-      .def("monitor", [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions()); })
+      .def("monitor",
+           [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions(), t.channels); })
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.accounting()); })
       .def_prop_ro("listening", [](const PyTrigger& t) {
         std::vector<std::string> out;
@@ -240,6 +245,6 @@ void bind_trigger(nb::module_& m) {
       .def("snapshot", &PyReplay::snapshot)
       .def("result", &PyReplay::snapshot)
       .def("take_rings", &PyReplay::take_rings)
-      .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics(), nullptr); })
+      .def("monitor", [](const PyReplay& r) { return monitor(r.core.physics(), nullptr, r.channels); })
       .def("histograms", [](const PyReplay& r) { return histograms(r.core.accounting()); });
 }

@@ -8,12 +8,14 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
+#include <vector>
 
 #include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mgp.hpp"
@@ -71,8 +73,15 @@ mgp::Header header_of(const nb::dict& d) {
 }
 
 nb::tuple mgp_validate(const nb::bytes& data, std::uint8_t boards, std::uint16_t max_payload,
-                       Frame max_frames, std::uint8_t source) {
-  const mgp::Checked checked = mgp::validate(view(data), {source, boards, max_payload, max_frames});
+                       Frame max_frames, std::uint8_t source, const std::vector<std::uint32_t>& first_pm) {
+  mgp::Rules rules{source, boards, max_payload, max_frames};
+  if (!first_pm.empty()) {
+    if (first_pm.size() > rules.first_pm.size()) throw nb::value_error("first_pm: at most 8 boards");
+    rules.first_pm.fill(first_pm.back());
+    std::copy(first_pm.begin(), first_pm.end(), rules.first_pm.begin());
+    if (first_pm.back() > pm_count) rules.encoding = mgp::wide_hit_encoding;
+  }
+  const mgp::Checked checked = mgp::validate(view(data), rules);
   nb::object reason = nb::none(), header = nb::none();
   if (checked.refusal != mgp::Refusal::none) reason = nb::cast(mgp::name(checked.refusal));
   if (checked.refusal != mgp::Refusal::short_header) header = header_dict(checked.header);
@@ -94,12 +103,13 @@ nb::list mgp_fragments(const nb::bytes& data) {
   nb::list list;
   if (data.size() < mgp::header_bytes) return list;
   const auto bytes = view(data);
-  mgp::FragmentReader reader(bytes.data(), bytes.size(), mgp::decode_header(bytes.data()));
+  const mgp::Header header = mgp::decode_header(bytes.data());
+  mgp::FragmentReader reader(bytes.data(), bytes.size(), header);
   for (mgp::Fragment f; reader.next(f);) {
     nb::list hits;
     for (unsigned i = 0; i < f.stored; ++i) {
       const auto word = mgp::load<std::uint16_t>(f.hits + 2 * i);
-      hits.append(nb::make_tuple(mgp::hit_pm(word), mgp::hit_lsb(word)));
+      hits.append(nb::make_tuple(mgp::hit_pm(word, header.encoding), mgp::hit_lsb(word, header.encoding)));
     }
     nb::dict d;
     d["timestamp"] = f.timestamp;
@@ -118,10 +128,12 @@ using EventArgument =
 nb::bytes mgp_encode_packet(const nb::dict& header, const std::vector<EventArgument>& events,
                             std::size_t limit) {
   std::vector<std::byte> buffer(std::max(limit, mgp::header_bytes));
-  mgp::PacketWriter writer(buffer.data(), limit, header_of(header));
+  const mgp::Header of_packet = header_of(header);
+  const bool wide = of_packet.encoding == mgp::wide_hit_encoding;
+  mgp::PacketWriter writer(buffer.data(), limit, of_packet);
   for (const auto& [timestamp, fine, hits, seen, flags] : events) {
     std::vector<std::uint16_t> words;
-    for (const auto& [pm, lsb] : hits) words.push_back(mgp::hit_word(pm, lsb / 4));
+    for (const auto& [pm, lsb] : hits) words.push_back(wide ? pm : mgp::hit_word(pm, lsb / 4));
     if (!writer.add(timestamp, fine, words, seen, flags))
       throw nb::value_error("the event does not fit into the packet");
   }
@@ -240,8 +252,10 @@ void bind_wire(nb::module_& m) {
   w.def(
       "validate", &mgp_validate, "data"_a, "boards"_a = 0xF, "max_payload"_a = mgp::default_max_payload,
       "max_frames"_a = default_max_frames, "source"_a = rich_source,
+      "first_pm"_a = std::vector<std::uint32_t>{},
       "Validates an MGP packet: (name of the refusal or None, header as a dict or None, fragments, hits).\n\n"
-      "boards: bit b for board b; 0 for one merged stream.");
+      "boards: bit b for board b; 0 for one merged stream. first_pm: first PM ID of each board and the "
+      "number of PMs; default: NA62's.");
   w.def("decode_header", &mgp_decode_header, "data"_a, "The first 16 bytes of an MGP packet as a dict.");
   w.def("encode_header", &mgp_encode_header, "fields"_a,
         "16 bytes; fields that are not given have their defaults.");

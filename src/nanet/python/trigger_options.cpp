@@ -36,6 +36,7 @@ card::ClopOptions clop_options(const nb::dict& o) {
   c.segment_bytes = get<std::uint32_t>(o, "segment_bytes", c.segment_bytes);
   c.merge = get<bool>(o, "merge", c.merge);
   c.window_lsb = get<std::int32_t>(o, "window_lsb", c.window_lsb);
+  set_detector(c.rules, *detector_option(o));
   c.rules.boards = static_cast<std::uint8_t>(get<unsigned>(o, "boards", c.rules.boards));
   c.rules.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", c.rules.source));
   c.rules.max_payload = static_cast<std::uint16_t>(get<unsigned>(o, "max_payload", c.rules.max_payload));
@@ -57,6 +58,7 @@ trigger::ProcessOptions process_options(const nb::dict& o) {
   trigger::ProcessOptions p;
   p.window_lsb = get<std::int32_t>(o, "window_lsb", p.window_lsb);
   p.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", p.source));
+  p.detector = detector_option(o);
   auto& decision = p.decision;
   decision.min_hits = get<std::uint32_t>(o, "min_hits", decision.min_hits);
   decision.multiplicity = get<std::uint32_t>(o, "multiplicity", decision.multiplicity);

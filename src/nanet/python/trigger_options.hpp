@@ -12,6 +12,7 @@
 #include <string>
 
 #include "nanet/gpu/pipeline.hpp"
+#include "nanet/rich/generator.hpp"
 #include "nanet/trigger/live/trigger.hpp"
 #include "nanet/trigger/replay/replay.hpp"
 
@@ -33,6 +34,14 @@ T get(const nb::dict& options, const char* key, T fallback) {
 card::ClopOptions clop_options(const nb::dict& o);
 trigger::ProcessOptions process_options(const nb::dict& o);
 rich::Parameters parameters(const nb::dict& o);
+// Detector of the key `detector`, a dictionary of python/nanet/detector; NA62's if missing or None.
+std::shared_ptr<const rich::Geometry> detector_option(const nb::dict& o);
+// Detector of such a dictionary.
+std::shared_ptr<const rich::Geometry> detector_of(const nb::dict& d);
+// Generator options that a detector sets.
+void set_detector(rich::GeneratorOptions& options, const nb::dict& o);
+// Board ranges and hit encoding of a detector.
+void set_detector(wire::mgp::Rules& rules, const rich::Geometry& detector);
 // Masked PMs and time offsets of all channels (LSB), from keys `masked`, `t0_lsb` and `name`.
 std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o);
 // Conditions from the key `conditions`; nullptr if missing.

@@ -176,7 +176,7 @@ nb::dict event_dict(const stats::EventSample& e) {
 }
 
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
-                 const trigger::ConditionsStore* conditions) {
+                 const trigger::ConditionsStore* conditions, std::size_t channels) {
   nb::dict d;
   d["masked"] = masked(conditions);
   const auto total = std::make_unique<stats::EventHistograms<std::uint64_t>>();
@@ -188,6 +188,11 @@ nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
             h.rows > 1 ? column(std::move(values), {h.rows, h.columns}) : column(std::move(values));
       },
       *total);
+  std::vector<std::uint64_t> occupancy(std::begin(total->pm_occupancy), std::end(total->pm_occupancy));
+  occupancy.resize(channels);
+  for (const auto* p : physics)
+    for (std::size_t i = 0; i < p->beyond().size(); ++i) occupancy[pm_count + i] += p->beyond()[i];
+  d["pm_occupancy"] = column(std::move(occupancy));
   nb::list events;
   for (const auto* p : physics)
     for (const auto& e : p->events()) events.append(event_dict(e));

@@ -38,7 +38,7 @@ void add_card_figures(nb::dict& d, const std::vector<std::pair<std::string, doub
 nb::dict event_dict(const stats::EventSample& e);
 // Histograms of hits and rings, and event samples; conditions: active ones, or nullptr.
 nb::dict monitor(const std::vector<const trigger::Physics*>& physics,
-                 const trigger::ConditionsStore* conditions);
+                 const trigger::ConditionsStore* conditions, std::size_t channels);
 // Lists of stats/counter_list.hpp and stats/event_histograms.hpp, for documentation and metrics.
 nb::list counter_descriptions();
 nb::list histogram_descriptions();

@@ -182,7 +182,9 @@ void Boards::send_sob(std::uint64_t index) {
     Board& board = boards_[sender_of(s, k)];
     board.sequence = 0;
     board.counts = {};
-    send_marker(s, k, index, make_sob(board.marker, run_.pool.board(s), burst_number(index)));
+    send_marker(
+        s, k, index,
+        make_sob(board.marker, run_.pool.board(s), burst_number(index), encoding_of(run_.options.generator)));
   });
   tx_path_.deliver();
 }
@@ -195,7 +197,7 @@ void Boards::send_eob(std::uint64_t index) {
     ++counts.packets;  // the EOB itself
     send_marker(s, k, index,
                 make_eob(board.marker, run_.pool.board(s), burst_number(index), run_.schedule.frame(index),
-                         board.sequence, counts));
+                         board.sequence, counts, encoding_of(run_.options.generator)));
   });
   tx_path_.flush();  // the EOB leaves with its burst
   tx_path_.deliver();

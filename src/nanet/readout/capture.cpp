@@ -53,7 +53,9 @@ void CaptureWriter::begin_burst(std::int64_t time_ns) {
   std::byte marker[mgp::header_bytes];
   for (unsigned board = 0; board < boards(); ++board) {
     board_[board] = {};
-    send(board, time_ns, marker, make_sob(marker, board_id(board), static_cast<std::uint8_t>(burst_)));
+    send(board, time_ns, marker,
+         make_sob(marker, board_id(board), static_cast<std::uint8_t>(burst_),
+                  encoding_of(options_.generator)));
   }
   ++totals_.bursts;
 }
@@ -66,7 +68,8 @@ void CaptureWriter::end_burst(std::int64_t time_ns, Frame last) {
     counts.frames = last + 1;
     ++counts.packets;  // this one
     send(board, time_ns, marker,
-         make_eob(marker, board_id(board), static_cast<std::uint8_t>(burst_), last, b.sequence, counts));
+         make_eob(marker, board_id(board), static_cast<std::uint8_t>(burst_), last, b.sequence, counts,
+                  encoding_of(options_.generator)));
   }
   ++burst_;
 }

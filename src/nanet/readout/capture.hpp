@@ -55,7 +55,7 @@ class CaptureWriter {
     Sequence sequence = 0;
     wire::mgp::EobCounts counts;
   };
-  unsigned boards() const { return options_.pack.merged ? 1u : 4u; }
+  unsigned boards() const { return streams_of(options_.generator, options_.pack); }
   BoardId board_id(unsigned board) const {
     return options_.pack.merged ? merged_board : static_cast<BoardId>(board);
   }
@@ -67,7 +67,7 @@ class CaptureWriter {
   FrameSource source_;
   wire::PcapWriter pcap_;
   PackedFrame frame_;
-  std::array<Board, 4> board_;
+  std::array<Board, max_boards> board_;
   std::uint64_t burst_ = 0;
   bool finished_ = false;
   CaptureTotals totals_;

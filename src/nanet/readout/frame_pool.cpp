@@ -13,9 +13,7 @@ constexpr Frame one_burst = 1u << 24;  // longer than any pool: all truth is in 
 
 FramePool::FramePool(const rich::GeneratorOptions& generator, const PackOptions& pack, std::uint32_t frames,
                      bool keep_truth)
-    : frames_(frames),
-      streams_(pack.merged ? 1 : (pm_count + pms_per_board - 1) / pms_per_board),
-      events_(frames) {
+    : frames_(frames), streams_(streams_of(generator, pack)), events_(frames) {
   for (unsigned s = 0; s < streams(); ++s) {
     streams_[s].board = pack.merged ? merged_board : static_cast<BoardId>(s);
     streams_[s].frames.resize(frames);

@@ -12,7 +12,6 @@ namespace nanet::readout {
 namespace {
 
 namespace mgp = wire::mgp;
-constexpr unsigned physical_boards = (pm_count + pms_per_board - 1) / pms_per_board;
 
 // One board's part of an event, ready for storage.
 struct Fragment {
@@ -29,7 +28,7 @@ struct Hit {
 
 // hits: of one board, by PM ID. The fragment time is the mean of the stored hit times, rounded, and not
 // before the SOB.
-void make_fragment(Fragment& fragment, const Hit* hits, unsigned count) {
+void make_fragment(Fragment& fragment, const Hit* hits, unsigned count, bool wide) {
   const unsigned stored = std::min(count, static_cast<unsigned>(max_fragment_hits));
   double sum = 0;
   for (unsigned i = 0; i < stored; ++i) sum += hits[i].lsb;
@@ -37,7 +36,8 @@ void make_fragment(Fragment& fragment, const Hit* hits, unsigned count) {
   fragment.time = static_cast<Lsb>(time);
   fragment.stored = static_cast<std::uint8_t>(stored);
   fragment.seen = static_cast<std::uint8_t>(std::min(count, 255u));
-  for (unsigned i = 0; i < stored; ++i) {
+  for (unsigned i = 0; wide && i < stored; ++i) fragment.words[i] = hits[i].pm;
+  for (unsigned i = 0; !wide && i < stored; ++i) {
     const double quarter = std::floor((hits[i].lsb - time) * 0.25 + 0.5);
     fragment.words[i] =
         mgp::hit_word(hits[i].pm, static_cast<std::int32_t>(std::clamp(quarter, -16.0, 15.0)));
@@ -60,9 +60,10 @@ void stamp(std::byte* datagram, Frame frame, Sequence sequence, std::uint8_t bur
   }
 }
 
-std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noexcept {
+std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst, std::uint8_t encoding) noexcept {
   mgp::Header header;
   header.board = board;
+  header.encoding = encoding;
   header.flags = mgp::flag::sob;
   header.length = mgp::header_bytes;
   header.burst = burst;
@@ -71,9 +72,10 @@ std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noe
 }
 
 std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame,
-                     Sequence sequence, const mgp::EobCounts& counts) noexcept {
+                     Sequence sequence, const mgp::EobCounts& counts, std::uint8_t encoding) noexcept {
   mgp::Header header;
   header.board = board;
+  header.encoding = encoding;
   header.flags = mgp::flag::eob;
   header.length = mgp::eob_bytes;
   header.sequence = sequence;
@@ -86,13 +88,17 @@ std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Fra
 
 struct FrameSource::State {
   State(const rich::GeneratorOptions& g, const PackOptions& p, std::uint64_t events)
-      : pack(p), max_events(events), generator(g, rich::Geometry::make()) {
+      : pack(p),
+        max_events(events),
+        detector(g.detector),
+        generator(g, *g.detector),
+        encoding(encoding_of(g)) {
     // Maximum lead of a fragment over its event: board offset plus ten sigma of the hit time.
     margin_ns = g.board_offset_ns + 10 * g.hit_sigma_ns + 1;
     flags = static_cast<std::uint8_t>((p.fixed ? mgp::flag::fixed : 0) | (p.pad ? mgp::flag::padded : 0));
   }
 
-  unsigned boards() const { return pack.merged ? 1 : physical_boards; }
+  unsigned boards() const { return pack.merged ? 1 : detector->boards(); }
 
   // Splits one event into fragments.
   void take(const rich::TrueEvent& event) {
@@ -111,10 +117,11 @@ struct FrameSource::State {
     while (from < size) {
       unsigned to = size, board = 0;
       if (!pack.merged) {
-        board = hits[from].pm / pms_per_board;
-        for (to = from + 1; to < size && hits[to].pm / pms_per_board == board;) ++to;
+        board = detector->board_of(hits[from].pm);
+        const std::uint32_t end = detector->first_of_board[board + 1];
+        for (to = from + 1; to < size && hits[to].pm < end;) ++to;
       }
-      make_fragment(waiting[board].emplace_back(), hits.data() + from, to - from);
+      make_fragment(waiting[board].emplace_back(), hits.data() + from, to - from, detector->wide());
       from = to;
     }
   }
@@ -136,6 +143,7 @@ struct FrameSource::State {
     mgp::Header header;
     header.board = pack.merged ? merged_board : static_cast<BoardId>(board);
     header.flags = flags;
+    header.encoding = encoding;
     header.frame = out.frame & 0xFFFFFF;
     const std::size_t first_packet = out.packets.size();
     const auto timestamp = [&](Lsb time) {
@@ -199,11 +207,13 @@ struct FrameSource::State {
 
   PackOptions pack;
   std::uint64_t max_events, generated = 0;
+  std::shared_ptr<const rich::Geometry> detector;
   rich::Generator generator;
+  std::uint8_t encoding;
   double margin_ns;
   std::uint8_t flags;
   Frame frame = 0;
-  std::array<std::vector<Fragment>, physical_boards> waiting;
+  std::array<std::vector<Fragment>, max_boards> waiting;
   std::vector<Fragment> due;
   std::vector<Hit> hits;
   std::vector<rich::TrueEvent> current, ahead,

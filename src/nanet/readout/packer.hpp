@@ -20,6 +20,14 @@ struct PackOptions {
   std::uint16_t max_payload = wire::mgp::default_max_payload;
 };
 
+// Number of streams: boards of the detector, or the merged one.
+inline unsigned streams_of(const rich::GeneratorOptions& generator, const PackOptions& pack) {
+  return pack.merged ? 1 : generator.detector->boards();
+}
+inline std::uint8_t encoding_of(const rich::GeneratorOptions& generator) {
+  return generator.detector->wide() ? wire::mgp::wide_hit_encoding : wire::mgp::hit_encoding;
+}
+
 struct FramePacket {
   BoardId board = 0;
   std::uint32_t offset = 0;  // into PackedFrame::bytes
@@ -40,9 +48,11 @@ struct PackedFrame {
 // Sets frame, sequence and burst of a packet, and the frame part of the timestamps of its events.
 void stamp(std::byte* datagram, Frame frame, Sequence sequence, std::uint8_t burst) noexcept;
 // Writes an SOB (16 B) or EOB (40 B) datagram of one board.
-std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst) noexcept;
+std::size_t make_sob(std::byte* datagram, BoardId board, std::uint8_t burst,
+                     std::uint8_t encoding = wire::mgp::hit_encoding) noexcept;
 std::size_t make_eob(std::byte* datagram, BoardId board, std::uint8_t burst, Frame last_frame,
-                     Sequence sequence, const wire::mgp::EobCounts& counts) noexcept;
+                     Sequence sequence, const wire::mgp::EobCounts& counts,
+                     std::uint8_t encoding = wire::mgp::hit_encoding) noexcept;
 
 // Generates and packs consecutive frames. The board's clock decides the frame of a fragment.
 class FrameSource {

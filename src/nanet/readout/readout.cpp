@@ -27,10 +27,6 @@ Nanoseconds to_ns(double seconds) {
   return static_cast<Nanoseconds>(seconds * 1e9);
 }
 
-std::size_t streams_of(const PackOptions& pack) {
-  return pack.merged ? 1 : (pm_count + pms_per_board - 1) / pms_per_board;
-}
-
 void check_options(const ReadoutOptions& o) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
   if (o.nodes.empty() ||
@@ -65,7 +61,7 @@ void check_options(const ReadoutOptions& o) {
   const std::string threads = "threads = " + std::to_string(o.threads) + ": ";
   if (!o.pcap.empty()) {
     if (o.threads != 1) refuse(threads + "a capture leaves in its own order, by one thread; give 1");
-  } else if (const std::size_t most = streams_of(o.pack); o.threads < 1 || o.threads > most) {
+  } else if (const std::size_t most = streams_of(o.generator, o.pack); o.threads < 1 || o.threads > most) {
     refuse(threads + (most > 1 ? "each thread has separate boards; give 1 to " + std::to_string(most)
                                : "a merged stream is sent by one thread; give 1"));
   }
@@ -80,7 +76,7 @@ Readout::Readout(const ReadoutOptions& options)
       schedule_(options.speed, options.burst_frames, options.burst_gap_s * 1e9) {
   // Sockets first: their errors are reported before the pool is generated.
   const std::size_t streams =
-      options_.pcap.empty() ? streams_of(options_.pack) : options_.nodes.front().size();
+      options_.pcap.empty() ? streams_of(options_.generator, options_.pack) : options_.nodes.front().size();
   for (std::size_t s = 0; s < streams; ++s)
     for (const auto& node : options_.nodes)
       senders_.push_back(std::make_unique<PacketSender>(node[s % node.size()], options_.segmentation));

@@ -66,6 +66,7 @@ std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& 
   const auto low = complete.find("r_min"), high = complete.find("r_max");
   if (low != complete.end() && high != complete.end() && !(low->second < high->second))
     refuse(A::name, "r_min", low->second, "must be less than r_max");
+  if constexpr (requires { algorithm.parameters.model; }) algorithm.parameters.model = geometry.rings;
   return reconstructor_of(algorithm, geometry);
 }
 
@@ -144,7 +145,11 @@ std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const P
   const std::vector<ParameterInfo> known = found.parameters();
   Parameters complete;
   for (const ParameterInfo& info : known) complete[info.name] = info.value;
-  for (const auto& [key, value] : parameters) {
+  Parameters given = parameters;  // those of the detector count where none is given
+  const auto of_detector = geometry.parameters.find(std::string(found.name()));
+  if (of_detector != geometry.parameters.end())
+    given.insert(of_detector->second.begin(), of_detector->second.end());
+  for (const auto& [key, value] : given) {
     const ParameterInfo* info = nullptr;
     for (const ParameterInfo& candidate : known) {
       if (candidate.name == key) info = &candidate;

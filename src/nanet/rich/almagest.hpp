@@ -192,7 +192,7 @@ struct Almagest {
       found[worst] = found[count];
     }
     for (std::int32_t k = 0; k < count; ++k) {
-      const Ring now{ring[k].x, ring[k].y, ring[k].r, chi2_per_freedom(found[k]),
+      const Ring now{ring[k].x, ring[k].y, ring[k].r, chi2_per_freedom(found[k], parameters.model),
                      static_cast<std::uint8_t>(found[k].hits)};
       out.ambiguous = out.ambiguous || is_ambiguous(parameters, found[k].hits);
       std::int32_t at = k;

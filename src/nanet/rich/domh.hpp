@@ -43,8 +43,8 @@ struct Domh {
     L::store(s.bin + row - lanes_step, I(0));
     L::sync();
     Peak<L> peak;
-    for (std::int32_t centre = 0; centre < pm_centres; ++centre) {
-      const Point p = pm_centre(plane, centre);
+    for (std::int32_t centre = 0; centre < parameters.model.centres; ++centre) {
+      const Point p = pm_centre(plane, parameters.model, centre);
       I count(0);
       for (std::int32_t first = 0; first < votes; first += lanes_step) {
         const F at =
@@ -63,7 +63,8 @@ struct Domh {
     }
     const BestPeak best = best_peak<L>(peak);
     if (best.score == 0) return write_rings<L>(Rings{}, rings);
-    write_rings<L>(single_ring<L>(s.hits, n, peak_circle(plane, bins, best.code), parameters), rings);
+    write_rings<L>(
+        single_ring<L>(s.hits, n, peak_circle(plane, parameters.model, bins, best.code), parameters), rings);
   }
 
  private:

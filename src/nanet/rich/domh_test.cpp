@@ -13,8 +13,8 @@ namespace {
 
 TEST(PmCentres, MidwayBetweenTheMirrors) {
   const Geometry g = Geometry::make();
-  for (std::int32_t i = 0; i < pm_centres; ++i) {
-    const Point p = pm_centre(g.common.data(), i);
+  for (std::int32_t i = 0; i < g.rings.centres; ++i) {
+    const Point p = pm_centre(g.common.data(), g.rings, i);
     EXPECT_NEAR(p.x, g.disk[i].x - 152, 1e-3);
     EXPECT_NEAR(p.y, g.disk[i].y, 1e-3);
   }

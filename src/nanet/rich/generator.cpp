@@ -11,16 +11,8 @@
 namespace nanet::rich {
 namespace {
 
-// Radiator parameters; sources in docs/detector.md.
-constexpr double focal_mm = 17.02e3, index_neon = 1.0 + 62.8e-6, radiator_cm = 1700.0, merit_per_cm = 65.0;
 constexpr double masses[] = {0.000510999, 0.1056584, 0.1395702,
                              0.493677};  // GeV/c^2, in the order of Particle
-// Assumptions of the toy model.
-constexpr double momentum_low = 12.0, momentum_high = 60.0, centre_sigma = 60.0, centre_x = -152.0,
-                 optics_mm = 1.0;
-constexpr double muon_share = 0.55, pion_share = 0.35;
-constexpr double ring_shares[] = {0.05, 0.45, 0.27, 0.18, 0.05};
-constexpr unsigned boards = 4;
 // Unit vectors in steps of 1/256 turn; a short series covers the remaining angle.
 constexpr unsigned steps = 256;
 constexpr double step_angle = 6.283185307179586 / steps;
@@ -49,16 +41,16 @@ struct UnitCircle {
 
 }  // namespace
 
-double ring_radius_mm(Particle particle, double momentum) {
+double ring_radius_mm(Particle particle, double momentum, const MonteCarlo& optics) {
   const double m = masses[static_cast<unsigned>(particle)];
-  const double cosine = std::sqrt(1.0 + m * m / (momentum * momentum)) / index_neon;  // 1 / (beta n)
+  const double cosine = std::sqrt(1.0 + m * m / (momentum * momentum)) / optics.index;  // 1 / (beta n)
   if (cosine >= 1.0) return 0.0;
-  return focal_mm * std::sqrt(1.0 - cosine * cosine) / cosine;
+  return optics.focal_mm * std::sqrt(1.0 - cosine * cosine) / cosine;
 }
 
-double mean_photoelectrons(double radius_mm) {
-  const double tangent = radius_mm / focal_mm;
-  return merit_per_cm * radiator_cm * tangent * tangent / (1.0 + tangent * tangent);
+double mean_photoelectrons(double radius_mm, const MonteCarlo& optics) {
+  const double tangent = radius_mm / optics.focal_mm;
+  return optics.merit_per_cm * optics.radiator_cm * tangent * tangent / (1.0 + tangent * tangent);
 }
 
 std::string_view name(Particle particle) {
@@ -67,36 +59,54 @@ std::string_view name(Particle particle) {
 }
 
 struct Generator::State {
-  State(const GeneratorOptions& o, const Geometry& geometry) : options(o), finder(geometry), random(o.seed) {
-    for (double& offset : board_offset) offset = random.uniform(-o.board_offset_ns, o.board_offset_ns);
+  State(const GeneratorOptions& o, const Geometry& geometry)
+      : options(o),
+        model(geometry.monte_carlo),
+        on_lattice(is_na62(geometry)),
+        lattice(on_lattice ? geometry : *na62()),
+        finder(geometry),
+        shift(geometry.shift),
+        random(o.seed),
+        channels(static_cast<std::uint32_t>(geometry.channels())) {
+    for (std::size_t pm = 0; pm < geometry.channels(); ++pm)
+      board_of.push_back(static_cast<std::uint8_t>(geometry.board_of(static_cast<PmId>(pm))));
+    for (unsigned board = 0; board < geometry.boards(); ++board)
+      board_offset.push_back(random.uniform(-o.board_offset_ns, o.board_offset_ns));
     no_noise = portable::exp(-o.noise);
-    const Point jura = geometry.disk[0], jura_common = geometry.common[0];
-    const Point saleve = geometry.disk[pm_count / 2], saleve_common = geometry.common[pm_count / 2];
-    mirror[0] = {jura.x - jura_common.x, jura.y - jura_common.y};
-    mirror[1] = {saleve.x - saleve_common.x, saleve.y - saleve_common.y};
+  }
+
+  // Whether the positions on the disks are NA62's, so that arithmetic finds the PM of a photon.
+  static bool is_na62(const Geometry& geometry) {
+    const Geometry& other = *na62();
+    const auto same = [](const Point& a, const Point& b) { return a.x == b.x && a.y == b.y; };
+    return geometry.monte_carlo.reach_mm == other.monte_carlo.reach_mm && geometry.disk_of == other.disk_of &&
+           std::equal(geometry.disk.begin(), geometry.disk.end(), other.disk.begin(), other.disk.end(), same);
   }
 
   unsigned draw_rings() {
     if (options.rings != ring_mix) return static_cast<unsigned>(options.rings);
     double u = random.uniform();
     unsigned n = 0;
-    while (n < 4 && u >= ring_shares[n]) u -= ring_shares[n++];
+    while (n < 4 && u >= model.ring_shares[n]) u -= model.ring_shares[n++];
     return n;
   }
 
   TrueRing draw_ring() {
     TrueRing ring{};
     const double u = random.uniform();
-    ring.particle = u < muon_share                ? Particle::muon
-                    : u < muon_share + pion_share ? Particle::pion
-                                                  : Particle::electron;
+    const auto share = [this](Particle p) { return model.particle_shares[static_cast<unsigned>(p)]; };
+    const double muons = share(Particle::muon), muons_pions = muons + share(Particle::pion);
+    ring.particle = u < muons                         ? Particle::muon
+                    : u < muons_pions                 ? Particle::pion
+                    : u < 1.0 - share(Particle::kaon) ? Particle::electron
+                                                      : Particle::kaon;
     double r = 0;
     while (r <= 0) {  // below threshold: draw another momentum
-      ring.momentum = static_cast<float>(random.uniform(momentum_low, momentum_high));
-      r = ring_radius_mm(ring.particle, static_cast<double>(ring.momentum));
+      ring.momentum = static_cast<float>(random.uniform(model.momentum_low, model.momentum_high));
+      r = ring_radius_mm(ring.particle, static_cast<double>(ring.momentum), model);
     }
-    ring.x = static_cast<float>(centre_x + centre_sigma * random.normal());
-    ring.y = static_cast<float>(centre_sigma * random.normal());
+    ring.x = static_cast<float>(model.centre_x + model.centre_sigma * random.normal());
+    ring.y = static_cast<float>(model.centre_sigma * random.normal());
     ring.r = static_cast<float>(r);
     return ring;
   }
@@ -104,17 +114,19 @@ struct Generator::State {
   // Adds the photons of a ring as points on their disks.
   void add_photons(const TrueRing& ring, std::uint8_t owner) {
     const double x0 = static_cast<double>(ring.x), y0 = static_cast<double>(ring.y),
-                 r = static_cast<double>(ring.r);
-    const unsigned end = std::min(photons + random.poisson(mean_photoelectrons(r)), max_photons);
+                 r = static_cast<double>(ring.r), optics_mm = model.optics_mm;
+    const auto disks = static_cast<std::uint32_t>(shift.size());
+    const unsigned end = std::min(photons + random.poisson(mean_photoelectrons(r, model)), max_photons);
     for (; photons < end; ++photons) {
-      const std::uint64_t word = random.bits();  // 8 bits step, 1 bit disk, 32 bits angle within the step
-      const unsigned step = static_cast<unsigned>(word >> 56), disk = (word >> 55) & 1;
+      const std::uint64_t word = random.bits();  // 8 bits step, 24 bits disk, 32 bits angle within the step
+      const unsigned step = static_cast<unsigned>(word >> 56);
+      const auto disk = static_cast<unsigned>((word >> 32 & 0xFFFFFF) * disks >> 24);
       const double a = (static_cast<double>(static_cast<std::uint32_t>(word)) * 0x1p-32 - 0.5) * step_angle;
       const double sa = a * (1.0 - a * a * (1.0 / 6.0)), ca = 1.0 - 0.5 * a * a;  // |a| < 0.0123
       const double c = circle.cosine[step] * ca - circle.sine[step] * sa;
       const double s = circle.sine[step] * ca + circle.cosine[step] * sa;
-      x[photons] = static_cast<float>(x0 + r * c + optics_mm * random.normal()) + mirror[disk].x;
-      y[photons] = static_cast<float>(y0 + r * s + optics_mm * random.normal()) + mirror[disk].y;
+      x[photons] = static_cast<float>(x0 + r * c + optics_mm * random.normal()) + shift[disk].x;
+      y[photons] = static_cast<float>(y0 + r * s + optics_mm * random.normal()) + shift[disk].y;
       source[photons] = disk << 8 | owner;
     }
   }
@@ -122,30 +134,38 @@ struct Generator::State {
   // Converts photons that land on a PM to hits.
   void detect() {
     const unsigned count = photons;  // local copy: stores to the arrays could alias the member
+    if (!on_lattice) return detect_anywhere();
     for (unsigned i = 0; i < count; ++i) places[i] = PmFinder::place(x[i], y[i]);
     unsigned n = 0;
     for (unsigned i = 0; i < count; ++i) {
-      const int pm = finder.at(places[i], x[i], y[i]);
+      const int pm = lattice.at(places[i], x[i], y[i]);
       if (pm == no_pm) continue;
       keys[n] = key(static_cast<unsigned>(pm) + (source[i] >> 8) * (pm_count / 2), source[i] & 0xFF, n);
       ++n;
     }
     hits = n;
   }
+  void detect_anywhere() {
+    for (unsigned i = 0; i < photons; ++i) {
+      const int pm = finder.find(source[i] >> 8, x[i], y[i]);
+      if (pm == no_pm) continue;
+      keys[hits] = key(static_cast<unsigned>(pm), source[i] & 0xFF, hits);
+      ++hits;
+    }
+  }
 
   void add_noise() {
     const unsigned end = std::min(hits + random.poisson(options.noise, no_noise), max_photons);
-    for (; hits < end; ++hits) keys[hits] = key(random.below(pm_count), noise_owner, hits);
+    for (; hits < end; ++hits) keys[hits] = key(random.below(channels), noise_owner, hits);
   }
 
   static std::uint32_t key(unsigned pm, unsigned owner, unsigned index) {
-    return (pm << 8 | owner) << 10 | index;
+    return (pm << 3 | (owner & 7)) << 10 | index;  // the largest owner stands for noise_owner
   }
 
   void draw_times(double event_ns) {
     for (unsigned i = 0; i < hits; ++i) {
-      const unsigned board = (keys[i] >> 18) / pms_per_board;
-      times[i] = event_ns + board_offset[board] + options.hit_sigma_ns * random.normal();
+      times[i] = event_ns + board_offset[board_of[keys[i] >> 13]] + options.hit_sigma_ns * random.normal();
     }
   }
 
@@ -168,20 +188,25 @@ struct Generator::State {
         event.hits.back().time_ns = std::min(event.hits.back().time_ns, time);
         continue;
       }
-      event.distinct_hits += (channel >> 8) != (last >> 8);
-      const auto owner = static_cast<std::uint8_t>(channel);
+      event.distinct_hits += (channel >> 3) != (last >> 3);
+      const auto owner = static_cast<std::uint8_t>((channel & 7) == 7 ? noise_owner : channel & 7);
       if (owner != noise_owner && event.rings[owner].hits < 255) ++event.rings[owner].hits;
-      event.hits.push_back({static_cast<PmId>(channel >> 8), owner, time});
+      event.hits.push_back({static_cast<PmId>(channel >> 3), owner, time});
       last = channel;
     }
   }
 
   GeneratorOptions options;
-  PmFinder finder;
+  MonteCarlo model;
+  bool on_lattice;  // NA62's
+  PmFinder lattice;
+  NearestPm finder;
+  std::vector<Point> shift;  // by disk
   Random random;
+  std::uint32_t channels;
+  std::vector<std::uint8_t> board_of;
+  std::vector<double> board_offset;
   UnitCircle circle;
-  Point mirror[2];
-  double board_offset[boards];
   double clock_ns = 0;
   std::uint64_t number = 0;
   double no_noise;  // probability of an event without noise
@@ -189,7 +214,7 @@ struct Generator::State {
   std::array<float, max_photons> x, y;
   std::array<unsigned, max_photons> source;  // disk and ring
   std::array<int, max_photons> places;
-  std::array<std::uint32_t, max_photons> keys, sorted;  // PM 11 bits, owner 8 bits, index into times 10 bits
+  std::array<std::uint32_t, max_photons> keys, sorted;  // PM 16 bits, owner 3 bits, index into times 10 bits
   std::array<double, max_photons> times;
 };
 

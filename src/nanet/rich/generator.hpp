@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -15,9 +16,9 @@ enum class Particle : std::uint8_t { electron, muon, pion, kaon };
 std::string_view name(Particle particle);  // "e" "mu" "pi" "K"
 
 // Radius on the focal plane in mm; 0 below the threshold. momentum in GeV/c.
-double ring_radius_mm(Particle particle, double momentum);
+double ring_radius_mm(Particle particle, double momentum, const MonteCarlo& optics = {});
 // Mean number of photoelectrons of a ring with this radius: N0 L sin^2(theta).
-double mean_photoelectrons(double radius_mm);
+double mean_photoelectrons(double radius_mm, const MonteCarlo& optics = {});
 
 inline constexpr std::uint8_t noise_owner = 255;
 inline constexpr int ring_mix = -1;
@@ -29,6 +30,7 @@ struct GeneratorOptions {
   std::uint64_t seed = 1;
   double hit_sigma_ns = 0.3;
   double board_offset_ns = 1.0;  // clock offset of each board: constant, within +- this, drawn from the seed
+  std::shared_ptr<const Geometry> detector = na62();  // of the packets (readout/packer.hpp)
 };
 
 struct TrueRing {

@@ -55,6 +55,62 @@ TEST(PmFinder, NearestWithinReach) {
   EXPECT_EQ(finder.find(NAN, 0), no_pm);
 }
 
+TEST(NearestPm, AgreesWithTheLattice) {
+  const Geometry g = Geometry::make();
+  const PmFinder lattice(g);
+  const NearestPm nearest(g);
+  Random random(3);
+  for (int i = 0; i < 20000; ++i) {
+    const auto x = static_cast<float>(random.uniform(-350, 350)),
+               y = static_cast<float>(random.uniform(-350, 350));
+    const int pm = lattice.find(x, y), other = nearest.find(0, x, y), second = nearest.find(1, x, y);
+    EXPECT_EQ(second, other == no_pm ? no_pm : other + pm_count / 2);
+    if (pm == other) continue;  // else close to a midpoint or to the reach: the lattice is rounded
+    const auto distance = [&](int n) {
+      return n == no_pm ? PmFinder::reach_mm : std::hypot(g.disk[n].x - x, g.disk[n].y - y);
+    };
+    EXPECT_NEAR(distance(pm), distance(other), 0.02) << x << ' ' << y;
+  }
+  EXPECT_EQ(nearest.find(0, NAN, 0), no_pm);
+  EXPECT_EQ(nearest.find(0, 1e30f, 0), no_pm);
+}
+
+// Every PM of a detector gets photons, on its board's clock, with disks in equal shares.
+TEST(Generator, AnyDetector) {
+  Geometry g;
+  g.shift = {{10, 0}, {-10, 0}, {0, 0}};
+  g.first_of_board = {0, 1000, 3000};
+  g.disk_of.clear();
+  for (unsigned pm = 0; pm < 3000; ++pm) {
+    const Point at{static_cast<float>(pm % 1000 % 40) * 12 - 240,
+                   static_cast<float>(pm % 1000 / 40) * 12 - 144};
+    const Point shift = g.shift[pm / 1000];
+    g.disk.push_back(at);
+    g.common.push_back({at.x - shift.x, at.y - shift.y});
+    g.disk_of.push_back(static_cast<std::uint8_t>(pm / 1000));
+  }
+  g.monte_carlo.centre_x = 0;
+  g.monte_carlo.particle_shares = {0, 0, 0, 1};
+  g.monte_carlo.momentum_low = 50;
+  g.monte_carlo.momentum_high = 70;
+  Generator generator({.noise = 0}, g);
+  TrueEvent event;
+  std::vector<unsigned> of_disk(3);
+  for (int i = 0; i < 20000; ++i) {
+    generator.next(event);
+    for (const TrueRing& ring : event.rings) EXPECT_EQ(ring.particle, Particle::kaon);
+    for (const TrueHit& hit : event.hits) {
+      ASSERT_LT(hit.pm, 3000);
+      ASSERT_LT(hit.owner, event.rings.size());
+      const TrueRing& ring = event.rings[hit.owner];
+      const Point& p = g.common[hit.pm];
+      EXPECT_LT(std::fabs(std::hypot(p.x - ring.x, p.y - ring.y) - ring.r), 17);
+      ++of_disk[hit.pm / 1000];
+    }
+  }
+  for (const unsigned hits : of_disk) EXPECT_NEAR(hits, of_disk[0], 0.02 * of_disk[0]);
+}
+
 TEST(Generator, TheMix) {
   Generator generator({}, Geometry::make());
   TrueEvent event;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/rich/geometry.hpp"
 
+#include <iterator>
+
 namespace nanet::rich {
 namespace {
 
@@ -24,7 +26,7 @@ constexpr Position first_in_row[2][rows] = {
 Geometry Geometry::make(Point mirror_jura, Point mirror_saleve) {
   Geometry geometry;
   const Point mirror[2] = {mirror_jura, mirror_saleve};
-  std::size_t id = 0;
+  geometry.shift.assign(std::begin(mirror), std::end(mirror));
   for (const Point& shift : mirror) {
     for (const auto& half : first_in_row) {
       for (unsigned row = 0; row < rows; ++row) {
@@ -33,14 +35,19 @@ Geometry Geometry::make(Point mirror_jura, Point mirror_saleve) {
             const int row_number = half[row].row + static_cast<int>(cell) * cell_step.row + pm.row;
             const float x = static_cast<float>(half[row].x + static_cast<int>(cell) * cell_step.x + pm.x);
             const float y = static_cast<float>(row_number) * row_mm;
-            geometry.disk[id] = {x, y};
-            geometry.common[id] = {x - shift.x, y - shift.y};
-            ++id;
+            geometry.disk.push_back({x, y});
+            geometry.common.push_back({x - shift.x, y - shift.y});
+            geometry.disk_of.push_back(static_cast<std::uint8_t>(&shift - mirror));
           }
         }
       }
     }
   }
+  return geometry;
+}
+
+const std::shared_ptr<const Geometry>& na62() {
+  static const auto geometry = std::make_shared<const Geometry>(Geometry::make());
   return geometry;
 }
 

@@ -33,6 +33,7 @@ struct Math {
     std::uint32_t min_hits = 4;
     float r_min = 50.0f;   // mm: a ring of this radius has one photoelectron on average
     float r_max = 201.0f;  // mm: 190.7 mm at beta = 1, plus 10 mm for the fit error
+    RingModel model;
   };
   static Keys<Parameters> keys() { return ring_keys<Parameters>(); }
   // Processes sixteen events at a time (math_batch.cpp), with the same bits.
@@ -115,11 +116,11 @@ struct Math {
     const F x = mean_x + a, y = L::fma(mean_k, F(row2), b);
     fit.x = x + F(origin_x);
     fit.y = L::fma(y, F(row_mm / row2), F(origin_y));
-    // Minimised sum((d^2 - r^2)^2), and its expectation for residuals of pixel_sigma_mm.
+    // Minimised sum((d^2 - r^2)^2), and its expectation for residuals of the hit sigma.
     const F left = L::fma(F(-2.0f) * x, uw, L::fma(F(-2.0f) * y, kw, ww));
     const F free = n - F(3.0f);
     const auto use = good & (free > F(0.0f)) & (left > F(0.0f));
-    const F expected = (r2 * free) * F(4.0f * pixel_sigma_mm * pixel_sigma_mm);
+    const F expected = (r2 * free) * F(parameters.model.four_sigma2);
     fit.chi2_ndf = L::select(use, left, F(0.0f)) / L::select(use, expected, one);
     return good;
   }

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/math.hpp"
+#include "nanet/rich/reconstructor.hpp"
 
 namespace nanet::rich {
 namespace {
@@ -24,15 +26,12 @@ struct alignas(64) FreeRow {
   float x[lanes], y[lanes];
 };
 
-// One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
-constexpr std::size_t table_size = 2048;
 constexpr std::uint32_t chunk = 256;  // events sorted together by hit count
 
 class MathBatch final : public Reconstructor {
  public:
-  MathBatch(const Math& math, const Geometry& geometry) : math_(math) {
-    for (std::size_t pm = 0; pm < geometry.common.size(); ++pm)
-      plane_[pm] = {geometry.common[pm].x - Math::origin_x, Math::rows(geometry.common[pm].y)};
+  MathBatch(const Math& math, const Geometry& geometry) : math_(math), plane_(plane_table(geometry)) {
+    for (Point& p : plane_) p = {p.x - Math::origin_x, Math::rows(p.y)};
   }
   std::string_view name() const noexcept override { return Math::name; }
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }
@@ -149,7 +148,8 @@ class MathBatch final : public Reconstructor {
 
   void gather(const EventBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
     const PmId* const ids = batch.pm + from;
-    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane_[ids[i]];
+    const Point* const plane = plane_.data();
+    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane[ids[i]];
   }
   void gather(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
     const float* const x = batch.x + from;
@@ -180,7 +180,7 @@ class MathBatch final : public Reconstructor {
   }
 
   Math math_;
-  std::array<Point, table_size> plane_{};  // relative to Math's origin, mm and rows
+  std::vector<Point> plane_;  // relative to Math's origin, mm and rows
   std::array<Row, max_event_hits> rows_;
   std::array<FreeRow, max_event_hits> free_rows_;
   std::array<std::uint32_t, chunk> order_{};

@@ -79,7 +79,7 @@ TEST(Math, BatchGivesTheBitsOfTheSingleEvent) {
         make_reconstructor("math", {{"min_hits", min_hits}, {"r_min", 0}, {"r_max", 500}}, g);
     const auto copy = reconstructor->clone();
     Math math;
-    math.parameters = {static_cast<std::uint32_t>(min_hits), 0, 500};
+    math.parameters = {static_cast<std::uint32_t>(min_hits), 0, 500, {}};
     Events events;
     for (unsigned hits = 0; hits <= max_event_hits; ++hits) {
       for (int again = 0; again < 6; ++again) events.add(draw(random, g, hits, again % 2 == 0));
@@ -138,7 +138,7 @@ TEST(Math, ExactOnTheLattice) {
 TEST(Math, NoRingWhereThereIsNone) {
   const Geometry g = Geometry::make();
   Math math;
-  math.parameters = {3, 0.0f, 1e9f};
+  math.parameters = {3, 0.0f, 1e9f, {}};
   const auto count = [&](const std::vector<PmId>& pm) {
     return int{math({pm.data(), static_cast<std::uint32_t>(pm.size())}, g.common.data()).count};
   };

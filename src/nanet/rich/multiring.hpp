@@ -167,8 +167,8 @@ class MultiringEvent : private MultiringHand<L> {
     if (!(r > r_min_ && r < 1.2f * p_.r_max)) return false;
     count_ = 1;
     Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
-    found = step(found, -1, 1.0f / 40.0f);
-    found = step(found, -1, 1.0f / 20.0f);
+    found = step(found, -1, p_.model.per_scale / 40.0f);
+    found = step(found, -1, p_.model.per_scale / 20.0f);
     L::put(s_.x, found.x);
     L::put(s_.y, found.y);
     L::put(s_.r, found.r);
@@ -350,7 +350,8 @@ class MultiringEvent : private MultiringHand<L> {
     c.x = L::select(good, c.x, none.x);
     c.y = L::select(good, c.y, none.y);
     c.r = L::select(good, c.r, none.r);
-    const F gain = search_in_hand().support(c, 18.0f) + model_.template standing<L>(c.x, c.y, c.r);
+    const F gain =
+        search_in_hand().support(c, 18.0f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r);
     return L::select(good, gain, F(nothing));
   }
   NANET_HD static void better_of(LaneCircles<L>& best, F& best_gain, const LaneCircles<L>& c, const F& gain) {
@@ -386,9 +387,10 @@ class MultiringEvent : private MultiringHand<L> {
     if (!(before + L::max(best_gain) > b_.now[state].value - patience)) return 0;
     const M good = best_gain > F(nothing);
     const MultiringSearch<L> search = search_in_hand();
-    search.step(best, 16.0f);
+    search.step(best, 16.0f * p_.model.scale);
     best_gain = L::select(
-        good, search.gain(best, 13.5f) + model_.template standing<L>(best.x, best.y, best.r), F(nothing));
+        good, search.gain(best, 13.5f * p_.model.scale) + model_.template standing<L>(best.x, best.y, best.r),
+        F(nothing));
     L::sync();
     std::uint32_t candidates = 0;
     NANET_ROLLED
@@ -443,8 +445,9 @@ class MultiringEvent : private MultiringHand<L> {
     F cosine, sine;
     directions(cosine, sine);
     LaneCircles<L> pair[2] = {{F(x) + cosine, F(y) + sine, F(r)}, {F(x) - cosine, F(y) - sine, F(r)}};
-    search.step_pair(pair, 13.0f);
-    const F gain = search.gain(pair, 13.5f) + model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
+    search.step_pair(pair, 13.0f * p_.model.scale);
+    const F gain = search.gain(pair, 13.5f * p_.model.scale) +
+                   model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
                    model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));
     if (lane >= lanes_step) return;
@@ -557,9 +560,8 @@ class MultiringEvent : private MultiringHand<L> {
           first = k;
       }
       used[first] = true;
-      constexpr float sigma2 = pixel_sigma_mm * pixel_sigma_mm;
       rings.ring[place] = {s_.x[first], s_.y[first], s_.r[first],
-                           hits[first] > 3.0f ? chi2[first] / (sigma2 * (hits[first] - 3.0f)) : 0.0f,
+                           hits[first] > 3.0f ? chi2[first] / (p_.model.sigma2 * (hits[first] - 3.0f)) : 0.0f,
                            static_cast<std::uint8_t>(hits[first])};
     }
     rings.count = static_cast<std::uint8_t>(count_);

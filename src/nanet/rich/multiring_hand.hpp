@@ -136,8 +136,7 @@ class MultiringHand {
   // Expected intensity of a ring on a row's hits, in units of the noise.
   NANET_HD F intensity(const Circle3& c, std::int32_t row) const {
     const F off = distance(row, c.x, c.y) - F(c.r);
-    constexpr float per_reach2 = 1.0f / (MultiringModel::reach * MultiringModel::reach);
-    const F t = L::max(L::fma(off * F(-per_reach2), off, F(1.0f)), F(0.0f));
+    const F t = L::max(L::fma(off * F(-p_.model.per_reach2), off, F(1.0f)), F(0.0f));
     return MultiringModel::shape(t) * F(model_.peak * c.r);
   }
   // fresh: ring k did not exist before.
@@ -251,7 +250,7 @@ class MultiringHand {
   }
 
   // One Gauss-Newton step of ring k with the others fixed.
-  NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width), false); }
+  NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width * p_.model.per_scale), false); }
   // Moves a ring that replaces ring k (-1: none) towards the hits in a band. per_width: 1 / half width, 1/mm.
   NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
     Sums sums;
@@ -271,7 +270,7 @@ class MultiringHand {
       const F d = L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
       const F off = d - F(c.r), per_d = L::reciprocal(d);
       const F t = L::max(L::fma(off * F(-(per_width * per_width)), off, F(1.0f)), F(0.0f));
-      const float on_ring = e.model_.peak * c.r * (MultiringModel::reach * per_width);
+      const float on_ring = e.model_.peak * c.r * (e.p_.model.reach * per_width);
       const F own = MultiringModel::shape(t) * F(on_ring);
       const F w = own * L::reciprocal(rest + own);
       const F cosine = dx * per_d, sine = dy * per_d;

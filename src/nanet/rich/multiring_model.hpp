@@ -22,6 +22,7 @@ struct MultiringParameters {
   float noise_adaption = 1.2f;  // weight of an event's unassigned hits against its only ring
   float ambiguity_margin = 1.0f;
   std::uint32_t breadth = 3;  // states followed in parallel, 1 - 4
+  RingModel model;
 };
 
 struct Circle3 {
@@ -52,32 +53,33 @@ NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
 }
 
 struct MultiringModel {
-  // Half width of the hit density across a ring: a PM corner is 10.4 mm from its centre, and photons are
-  // smeared by 1 mm.
-  static constexpr float reach = 12.0f;          // mm
   static constexpr float seen = 0.957f;          // fraction of photoelectrons that give a separate hit
-  static constexpr float edge = 272.0f;          // mm from the plane's centre: rings that extend beyond ...
-  static constexpr float loss_per_mm = 0.0045f;  // ... lose this fraction of the yield per mm
+  static constexpr float loss_per_mm = 0.0045f;  // fraction of the yield lost per mm beyond the edge
   static constexpr float smear = 0.06f;
 
   float peak;        // intensity on a ring of radius r, in units of the noise: peak * r
+  float band_peak;   // peak * 1.1 * reach of the hit density
   float photons;     // hits of a ring of radius r: photons * r^2
   float per_r_max2;  // 1 / r_max^2
   float per_centre;  // 1 / (2 centre_sigma^2)
   float per_noise;   // 1 / noise, at most 1
   float first_cost, ring_cost;
   float centre_x, radius_prior;
+  float edge;  // mm
 
   template <class L>
   NANET_HD static MultiringModel make(const MultiringParameters& p) {
     MultiringModel m;
     const auto inverse = [](float v) { return L::at(L::reciprocal(typename L::F(v)), 0); };
-    // Photoelectrons per mm of circumference, times density on the ring (0.0662 / mm), times PM area, times
-    // one half: photons are shared between two disks.
-    constexpr float pm_area_half = 140.296f, on_ring = 0.0662f, per_turn = 0.15915494f;
+    // Photoelectrons per mm of circumference, times density on the ring, times PM area, divided by the number
+    // of disks that share the photons.
+    constexpr float per_turn = 0.15915494f;
     m.per_r_max2 = inverse(p.r_max * p.r_max);
     m.photons = p.yield * m.per_r_max2 * seen;
-    m.peak = m.photons * per_turn * pm_area_half * on_ring * static_cast<float>(pm_count) * inverse(p.noise);
+    m.peak =
+        m.photons * per_turn * p.model.area_per_disk * p.model.on_ring * p.model.channels * inverse(p.noise);
+    m.band_peak = m.peak * 1.1f * p.model.reach;
+    m.edge = p.model.edge;
     m.per_centre = 0.5f * inverse(p.centre_sigma * p.centre_sigma);
     // A hit counts for less above more noise, so the costs fall; slopes tuned at noise 1.5 to 5.
     const bool noisy = p.noise > 1.0f;

@@ -157,7 +157,7 @@ struct MultiringSearch {
     F per_2r, half_r, root, slope;
     NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& c, float half_width)
         : per_2r(F(0.5f) * L::reciprocal(c.r)), half_r(c.r * F(-0.5f)) {
-      root = L::root(c.r * F(s.model.peak * 1.1f * MultiringModel::reach / half_width));
+      root = L::root(c.r * F(s.model.band_peak / half_width));
       slope = root * F(-1.0f / (half_width * half_width));
     }
     // Distance from the ring, mm: (d^2 - r^2) / 2r, which is (d - r) (1 + (d - r) / 2r).

@@ -44,7 +44,7 @@ struct PluginTable {
   std::size_t scratch_bytes, scratch_align;  // working memory; may be 0
   // Constructs the struct from parameter values in table order.
   void (*make)(const double* values, void* value);
-  // Reconstructs the events of a batch in order. plane: plane_table_size points.
+  // Reconstructs the events of a batch in order. plane: plane_table() (reconstructor.hpp).
   void (*reconstruct)(const void* value, const Point* plane, void* scratch, const EventBatch* batch,
                       Rings* rings);
   const PluginCuda* cuda;  // null: built without CUDA

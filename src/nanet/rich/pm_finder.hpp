@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "nanet/rich/geometry.hpp"
 
@@ -57,6 +58,26 @@ class PmFinder {
 
   std::array<std::int16_t, rows * columns> table_;  // PM of each position, or edge, or no_pm
   std::array<Point, channels> position_;
+};
+
+// Nearest PM of a photon for any positions: a grid with cells of the reach, three by three of which are
+// searched.
+class NearestPm {
+ public:
+  explicit NearestPm(const Geometry& geometry);
+  // PM ID nearest to a point in the plane of a disk, within the reach, or no_pm.
+  int find(unsigned disk, float x, float y) const;
+
+ private:
+  int cell(unsigned disk, int column, int row) const {
+    return (static_cast<int>(disk) * rows_ + row) * columns_ + column;
+  }
+
+  std::vector<Point> position_;
+  float reach_, left_ = 0, bottom_ = 0;
+  int columns_ = 0, rows_ = 0;        // with a border of empty cells
+  std::vector<std::uint32_t> first_;  // of each cell in pm_
+  std::vector<PmId> pm_;
 };
 
 }  // namespace nanet::rich

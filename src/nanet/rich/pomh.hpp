@@ -33,10 +33,11 @@ struct Pomh {
     const RadiusBins bins(parameters.r_min, parameters.r_max, 1.0f);
     const float* coordinates = &plane->x;
     Peak<L> peak;
-    for (std::int32_t first = 0; first < pm_centres; first += lanes_step) {
+    const std::int32_t centres = parameters.model.centres, beside = parameters.model.beside;
+    for (std::int32_t first = 0; first < centres; first += lanes_step) {
       const I number = L::lane() + I(first);
-      const typename L::M valid = number < I(pm_centres);
-      const I jura = L::select(valid, number, I(0)) << 1, saleve = jura + I(2 * pm_centres);
+      const typename L::M valid = number < I(centres);
+      const I jura = L::select(valid, number, I(0)) << 1, saleve = jura + I(2 * beside);
       const F x = between<L>(L::gather(coordinates, jura), L::gather(coordinates, saleve));
       const F y = between<L>(L::gather(coordinates + 1, jura), L::gather(coordinates + 1, saleve));
       RadiusHistogram<L> histogram;
@@ -45,7 +46,8 @@ struct Pomh {
     }
     const BestPeak best = best_peak<L>(peak);
     if (best.score == 0) return write_rings<L>(Rings{}, rings);
-    write_rings<L>(single_ring<L>(s.hits, n, peak_circle(plane, bins, best.code), parameters), rings);
+    write_rings<L>(
+        single_ring<L>(s.hits, n, peak_circle(plane, parameters.model, bins, best.code), parameters), rings);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/lanes.hpp"
@@ -15,14 +16,22 @@ namespace nanet::rich {
 
 // One more than the largest 11-bit PM ID: an unchecked hit word stays within the table.
 inline constexpr std::size_t plane_table_size = 2048;
+// Positions in the common plane by hit word. With PM IDs of 16 bits: 65536 entries.
+inline std::vector<Point> plane_table(const Geometry& geometry) {
+  std::vector<Point> table = geometry.common;
+  table.resize(geometry.wide() ? 65536 : plane_table_size);
+  return table;
+}
 
 // Table of PM positions. Behind them lie the hits of one event at free positions, under separate IDs, so
-// that an algorithm reads both kinds of hits in one way and still finds all PMs.
+// that an algorithm reads both kinds of hits in one way and still finds all PMs. With PM IDs of 16 bits, free
+// hits take the last IDs: of PMs that a detector with up to 65408 PMs lacks.
 class Plane {
  public:
-  explicit Plane(const Geometry& geometry) {
-    std::copy(geometry.common.begin(), geometry.common.end(), points_.begin());
-    for (std::size_t i = 0; i < ids_.size(); ++i) ids_[i] = static_cast<PmId>(plane_table_size + i);
+  explicit Plane(const Geometry& geometry)
+      : points_(plane_table(geometry)), free_(geometry.wide() ? 65536 - max_event_hits : plane_table_size) {
+    points_.resize(free_ + max_event_hits);
+    for (std::size_t i = 0; i < ids_.size(); ++i) ids_[i] = static_cast<PmId>(free_ + i);
   }
   const Point* data() const noexcept { return points_.data(); }
   // Stores the hits of an event. The view is valid until the next call.
@@ -30,13 +39,13 @@ class Plane {
     const std::uint32_t from = batch.first[event];
     const std::uint32_t hits =
         std::min(batch.first[event + 1] - from, static_cast<std::uint32_t>(max_event_hits));
-    for (std::uint32_t i = 0; i < hits; ++i)
-      points_[plane_table_size + i] = {batch.x[from + i], batch.y[from + i]};
+    for (std::uint32_t i = 0; i < hits; ++i) points_[free_ + i] = {batch.x[from + i], batch.y[from + i]};
     return {ids_.data(), hits};
   }
 
  private:
-  std::array<Point, plane_table_size + max_event_hits> points_{};
+  std::vector<Point> points_;
+  std::size_t free_;
   std::array<PmId, max_event_hits> ids_{};
 };
 

@@ -24,8 +24,8 @@ struct Support {
 };
 
 // chi2_ndf as defined in ring.hpp.
-NANET_HD inline float chi2_per_freedom(const Support& s) {
-  return s.hits > 3 ? s.squares / (pixel_sigma_mm * pixel_sigma_mm * static_cast<float>(s.hits - 3)) : 0.0f;
+NANET_HD inline float chi2_per_freedom(const Support& s, const RingModel& model) {
+  return s.hits > 3 ? s.squares / (model.sigma2 * static_cast<float>(s.hits - 3)) : 0.0f;
 }
 
 // Residual and direction of hit `first + lane` relative to the circle.

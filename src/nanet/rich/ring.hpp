@@ -17,6 +17,23 @@ struct Point {
   float x = 0, y = 0;
 };
 
+// Constants of the ring algorithms that depend on the detector; the defaults are NA62's.
+struct RingModel {
+  static constexpr float na62_reach = 12.0f;
+
+  float sigma2 = pixel_sigma_mm * pixel_sigma_mm;              // of a hit about its ring, mm^2
+  float four_sigma2 = 4.0f * pixel_sigma_mm * pixel_sigma_mm;  // mm^2
+  float reach = na62_reach;  // half width of the hit density across a ring, mm
+  float per_reach2 = 1.0f / (na62_reach * na62_reach);
+  float on_ring = 0.0662f;         // hit density on the ring, per mm across it
+  float area_per_disk = 140.296f;  // area of a channel divided by the number of disks, mm^2
+  float channels = static_cast<float>(pm_count);
+  float edge = 272.0f;                   // mm from the mean ring centre: rings that extend beyond lose light
+  float scale = 1.0f, per_scale = 1.0f;  // reach relative to NA62's, for bands tuned there; its inverse
+  std::int32_t centres = pm_count / 2;   // trial centres of POMH and DOMH: midway between ...
+  std::int32_t beside = pm_count / 2;    // ... the channels i and i + beside
+};
+
 struct Ring {
   float x = 0, y = 0, r = 0;  // mm, common plane
   float chi2_ndf = 0;         // sum((distance - r)^2) / pixel_sigma^2 / (hits - 3); 0 when hits <= 3

@@ -14,6 +14,7 @@ struct RingLimits {
   float r_max = 201.0f;                // mm: 190.7 mm at beta = 1, plus 10 mm for the fit error
   float cut = ring_cut_mm;             // mm: hits this close to the circle belong to the ring
   std::uint32_t ambiguity_margin = 1;  // hits: a ring with fewer than min_hits + this is "ambiguous"
+  RingModel model;
 };
 
 NANET_HD inline bool is_ring(const RingLimits& limits, const Circle& c, std::int32_t hits) {
@@ -35,7 +36,8 @@ NANET_HD inline Rings single_ring(const Hits& hits, std::int32_t n, const Circle
   if (!is_ring(limits, c, found.hits)) return rings;
   rings.count = 1;
   rings.ambiguous = is_ambiguous(limits, found.hits);
-  rings.ring[0] = {c.x, c.y, c.r, chi2_per_freedom(found), static_cast<std::uint8_t>(found.hits)};
+  rings.ring[0] = {c.x, c.y, c.r, chi2_per_freedom(found, limits.model),
+                   static_cast<std::uint8_t>(found.hits)};
   return rings;
 }
 

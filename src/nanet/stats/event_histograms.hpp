@@ -77,7 +77,9 @@ template <class Histograms, class Add>
 NANET_HD void count_event(Histograms& h, const rich::EventView& event, const rich::Rings& rings, Add add) {
   add(h.sampled_events);
   add(h.hits_per_event[event.hits <= max_event_hits ? event.hits : max_event_hits]);
-  for (std::uint32_t i = 0; i < event.hits; ++i) add(h.pm_occupancy[event.pm[i]]);
+  for (std::uint32_t i = 0; i < event.hits; ++i) {
+    if (event.pm[i] < pm_count) add(h.pm_occupancy[event.pm[i]]);
+  }
   if (rings.count == 0) return;
   const rich::Ring& ring = rings.ring[0];
   if (ring.r >= 0 && ring.r < HistogramBins::radius) add(h.radius[static_cast<std::size_t>(ring.r)]);

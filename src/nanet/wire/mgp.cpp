@@ -30,22 +30,25 @@ constexpr std::array<std::string_view, refusal_count + 1> refusal_names = {
     "none",
 };
 
-constexpr unsigned board_count = (pm_count + pms_per_board - 1) / pms_per_board;
-
 // PM IDs allowed in a packet of `board`: first, and last minus first.
 struct PmRange {
   std::uint16_t first, span;
 };
-inline PmRange pm_range(BoardId board) {
-  if (board >= board_count) return {0, pm_count - 1};
-  const unsigned first = board * static_cast<unsigned>(pms_per_board);
-  const unsigned last = std::min<unsigned>(first + pms_per_board - 1, pm_count - 1);
-  return {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last - first)};
+inline PmRange pm_range(BoardId board, const Rules& rules) {
+  const bool known = board < max_boards && rules.first_pm[board] < rules.first_pm[max_boards];
+  const std::uint32_t first = known ? rules.first_pm[board] : 0,
+                      end = rules.first_pm[known ? board + 1u : max_boards];
+  return {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(end - 1 - first)};
+}
+// PM IDs have these bits of a hit word.
+inline std::uint16_t pm_mask(const Rules& rules) {
+  return rules.encoding == wide_hit_encoding ? 0xFFFF : 0x7FF;
 }
 
 inline bool board_allowed(BoardId board, const Rules& rules) {
   return rules.boards == 0 ? board == merged_board
-                           : board < board_count && ((rules.boards >> board) & 1u) != 0;
+                           : board < max_boards && ((rules.boards >> board) & 1u) != 0 &&
+                                 rules.first_pm[board] < rules.first_pm[max_boards];
 }
 
 // Set of broken rules; the lowest bit is reported.
@@ -62,11 +65,11 @@ class Broken {
 };
 
 // Rules for single hits, one event at a time.
-void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId board) {
-  const PmRange range = pm_range(board);
+void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId board, const Rules& rules) {
+  const PmRange range = pm_range(board, rules);
   for (unsigned i = 0; i < stored; ++i) {
-    const unsigned pm = hit_pm(load<std::uint16_t>(hits + 2 * i));
-    broken.add(Refusal::pm_out_of_range, pm >= pm_count);
+    const unsigned pm = load<std::uint16_t>(hits + 2 * i) & pm_mask(rules);
+    broken.add(Refusal::pm_out_of_range, pm >= rules.first_pm[max_boards]);
     broken.add(Refusal::pm_of_other_board, pm - range.first > range.span);
   }
 }
@@ -80,7 +83,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
   broken.add(Refusal::bad_version, h.version != version);
   broken.add(Refusal::bad_source, h.source != rules.source);
   broken.add(Refusal::bad_board, !board_allowed(h.board, rules));
-  broken.add(Refusal::bad_encoding, h.encoding != 0);
+  broken.add(Refusal::bad_encoding, h.encoding != rules.encoding);
   broken.add(Refusal::length_mismatch, h.length < header_bytes || datagram.size() < h.length ||
                                            (datagram.size() > h.length && !h.has(flag::padded)) ||
                                            (sob && !eob && h.length != header_bytes) ||
@@ -105,7 +108,7 @@ void check_hits(Broken& broken, const std::byte* hits, unsigned stored, BoardId 
     broken.add(Refusal::timestamp_outside_frame, load<std::uint32_t>(p) >> 8 != h.frame);
     broken.add(Refusal::hits_above_32, stored > max_fragment_hits);
     broken.add(Refusal::seen_below_stored, seen < stored);
-    check_hits(broken, p + event_header_bytes, std::min(stored, max_fragment_hits), h.board);
+    check_hits(broken, p + event_header_bytes, std::min(stored, max_fragment_hits), h.board, rules);
     at += bytes;
   }
   broken.add(Refusal::trailing_bytes, at != end);
@@ -135,8 +138,11 @@ inline void load_words(Words& words, const void* at) {
 // Accumulates rule violations over all events. Reads 72 bytes of each event, whatever its size.
 class Checker {
  public:
-  explicit Checker(const Header& h)
-      : frame_time_(h.frame << 8), range_(pm_range(h.board)), first_pm_(Words{} + range_.first) {}
+  Checker(const Header& h, const Rules& rules)
+      : frame_time_(h.frame << 8),
+        range_(pm_range(h.board, rules)),
+        first_pm_(Words{} + range_.first),
+        pm_mask_(Words{} + pm_mask(rules)) {}
 
   // Returns false if a count is wrong. Valid traffic never takes this branch, so it is predicted.
   bool event(const std::byte* at, std::size_t stored) {
@@ -161,20 +167,20 @@ class Checker {
     Words value, wanted;
     load_words(value, at);
     load_words(wanted, mask);
-    value = ((value & 0x7FF) - first_pm_) & wanted;
+    value = ((value & pm_mask_) - first_pm_) & wanted;
     worst_ = value > worst_ ? value : worst_;
   }
 
   Timestamp frame_time_;
   PmRange range_;
-  Words first_pm_;
+  Words first_pm_, pm_mask_;
   Words worst_{};  // per lane: maximum PM ID minus the board's first; out of range on either side is large
   std::uint32_t time_difference_ = 0;
 };
 
-bool fixed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
+bool fixed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules, std::uint32_t& hits) {
   if (h.length != header_bytes + h.events * fixed_event_bytes) return false;
-  Checker checker(h);
+  Checker checker(h, rules);
   const std::byte* at = datagram + header_bytes;
   std::size_t stored_sum = 0;
   for (unsigned event = 0; event < h.events; ++event, at += fixed_event_bytes) {
@@ -186,7 +192,8 @@ bool fixed_events_sound(const std::byte* datagram, const Header& h, std::uint32_
   return checker.sound();
 }
 
-bool packed_events_sound(const std::byte* datagram, const Header& h, std::uint32_t& hits) {
+bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules,
+                         std::uint32_t& hits) {
   // The last bytes are parsed in a padded copy, so that whole vectors can be loaded. The copy is made first,
   // so that it is cached when parsing reaches it.
   const std::byte* const end = datagram + h.length;
@@ -194,7 +201,7 @@ bool packed_events_sound(const std::byte* datagram, const Header& h, std::uint32
   std::byte tail[2 * fixed_event_bytes] = {};
   memcpy(tail, end - tail_bytes, tail_bytes);
 
-  Checker checker(h);
+  Checker checker(h, rules);
   const std::byte* at = datagram + header_bytes;
   unsigned left = h.events;
   for (; left > 0 && end - at >= static_cast<std::ptrdiff_t>(fixed_event_bytes); --left) {
@@ -253,11 +260,11 @@ Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexce
   const Header& h = checked.header;
   const bool length_fits = datagram.size() == h.length || (datagram.size() > h.length && h.has(flag::padded));
   const bool plain = h.length >= header_bytes && (h.version == version) && (h.source == rules.source) &&
-                     (h.encoding == 0) && length_fits && (datagram.size() <= rules.max_payload) &&
-                     !h.has(flag::sob | flag::eob) && (h.frame < rules.max_frames) &&
-                     board_allowed(h.board, rules);
-  if (plain && (h.has(flag::fixed) ? fixed_events_sound(datagram.data(), h, checked.hits)
-                                   : packed_events_sound(datagram.data(), h, checked.hits))) {
+                     (h.encoding == rules.encoding) && length_fits &&
+                     (datagram.size() <= rules.max_payload) && !h.has(flag::sob | flag::eob) &&
+                     (h.frame < rules.max_frames) && board_allowed(h.board, rules);
+  if (plain && (h.has(flag::fixed) ? fixed_events_sound(datagram.data(), h, rules, checked.hits)
+                                   : packed_events_sound(datagram.data(), h, rules, checked.hits))) {
     checked.fragments = h.events;
     return checked;
   }

@@ -117,12 +117,20 @@ enum class Refusal : std::uint8_t {
 inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
 std::string_view name(Refusal refusal);
 
+// Hit encodings of the header. The wide one is for detectors with more than pm_count PMs.
+inline constexpr std::uint8_t hit_encoding = 0;       // PM IDs of 11 bits, times
+inline constexpr std::uint8_t wide_hit_encoding = 1;  // PM IDs of 16 bits, no times
+
 // Configuration of validation.
 struct Rules {
   std::uint8_t source = rich_source;
   std::uint8_t boards = 0xF;  // bit b set: board b is configured; 0: one merged stream, board 0xFF alone
   std::uint16_t max_payload = default_max_payload;
   Frame max_frames = default_max_frames;
+  std::uint8_t encoding = hit_encoding;
+  // First PM ID of each board of the detector, and its number of PMs for every board beyond.
+  std::array<std::uint32_t, max_boards + 1> first_pm = {0,        512,      1024,     1536,    pm_count,
+                                                        pm_count, pm_count, pm_count, pm_count};
   bool operator==(const Rules&) const = default;
 };
 
@@ -152,6 +160,13 @@ NANET_HD inline PmId hit_pm(std::uint16_t word) {
 }
 NANET_HD inline std::int32_t hit_lsb(std::uint16_t word) {
   return (static_cast<std::int16_t>(word) >> 11) * 4;
+}
+// The same for a hit encoding of a header.
+inline PmId hit_pm(std::uint16_t word, std::uint8_t encoding) {
+  return encoding == wide_hit_encoding ? word : hit_pm(word);
+}
+inline std::int32_t hit_lsb(std::uint16_t word, std::uint8_t encoding) {
+  return encoding == wide_hit_encoding ? 0 : hit_lsb(word);
 }
 NANET_HD inline std::uint16_t hit_word(PmId pm, std::int32_t quarter) {
   return static_cast<std::uint16_t>((pm & 0x7FF) | (static_cast<std::uint32_t>(quarter) << 11));

@@ -23,7 +23,7 @@ struct GoldenEvent {
   std::vector<std::uint16_t> hits;
 };
 
-GoldenEvent parse_event(const std::string& text) {
+GoldenEvent parse_event(const std::string& text, bool wide = false) {
   std::istringstream words(text);
   unsigned timestamp = 0, fine = 0, seen = 0, flags = 0;
   words >> timestamp >> fine >> seen >> flags;
@@ -34,8 +34,8 @@ GoldenEvent parse_event(const std::string& text) {
                     {}};
   for (std::string hit; words >> hit;) {
     const auto colon = hit.find(':');
-    event.hits.push_back(
-        hit_word(static_cast<PmId>(std::stoi(hit.substr(0, colon))), std::stoi(hit.substr(colon + 1))));
+    const auto pm = static_cast<PmId>(std::stoi(hit.substr(0, colon)));
+    event.hits.push_back(wide ? pm : hit_word(pm, std::stoi(hit.substr(colon + 1))));
   }
   return event;
 }
@@ -57,7 +57,8 @@ Header golden_header(const Golden& golden) {
 }
 
 TEST(MgpGolden, Header) {
-  for (const char* file : {"mgp_header", "mgp_packed", "mgp_fixed", "mgp_merged", "mgp_sob", "mgp_eob"}) {
+  for (const char* file :
+       {"mgp_header", "mgp_packed", "mgp_fixed", "mgp_merged", "mgp_wide", "mgp_sob", "mgp_eob"}) {
     const Golden golden = read_golden(file);
     const Header expected = golden_header(golden);
     EXPECT_EQ(decode_header(golden.bytes.data()), expected) << file;
@@ -68,13 +69,29 @@ TEST(MgpGolden, Header) {
   EXPECT_EQ(read_golden("mgp_fixed").bytes.size(), 1168u);  // the published size of 16 events
 }
 
+TEST(MgpWide, BoardsAndEncoding) {
+  const Golden golden = read_golden("mgp_wide");
+  Rules rules{.encoding = wide_hit_encoding,
+              .first_pm = {0, 8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536}};
+  EXPECT_EQ(name(validate(golden.bytes, rules).refusal), "none");
+  EXPECT_EQ(name(validate(golden.bytes, {}).refusal), "bad_encoding");
+  rules.first_pm = {0, 8193, 16384, 24576, 32768, 40960, 49152, 57344, 65536};
+  EXPECT_EQ(name(validate(golden.bytes, rules).refusal), "pm_of_other_board");
+  rules.first_pm = {0, 8192, 16383, 16383, 16383, 16383, 16383, 16383, 16383};
+  EXPECT_EQ(name(validate(golden.bytes, rules).refusal), "pm_out_of_range");
+  rules.first_pm.fill(65536);
+  rules.first_pm[0] = 0;
+  EXPECT_EQ(name(validate(golden.bytes, rules).refusal), "bad_board");
+}
+
 TEST(MgpGolden, EventPackets) {
-  for (const char* file : {"mgp_packed", "mgp_fixed", "mgp_merged"}) {
+  for (const char* file : {"mgp_packed", "mgp_fixed", "mgp_merged", "mgp_wide"}) {
     SCOPED_TRACE(file);
     const Golden golden = read_golden(file);
     const Header header = golden_header(golden);
     std::vector<GoldenEvent> events;
-    for (const std::string& text : golden.all("event")) events.push_back(parse_event(text));
+    for (const std::string& text : golden.all("event"))
+      events.push_back(parse_event(text, header.encoding == wide_hit_encoding));
 
     Bytes encoded(golden.bytes.size());
     PacketWriter writer(encoded.data(), encoded.size(), header);
@@ -88,6 +105,9 @@ TEST(MgpGolden, EventPackets) {
 
     Rules rules;
     rules.boards = header.board == merged_board ? 0 : 0xF;
+    rules.encoding = header.encoding;
+    if (header.encoding == wide_hit_encoding)
+      rules.first_pm = {0, 8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536};
     const Checked checked = validate(golden.bytes, rules);
     EXPECT_EQ(name(checked.refusal), "none");
     EXPECT_EQ(checked.header, header);

@@ -28,6 +28,9 @@ class OnDevice final : public GpuReconstructor {
       throw std::invalid_argument(
           "device: cuda:" + std::to_string(device) + ": " +
           (all.found.empty() ? all.trouble : "there are only " + std::to_string(all.found.size()) + " GPUs"));
+    if (geometry.wide())
+      throw std::invalid_argument("detector: " + std::to_string(geometry.channels()) +
+                                  " channels: a GPU takes up to 1952: use --device cpu");
     multiprocessors_ = all.found[static_cast<std::size_t>(device)].multiprocessors;
     require(cudaSetDevice(device), "choosing the device");
     plane_ = DevicePlane(geometry);

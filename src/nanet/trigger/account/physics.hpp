@@ -3,6 +3,7 @@
 // readers, lock-free.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "nanet/stats/counter.hpp"
@@ -18,12 +19,21 @@ class Physics : public stats::EventHistograms<stats::Counter> {
 
   void count(const rich::EventView& event, const rich::Rings& rings) noexcept {
     stats::count_event(*this, event, rings, [](stats::Counter& cell) { ++cell; });
+    if (beyond_.empty()) return;
+    for (std::uint32_t i = 0; i < event.hits; ++i) {
+      const std::size_t at = std::size_t{event.pm[i]} - pm_count;  // wraps for those below
+      if (at < beyond_.size()) ++beyond_[at];
+    }
   }
+  // Occupancy of the PM IDs from pm_count on, of a detector with so many; the memory belongs to the executor.
+  void count_beyond(std::span<stats::Counter> cells) noexcept { beyond_ = cells; }
+  std::span<const stats::Counter> beyond() const noexcept { return beyond_; }
   void keep(const stats::EventSample& event) noexcept { samples_.push(event); }
   std::vector<stats::EventSample> events() const { return samples_.events(); }
 
  private:
   stats::EventRing samples_;
+  std::span<stats::Counter> beyond_;
 };
 
 }  // namespace nanet::trigger

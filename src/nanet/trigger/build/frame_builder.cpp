@@ -50,9 +50,26 @@ inline std::int32_t sum_lanes(__m256i v) {
 }
 #endif
 
+// Hit words with PM IDs of 11 bits and times; of 16 bits without times.
+struct NarrowWords {
+  static constexpr std::uint16_t mask = 0x7FF;
+  static constexpr unsigned pms = pm_count;
+  static std::int32_t lsb(std::uint16_t word) { return mgp::hit_lsb(word); }
+};
+struct WideWords {
+  static constexpr std::uint16_t mask = 0xFFFF;
+  static constexpr unsigned pms = 65536;
+  static std::int32_t lsb(std::uint16_t) { return 0; }
+};
+template <class Words>
+PmId pm_of(std::uint16_t word) {
+  return static_cast<PmId>(word & Words::mask);
+}
+
 // Unpacks the hits of one fragment to `pm` and sums their time differences, in units of 4 LSB. Reads and
 // writes whole vectors: up to 15 words after the last hit. Returns false unless all PM IDs are valid and
 // strictly ascending.
+template <class Words>
 struct HitUnpacker {
 #ifdef __AVX2__
   __m256i differences = _mm256_setzero_si256();
@@ -61,30 +78,37 @@ struct HitUnpacker {
   void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
     sixteen(hits, std::min<std::uint32_t>(n, 16), pm);
     if (n > 16) {
-      seam |= mgp::hit_pm(mgp::load<std::uint16_t>(hits + 30)) >=
-              mgp::hit_pm(mgp::load<std::uint16_t>(hits + 32));
+      seam |= pm_of<Words>(mgp::load<std::uint16_t>(hits + 30)) >=
+              pm_of<Words>(mgp::load<std::uint16_t>(hits + 32));
       sixteen(hits + 32, n - 16, pm + 16);
     }
   }
   void sixteen(const std::byte* hits, std::uint32_t n, PmId* pm) {
     const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits));
     const __m256i lanes = first_lanes(n);
-    const __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(0x7FF));
+    __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(static_cast<short>(Words::mask)));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm), ids);
-    differences = _mm256_add_epi32(
-        differences,
-        _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
+    if constexpr (wide)
+      ids = _mm256_xor_si256(ids, _mm256_set1_epi16(-0x8000));  // signed comparisons in unsigned order
+    else
+      differences = _mm256_add_epi32(
+          differences,
+          _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(words, 11), lanes), _mm256_set1_epi16(1)));
     // Compares neighbours in the register: reloading the stored words at an offset would stall store
     // forwarding. The last hit has no neighbour; its lane is masked as by first_lanes(n - 1), n = 0 included.
     const __m256i next = _mm256_alignr_epi8(_mm256_permute2x128_si256(ids, ids, 0x81), ids, 2);
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 17 - n));
     const __m256i descends = _mm256_andnot_si256(_mm256_cmpgt_epi16(next, ids), pairs);
-    const __m256i outside = _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), lanes);
-    wrong = _mm256_or_si256(wrong, _mm256_or_si256(descends, outside));
+    wrong = _mm256_or_si256(wrong, descends);
+    if constexpr (!wide) {
+      const __m256i last = _mm256_set1_epi16(pm_count - 1);
+      wrong = _mm256_or_si256(wrong, _mm256_and_si256(_mm256_cmpgt_epi16(ids, last), lanes));
+    }
   }
   std::int32_t sum() const { return sum_lanes(differences); }
   bool ascending() const { return !seam && _mm256_testz_si256(wrong, wrong); }
   bool seam = false;
+  static constexpr bool wide = Words::mask == 0xFFFF;
 #else
   std::int32_t differences = 0;
   bool wrong = false;
@@ -92,9 +116,9 @@ struct HitUnpacker {
   void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
     for (std::uint32_t i = 0; i < n; ++i) {
       const auto word = mgp::load<std::uint16_t>(hits + 2 * i);
-      pm[i] = mgp::hit_pm(word);
-      differences += mgp::hit_lsb(word) / 4;
-      wrong |= pm[i] >= pm_count || (i > 0 && pm[i] <= pm[i - 1]);
+      pm[i] = pm_of<Words>(word);
+      differences += Words::lsb(word) / 4;
+      wrong |= pm[i] >= Words::pms || (i > 0 && pm[i] <= pm[i - 1]);
     }
   }
   std::int32_t sum() const { return differences; }
@@ -105,8 +129,8 @@ struct HitUnpacker {
 
 }  // namespace
 
-FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb)
-    : window_(window_lsb) {
+FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb, bool wide)
+    : window_(window_lsb), wide_(wide), in_event_(wide ? WideWords::pms : NarrowWords::mask + 1u) {
   // An event takes at least 8 B on the wire, a hit 2 B. Fragment numbers have 16 bits.
   const unsigned lists = lists_for(boards);
   capacity_ = static_cast<std::uint32_t>(
@@ -213,7 +237,7 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::u
 // Concatenates the hits of the event's fragments by board. PM IDs ascend with the board and within a
 // fragment, so no sorting is needed; invalid input takes the slow path. A missing board contributes the empty
 // fragment, so that all events take the same steps.
-template <unsigned boards>
+template <unsigned boards, class Words>
 inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
   const Fragment* const fragments = fragments_.data();
   const auto& members = members_[event];
@@ -222,15 +246,15 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
   std::uint32_t sum = 0, truncated = 0;
   std::uint32_t last = 0;  // last PM ID so far, plus one
   std::uint32_t disorder = 0;
-  HitUnpacker unpack;
+  HitUnpacker<Words> unpack;
   for (unsigned b = 0; b < boards; ++b) {
     const Fragment f = fragments[members[b]];
     const std::byte* const hits = base_ + f.hits;
     const std::uint32_t n = f.stored;
     truncated |= f.truncated;
     sum += n * f.time;
-    const std::uint32_t lowest = mgp::hit_pm(mgp::load<std::uint16_t>(hits));
-    const std::uint32_t highest = mgp::hit_pm(mgp::load<std::uint16_t>(hits + 2 * (n ? n - 1 : 0))) + 1u;
+    const std::uint32_t lowest = pm_of<Words>(mgp::load<std::uint16_t>(hits));
+    const std::uint32_t highest = pm_of<Words>(mgp::load<std::uint16_t>(hits + 2 * (n ? n - 1 : 0))) + 1u;
     disorder |= static_cast<std::uint32_t>(lowest < last) & static_cast<std::uint32_t>(n != 0);
     last = n ? highest : last;
     unpack(hits, n, pm + out);
@@ -238,9 +262,9 @@ inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexc
   }
   truncated_[event] = static_cast<std::uint8_t>(truncated);
   const std::uint32_t hits = out - at;
-  if (disorder || !unpack.ascending() || hits > max_event_hits) return assemble_unordered(event, at);
+  if (disorder || !unpack.ascending() || hits > max_event_hits) return assemble_unordered<Words>(event, at);
   std::int32_t times = static_cast<std::int32_t>(sum) + 4 * unpack.sum();
-  if (conditions_ && !correct(at, hits, times)) return assemble_unordered(event, at);
+  if (conditions_ && !correct(at, hits, times)) return assemble_unordered<Words>(event, at);
   set_time(event, times, hits);
   at = out;
 }
@@ -259,42 +283,43 @@ bool FrameBuilder::correct(std::uint32_t at, std::uint32_t hits, std::int32_t& s
   return masked == 0;
 }
 
-template <unsigned boards>
+template <unsigned boards, class Words>
 void FrameBuilder::run() noexcept {
   join<boards>();
   std::uint32_t at = 0;
   for (std::uint32_t e = 0; e < built_.events; ++e) {
     first_[e] = at;
-    assemble<boards>(e, at);
+    assemble<boards, Words>(e, at);
   }
   first_[built_.events] = at;
 }
 
+template <class Words>
 void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept {
-  std::array<bool, 2048> in_event{};
   std::uint32_t kept = 0;
   std::int64_t sum = 0;
   for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
     const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
     for (std::uint32_t i = 0; i < f.stored; ++i) {
       const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
-      const PmId pm = mgp::hit_pm(word);
+      const PmId pm = pm_of<Words>(word);
       if (conditions_ && pm < pm_count && conditions_->masked[pm]) {
         ++built_.masked_hits;
         continue;
       }
       // A PM belongs to one board: a duplicate within the event is one within the fragment.
-      if (in_event[pm]) {
+      if (in_event_[pm]) {
         ++built_.duplicate_hits;
         continue;
       }
-      if (pm >= pm_count || kept == max_event_hits)
+      if (pm >= Words::pms || kept == max_event_hits)
         continue;  // the card refuses such packets, but memory may hold any bytes
-      in_event[pm] = true;
+      in_event_[pm] = true;
       pm_[at + kept++] = pm;
-      sum += f.time + mgp::hit_lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
+      sum += f.time + Words::lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
     }
   }
+  for (std::uint32_t i = at; i < at + kept; ++i) in_event_[pm_[i]] = false;
   std::sort(pm_.begin() + at, pm_.begin() + at + kept);
   set_time(event, static_cast<std::int32_t>(sum), kept);
   at += kept;
@@ -318,6 +343,16 @@ void FrameBuilder::sort_by_time() noexcept {
   for (std::uint32_t i = 0; i < built_.events; ++i) order_[i] = static_cast<std::uint16_t>(keys_[i]);
 }
 
+template <class Words>
+void FrameBuilder::run_lists(unsigned lists) noexcept {
+  if (lists == 1)
+    run<1, Words>();
+  else if (lists == 4)
+    run<4, Words>();
+  else
+    run<max_boards, Words>();
+}
+
 const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
                                       const Conditions* conditions) noexcept {
   built_ = {};
@@ -328,12 +363,10 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
   const unsigned lists = lists_for(boards_);
   for (unsigned b = 0; b < lists; ++b) collect(b, b < boards_ ? segments[b] : Segment{base_, 0});
   fragments_.back() = {0, 0, 0, 0};
-  if (lists == 1)
-    run<1>();
-  else if (lists == 4)
-    run<4>();
+  if (wide_)
+    run_lists<WideWords>(lists);
   else
-    run<max_boards>();
+    run_lists<NarrowWords>(lists);
   return finish();
 }
 
@@ -383,7 +416,7 @@ const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
     truncated_[event] = row.flags & contract::MergedRow::truncated;
     built_.fragments += static_cast<std::uint32_t>(std::popcount(mask_[event]));
     const std::byte* const from = words + sizeof(std::uint16_t) * row.first;
-    HitUnpacker unpack;
+    HitUnpacker<NarrowWords> unpack;
     for (std::uint32_t i = 0; i < hits; i += max_fragment_hits) {
       if (i)
         unpack.seam |= mgp::hit_pm(mgp::load<std::uint16_t>(from + 2 * i - 2)) >=
@@ -403,7 +436,7 @@ const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
       offset += 2u * row.hits[b];
     }
     mask_[event] = (1u << boards) - 1;  // hits of boards outside the mask count too
-    assemble_unordered(event, at);
+    assemble_unordered<NarrowWords>(event, at);
     mask_[event] = static_cast<std::uint8_t>(row.boards & ((1u << boards) - 1));
   }
   built_.events = event;

@@ -46,7 +46,9 @@ class FrameBuilder {
  public:
   // segment_bytes: maximum segment size, which determines the table sizes; window in LSB. Readable memory
   // must extend contract::tail_bytes beyond each segment.
-  FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb);
+  // wide: hit words are PM IDs of 16 bits, without times.
+  FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb = default_window_lsb,
+               bool wide = false);
 
   // segments[b]: board b. Merged stream: segment [0], where every fragment becomes an event. conditions:
   // masks and time offsets, or nullptr; merging uses uncorrected fragment times. Safe on any bytes; allocates
@@ -72,12 +74,15 @@ class FrameBuilder {
   std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // the board's first fragment
   void list(const Segment& segment) noexcept;
   void collect(unsigned board, const Segment& segment) noexcept;
-  template <unsigned boards>
+  template <unsigned boards, class Words>
   void run() noexcept;
   template <unsigned boards>
   void join() noexcept;
-  template <unsigned boards>
+  template <unsigned boards, class Words>
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
+  template <class Words>
+  void run_lists(unsigned lists) noexcept;
+  template <class Words>
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
   bool correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept;
   void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
@@ -85,6 +90,7 @@ class FrameBuilder {
   const BuiltFrame& finish() noexcept;
 
   std::int32_t window_;
+  bool wide_;
   const std::byte* base_ = nullptr;
   const Conditions* conditions_ = nullptr;
   std::vector<Fragment> fragments_;  // the last fragment is empty and means "none"
@@ -98,6 +104,7 @@ class FrameBuilder {
   std::vector<std::uint8_t> mask_, truncated_;
   std::vector<std::uint32_t> first_, keys_;
   std::vector<PmId> pm_;
+  std::vector<bool> in_event_;  // by PM ID; all false between events
   BuiltFrame built_;
 };
 

@@ -14,14 +14,16 @@ namespace mgp = wire::mgp;
 namespace {
 
 // Time of the first hit of its PM, relative to the event.
-void set_hit_time(stats::EventSample& event, std::uint16_t word, std::int32_t fragment_time) noexcept {
+void set_hit_time(stats::EventSample& event, std::uint16_t word, std::int32_t fragment_time,
+                  std::uint8_t encoding = mgp::hit_encoding) noexcept {
+  const PmId id = mgp::hit_pm(word, encoding);
   const PmId* const pm = event.pm;
   const PmId* const end = pm + std::min<std::size_t>(event.hits, max_event_hits);
-  const PmId* const found = std::lower_bound(pm, end, mgp::hit_pm(word));
-  if (found == end || *found != mgp::hit_pm(word)) return;
+  const PmId* const found = std::lower_bound(pm, end, id);
+  if (found == end || *found != id) return;
   std::int16_t& late = event.late[found - pm];
   if (late == stats::EventSample::no_time)
-    late = static_cast<std::int16_t>(fragment_time + mgp::hit_lsb(word) -
+    late = static_cast<std::int16_t>(fragment_time + mgp::hit_lsb(word, encoding) -
                                      static_cast<std::int32_t>(event.time % lsb_per_frame));
 }
 
@@ -39,7 +41,7 @@ void set_hit_times(stats::EventSample& event, std::span<const Segment> payloads,
         const auto begin = static_cast<std::int32_t>((f.timestamp << 8 | f.fine) & 0xFFFF);
         if (begin < opened || begin > opened + window_lsb) continue;
         for (std::uint32_t i = 0; i < f.stored; ++i)
-          set_hit_time(event, mgp::load<std::uint16_t>(f.hits + 2 * i), begin);
+          set_hit_time(event, mgp::load<std::uint16_t>(f.hits + 2 * i), begin, header.encoding);
       }
       at += (header.length + contract::payload_alignment - 1) / contract::payload_alignment *
             contract::payload_alignment;

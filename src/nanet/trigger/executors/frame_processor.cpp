@@ -79,10 +79,12 @@ FrameProcessor::FrameProcessor(const contract::Shape& shape, std::unique_ptr<ric
                                const ProcessOptions& options)
     : options_(options),
       builder_(largest_segment(shape), shape.gather == contract::Gather::frame ? shape.boards : 1,
-               options.window_lsb),
+               options.window_lsb, options.detector->wide()),
       conditions_(options.conditions),
       algorithm_(std::move(algorithm)),
-      physics_(std::make_unique<Physics>()) {
+      physics_(std::make_unique<Physics>()),
+      beyond_(options.detector->wide() ? options.detector->channels() - pm_count : 0) {
+  physics_->count_beyond(beyond_);
   const std::size_t boards = shape.gather == contract::Gather::frame ? shape.boards : 1;
   const std::size_t events = largest_segment(shape) / mgp::event_header_bytes * boards;
   rings_.resize(events);

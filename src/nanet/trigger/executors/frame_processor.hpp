@@ -27,6 +27,7 @@ struct ProcessOptions {
   stats::SharedEventRing* event_ring = nullptr;  // samples for a monitor; outlives the processor
   Downscale downscale;
   ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
+  std::shared_ptr<const rich::Geometry> detector = rich::na62();
 };
 
 // Receives every event of every frame in time order, in the executor's thread; for rings.parquet. Replay
@@ -83,6 +84,7 @@ class FrameProcessor {
   ConditionsReader conditions_;
   std::unique_ptr<rich::Reconstructor> algorithm_;
   std::unique_ptr<Physics> physics_;
+  std::vector<stats::Counter> beyond_;  // Physics::count_beyond()
   RingSink* sink_ = nullptr;
   std::vector<rich::Rings> rings_;
   std::vector<RingSink::Row> rows_;

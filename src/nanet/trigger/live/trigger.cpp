@@ -38,7 +38,7 @@ void BadPackets::write(const std::string& path, std::uint16_t port) const {
 Trigger::Trigger(const TriggerOptions& options)
     : options_(options), card_(card::open_card(options.card)), choke_(options.choke) {
   const auto algorithm =
-      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+      rich::make_reconstructor(options.algorithm, options.parameters, *options.process.detector);
   // Cores in order of use: the card's thread, its additional threads, the workers.
   const std::size_t beside = options.clop.threads - 1;
   card::ClopOptions clop = options.clop;

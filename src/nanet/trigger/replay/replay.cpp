@@ -141,7 +141,7 @@ std::vector<std::string> captures(const ReplayOptions& options) {
 }  // namespace
 
 Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captures(options)) {
-  const rich::Geometry geometry = rich::Geometry::make();
+  const rich::Geometry& geometry = *options.process.detector;
   const auto algorithm = rich::make_reconstructor(options.algorithm, options.parameters, geometry);
   if (options.device && options.threads > 1)
     throw std::invalid_argument("trigger.threads = " + std::to_string(options.threads) +
