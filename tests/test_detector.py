@@ -1,20 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detector files: NA62's equals the compiled one bit for bit; mistakes are named with key, value, remedy."""
+"""Detector files: NA62's equals the compiled one bit for bit; mistakes are named with key, value, remedy.
+
+The chain with other detectors is compared with positions from the file and with decoding in Python.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from nanet.detector import NA62_DIGEST, NA62_NAME, SHIPPED, load
+from nanet.config.file import Config
+from nanet.config.sections import DetectorFile, Generate
+from nanet.detector import NA62_DIGEST, NA62_NAME, SHIPPED, as_detector, load
 from nanet.errors import UsageError
+from nanet.files.provenance import SIDECAR
+from nanet.quality.evaluate import evaluate_files
+from nanet.run.core_options import core_options
+from nanet.run.generating import generate_files
+from nanet.run.replaying import replay_files
 from scipy.spatial import cKDTree
 
-from nanet import _core
+from nanet import _core, analysis
 
 GOOD = """\
 name = "four"
@@ -141,3 +154,235 @@ def test_check_draws_the_detector(nanet: Any, tmp_path: Path) -> None:
     assert "wrong.toml: pitch_mm = -24: must be a number from 0.1 to 200" in failed.stderr
     missing = nanet("detector", "check", "none.toml", status=2)
     assert all(name in missing.stderr for name in ("none.toml", *SHIPPED))
+
+
+# ---- Other detectors through the chain.
+
+# Three disks with different shifts, of two boards; unlike NA62's in every parameter.
+THREE = """\
+name = "three disks"
+unit_mm = [10.0, 17.320508]
+pitch_mm = 20.0
+[[disk]]
+name = "left"
+shift_mm = [-40.0, 6.0]
+[[disk]]
+shift_mm = [35.5, -6.0]
+[[disk]]
+[optics]
+focal_mm = 15000.0
+n_minus_1 = 70e-6
+radiator_cm = 2000.0
+n0_per_cm = 90.0
+[monte_carlo]
+centre_mm = 20.0
+centre_sigma_mm = 30.0
+momentum_gev = [20.0, 40.0]
+particles = { pi = 0.5, mu = 0.3, e = 0.2 }
+rings = [0.0, 0.7, 0.3, 0.0, 0.0]
+hit_sigma_ns = 0.2
+board_offset_ns = 2.0
+[algorithm.multiring]
+breadth = 2
+"""
+
+
+def three_disks() -> str:
+    """TOML of the detector above, with its channels."""
+    rows = []
+    for disk in range(3):
+        for row in range(-14, 15):
+            for column in range(-14, 15):
+                rows.append([2 * column + row % 2, row, disk, int(disk == 2)])
+    head, _, tail = THREE.partition("[[disk]]")
+    return f"{head}channels = {rows}\n[[disk]]{tail}"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Captures and truth of 3000 events by detector, made by the core and written by nanet.run.generating."""
+    folder = tmp_path_factory.mktemp("detectors")
+    (folder / "three.toml").write_text(three_disks())
+    found = {}
+    for given in ("na62", "hexagonal", "square", str(folder / "three.toml")):
+        name = Path(given).stem
+        detector = load(given)
+        files = [str(folder / f"{name}{end}") for end in (".pcap", ".truth.parquet", ".hits.parquet")]
+        section = Generate(events=3000, seed=7)
+        generate_files(section, *files, detector)
+        found[name] = (given, detector, *files)
+    return found
+
+
+def keys_of(table: Any) -> Iterator[tuple[int, int]]:
+    """(event, ring) of each row."""
+    return zip(table["event"].to_pylist(), table["ring"].to_pylist(), strict=True)
+
+
+DETECTORS = ("na62", "hexagonal", "square", "three")
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_photons_land_on_the_file_s_positions(made: dict[str, Any], name: str) -> None:
+    _, detector, _, truth_file, hits_file = made[name]
+    truth, hits = pq.read_table(truth_file), pq.read_table(hits_file)
+    assert truth.schema.metadata[b"nanet.detector"].decode() == detector.name
+    assert truth.schema.metadata[b"nanet.detector_digest"].decode() == detector.digest
+    ring = {key: i for i, key in enumerate(keys_of(truth))}
+    own = hits.filter(pc.field("ring") != 255)
+    at = np.array([ring[key] for key in keys_of(own)])
+    x, y, r = (truth[c].to_numpy(zero_copy_only=False)[at] for c in ("x", "y", "r"))
+    place = detector.common[own["pm"].to_numpy()]
+    off = np.hypot(place[:, 0] - x, place[:, 1] - y) - r
+    assert np.abs(off).max() < detector.rings.reach_mm + 4 * detector.monte_carlo.optics_mm
+    assert off.std() == pytest.approx(detector.rings.hit_sigma_mm, rel=0.1)
+    shares = np.bincount(detector.disk[own["pm"].to_numpy()]) / len(own)
+    assert shares == pytest.approx(1 / len(detector.disks), abs=0.03)
+    assert r.max() <= detector.optics.largest_mm
+    noise = hits.filter(pc.field("ring") == 255)["pm"].to_numpy()
+    assert noise.max() > 0.98 * detector.channels > 0.98 * noise.max()
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_replay_gives_the_rings_of_python_s_decoding(made: dict[str, Any], name: str, tmp_path: Path) -> None:
+    """Builder and reconstruction of the core against events decoded and merged by numpy code."""
+    given, detector, capture, truth_file, hits_file = made[name]
+    config = Config()
+    config.set(DetectorFile, detector=given)
+    settings = {**core_options(config), "port": 58913, "detect_merged": True}
+    rings_file = str(tmp_path / "rings.parquet")
+    result = replay_files([capture], settings, rings=rings_file)
+    assert result["account_closes"] and not any(result["bad_packets"].values())
+    found = analysis.read_rings(rings_file)
+    assert found.schema.metadata[b"nanet.detector_digest"].decode() == detector.digest
+    events = analysis.read_events(capture, detector=given)
+    again = analysis.reconstruct(events, detector=given, **detector.algorithms["multiring"])
+    assert events.num_rows == result["events_built"]
+    for column in ("ring", "x", "y", "r", "chi2_ndf", "n_hits", "event_hits"):
+        assert found[column].to_pylist() == again[column].to_pylist(), column
+    figures = evaluate_files(truth_file, rings_file, hits_file, as_detector(given)).result()["isolated"]
+    assert figures["efficiency"]["1"] > 0.9
+    assert figures["fakes_per_event"] < 0.3
+    assert figures["sigma_r_mad_mm"] < 2 * figures["crlb_sigma_r_mm"]
+
+
+@pytest.mark.parametrize("algorithm", _core.algorithm_names())
+def test_every_algorithm_follows_the_detector(made: dict[str, Any], algorithm: str) -> None:
+    given, detector, capture, truth_file, _ = made["three"]
+    events = analysis.read_events(capture, detector=given)
+    found = analysis.reconstruct(events.slice(0, 300), algorithm, detector=given)
+    rings = found.filter(pc.field("ring") != 255)
+    assert rings.num_rows > 200
+    limits = detector.algorithms[algorithm]
+    assert limits["r_min"] <= pc.min(rings["r"]).as_py() <= pc.max(rings["r"]).as_py() <= limits["r_max"]
+    truth = pq.read_table(truth_file)
+    alone = {row["event"]: row for row in truth.to_pylist() if row["n_hits"] >= 12}
+    times = {(row["timestamp"], row["fine_time"]): row for row in alone.values()}
+    near = [
+        (row["x"] - true["x"], row["y"] - true["y"], row["r"] - true["r"])
+        for row in rings.to_pylist()
+        for key, true in times.items()
+        if abs(row["timestamp"] * 256 + row["fine_time"] - key[0] * 256 - key[1]) < 20
+    ]
+    assert np.median(np.abs(near), axis=0) == pytest.approx(0, abs=8.0)
+
+
+def test_na62_from_its_file_changes_no_byte(made: dict[str, Any], na62: Any, tmp_path: Path) -> None:
+    """The dictionary of NA62's file takes the way of any detector, and gives the compiled one's bytes."""
+    capture, truth = made["na62"][2], made["na62"][3]
+    other = str(tmp_path / "run.pcap")
+    core = _core.Capture({"events": 3000, "seed": 7, "detector": na62.dictionary()}, other)
+    while core.next(2048):
+        pass
+    assert Path(other).read_bytes() == Path(capture).read_bytes()
+    assert pq.read_schema(truth).metadata[b"nanet.detector"] == NA62_NAME.encode()
+    answers = []
+    for detector in (None, na62.dictionary()):
+        for algorithm in ("math", "multiring", "pomh"):
+            mtp = tmp_path / f"{len(answers)}.pcap"
+            _core.Replay(
+                {"pcap": capture, "mtp": str(mtp), "algorithm": algorithm, "detector": detector}
+            ).run()
+            answers.append(mtp.read_bytes())
+    assert answers[:3] == answers[3:]
+
+
+def test_another_detector_is_refused(made: dict[str, Any], nanet: Any) -> None:
+    _, hexagonal, capture, truth, _ = made["hexagonal"]
+    na62_capture, na62_truth = made["na62"][2:4]
+    wanted = f"{capture}: is of the detector {hexagonal.name} ({hexagonal.digest}), not of {NA62_NAME}"
+    for command in (["replay", capture], ["show", capture], ["export", capture, "--out", "events.parquet"]):
+        assert wanted in nanet(*command, status=2).stderr
+    left_out = nanet("replay", na62_capture, "--detector", "hexagonal", status=2).stderr
+    assert (
+        f"{na62_capture}: is of the detector {NA62_NAME}" in left_out and "leave --detector out" in left_out
+    )
+    nanet("replay", capture, "--detector", "hexagonal", "--out", "rings.parquet")
+    assert (
+        "give its file with --detector"
+        in nanet("evaluate", "--truth", truth, "--rings", "rings.parquet", status=2).stderr
+    )
+    assert (
+        f"--truth {na62_truth}: is of the detector"
+        in nanet(
+            "evaluate", "--truth", na62_truth, "--rings", "rings.parquet", "--detector", "hexagonal", status=2
+        ).stderr
+    )
+    nanet("evaluate", "--truth", truth, "--rings", "rings.parquet", "--detector", "hexagonal")
+    nanet("show", capture, "--detector", "hexagonal", "--rings", "rings.parquet", "--out", "event.svg")
+    nanet("export", capture, "rings.parquet", "--detector", "hexagonal", "--out", "run.root")
+
+
+def test_combinations_without_a_detector_are_refused(nanet: Any, tmp_path: Path) -> None:
+    (tmp_path / "mask.toml").write_text("mask = [1]")
+    for more, message in (
+        (["--detector", "square", "--conditions", "mask.toml"], "leave --conditions out"),
+        (["--detector", "hexagonal", "--card", "gateware"], "use --card socket"),
+        (["--detector", "square", "--merge"], "leave --merge out"),
+        (["--detector", "none.toml"], "none.toml: No such file"),
+    ):
+        assert message in nanet("trigger", "--check", *more, status=2).stderr, more
+    (tmp_path / "mask.toml").write_text("mask = [700]")
+    refused = nanet("trigger", "--check", "--detector", "hexagonal", "--conditions", "mask.toml", status=2)
+    assert "must be a photomultiplier, 0 to 630" in refused.stderr
+    (tmp_path / "odd.toml").write_text(GOOD + "[algorithm.math]\nr_mox = 3\n")
+    assert (
+        "r_mox = 3: no such parameter"
+        in nanet("trigger", "--check", "--detector", "odd.toml", status=2).stderr
+    )
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("name", ["hexagonal", "square"])
+def test_live_chain_and_its_report(nanet: Any, tmp_path: Path, name: str) -> None:
+    """Boards, trigger, monitor data and report of a run over UDP."""
+    nanet(
+        "demo", "--detector", name, "--device", "cpu", "--speed", "0.0005", "--duration", "1",
+        "--json", "run.json", timeout=120,
+    )  # fmt: skip
+    result = json.loads((tmp_path / "run.json").read_text())
+    assert result["account_closes"] and result["primitives_out"] > 0
+    assert not any(result["bad_packets"].values())
+    assert result["readout"]["packets_sent"] == result["packets_in"]
+    text = (tmp_path / "nanet-report" / "index.html").read_text()
+    assert "PM occupancy" in text
+
+
+def test_generate_of_many_captures_keeps_the_detector(nanet: Any, tmp_path: Path) -> None:
+    nanet("generate", "--captures", "2", "--events", "200", "--out", "runs", "--detector", "hexagonal")
+    made = sorted(path.name for path in (tmp_path / "runs").glob("run-*"))
+    assert made == [f"run-0000{k}.pcap{end}" for k in (0, 1) for end in ("", SIDECAR)]
+    again = nanet(
+        "generate", "--captures", "2", "--events", "200", "--out", "runs", "--detector", "hexagonal"
+    )
+    assert "2 finished before" in again.stdout
+
+
+@pytest.mark.complete
+def test_quality_with_another_detector(nanet: Any, tmp_path: Path) -> None:
+    nanet("quality", "--events", "400", "--algorithms", "math,multiring", "--detector", "hexagonal",
+          "--device", "cpu", "--json", "quality.json")  # fmt: skip
+    result = json.loads((tmp_path / "quality.json").read_text())
+    assert result["detector"] == "hexagonal"
+    assert result["algorithms"]["multiring"]["mix"]["isolated"]["efficiency"]["1"] > 0.85
+    assert result["algorithms"]["oracle_prior"]["mix"]["isolated"]["efficiency"]["1"] > 0.9

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from nanet.config.sections import DEFAULT_ALGORITHM
+from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError, near
 from nanet.files import rings as ring_files
 from nanet.files.tables import offsets_and_values
@@ -46,6 +47,7 @@ def reconstruct_arrays(
     algorithm: str = DEFAULT_ALGORITHM,
     *,
     threads: int = 0,
+    detector: str | Detector | None = None,
     **parameters: float,
 ) -> pa.Table:
     """Rings of hits at x, y (mm): a table in the columns of rings.parquet. UsageError.
@@ -54,6 +56,7 @@ def reconstruct_arrays(
     `event`, ascending; or lists of hits per event, with `event` numbering the events (default: 0, 1, ...).
     An event has at most 128 hits. burst is 0 and timestamp the event number, so that truth_table with the
     same numbers pairs. threads: 0 means all CPUs; the result does not depend on it.
+    detector: sets default parameters, and the trial centres of pomh and domh; default: NA62's.
     """
     from nanet import _core
 
@@ -65,9 +68,17 @@ def reconstruct_arrays(
     if offsets is None and ids is None:
         raise UsageError("event: give the event number of each hit, or x and y as lists per event")
     of_hit = ids if offsets is None else None
+    other = as_detector(detector)
     try:
         found = _core.reconstruct_points(
-            algorithm, along_x, along_y, of_hit, offsets, numbers, threads or len(host.cpus())
+            algorithm,
+            along_x,
+            along_y,
+            of_hit,
+            offsets,
+            numbers,
+            threads or len(host.cpus()),
+            other.core() if other else None,
         )
     except ValueError as error:
         raise UsageError(str(error)) from None

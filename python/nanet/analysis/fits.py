@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from nanet.analysis.arrays import reconstruct_arrays, resolve
 from nanet.config.sections import DEFAULT_ALGORITHM
+from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
@@ -19,7 +20,12 @@ MOST_HITS = 128  # of an event, as in the trigger
 
 
 def reconstruct_hits(
-    first: np.ndarray, pm: np.ndarray, algorithm: str = DEFAULT_ALGORITHM, **parameters: float
+    first: np.ndarray,
+    pm: np.ndarray,
+    algorithm: str = DEFAULT_ALGORITHM,
+    *,
+    detector: str | Detector | None = None,
+    **parameters: float,
 ) -> dict[str, np.ndarray]:
     """Runs an algorithm on events: event i has the hits pm[first[i]:first[i + 1]].
 
@@ -28,15 +34,17 @@ def reconstruct_hits(
     Returns columns with one row per ring: event, ring (0 = leading), n_rings, n_hits, x, y, r (mm, common
     plane), chi2_ndf.
     algorithm: a name, or the file of a plug-in such as ./mine.so. parameters: as in [algorithm.NAME] of
-    the configuration. UsageError.
+    the configuration. detector: a file, a name such as hexagonal, or a Detector; default: NA62's.
+    UsageError.
     """
     from nanet import _core
 
     first, pm = _numbers("first", first, np.uint32), _numbers("pm", pm, np.uint16)
     _check_hits(first, pm)
     algorithm, numbers = resolve(algorithm, parameters)
+    other = as_detector(detector)
     try:
-        return _core.reconstruct(algorithm, first, pm, numbers)
+        return _core.reconstruct(algorithm, first, pm, numbers, other.core() if other else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -70,12 +78,21 @@ def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.
 
 
 @overload
-def reconstruct(events: pa.Table, algorithm: str = ..., **parameters: float) -> pa.Table: ...
+def reconstruct(
+    events: pa.Table, algorithm: str = ..., *, detector: str | Detector | None = ..., **parameters: float
+) -> pa.Table: ...
 
 
 @overload
 def reconstruct(
-    x: Any, y: Any, event: Any = ..., algorithm: str = ..., *, threads: int = ..., **parameters: float
+    x: Any,
+    y: Any,
+    event: Any = ...,
+    algorithm: str = ...,
+    *,
+    threads: int = ...,
+    detector: str | Detector | None = ...,
+    **parameters: float,
 ) -> pa.Table: ...
 
 
@@ -88,7 +105,7 @@ def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
     128 hits per event; threads=N (0: all CPUs). burst is then 0, and timestamp the event number.
 
     An event without rings has one row with ring = 255. Further keywords are parameters, as in
-    [algorithm.NAME] of the configuration.
+    [algorithm.NAME] of the configuration. detector: as in reconstruct_hits.
     """
     named = [options.pop(name) for name in ("events", "x", "y", "event") if name in options]
     given = [*hits, *named]
@@ -102,10 +119,12 @@ def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
     return reconstruct_arrays(*given, algorithm=algorithm, **options)
 
 
-def _reconstruct_events(events: pa.Table, algorithm: str, **parameters: float) -> pa.Table:
+def _reconstruct_events(
+    events: pa.Table, algorithm: str, detector: str | Detector | None = None, **parameters: float
+) -> pa.Table:
     need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events")
     first, pm = offsets_and_values(events["pm"])
-    found = reconstruct_hits(first, pm, algorithm, **parameters)
+    found = reconstruct_hits(first, pm, algorithm, detector=detector, **parameters)
     none = np.ones(events.num_rows, dtype=bool)
     none[found["event"]] = False
     without = np.flatnonzero(none)

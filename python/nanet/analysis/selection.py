@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
@@ -66,20 +67,31 @@ class Event:
         )
 
 
-def pm_positions() -> np.ndarray:
-    """Positions of the PMs in the common plane (mm), by PM ID: float32, shape (1952, 2)."""
+def pm_positions(detector: str | Detector | None = None) -> np.ndarray:
+    """Positions of the PMs in the common plane (mm), by PM ID: float32, shape (channels, 2); NA62: 1952.
+
+    detector: a file, a name such as hexagonal, or a Detector; default: NA62's. UsageError.
+    """
     from nanet import _core
+
+    other = as_detector(detector)
+    if other:
+        return other.common
 
     return _core.pm_positions_common()
 
 
 def event(
-    events: pa.Table, number: int, rings: pa.Table | None = None, truth: pa.Table | None = None
+    events: pa.Table,
+    number: int,
+    rings: pa.Table | None = None,
+    truth: pa.Table | None = None,
+    detector: str | Detector | None = None,
 ) -> Event:
     """Event `number` of read_events, with rings and truth if given. UsageError: no such event, wrong tables.
 
     rings: from read_rings or reconstruct; rings at the event's time are used. truth: from read_truth; the
-    rings of the nearest true event are used, up to 5 ns away.
+    rings of the nearest true event are used, up to 5 ns away. detector: as in pm_positions.
     """
     need(events, "events", EVENT_SCHEMA.names, "the result of read_events")
     if rings is not None:
@@ -94,7 +106,7 @@ def event(
         raise UsageError(f"event {number}: {right}")
     row = events.slice(number, 1).to_pylist()[0]
     pm = np.asarray(row["pm"], dtype=np.int64)
-    position = pm_positions()[pm] if len(pm) else np.zeros((0, 2))
+    position = pm_positions(detector)[pm] if len(pm) else np.zeros((0, 2))
     return Event(
         row["burst"], row["event"], row["timestamp"], row["fine_time"], row["fragments"], row["truncated"],
         pm, np.asarray(row["dt"], dtype=np.float64) * LSB_NS, position[:, 0], position[:, 1],

@@ -80,9 +80,11 @@ def time_style(dt: float, spread: float) -> str:
     return TIME_STYLES[min(max(int(at), 0), len(TIME_STYLES) - 1)]
 
 
-def picture(event: Event, columns: int = 78) -> RenderableType:
-    """Event with a legend below, for rich's console."""
-    canvas = Canvas(columns)
+def picture(
+    event: Event, columns: int = 78, limits: tuple[tuple[float, float], tuple[float, float]] = LIMITS
+) -> RenderableType:
+    """Event with a legend below, for rich's console. limits: of the drawing, x and y in mm."""
+    canvas = Canvas(columns, limits)
     for ring in event.true_rings or ():
         canvas.circle(ring, TRUE_STYLE, gap=4)
     for at, ring in enumerate(event.rings or ()):

@@ -39,7 +39,7 @@ NAMES: dict[str, str] = {
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
     "faults": "The chain through twelve faults: losses beyond each fault, time to recover.",
-    "detector": "Plain arrays of hits against the bare algorithm.",
+    "detector": "NA62's detector from its file against the compiled one; arrays of hits.",
     "rate": "Largest rate of four boards without losses and late frames.",
 }
 

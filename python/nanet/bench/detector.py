@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench detector`: hits outside the packets of NA62's RICH.
+"""`nanet bench detector`: detectors from files, and hits outside the packets of NA62's RICH.
+
+File: NA62's detector from its file beside the compiled one, in turns: processor time of this process for
+generation and for replays. `file_over_builtin`: the largest of the medians of the ratios.
 
 Arrays: `analysis.reconstruct(x, y, event)` on events of 20 hits, against the bare algorithm over the same
 hits. Both on one thread, by CPU time: the least of several turns. Bare, one call: the algorithm called once,
@@ -8,22 +11,89 @@ with all rings kept. Bare, batches: 4096 events a call, each batch overwrites th
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nanet.bench import Settings, Sheet
+from nanet.bench import Settings, Sheet, median
+from nanet.detector import load
 
 EVENTS, HITS = 1_000_000, 20
 TURNS = 9
 BATCH = 4096
+FILE_EVENTS, PAIRS, ALGORITHMS = 300_000, 9, ("math", "multiring")
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Rows per form of the arrays; figures `arrays_over_bare`, `arrays_over_bare_batches`."""
+    """Rows per work and per form of the arrays; `file_over_builtin`, `arrays_over_bare`, `…_batches`."""
+    file(settings, sheet)
     arrays(settings, sheet)
+
+
+def file(settings: Settings, sheet: Sheet) -> None:
+    """Pairs of runs; the order within a pair alternates. Both must give the same results."""
+    from nanet import _core
+
+    events = settings.events or FILE_EVENTS
+    from_file = load("na62").dictionary()
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        capture = str(Path(folder) / "run.pcap")
+
+        def generate(detector: dict[str, Any] | None) -> Any:
+            core = _core.Capture({"events": events, "seed": 20, "detector": detector}, capture)
+            while core.next(2048):
+                pass
+            return core.totals()
+
+        def replay(algorithm: str, detector: dict[str, Any] | None) -> Any:
+            core = _core.Replay({"pcap": capture, "algorithm": algorithm, "detector": detector})
+            core.run()
+            result = core.result()
+            return [result[key] for key in ("events_built", "hits_in", "rings", "primitives_out")]
+
+        pairs(sheet, "generate", generate, from_file)
+        for algorithm in ALGORITHMS:
+            pairs(sheet, f"replay, {algorithm}", partial(replay, algorithm), from_file)
+    sheet.figures["file_over_builtin"] = max(float(row["file_over_builtin"]) for row in sheet.rows)
+
+
+def pairs(
+    sheet: Sheet,
+    what: str,
+    work: Callable[[dict[str, Any] | None], Any],
+    from_file: dict[str, Any],
+) -> None:
+    """Times one kind of work in pairs. RuntimeError if the results differ."""
+    sheet(what)
+    spent: dict[bool, list[float]] = {True: [], False: []}
+    results = []
+    work(None)  # the first run finds cold caches
+    for pair in range(PAIRS):
+        for by_file in (pair % 2 == 0, pair % 2 == 1):
+            began = time.process_time()
+            results.append(work(from_file if by_file else None))
+            spent[by_file].append(time.process_time() - began)
+    if any(result != results[0] for result in results):
+        raise RuntimeError(f"{what}: the detector from the file gives other results than the compiled one")
+    ratios = [mine / other for mine, other in zip(spent[True], spent[False], strict=True)]
+    sheet.rows.append(
+        {
+            "work": what,
+            "pairs": PAIRS,
+            "builtin_s": median(spent[False]),
+            "file_s": median(spent[True]),
+            "file_over_builtin": median(ratios),
+            "lowest": min(ratios),
+            "highest": max(ratios),
+        }
+    )
 
 
 def circles(events: int) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ import typer
 
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
-from nanet.config.sections import Card, Demo, Trigger
+from nanet.config.sections import Card, Demo, DetectorFile, Trigger
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.farm import print_farm
 from nanet.report.output import account_closes, check_writable, console, working, write_json
@@ -32,7 +32,7 @@ REFRESH_S = 0.25
 LINE_S = 2.0  # between lines without a terminal
 
 
-@options(Demo)
+@options(Demo, DetectorFile)
 def demo(
     config: Config,
     device: Annotated[str | None, typer.Option("--device", help="As in `nanet trigger`.")] = None,
@@ -181,7 +181,8 @@ def write_report(
         readout=outcome.readout,
         l0tp=outcome.l0tp,
         host=host.describe(),
-        config=config.toml(Demo, Trigger, Card),
+        config=config.toml(Demo, Trigger, Card, DetectorFile),
+        detector=config[DetectorFile].detector,
         command=shlex.join(["nanet", *sys.argv[1:]]),
         when=when,
         rate=section.rate,

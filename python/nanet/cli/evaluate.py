@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nanet.cli.options import JsonFile, Scheduler, Workers
+from nanet.cli.options import DetectorOption, JsonFile, Scheduler, Workers
+from nanet.detector import as_detector
 from nanet.errors import UsageError
 from nanet.report.output import check_writable, console, working, write_json
 
@@ -28,6 +29,7 @@ def evaluate(
         ),
     ] = None,
     plots: Annotated[str | None, typer.Option("--plots", metavar="DIR", help="Write figures there.")] = None,
+    detector_file: DetectorOption = "",
     out_folder: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Keep finished captures of a dataset there."),
@@ -46,7 +48,8 @@ def evaluate(
     if os.path.isdir(truth_file) or os.path.isdir(rings_file):
         if plots is not None:
             raise UsageError(f"--plots {plots}: is for one capture: leave it out, or give files")
-        _evaluate_many((truth_file, rings_file, hits_file), out_folder, workers, scheduler, json_file)
+        files = (truth_file, rings_file, hits_file)
+        _evaluate_many(files, detector_file, out_folder, workers, scheduler, json_file)
         return
     if workers is not None or scheduler is not None or out_folder is not None:
         raise UsageError(
@@ -55,7 +58,7 @@ def evaluate(
     check_writable(json=json_file)
     out = console(json_file)
     with working(out, "comparing …", plain=False):
-        evaluation = evaluate_files(truth_file, rings_file, hits_file)
+        evaluation = evaluate_files(truth_file, rings_file, hits_file, as_detector(detector_file))
         result = evaluation.result()
     print_result(out, result)
     _doubt(out, result)
@@ -69,6 +72,7 @@ def evaluate(
 
 def _evaluate_many(
     folders: tuple[str, str, str | None],
+    detector: str,
     out_folder: str | None,
     workers: int | None,
     scheduler: str | None,
@@ -80,7 +84,7 @@ def _evaluate_many(
 
     check_writable(json=json_file)
     out = console(json_file)
-    units = many.units(*folders, os.path.abspath(out_folder) if out_folder is not None else None)
+    units = many.units(*folders, os.path.abspath(out_folder) if out_folder is not None else None, detector)
     outcomes, common = batch.run(units, workers, scheduler, out, "evaluating")
     result = {**common, **many.total(outcomes)}
     if result["rows"]:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from nanet.cli.options import JsonFile
+from nanet.cli.options import DetectorOption, JsonFile
+from nanet.detector import as_detector
 from nanet.errors import UsageError
 from nanet.report.output import check_writable, console, working, write_json
 
@@ -41,6 +42,7 @@ def export(
             "--window-lsb", min=0, max=65535, help="Coincidence window: fragments this close are one event."
         ),
     ] = 41,
+    detector_file: DetectorOption = "",
     json_file: JsonFile = None,
 ) -> None:
     """Captures, rings and truth as ROOT trees or Parquet tables.
@@ -56,10 +58,16 @@ def export(
     from nanet.files import export as exports
 
     names = list(dict.fromkeys(filter(None, (name.strip() for name in tables.split(",")))))
-    options = {"boards": boards, "port": port, "max_payload": max_payload, "window_lsb": window_lsb}
+    detector = as_detector(detector_file)
+    options = {
+        "boards": boards,
+        "port": port,
+        "max_payload": max_payload,
+        "window_lsb": window_lsb,
+    }
     out = console(json_file)
     with working(out, "reading …", plain=False):
-        found = exports.sources(inputs, names, **options)
+        found = exports.sources(inputs, names, detector, **options)
     if not found:
         raise UsageError("--tables: names no table; give events, fragments or packets")
     check_writable(out=out_file, json=json_file)

@@ -11,13 +11,14 @@ import typer
 
 from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
-from nanet.config.sections import Generate
+from nanet.config.sections import DetectorFile, Generate
+from nanet.detector import load
 from nanet.errors import UsageError
 from nanet.report.output import check_distinct, check_writable, console, working, write_json
 from nanet.run.generating import described, generate_files
 
 
-@options(Generate)
+@options(Generate, DetectorFile)
 def generate(
     config: Config,
     out_file: Annotated[str, typer.Option("--out", metavar="FILE", help="The pcap.", show_default=False)],
@@ -50,10 +51,11 @@ def generate(
     With --captures, --out, --truth and --truth-hits are folders; captures finished by an earlier run are
     skipped.
     """
-    section = config[Generate]
+    section, given = config[Generate], config[DetectorFile].detector
+    detector = load(given) if given else None
     if captures:
         files = (out_file, truth_file, hits_file)
-        _generate_many(section, captures, files, workers, scheduler, json_file)
+        _generate_many(section, given, captures, files, workers, scheduler, json_file)
         return
     if workers is not None or scheduler is not None:
         flag = f"--scheduler {scheduler}" if scheduler else f"--workers {workers}"
@@ -63,7 +65,7 @@ def generate(
     begin = time.monotonic()
     out = console(json_file)
     with working(out, f"generating {section.events} events …", plain=False):
-        totals = generate_files(section, out_file, truth_file, hits_file)
+        totals = generate_files(section, out_file, truth_file, hits_file, detector)
     result = {**totals, **described(section), "pad": section.pad, "elapsed_s": time.monotonic() - begin}
     result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
     from nanet.report.tables import count, counted
@@ -82,6 +84,7 @@ def generate(
 
 def _generate_many(
     section: Generate,
+    detector: str,
     captures: int,
     folders: tuple[str, str | None, str | None],
     workers: int | None,
@@ -96,7 +99,7 @@ def _generate_many(
     check_writable(json=json_file)
     out = console(json_file)
     paths = [os.path.abspath(folder) if folder is not None else None for folder in folders]
-    units = many.units(section, captures, *paths)
+    units = many.units(section, captures, *paths, detector)
     outcomes, common = batch.run(units, workers, scheduler, out, "generating")
     result = {**common, **many.total(outcomes), **described(section), "pad": section.pad}
     text = f"{folders[0]}: {batch.summary(result)}; {count(result['events'])} events, "

@@ -19,6 +19,7 @@ import typer
 
 from nanet.config.file import load
 from nanet.config.options import Section, flag_of, off_flag_of, right_values
+from nanet.detector import SHIPPED
 from nanet.report import log
 
 # Options of many commands.
@@ -47,6 +48,16 @@ Scheduler = Annotated[
         "--scheduler",
         metavar="ADDRESS",
         help="Dask scheduler whose workers share the captures; they see the same files.",
+    ),
+]
+DetectorOption = Annotated[
+    str,
+    typer.Option(
+        "--detector",
+        metavar="FILE",
+        help=f"Detector file, or one of {', '.join(SHIPPED)}; default: NA62's RICH.",
+        autocompletion=lambda: list(SHIPPED),
+        show_default=False,
     ),
 ]
 StatusFile = Annotated[

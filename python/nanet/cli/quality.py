@@ -15,7 +15,8 @@ from nanet import __version__
 from nanet.bench import provenance
 from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
-from nanet.config.sections import Trigger, names_a_plugin
+from nanet.config.sections import DetectorFile, Trigger, names_a_plugin
+from nanet.detector import as_detector
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.quality import own_finder
 from nanet.report.output import check_writable, console, write_json
@@ -28,7 +29,7 @@ EVENTS, SEED = 200_000, 20261121
 _ELSEWHERE = tuple(field.name for field in attrs.fields(Trigger) if field.name not in ("device", "threads"))
 
 
-@options(Trigger, omit=_ELSEWHERE)
+@options(Trigger, DetectorFile, omit=_ELSEWHERE)
 def quality(
     config: Config,
     events: Annotated[
@@ -71,6 +72,7 @@ def quality(
     from nanet.quality import figures, page, results
 
     started = time.monotonic()
+    detector = config[DetectorFile].detector
     basic = core_options(config, [n for n in names if not own_finder.is_function(chosen[n].plugin)])
 
     def settings(name: str) -> dict[str, Any]:
@@ -94,14 +96,14 @@ def quality(
 
     try:
         if workers is None and scheduler is None:
-            result = results.collect(events, seed, names, settings, run, say)
+            result = results.collect(events, seed, names, settings, run, say, as_detector(detector))
         else:
             from nanet.cluster import batch
             from nanet.cluster import quality as many
 
             # Parts of a page of the documentation are not kept.
             records = "" if docs is not None else str(folder.absolute())
-            units = many.units(events, seed, names, settings, records)
+            units = many.units(events, seed, names, settings, records, detector)
             outcomes, _ = batch.run(units, workers, scheduler, out, "quality")
             result = many.total(outcomes, events, seed, names)
     except RuntimeError as error:
@@ -114,6 +116,9 @@ def quality(
     command = f"nanet quality --events {events} --seed {seed}"
     if algorithms:
         command += f" --algorithms {algorithms.replace(' ', '')}"
+    if detector:
+        command += f" --detector {detector}"
+        result["detector"] = detector
     if docs is not None:
         text = page.markdown(result, f"{command} --docs docs", "images/")
         try:

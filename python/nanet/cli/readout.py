@@ -12,8 +12,10 @@ import typer
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
 from nanet.config.options import core_values
-from nanet.config.sections import Readout
+from nanet.config.sections import DetectorFile, Readout
+from nanet.detector import load
 from nanet.errors import UsageError, starting
+from nanet.files.provenance import check_captures, of_detector
 from nanet.report import log
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
@@ -25,7 +27,7 @@ POLL_S = 0.1
 REFUSED_SHARE = 0.5
 
 
-@options(Readout)
+@options(Readout, DetectorFile)
 def readout(
     config: Config,
     pcap: Annotated[
@@ -63,6 +65,10 @@ def readout(
         text = f"--pcap {pcap} with readout.to = {section.to!r}: a capture keeps its sequence numbers"
         raise UsageError(f"{text}, so it goes to one node: give --to once")
     limited = section.duration > 0 or section.events > 0 or section.bursts > 0
+    given = config[DetectorFile].detector
+    of_core = load(given).core() if given else None
+    if pcap:
+        check_captures([pcap], of_core)
     settings: dict[str, Any] = {
         **core_values(section),
         "bursts": section.bursts if limited or pcap else 1,
@@ -70,6 +76,7 @@ def readout(
         "pin": usable_cpus("readout.pin", section.pin),
         "keep_truth": truth is not None,
         "times": times or "",
+        "detector": of_core,
     }
     out = console(json_file)
     with contextlib.ExitStack() as stack:
@@ -150,4 +157,6 @@ def _write_truth(path: str, core: Any, settings: dict[str, Any]) -> None:
     """The pool's truth; frame f of a burst holds the events of pool frame f mod nanet.period_frames."""
     from nanet.files.truth import write_truth
 
-    write_truth(path, core.truth(), period_frames=settings["pool_frames"])
+    write_truth(
+        path, core.truth(), period_frames=settings["pool_frames"], metadata=of_detector(settings["detector"])
+    )

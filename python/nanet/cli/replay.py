@@ -14,7 +14,7 @@ import typer
 from nanet.cli.options import JsonFile, Scheduler, Workers, options
 from nanet.config.file import Config
 from nanet.config.options import live_only
-from nanet.config.sections import Card, Trigger
+from nanet.config.sections import Card, DetectorFile, Trigger
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import account_closes, check_distinct, check_writable, console, write_json
 from nanet.run import host
@@ -22,7 +22,7 @@ from nanet.run.core_options import core_options
 from nanet.run.replaying import captures_in, replay_files
 
 
-@options(Trigger, Card, omit=live_only(Trigger, Card))
+@options(Trigger, Card, DetectorFile, omit=live_only(Trigger, Card))
 def replay(
     config: Config,
     captures: Annotated[

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from nanet.cli.options import JsonFile
+from nanet.cli.options import DetectorOption, JsonFile
 from nanet.config.sections import ALGORITHMS, DEFAULT_ALGORITHM
+from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError
+from nanet.files.provenance import check_metadata
 from nanet.report.output import check_distinct, check_writable, console, working, write_json
 
 FORMATS = (".svg", ".png", ".pdf")
@@ -55,6 +57,7 @@ def show(
     max_payload: Annotated[
         int, typer.Option("--max-payload", min=64, max=65507, help="Largest accepted payload, in B.")
     ] = 1472,
+    detector_file: DetectorOption = "",
     json_file: JsonFile = None,
 ) -> None:
     """Draws one event of a capture: hits coloured by time, rings, and the truth if given.
@@ -67,28 +70,36 @@ def show(
     check_distinct(input=capture, rings=rings_file, truth=truth_file, out=out_file, json=json_file)
     from nanet import analysis
 
+    detector = as_detector(detector_file)
     rings = analysis.read_rings(rings_file) if rings_file is not None else None
     truth = analysis.read_truth(truth_file) if truth_file is not None else None
+    for path, table in ((rings_file, rings), (truth_file, truth)):
+        if path is not None and table is not None:
+            check_metadata(path, table.schema.metadata, detector.core() if detector else None)
     out = console(json_file)
     with working(out, "reading …", plain=False):
-        events = analysis.read_events(capture, port=port, boards=boards, max_payload=max_payload)
+        events = analysis.read_events(
+            capture, port=port, boards=boards, max_payload=max_payload, detector=detector
+        )
     if not 0 <= number < events.num_rows:
         right = f"must be 0 to {events.num_rows - 1}" if events.num_rows else f"{capture} has no events"
         raise UsageError(f"--event {number}: {right}")
     if rings is None:
-        rings = analysis.reconstruct(events.slice(number, 1), algorithm)
-    one = analysis.event(events, number, rings, truth)
+        rings = analysis.reconstruct(events.slice(number, 1), algorithm, detector=detector)
+    one = analysis.event(events, number, rings, truth, detector)
     check_writable(out=out_file, json=json_file)
+    from nanet.analysis.drawing import limits_of
     from nanet.analysis.terminal import picture
 
-    out.print(picture(one, min(max(out.width - 2, SMALLEST_COLUMNS), LARGEST_COLUMNS)))
+    columns = min(max(out.width - 2, SMALLEST_COLUMNS), LARGEST_COLUMNS)
+    out.print(picture(one, columns, limits_of(detector)))
     if out_file is not None:
-        _save(one, out_file)
+        _save(one, out_file, detector)
         out.print(f"drawn in {out_file}", markup=False, soft_wrap=True)
     write_json(result(one), json_file)
 
 
-def _save(one: Any, path: str) -> None:
+def _save(one: Any, path: str, detector: Detector | None) -> None:
     import matplotlib
 
     matplotlib.use("agg")
@@ -96,7 +107,7 @@ def _save(one: Any, path: str) -> None:
 
     from nanet.analysis import draw_event
 
-    axes = draw_event(one)
+    axes = draw_event(one, detector=detector)
     # Deterministic output: the same event gives the same file.
     undated = {"Date": None} if path.lower().endswith(".svg") else None
     matplotlib.rcParams["svg.hashsalt"] = "nanet"

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from nanet.cli.options import JsonFile, StatusFile, options
+from nanet.config.conditions import PM_COUNT
 from nanet.config.file import Config
-from nanet.config.sections import Card, Monitor, RealTime, Trigger
+from nanet.config.sections import Card, DetectorFile, Monitor, RealTime, Trigger
 from nanet.errors import UsageError, starting
+from nanet.files.provenance import SIDECAR, write_sidecar
 from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
 from nanet.run import host, realtime
 from nanet.run.control import RunControl
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 LIVE_S = 0.5
-PMS_PER_BOARD = 512
+BOARDS = (0, 512, 1024, 1536, PM_COUNT)  # first PM of each of NA62's boards, and their number
 
 
 def check(config: Config, json_file: str | None, status_file: str | None) -> None:
@@ -52,7 +56,7 @@ def check(config: Config, json_file: str | None, status_file: str | None) -> Non
     print("accepted:", start_line(settings).removeprefix("nanet trigger: "))
 
 
-@options(Trigger, Card, RealTime, Monitor, check=check)
+@options(Trigger, Card, DetectorFile, RealTime, Monitor, check=check)
 def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
@@ -71,12 +75,17 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
             out.print(refused.sentence(), highlight=False, markup=False, soft_wrap=True)
         with starting():
             core = _core.Trigger(settings)
-            control = RunControl(core, config[Trigger], out, watching.hash)
+            if settings["record"]:
+                write_sidecar(
+                    os.path.join(settings["record"], SIDECAR.removeprefix(".")), settings["detector"]
+                )
+            bounds = settings["detector"]["boards"] if settings["detector"] else BOARDS
+            control = RunControl(core, config[Trigger], out, watching.hash, bounds[-1])
             core.start()
         settled.started()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
         with live_line(out) as show:
-            run(core, stop, status, config[Trigger].duration, control, watching, show)
+            run(core, stop, status, config[Trigger].duration, control, watching, show, bounds)
         control.close()
         result = control.result(core.result())
         result["realtime_settings"] = settled.as_json()
@@ -127,6 +136,7 @@ def run(
     control: RunControl,
     watching: Watching,
     show: Callable[[Callable[[], dict[str, Any]]], None],
+    bounds: Sequence[int] = BOARDS,
 ) -> None:
     """Waits until the core is done; passes stop requests to it, and its state to the status file.
 
@@ -142,7 +152,9 @@ def run(
             end = float("inf")
         control.look()
         if status and status.due():
-            status.write({"snapshot": control.result(core.snapshot()), "monitor": light(core.monitor())})
+            status.write(
+                {"snapshot": control.result(core.snapshot()), "monitor": light(core.monitor(), bounds)}
+            )
         watching.update(core, control.result)
         show(lambda: control.result(core.snapshot()))
 
@@ -173,10 +185,10 @@ def live_line(out: Console) -> Iterator[Callable[[Callable[[], dict[str, Any]]],
         yield show
 
 
-def light(monitor: dict[str, Any]) -> dict[str, Any]:
+def light(monitor: dict[str, Any], bounds: Sequence[int] = BOARDS) -> dict[str, Any]:
     """Monitor data for a live view: without events, hits by board instead of by photomultiplier."""
     occupancy = monitor["pm_occupancy"]
-    boards = [int(occupancy[first : first + PMS_PER_BOARD].sum()) for first in range(0, 1952, PMS_PER_BOARD)]
+    boards = [int(occupancy[first:last].sum()) for first, last in pairwise(bounds)]
     return {
         "rings_per_event": monitor["rings_per_event"],
         "hits_per_event": monitor["hits_per_event"],

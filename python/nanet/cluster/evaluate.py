@@ -11,6 +11,7 @@ import numpy as np
 
 from nanet.cluster import generate, replay
 from nanet.cluster.units import RECORDS, Outcome, Unit, partitions
+from nanet.detector import as_detector
 from nanet.errors import UsageError
 from nanet.quality.tally import Tally
 
@@ -18,8 +19,10 @@ PARTS = ("all", "isolated")
 SUMS = ("events_found", "events_without_hits")
 
 
-def units(truth: str, rings: str, hits: str | None, out: str | None) -> list[Unit]:
-    """One unit per capture of either dataset. out: folder of the records."""
+def units(truth: str, rings: str, hits: str | None, out: str | None, detector: str = "") -> list[Unit]:
+    """One unit per capture of either dataset. out: folder of the records. detector: its file; "": NA62's."""
+    found_by = as_detector(detector)
+    of = {"detector": detector, "detector_digest": found_by.digest} if found_by else {}
     true, found = partitions(truth, generate.TRUTH), partitions(rings, replay.FILE)
     sources = partitions(hits, generate.HITS) if hits is not None else {}
     names = sorted(true.keys() | found.keys())
@@ -32,7 +35,8 @@ def units(truth: str, rings: str, hits: str | None, out: str | None) -> list[Uni
         wanted = [(true, "truth"), (found, "rings"), *([(sources, "hits")] if hits is not None else [])]
         files = tuple(os.path.abspath(there[name]) for there, _ in wanted if name in there)
         missing = [kind for there, kind in wanted if name not in there]
-        made.append(Unit(name, work, files, {}, {"hits": hits is not None, "missing": missing}, records))
+        settings = {"hits": hits is not None, "missing": missing, **of}
+        made.append(Unit(name, work, files, {}, settings, records))
     return made
 
 
@@ -42,7 +46,7 @@ def work(unit: Unit, paths: Mapping[str, str]) -> dict[str, Any]:
 
     if unit.settings["missing"]:
         raise UsageError(f"there are no {unit.settings['missing'][0]} of this capture")
-    evaluation = evaluate_files(*unit.inputs)
+    evaluation = evaluate_files(*unit.inputs, detector=as_detector(unit.settings.get("detector")))
     every = np.ones(len(evaluation.true.time), dtype=bool)
     chosen = dict(zip(PARTS, (every, evaluation.isolated), strict=True))
     result = evaluation.result()

@@ -13,21 +13,32 @@ import attrs
 
 from nanet.cluster.replay import settings_of
 from nanet.cluster.units import RECORDS, Outcome, Unit
+from nanet.detector import as_detector
 from nanet.quality import results, samples
 from nanet.run.core_options import load_algorithm
 from nanet.run.replaying import run_core
 
 
 def units(
-    events: int, seed: int, algorithms: Sequence[str], settings: Callable[[str], Mapping[str, Any]], out: str
+    events: int,
+    seed: int,
+    algorithms: Sequence[str],
+    settings: Callable[[str], Mapping[str, Any]],
+    out: str,
+    detector: str = "",
 ) -> list[Unit]:
-    """One unit per sample and algorithm, the longest first. out: folder of the records; "": none."""
+    """One unit per sample and algorithm, the longest first. out: folder of the records; "": none.
+
+    detector: its file; "": NA62's.
+    """
+    found_by = as_detector(detector)
+    of = {"detector": detector, "detector_digest": found_by.digest} if found_by else {}
     records = os.path.join(out, RECORDS) if out else ""
     made = []
     for sample in samples.plan(events, seed):
         for name in (*algorithms, *results.ORACLES):
             options = {} if name in results.ORACLES else settings_of(settings(name))
-            about = {"sample": attrs.asdict(sample), "algorithm": name, "options": options}
+            about = {"sample": attrs.asdict(sample), "algorithm": name, "options": options, **of}
             function = options.get("function", "").rpartition(":")[0]
             code = options.get("plugin") or function
             made.append(Unit(f"{sample.name}-{name}", work, (code,) if code else (), {}, about, records))
@@ -41,7 +52,7 @@ def work(unit: Unit, paths: Mapping[str, str]) -> dict[str, Any]:
     if plugin := unit.settings["options"].get("plugin"):
         load_algorithm(plugin)
     with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
-        generated = samples.generate(sample, Path(folder))
+        generated = samples.generate(sample, Path(folder), as_detector(unit.settings.get("detector")))
         part = results.part(
             generated,
             name,

@@ -34,8 +34,8 @@ class Conditions:
         return {"masked": list(self.masked), "t0_lsb": list(self.t0_lsb), "name": self.name}
 
 
-def load(path: str) -> Conditions:
-    """Reads a file. UsageError names the key and the wrong value."""
+def load(path: str, channels: int = PM_COUNT) -> Conditions:
+    """Reads a file. channels: of the detector. UsageError names the key and the wrong value."""
     try:
         with open(path, "rb") as file:
             content = file.read()
@@ -52,15 +52,15 @@ def load(path: str) -> Conditions:
         if key not in ("mask", "t0_ns"):
             raise UsageError(f"{path}: {key}: no such key{near(key, ('mask', 't0_ns'))}")
     return Conditions(
-        masked=_mask(path, tables.get("mask", [])),
-        t0_lsb=_offsets(path, tables.get("t0_ns", {})),
+        masked=_mask(path, tables.get("mask", []), channels),
+        t0_lsb=_offsets(path, tables.get("t0_ns", {}), channels),
         name=hashlib.sha256(content).hexdigest()[:12],
     )
 
 
-def _channels(path: str, key: str, text: Any) -> range:
+def _channels(path: str, key: str, text: Any, most: int) -> range:
     """Channels of 17, "17" or "512-519". UsageError for anything else."""
-    right = f"must be a photomultiplier, 0 to {PM_COUNT - 1}, or a range of them such as 512-519"
+    right = f"must be a photomultiplier, 0 to {most - 1}, or a range of them such as 512-519"
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
     if not isinstance(text, str):
@@ -69,15 +69,15 @@ def _channels(path: str, key: str, text: Any) -> range:
     if not first.isdecimal() or (dash and not last.isdecimal()):
         raise UsageError(f"{path}: {key} = {text!r}: {right}")
     channels = range(int(first), int(last if dash else first) + 1)
-    if not channels or channels[-1] >= PM_COUNT:
+    if not channels or channels[-1] >= most:
         raise UsageError(f"{path}: {key} = {text!r}: {right}")
     return channels
 
 
-def _mask(path: str, given: Any) -> tuple[int, ...]:
+def _mask(path: str, given: Any, most: int) -> tuple[int, ...]:
     if not isinstance(given, list):
         raise UsageError(f'{path}: mask = {given!r}: must be a list, such as [17, "512-519"]')
-    return tuple(sorted({channel for part in given for channel in _channels(path, "mask", part)}))
+    return tuple(sorted({channel for part in given for channel in _channels(path, "mask", part, most)}))
 
 
 def _lsb(path: str, key: str, value: Any) -> int:
@@ -87,19 +87,20 @@ def _lsb(path: str, key: str, value: Any) -> int:
     return round(value / LSB_NS)
 
 
-def _offsets(path: str, given: Any) -> tuple[int, ...]:
+def _offsets(path: str, given: Any, most: int) -> tuple[int, ...]:
     if isinstance(given, list):
-        if len(given) != PM_COUNT:
-            raise UsageError(f"{path}: t0_ns has {len(given)} values: must have {PM_COUNT}, or be a table")
-        return tuple(_lsb(path, f"t0_ns[{channel}]", value) for channel, value in enumerate(given))
+        if len(given) != most:
+            raise UsageError(f"{path}: t0_ns has {len(given)} values: must have {most}, or be a table")
+        values = [_lsb(path, f"t0_ns[{channel}]", value) for channel, value in enumerate(given)]
+        return (*values, *[0] * (PM_COUNT - most))
     if not isinstance(given, dict):
-        raise UsageError(f"{path}: t0_ns = {given!r}: must be a table, [t0_ns], or a list of {PM_COUNT}")
+        raise UsageError(f"{path}: t0_ns = {given!r}: must be a table, [t0_ns], or a list of {most}")
     if not given:
         return ()
     offsets: dict[int, int] = {}
     for key, value in given.items():
         lsb = _lsb(path, f"t0_ns.{key}", value)
-        for channel in _channels(path, "t0_ns", key):
+        for channel in _channels(path, "t0_ns", key, most):
             if channel in offsets:
                 raise UsageError(f"{path}: t0_ns.{key}: channel {channel} has an offset already")
             offsets[channel] = lsb
@@ -109,8 +110,9 @@ def _offsets(path: str, given: Any) -> tuple[int, ...]:
 class Watch:
     """Watches the file for changes; a change counts once the file is the same in two looks."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, channels: int = PM_COUNT) -> None:
         self._path = path
+        self._channels = channels
         self._read = self._seen = self._signature()
 
     def _signature(self) -> tuple[int, ...] | None:
@@ -126,4 +128,4 @@ class Watch:
         if self._seen is None or self._seen == self._read or self._seen != before:
             return None
         self._read = self._seen
-        return load(self._path)
+        return load(self._path, self._channels)

@@ -15,6 +15,7 @@ import attrs
 from nanet.config import values
 from nanet.config.options import Section, option
 from nanet.config.values import check_of, optional
+from nanet.detector import SHIPPED
 
 try:
     from nanet._core import algorithm_names
@@ -375,6 +376,21 @@ class RealTime(Section):
 
 
 @attrs.frozen(kw_only=True)
+class DetectorFile(Section):
+    """Detector: geometry and parameters from a file."""
+
+    name: ClassVar[str] = "detector"
+
+    detector: str = option(
+        "",
+        f"Detector file, or one of {', '.join(SHIPPED)}; default: NA62's RICH.",
+        key="file",
+        offer=SHIPPED,
+        core=None,
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Monitor(Section):
     """Monitor of a running trigger: page and metrics."""
 
@@ -571,4 +587,15 @@ class Torus(Section):
     gflops: float = option(135.0, "Sustained speed of one GPU (lqcd).", low=1.0, high=1e6, unit="Gflop/s")
 
 
-ALL: tuple[type[Section], ...] = (Trigger, Card, RealTime, Monitor, Readout, L0tp, Generate, Demo, Torus)
+ALL: tuple[type[Section], ...] = (
+    Trigger,
+    Card,
+    DetectorFile,
+    RealTime,
+    Monitor,
+    Readout,
+    L0tp,
+    Generate,
+    Demo,
+    Torus,
+)

@@ -7,6 +7,6 @@ NA62's RICH is the default and is also compiled in. File format: docs/your-detec
 from __future__ import annotations
 
 from nanet.detector.model import NA62_DIGEST, NA62_NAME, Detector
-from nanet.detector.reader import SHIPPED, load, load_or_default
+from nanet.detector.reader import SHIPPED, as_detector, load, load_or_default
 
-__all__ = ["NA62_DIGEST", "NA62_NAME", "SHIPPED", "Detector", "load", "load_or_default"]
+__all__ = ["NA62_DIGEST", "NA62_NAME", "SHIPPED", "Detector", "as_detector", "load", "load_or_default"]

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+NARROW_CHANNELS = 1952  # most channels of hit encoding 0, as NA62's
 NA62_NAME = "NA62 RICH"
 NA62_DIGEST = "d7682c4b96c8b246"  # of na62.toml; provenance of the default without reading the file
 
@@ -110,6 +111,11 @@ class Detector:
         return int(self.board[-1]) + 1
 
     @property
+    def wide(self) -> bool:
+        """Whether packets hold PM IDs of 16 bits and no hit times (hit encoding 1)."""
+        return self.channels > NARROW_CHANNELS
+
+    @property
     def common(self) -> np.ndarray:
         """Positions in the common plane, mm: float32, (channels, 2)."""
         return self.position - self.shifts.astype(np.float32)[self.disk]
@@ -139,4 +145,8 @@ class Detector:
 
     def core(self) -> dict[str, Any] | None:
         """Dictionary for nanet._core; None: the compiled-in detector."""
-        return None if self.is_na62 else {**self._content(), "digest": self.digest}
+        return None if self.is_na62 else self.dictionary()
+
+    def dictionary(self) -> dict[str, Any]:
+        """Dictionary for nanet._core, of any detector."""
+        return {**self._content(), "digest": self.digest}

@@ -55,6 +55,16 @@ def load_or_default(given: str | None) -> Detector:
     return load(given) if given and given not in SHIPPED else _shipped(given or "na62")
 
 
+def as_detector(given: str | Detector | None) -> Detector | None:
+    """Detector of an argument; None for NA62's, which is compiled in. UsageError."""
+    if not given:
+        return None
+    found = load_or_default(given) if isinstance(given, str) else given
+    if not isinstance(found, Detector):
+        raise UsageError(f"detector is {type(given).__name__}: must be a file, a name or a Detector")
+    return None if found.is_na62 else found
+
+
 class _File:
     """One detector file while it is read."""
 

@@ -17,8 +17,10 @@ import pyarrow as pa
 
 from nanet.config.sections import MAX_FRAMES
 from nanet.config.values import board_mask
+from nanet.detector import Detector, as_detector
 from nanet.errors import DataWarning, UsageError, describe_os_error
 from nanet.files.pcapng import as_classic_pcap
+from nanet.files.provenance import check_captures
 
 PORT = 58913
 WINDOW_LSB = 41
@@ -85,14 +87,18 @@ class Capture:
     events: pa.Table  # one row per merged event, in order of burst and time
 
 
-def read_packets(path: str, *, port: int = PORT, boards: str = "auto") -> pa.Table:
+def read_packets(
+    path: str, *, port: int = PORT, boards: str = "auto", detector: str | Detector | None = None
+) -> pa.Table:
     """Records of a pcap or pcapng, with the reason for refused ones: PACKET_SCHEMA. UsageError."""
-    return read_capture(path, port=port, boards=boards).packets
+    return read_capture(path, port=port, boards=boards, detector=detector).packets
 
 
-def read_fragments(path: str, *, port: int = PORT, boards: str = "auto") -> pa.Table:
+def read_fragments(
+    path: str, *, port: int = PORT, boards: str = "auto", detector: str | Detector | None = None
+) -> pa.Table:
     """Event fragments of the boards in a pcap or pcapng: FRAGMENT_SCHEMA. UsageError."""
-    return read_capture(path, port=port, boards=boards).fragments
+    return read_capture(path, port=port, boards=boards, detector=detector).fragments
 
 
 def read_events(
@@ -103,11 +109,13 @@ def read_events(
     window_lsb: int = WINDOW_LSB,
     max_payload: int = 1472,
     max_frames: int = MAX_FRAMES,
+    detector: str | Detector | None = None,
 ) -> pa.Table:
     """Events of a pcap or pcapng, merged as in the trigger: EVENT_SCHEMA. Options as in read_capture."""
     return read_capture(
-        path, port=port, boards=boards, window_lsb=window_lsb, max_payload=max_payload, max_frames=max_frames
-    ).events
+        path, port=port, boards=boards, window_lsb=window_lsb, max_payload=max_payload,
+        max_frames=max_frames, detector=detector,
+    ).events  # fmt: skip
 
 
 def read_capture(
@@ -118,6 +126,7 @@ def read_capture(
     window_lsb: int = WINDOW_LSB,
     max_payload: int = 1472,
     max_frames: int = MAX_FRAMES,
+    detector: str | Detector | None = None,
 ) -> Capture:
     """Reads a whole pcap or pcapng into memory: packets, fragments and events. UsageError.
 
@@ -126,23 +135,27 @@ def read_capture(
     boards: as card.boards (4, a list such as 0,1, or merged); auto: 4 or merged, as found in the capture.
     window_lsb: coincidence window of fragments of one event, in fine-time steps of 0.0975 ns.
     max_payload (bytes), max_frames (of a burst): packets beyond are refused, as by the card.
+    detector: a file, a name such as hexagonal, or a Detector; default: NA62's.
     """
     if not 1 <= port <= 65535:
         raise UsageError(f"port = {port}: must be 1 to 65535")
-    records = _Records(path, port)
-    mask = records.detect() if boards == "auto" else _mask(boards)
+    found_by = as_detector(detector)
+    check_captures([path], found_by.core() if found_by else None)
+    records = _Records(path, port, found_by)
+    mask = records.detect() if boards == "auto" else _mask(boards, records.every)
     records.judge(mask, max_payload, max_frames)
     header = np.frombuffer(records.heads(), dtype=HEADER)
     burst = _with_wraps(header["frame_burst"] >> 24, records.sound)
     packets = _packet_table(records, header, burst)
     data, first = records.placed(header, burst)
-    found = _fragments(data, first, header, burst)
+    found = _fragments(data, first, header, burst, wide=found_by is not None and found_by.wide)
     return Capture(packets, found.table(), _merge(found, window_lsb))
 
 
-def _mask(boards: str) -> int:
+def _mask(boards: str, every: int) -> int:
+    """Mask of --boards; 4 stands for all boards of the detector."""
     try:
-        return board_mask(boards)
+        return every if boards == "4" else board_mask(boards)
     except ValueError as error:
         raise UsageError(f"boards = {boards!r}: {error}, or auto") from None
 
@@ -150,8 +163,11 @@ def _mask(boards: str) -> int:
 class _Records:
     """All records of a capture: payloads to the port, and the reason for each refused one."""
 
-    def __init__(self, path: str, port: int) -> None:
+    def __init__(self, path: str, port: int, detector: Detector | None = None) -> None:
         from nanet._core import wire
+
+        self.every = (1 << detector.boards) - 1 if detector else 0xF
+        self._first_pm = detector.first_of_boards() if detector else []
 
         self.times: list[int] = []
         self.sizes: list[int] = []
@@ -181,15 +197,17 @@ class _Records:
         from nanet._core import wire
 
         ours = [data for data, no in zip(self.payloads, self.not_mgp, strict=True) if no is None][:1000]
-        merged = sum(wire.validate(data, 0)[0] is None for data in ours)
-        return 0 if 2 * merged > len(ours) else 0xF
+        merged = sum(wire.validate(data, 0, first_pm=self._first_pm)[0] is None for data in ours)
+        return 0 if 2 * merged > len(ours) else self.every
 
     def judge(self, boards: int, max_payload: int, max_frames: int) -> None:
         """Validates all records."""
         from nanet._core import wire
 
         self.refusals = [
-            wire.validate(data, boards, max_payload, max_frames)[0] if no is None else None
+            wire.validate(data, boards, max_payload, max_frames, first_pm=self._first_pm)[0]
+            if no is None
+            else None
             for data, no in zip(self.payloads, self.not_mgp, strict=True)
         ]
         for at, (no, refusal) in enumerate(zip(self.not_mgp, self.refusals, strict=True)):
@@ -304,8 +322,10 @@ def _walk(data: np.ndarray, first: np.ndarray, header: np.ndarray) -> Iterator[t
         at = at + np.where(fixed, 8 + 2 * MOST_FRAGMENT_HITS, 8 + 2 * data[at + 5].astype(np.int64))
 
 
-def _fragments(data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: np.ndarray) -> _Fragments:
-    """All fragments of the packets with an offset `first` in `data`."""
+def _fragments(
+    data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: np.ndarray, *, wide: bool
+) -> _Fragments:
+    """All fragments of the packets with an offset `first` in `data`. wide: hit encoding 1."""
     steps = list(_walk(data, first, header))
     nothing = np.zeros(0, dtype=np.int64)
     packet = np.concatenate([p for p, _ in steps] or [nothing])
@@ -321,8 +341,8 @@ def _fragments(data: np.ndarray, first: np.ndarray, header: np.ndarray, burst: n
         place = 2 * _positions(stored[some], 0) + np.repeat(at[some] + 8, stored[some])
         word = data[place] | data[place + 1].astype(np.uint16) << 8
         hits = slice(first_hit[begin], first_hit[begin] + len(place))
-        pm[hits] = word & 2047
-        dt[hits] = 4 * ((word.view(np.int16)) >> 11)
+        pm[hits] = word if wide else word & 2047
+        dt[hits] = 0 if wide else 4 * ((word.view(np.int16)) >> 11)
     truncated = (data[at + 7] & 1 != 0) | (data[at + 6] > stored) | (header["flags"][packet] & TRUNCATED != 0)
     return _Fragments(
         packet, burst[packet], header["board"][packet], header["sequence"][packet].astype(np.int64),

@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nanet import __version__
+from nanet.detector import Detector
 from nanet.errors import UsageError, describe_os_error
 from nanet.files import captures
 from nanet.files import tables as files
-from nanet.files.provenance import of_file
+from nanet.files.provenance import of_detector, of_file
 
 CAPTURE_TABLES = {
     "events": captures.EVENT_SCHEMA,
@@ -43,6 +44,7 @@ class Source:
     schema: pa.Schema
     path: str
     capture: captures.Capture | None = None
+    detector: Detector | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches."""
@@ -56,13 +58,16 @@ class Source:
     def metadata(self) -> dict[str, str]:
         """Metadata of the source file."""
         if self.capture is not None:
-            return {**of_file(), "nanet.capture": os.path.basename(self.path)}
+            of = of_detector(self.detector.core() if self.detector else None)
+            return {**of_file(), **of, "nanet.capture": os.path.basename(self.path)}
         with pq.ParquetFile(self.path) as file:
             found = file.schema_arrow.metadata or {}
         return {k.decode(errors="replace"): v.decode(errors="replace") for k, v in found.items()}
 
 
-def sources(paths: Sequence[str], tables: Sequence[str], **options: Any) -> list[Source]:
+def sources(
+    paths: Sequence[str], tables: Sequence[str], detector: Detector | None = None, **options: Any
+) -> list[Source]:
     """Tables of the files. tables: of captures, by name. options: of read_capture. UsageError."""
     for name in tables:
         if name not in CAPTURE_TABLES:
@@ -78,8 +83,8 @@ def sources(paths: Sequence[str], tables: Sequence[str], **options: Any) -> list
                 )
             found.append(Source(kind.name, kind.schema, path))
         else:
-            capture = captures.read_capture(path, **options)
-            found += [Source(name, CAPTURE_TABLES[name], path, capture) for name in tables]
+            capture = captures.read_capture(path, detector=detector, **options)
+            found += [Source(name, CAPTURE_TABLES[name], path, capture, detector) for name in tables]
     names = [source.name for source in found]
     for name in names:
         if names.count(name) > 1:

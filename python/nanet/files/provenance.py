@@ -3,19 +3,69 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nanet import __version__
+from nanet.detector import NA62_DIGEST, NA62_NAME
+from nanet.errors import UsageError, describe_os_error
 
-DETECTOR = "NA62 RICH"
+DIGEST_KEY = b"nanet.detector_digest"
+SIDECAR = ".detector.json"  # appended to the name of a capture, or a file of this name in its folder
+
+
+def of_detector(core: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Name and digest of a detector. core: its dictionary for the core; None: NA62's."""
+    name, digest = (core["name"], core["digest"]) if core else (NA62_NAME, NA62_DIGEST)
+    return {"nanet.detector": name, DIGEST_KEY.decode(): digest}
 
 
 def of_file() -> dict[str, Any]:
     """Metadata of every file: version of nanet, detector."""
-    return {"nanet.version": __version__, "nanet.detector": DETECTOR}
+    return {"nanet.version": __version__, **of_detector()}
+
+
+def write_sidecar(path: str, core: Mapping[str, Any] | None) -> None:
+    """Writes name and digest of the detector beside a capture. UsageError."""
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(of_detector(core), file)
+            file.write("\n")
+    except OSError as error:
+        raise UsageError(f"{describe_os_error(error, path)}: give a folder that can be written") from None
+
+
+def check_captures(captures: Sequence[str], core: Mapping[str, Any] | None) -> None:
+    """UsageError if a capture was made with another detector, by the file beside it."""
+    for path in captures:
+        for sidecar in (path + SIDECAR, os.path.join(os.path.dirname(path), SIDECAR.removeprefix("."))):
+            with contextlib.suppress(OSError):
+                with open(sidecar, encoding="utf-8") as file:
+                    try:
+                        made = json.load(file)
+                        _compare(path, made["nanet.detector"], made[DIGEST_KEY.decode()], core)
+                    except (ValueError, KeyError, TypeError):
+                        raise UsageError(f"{sidecar}: is no file of nanet: remove it") from None
+                break
+
+
+def check_metadata(path: str, metadata: Mapping[bytes, bytes] | None, core: Mapping[str, Any] | None) -> None:
+    """UsageError if a Parquet file is of another detector. Files without a digest are accepted."""
+    found = metadata or {}
+    if DIGEST_KEY in found:
+        name = found.get(b"nanet.detector", b"").decode(errors="replace")
+        _compare(path, name, found[DIGEST_KEY].decode(errors="replace"), core)
+
+
+def _compare(path: str, name: str, digest: str, core: Mapping[str, Any] | None) -> None:
+    mine = of_detector(core)
+    if digest != mine[DIGEST_KEY.decode()]:
+        here = f"{mine['nanet.detector']} ({mine[DIGEST_KEY.decode()]})"
+        remedy = "give its file with --detector" if digest != NA62_DIGEST else "leave --detector out"
+        raise UsageError(f"{path}: is of the detector {name} ({digest}), not of {here}: {remedy}")
 
 
 def of_rings(settings: Mapping[str, Any], captures: Sequence[str]) -> dict[str, Any]:
@@ -32,6 +82,10 @@ def of_rings(settings: Mapping[str, Any], captures: Sequence[str]) -> dict[str, 
         "nanet.parameters": json.dumps({**parameters, **settings["parameters"]}, sort_keys=True),
         "nanet.capture": json.dumps({os.path.basename(path): os.path.getsize(path) for path in captures}),
     }
+    if settings.get("detector"):
+        found |= of_detector(settings["detector"])
+        parameters |= settings["detector"]["algorithms"].get(algorithm, {})
+        found["nanet.parameters"] = json.dumps({**parameters, **settings["parameters"]}, sort_keys=True)
     if settings["conditions"]:
         found["nanet.conditions"] = settings["conditions"]["name"]
     return found

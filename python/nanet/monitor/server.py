@@ -22,6 +22,7 @@ from aiohttp import WSMsgType, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from nanet.detector import load_or_default
 from nanet.monitor.metrics import TriggerCollector
 from nanet.monitor.state import State
 
@@ -143,7 +144,7 @@ class Server:
         return await self._file(f"vendor/{request.match_info['name']}", request)
 
     async def _geometry(self, request: web.Request) -> web.Response:
-        return web.json_response(text=_geometry())
+        return web.json_response(text=_geometry(self.state.detector))
 
     async def _status(self, request: web.Request) -> web.Response:
         return web.json_response({**self.state.feed(), "about": self.state.about})
@@ -214,12 +215,24 @@ def _local_name(host: str) -> bool:
 
 
 @functools.cache
-def _geometry() -> str:
-    """Positions of the PMs (mm): on their disks, and in the common plane."""
-    from nanet import _core
+def _geometry(file: str) -> str:
+    """Positions of the PMs (mm) on their disks and in the common plane, disks, boards, limits of drawings.
 
-    disk, common = _core.pm_positions_disk(), _core.pm_positions_common()
-    return json.dumps({"disk": disk.round(3).tolist(), "common": common.round(3).tolist()})
+    file: of the detector; "": NA62's.
+    """
+    detector = load_or_default(file)
+    return json.dumps(
+        {
+            "disk": detector.position.round(3).tolist(),
+            "common": detector.common.round(3).tolist(),
+            "disk_of": detector.disk.tolist(),
+            "disks": detector.disks,
+            "boards": detector.first_of_boards(),
+            "pitch": detector.display.pitch_mm,
+            "x": detector.display.x_mm,
+            "y": detector.display.y_mm,
+        }
+    )
 
 
 async def serve(listening: socket.socket, link: socket.socket, ring_fd: int) -> None:

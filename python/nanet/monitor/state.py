@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from nanet.monitor.channels import judge
@@ -13,7 +14,7 @@ from nanet.report.output import account_closes
 
 SILENT_S = 5.0  # silence after which the trigger counts as lost
 HISTORY, HISTORY_S = 1200, 0.25  # points of the rate series, and their spacing: five minutes
-PMS_PER_BOARD, PM_COUNT = 512, 1952
+BOARDS = (0, 512, 1024, 1536, 1952)  # first PM of each of NA62's boards, and their number
 RATES = ("events_built", "packets_in", "bytes_in", "frames_out", "rings", "frames_late")
 
 
@@ -22,6 +23,8 @@ class State:
 
     def __init__(self) -> None:
         self.about: dict[str, Any] = {}
+        self.detector = ""  # file; "": NA62's
+        self._bounds: Sequence[int] = BOARDS
         self.snapshot: dict[str, Any] = {}
         self.physics: dict[str, Any] = {}
         self.stages: dict[str, Any] = {}
@@ -41,13 +44,16 @@ class State:
         kind = message["kind"]
         if kind == "about":
             self.about = {key: value for key, value in message.items() if key != "kind"}
+            if "detector" in self.about:
+                self.detector = self.about["detector"]["file"]
+                self._bounds = self.about["detector"]["boards"]
         elif kind in ("snapshot", "result"):
             self.snapshot = message["snapshot"]
             self.ended = kind == "result"
             self._count(message["t"])
         elif kind == "physics":
             self.physics, self.stages = message["physics"], message["stages"]
-            self.channels = judge(self.physics["pm_occupancy"], self.physics["masked"])
+            self.channels = judge(self.physics["pm_occupancy"], self.physics["masked"], self.detector)
             self._judge_boards(message["t"])
         return kind
 
@@ -74,7 +80,7 @@ class State:
 
     def _judge_boards(self, t: float) -> None:
         occupancy = self.physics["pm_occupancy"]
-        hits = [sum(occupancy[first : first + PMS_PER_BOARD]) for first in range(0, PM_COUNT, PMS_PER_BOARD)]
+        hits = [sum(occupancy[first:last]) for first, last in pairwise(self._bounds)]
         before = self._hits
         self._hits = (t, hits)
         seconds = t - before[0] if before else 0.0

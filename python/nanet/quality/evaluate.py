@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 import numpy as np
 
+from nanet.detector import Detector
 from nanet.errors import UsageError
 from nanet.files import rings as found_rings
 from nanet.files import truth
 from nanet.files.parquet import read_columns
+from nanet.files.provenance import check_metadata
 from nanet.quality.tally import MOST_RINGS, NUMBERS, Spread, Tally, bins, mad
 
 LSB_NS = 0.097464731802
@@ -74,18 +76,20 @@ def events_of(columns: Mapping[str, np.ndarray], no_ring: int) -> Events:
 _COMMON = ("burst", "timestamp", "fine_time", "event", "ring", "x", "y", "r", "n_hits", "event_hits")
 
 
-def read_found(path: str) -> Events:
-    """Events and rings of rings.parquet. UsageError."""
+def read_found(path: str, detector: Mapping[str, Any] | None = None) -> Events:
+    """Events and rings of rings.parquet. detector: dictionary for the core; None: NA62's. UsageError."""
     remedy = "give a file from `nanet replay --out`"
-    columns, _ = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
+    columns, metadata = read_columns("--rings", path, found_rings.SCHEMA, (*_COMMON, "n_rings"), remedy)
+    check_metadata(f"--rings {path}", metadata, detector)
     _check_rings("--rings", path, columns, found_rings.NO_RING)
     return events_of(columns, found_rings.NO_RING)
 
 
-def read_true(path: str, found: Events) -> Events:
+def read_true(path: str, found: Events, detector: Mapping[str, Any] | None = None) -> Events:
     """Events and rings of run.parquet, repeated over the time range of `found` for a readout. UsageError."""
     remedy = "give a file from `nanet generate --truth` or `nanet readout --truth`"
     columns, metadata = read_columns("--truth", path, truth.RING_SCHEMA, (*_COMMON, "momentum"), remedy)
+    check_metadata(f"--truth {path}", metadata, detector)
     _check_rings("--truth", path, columns, truth.NO_RING)
     period = metadata.get(truth.PERIOD_KEY, b"0")
     if not period.isdigit():
@@ -229,6 +233,10 @@ class Bounds:
     r: np.ndarray  # of the radius
     xy: np.ndarray  # of the centre per axis, quadratic mean of both
     source: str
+
+    def scaled(self, factor: float) -> Bounds:
+        """Bounds for hits with another sigma, HIT_SIGMA_MM times the factor."""
+        return Bounds(self.r * factor, self.xy * factor, self.source)
 
 
 def ring_of_hits(true: Events, hits: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -425,26 +433,34 @@ def _hitless_isolated(seen: np.ndarray, hitless: np.ndarray) -> np.ndarray:
     return _nearest(hitless, seen)[1] > ISOLATED_NS / LSB_NS
 
 
-def evaluate_files(truth_file: str, rings_file: str, hits_file: str | None = None) -> Evaluation:
+def evaluate_files(
+    truth_file: str, rings_file: str, hits_file: str | None = None, detector: Detector | None = None
+) -> Evaluation:
     """Compares rings.parquet with run.parquet. UsageError.
 
-    hits_file: file from --truth-hits, for the bound from the true hits.
+    hits_file: file from --truth-hits, for the bound from the true hits. detector: default NA62's; the files
+    must be of it.
     """
-    found = read_found(rings_file)
-    true = read_true(truth_file, found)
+    of_core = detector.core() if detector else None
+    found = read_found(rings_file, of_core)
+    true = read_true(truth_file, found, of_core)
+    scale = detector.rings.hit_sigma_mm / HIT_SIGMA_MM if detector else 1.0
     if hits_file is None:
-        bounds = bounds_from_counts(true.rings.hits)
+        bounds = bounds_from_counts(true.rings.hits).scaled(scale)
     else:
         from nanet import _core
 
         remedy = "give a file from `nanet generate --truth-hits`"
-        hits, _ = read_columns("--truth-hits", hits_file, truth.HIT_SCHEMA, ("event", "ring", "pm"), remedy)
-        positions = _core.pm_positions_common().astype(np.float64)
+        names = ("event", "ring", "pm")
+        hits, metadata = read_columns("--truth-hits", hits_file, truth.HIT_SCHEMA, names, remedy)
+        check_metadata(f"--truth-hits {hits_file}", metadata, of_core)
+        positions = (detector.common if detector else _core.pm_positions_common()).astype(np.float64)
         if len(hits["pm"]) and hits["pm"].max() >= len(positions):
             raise UsageError(
-                f"--truth-hits {hits_file}: column pm has {hits['pm'].max()}, must be below 1952: {remedy}"
+                f"--truth-hits {hits_file}: column pm has {hits['pm'].max()}, must be below "
+                f"{len(positions)}: {remedy}"
             )
-        bounds = bounds_from_hits(true, hits, positions)
+        bounds = bounds_from_hits(true, hits, positions).scaled(scale)
         lacking = np.isnan(bounds.r) & (true.rings.hits >= MIN_HITS)
         if lacking.any():
             event = true.key[true.rings.event[lacking][0]]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanet.quality.evaluate import HIT_SIGMA_MM, MIN_HITS, Bounds, Evaluation, Events, Rings, compare
+from nanet.quality.evaluate import MIN_HITS, Bounds, Evaluation, Events, Rings, compare
+from nanet.quality.samples import Limits
 
-LARGEST_MM = 190.7  # beta = 1
-CENTRE_MM, CENTRE_SIGMA_MM = (-152.0, 0.0), 60.0  # centre distribution of the generator, per axis
+NA62 = Limits()
 STEPS = 40
 
 
@@ -46,20 +46,28 @@ def taubin(group: np.ndarray, x: np.ndarray, y: np.ndarray, groups: int) -> np.n
 
 
 def geometric(
-    group: np.ndarray, x: np.ndarray, y: np.ndarray, start: np.ndarray, *, prior: bool = False
+    group: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    start: np.ndarray,
+    *,
+    prior: bool = False,
+    limits: Limits = NA62,
 ) -> np.ndarray:
     """Circles of least sum (distance - R)^2, by damped Gauss-Newton from `start`, shape (groups, 3).
 
-    prior: adds ((centre - CENTRE_MM) / CENTRE_SIGMA_MM)^2 in units of a hit's error, and limits R to
-    LARGEST_MM.
+    prior: adds ((centre - centre_mm) / centre_sigma_mm)^2 of the limits in units of a hit's error, and
+    limits R to largest_mm.
     """
-    weight = (HIT_SIGMA_MM / CENTRE_SIGMA_MM) ** 2 if prior else 0.0
-    circles = _descend(group, x, y, start, weight, free=True)
-    beyond = np.flatnonzero(circles[:, 2] > LARGEST_MM)
+    weight = (limits.hit_sigma_mm / limits.centre_sigma_mm) ** 2 if prior else 0.0
+    circles = _descend(group, x, y, start, weight, limits.centre_mm, free=True)
+    beyond = np.flatnonzero(circles[:, 2] > limits.largest_mm)
     if prior and len(beyond):  # second fit, with R at the limit
         start = circles[beyond]
-        start[:, 2] = LARGEST_MM
-        circles[beyond] = _descend(*_only(beyond, len(circles), group, x, y), start, weight, free=False)
+        start[:, 2] = limits.largest_mm
+        circles[beyond] = _descend(
+            *_only(beyond, len(circles), group, x, y), start, weight, limits.centre_mm, free=False
+        )
     return circles
 
 
@@ -74,13 +82,20 @@ def _only(
 
 
 def _descend(
-    group: np.ndarray, x: np.ndarray, y: np.ndarray, start: np.ndarray, weight: float, *, free: bool
+    group: np.ndarray,
+    x: np.ndarray,
+    y: np.ndarray,
+    start: np.ndarray,
+    weight: float,
+    centre: tuple[float, float],
+    *,
+    free: bool,
 ) -> np.ndarray:
     """Minimum near `start`. free: whether R is fitted. Converged groups are skipped."""
     result = start.copy()
     left = np.arange(len(start))
     p, damping = start.copy(), np.full(len(start), 1e-3)
-    cost = _cost(group, x, y, p, weight)
+    cost = _cost(group, x, y, p, weight, centre)
     diagonal = np.arange(3)
     for _ in range(STEPS):
         if not len(left):
@@ -97,8 +112,8 @@ def _descend(
         matrix[:, 0, 0], matrix[:, 1, 1] = total(c * c) + weight, total(s * s) + weight
         matrix[:, 0, 1] = matrix[:, 1, 0] = total(c * s)
         matrix[:, 2, 2] = total() if free else 1.0
-        right[:, 0] = total(c * e) - weight * (p[:, 0] - CENTRE_MM[0])
-        right[:, 1] = total(s * e) - weight * (p[:, 1] - CENTRE_MM[1])
+        right[:, 0] = total(c * e) - weight * (p[:, 0] - centre[0])
+        right[:, 1] = total(s * e) - weight * (p[:, 1] - centre[1])
         if free:
             matrix[:, 0, 2] = matrix[:, 2, 0] = total(c)
             matrix[:, 1, 2] = matrix[:, 2, 1] = total(s)
@@ -106,7 +121,7 @@ def _descend(
         matrix[:, diagonal, diagonal] = matrix[:, diagonal, diagonal] * (1 + damping[:, None]) + 1e-9
         step = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
         trial = p + step
-        trial_cost = _cost(group, x, y, trial, weight)
+        trial_cost = _cost(group, x, y, trial, weight, centre)
         better = (trial_cost <= cost) & (trial[:, 2] > 0)
         p[better], cost[better] = trial[better], trial_cost[better]
         damping = np.where(better, damping * 0.2, damping * 8).clip(1e-9, 1e9)
@@ -117,14 +132,23 @@ def _descend(
     return result
 
 
-def _cost(group: np.ndarray, x: np.ndarray, y: np.ndarray, p: np.ndarray, weight: float) -> np.ndarray:
+def _cost(
+    group: np.ndarray, x: np.ndarray, y: np.ndarray, p: np.ndarray, weight: float, centre: tuple[float, float]
+) -> np.ndarray:
     e = np.hypot(x - p[group, 0], y - p[group, 1]) - p[group, 2]
-    far = (p[:, 0] - CENTRE_MM[0]) ** 2 + (p[:, 1] - CENTRE_MM[1]) ** 2
+    far = (p[:, 0] - centre[0]) ** 2 + (p[:, 1] - centre[1]) ** 2
     return np.bincount(group, weights=e * e, minlength=len(p)) + weight * far
 
 
 def oracle(
-    true: Events, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray, bounds: Bounds, *, prior: bool
+    true: Events,
+    ring: np.ndarray,
+    pm: np.ndarray,
+    positions: np.ndarray,
+    bounds: Bounds,
+    *,
+    prior: bool,
+    limits: Limits = NA62,
 ) -> Evaluation:
     """Evaluation of fits to the hits of each counting true ring, with the true events.
 
@@ -137,12 +161,12 @@ def oracle(
     group, x, y = group_of[ring[own]], positions[pm[own], 0], positions[pm[own], 1]
     start = taubin(group, x, y, len(wanted))
     # Hits nearly on a line give no circle or a huge one: start from their mean instead.
-    lost = ~np.isfinite(start).all(axis=1) | (start[:, 2] > 2 * LARGEST_MM)
+    lost = ~np.isfinite(start).all(axis=1) | (start[:, 2] > 2 * limits.largest_mm)
     n = np.maximum(np.bincount(group, minlength=len(wanted)), 1)
     start[lost, 0] = (np.bincount(group, weights=x, minlength=len(wanted)) / n)[lost]
     start[lost, 1] = (np.bincount(group, weights=y, minlength=len(wanted)) / n)[lost]
-    start[lost, 2] = LARGEST_MM / 2
-    circles = geometric(group, x, y, start, prior=prior)
+    start[lost, 2] = limits.largest_mm / 2
+    circles = geometric(group, x, y, start, prior=prior, limits=limits)
 
     seen = np.flatnonzero(true.hits > 0)
     index = np.full(len(true.time), -1)

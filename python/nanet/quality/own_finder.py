@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nanet.detector import Detector
 from nanet.errors import UsageError, describe_os_error
 
 if TYPE_CHECKING:
@@ -53,8 +54,11 @@ def load(given: str) -> Finder:
     return function
 
 
-def run(capture: str, given: str) -> Events:
-    """Events of a capture with the rings of a function. UsageError for an error in it, or a wrong result."""
+def run(capture: str, given: str, detector: Detector | None = None) -> Events:
+    """Events of a capture with the rings of a function. UsageError for an error in it, or a wrong result.
+
+    detector: of the capture; default: NA62's.
+    """
     from nanet import _core
     from nanet.files.captures import read_events
     from nanet.files.own_rings import ring_table
@@ -63,9 +67,9 @@ def run(capture: str, given: str) -> Events:
     from nanet.quality.evaluate import events_of
 
     find = load(given)
-    events = read_events(capture)
+    events = read_events(capture, detector=detector)
     first, pm = offsets_and_values(events["pm"])
-    x, y = _core.pm_positions_common()[pm].T
+    x, y = (detector.common if detector else _core.pm_positions_common())[pm].T
     try:
         found = dict(find(x.copy(), y.copy(), first.astype(np.int64)))
     except Exception as error:

@@ -7,14 +7,16 @@ import numpy as np
 
 from nanet.quality.evaluate import MOST_RINGS, Evaluation
 
-REACH_MM = 12.0  # largest distance of a hit from its circle, mm
 ENOUGH = (2, 3, 4)
 
 
-def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray) -> np.ndarray:
+def own_hits(
+    evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions: np.ndarray, reach_mm: float = 12.0
+) -> np.ndarray:
     """Per true ring: number of its hits out of reach of every other counting ring of the event.
 
-    ring, pm: hits by source, from evaluate.ring_of_hits; positions: of the PMs, mm.
+    ring, pm: hits by source, from evaluate.ring_of_hits; positions: of the PMs, mm. reach_mm:
+    largest distance of a hit from its circle.
     """
     rings, counts = evaluation.true.rings, evaluation.counts
     x, y = positions[pm].T
@@ -23,7 +25,7 @@ def own_hits(evaluation: Evaluation, ring: np.ndarray, pm: np.ndarray, positions
         other = np.clip(ring + step, 0, len(rings.event) - 1)
         is_other = (ring + step == other) & (rings.event[other] == rings.event[ring]) & counts[other]
         distance = np.abs(np.hypot(x - rings.x[other], y - rings.y[other]) - rings.r[other])
-        alone &= ~(is_other & (distance < REACH_MM))
+        alone &= ~(is_other & (distance < reach_mm))
     return np.bincount(ring[alone], minlength=len(rings.event))
 
 

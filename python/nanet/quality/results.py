@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from nanet.detector import Detector
 from nanet.quality import curves, own_finder, own_hits
 from nanet.quality.evaluate import compare
 from nanet.quality.oracle import oracle
@@ -37,17 +38,18 @@ def collect(
     settings: Callable[[str], Mapping[str, Any]],
     run: Callable[[Any, Any, str], None],
     say: Callable[[str], None],
+    detector: Detector | None = None,
 ) -> dict[str, Any]:
     """Generates, replays and evaluates all samples. RuntimeError for a replay with losses.
 
     settings: of the core, by algorithm, or only `function` (own_finder.py). run: runs a core, (core, writer,
-    label). Result: as of `assemble`.
+    label). detector: default NA62's. Result: as of `assemble`.
     """
     parts = []
     with tempfile.TemporaryDirectory(prefix="nanet-quality-") as folder:
         for sample in plan(events, seed):
             say(f"{sample.name}: generating {sample.events} events")
-            generated = generate(sample, Path(folder))
+            generated = generate(sample, Path(folder), detector)
             for name in (*algorithms, *ORACLES):
                 say(f"{sample.name}: {name}")
                 parts.append(part(generated, name, settings, run))
@@ -64,18 +66,21 @@ def part(
     """One algorithm or oracle with one sample. RuntimeError for a replay with losses."""
     g, sample = generated, generated.sample.name
     if name in ORACLES:
-        evaluation = oracle(g.true, g.hit_ring, g.hit_pm, g.positions, g.bounds, prior=ORACLES[name])
+        evaluation = oracle(
+            g.true, g.hit_ring, g.hit_pm, g.positions, g.bounds, prior=ORACLES[name], limits=g.limits
+        )
     else:
         options = settings(name)
         function = options.get("function")
-        found = own_finder.run(g.capture, function) if function else replay(g, options, run)
+        found = own_finder.run(g.capture, function, g.detector) if function else replay(g, options, run)
         evaluation = compare(g.true, found, g.bounds)
     drawn, alone = {}, {}
     if sample == MIX:
         drawn = curves.of(evaluation)
         if name in ORACLES:
             alone = own_hits.separable(
-                evaluation, own_hits.own_hits(evaluation, g.hit_ring, g.hit_pm, g.positions)
+                evaluation,
+                own_hits.own_hits(evaluation, g.hit_ring, g.hit_pm, g.positions, g.limits.reach_mm),
             )
     return Part(sample, name, evaluation.result(), drawn, int(g.true.hits.sum()), alone)
 

@@ -10,10 +10,11 @@ from typing import Any
 import attrs
 import numpy as np
 
+from nanet.detector import Detector
 from nanet.errors import starting
 from nanet.files import rings as found_rings
 from nanet.files import truth
-from nanet.quality.evaluate import Bounds, Events, bounds_from_hits, events_of, ring_of_hits
+from nanet.quality.evaluate import HIT_SIGMA_MM, Bounds, Events, bounds_from_hits, events_of, ring_of_hits
 
 CHUNK_FRAMES = 2048
 MIX = "mix"
@@ -47,6 +48,28 @@ def plan(events: int, seed: int) -> list[Sample]:
     return samples
 
 
+@attrs.frozen
+class Limits:
+    """Constraints of a detector that the oracles use; the defaults are NA62's. Lengths in mm."""
+
+    largest_mm: float = 190.7  # radius at beta = 1
+    centre_mm: tuple[float, float] = (-152.0, 0.0)  # mean of the generator's centres
+    centre_sigma_mm: float = 60.0  # per axis
+    hit_sigma_mm: float = HIT_SIGMA_MM
+    reach_mm: float = 12.0  # largest distance of a hit from its circle
+
+    @classmethod
+    def of(cls, detector: Detector | None) -> Limits:
+        """Constraints of a detector; None: NA62's."""
+        if detector is None:
+            return cls()
+        model, rings = detector.monte_carlo, detector.rings
+        return cls(
+            round(detector.optics.largest_mm, 1), (model.centre_mm, 0.0), model.centre_sigma_mm,
+            rings.hit_sigma_mm, rings.reach_mm,
+        )  # fmt: skip
+
+
 @attrs.define
 class Generated:
     """A sample on disk and its truth. hit_ring, hit_pm: hits by source: index into true.rings, PM."""
@@ -58,17 +81,23 @@ class Generated:
     hit_ring: np.ndarray
     hit_pm: np.ndarray
     positions: np.ndarray  # of the PMs in the common plane, mm
+    limits: Limits
+    detector: Detector | None = None  # default NA62's
 
 
-def generate(sample: Sample, folder: Path) -> Generated:
-    """Writes the sample's capture (four boards, 10 MHz) to the folder; returns it with its truth."""
+def generate(sample: Sample, folder: Path, detector: Detector | None = None) -> Generated:
+    """Writes the sample's capture (all boards, 10 MHz) to the folder; returns it with its truth.
+
+    detector: default NA62's.
+    """
     from nanet import _core
 
     capture = str(folder / f"{sample.name}.pcap")
     settings = {name: getattr(sample, name) for name in ("events", "noise", "rings", "seed")}
     rows: dict[str, list[np.ndarray]] = {}
     with starting():
-        core = _core.Capture({**settings, "truth": True, "truth_hits": True}, capture)
+        settings |= {"truth": True, "truth_hits": True, "detector": detector.core() if detector else None}
+        core = _core.Capture(settings, capture)
         while core.next(CHUNK_FRAMES):
             for kind, part in (("truth", core.truth()), ("hits", core.hits())):
                 for name, values in part.items():
@@ -77,9 +106,11 @@ def generate(sample: Sample, folder: Path) -> Generated:
     table = {name.removeprefix("truth."): v for name, v in columns.items() if name.startswith("truth.")}
     hits = {name.removeprefix("hits."): v for name, v in columns.items() if name.startswith("hits.")}
     true = events_of(table, truth.NO_RING)
-    positions = _core.pm_positions_common().astype(np.float64)
+    positions = (detector.common if detector else _core.pm_positions_common()).astype(np.float64)
+    limits = Limits.of(detector)
+    bounds = bounds_from_hits(true, hits, positions).scaled(limits.hit_sigma_mm / HIT_SIGMA_MM)
     ring, pm = ring_of_hits(true, hits)
-    return Generated(sample, capture, true, bounds_from_hits(true, hits, positions), ring, pm, positions)
+    return Generated(sample, capture, true, bounds, ring, pm, positions, limits, detector)
 
 
 class _Columns:

@@ -22,6 +22,7 @@ from matplotlib.collections import EllipseCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from nanet.detector import Detector
 from nanet.report.tables import STAGES, duration, microseconds
 
 # Placeholder -> CSS variable. The values are unusual, so that no other colour equals them.
@@ -44,7 +45,7 @@ HEAT = LinearSegmentedColormap.from_list(
 
 CENTRE_X, CENTRE_Y = (-552.0, 248.0), (-400.0, 400.0)  # mm, range of the monitor's histogram of ring centres
 RADIUS_BETA_1 = 190.7  # mm
-PM_RADIUS = 9.0  # mm, half the pitch
+DISK_SERIES = (0, 3, 1, 2)  # colours of the disks, as indices of SERIES
 
 plt.rcParams.update(
     {
@@ -279,8 +280,8 @@ def _colour_bar(figure: Figure, mappable: Any, axes: Any, label: str) -> None:
     bar.set_label(label)
 
 
-def _photomultipliers(axes: Axes, at: np.ndarray, **style: Any) -> EllipseCollection:
-    size = np.full(len(at), 2 * PM_RADIUS * 0.92)
+def _photomultipliers(axes: Axes, at: np.ndarray, pitch: float, **style: Any) -> EllipseCollection:
+    size = np.full(len(at), 0.92 * pitch)
     flat = np.zeros(len(at))
     circles = EllipseCollection(
         size, size, flat, units="x", offsets=at, offset_transform=axes.transData, **style
@@ -289,19 +290,29 @@ def _photomultipliers(axes: Axes, at: np.ndarray, **style: Any) -> EllipseCollec
     return circles
 
 
-def occupancy(counts: Sequence[float], disk: np.ndarray) -> str:
-    """Hits per photomultiplier on the two disks. disk: 1952 × 2, mm, each PM on its own disk."""
+def occupancy(counts: Sequence[float], detector: Detector) -> str:
+    """Hits per photomultiplier, each PM on its own disk."""
     values = np.asarray(counts, dtype=float)
-    figure, both = plt.subplots(1, 2, figsize=(9.4, 4.3), sharey=True, layout="constrained")
-    half = len(values) // 2
+    number = len(detector.disks)
+    columns = max(number, 2)  # one disk has half of the width
+    figure, grid = plt.subplots(
+        1, columns, figsize=(4.7 * columns, 4.3), sharey=True, squeeze=False, layout="constrained"
+    )
+    every = list(grid[0][:number])
+    for axes in grid[0][number:]:
+        axes.set_visible(False)
+    place, pitch = detector.position, detector.display.pitch_mm
+    middle = (place.max(axis=0) + place.min(axis=0)) / 2
+    half = float(np.abs(place - middle).max()) + 1.55 * pitch
     # An image instead of two thousand circles.
     style = {"cmap": HEAT, "clim": (0, max(values.max(), 1)), "edgecolors": LATTICE, "linewidths": 0.4}
-    for axes, part, name in ((both[0], slice(0, half), "Jura"), (both[1], slice(half, None), "Salève")):
-        circles = _photomultipliers(axes, disk[part], array=values[part], rasterized=True, **style)
+    for disk, (axes, name) in enumerate(zip(every, detector.disks, strict=True)):
+        mine = detector.disk == disk
+        circles = _photomultipliers(axes, place[mine], pitch, array=values[mine], rasterized=True, **style)
         axes.set_title(name)
-        _square(axes, 325.0)
-    both[0].set_ylabel("y / mm")
-    _colour_bar(figure, circles, list(both), "sampled hits")
+        _square(axes, half, *middle.tolist())
+    every[0].set_ylabel("y / mm")
+    _colour_bar(figure, circles, every, "sampled hits")
     return svg(figure, "PM occupancy")
 
 
@@ -315,29 +326,32 @@ def _square(axes: Axes, half: float, x: float = 0.0, y: float = 0.0) -> None:
     axes.tick_params(length=0, labelsize=8)
 
 
-def events(chosen: Sequence[Mapping[str, Any]], common: np.ndarray) -> str:
-    """Event displays: hits in the common plane on the lattices of both disks, and the fitted rings."""
+def events(chosen: Sequence[Mapping[str, Any]], detector: Detector) -> str:
+    """Event displays: hits in the common plane on the lattices of all disks, and the fitted rings."""
     columns = 3
     rows = max(1, -(-len(chosen) // columns))
     size = (9.4, 3.3 * rows)
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
-    half = len(common) // 2
+    common, pitch = detector.common, detector.display.pitch_mm
+    (left, right), (bottom, top) = detector.display.x_mm, detector.display.y_mm
+    half = max(right - left, top - bottom) / 2 + 12.0
     lattice = {"facecolors": "none", "edgecolors": LATTICE, "linewidths": 0.4, "rasterized": True}
     for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
     for axes, event in zip(grid.flat, chosen, strict=False):
-        _photomultipliers(axes, common, **lattice)
+        _photomultipliers(axes, common, pitch, **lattice)
         pms = np.asarray(event["pm"], dtype=int)
-        for disk, colour in ((0, SERIES[0]), (1, SERIES[3])):
-            mine = pms[(pms >= half) == bool(disk)]
-            _photomultipliers(axes, common[mine], facecolors=colour, edgecolors="none")
+        for disk in range(len(detector.disks)):
+            mine = pms[detector.disk[pms] == disk]
+            colour = SERIES[DISK_SERIES[disk % len(DISK_SERIES)]]
+            _photomultipliers(axes, common[mine], pitch, facecolors=colour, edgecolors="none")
         rings = [(ring["x"], ring["y"], ring["r"]) for ring in event["rings"]]
         for x, y, r in rings:
             axes.add_patch(plt.Circle((x, y), r, fill=False, color=FG, linewidth=1.6, zorder=3))
             axes.plot([x], [y], "+", color=FG, markersize=6, zorder=3)
         radii = ", ".join(f"{r:.0f}" for *_, r in rings)
         axes.set_title(f"{len(pms)} hits, " + (f"R = {radii} mm" if radii else "no ring"), fontsize=9.5)
-        _square(axes, 345.0, -152.0, 0.0)
+        _square(axes, half, (left + right) / 2, (bottom + top) / 2)
         axes.set_xticks([])
         axes.set_yticks([])
     return svg(figure, "Event displays")

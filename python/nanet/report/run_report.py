@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from nanet.detector import load_or_default
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import account, account_closes, plain
 from nanet.report.tables import (
@@ -46,6 +47,7 @@ class Run:
     speed: float  # detector seconds per wall-clock second
     speed_why: str = ""
     series: list[dict[str, float]] = attrs.field(factory=list)  # t, events, lost
+    detector: str = ""  # its file; "": NA62's
     notes: list[str] = attrs.field(factory=list)  # reasons for an unfit host, and other notes
 
 
@@ -215,13 +217,12 @@ def _latency_rows(latency: Mapping[str, Mapping[str, float]], stages: Sequence[s
 
 
 def _physics(run: Run) -> str:
-    from nanet import _core
     from nanet.report import plots
 
     m = run.monitor
     if not m or not sum(m["hits_per_event"]):
         return ""
-    disk = _core.pm_positions_disk()
+    detector = load_or_default(run.detector)
     return (
         "<h2>Physics</h2>"
         '<p class="muted">From a sample of the events.</p>'
@@ -233,8 +234,9 @@ def _physics(run: Run) -> str:
         )
         + _figure(
             "Photomultipliers",
-            lambda: plots.occupancy(m["pm_occupancy"], disk),
-            "Sampled hits, each on its own disk; mirrors shift the images by 127 and 177 mm.",
+            lambda: plots.occupancy(m["pm_occupancy"], detector),
+            "Sampled hits, each on its own disk."
+            + ("" if run.detector else " Mirrors shift the images by 127 and 177 mm."),
         )
     )
 
@@ -269,11 +271,15 @@ def _events(run: Run) -> str:
         or _core.algorithm_traits(run.trigger["algorithm"])["rejects_noise"]
         else f" The algorithm {run.trigger['algorithm']} takes all hits of an event for one ring."
     )
+    detector = load_or_default(run.detector)
+    dots = ", ".join(
+        f'of {html.escape(name)} <span style="color:var(--s{plots.DISK_SERIES[disk]})">●</span>'
+        for disk, name in enumerate(detector.disks[: len(plots.DISK_SERIES)])
+    )
     return "<h2>Events</h2>" + _figure(
         "Hits and fitted rings",
-        lambda: plots.events(chosen, _core.pm_positions_common()),
-        "Common plane: both disks' photomultipliers, each shifted by its mirrors. Hits of the Jura disk "
-        '<span style="color:var(--s0)">●</span>, of the Salève disk <span style="color:var(--s3)">●</span>; '
+        lambda: plots.events(chosen, detector),
+        f"Common plane: photomultipliers of all disks, each shifted by its mirrors. Hits {dots}; "
         "circles are the rings that the trigger fitted." + alone,
     )
 

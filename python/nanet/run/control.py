@@ -7,7 +7,7 @@ import json
 import time
 from typing import IO, Any
 
-from nanet.config.conditions import Watch
+from nanet.config.conditions import PM_COUNT, Watch
 from nanet.config.sections import Trigger
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import plain
@@ -18,15 +18,17 @@ WATCH_S = 0.5
 class RunControl:
     """Called periodically by the loop that waits for the core; never in a packet's path."""
 
-    def __init__(self, core: Any, section: Trigger, err: Any, config_hash: str) -> None:
-        """err: console for warnings during the run.
+    def __init__(
+        self, core: Any, section: Trigger, err: Any, config_hash: str, channels: int = PM_COUNT
+    ) -> None:
+        """err: console for warnings during the run; channels: of the detector.
 
         UsageError if the file of burst reports cannot be written.
         """
         self._core = core
         self._err = err
         self._config_hash = config_hash
-        self._watch = Watch(section.conditions) if section.conditions else None
+        self._watch = Watch(section.conditions, channels) if section.conditions else None
         self._next = 0.0
         self._file: IO[str] | None = None
         self.conditions_refused = 0

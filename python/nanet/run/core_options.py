@@ -18,10 +18,12 @@ from nanet.config.sections import (
     REAL_TIME_DEADLINE_US,
     REAL_TIME_TIMEOUT_US,
     Card,
+    DetectorFile,
     Trigger,
     names_a_plugin,
 )
 from nanet.config.values import cpu_list
+from nanet.detector import Detector, load_or_default
 from nanet.errors import UsageError, near, starting
 from nanet.run import gpu_recovery, host
 
@@ -70,14 +72,14 @@ def load_algorithm(given: str) -> Algorithm:
     return Algorithm(plugin["name"], plugin["path"], plugin["cuda"])
 
 
-def _check(algorithm: str, parameters: dict[str, float]) -> None:
+def _check(algorithm: str, parameters: dict[str, float], detector: dict[str, Any] | None) -> None:
     """UsageError for parameters that the core refuses, also of an algorithm not in use."""
     import numpy as np
 
     from nanet import _core
 
     with starting():
-        _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters)
+        _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters, detector)
 
 
 def usable_cpus(key: str, given: str) -> list[int]:
@@ -99,6 +101,8 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     from nanet import _core
 
     trigger, card = config[Trigger], config[Card]
+    detector = load_or_default(config[DetectorFile].detector) if config[DetectorFile].detector else None
+    of_core = detector.core() if detector else None
     pin = usable_cpus("card.pin", card.pin)
     algorithm = load_algorithm(trigger.algorithm)
     known = dict.fromkeys((*ALGORITHMS, algorithm.name, *also))
@@ -106,7 +110,9 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
         if name not in known:
             remedy = "" if algorithm.plugin else "; for a plug-in, set trigger.algorithm to its file"
             raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}")
-        _check(name, parameters)
+        _check(name, parameters, of_core)
+    if detector and of_core:
+        _check_detector(detector, config[DetectorFile].detector, trigger, card, known)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
         raise UsageError(
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
@@ -121,25 +127,51 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
     deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
     _check_combinations(trigger, card, timeout_us, deadline_us)
+    on_gpu = algorithm.cuda and not card.merge and not (detector and detector.wide)
+    channels = detector.channels if detector else conditions.PM_COUNT
     options = {
         **core_values(trigger),
         **core_values(card),
         "algorithm": algorithm.name,
         "plugin": algorithm.plugin,
         "parameters": config.algorithms.get(algorithm.name, {}),
-        "device": executor(
-            trigger.device if algorithm.cuda and not card.merge else "cpu", threads=trigger.threads
-        ),
+        "device": executor(trigger.device if on_gpu else "cpu", threads=trigger.threads),
         "pin": pin,
         "busy": fit if card.busy == "auto" else card.busy == "yes",
         "real_time": fit,
         "timeout_us": timeout_us,
         "deadline_us": deadline_us,
-        "conditions": conditions.load(trigger.conditions).core() if trigger.conditions else None,
+        "conditions": conditions.load(trigger.conditions, channels).core() if trigger.conditions else None,
+        "detector": of_core,
     }
-    if trigger.gpu_recovery:
+    if detector and of_core and card.boards == "4":
+        options["boards"] = (1 << detector.boards) - 1
+    if trigger.gpu_recovery and not of_core:
         options["recovery"] = gpu_recovery.command()
     return options
+
+
+def _check_detector(
+    detector: Detector, given: str, trigger: Trigger, card: Card, known: Iterable[str]
+) -> None:
+    """UsageError for options that the detector excludes, and for wrong parameters in its file."""
+    text = f"detector.file = {given!r}"
+    if card.card == "gateware":
+        raise UsageError(
+            f"{text} with card.type = 'gateware': this card has NA62's boards: use --card socket"
+        )
+    many = f"{text} has {detector.channels} channels"
+    if detector.wide and trigger.device not in ("auto", "cpu"):
+        raise UsageError(f"{many}: a GPU takes up to {conditions.PM_COUNT}: use --device cpu")
+    if detector.wide and trigger.conditions:
+        raise UsageError(f"{many}: conditions are for up to {conditions.PM_COUNT}: leave --conditions out")
+    if card.merge and (detector.wide or detector.boards > 4):
+        raise UsageError(f"{many} and {detector.boards} boards: a card merges four boards of up to "
+                         f"{conditions.PM_COUNT} channels: leave --merge out")  # fmt: skip
+    for name, parameters in detector.algorithms.items():
+        if name not in known:
+            raise UsageError(f"{given}: algorithm.{name}: no such algorithm{near(name, known)}")
+        _check(name, parameters, detector.core())
 
 
 def _check_merging(trigger: Trigger, card: Card) -> None:

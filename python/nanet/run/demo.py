@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from nanet.config.file import Config
-from nanet.config.sections import MAX_FRAMES, Card, Demo, Monitor, RealTime, Trigger
+from nanet.config.sections import MAX_FRAMES, Card, Demo, DetectorFile, Monitor, RealTime, Trigger
 from nanet.config.values import board_faults, link_faults, page_endpoint
 from nanet.errors import UsageError
 from nanet.report.farm import farm_account, merged_histograms, totals
@@ -307,17 +307,19 @@ class Chain:
         if node or self.page:
             self.config.set(Monitor, monitor="" if node else self.page)
         toml = self.folder / f"trigger-{node}-{port}.toml"
-        toml.write_text(self.config.toml(Trigger, Card, RealTime, Monitor), encoding="utf-8")
+        toml.write_text(self.config.toml(Trigger, Card, DetectorFile, RealTime, Monitor), encoding="utf-8")
         return self._program("trigger", "--config", str(toml), place=node_place(node, self.nodes))
 
     def _readout(self, ports: Sequence[int], *arguments: str) -> Program:
         demo, card = self.demo, self.config[Card]
+        given = self.config[DetectorFile].detector
+        detector = ["--detector", given] if given else []
         boards = "merged" if card.boards == "merged" else "4"
         to = [word for k, port in enumerate(ports) for word in ("--to", f"{self._card_host(k)}:{port}")]
         return self._program(
             "readout", *to, "--rate", f"{demo.rate:g}",
             "--noise", f"{demo.noise:g}", "--seed", str(demo.seed), "--boards", boards,
-            "--pool-frames", str(POOL_FRAMES), *arguments,
+            "--pool-frames", str(POOL_FRAMES), *detector, *arguments,
             place="boards",
         )  # fmt: skip
 

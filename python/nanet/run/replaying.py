@@ -36,9 +36,10 @@ def replay_files(
     """
     from nanet import _core
     from nanet.files.pcapng import as_classic_pcap
-    from nanet.files.provenance import of_rings
+    from nanet.files.provenance import check_captures, of_rings
     from nanet.files.rings import RingWriter
 
+    check_captures(captures, settings.get("detector"))
     with contextlib.ExitStack() as stack:
         pcap, *more = (stack.enter_context(as_classic_pcap(file)) for file in captures)
         options = {**settings, "pcap": pcap, "mtp": mtp or "", "rings": rings is not None}

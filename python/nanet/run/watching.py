@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from nanet.config.file import Config
-from nanet.config.sections import Card, Monitor, RealTime, Trigger
+from nanet.config.sections import Card, DetectorFile, Monitor, RealTime, Trigger
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +77,7 @@ class Watching:
         from nanet.run import host
 
         return {
-            "config": self._config.toml(Trigger, Card, RealTime),
+            "config": self._config.toml(Trigger, Card, DetectorFile, RealTime),
             "config_hash": self.hash,
             "command": shlex.join(["nanet", *sys.argv[1:]]),
             "version": __version__,
@@ -85,4 +85,12 @@ class Watching:
             "host": host.describe(),
             "listen": self._settings["listen"],
             "send": self._settings["send"],
+            **self._detector(),
         }
+
+    def _detector(self) -> dict[str, Any]:
+        """Detector for the page, if it is not NA62's: its file, which the monitor reads, and its boards."""
+        core, file = self._settings["detector"], self._config[DetectorFile].detector
+        if not core:
+            return {}
+        return {"detector": {"file": file, "name": core["name"], "boards": core["boards"]}}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event display: lattice of both disks in the common plane, hits coloured by time, fitted rings.
+// Event display: lattice of all disks in the common plane, hits coloured by time, fitted rings.
 import { canvas, colour, heat } from "./format.js";
 
 const KEPT = 200;
 const EVERY_MS = 700; // interval of new events, unless paused
 const RANGE_NS = 2;
 const BITS = [[14, "valid"], [11, "saturated"], [10, "small"], [9, "multiplicity"], [8, "ambiguous"], [7, "incomplete"], [6, "poor fit"]];
-const BOX = { left: -500, right: 200, bottom: -312, top: 312 };
+const MARGIN = 15; // mm beyond the limits of the detector
 
 export class EventDisplay {
   constructor(element, scale, $) {
@@ -96,7 +96,7 @@ export class EventDisplay {
     let best = null;
     let near = 14;
     event.pm.forEach((pm, hit) => {
-      const [x, y] = this.toScreen(this.geometry[pm]);
+      const [x, y] = this.toScreen(this.geometry.common[pm]);
       const distance = Math.hypot(x - offsetX, y - offsetY);
       if (distance < near) [near, best] = [distance, { hit }];
     });
@@ -115,26 +115,28 @@ export class EventDisplay {
     if (!this.dirty || !this.geometry) return;
     this.dirty = false;
     const [c, width, height] = canvas(this.element);
+    const { common, pitch, x: [left_mm, right_mm], y: [bottom_mm, top_mm] } = this.geometry;
+    const BOX = { left: left_mm - MARGIN, right: right_mm + MARGIN, bottom: bottom_mm - MARGIN / 2, top: top_mm + MARGIN / 2 };
     this.pixels = Math.min(width / (BOX.right - BOX.left), height / (BOX.top - BOX.bottom));
     const left = (width - this.pixels * (BOX.right - BOX.left)) / 2;
     const top = (height - this.pixels * (BOX.top - BOX.bottom)) / 2;
     this.toScreen = ([x, y]) => [left + (x - BOX.left) * this.pixels, top + (BOX.top - y) * this.pixels];
     const dot = (pm, size) => {
       c.beginPath();
-      c.arc(...this.toScreen(this.geometry[pm]), size * this.pixels, 0, 2 * Math.PI);
+      c.arc(...this.toScreen(common[pm]), size * pitch * this.pixels, 0, 2 * Math.PI);
     };
     c.strokeStyle = colour("--pm");
     c.lineWidth = 0.7;
-    for (let pm = 0; pm < this.geometry.length; ++pm) { dot(pm, 7.5); c.stroke(); }
+    for (let pm = 0; pm < common.length; ++pm) { dot(pm, 0.42); c.stroke(); }
     this.paintScale();
     const event = this.events[this.at];
     if (!event) return;
     event.pm.forEach((pm, i) => {
       const late = event.late_ns[i];
       c.fillStyle = late === null ? colour("--muted") : heat((late + RANGE_NS) / (2 * RANGE_NS));
-      dot(pm, 8.5);
+      dot(pm, 0.47);
       c.fill();
-      if (this.picked?.hit === i) { c.strokeStyle = colour("--pick"); c.lineWidth = 3; dot(pm, 13); c.stroke(); }
+      if (this.picked?.hit === i) { c.strokeStyle = colour("--pick"); c.lineWidth = 3; dot(pm, 0.72); c.stroke(); }
     });
     event.rings.forEach((ring, i) => {
       c.strokeStyle = this.picked?.ring === i ? colour("--pick") : colour("--ring");
@@ -171,10 +173,12 @@ export class EventDisplay {
     if (this.picked?.hit !== undefined) {
       const pm = event.pm[this.picked.hit];
       const late = event.late_ns[this.picked.hit];
-      const [x, y] = this.geometry[pm];
+      const { common, disks, disk_of, boards } = this.geometry;
+      const [x, y] = common[pm];
+      const board = boards.findIndex((first) => first > pm) - 1;
       const off = event.rings.map((r) => Math.hypot(x - r.x, y - r.y) - r.r).sort((a, b) => Math.abs(a) - Math.abs(b))[0];
       body.replaceChildren(
-        row(["photomultiplier", `${pm}, ${pm < 976 ? "Jura" : "Salève"}, board ${pm >> 9}`]),
+        row(["photomultiplier", `${pm}, ${disks[disk_of[pm]]}, board ${board}`]),
         row(["x, y common plane", `${x.toFixed(1)}, ${y.toFixed(1)} mm`]),
         row(["time after the event", late === null ? "unknown" : `${late.toFixed(2)} ns`]),
         row(["distance to the nearest ring", off === undefined ? "no ring" : `${off.toFixed(1)} mm`]));

@@ -112,7 +112,7 @@ function showPhysics() {
   ringCount.draw(p.rings_per_event.map((_, i) => i), p.rings_per_event, 0.6);
   radius.draw(p.radius.map((_, i) => i + 0.5), p.radius, 1, 60, 200);
   drawCentres($("centres"), p.centre);
-  if (page.geometry) drawOccupancy($("occupancy"), p.pm_occupancy, page.geometry.disk, p.channels);
+  if (page.geometry) drawOccupancy($("occupancy"), p.pm_occupancy, page.geometry, p.channels);
   const list = (ids) => (ids.length ? `${ids.length} (${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ", …" : ""})` : "none");
   set("channels", `Sampled hits; dead: ${list(p.channels.dead)}; hot: ${list(p.channels.hot)}; masked: ${list(p.channels.masked)}.`,
     p.channels.dead.length + p.channels.hot.length > 0);
@@ -203,7 +203,7 @@ function repaint() {
 
 fetch("/geometry.json").then((answer) => answer.json()).then((geometry) => {
   page.geometry = geometry;
-  display.geometry = geometry.common;
+  display.geometry = geometry;
   repaint();
 });
 new ResizeObserver(repaint).observe(document.body);

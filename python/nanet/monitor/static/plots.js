@@ -151,31 +151,31 @@ export function drawCentres(element, centre) {
   }
 }
 
-// Both disks side by side; dead PMs crossed out, hot ones ringed, masked ones struck through.
-export function drawOccupancy(element, hits, disk, channels) {
+// Disks side by side; dead PMs crossed out, hot ones ringed, masked ones struck through.
+export function drawOccupancy(element, hits, { disk, disk_of, disks, pitch }, channels) {
   const [c, width, height] = canvas(element);
   const sorted = [...hits].sort((a, b) => a - b);
   const most = Math.max(1, sorted[Math.floor(0.995 * sorted.length)]);
   const dead = new Set(channels.dead), hot = new Set(channels.hot), masked = new Set(channels.masked);
-  const scale = Math.min(width / 2 / 630, (height - 6) / 625);
-  const half = hits.length / 2;
+  const range = (axis) => disk.reduce(([low, high], p) => [Math.min(low, p[axis]), Math.max(high, p[axis])], [Infinity, -Infinity]);
+  const [left, right] = range(0), [bottom, top] = range(1), share = width / disks.length;
+  const scale = Math.min(share / (right - left + 2 * pitch), (height - 6) / (top - bottom + 2 * pitch));
   for (let pm = 0; pm < hits.length; ++pm) {
-    const x = width / 4 + (pm < half ? 0 : width / 2) + disk[pm][0] * scale;
-    const y = height / 2 + 3 - disk[pm][1] * scale;
+    const x = share * (disk_of[pm] + 0.5) + (disk[pm][0] - (left + right) / 2) * scale;
+    const y = height / 2 + 3 - (disk[pm][1] - (bottom + top) / 2) * scale;
     c.fillStyle = hits[pm] ? heat(hits[pm] / most) : colour("--pm");
-    c.beginPath(); c.arc(x, y, 8 * scale, 0, 2 * Math.PI); c.fill();
+    c.beginPath(); c.arc(x, y, 0.44 * pitch * scale, 0, 2 * Math.PI); c.fill();
     if (dead.has(pm) || hot.has(pm) || masked.has(pm)) {
       c.strokeStyle = colour(dead.has(pm) ? "--warn" : hot.has(pm) ? "--pick" : "--muted");
       c.lineWidth = 1.8;
       c.beginPath();
       if (dead.has(pm)) { c.moveTo(x - 4, y - 4); c.lineTo(x + 4, y + 4); c.moveTo(x + 4, y - 4); c.lineTo(x - 4, y + 4); }
       else if (masked.has(pm)) { c.moveTo(x - 5, y); c.lineTo(x + 5, y); }
-      else c.arc(x, y, 12 * scale, 0, 2 * Math.PI);
+      else c.arc(x, y, 0.67 * pitch * scale, 0, 2 * Math.PI);
       c.stroke();
     }
   }
   c.fillStyle = colour("--muted");
   c.font = "12px system-ui, sans-serif";
-  c.fillText("Jura", 2, 12);
-  c.fillText("Salève", width / 2 + 2, 12);
+  disks.forEach((name, number) => c.fillText(name, share * number + 2, 12));
 }
