@@ -10,7 +10,7 @@ import pytest
 from nanet.bench.chain import run_chain
 from nanet.cli.build_algorithm import build_id, cmake, find_nvcc, kernels_of
 
-from nanet import __version__, _core
+from nanet import _core
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +207,7 @@ def test_the_build_id_follows_the_headers(root, tmp_path):
 
     def of_copy():
         script = root / "cmake" / "plugin_build_id.cmake"
-        command = [cmake(), f"-DINCLUDE_DIR={tmp_path}", f"-DVERSION={__version__}", "-P", str(script)]
+        command = [cmake(), f"-DINCLUDE_DIR={tmp_path}", f"-DVERSION={_core.__version__}", "-P", str(script)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stderr.strip()
 
     assert of_copy() == build_id()

@@ -4,4 +4,10 @@
 Importing the package loads nothing heavy; the compiled core is `nanet._core`.
 """
 
-__version__ = "0.1.0"  # single source of the version, also for CMakeLists.txt and the wheel
+# Version of a source tree without tags. Wheels carry that of the tags: tools/build/nanet_version.py.
+RELEASE = "0.1.0"
+
+try:
+    from nanet._version import __version__  # written into wheels
+except ImportError:
+    __version__ = RELEASE

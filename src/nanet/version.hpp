@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The version of the library, as python/nanet/__init__.py states it.
+// Version of the library, from the tags of Git (cmake/version.cmake).
 #pragma once
 
 #include <string_view>

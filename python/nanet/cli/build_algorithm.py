@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from nanet import __version__, _core
+from nanet import _core
 from nanet.cli.options import JsonFile
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import check_distinct, console, working, write_json
@@ -105,7 +105,7 @@ def build_id() -> str:
     script = root / "cmake" / "plugin_build_id.cmake"
     if headers() != root / "src" or not script.is_file():
         return str(_core.plugin_build_id()).rpartition(".")[0]
-    command = [cmake(), f"-DINCLUDE_DIR={headers()}", f"-DVERSION={__version__}", "-P", str(script)]
+    command = [cmake(), f"-DINCLUDE_DIR={headers()}", f"-DVERSION={_core.__version__}", "-P", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UsageError(f"{script}: {done.stderr.strip()}")

@@ -2,6 +2,10 @@
 // nanet._core, the Python extension module: each layer binds itself in bind_<layer>.cpp.
 #include <nanobind/nanobind.h>
 
+#include <string>
+
+#include "nanet/version.hpp"
+
 void bind_bench(nanobind::module_& m);
 void bind_cuda(nanobind::module_& m);
 void bind_monitor(nanobind::module_& m);
@@ -14,6 +18,7 @@ void bind_wire(nanobind::module_& m);
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of nanet";
+  m.attr("__version__") = std::string(nanet::version()).c_str();
   bind_bench(m);
   bind_cuda(m);
   bind_monitor(m);
