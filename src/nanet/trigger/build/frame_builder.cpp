@@ -75,7 +75,7 @@ struct HitUnpacker {
   __m256i differences = _mm256_setzero_si256();
   __m256i wrong = _mm256_setzero_si256();
 
-  void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
+  [[gnu::always_inline]] void operator()(const std::byte* hits, std::uint32_t n, PmId* pm) {
     sixteen(hits, std::min<std::uint32_t>(n, 16), pm);
     if (n > 16) {
       seam |= pm_of<Words>(mgp::load<std::uint16_t>(hits + 30)) >=
@@ -83,7 +83,7 @@ struct HitUnpacker {
       sixteen(hits + 32, n - 16, pm + 16);
     }
   }
-  void sixteen(const std::byte* hits, std::uint32_t n, PmId* pm) {
+  [[gnu::always_inline]] void sixteen(const std::byte* hits, std::uint32_t n, PmId* pm) {
     const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits));
     const __m256i lanes = first_lanes(n);
     __m256i ids = _mm256_and_si256(words, _mm256_set1_epi16(static_cast<short>(Words::mask)));
@@ -238,7 +238,7 @@ inline void FrameBuilder::set_time(std::uint32_t event, std::int32_t sum, std::u
 // fragment, so no sorting is needed; invalid input takes the slow path. A missing board contributes the empty
 // fragment, so that all events take the same steps.
 template <unsigned boards, class Words>
-inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
+[[gnu::always_inline]] inline void FrameBuilder::assemble(std::uint32_t event, std::uint32_t& at) noexcept {
   const Fragment* const fragments = fragments_.data();
   const auto& members = members_[event];
   PmId* const pm = pm_.data();
@@ -295,7 +295,8 @@ void FrameBuilder::run() noexcept {
 }
 
 template <class Words>
-void FrameBuilder::assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept {
+[[gnu::cold, gnu::noinline]] void FrameBuilder::assemble_unordered(std::uint32_t event,
+                                                                   std::uint32_t& at) noexcept {
   std::uint32_t kept = 0;
   std::int64_t sum = 0;
   for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
