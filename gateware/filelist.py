@@ -45,7 +45,9 @@ def sources() -> list[Path]:
 def texts() -> dict[Path, str]:
     """Contents of both files."""
     names = [path.relative_to(GATEWARE).as_posix() for path in sources()]
+    # REUSE-IgnoreStart
     head = "// SPDX-License-Identifier: SHL-2.1\n// Sources of nanet_card_us, by filelist.py.\n"
+    # REUSE-IgnoreEnd
     registers = ["${NANET_REGS}/nanet_regs_pkg.sv", "${NANET_REGS}/nanet_regs.sv"]
     packages = [name for name in names if name.endswith("_pkg.sv")]
     rest = [name for name in names if not name.endswith("_pkg.sv")]

@@ -82,8 +82,8 @@ TEST(Generator, AnyDetector) {
   g.first_of_board = {0, 1000, 3000};
   g.disk_of.clear();
   for (unsigned pm = 0; pm < 3000; ++pm) {
-    const Point at{static_cast<float>(pm % 1000 % 40) * 12 - 240,
-                   static_cast<float>(pm % 1000 / 40) * 12 - 144};
+    const unsigned column = pm % 1000 % 40, row = pm % 1000 / 40;
+    const Point at{static_cast<float>(column) * 12 - 240, static_cast<float>(row) * 12 - 144};
     const Point shift = g.shift[pm / 1000];
     g.disk.push_back(at);
     g.common.push_back({at.x - shift.x, at.y - shift.y});

@@ -47,7 +47,10 @@ struct Traffic {
   void write(Frame& frame, unsigned board, std::size_t at, const std::vector<std::byte>& bytes, bool counts) {
     for (std::size_t from = 0; from < bytes.size();) {
       const std::size_t end = std::min(bytes.size(), (at + from) / 256 * 256 + 256 - at);
-      frame.pieces.push_back({board, at + from, {bytes.begin() + static_cast<long>(from), bytes.begin() + static_cast<long>(end)}});
+      frame.pieces.push_back(
+          {board,
+           at + from,
+           {bytes.begin() + static_cast<long>(from), bytes.begin() + static_cast<long>(end)}});
       from = end;
     }
     if (counts) std::copy(bytes.begin(), bytes.end(), frame.buffer.data() + 64 + board * 8192 + at);
@@ -58,7 +61,8 @@ struct Traffic {
     std::vector<std::uint16_t> words;
   };
 
-  std::vector<std::byte> packet(unsigned board, unsigned sequence, const std::vector<Part>& parts, bool fixed) {
+  std::vector<std::byte> packet(unsigned board, unsigned sequence, const std::vector<Part>& parts,
+                                bool fixed) {
     std::vector<std::byte> out(16);
     for (const Part& part : parts) {
       const std::size_t at = out.size();
@@ -112,11 +116,13 @@ struct Traffic {
         boards[b].clear();
         const bool full = chance(2);
         for (unsigned i = 0; i < (full ? 100u + below(12) : 500 + below(400)); ++i)
-          boards[b].push_back({static_cast<std::uint16_t>(below(65400)),
-                               std::vector<std::uint16_t>(full ? 32 : 0, static_cast<std::uint16_t>(random()))});
+          boards[b].push_back(
+              {static_cast<std::uint16_t>(below(65400)),
+               std::vector<std::uint16_t>(full ? 32 : 0, static_cast<std::uint16_t>(random()))});
       }
     for (auto& board : boards)
-      std::stable_sort(board.begin(), board.end(), [](const Part& a, const Part& b) { return a.time < b.time; });
+      std::stable_sort(board.begin(), board.end(),
+                       [](const Part& a, const Part& b) { return a.time < b.time; });
     return boards;
   }
 
@@ -240,7 +246,8 @@ int main(int argc, char** argv) {
       dut->s_len = static_cast<unsigned>(p.bytes.size());
       dut->s_last = 32 * (word + 1) >= p.bytes.size();
       std::array<std::uint32_t, 8> data{};
-      std::memcpy(data.data(), p.bytes.data() + 32 * word, std::min<std::size_t>(32, p.bytes.size() - 32 * word));
+      std::memcpy(data.data(), p.bytes.data() + 32 * word,
+                  std::min<std::size_t>(32, p.bytes.size() - 32 * word));
       for (unsigned i = 0; i < 8; ++i) dut->s_data[i] = data[i];
     }
     // A frame whose writes are all done is announced.
@@ -297,7 +304,8 @@ int main(int argc, char** argv) {
         to = dut->m_addr;
         at = 0;
         writing = true;
-        CHECK(to >= base && to - base + dut->m_len <= buffers * 513 * 64, "write outside the buffers: %lx", to);
+        CHECK(to >= base && to - base + dut->m_len <= buffers * 513 * 64, "write outside the buffers: %lx",
+              to);
         CHECK(to / 4096 == (to + dut->m_len - 1) / 4096, "write across pages");
       }
       std::array<std::uint32_t, 8> data;
@@ -310,7 +318,8 @@ int main(int argc, char** argv) {
         writing = false;
         completions.emplace_back(dut.cycles() + 1 + (slow ? random() % 40 : 0), dut->m_tag);
         if (completions.size() > 1)
-          completions.back().first = std::max(completions.back().first, completions[completions.size() - 2].first);
+          completions.back().first =
+              std::max(completions.back().first, completions[completions.size() - 2].first);
       }
     }
     if (dut->ev_valid && dut->ev_ready) {
@@ -333,8 +342,8 @@ int main(int argc, char** argv) {
         ++whole;
       }
       ++reasons[static_cast<unsigned>(f.header.unmerged)];
-      CHECK(std::memcmp(&got, &f.header, sizeof got) == 0, "header of frame %u: reason %u, reference %u", f.number,
-            static_cast<unsigned>(got.unmerged), static_cast<unsigned>(f.header.unmerged));
+      CHECK(std::memcmp(&got, &f.header, sizeof got) == 0, "header of frame %u: reason %u, reference %u",
+            f.number, static_cast<unsigned>(got.unmerged), static_cast<unsigned>(f.header.unmerged));
       CHECK(dut->ev_bytes == bytes, "frame %u: bytes %u, reference %u", f.number, dut->ev_bytes, bytes);
       const auto same = [&](std::size_t from, std::size_t count, const char* what) {
         for (std::size_t i = from; i < from + count; ++i)
@@ -382,9 +391,10 @@ int main(int argc, char** argv) {
   double mean = 0;
   for (const auto c : cycles) mean += static_cast<double>(c);
   mean /= static_cast<double>(cycles.size());
-  std::printf("frames %u merged %u disordered %u hits %u events %u room %u; cycles mean %.1f p99.9 %lu max %lu\n",
-              finished, whole, reasons[1], reasons[2], reasons[3], rooms, mean,
-              cycles[cycles.size() * 999 / 1000], cycles.back());
+  std::printf(
+      "frames %u merged %u disordered %u hits %u events %u room %u; cycles mean %.1f p99.9 %lu max %lu\n",
+      finished, whole, reasons[1], reasons[2], reasons[3], rooms, mean, cycles[cycles.size() * 999 / 1000],
+      cycles.back());
   if (limit) CHECK(mean <= static_cast<double>(limit), "mean %.1f cycles", mean);
   if (mode == hostile && wanted >= 1000)
     for (unsigned r = 0; r < 5; ++r) CHECK(reasons[r] > 0, "no frame with reason %u", r);
