@@ -91,6 +91,7 @@ def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
             1,
             "--truth",
             "truth.parquet",
+            status=None,  # no program listens there
         )
         with (
             running(

@@ -86,5 +86,5 @@ def test_chain(
         ("readout", "--to", card, "--speed", "0.001", *quick),
         ("l0tp", "--listen", answers, *quick),
     ):
-        nanet(*command, status=1 if command[0] == "readout" else 0)  # no program listens to the boards
+        nanet(*command, status=None if command[0] == "readout" else 0)  # no program listens
         check(json.loads((tmp_path / "result.json").read_text()), said)

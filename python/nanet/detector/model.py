@@ -6,10 +6,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
+
+if TYPE_CHECKING:
+    import numpy as np
 
 NARROW_CHANNELS = 1952  # most channels of hit encoding 0, as NA62's
 NA62_NAME = "NA62 RICH"
@@ -118,6 +120,8 @@ class Detector:
     @property
     def common(self) -> np.ndarray:
         """Positions in the common plane, mm: float32, (channels, 2)."""
+        import numpy as np  # commands start without it
+
         return self.position - self.shifts.astype(np.float32)[self.disk]
 
     @property
@@ -127,6 +131,8 @@ class Detector:
 
     def first_of_boards(self) -> list[int]:
         """First channel of each board, and the number of channels."""
+        import numpy as np  # commands start without it
+
         return [int(np.searchsorted(self.board, b)) for b in range(self.boards)] + [self.channels]
 
     def _content(self) -> dict[str, Any]:

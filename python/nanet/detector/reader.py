@@ -13,9 +13,11 @@ import math
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
+
 
 from nanet.detector.model import MASSES_GEV, Detector, Display, MonteCarlo, Optics, RingModel
 from nanet.errors import UsageError, describe_os_error, near
@@ -136,6 +138,8 @@ class _File:
 
     def _channels(self, disks: int) -> np.ndarray:
         """Table of channels, checked: (channels, 4), columns as COLUMNS."""
+        import numpy as np  # commands start without it
+
         given = self.tables.get("channels")
         right = "must be a list of rows [x, y, disk, board], in steps of unit_mm"
         self._check(isinstance(given, list) and bool(given), "channels", right)
@@ -170,6 +174,8 @@ class _File:
         return table
 
     def _disks(self) -> tuple[tuple[str, ...], np.ndarray]:
+        import numpy as np  # commands start without it
+
         given = self.tables.get("disk", [{}])
         good = isinstance(given, list) and 1 <= len(given) <= MOST_DISKS
         self._check(good and all(isinstance(d, dict) for d in given), "disk",
@@ -282,6 +288,8 @@ class _File:
 
     def detector(self) -> Detector:
         """The whole file, checked."""
+        import numpy as np  # commands start without it
+
         self._known(self.tables, "", TOP)
         name = self._text("name", self.tables.get("name"))
         unit = self.tables.get("unit_mm", 1.0)
