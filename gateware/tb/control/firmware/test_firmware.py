@@ -26,6 +26,7 @@ from mgp import marker, packet
 ROOT = Path(__file__).resolve().parents[4]
 SOURCES = [
     "card/software/receiver.cpp",
+    "card/software/frame_merger.cpp",
     "card/software/receiver_close.cpp",
     "card/software/packet_receiver.cpp",
     "wire/mgp.cpp",
