@@ -91,7 +91,7 @@ module rdma_tx
     logic        completed;
     logic        notify;
     logic        ack;
-    logic [4:0]  kind;
+    logic [7:0]  kind;           // as posted: a refusal reports it whole
     torus_node_t node;
     logic [3:0]  intra;
     logic [15:0] channel;
@@ -136,7 +136,7 @@ module rdma_tx
           completed: put.completed,
           notify: put.notify && put.kind != 8'(PacketGet),
           ack: put.ack && put.kind != 8'(PacketGet),
-          kind: put.kind[4:0],
+          kind: put.kind,
           node: put.node,
           intra: put.port[3:0],
           channel: put.remote_domain,
@@ -153,7 +153,7 @@ module rdma_tx
           completed: 1'b0,
           notify: 1'b0,
           ack: 1'b0,
-          kind: PacketGetData,
+          kind: 8'(PacketGetData),
           node: get.node,
           intra: get.port,
           channel: get.reply_domain,
@@ -164,7 +164,7 @@ module rdma_tx
           message: get.message,
           immediate: '0
       };
-  assign is_get    = message_q.kind == PacketGet;
+  assign is_get    = message_q.kind == 8'(PacketGet);
   assign answered  = put.ack || put.kind == 8'(PacketGet);
   assign room      = 13'(TorusMaxPayload) - {1'b0, to_q[11:0]};
   // Inline payload remains until it is gathered.
@@ -188,7 +188,7 @@ module rdma_tx
       };
   assign open_req = '{
           valid: state_q == StateOpen,
-          kind: message_q.kind,
+          kind: message_q.kind[4:0],
           completed: message_q.completed,
           message: message_q.message,
           node: message_q.node,
