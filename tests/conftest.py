@@ -127,6 +127,14 @@ def nanet(commands: Commands, tmp_path: Path) -> Callable[..., subprocess.Comple
 
 
 @pytest.fixture
+def silent_receiver() -> Iterator[str]:
+    """Address of a UDP socket without a reader: packets to it are not refused."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{receiver.getsockname()[1]}"
+
+
+@pytest.fixture
 def free_udp_port() -> Callable[[], int]:
     """Function that returns free UDP ports of 127.0.0.1, each once."""
     picked: set[int] = set()

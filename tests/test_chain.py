@@ -76,7 +76,7 @@ def running(program: str, folder: Path, name: str, *arguments: object) -> Iterat
 
 
 @pytest.fixture
-def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
+def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port, silent_receiver: str):
     """chain(readout options, trigger options) runs the three programs and returns their results."""
 
     def run(readout: list[object], trigger: list[object] = ()) -> tuple[dict, dict, dict]:
@@ -85,13 +85,12 @@ def chain(nanet, nanet_program: str, tmp_path: Path, free_udp_port):
         nanet(
             "readout",
             "--to",
-            f"127.0.0.1:{free_udp_port()}",
+            silent_receiver,
             *rate,
             "--events",
             1,
             "--truth",
             "truth.parquet",
-            status=None,  # no program listens there
         )
         with (
             running(
