@@ -189,7 +189,11 @@ def test_a_killed_worker_is_replaced_and_its_unit_runs_again(tmp_path):
 @pytest.mark.complete
 def test_a_unit_that_kills_every_worker_is_named(tmp_path):
     pytest.importorskip("distributed")
-    outcomes, result = run(texts(tmp_path, die_always), workers=2)
+    import dask
+
+    # As on a loaded host: a process takes longer to restart than Dask waits for its worker.
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 ms"}):
+        outcomes, result = run(texts(tmp_path, die_always), workers=2)
     assert [one.state for one in outcomes] == ["done"] * 3 + ["failed"] + ["done"] * 2
     assert "worker process died repeatedly" in result["failed"][0]["reason"]
 

@@ -16,8 +16,13 @@ from nanet.errors import UsageError
 A = TypeVar("A")
 B = TypeVar("B")
 WAIT_S = 20.0  # for the first worker of a scheduler
-# Of a local cluster: no item waits at a worker, and one that two workers died with is suspected.
-LOCAL = {"distributed.scheduler.worker-saturation": 1.0, "distributed.scheduler.allowed-failures": 1}
+# Of a local cluster: no item waits at a worker, and one that two workers died with is suspected. A dead
+# process is replaced however long that takes; Dask's default removes its worker for good after 15 s.
+LOCAL = {
+    "distributed.scheduler.worker-saturation": 1.0,
+    "distributed.scheduler.allowed-failures": 1,
+    "distributed.deploy.lost-worker-timeout": "3650 days",
+}
 
 
 class Pool(Protocol):
