@@ -91,6 +91,15 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
     assert links > 100
 
 
+def test_the_documentation_stays_short(root: Path) -> None:
+    """At most 40 000 words in all pages together, as `wc -w` counts them."""
+    files = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=False)
+    if files.returncode:
+        pytest.skip("not a git checkout")
+    words = sum(len((root / name).read_text(encoding="utf-8").split()) for name in files.stdout.splitlines())
+    assert words <= 40_000
+
+
 def test_every_gateware_module_has_its_row(root: Path) -> None:
     """The generated table has every module with a sentence, and every proof that has a module."""
     gateware = root / "gateware"
