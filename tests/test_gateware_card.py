@@ -82,6 +82,22 @@ def test_faults(seed: int, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.complete)])
+def test_merged_frames(seed: int, tmp_path: Path) -> None:
+    """Merging in the card changes no answer; the gateware's memory may leave further frames as segments."""
+    faults = Faults(drop=0.01, dup=0.03, reorder=0.1, corrupt=0.03, delay=0.01, malformed=0.03)
+    scenario = Scenario(seed, bursts=2, frames=60, mean=1.5, faults=faults, foreign=0.05)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(capture(scenario.datagrams(PLANE), random.Random(seed), scenario.foreign))
+    given = ref.Options().core() | {"merge": True}
+    want, want_packets, want_rings = replay(path, "socket", given)
+    got, packets, rings = replay(path, "gateware", given)
+    assert want["frames_unmerged"] <= got["frames_unmerged"] < got["frames_in"] / 2
+    same = OWN | {"frames_unmerged"}
+    assert {k: v for k, v in got.items() if k not in same} == {k: v for k, v in want.items() if k not in same}
+    assert (packets, rings) == (want_packets, want_rings)
+
+
 @pytest.mark.parametrize("seed", [4, 7, 11, 14])
 def test_jumps_reboots_lost_markers_and_nonsense(seed: int, tmp_path: Path) -> None:
     faults = Faults(drop=0.02, dup=0.02, reorder=0.05, corrupt=0.02, delay=0.005, malformed=0.02, wild=0.02)

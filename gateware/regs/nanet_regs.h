@@ -22,7 +22,7 @@ extern "C" {
 #define NANET_REGS__BUILT__VERSION_bm 0xff
 #define NANET_REGS__BUILT__VERSION_bp 0
 #define NANET_REGS__BUILT__VERSION_bw 8
-#define NANET_REGS__BUILT__VERSION_reset 0x5
+#define NANET_REGS__BUILT__VERSION_reset 0x6
 #define NANET_REGS__BUILT__CHANNELS_bm 0xf00
 #define NANET_REGS__BUILT__CHANNELS_bp 8
 #define NANET_REGS__BUILT__CHANNELS_bw 4
@@ -294,6 +294,20 @@ typedef struct __attribute__ ((__packed__)) {
 #define NANET_REGS__TLB__FLUSH_bw 1
 #define NANET_REGS__TLB__FLUSH_reset 0x0
 
+// reg - nanet_regs::merge
+#define NANET_REGS__MERGE__ENABLE_bm 0x1
+#define NANET_REGS__MERGE__ENABLE_bp 0
+#define NANET_REGS__MERGE__ENABLE_bw 1
+#define NANET_REGS__MERGE__ENABLE_reset 0x0
+#define NANET_REGS__MERGE__WINDOW_bm 0xff00
+#define NANET_REGS__MERGE__WINDOW_bp 8
+#define NANET_REGS__MERGE__WINDOW_bw 8
+#define NANET_REGS__MERGE__WINDOW_reset 0x29
+#define NANET_REGS__MERGE__BUILT_bm 0x10000
+#define NANET_REGS__MERGE__BUILT_bp 16
+#define NANET_REGS__MERGE__BUILT_bw 1
+#define NANET_REGS__MERGE__BUILT_reset 0x0
+
 // regfile - pair_rw_desc_52ffa97c
 typedef struct __attribute__ ((__packed__)) {
     uint32_t low;
@@ -468,7 +482,7 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t bad_descriptors;
     uint32_t read_errors;
     uint32_t write_errors;
-    uint8_t RESERVED_38_3b[0x4];
+    uint32_t frames_unmerged;
     uint32_t unsupported_requests;
     uint32_t tlb_hits;
     uint32_t tlb_misses;
@@ -528,7 +542,7 @@ typedef struct __attribute__ ((__packed__)) {
     uint32_t late_destination;
     uint32_t stream;
     uint32_t tlb;
-    uint8_t RESERVED_14c_14f[0x4];
+    uint32_t merge;
     pair_rw_desc_52ffa97c_t pages_base;
     uint32_t pages_count;
     uint32_t window_frames;

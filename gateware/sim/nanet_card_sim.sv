@@ -213,7 +213,8 @@ module nanet_card_sim
   nanet_card #(
       .CHANNELS(CHANNELS),
       .DEVICES (DEVICES),
-      .DATA_W  (DATA_W)
+      .DATA_W  (DATA_W),
+      .MERGE   (CHANNELS > 1)
   ) card (
       .clk,
       .rst,

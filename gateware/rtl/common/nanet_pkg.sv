@@ -562,6 +562,8 @@ package nanet_pkg;
     logic        packets_mode;    // gather mode: 1 `packets`, 0 `frame`
     logic [12:0] packets;         // payloads per buffer (packets)
     logic [16:0] slot_bytes;      // payload slot, a multiple of 16 (packets)
+    logic        merge;           // write merged buffers (frame)
+    logic [7:0]  merge_window;    // LSB
   } receive_cfg_t;
 
   // Counters of the placement: pulses with their values; `missing` is a balance.
@@ -575,6 +577,7 @@ package nanet_pkg;
     logic             frame_in;
     logic             frame_overrun;
     logic             frame_incomplete;
+    logic             frame_unmerged;    // left as segments by a merging card
     logic [3:0][63:0] missing;
   } frame_cnt_t;
 

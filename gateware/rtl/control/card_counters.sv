@@ -11,6 +11,8 @@ module card_counters
     parameter int unsigned FILTERS = 2,
     parameter int unsigned DEVICES = 1,
     parameter int unsigned DESTINATIONS = 4,
+    // 1: the card can merge.
+    parameter bit MERGE = 1'b0,
     // Number of streams of the card, and the number of this stream.
     parameter int unsigned STREAMS = 1,
     parameter int unsigned STREAM = 0
@@ -114,10 +116,10 @@ module card_counters
   end
 
   assign active = verdict_valid != 0 || overflow != 0 || refused != 0 || burst_begun || cnt.counted ||
-                  cnt.frame_in || cnt.frame_overrun || cnt.frame_incomplete || cnt.skipped_valid || tlb_hit ||
-                  tlb_miss || untranslated != 0 || count_cnt.out || count_cnt.answered || count_cnt.late ||
-                  count_cnt.after_deadline || count_cnt.bad_descriptor || read_error || write_error ||
-                  unsupported;
+                  cnt.frame_in || cnt.frame_overrun || cnt.frame_incomplete || cnt.frame_unmerged ||
+                  cnt.skipped_valid || tlb_hit || tlb_miss || untranslated != 0 || count_cnt.out ||
+                  count_cnt.answered || count_cnt.late || count_cnt.after_deadline ||
+                  count_cnt.bad_descriptor || read_error || write_error || unsupported;
 
   // Status values and single pulses are registered, so that no input of
   // the register block changes while `clk` is gated.
@@ -134,6 +136,7 @@ module card_counters
     logic frame_in;
     logic frame_overrun;
     logic frame_incomplete;
+    logic frame_unmerged;
     logic skipped_valid;
     logic [24:0] skipped;
     logic tlb_hit;
@@ -164,6 +167,7 @@ module card_counters
         frame_in: cnt.frame_in,
         frame_overrun: cnt.frame_overrun,
         frame_incomplete: cnt.frame_incomplete,
+        frame_unmerged: cnt.frame_unmerged,
         skipped_valid: cnt.skipped_valid,
         skipped: cnt.skipped,
         tlb_hit: tlb_hit,
@@ -190,6 +194,7 @@ module card_counters
     hwif_in.built.destinations.next = 4'(DESTINATIONS);
     hwif_in.built.streams.next      = 4'(STREAMS);
     hwif_in.built.stream.next       = 4'(STREAM);
+    hwif_in.merge.built.next        = MERGE;
     hwif_in.status.bus_master.next = seen_q.bus_master;
     hwif_in.status.ready.next      = seen_q.ready;
     hwif_in.status.stopped.next    = seen_q.stopped;
@@ -286,6 +291,7 @@ module card_counters
     hwif_in.frames.frames_skipped.value.incr         = seen_q.skipped_valid;
     hwif_in.frames.frames_skipped.value.incrvalue    = seen_q.skipped;
     hwif_in.frames.frames_incomplete.value.incr      = seen_q.frame_incomplete;
+    hwif_in.frames.frames_unmerged.value.incr        = seen_q.frame_unmerged;
     hwif_in.frames.frames_overrun.value.incr         = seen_q.frame_overrun;
     hwif_in.frames.answers_after_deadline.value.incr = seen_q.count_after_deadline;
     hwif_in.frames.bad_descriptors.value.incr        = seen_q.count_bad_descriptor;

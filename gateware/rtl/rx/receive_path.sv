@@ -18,6 +18,8 @@ module receive_path
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
+    // 1: with merging of the boards; at least two channels.
+    parameter bit MERGE = 1'b0,
     // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0,
     // Channels that take datagrams from the torus instead of frames from their MAC.
@@ -147,12 +149,15 @@ module receive_path
   dma_wr_rsp_t [Clients-1:0] m_wr_rsp;
   logic [Clients-1:0][DATA_W-1:0] m_wr_data;
 
-  assign untranslated = no_page;
+  // Channels: writes and translations, which merging takes over.
+  tlb_req_t [CHANNELS-1:0] channel_tlb_req;
+  tlb_rsp_t [CHANNELS-1:0] channel_tlb_rsp;
+  dma_wr_req_t [CHANNELS-1:0] channel_wr_req;
+  dma_wr_rsp_t [CHANNELS-1:0] channel_wr_rsp;
+  logic [CHANNELS-1:0][DATA_W-1:0] channel_wr_data;
+  logic [CHANNELS-1:0] channel_no_page;
 
   for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_channel
-    tlb_req_t channel_tlb_req;
-    assign tlb_req[c] = channel_tlb_req.valid;
-    assign tlb_vaddr[c] = channel_tlb_req.vaddr;
     receive_channel #(
         .FILTERS     (FILTERS),
         .BUFFER_WORDS(BUFFER_WORDS),
@@ -182,22 +187,17 @@ module receive_path
         .placed_valid     (placed_valid[c]),
         .done_serial      (done_serial[c]),
         .idle             (writer_idle[c]),
-        .tlb_req          (channel_tlb_req),
-        .tlb_rsp          ('{
-            ready: tlb_ready[c],
-            resp_valid: tlb_resp[c],
-            resp_ok: tlb_ok,
-            resp_paddr: tlb_paddr
-        }),
-        .wr_req       (m_wr_req[c]),
-        .wr_rsp       (m_wr_rsp[c]),
-        .wr_data      (m_wr_data[c]),
+        .tlb_req      (channel_tlb_req[c]),
+        .tlb_rsp      (channel_tlb_rsp[c]),
+        .wr_req       (channel_wr_req[c]),
+        .wr_rsp       (channel_wr_rsp[c]),
+        .wr_data      (channel_wr_data[c]),
         .verdict_valid(verdict_valid[c]),
         .verdict      (verdict[c]),
         .overflow     (overflow[c]),
         .refused      (refused[c]),
         .refusal      (refusal[c]),
-        .untranslated (no_page[c]),
+        .untranslated (channel_no_page[c]),
         .profile_valid(profile_valid[c]),
         .profile      (profile[c]),
         .*
@@ -220,6 +220,113 @@ module receive_path
     end
   end
 
+  // ------------------------------------------------------------------ merging
+
+  dma_wr_req_t store_wr_req;
+  dma_wr_rsp_t store_wr_rsp;
+  logic [DATA_W-1:0] store_wr_data;
+  tlb_req_t [1:0] merge_tlb_req;
+  tlb_rsp_t [1:0] merge_tlb_rsp;
+  dma_wr_req_t [1:0] merge_wr_req;
+  dma_wr_rsp_t [1:0] merge_wr_rsp;
+  logic [1:0][DATA_W-1:0] merge_wr_data;
+  logic [1:0] merge_untranslated;
+
+  logic merging;
+  assign merging = MERGE && cfg.merge && !cfg.packets_mode;
+
+  // Memory and translation ports: those of channels 0 and 1 belong to frame_merge while it is on.
+  for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_port
+    localparam bit Shared = MERGE && c < 2;
+    logic place_q;  // a place in the store needs no translation
+    logic [63:0] vaddr_q;
+    dma_wr_req_t request;
+    always_comb begin
+      request       = channel_wr_req[c];
+      request.valid = !merging && channel_wr_req[c].valid;
+    end
+    assign m_wr_req[c]  = Shared && merging ? merge_wr_req[c%2] : request;
+    assign m_wr_data[c] = Shared && merging ? merge_wr_data[c%2] : channel_wr_data[c];
+    assign tlb_req[c]   = Shared && merging ? merge_tlb_req[c%2].valid : !merging && channel_tlb_req[c].valid;
+    assign tlb_vaddr[c] = Shared && merging ? merge_tlb_req[c%2].vaddr : channel_tlb_req[c].vaddr;
+    assign no_page[c]   = Shared && merging ? merge_untranslated[c%2] : channel_no_page[c];
+    assign channel_tlb_rsp[c] = merging ? '{ready: 1'b1, resp_valid: place_q, resp_ok: 1'b1,
+                                            resp_paddr: vaddr_q} :
+                                          '{ready: tlb_ready[c], resp_valid: tlb_resp[c], resp_ok: tlb_ok,
+                                            resp_paddr: tlb_paddr};
+    always_ff @(posedge clk) begin
+      place_q <= merging && channel_tlb_req[c].valid;
+      vaddr_q <= channel_tlb_req[c].vaddr;
+    end
+  end
+
+  if (MERGE) begin : gen_merge
+    if (CHANNELS < 2) begin : gen_check_channels
+      $fatal(1, "merging uses the translation and write ports of two channels (%m)");
+    end
+    dma_wr_req_t [CHANNELS-1:0] s_wr_req;
+    dma_wr_rsp_t [CHANNELS-1:0] s_wr_rsp;
+    dma_rd_req_t unused_store_rd_req;
+    logic unused_store_rd_ready, clk_store;
+    dma_rd_rsp_t [CHANNELS-1:0] unused_store_rd_rsp;
+    logic [CHANNELS-1:0][DATA_W-1:0] unused_store_rd_data;
+
+    always_comb begin
+      for (int c = 0; c < int'(CHANNELS); c++) begin
+        s_wr_req[c]       = channel_wr_req[c];
+        s_wr_req[c].valid = merging && channel_wr_req[c].valid;
+        channel_wr_rsp[c] = merging ? s_wr_rsp[c] : m_wr_rsp[c];
+      end
+      for (int m = 0; m < 2; m++) begin
+        merge_wr_rsp[m]  = m_wr_rsp[m];
+        merge_tlb_rsp[m] = '{ready: tlb_ready[m], resp_valid: tlb_resp[m], resp_ok: tlb_ok,
+                             resp_paddr: tlb_paddr};
+      end
+    end
+
+    clock_gate #(
+        .HOLD(4)
+    ) store_clock (
+        .clk,
+        .active(rst || merging),
+        .gated (clk_store)
+    );
+    dma_arbiter #(
+        .PORTS (CHANNELS),
+        .DATA_W(DATA_W)
+    ) channels (
+        .clk            (clk_store),
+        .rst,
+        .m_wr_req       (s_wr_req),
+        .m_wr_rsp       (s_wr_rsp),
+        .m_wr_data      (channel_wr_data),
+        .wr_req         (store_wr_req),
+        .wr_rsp         (store_wr_rsp),
+        .wr_data        (store_wr_data),
+        .m_rd_req       ('0),
+        .m_rd_data_ready('0),
+        .m_rd_rsp       (unused_store_rd_rsp),
+        .m_rd_data      (unused_store_rd_data),
+        .rd_req         (unused_store_rd_req),
+        .rd_data_ready  (unused_store_rd_ready),
+        .rd_rsp         ('0),
+        .rd_data        ('0)
+    );
+    logic unused_store;
+    assign unused_store = &{1'b0, unused_store_rd_req, unused_store_rd_ready, unused_store_rd_rsp,
+                            unused_store_rd_data};
+  end else begin : gen_no_merge
+    assign channel_wr_rsp = m_wr_rsp[CHANNELS-1:0];
+    assign store_wr_req   = '0;
+    assign store_wr_data  = '0;
+    assign merge_tlb_rsp  = '0;
+    assign merge_wr_rsp   = '0;
+    logic unused_merge;
+    assign unused_merge = &{1'b0, store_wr_rsp, merge_tlb_req, merge_wr_req, merge_wr_data,
+                            merge_untranslated};
+  end
+  assign untranslated = no_page;
+
   // ------------------------------------------------------------------ placement
 
   tlb_req_t placement_tlb_req;
@@ -230,6 +337,7 @@ module receive_path
       .MAX_BUFFERS(MAX_BUFFERS),
       .DATA_W     (DATA_W),
       .DEVICES    (DEVICES),
+      .MERGE      (MERGE),
       .FIRST_N    (FIRST_N)
   ) placement (
       .tlb_req(placement_tlb_req),

@@ -4,6 +4,7 @@
 module receive_placement
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
+  import nanet_merge_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
@@ -13,6 +14,8 @@ module receive_placement
     parameter int unsigned DATA_W = 256,
     // Consumer devices; a power of two.
     parameter int unsigned DEVICES = 1,
+    // 1: with frame_merge.
+    parameter bit MERGE = 1'b0,
     // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0
 ) (
@@ -70,6 +73,19 @@ module receive_placement
     output logic [DATA_W-1:0] wr_data,
 
     /*
+     * merging: writes of the channels; translations and DMA writes of frame_merge
+     */
+    input  dma_wr_req_t            store_wr_req,
+    output dma_wr_rsp_t            store_wr_rsp,
+    input  logic [DATA_W-1:0]      store_wr_data,
+    output tlb_req_t [1:0]         merge_tlb_req,
+    input  tlb_rsp_t [1:0]         merge_tlb_rsp,
+    output dma_wr_req_t [1:0]      merge_wr_req,
+    input  dma_wr_rsp_t [1:0]      merge_wr_rsp,
+    output logic [1:0][DATA_W-1:0] merge_wr_data,
+    output logic [1:0]             merge_untranslated,
+
+    /*
      * events
      */
     output logic [DEVICES-1:0]       ev_valid,
@@ -116,7 +132,7 @@ module receive_placement
   logic [DATA_W-1:0] f_wr_data, p_wr_data;
   placed_e f_counted_as, p_counted_as;
 
-  assign ready = cfg.packets_mode ? p_ready : f_ready;
+  assign ready = cfg.packets_mode ? p_ready : f_ready && merge_ready;
   assign place_ready = cfg.packets_mode ? p_place_ready : f_place_ready;
   assign placed_valid = cfg.packets_mode ? p_placed_valid : f_placed_valid;
   assign placed_rsp = cfg.packets_mode ? p_placed_rsp : f_placed_rsp;
@@ -131,7 +147,7 @@ module receive_placement
   assign last_packet = cfg.packets_mode ? p_last_packet : f_last_packet;
   assign cnt.missing = cfg.packets_mode ? p_missing : f_missing;
   assign cnt.frame_in = cfg.packets_mode ? p_frame_in : f_frame_in;
-  assign idle = cfg.packets_mode ? p_idle && p_close_idle : f_idle && f_close_idle;
+  assign idle = cfg.packets_mode ? p_idle && p_close_idle : f_idle && f_close_idle && merge_idle;
   assign tlb_req = cfg.packets_mode ? p_tlb_req : f_tlb_req;
   assign wr_req = cfg.packets_mode ? p_wr_req : f_wr_req;
   assign wr_data = cfg.packets_mode ? p_wr_data : f_wr_data;
@@ -148,6 +164,20 @@ module receive_placement
   logic [$clog2(MAX_BUFFERS)+1:0] board_read_index;
   clop_part_t board_read;
 
+  // Merging takes the notifications on their way to clop_close. Payload addresses are then merge_place_t.
+  logic merging, merge_ready, merge_idle, closing_valid, closing_ready, board_reading;
+  logic [$clog2(MAX_BUFFERS)+1:0] close_index, merge_index;
+  logic [DEVICES-1:0][63:0] place_vaddr;
+  logic [17:0] place_units;
+  merge_result_t merged;
+  serial_t closing_fence, frames_done;
+  assign merging          = MERGE && cfg.merge && !cfg.packets_mode;
+  assign place_units      = merging ? 18'(65536 / 64) : cfg.buffer_units;
+  assign board_read_index = merging && board_reading ? merge_index : close_index;
+  always_comb
+    for (int d = 0; d < int'(DEVICES); d++)
+      place_vaddr[d] = merging ? (64'(d) << 32) - 64'd64 : base_vaddr[d];
+
   // Gated between packets, except in a replay, which counts idle cycles.
   // Packets refused without a request advance the write fence from time to time (clop_respond).
   logic clk_placement, f_due;
@@ -159,7 +189,8 @@ module receive_placement
   ) placement_clock (
       .clk,
       .active(rst || !enable || cfg.window_frames != 0 || place_valid != 0 || command_req.valid ||
-              return_valid || f_due || notice_valid || !f_idle || !f_close_idle || far != far_q),
+              return_valid || f_due || notice_valid || !f_idle || !f_close_idle || !merge_idle ||
+              far != far_q),
       .gated(clk_placement)
   );
 
@@ -175,8 +206,8 @@ module receive_placement
       .enable        (enable && !cfg.packets_mode),
       .log2_buffers  (cfg.log2_buffers),
       .log2_devices  (cfg.log2_devices),
-      .base_vaddr,
-      .buffer_units  (cfg.buffer_units),
+      .base_vaddr    (place_vaddr),
+      .buffer_units  (place_units),
       .segment_bytes (cfg.segment_bytes),
       .expected,
       .timeout_cycles(cfg.timeout_cycles),
@@ -226,8 +257,89 @@ module receive_placement
       .idle          (f_idle)
   );
 
+  if (MERGE) begin : gen_merge
+    logic clk_merge, merge_notice_ready, merge_closing_valid, page_ready, merge_done, unused_merged;
+    merge_result_t result;
+    serial_t fence, fence_done;
+    clock_gate #(
+        .HOLD(4)
+    ) merge_clock (
+        .clk,
+        .active(rst || merging),
+        .gated (clk_merge)
+    );
+
+    frame_merge #(
+        .CHANNELS   (CHANNELS),
+        .MAX_BUFFERS(MAX_BUFFERS),
+        .DATA_W     (DATA_W),
+        .DEVICES    (DEVICES)
+    ) merge (
+        .clk             (clk_merge),
+        .rst             (rst || !enable || !merging),
+        .on              (1'b1),
+        .window          (cfg.merge_window),
+        .log2_devices    (cfg.log2_devices),
+        .base_vaddr,
+        .buffer_units    (cfg.buffer_units),
+        .ready           (page_ready),
+        .s_wr_req        (store_wr_req),
+        .s_wr_rsp        (store_wr_rsp),
+        .s_wr_data       (store_wr_data),
+        .notice_valid    (merging && notice_valid),
+        .notice_ready    (merge_notice_ready),
+        .notice,
+        .notice_fence,
+        .board_read_index(merge_index),
+        .board_reading,
+        .board_read,
+        .done_serial,
+        .closing_valid   (merge_closing_valid),
+        .closing_ready,
+        .result,
+        .closing_fence   (fence),
+        .frames_done     (fence_done),
+        .tlb_req         (merge_tlb_req),
+        .tlb_rsp         (merge_tlb_rsp),
+        .wr_req          (merge_wr_req),
+        .wr_rsp          (merge_wr_rsp),
+        .wr_data         (merge_wr_data),
+        .untranslated    (merge_untranslated),
+        .merged          (unused_merged),
+        .unmerged        (cnt.frame_unmerged),
+        .idle            (merge_done)
+    );
+
+    assign closing_valid = merging ? merge_closing_valid : notice_valid;
+    assign notice_ready  = merging ? merge_notice_ready : closing_ready;
+    assign merged        = merging ? result : '0;
+    assign closing_fence = merging ? fence : '0;
+    assign frames_done   = merging ? fence_done : '0;
+    assign merge_ready   = !merging || page_ready;
+    assign merge_idle    = !merging || merge_done;
+  end else begin : gen_no_merge
+    assign closing_valid      = notice_valid;
+    assign notice_ready       = closing_ready;
+    assign merged             = '0;
+    assign merge_ready        = 1'b1;
+    assign merge_idle         = 1'b1;
+    assign board_reading      = 1'b0;
+    assign merge_index        = '0;
+    assign closing_fence      = '0;
+    assign frames_done        = '0;
+    assign store_wr_rsp       = '0;
+    assign merge_tlb_req      = '0;
+    assign merge_wr_req       = '0;
+    assign merge_wr_data      = '0;
+    assign merge_untranslated = '0;
+    assign cnt.frame_unmerged = 1'b0;
+    logic unused_merge;
+    assign unused_merge = &{1'b0, store_wr_req, store_wr_data, merge_tlb_rsp, merge_wr_rsp,
+                            cfg.merge_window};
+  end
+
   clop_close #(
-      .CHANNELS   (CHANNELS),
+      .CHANNELS   (CHANNELS + 1),
       .MAX_BUFFERS(MAX_BUFFERS),
       .DATA_W     (DATA_W),
       .DEVICES    (DEVICES)
@@ -239,14 +351,14 @@ module receive_placement
       .buffer_units(cfg.buffer_units),
       .expected,
       .now,
-      .notice_valid,
-      .notice_ready,
+      .notice_valid(closing_valid),
+      .notice_ready(closing_ready),
       .notice,
-      .notice_fence,
-      .board_read_index,
+      .notice_fence({closing_fence, notice_fence}),
+      .board_read_index(close_index),
       .board_read,
-      .done_serial,
-      .merged      ('0),
+      .done_serial ({frames_done, done_serial}),
+      .merged,
       .tlb_req     (f_tlb_req),
       .tlb_rsp,
       .wr_req      (f_wr_req),

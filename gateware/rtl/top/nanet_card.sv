@@ -26,6 +26,8 @@ module nanet_card
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB of each stream; a power of two.
     parameter int unsigned TLB_SETS = 64,
+    // 1: with merging of the boards; at least two MACs.
+    parameter bit MERGE = 1'b0,
     // Width of a register byte address on the bus: 64 kB per stream, and at least 17.
     parameter int unsigned ADDR_W = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS)
 ) (
@@ -243,7 +245,8 @@ module nanet_card
         .MAC_W       (MAC_W),
         .DATA_W      (DATA_W),
         .BUFFER_WORDS(BUFFER_WORDS),
-        .TLB_SETS    (TLB_SETS)
+        .TLB_SETS    (TLB_SETS),
+        .MERGE       (MERGE)
     ) stream (
         .s_axis_rx_tvalid  (rx_tvalid),
         .s_axis_rx_tdata   (rx_tdata),

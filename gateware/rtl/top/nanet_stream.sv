@@ -28,7 +28,9 @@ module nanet_stream
     // Channel buffer in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Sets of four pages in the TLB; a power of two.
-    parameter int unsigned TLB_SETS = 64
+    parameter int unsigned TLB_SETS = 64,
+    // 1: with merging of the boards; at least two channels.
+    parameter bit MERGE = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -266,7 +268,8 @@ module nanet_stream
       .BUFFER_WORDS(BUFFER_WORDS),
       .TLB_SETS    (TLB_SETS),
       .DATA_W      (DATA_W),
-      .DEVICES     (DEVICES)
+      .DEVICES     (DEVICES),
+      .MERGE       (MERGE)
   ) receive (
       .rst             (core_rst),
       .enable          (running),
@@ -280,7 +283,9 @@ module nanet_stream
           window_frames: regs.window_frames.value.value[15:0],
           packets_mode: regs.gather.packets_mode.value,
           packets: regs.gather.packets.value[12:0],
-          slot_bytes: regs.slot_bytes.value.value[16:0]
+          slot_bytes: regs.slot_bytes.value.value[16:0],
+          merge: regs.merge.enable.value,
+          merge_window: regs.merge.window.value
       }),
       .base_vaddr      (clop_base),
       .tlb_enable      (regs.tlb.enable.value),
@@ -445,6 +450,7 @@ module nanet_stream
       .FILTERS     (FILTERS),
       .DEVICES     (DEVICES),
       .DESTINATIONS(DESTINATIONS),
+      .MERGE       (MERGE),
       .STREAMS     (STREAMS),
       .STREAM      (STREAM)
   ) counters (

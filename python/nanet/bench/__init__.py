@@ -36,6 +36,7 @@ NAMES: dict[str, str] = {
     "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
     "cluster": "Captures through one and two worker processes of a local Dask cluster, in turns.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
+    "unica": "Merging in the simulated card: cycles from a frame's last word to its event, losses at 20 MHz.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
     "faults": "The chain through twelve faults: losses beyond each fault, time to recover.",

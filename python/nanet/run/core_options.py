@@ -177,7 +177,6 @@ def _check_detector(
 def _check_merging(trigger: Trigger, card: Card) -> None:
     """UsageError for options under which a card cannot merge."""
     for name, value, remedy in (
-        ("card.type", card.card, "gateware"),
         ("card.gather", card.gather, "packets"),
         ("card.boards", card.boards, "merged"),
     ):

@@ -11,8 +11,10 @@
 #include "nanet/contract/atomic.hpp"
 #include "nanet/contract/consumer.hpp"
 #include "nanet/gateware/simulated.hpp"
+#include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mgp.hpp"
 #include "nanet/wire/mtp.hpp"
+#include "nanet/wire/pcap.hpp"
 
 namespace nanet::gateware {
 namespace {
@@ -38,6 +40,7 @@ class Rig {
  public:
   explicit Rig(const CardBenchOptions& options)
       : options_(options), simulation_(clop(options), 0, nowhere_, made(options)) {
+    if (options.merge) return;
     if (options.frame_bytes < 64 || options.frame_bytes > 9018 || options.channels < 1 ||
         options.channels > sim::Model::channels())
       throw std::invalid_argument("frames must have 64 to 9018 bytes, and channels must exist on the card");
@@ -111,6 +114,11 @@ class Rig {
     c.buffers = buffers;
     c.timeout = c.burst_silence = 1'000'000'000;
     c.deadline = 0;
+    if (options.merge) {
+      c.merge = true;
+      c.rules = {};
+      c.segment_bytes = card::ClopOptions{}.segment_bytes;
+    }
     c.destinations = {{0x0A000003, 58914}};
     return c;
   }
@@ -200,6 +208,56 @@ LineRate line_rate(const CardBenchOptions& options) {
   out.bytes = out.packets * rig.payload();
   model.on_received = nullptr;
   return out;
+}
+
+MergeTimes merge_times(const std::string& pcap) {
+  constexpr std::uint64_t frame_cycles = 998;  // of a frame time at 156.25 MHz
+  constexpr Frame warm_up = buffers;           // frames, so that every page is translated
+  CardBenchOptions options;
+  options.merge = true;
+  options.channels = 2;
+  Rig rig(options);
+  sim::Model& model = rig.simulation().model();
+  MergeTimes times;
+  std::vector<std::uint64_t> received;
+  model.on_received = [&](unsigned, std::uint64_t cycle) {
+    if (!received.empty()) received.back() = cycle;
+  };
+  model.on_write = [&](const sim::WriteSeen& write) {
+    contract::Event event;
+    if (write.bytes != sizeof event ||
+        write.data[0] != static_cast<std::byte>(contract::EventType::receive_done))
+      return;
+    std::memcpy(&event, write.data, sizeof event);
+    if (event.frame >= warm_up && event.frame < received.size())
+      times.event.push_back(static_cast<std::uint32_t>(write.cycle - received[event.frame]));
+  };
+  wire::PcapReader reader(pcap);
+  wire::PcapRecord record;
+  while (reader.next(record)) {
+    const wire::UdpFrame parsed =
+        wire::parse_udp_frame(record.frame, record.original, wire::mgp::default_port);
+    if (parsed.reason != wire::NotMgp::none || parsed.payload.size() < wire::mgp::header_bytes) continue;
+    const wire::mgp::Header header = wire::mgp::decode_header(parsed.payload.data());
+    const bool marker = header.has(wire::mgp::flag::sob) || header.has(wire::mgp::flag::eob);
+    times.packets += !marker;
+    while (!marker && received.size() <= header.frame) {
+      if (!received.empty()) rig.work(frame_cycles - 1);  // work() adds a cycle
+      received.push_back(model.cycle());
+    }
+    if (header.has(wire::mgp::flag::eob)) rig.settle();
+    rig.simulation().datagram(header.board % 2u, parsed.payload);
+    if (header.has(wire::mgp::flag::sob)) rig.settle();
+  }
+  rig.settle();
+  rig.simulation().read_counters();
+  const card::Counters& counters = rig.simulation().stream().counters();
+  times.frames = counters.frames_in;
+  times.unmerged = counters.frames_unmerged;
+  times.used = counters.packets_used;
+  model.on_received = nullptr;
+  model.on_write = nullptr;
+  return times;
 }
 
 }  // namespace nanet::gateware

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace nanet::gateware {
@@ -13,6 +14,7 @@ struct CardBenchOptions {
   std::uint32_t packets = 100;
   unsigned channels = 1;
   unsigned cycles_per_word = 1;  // of 8 bytes; 1: 10 Gb/s, 10: 1 Gb/s
+  bool merge = false;            // merge_times()
   bool by_firmware = false;      // translation cache flushed before each packet
   unsigned wake_cycles_min = 0, wake_cycles_max = 0, work_cycles = 0;  // of the firmware
   std::uint64_t seed = 1;
@@ -33,5 +35,12 @@ struct LineRate {
   double cpu_s = 0;             // CPU time of the simulation
 };
 LineRate line_rate(const CardBenchOptions& options);
+
+// Frames of a capture through a merging card, one in each frame time, boards on two channels.
+struct MergeTimes {
+  std::vector<std::uint32_t> event;                               // from a frame's last word to its event
+  std::uint64_t frames = 0, unmerged = 0, packets = 0, used = 0;  // packets: with events
+};
+MergeTimes merge_times(const std::string& pcap);
 
 }  // namespace nanet::gateware

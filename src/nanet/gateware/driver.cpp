@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "nanet/card/software/frame_merger.hpp"
 #include "nanet/units.hpp"
 #include "nanet/wire/mtp.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 
 #define NANET_AT(field) offsetof(nanet_regs_t, field)
 
-constexpr unsigned map_version = 5;
+constexpr unsigned map_version = 6;
 constexpr unsigned patience = 1'000'000;  // status reads until the card counts as hung
 constexpr std::uint32_t event_poll_cycles = 1000, sender_poll_cycles = 20'000;
 // Card address of the receive buffers, aligned to the largest page.
@@ -123,7 +124,13 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
               std::to_string(shape.buffer_bytes()) +
               " bytes: the gateware card supports less than 16 MiB per buffer; take at most " +
               std::to_string(most_buffer_bytes / shape.slot_bytes));
-  require(!o.merge, "merge = true: the gateware card writes segments: leave --merge out");
+  if (o.merge) {
+    require(read(NANET_AT(merge)) & NANET_REGS__MERGE__BUILT_bm,
+            "merge = true: this card was built without merging: leave --merge out");
+    require(shape.segment_bytes == 8192, "segment_bytes = " + std::to_string(shape.segment_bytes) +
+                                             ": the gateware card merges segments of 8192 bytes only");
+    card::check_merging(shape, o.rules.boards, o.window_lsb);
+  }
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");
   const std::uint64_t timeout = cycles_of(o.timeout);
   // The card compares times in 32 bits, so half of their range can be distinguished.
@@ -188,6 +195,9 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
                             contract::exponent(shape.events) << NANET_REGS__LOG2__EVENTS_bp);
   write(NANET_AT(gather), (by_packets ? NANET_REGS__GATHER__PACKETS_MODE_bm : 0) |
                               shape.packets << NANET_REGS__GATHER__PACKETS_bp);
+  write(NANET_AT(merge),
+        (o.merge ? NANET_REGS__MERGE__ENABLE_bm : 0) | (static_cast<std::uint32_t>(o.window_lsb) & 0xFFu)
+                                                           << NANET_REGS__MERGE__WINDOW_bp);
   write(NANET_AT(segment_bytes), shape.segment_bytes);
   write(NANET_AT(slot_bytes), shape.slot_bytes);
   write(NANET_AT(buffer_bytes), static_cast<std::uint32_t>(shape.buffer_bytes()));

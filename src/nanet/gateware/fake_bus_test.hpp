@@ -15,7 +15,7 @@ class FakeBus final : public Bus {
   FakeBus() {
     registers[offsetof(nanet_regs_t, id)] = NANET_REGS__ID__VALUE_reset;
     registers[offsetof(nanet_regs_t, built)] =
-        5u << NANET_REGS__BUILT__VERSION_bp | 2u << NANET_REGS__BUILT__CHANNELS_bp |
+        6u << NANET_REGS__BUILT__VERSION_bp | 2u << NANET_REGS__BUILT__CHANNELS_bp |
         4u << NANET_REGS__BUILT__FILTERS_bp | 4u << NANET_REGS__BUILT__DEVICES_bp |
         4u << NANET_REGS__BUILT__DESTINATIONS_bp;
     registers[offsetof(nanet_regs_t, status)] = NANET_REGS__STATUS__STOPPED_bm | NANET_REGS__STATUS__READY_bm;

@@ -27,6 +27,7 @@ struct Mode {
   contract::Gather gather = contract::Gather::frame;
   std::uint32_t devices = 1;
   bool replay = false;
+  bool merge = false;
 };
 
 // Output of the card, with its cycle.
@@ -69,7 +70,8 @@ class Course {
     c.packets = 5;
     c.devices = mode.devices;
     c.rules.boards = 0xF;
-    c.segment_bytes = 2048;
+    c.merge = mode.merge;
+    c.segment_bytes = mode.merge ? 8192 : 2048;
     c.buffers = 128;
     c.timeout = 30'000;
     c.deadline = mode.replay ? 0 : 100'000;
@@ -243,7 +245,7 @@ TEST_P(Gates, ChangeNothing) {
   // The mixture contains all intended cases.
   const auto& f = with.figures;
   EXPECT_EQ(f.at("failed"), 0);
-  EXPECT_GT(f.at("answered"), 60);
+  EXPECT_GT(f.at("answered"), mode.merge ? 40 : 60);
   EXPECT_GT(f.at("refused"), 5);
   EXPECT_GT(f.at("incomplete"), 0);
   EXPECT_GT(f.at("requests of the firmware"), 20);
@@ -253,6 +255,7 @@ TEST_P(Gates, ChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Modes, Gates,
                          testing::Values(Mode{"frame_live"},
                                          Mode{"frame_replay", contract::Gather::frame, 4, true},
+                                         Mode{"merge_live", contract::Gather::frame, 2, false, true},
                                          Mode{"packets_live", contract::Gather::packets, 4},
                                          Mode{"packets_replay", contract::Gather::packets, 1, true}),
                          [](const auto& mode) { return mode.param.name; });

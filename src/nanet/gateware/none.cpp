@@ -35,4 +35,8 @@ LineRate line_rate(const CardBenchOptions&) {
   throw std::invalid_argument(std::string(simulation_missing()));
 }
 
+MergeTimes merge_times(const std::string&) {
+  throw std::invalid_argument(std::string(simulation_missing()));
+}
+
 }  // namespace nanet::gateware

@@ -242,6 +242,7 @@ bool QueueMonitor::read_counters() {
   NANET_MIRROR(frames_skipped);
   NANET_MIRROR(frames_incomplete);
   NANET_MIRROR(frames_overrun);
+  NANET_MIRROR(frames_unmerged);
   NANET_MIRROR(answers_after_deadline);
   NANET_MIRROR(bad_descriptors);
   NANET_MIRROR(events_in);

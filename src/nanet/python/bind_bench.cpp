@@ -196,6 +196,26 @@ void bind_bench(nb::module_& m) {
         return d;
       },
       nb::arg("options"), "Packets without a gap between them through the simulated card.");
+  m.def(
+      "card_bench_merge",
+      [](const std::string& pcap) {
+        gateware::MergeTimes times;
+        {
+          nb::gil_scoped_release release;
+          times = gateware::merge_times(pcap);
+        }
+        nb::dict d;
+        d["event"] = column(std::move(times.event));
+        d["frames"] = times.frames;
+        d["unmerged"] = times.unmerged;
+        d["packets"] = times.packets;
+        d["used"] = times.used;
+        return d;
+      },
+      nb::arg("pcap"),
+      "Frames of a capture through a merging simulated card, one in each frame time; cycles from last word "
+      "to "
+      "event.");
   bind_rings(m);
   nb::class_<bench::Ping>(m, "Ping")
       .def(nb::init<>())

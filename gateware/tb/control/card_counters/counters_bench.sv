@@ -26,6 +26,7 @@ module counters_bench
     input logic                          frame_in,
     input logic                          frame_overrun,
     input logic                          frame_incomplete,
+    input logic                          frame_unmerged,
     input logic                          skipped_valid,
     input logic [24:0]                   skipped,
     input logic                          tlb_hit,
@@ -66,7 +67,7 @@ module counters_bench
     output logic [1:0][12:0] by_verdict,
     output logic [16:0][3:0] by_refusal,
     output logic [6:0][3:0]  by_lost,
-    output logic [15:0]      by_frames,
+    output logic [16:0]      by_frames,
     output logic [4:0][24:0] by_many,
 
     // Live values that are not accumulated.
@@ -140,6 +141,7 @@ module counters_bench
   assign by_lost[5] = 4'(hwif_in.lost.segment_overflow.value.incr);
   assign by_lost[6] = hwif_in.lost.socket_overflow.value.incr ? hwif_in.lost.socket_overflow.value.incrvalue : '0;
   assign by_frames = {
+    hwif_in.frames.frames_unmerged.value.incr,
     hwif_in.frames.bursts.value.incr,
     hwif_in.frames.tlb_misses.value.incr,
     hwif_in.frames.tlb_hits.value.incr,

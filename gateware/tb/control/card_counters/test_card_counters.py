@@ -20,7 +20,7 @@ LOST = (LATE, DUPLICATE, REPLAYED, JUMP, OVERRUN, NO_ROOM)  # in register order
 PULSES = (
     *("frame_in", "count_out", "count_answered", "count_late", "frame_incomplete", "frame_overrun"),
     *("count_after_deadline", "count_bad_descriptor", "read_error", "write_error", "unsupported"),
-    *("tlb_hit", "tlb_miss", "burst_begun"),
+    *("tlb_hit", "tlb_miss", "burst_begun", "frame_unmerged"),
 )
 
 

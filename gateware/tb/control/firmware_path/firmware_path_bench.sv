@@ -115,7 +115,8 @@ module firmware_path_bench
   logic [7:0] unused_events;
   logic [31:0] unused_start;
   logic [2:0] unused_channel;
-  logic unused_promised, unused_promise, unused_tx_pending, unused_incomplete, unused_hit, unused_miss;
+  logic unused_promised, unused_promise, unused_tx_pending, unused_incomplete, unused_unmerged, unused_hit;
+  logic unused_miss;
   logic [CHANNELS:0] unused_untranslated;
 
   always_ff @(posedge clk) begin
@@ -171,6 +172,8 @@ module firmware_path_bench
       .packets_mode(1'b0),
       .packets     (13'd1),
       .slot_bytes  (17'd1472),
+      .merge       (1'b0),
+      .merge_window('0),
       .tlb_enable,
       .log2_page(Log2Page),
       .tlb_flush(1'b0),
@@ -247,6 +250,7 @@ module firmware_path_bench
       .frame_in     (unused_tx_pending),
       .frame_overrun,
       .frame_incomplete(unused_incomplete),
+      .frame_unmerged  (unused_unmerged),
       .tlb_hit         (unused_hit),
       .tlb_miss        (unused_miss),
       .untranslated    (unused_untranslated),
@@ -309,7 +313,8 @@ module firmware_path_bench
   assign unused = &{1'b0, unused_torus_level, unused_tvalid, unused_tdata, unused_tkeep, unused_tlast, unused_verdict_valid,
                     unused_verdict, unused_refused, unused_refusal, unused_profile_valid, unused_profile,
                     unused_hits, unused_events, unused_start, unused_channel, unused_promised,
-                    unused_promise, unused_tx_pending, unused_incomplete, unused_hit, unused_miss,
+                    unused_promise, unused_tx_pending, unused_incomplete, unused_unmerged, unused_hit,
+                    unused_miss,
                     unused_untranslated, rd_data_ready, tx_pending};
 
 endmodule
