@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from nanet.bench.faults import GOOD, HEADER_ONLY, INCOMPLETE, MISSING
+from nanet.bench.receiver import Answers
 
 from nanet.bench import faults
 
@@ -87,7 +88,8 @@ def packet(frame: int, sub: int = 0, primitives: tuple[int, ...] = ()) -> bytes:
 
 
 def test_answers_are_read_by_frame_and_burst() -> None:
-    answers = faults.Answers()
+    answers = Answers()
+    answers.start()
     host, port = answers.address.split(":")
     packets = [packet(0, 0, (0x4005,)), packet(1, 0xFF), packet(3, 0, (0x4005, 0x4085)), packet(4),
                packet(1, 0, (0x4001,))]  # fmt: skip
@@ -97,7 +99,7 @@ def test_answers_are_read_by_frame_and_burst() -> None:
     until = time.monotonic() + 60
     while len(answers._packets) < len(packets) and time.monotonic() < until:
         time.sleep(0.01)
-    first, second = answers.states([5, 2])
+    first, second = faults.states_of(answers, [5, 2])
     assert list(first) == [GOOD, HEADER_ONLY, MISSING, INCOMPLETE, INCOMPLETE]
     assert list(second) == [MISSING, GOOD]
 

@@ -31,7 +31,8 @@ import numpy as np
 
 from nanet.bench import Settings, Sheet
 from nanet.bench.chain import Programs, wait_for_port
-from nanet.bench.overload import FRAME_S, LATE, recovery_ms
+from nanet.bench.overload import FRAME_S, recovery_ms
+from nanet.bench.receiver import LATE, Answers
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.process import free_ports
 
@@ -51,65 +52,13 @@ RECORD = "recording"
 HOST, AWAY = "10.79.0.1", "10.79.0.2"  # boards and trigger with the interface between them
 
 
-class Answers:
-    """Receives the answers in a thread; the receiver can disconnect for a time."""
-
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self._host, self._port = host, 0
-        self._packets: list[bytes] = []
-        self._ending = False
-        self._open()
-        self.address = f"{host}:{self._port}"
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _open(self) -> None:
-        self._socket: socket.socket | None = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
-        self._socket.bind((self._host, self._port))
-        self._port = self._socket.getsockname()[1]
-
-    def _read(self) -> None:
-        while not self._ending:
-            receiver = self._socket
-            if receiver is None:
-                time.sleep(0.002)
-                continue
-            with contextlib.suppress(OSError, ValueError):  # closed by disconnect
-                if select.select([receiver], [], [], 0.05)[0]:
-                    self._packets.append(receiver.recv(2048))
-
-    def disconnect(self) -> None:
-        """Closes the port."""
-        receiver, self._socket = self._socket, None
-        if receiver is not None:
-            receiver.close()
-
-    def reconnect(self) -> None:
-        """Opens the port again."""
-        self._open()
-
-    def states(self, bursts: list[int]) -> list[np.ndarray]:
-        """Ends the thread. State of each frame, per burst; `bursts`: frames sent in each."""
-        self._ending = True
-        self._thread.join()
-        self.disconnect()
-        out = [np.full(frames, MISSING, np.uint8) for frames in bursts]
-        number, before = 0, -1
-        for packet in self._packets:
-            words = struct.unpack(f"<{len(packet) // 4}I", packet[: len(packet) // 4 * 4])
-            frame = words[0] & 0xFFFFFF
-            number += frame < before
-            before = frame
-            if number < len(out) and frame < len(out[number]):
-                out[number][frame] = _state(words)
-        return out
-
-    def close(self) -> None:
-        """Ends the thread."""
-        self._ending = True
-        self._thread.join()
-        self.disconnect()
+def states_of(answers: Answers, bursts: list[int]) -> list[np.ndarray]:
+    """State of each frame, per burst; `bursts`: frames sent in each. Closes the answers."""
+    out = [np.full(frames, MISSING, np.uint8) for frames in bursts]
+    for number, frame, words in answers.frames():
+        if number < len(out) and frame < len(out[number]):
+            out[number][frame] = _state(words)
+    return out
 
 
 def _state(words: tuple[int, ...]) -> int:
@@ -255,7 +204,7 @@ def campaign(fault: Fault, settings: Settings) -> dict[str, Any]:
             sent = [_send(scene, 0, lambda: found.append(during(scene)))]
             ((begin, end, injected),) = found
         results = [*scene.stopped, scene.stop()]
-        states = scene.answers.states([len(part.times) for part in sent])
+        states = states_of(scene.answers, [len(part.times) for part in sent])
     return judge(fault, sent, states, results, begin, end, injected)
 
 
@@ -319,6 +268,7 @@ def _scene(folder: Path, settings: Settings, about: Mapping[str, Any]) -> Iterat
     answers = Answers(about.get("answers", "127.0.0.1"))
     with contextlib.ExitStack() as stack:
         stack.callback(answers.close)
+        answers.start()
         programs = stack.enter_context(Programs(folder))
         options = ["--listen", f"{host}:{port}", "--send", answers.address, "--algorithm", settings.algorithm,
                    "--timeout-us", f"{TIMEOUT_US:g}", "--deadline-us", f"{DEADLINE_US:g}",
@@ -417,9 +367,12 @@ def _disk_fills(scene: Scene) -> tuple[int, int, int]:
 
 def _clock_steps(scene: Scene) -> tuple[int, int, int]:
     begin = time.monotonic_ns()
-    for step in (STEP_NS, 0):
-        (scene.folder / "step").write_bytes(struct.pack("=q", step))
-        time.sleep(FAULT_S / 2)
+    # In place: the trigger has mapped the file, and a truncated one would end it with SIGBUS.
+    with open(scene.folder / "step", "r+b", buffering=0) as file:
+        for step in (STEP_NS, 0):
+            file.seek(0)
+            file.write(struct.pack("=q", step))
+            time.sleep(FAULT_S / 2)
     return begin, time.monotonic_ns(), 2
 
 

@@ -9,13 +9,10 @@ begin of the first 0.1 s in which 99 % of the frames are answered in time.
 from __future__ import annotations
 
 import signal
-import socket
-import struct
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ import numpy as np
 
 from nanet.bench import Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
+from nanet.bench.receiver import LATE, Answers
 from nanet.run.process import free_ports
 
 FRAME_S = 256 * 256 * 0.097464731802e-9  # docs/formats.md, Time
@@ -31,8 +29,8 @@ PROBE_S, RUN_S = 2.0, 5.0
 FIRST, MOST = 50.0, 1e6  # frames per second: of the first run; upper limit of the search
 STEP = 1.04  # final step of the search, as a ratio
 RELAXED, STOP_S = 0.8, 0.5  # load in share of the capacity; length of a stop
+HEADER_BYTES = 8  # of an answer
 WINDOW_S, RECOVERED_S, ANSWERED = 0.01, 0.1, 0.99
-LATE = 0xFF  # sub ID of a header-only answer at the deadline
 
 
 @attrs.define
@@ -42,7 +40,7 @@ class Run:
     programs: Programs
     process: Any
     to: str
-    answers: socket.socket
+    answers: Answers
 
     def boards(self, frames_per_s: float, seconds: float, **more: Any) -> Any:
         """Emulated boards, ready to start."""
@@ -63,16 +61,14 @@ def _trigger(settings: Settings) -> Iterator[Run]:
     with (
         tempfile.TemporaryDirectory() as folder,
         Programs(Path(folder)) as programs,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answers,
+        closing(Answers(keep=HEADER_BYTES)) as answers,
     ):
-        answers.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
-        answers.bind(("127.0.0.1", 0))
         (port,) = free_ports(1)
-        to, mtp = f"127.0.0.1:{port}", f"127.0.0.1:{answers.getsockname()[1]}"
+        to = f"127.0.0.1:{port}"
         options = ["--device", settings.device]
         if settings.only:
             options += ["--algorithm", settings.only]
-        process = programs.start("trigger", "--listen", to, "--send", mtp, *options)
+        process = programs.start("trigger", "--listen", to, "--send", answers.address, *options)
         wait_for_port(port, process)
         yield Run(programs, process, to, answers)
 
@@ -107,39 +103,13 @@ def _load(settings: Settings, frames_per_s: float, seconds: float) -> dict[str, 
     }
 
 
-class _Answers:
-    """Reads MTP packets in a thread; frames and sub IDs of each burst."""
-
-    def __init__(self, answers: socket.socket) -> None:
-        self._socket = answers
-        self._socket.settimeout(0.1)
-        self._packets: list[bytes] = []
-        self._ending = False
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        while not self._ending:
-            try:
-                self._packets.append(self._socket.recv(2048)[:8])
-            except TimeoutError:
-                continue
-
-    def late(self, burst: int, frames: int) -> np.ndarray:
-        """Ends the thread. Whether each frame of the burst was late; frames not received are late."""
-        self._ending = True
-        self._thread.join()
-        late = np.ones(frames, bool)
-        number, before = 0, -1
-        for packet in self._packets:
-            first, second = struct.unpack("<II", packet)
-            frame = first & 0xFFFFFF
-            if frame < before - 1024:
-                number += 1
-            before = frame
-            if number == burst and frame < frames:
-                late[frame] = second >> 24 == LATE
-        return late
+def _late(answers: Answers, burst: int, frames: int) -> np.ndarray:
+    """Whether each frame of a burst was late; frames not received are. Closes the answers."""
+    late = np.ones(frames, bool)
+    for number, frame, words in answers.frames():
+        if number == burst and frame < frames:
+            late[frame] = words[1] >> 24 == LATE
+    return late
 
 
 def recovery_ms(sent_ns: np.ndarray, late: np.ndarray, from_ns: int) -> float:
@@ -166,7 +136,7 @@ def _recovery(settings: Settings, capacity: float, seconds: float, stop: bool) -
         times = Path(folder) / "times"
         heavy = None if stop else run.boards(2 * capacity, seconds)
         light = run.boards(RELAXED * capacity, seconds, times=str(times), first_burst=0 if stop else 1)
-        answers = _Answers(run.answers)
+        run.answers.start()
         from_ns = 0
         if heavy is not None:
             heavy.start()
@@ -181,7 +151,7 @@ def _recovery(settings: Settings, capacity: float, seconds: float, stop: bool) -
         _finish(light)
         run.result()
         first = np.fromfile(times, np.uint64).reshape(-1, 2)[:, 0]
-        late = answers.late(0 if stop else 1, len(first))
+        late = _late(run.answers, 0 if stop else 1, len(first))
     return recovery_ms(first, late, from_ns or int(first[first > 0].min()))
 
 
