@@ -20,6 +20,8 @@ BYTES = 16 + 72 * EVENTS
 BUSY_DEADLINE_US = 50_000.0  # a later answer counts as lost
 DEADLINE_US = 6_000.0  # on a host with enough cores: few buffers, as on a real-time host
 MANY_CORES = 7
+# Modes of the resident kernel with a mailbox, and its memory.
+MAILBOXES = {"mailbox_pinned": "pinned", "mailbox_gpu": "gpu"}
 SEVERAL = (2, 4, 8, 15)  # packets of one frame; an answer holds 255 primitives at most
 
 
@@ -42,7 +44,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     rows.append(_row("echo", _core.Ping().run(f"127.0.0.1:{echo.port}", True, samples, EVENTS, cpu=sender)))
     del echo
 
-    modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "persistent"]
+    modes = ["cpu"] if settings.device == "cpu" else ["cpu", "launch", "persistent", *MAILBOXES]
     for mode in modes:
         sheet(
             f"{mode}: trigger with {settings.algorithm}, {EVENTS} events in {BYTES} B, {samples} round trips"
@@ -51,6 +53,9 @@ def run(settings: Settings, sheet: Sheet) -> None:
         through, result = through_trigger(
             _core.Ping(), samples, settings.algorithm, sender, responder, device, mode
         )
+        if mode in MAILBOXES and result["mailbox"] != MAILBOXES[mode]:
+            sheet(f"{mode}: left out: mailbox {result['mailbox']}")
+            continue
         rows.append(_row(mode, through))
         stages = result["latency_us"].items()
         rows[-1].update({f"stage_{name}_p50_us": stage["p50"] for name, stage in stages})
@@ -74,6 +79,11 @@ def run(settings: Settings, sheet: Sheet) -> None:
     figures = sheet.figures
     figures |= {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in single for p in PERCENTILES}
     figures["added_p50_us"] = figures["cpu_p50_us"] - figures["echo_p50_us"]
+    for row in single:
+        if (mode := row["mode"]) in MAILBOXES:
+            figures[f"{mode}_added_p50_us"] = row["p50_us"] - figures["echo_p50_us"]
+            for p in ("p99_9", "p99_99"):
+                figures[f"{mode}_{p}_over_echo"] = row[f"{p}_us"] / figures[f"echo_{p}_us"]
 
 
 def _row(mode: str, measured: dict[str, Any]) -> Row:
@@ -117,7 +127,8 @@ def through_trigger(
         "max_frames": max(MAX_FRAMES, samples + 100_000),
     }
     if device != "cpu":
-        options["executor"] = executor
+        options["executor"] = "persistent" if executor in MAILBOXES else executor
+        options["mailbox"] = {"mailbox_gpu": "auto", "mailbox_pinned": "pinned"}.get(executor, "off")
     trigger = _core.Trigger(options)
     trigger.start()
     measured = ping.run(options["listen"], False, samples, EVENTS, packets, cpu=sender)

@@ -44,8 +44,8 @@ class FrameTable {
     struct Board {
       std::uint16_t indices = 0, bytes = 0;
       std::uint8_t packets = 0, flags = 0;
-      std::int8_t last = -1;  // index of the packet with flag `last`
-      std::uint8_t spare = 0;
+      std::int8_t last = -1;   // index of the packet with flag `last`
+      std::uint8_t units = 0;  // written to the mailbox
     } board[max_boards];
   };
 
@@ -73,6 +73,11 @@ class FrameTable {
 
   std::uint64_t end = 0;   // numbers below have been seen by the receiver
   std::uint64_t next = 0;  // numbers below have been passed by the sender
+  // Oldest number that has been passed but whose trace has not been read.
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  std::uint64_t unsettled = none;
+  // Numbers below have been passed and their traces read.
+  std::uint64_t settled() const noexcept { return std::min(next, unsettled); }
   Frame frame_of_overrun(std::uint64_t n) const noexcept {
     return dealing_.frame(static_cast<Frame>(n - base_of(n)));
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "nanet/card/counters.hpp"
@@ -66,6 +67,11 @@ class Stream {
   virtual bool has_packet_hooks() const noexcept { return false; }
   virtual void observe_packets(PacketObserver*) noexcept {}
   virtual void on_refused(const RefusedPacketHook&) {}
+  // Consumers' mailboxes, one per device: the card writes to them from now on, and sends answers found in
+  // them. Returns false if the card writes to no mailbox. Called before the first packet.
+  virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }
+  // True if use_mailboxes() has an effect.
+  virtual bool writes_mailboxes() const noexcept { return false; }
   // Reports late frames whose buffers have been returned (FrameObserver::reaped). Called at the end of a run.
   virtual void reap_all() noexcept {}
 
@@ -77,8 +83,8 @@ class Stream {
   std::vector<contract::View> views() const { return consumers_.views; }
   std::vector<std::unique_ptr<contract::Memory>>& memory() noexcept { return memory_; }
   const ClopOptions& options() const noexcept { return options_; }
-  // Every frame number that needs an answer has been passed.
-  bool passed_all() const noexcept { return table_.next == table_.end; }
+  // Every frame number that needs an answer has been passed and accounted for.
+  bool passed_all() const noexcept { return table_.settled() == table_.end; }
 
  protected:
   // Throws std::invalid_argument (options) or std::system_error (no memory).

@@ -7,10 +7,12 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
+#include "nanet/contract/mailbox.hpp"
 #include "nanet/wire/golden_test.hpp"
 
 namespace nanet::contract {
@@ -42,6 +44,40 @@ TEST(Layout, EventIsTheGoldenVector) {
   fill(e.lap, golden, "lap");
   EXPECT_EQ(bytes_of(e), golden.bytes);
   EXPECT_EQ(e.flags, event_flag::timed_out | 1u << (event_flag::missing_shift + 3));
+}
+
+// Aligned as a mailbox.
+struct alignas(64) Lines {
+  std::byte bytes[2 * answer_line_bytes] = {};
+};
+
+TEST(Layout, EventLineIsTheGoldenVector) {
+  if (!has_mailbox) GTEST_SKIP();
+  const Golden golden = read_golden("contract_event_line");
+  const Golden event = read_golden("contract_event");
+  Event e;
+  std::memcpy(&e, event.bytes.data(), sizeof e);
+  EventLine line;
+  const auto boards = golden.all("board");
+  ASSERT_EQ(boards.size(), max_boards);
+  for (unsigned b = 0; b < max_boards; ++b) line.bytes[b] = static_cast<std::uint16_t>(std::stoul(boards[b]));
+  fill(line.flags, golden, "line_flags");
+  auto lines = std::make_unique<Lines>();
+  MailboxWriter writer({{8, 8, 4, 2016}, lines->bytes, nullptr});
+  writer.event(e, 3, static_cast<std::uint32_t>(golden.number("lap")), line);
+  EXPECT_EQ(std::vector(lines->bytes + 3 * line_bytes, lines->bytes + 4 * line_bytes), golden.bytes);
+}
+
+TEST(Layout, AnswerUnitsAreTheGoldenVector) {
+  if (!has_mailbox) GTEST_SKIP();
+  const Golden golden = read_golden("contract_answer_units");
+  std::vector<std::byte> answer(golden.number("size"));
+  for (std::size_t i = 0; i < answer.size(); ++i) answer[i] = static_cast<std::byte>(0x20 + i);
+  auto lines = std::make_unique<Lines>();
+  const Mailbox mailbox{{8, 8, 4, 2016}, nullptr, lines->bytes};
+  put_answer(mailbox, golden.number("n"), 1, answer.data(), static_cast<std::uint32_t>(answer.size()));
+  const std::byte* const at = lines->bytes + answer_line_bytes;
+  EXPECT_EQ(std::vector(at, at + golden.bytes.size()), golden.bytes);
 }
 
 TEST(Layout, DescriptorIsTheGoldenVector) {

@@ -7,6 +7,7 @@
 
 #include "nanet/contract/atomic.hpp"
 #include "nanet/contract/layout.hpp"
+#include "nanet/contract/mailbox.hpp"
 
 namespace nanet::contract {
 
@@ -25,15 +26,21 @@ class EventWriter {
   // Reserves entries for events that must follow (receive done and send done of a buffer in use). Each
   // write_promised() uses one.
   void promise(std::uint64_t entries) noexcept { promised_ += entries; }
-  void write_promised(const Event& event) noexcept {
+  void write_promised(const Event& event, const EventLine& line = {}) noexcept {
     --promised_;
-    write(event);
+    write(event, line);
   }
+  // Writes every entry to the event lines of a mailbox too, from now on.
+  void attach(const MailboxWriter& mailbox) noexcept { mailbox_ = mailbox; }
+  MailboxWriter& mailbox() noexcept { return mailbox_; }
+  const MailboxWriter& mailbox() const noexcept { return mailbox_; }
   bool less_than_half_free() const noexcept { return free() < view_.shape.events / 2; }
   std::uint64_t written() const noexcept { return next_; }
 
-  // Requires free() > 0. Sets `event.lap`.
-  void write(const Event& event) noexcept {
+  // Requires free() > 0. Sets `event.lap`. line: the mailbox's part of the event line.
+  void write(const Event& event, const EventLine& line = {}) noexcept {
+    const auto lap = static_cast<std::uint32_t>(next_ >> exponent(view_.shape.events)) + 1;
+    if (mailbox_) mailbox_.event(event, static_cast<std::uint32_t>(next_ & mask_), lap, line);
     Event& e = view_.queue[next_ & mask_];
     relax(e.type, event.type);
     relax(e.stream, event.stream);
@@ -43,12 +50,13 @@ class EventWriter {
     relax(e.frame, event.frame);
     relax(e.time_ns, event.time_ns);
     relax(e.n, event.n);
-    release(e.lap, static_cast<std::uint32_t>(next_ >> exponent(view_.shape.events)) + 1);
+    release(e.lap, lap);
     ++next_;
   }
 
  private:
   View view_;
+  MailboxWriter mailbox_;
   std::uint64_t mask_, next_ = 0, promised_ = 0;
 };
 

@@ -27,6 +27,8 @@ class DeviceExecutor {
   // Refreshes and appends the counts. Callers exclude each other.
   virtual void append_physics(std::vector<const trigger::Physics*>& all) const = 0;
   virtual std::map<std::string, double> figures() const = 0;
+  virtual std::vector<contract::Mailbox> mailboxes() const { return {}; }
+  virtual std::string mailbox() const { return "off"; }
 };
 
 // Number of GPUs. Throws as Pipeline::Pipeline.

@@ -27,6 +27,8 @@ namespace {
 // Loads all kernels with the first context: loading one later would wait for the resident kernel.
 [[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 
+constexpr std::size_t most_mailbox_bytes = 512u << 20;
+
 // Registered regions with reference counts: queues share the trace table.
 struct Registry {
   std::mutex mutex;
@@ -239,6 +241,9 @@ GpuQueue::~GpuQueue() {
     // The driver keeps these addresses as mapped memory. New users of the addresses could not map them again,
     // or a kernel that still runs would write there.
     static_cast<void>(pages_.release());
+    static_cast<void>(input_pages_.release());
+    static_cast<void>(answer_pages_.release());
+    static_cast<void>(bar_.release());
     for (const void* at : registered_) os::keep_addresses(static_cast<const std::byte*>(at));
     return;
   }
@@ -252,6 +257,34 @@ void GpuQueue::read_conditions(const ConditionsBoard& board) {
   use();
   resident.conditions = reinterpret_cast<const ConditionsBoard*>(
       registered(const_cast<ConditionsBoard*>(&board), sizeof board, "the conditions"));
+}
+
+void GpuQueue::open_mailbox(MailboxMemory memory) {
+  if (memory == MailboxMemory::off || resident.shape.gather != contract::Gather::frame) return;
+  use();
+  const auto shape = contract::MailboxShape::of(view.shape);
+  if (shape.input_bytes() > most_mailbox_bytes) {
+    mailbox_memory = "off: it would take " + std::to_string(shape.input_bytes() >> 20) + " MiB";
+    return;
+  }
+  std::string why;
+  if (memory != MailboxMemory::pinned) bar_ = BarMemory::open(device_, shape.input_bytes(), why);
+  if (!bar_ && memory == MailboxMemory::gpu)
+    throw std::runtime_error("mailbox = gpu: no GPU memory for CPU stores: " + why +
+                             "; take mailbox = pinned");
+  if (!bar_) input_pages_ = std::make_unique<PinnedPages>(shape.input_bytes());
+  answer_pages_ = std::make_unique<PinnedPages>(shape.answer_bytes());
+  mailbox = {shape, bar_ ? bar_->host() : input_pages_->host(), answer_pages_->host()};
+  resident.mailbox = {shape, bar_ ? bar_->device() : input_pages_->device(), answer_pages_->device()};
+  mailbox_memory = bar_ ? "gpu" : why.empty() ? "pinned" : "pinned: " + why;
+}
+
+void GpuQueue::close_mailbox() noexcept {
+  mailbox = {};
+  resident.mailbox = {};
+  bar_.reset();
+  input_pages_.reset();
+  answer_pages_.reset();
 }
 
 void GpuQueue::use() const {

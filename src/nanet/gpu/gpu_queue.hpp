@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "nanet/gpu/bar_memory.hpp"
 #include "nanet/gpu/cuda_error.hpp"
+#include "nanet/gpu/pipeline.hpp"
 #include "nanet/gpu/resident/resident.hpp"
 #include "nanet/trigger/account/physics.hpp"
 #include "nanet/trigger/executors/executor.hpp"
@@ -50,10 +52,15 @@ class GpuQueue {
   void refresh(trigger::Physics& physics);
   // Reads masks and time offsets from a board that another process writes.
   void read_conditions(const ConditionsBoard& board);
+  // Opens the mailbox in this memory; without it, mailbox.input stays null. Before the kernel's first start.
+  void open_mailbox(MailboxMemory memory);
+  void close_mailbox() noexcept;
   // After a loss: does not free memory that a kernel or a failed context may still use.
   void abandon() noexcept { lost_ = true; }
 
   contract::View view;
+  contract::Mailbox mailbox;  // addresses of the CPU
+  std::string mailbox_memory = "off";
   Resident resident;
   const FrameKernel* kernel = nullptr;
   const void* value = nullptr;  // parameters of the algorithm
@@ -74,7 +81,8 @@ class GpuQueue {
   int device_;
   bool lost_ = false;
   std::unique_ptr<rich::Reconstructor> algorithm_;
-  std::unique_ptr<PinnedPages> pages_;
+  std::unique_ptr<PinnedPages> pages_, input_pages_, answer_pages_;  // last two: the mailbox
+  std::unique_ptr<BarMemory> bar_;
   std::vector<void*> allocated_, registered_;
   std::uint32_t version_[samples] = {};
   std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // copy for the reader

@@ -27,6 +27,14 @@ Mode mode_of(std::string_view name) {
   throw std::invalid_argument("executor = " + std::string(name) + " must be persistent or launch");
 }
 
+MailboxMemory mailbox_memory_of(std::string_view name) {
+  if (name == "auto") return MailboxMemory::automatic;
+  if (name == "gpu") return MailboxMemory::gpu;
+  if (name == "pinned") return MailboxMemory::pinned;
+  if (name == "off") return MailboxMemory::off;
+  throw std::invalid_argument("mailbox = " + std::string(name) + " must be auto, gpu, pinned or off");
+}
+
 std::string_view name_of(Mode mode) {
   return mode == Mode::persistent ? "persistent" : "launch";
 }
@@ -80,6 +88,14 @@ std::vector<const trigger::Physics*> Pipeline::physics() const {
 
 bool Pipeline::event_overrun() const noexcept {
   return failover_.event_overrun() || device_->event_overrun();
+}
+
+std::vector<contract::Mailbox> Pipeline::mailboxes() const {
+  return device_->mailboxes();
+}
+
+std::string Pipeline::mailbox() const {
+  return device_->mailbox();
 }
 
 std::map<std::string, double> Pipeline::figures() const {

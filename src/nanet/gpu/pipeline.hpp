@@ -26,10 +26,17 @@ enum class Mode { persistent, launch };
 Mode mode_of(std::string_view name);
 std::string_view name_of(Mode mode);
 
+// Memory of the mailboxes (docs/formats.md, Mailbox). automatic: gpu, else pinned. gpu: GPU memory, written
+// by the card through the BAR. pinned: host memory.
+enum class MailboxMemory { automatic, gpu, pinned, off };
+// Throws std::invalid_argument.
+MailboxMemory mailbox_memory_of(std::string_view name);
+
 struct PipelineOptions {
   int device = 0;  // consumer device d of the CLOP is on GPU (device + d) mod GPUs
   Mode mode = Mode::persistent;
-  unsigned blocks = 0;                // of the resident kernel that process frames; 0: default
+  MailboxMemory mailbox = MailboxMemory::automatic;  // persistent only
+  unsigned blocks = 0;                               // of the resident kernel that process frames; 0: default
   Nanoseconds silence = 500'000'000;  // the kernel ends after this time without a heartbeat of the host
   Nanoseconds stall = 20'000'000;     // the GPU is lost after this time without a heartbeat
   bool cpu_fallback = true;           // a CPU replaces a lost GPU; false: the card answers header-only
@@ -64,6 +71,8 @@ class Pipeline final : public trigger::Executor {
   void stop() noexcept override;
   std::vector<const trigger::Physics*> physics() const override;
   bool event_overrun() const noexcept override;
+  std::vector<contract::Mailbox> mailboxes() const override;
+  std::string mailbox() const override;
   std::map<std::string, double> figures() const override;
   std::string trouble() const override;
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <random>
+#include <set>
 
 #include "nanet/contract/memory.hpp"
 #include "nanet/gpu/device.hpp"
@@ -75,6 +76,27 @@ std::vector<Bytes> random_traffic(unsigned seed, Frame frames) {
     }
   return out;
 }
+
+// Frames of one board in slots. Most events have PM IDs in ascending order; their times are in any order.
+std::vector<Bytes> random_slots(unsigned seed, Frame frames, std::uint8_t burst = 0) {
+  std::mt19937 random(seed);
+  std::vector<Bytes> out = {trigger::mgp_marker(flag::sob, merged_board, 0, 0, burst)};
+  for (Frame f = 0; f < frames; ++f) {
+    std::vector<trigger::TestEvent> events(random() % 21);
+    for (trigger::TestEvent& e : events) {
+      e.time = static_cast<std::uint16_t>(random() % 4 ? random() : random() % 50);
+      e.flags = random() % 10 == 0;
+      std::set<unsigned> pms;
+      for (auto hits = random() % 33; hits > 0; --hits) pms.insert(random() % pm_count);
+      for (const unsigned pm : pms) e.hits.push_back({pm, 4 * (static_cast<int>(random() % 32) - 16)});
+      if (random() % 400 == 0) std::shuffle(e.hits.begin(), e.hits.end(), random);
+    }
+    out.push_back(trigger::mgp_packet(merged_board, f, f + 1, events, flag::last | flag::fixed, 0, burst));
+  }
+  out.push_back(trigger::mgp_marker(flag::eob, merged_board, frames - 1, frames + 1, burst));
+  return out;
+}
+constexpr MailboxMemory mailboxes[] = {MailboxMemory::automatic, MailboxMemory::pinned, MailboxMemory::off};
 
 struct Result {
   Chain::Packets sent;
@@ -152,6 +174,29 @@ TEST_F(GpuPipeline, MathAnswersAsTheCpuDoes) {
   }
 }
 
+TEST_F(GpuPipeline, SlotsOfOneBoardAreAnsweredAsTheCpuDoes) {
+  const auto packets = random_slots(21, 6000);
+  const Result cpu = run(packets, "math", {}, Chain::options(0));
+  EXPECT_GT(cpu.account.rings, 1000u);
+  for (const MailboxMemory mailbox : mailboxes) {
+    PipelineOptions options;
+    options.mailbox = mailbox;
+    SCOPED_TRACE(static_cast<int>(mailbox));
+    expect_same(run(packets, "math", maker(options), Chain::options(0)), cpu);
+  }
+}
+
+TEST_F(GpuPipeline, AnyTrafficThroughAnyMailboxIsAnsweredAsTheCpuDoes) {
+  const auto packets = random_traffic(31, 3000);
+  const Result cpu = run(packets, "math", {});
+  for (const MailboxMemory mailbox : mailboxes) {
+    PipelineOptions options;
+    options.mailbox = mailbox;
+    SCOPED_TRACE(static_cast<int>(mailbox));
+    expect_same(run(packets, "math", maker(options)), cpu);
+  }
+}
+
 TEST_F(GpuPipeline, EveryAlgorithmAnswersAsTheCpuDoes) {
   const auto packets = generated(100);
   for (const std::string& name : kernel_names()) {
@@ -196,11 +241,19 @@ TEST_F(GpuPipeline, GatherModePackets) {
 }
 
 // New conditions in each burst; more bursts than the GPU keeps tables for.
-TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
+class GpuPipelineOfBoards : public GpuPipeline, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(GpuPipelineOfBoards, ConditionsAndDownscalingAreThoseOfTheCpu) {
   constexpr Frame frames = 40;
   std::mt19937 random(13);
   std::vector<Bytes> packets;
+  const auto clop = Chain::options(static_cast<std::uint8_t>(GetParam()));
   for (std::uint8_t burst = 0; burst < 20; ++burst) {
+    if (GetParam() == 0) {
+      const auto more = random_slots(burst, frames, burst);
+      packets.insert(packets.end(), more.begin(), more.end());
+      continue;
+    }
     for (unsigned b = 0; b < 4; ++b) packets.push_back(trigger::mgp_marker(flag::sob, b, 0, 0, burst));
     for (Frame f = 0; f < frames; ++f)
       for (unsigned b = 0; b < 4; ++b)
@@ -220,7 +273,7 @@ TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
   const auto run_bursts = [&](const trigger::ExecutorMaker& make) {
     const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
     trigger::ConditionsStore store(made(1));
-    Chain chain(Chain::options(), *algorithm, 1, process, make, &store);
+    Chain chain(clop, *algorithm, 1, process, make, &store);
     const std::size_t per_burst = packets.size() / 20;
     for (std::size_t i = 0; i < packets.size(); ++i) {
       if (i % per_burst == per_burst / 2) store.offer(made(static_cast<unsigned>(2 + i / per_burst)));
@@ -248,6 +301,8 @@ TEST_F(GpuPipeline, ConditionsAndDownscalingAreThoseOfTheCpu) {
     expect_same(run_bursts(maker(options)), cpu);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Boards, GpuPipelineOfBoards, ::testing::Values(0xFu, 0u));
 
 TEST_F(GpuPipeline, StopsAndStartsAgain) {
   const auto packets = random_traffic(9, 400);

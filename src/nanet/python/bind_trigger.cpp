@@ -74,6 +74,7 @@ struct PyTrigger {
     d["device"] = device;
     d["executor"] = std::string(core.executor().name());
     d["memory"] = std::string(core.executor().memory());
+    d["mailbox"] = core.executor().mailbox();
     for (const auto& [key, value] : core.executor().figures()) d[nb::str(key.c_str())] = value;
     if (const auto why = core.executor().trouble(); !why.empty()) d["device_failed"] = why;
     d["algorithm"] = algorithm;

@@ -37,9 +37,11 @@ class Chain {
     options.process.conditions = conditions;
     options.threads = threads;
     options.deadline = clop.deadline;
+    options.mailboxes = stream_.writes_mailboxes();
     executor_ = make      ? make(options, stream_.views(), algorithm, traces_)
                 : threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)
                           : make_batch_executor(options, stream_.views()[0], algorithm.clone(), traces_);
+    if (const auto mailboxes = executor_->mailboxes(); !mailboxes.empty()) stream_.use_mailboxes(mailboxes);
     executor_->start();
     stream_.receiver().on_full([this] {
       turn();
@@ -69,7 +71,7 @@ class Chain {
     stream_.receiver().expire(now_);
     executor_->poll();
     stream_.sender().poll(now_, [this] { return now_; });
-    bursts_->settle(stream_.table().next);
+    bursts_->settle(stream_.table().settled());
   }
   // Restarts the executor; it must find all unfinished events.
   void restart() {

@@ -47,6 +47,13 @@ class Trigger(Section):
         choices=("persistent", "launch"),
         live=True,
     )
+    mailbox: str = option(
+        "auto",
+        "Memory of the low-latency lines between card and resident kernel: GPU memory through the PCIe BAR, "
+        "pinned host memory, or off; auto: the first of these that the host offers.",
+        choices=("auto", "gpu", "pinned", "off"),
+        live=True,
+    )
     devices: int = option(
         1,
         "Queues that receive the frames in turn, each on a GPU, counted from --device: 1, 2, 4, ...",

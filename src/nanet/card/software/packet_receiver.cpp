@@ -141,7 +141,7 @@ bool PacketReceiver::open(const wire::mgp::Header& header, Nanoseconds stamp) no
   FrameTable::Slot& slot = table_.slot(n);
   const bool returned = !slot.used || (contract::acquire(view.returned[view.buffer_of(n)]) ==
                                            static_cast<std::uint32_t>(slot.n + 1) &&
-                                       table_.next > slot.n);
+                                       table_.settled() > slot.n);
   contract::EventWriter& events = consumers_.events[device];
   if (!returned || events.room() < 4) {
     if (overrun_.bytes++ == 0) {

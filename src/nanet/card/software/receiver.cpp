@@ -353,7 +353,7 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   const auto returned = [&] {
     return !slot.used ||
            (contract::acquire(view.returned[view.buffer_of(n)]) == static_cast<std::uint32_t>(slot.n + 1) &&
-            table_.next > slot.n && table_.status(slot.n) != FrameTable::Status::open);
+            table_.settled() > slot.n && table_.status(slot.n) != FrameTable::Status::open);
   };
   const auto queue_is_full = [&] { return events_[device].room() < 4; };
   while (full_ && ((!returned() && table_.status(slot.n) != FrameTable::Status::open) || queue_is_full()))
@@ -395,8 +395,12 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   const std::size_t end = board.bytes + round16(header.length);
   if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max())
     return lose(Lost::segment_overflow);
-  std::memcpy(view.segment(view.buffer_of(n), b) + board.bytes, datagram.data(), header.length);
+  std::byte* const segment = view.segment(view.buffer_of(n), b);
+  std::memcpy(segment + board.bytes, datagram.data(), header.length);
   board.bytes = static_cast<std::uint16_t>(end);
+  if (contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox())
+    board.units = static_cast<std::uint8_t>(
+        mailbox.segment(n, view.buffer_of(n), b, segment, board.units, board.bytes, false));
   ++board.packets;
   board.flags |= header.flags;
   board.indices |= static_cast<std::uint16_t>(1u << header.index);

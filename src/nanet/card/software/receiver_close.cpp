@@ -60,7 +60,25 @@ void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noex
   Burst& burst = old_.active && n < current_.base ? old_ : current_;
   --burst.open;
   if (pending_[device].count) flush_overrun(device, false);
-  events_[device].write_promised(e);
+  events_[device].write_promised(e, line_of(n, device));
+}
+
+// Writes the rest of the frame to the mailbox; returns the mailbox's part of the event line.
+contract::EventLine FrameReceiver::line_of(std::uint64_t n, std::size_t device) noexcept {
+  contract::EventLine line;
+  contract::MailboxWriter& mailbox = events_[device].mailbox();
+  if (!mailbox || contract::mailbox_mark(n) == 0) return line;
+  const contract::View& view = devices_[device];
+  const std::uint32_t index = view.buffer_of(n);
+  FrameTable::Slot& slot = table_.slot(n);
+  line.flags = contract::EventLine::segments;
+  for (unsigned b = 0; b < view.shape.boards; ++b) {
+    const std::uint16_t bytes = slot.board[b].bytes;
+    line.bytes[b] = bytes;
+    if (!mailbox.holds(bytes)) line.flags = 0;
+    mailbox.segment(n, index, b, view.segment(index, b), slot.board[b].units, bytes, true);
+  }
+  return line;
 }
 
 void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/card/software/sender.hpp"
 
+#include <algorithm>
 #include <limits>
+
+#include "nanet/os/affinity.hpp"
 
 namespace nanet::card {
 
@@ -34,6 +37,16 @@ bool Sender::abandoned(const contract::View& view, std::uint64_t n) noexcept {
   return !contract::posted(view, n, posted);  // a descriptor precedes the return
 }
 
+void Sender::linger() const noexcept {
+  constexpr unsigned looks = 8;
+  const std::uint64_t n = table_.next;
+  if (n >= table_.end || table_.status(n) != Status::closed) return;
+  const contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
+  if (!mailbox) return;
+  const std::uint32_t buffer = consumers_.view_of(n).buffer_of(n);
+  for (unsigned i = 0; i < looks && !mailbox.answered(n, buffer); ++i) os::spin();
+}
+
 // Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered
 // header-only, even if an answer has just been posted: packets that leave after the deadline are late.
 std::size_t Sender::gather(Nanoseconds now) noexcept {
@@ -42,7 +55,8 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
   // instead: it has no late frames, and the receiver accepts no jump that would overwrite an entry.
   const bool waits = options_.deadline <= 0;
   const std::uint64_t oldest = !waits && table_.end > table_.reach() ? table_.end - table_.reach() : 0;
-  for (std::uint64_t n = table_.next; n < table_.end && ready < batch_limit; ++n) {
+  const std::size_t most = std::min(batch_limit, unsettled_limit - (unsettled_tail_ - unsettled_head_));
+  for (std::uint64_t n = table_.next; n < table_.end && ready < most; ++n) {
     const Status status = table_.status(n);
     if (status == Status::skipped) {
       if (ready == 0) table_.next = n + 1;
@@ -53,17 +67,27 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
     };
     Passing& p = passing_[ready];
     if (status == Status::overrun) {
-      p = {n, Outcome::overrun, false, 0};
+      p = {n, Outcome::overrun, false, 0, false};
       header(table_.frame_of_overrun(n));
       ++ready;
       continue;
     }
-    p = {n, Outcome::late, true, 0};
+    p = {n, Outcome::late, true, 0, false};
     const FrameTable::Slot& slot = table_.slot(n);
     const contract::View& view = consumers_.view_of(n);
     const bool closed = status == Status::closed;
     contract::Descriptor posted;
     const bool late = due(slot, closed, now) || n < oldest;
+    const contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
+    if (mailbox && !late && closed && transmit_.destinations() > 0) {
+      std::byte* const answer = answer_.data() + answer_bytes * ready;
+      const std::uint32_t buffer = view.buffer_of(n);
+      if (const std::uint32_t bytes = mailbox.answer(n, buffer, answer)) {
+        p = {n, Outcome::answered, true, buffer, true};
+        batch_[ready++] = {answer, bytes, 0};
+        continue;
+      }
+    }
     const bool answered = !late && closed && contract::posted(view, n, posted);
     if (answered) p.token = posted.token;
     if (answered && sound(view, posted)) {
@@ -108,8 +132,27 @@ void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
       e.n = static_cast<std::uint32_t>(p.n);
       events.write_promised(e);
     }
-    if (observer_) observer_->passed(p.n, p.outcome, first, closed, now);
+    if (!p.by_mailbox && unsettled_head_ == unsettled_tail_) {
+      if (observer_) observer_->passed(p.n, p.outcome, first, closed, now);
+      continue;
+    }
+    if (unsettled_head_ == unsettled_tail_) table_.unsettled = p.n;
+    unsettled_[unsettled_tail_++ % unsettled_limit] = {p.n, first, closed, now, p.outcome, p.by_mailbox};
   }
+}
+
+// Calls the observer, in order, for numbers whose descriptors have been posted.
+void Sender::settle(Nanoseconds now) noexcept {
+  while (unsettled_head_ != unsettled_tail_) {
+    const Unsettled& u = unsettled_[unsettled_head_ % unsettled_limit];
+    contract::Descriptor posted;
+    if (u.waits && !contract::posted(consumers_.view_of(u.n), u.n, posted) && u.sent + settle_within > now)
+      break;
+    if (observer_) observer_->passed(u.n, u.outcome, u.first, u.closed, u.sent);
+    ++unsettled_head_;
+  }
+  table_.unsettled =
+      unsettled_head_ == unsettled_tail_ ? FrameTable::none : unsettled_[unsettled_head_ % unsettled_limit].n;
 }
 
 void Sender::reap_all() noexcept {

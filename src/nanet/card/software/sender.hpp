@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sender of the software datapath: passes every number in order, sends posted answers, and answers
 // header-only at the deadline, or once the consumer has returned the buffer without an answer. Only the
-// sender decides which answers are late.
+// sender decides which answers are late. An answer in a mailbox leaves before its descriptor is posted; its
+// trace is read, and the observer called, once it is.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
@@ -41,8 +43,12 @@ class Sender {
       passed += sent;
       if (sent < ready) break;
     }
+    if (unsettled_head_ != unsettled_tail_) settle(now);
     return passed;
   }
+  // Waits a third of a microsecond for an answer in a mailbox to the next number: a round of the card takes
+  // longer.
+  void linger() const noexcept;
   // Reports late frames whose buffers have been returned: the consumer's answers are final. Called at the end
   // of a run.
   void reap_all() noexcept;
@@ -56,7 +62,17 @@ class Sender {
     Outcome outcome;
     bool has_buffer;
     std::uint32_t token;
+    bool by_mailbox;
   };
+  // Passed number whose observer has not been called, since it or an earlier one waits for its descriptor.
+  struct Unsettled {
+    std::uint64_t n;
+    Nanoseconds first, closed, sent;
+    Outcome outcome;
+    bool waits;
+  };
+  static constexpr std::size_t unsettled_limit = 4096;
+  static constexpr Nanoseconds settle_within = 1'000'000'000;  // a consumer that has failed posts nothing
 
   bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
   static bool abandoned(const contract::View& view, std::uint64_t n) noexcept;
@@ -64,6 +80,7 @@ class Sender {
   std::size_t gather(Nanoseconds now) noexcept;
   void finish(std::size_t sent, Nanoseconds now) noexcept;
   std::size_t header_only(std::size_t at, Frame frame) noexcept;
+  void settle(Nanoseconds now) noexcept;
 
   SenderOptions options_;
   Consumers& consumers_;
@@ -74,6 +91,10 @@ class Sender {
   std::array<Datagram, batch_limit> batch_{};
   std::array<Passing, batch_limit> passing_{};
   std::array<std::array<std::byte, wire::mtp::header_bytes>, batch_limit> header_{};
+  static constexpr std::size_t answer_bytes = contract::send_buffer_bytes + contract::unit_data_bytes;
+  std::vector<std::byte> answer_ = std::vector<std::byte>(batch_limit * answer_bytes);
+  std::vector<Unsettled> unsettled_ = std::vector<Unsettled>(unsettled_limit);
+  std::size_t unsettled_head_ = 0, unsettled_tail_ = 0;
 };
 
 }  // namespace nanet::card

@@ -78,7 +78,10 @@ bool SoftwareCard::receive() noexcept {
 
 bool SoftwareCard::send() noexcept {
   bool any = false;
-  for (auto& port : ports_) any |= port->send_answers();
+  for (auto& port : ports_) {
+    port->stream().sender().linger();
+    any |= port->send_answers();
+  }
   return any;
 }
 

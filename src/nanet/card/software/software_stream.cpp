@@ -39,4 +39,11 @@ void SoftwareStream::observe(FrameObserver* observer) noexcept {
   sender_.observe(observer);
 }
 
+bool SoftwareStream::use_mailboxes(std::span<const contract::Mailbox> mailboxes) noexcept {
+  if (!writes_mailboxes() || mailboxes.size() != consumers().events.size()) return false;
+  for (std::size_t d = 0; d < mailboxes.size(); ++d)
+    consumers().events[d].attach(contract::MailboxWriter(mailboxes[d]));
+  return true;
+}
+
 }  // namespace nanet::card

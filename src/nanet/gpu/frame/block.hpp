@@ -47,6 +47,7 @@ NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 // Steps of a thread block on a GPU; every thread makes each call.
 struct Block {
   using Lanes = rich::DeviceLanes;
+  static constexpr bool has_warps = true;
 
   __device__ static unsigned threads() { return blockDim.x; }
   // Permutation of the threads; neighbours belong to different warps.
@@ -110,6 +111,7 @@ struct Block {
 // The same steps on the CPU, one thread after the other.
 struct Block {
   using Lanes = rich::HostLanes;
+  static constexpr bool has_warps = false;
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }

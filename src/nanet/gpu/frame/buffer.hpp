@@ -3,6 +3,7 @@
 // and runs FrameWork per frame (gather frame: one frame; packets: one per payload).
 #pragma once
 
+#include "nanet/contract/mailbox.hpp"
 #include "nanet/gpu/frame/frame.hpp"
 
 namespace nanet::gpu {
@@ -51,6 +52,15 @@ struct BufferSizes {
   }
 };
 
+// Without a mailbox.
+struct NoLines {
+  static constexpr bool prepared = false;
+  NANET_DEVICE static constexpr bool used() { return false; }
+  NANET_DEVICE static constexpr void await_entry() {}
+  NANET_DEVICE static constexpr std::uint32_t bytes(unsigned) { return 0; }
+  NANET_DEVICE static constexpr bool take(unsigned, std::uint32_t, std::byte*) { return false; }
+};
+
 template <class A, class B>
 class BufferWork {
  public:
@@ -70,21 +80,30 @@ class BufferWork {
                               sizes.lists, sizes.large_hits())) {}
 
   // bytes: sum over the boards, from the queue entry. copy(to, from, n): called by all threads, n a multiple
-  // of 16; copy.wait(): waits for this thread's copies. sampled(work, frame): gather packets, called after
-  // each payload, whose rows the next one overwrites. Leaves packet, counts and trace (except n, frame, seen
-  // and posted) in shared memory.
-  template <class Copy, class Clock, class Sampled>
+  // of 16; copy.wait(): waits for this thread's copies. lines: a frame's segments in a mailbox. answer: place
+  // of the packet in the mailbox. sampled(work, frame): gather packets, called after each payload, whose rows
+  // the next one overwrites. Leaves packet, counts and trace (except n, frame, seen and posted) in shared
+  // memory.
+  template <class Copy, class Clock, class Sampled, class Lines = NoLines, class Answer = AnswerLines>
   NANET_DEVICE void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
                         std::uint32_t frame, std::uint32_t bytes, const Copy& copy, const Clock& clock,
-                        const Sampled& sampled) {
-    work.begin();
+                        const Sampled& sampled, const Lines& lines = {}, const Answer& answer = {}) {
+    if constexpr (!Lines::prepared) work.begin();
     trigger::Trace& trace = s_.trace;
+    bool answered = false;
     if (sizes_.frame) {
-      const Bytes in = gather(buffer, bytes, copy);
+      Bytes in;
+      if (!lines.used() || !take(lines, in)) {
+        lines.await_entry();
+        in = gather(buffer, bytes, copy);
+      }
       const bool incomplete =
           !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
-      work.work(in, small_, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
-                trace.reconstructed);
+      if constexpr (Summed<A> && B::has_warps)
+        answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
+      if (!answered)
+        work.work(in, small_, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
+                  trace.reconstructed);
     } else {
       payloads(work, buffer, copy, clock, sampled);
     }
@@ -99,6 +118,10 @@ class BufferWork {
       trace.masked_hits = s_.masked;
       for (unsigned k = 0; k < trigger::primitive_kinds; ++k) trace.downscaled[k] = s_.downscaled[k];
     });
+    if (!answered) {
+      B::each([](unsigned) {});
+      B::each([&](unsigned t) { answer.write(s_.packet, s_.words, t, B::threads()); });
+    }
     B::each([&](unsigned t) {
       if (t != 32) return;  // a warp other than thread 0's
       if (sizes_.frame)
@@ -109,6 +132,35 @@ class BufferWork {
   }
 
  private:
+  // Segments of a frame from a mailbox. Returns false if a unit does not arrive.
+  template <class Lines>
+  NANET_DEVICE bool take(const Lines& lines, Bytes& in) {
+    in.boards = sizes_.boards;
+    in.at = small_;
+    in.stride = sizes_.stride;
+    in.shared = true;
+    bool fits = true;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < max_boards; ++b) {
+      if (b > 0 && sizes_.lists == 1) break;  // the usual case is short
+      if (b >= sizes_.boards) continue;
+      in.bytes[b] = lines.bytes(b);
+      fits = fits && in.bytes[b] <= contract::mailbox_segment_bytes && in.bytes[b] <= sizes_.stride &&
+             in.bytes[b] <= sizes_.segment;
+    }
+    if (!fits) return false;
+    const unsigned bits = sizes_.lists == 1 ? 0 : sizes_.lists == 4 ? 2 : 3;  // log2 of the number of lists
+    B::each([&](unsigned t) {
+      const unsigned b = t & (sizes_.lists - 1);
+      if (b >= sizes_.boards) return;
+      const std::uint32_t units = contract::units_for(lines.bytes(b));
+      for (std::uint32_t u = t >> bits; u < units; u += B::threads() >> bits)
+        if (!lines.take(b, u, small_ + std::size_t{b} * sizes_.stride + contract::unit_data_bytes * u))
+          s_.units_missing = 1;
+    });
+    return s_.units_missing == 0;
+  }
+
   // Segments of a frame. The header may hold any bytes, so its lengths are limited to the segment.
   template <class Copy>
   NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {

@@ -3,6 +3,7 @@
 // packet and the counts of its trace. Bit-identical to trigger/executors/frame_processor.hpp on a CPU.
 #pragma once
 
+#include "nanet/gpu/frame/answer_lines.hpp"
 #include "nanet/gpu/frame/merge.hpp"
 #include "nanet/gpu/frame/task.hpp"
 #include "nanet/trigger/account/trace.hpp"
@@ -34,8 +35,9 @@ struct FrameShared {
   std::uint32_t stamp;       // frame of its newest timestamp word
   std::uint32_t events, below, overflow, rings, duplicates, masked, valid;
   std::uint32_t downscaled[trigger::primitive_kinds];
-  std::uint32_t taken;     // events that warps have begun
-  std::uint32_t disorder;  // events not in order of time, or without a primitive
+  std::uint32_t taken;          // events that warps have begun
+  std::uint32_t disorder;       // events not in order of time, or without a primitive
+  std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;
 };
@@ -82,6 +84,20 @@ struct Workspace {
   const std::int16_t* conditions = nullptr;  // of each PM; null: none
 };
 
+// Writes the packet's header. One thread.
+NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& options, std::uint32_t frame) {
+  s.packet[0] = options.source << 24 | (frame & 0xFFFFFF);
+  s.packet[1] = s.primitives << 16 | 4 * s.words;
+}
+
+}  // namespace nanet::gpu
+
+#ifdef __CUDACC__
+#include "nanet/gpu/frame/slots.cuh"
+#endif
+
+namespace nanet::gpu {
+
 template <class A, class B>
 class FrameWork {
  public:
@@ -90,14 +106,15 @@ class FrameWork {
       : algorithm_(algorithm), options_(options), s_(shared), workspace_(workspace) {}
 
   // Visible to the other threads after the next step.
-  NANET_DEVICE void begin() {
+  NANET_DEVICE void begin() { begin(s_); }
+  NANET_DEVICE static void begin(FrameShared& s) {
     B::one([&] {
-      s_.words = wire::mtp::header_bytes / 4;
-      s_.primitives = s_.stamp = 0;
-      s_.events = s_.below = s_.overflow = s_.rings = s_.duplicates = s_.masked = s_.valid = 0;
-      s_.taken = s_.disorder = 0;
-      for (std::uint32_t& n : s_.downscaled) n = 0;
-      for (std::uint32_t& n : s_.with_rings) n = 0;
+      s.words = wire::mtp::header_bytes / 4;
+      s.primitives = s.stamp = 0;
+      s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
+      s.taken = s.disorder = s.units_missing = 0;
+      for (std::uint32_t& n : s.downscaled) n = 0;
+      for (std::uint32_t& n : s.with_rings) n = 0;
     });
   }
 
@@ -159,10 +176,52 @@ class FrameWork {
     });
   }
 
+#ifdef __CUDACC__
+
+  // The usual packet of a single board: one packet of at most 32 events in slots, each event's PM IDs
+  // ascending. The results are those of work(). Returns false, without effect, for any other packet.
+  template <class Clock>
+  __device__ bool work_slots(const Bytes& in, const std::byte* small, const Tables& tables,
+                             std::uint32_t frame, bool incomplete, const Clock& clock,
+                             const AnswerLines& answer)
+    requires Summed<A>
+  {
+    const std::byte* const at = small + (in.at - small);
+    const std::uint32_t bytes = in.bytes[0];
+    if (in.boards != 1 || !in.shared || bytes < 16 || blockDim.x < 64) return false;
+    const std::uint32_t next = full_word(at + 4), length = next & 0xFFFF, said = next >> 16 & 0xFF;
+    const bool fixed = full_word(at) >> 28 & 1, alone = (length + 15) / 16 * 16 + 16 > bytes;
+    if (!fixed || !alone || length < 16 || length > bytes) return false;
+    const std::uint32_t fit = (length - 16) / fixed_slot_bytes, n = said < fit ? said : fit;
+    if (n == 0 || n > SlotsCall<A>::most) return false;
+    if (workspace_.rings) B::one([&] { note(in); });
+    SlotsCall<A> call;
+    call.slots = shared_address(at + 16);
+    call.sums = shared_address(tables.fragment);
+    call.pm = shared_address(tables.pm);
+    call.event = shared_address(tables.event);
+    call.order = shared_address(tables.slot);
+    call.frame_shared = shared_address(&s_);
+    call.plane = shared_address(workspace_.plane);
+    call.conditions = workspace_.conditions;
+    call.events = n;
+    call.frame = frame;
+    call.incomplete = incomplete;
+    call.rings = workspace_.rings;
+    call.key = shared_address(tables.key);
+    call.answer = answer;
+    if (!process_slots<A>(call, algorithm_, options_, clock)) return false;
+    tables_ = tables;
+    events_ = n;
+    frame_ = frame;
+    return true;
+  }
+
+#endif
+
   // Writes the packet's header; the packet then has s_.words words. One thread.
   NANET_DEVICE void finish(std::uint32_t frame) {
-    s_.packet[0] = options_.source << 24 | (frame & 0xFFFFFF);
-    s_.packet[1] = s_.primitives << 16 | 4 * s_.words;
+    write_header(frame);
     for (unsigned r = 1; r <= rich::max_rings; ++r) s_.rings += r * s_.with_rings[r];
   }
 
@@ -190,6 +249,8 @@ class FrameWork {
   }
 
  private:
+  NANET_DEVICE void write_header(std::uint32_t frame) { gpu::write_header(s_, options_, frame); }
+
   // Records the location of the bytes, if in shared memory.
   NANET_DEVICE void note(const Bytes& in) {
     s_.bytes = in.at;

@@ -173,6 +173,13 @@ class Merger {
       finish<max_boards>(event);
   }
 
+  // Mean of the times of an event's hits, rounded half up. hits: not 0.
+  NANET_DEVICE static std::uint16_t mean_time(std::int32_t sum, std::uint32_t hits) {
+    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);
+    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+    return static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
+  }
+
   // Sorts key[0 .. n - 1], all distinct; capacity: the next power of two.
   NANET_DEVICE static void sort(std::uint32_t* key, std::uint32_t n) {
     std::uint32_t size = 1;
@@ -543,9 +550,7 @@ class Merger {
     event.hits = static_cast<std::uint16_t>(hits);
     event.time = event.opened;
     if (hits == 0) return;
-    const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);  // mean, rounded half up
-    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
-    event.time = static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
+    event.time = mean_time(sum, hits);
   }
 
   // Unpacks an event with duplicate, unordered, invalid, masked or too many hits. Returns the number of hits

@@ -63,48 +63,89 @@ struct SharedMemory {
 
 // Queue entry claimed by a block.
 struct ClaimedEvent {
-  std::uint64_t k, n;
-  std::int64_t seen, offset, closed;
-  std::uint32_t type, flags, buffer, bytes, frame, skipped;
+  std::uint64_t k, reference;  // reference: an n within 2^31
+  std::int64_t seen, offset;
+  std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
+  // Words of the event line (contract::EventLine); without a mailbox those of the event alone.
+  std::uint32_t line[sizeof(contract::EventLine) / 4];
+  std::uint32_t skipped;
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
+
+  __device__ std::uint32_t type() const { return line[0] & 0xFF; }
+  __device__ std::uint16_t flags() const { return static_cast<std::uint16_t>(line[0] >> 16); }
+  __device__ std::uint32_t buffer() const { return line[1]; }
+  __device__ std::uint32_t bytes() const { return line[2]; }
+  __device__ std::uint32_t frame() const { return line[3]; }
+  __device__ std::int64_t closed() const {
+    return static_cast<std::int64_t>(std::uint64_t{line[5]} << 32 | line[4]);
+  }
+  __device__ std::uint64_t n() const { return contract::unwrap_counter(line[6], reference); }
+  __device__ std::uint32_t segment_bytes(unsigned b) const {
+    return line[7 + b / 2] >> (b % 2 ? 16 : 0) & 0xFFFF;
+  }
+  __device__ std::uint32_t line_flags() const { return line[11]; }
 };
 
-// Half of a queue entry by lane: 0 type, flags, buffer, bytes, frame; 1 time, n, lap. One instruction reads
-// both halves in one PCIe round trip.
-__device__ inline Sixteen half_of(const Resident& r, std::uint64_t k) {
-  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
-  return load_acquire_system(e + (threadIdx.x & 1));
+// Part of a queue entry by lane. Without a mailbox: 0 type, flags, buffer, bytes, frame; 1 time, n, lap; one
+// instruction reads both halves in one PCIe round trip. With one: the four units of its event line.
+__device__ inline Sixteen part_of(const Resident& r, std::uint64_t k) {
+  const std::uint32_t index = contract::entry_index(r.shape, k);
+  if (r.mailbox.input) {
+    const std::byte* const line = r.mailbox.input + contract::line_bytes * index;
+    return load_relaxed_system(reinterpret_cast<const Sixteen*>(line) +
+                               (threadIdx.x & (contract::units_per_line - 1)));
+  }
+  return load_acquire_system(reinterpret_cast<const Sixteen*>(r.queue + index) + (threadIdx.x & 1));
 }
-__device__ inline std::uint32_t lap_in(const Sixteen& half) {
-  return __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high >> 32), 1);
+// Validity of the parts that a warp has read.
+__device__ inline contract::Poll validity(const Resident& r, const Sixteen& part, std::uint32_t lap) {
+  const auto mark = static_cast<std::uint32_t>(part.high >> 32);
+  if (!r.mailbox.input) return contract::compare_lap(__shfl_sync(0xFFFFFFFFu, mark, 1), lap);
+  const auto ahead = static_cast<std::int32_t>(mark - lap);
+  if (__any_sync(0xFFFFFFFFu, ahead > 0)) return contract::Poll::overrun;
+  return __all_sync(0xFFFFFFFFu, ahead == 0) ? contract::Poll::event : contract::Poll::nothing;
 }
-__device__ inline void fill(ClaimedEvent& out, const Sixteen& half, std::uint64_t reference) {
-  const auto n = __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(half.high), 1);
-  const auto closed = __shfl_sync(0xFFFFFFFFu, half.low, 1);
-  if (threadIdx.x != 0) return;
-  out.closed = static_cast<std::int64_t>(closed);
-  const auto a = static_cast<std::uint32_t>(half.low);
-  out.type = a & 0xFF;
-  out.flags = a >> 16;
-  out.buffer = static_cast<std::uint32_t>(half.low >> 32);
-  out.bytes = static_cast<std::uint32_t>(half.high);
-  out.frame = static_cast<std::uint32_t>(half.high >> 32);
-  out.n = contract::unwrap_counter(n, reference);
+// Words of the parts that a warp has read. The first lanes; visible to the warp afterwards.
+__device__ inline void fill(const Resident& r, ClaimedEvent& out, const Sixteen& part) {
+  const unsigned lane = threadIdx.x;
+  const bool units = r.mailbox.input != nullptr;
+  if (lane < (units ? contract::units_per_line : 2u)) {
+    std::uint32_t* const to = out.line + (units ? 3 : 4) * lane;
+    to[0] = static_cast<std::uint32_t>(part.low);
+    to[1] = static_cast<std::uint32_t>(part.low >> 32);
+    to[2] = static_cast<std::uint32_t>(part.high);
+    if (!units) to[3] = static_cast<std::uint32_t>(part.high >> 32);
+  }
+  __syncwarp();
 }
 
-// Claims the next queue entry and waits for it. The first half is read together with the lap, not after it,
-// which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp.
+// Loads the mailbox's units of the frame that entry k probably announces: their translations are then cached.
+// All threads.
+__device__ inline void touch_frame(const Resident& r, std::uint64_t k) {
+  if (!r.mailbox.input) return;
+  const std::uint64_t n = k + load_relaxed_device(&r.state->ahead);
+  const auto buffer =
+      static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
+  const unsigned bits = r.sizes.lists == 1 ? 0 : r.sizes.lists == 4 ? 2 : 3;
+  const unsigned b = threadIdx.x & (r.sizes.lists - 1);
+  const std::size_t at = contract::unit_bytes * (threadIdx.x >> bits);
+  if (b >= r.sizes.boards || at >= r.mailbox.shape.segment_stride()) return;
+  load_relaxed_system(
+      reinterpret_cast<const Sixteen*>(r.mailbox.input + r.mailbox.shape.segment(buffer, b) + at));
+}
+
+// Waits for a claimed queue entry. The first half is read together with the lap, not after it,
+// which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp; the
+// entry is out.k.
 __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   QueueState& state = *r.state;
-  std::uint64_t k = 0;
-  if (threadIdx.x == 0) k = contract::DeviceAccess::fetch_add(state.claimed, 1);
-  k = __shfl_sync(0xFFFFFFFFu, k, 0);
+  const std::uint64_t k = out.k;
   const std::uint32_t lap = contract::entry_lap(r.shape, k);
   // Blocks far from the queue head sleep instead of polling over PCIe.
   constexpr std::uint64_t polling_distance = 4;
-  Sixteen half;
+  Sixteen part;
   std::int64_t offset;
-  std::uint64_t reference;
+  std::uint64_t reference, passed, newest, lag, keep_from;
   std::uint32_t ending;
   bool polling = false, stop = false;
   const contract::Poll poll = contract::wait_for_entry(
@@ -114,6 +155,10 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
           ending = load_relaxed_device(&state.ending);
           offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
           reference = load_relaxed_device(&state.reference);
+          passed = load_relaxed_device(&state.passed);
+          newest = load_relaxed_device(&state.newest);
+          lag = load_relaxed_device(&state.lag);
+          keep_from = load_relaxed_device(&state.keep_from);
           if (polling || ending) break;
           polling = k < load_relaxed_device(&state.frontier) + polling_distance;
           if (polling) break;
@@ -122,8 +167,8 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
         return stop;
       },
       [&] {
-        half = half_of(r, k);
-        return contract::compare_lap(lap_in(half), lap);
+        part = part_of(r, k);
+        return validity(r, part, lap);
       },
       [&] { stop = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending); });
   if (poll == contract::Poll::overrun && threadIdx.x == 0) {
@@ -133,38 +178,44 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   }
   const ClaimedEvent::Found found = poll == contract::Poll::event ? ClaimedEvent::event : ClaimedEvent::over;
   const std::int64_t now = device_time();
-  fill(out, half, reference);
+  fill(r, out, part);
   if (threadIdx.x == 0) {
-    out.k = k;
+    out.reference = reference;
     out.offset = offset;
     out.seen = now + offset;
+    out.passed = passed;
+    out.newest = newest;
+    out.lag = lag;
+    out.keep_from = keep_from;
     out.found = found;
     if (found == ClaimedEvent::event) {  // the next blocks may start polling
       atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
                 static_cast<unsigned long long>(k + 1));
-      store_relaxed_device(&state.reference, out.n);
+      store_relaxed_device(&state.reference, out.n());
+      store_relaxed_device(&state.ahead, out.n() - k);
     }
   }
-  return half;
+  return part;
 }
 
 // Whether the frame is skipped: its answer would be late. One thread.
 __device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed, std::int64_t service) {
   if (r.shedder.deadline <= 0) return false;
-  QueueState& state = *r.state;
   trigger::FrameProgress progress;
-  progress.passed = load_relaxed_device(&state.passed);
-  progress.newest = load_relaxed_device(&state.newest);
-  progress.lag = static_cast<std::int64_t>(load_relaxed_device(&state.lag));
-  std::uint64_t keep_from = load_relaxed_device(&state.keep_from);
+  progress.passed = claimed.passed;
+  progress.newest = claimed.newest;
+  progress.lag = static_cast<std::int64_t>(claimed.lag);
+  std::uint64_t keep_from = claimed.keep_from;
   const bool skipped =
-      r.shedder.skips({claimed.n, claimed.closed, claimed.seen}, progress, service, keep_from);
-  if (skipped) store_relaxed_device(&state.keep_from, keep_from);
+      r.shedder.skips({claimed.n(), claimed.closed(), claimed.seen}, progress, service, keep_from);
+  if (skipped) store_relaxed_device(&r.state->keep_from, keep_from);
   return skipped;
 }
 
-// Reads the entry again, after its lap; the caller uses the result later.
-__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
+// Reads the entry again, after its lap; the caller uses the result later. Units of an event line are valid
+// each.
+__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k, const Sixteen& part) {
+  if (r.mailbox.input) return part;
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_relaxed_system(e + (threadIdx.x & 1));
 }
@@ -245,6 +296,52 @@ __device__ inline void put_words(void* to, const void* from, std::uint32_t words
     static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
 }
 
+// Segments of a claimed frame in the mailbox.
+struct SegmentLines {
+  static constexpr bool prepared = true;  // FrameWork::begin() has run
+  const Resident& r;
+  const ClaimedEvent& claimed;
+  std::uint32_t lap;
+
+  __device__ bool used() const {
+    return r.mailbox.input && (claimed.line_flags() & contract::EventLine::segments);
+  }
+  __device__ std::uint32_t bytes(unsigned b) const { return claimed.segment_bytes(b); }
+  // Waits until the queue entry is valid: the CLOP is then readable too. The card writes the entry right
+  // after the event line.
+  __device__ void await_entry() const {
+    if (!r.mailbox.input) return;
+    const contract::Event& entry = r.queue[contract::entry_index(r.shape, claimed.k)];
+    while (contract::compare_lap(load_acquire_system(&entry.lap), lap) == contract::Poll::nothing)
+      __nanosleep(100);
+  }
+  // Copies unit u of board b. Returns false if it does not arrive: the card writes the units before the event
+  // line, so that they are at most a few accesses away.
+  __device__ bool take(unsigned b, std::uint32_t u, std::byte* to) const {
+    constexpr unsigned most_looks = 4096;
+    const std::uint32_t mark = contract::mailbox_mark(claimed.n());
+    const auto* const at = reinterpret_cast<const Sixteen*>(
+        r.mailbox.input + r.mailbox.shape.segment(claimed.buffer(), b) + contract::unit_bytes * u);
+    for (unsigned look = 0; look < most_looks; ++look) {
+      const Sixteen unit = load_relaxed_system(at);
+      if (static_cast<std::uint32_t>(unit.high >> 32) != mark) continue;
+      auto* const word = reinterpret_cast<std::uint32_t*>(to);
+      word[0] = static_cast<std::uint32_t>(unit.low);
+      word[1] = static_cast<std::uint32_t>(unit.low >> 32);
+      word[2] = static_cast<std::uint32_t>(unit.high);
+      return true;
+    }
+    return false;
+  }
+};
+
+// Answer's place in the mailbox.
+__device__ inline AnswerLines answer_lines(const Resident& r, std::uint64_t n, std::uint32_t buffer) {
+  if (!r.mailbox.answers) return {};
+  return {reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{buffer}),
+          contract::mailbox_mark(n)};
+}
+
 __device__ inline void misbehave(const Resident& r) {
   if (r.injection.kind == Injection::Kind::fault) __trap();
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
@@ -266,26 +363,33 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
   Sixteen half{}, again{};  // in the first warp
   trigger::ServiceTime service;
   for (bool claim = true;;) {
+    FrameWork<A, Block>::begin(shared);
+    if (claim) {
+      if (threadIdx.x == 0) claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
+      __syncthreads();
+      touch_frame(r, claimed.k);
+    }
     if (first_warp) {
       if (claim) {
         half = take(r, claimed);
       } else {
         half = again;
-        fill(claimed, half, claimed.n);
+        fill(r, claimed, half);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
+      // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if run() itself returns early.
       if (threadIdx.x == 0)
         claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed, service.expected());
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
-    const std::uint64_t n = claimed.n, k = claimed.k;
-    const std::uint32_t frame = claimed.frame, buffer = claimed.buffer;
+    const std::uint64_t n = claimed.n(), k = claimed.k;
+    const std::uint32_t frame = claimed.frame(), buffer = claimed.buffer();
     const std::uint32_t lap = contract::entry_lap(r.shape, k);
-    const bool has_buffer = claimed.type == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+    const bool has_buffer = claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
                             buffer < r.shape.buffers;
     const bool received = has_buffer && !claimed.skipped;
-    if (first_warp) again = look_again(r, k);
+    if (first_warp) again = look_again(r, k, half);
     workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
     if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
     FrameWork<A, Block> work(algorithm, r.options, shared, workspace);
@@ -293,22 +397,23 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
       const std::int64_t offset = claimed.offset;
       const auto clock = [offset] { return device_time() + offset; };
-      buffer_work.run(work, r.clop + buffer_bytes * buffer, static_cast<std::uint16_t>(claimed.flags), frame,
-                      claimed.bytes, BlockCopy{}, clock, [&](const auto& payload, std::uint32_t of) {
-                        if (of % sample_every == 0) sample(r, payload, of, n, rings);
-                      });
+      buffer_work.run(
+          work, r.clop + buffer_bytes * buffer, claimed.flags(), frame, claimed.bytes(), BlockCopy{}, clock,
+          [&](const auto& payload, std::uint32_t of) {
+            if (of % sample_every == 0) sample(r, payload, of, n, rings);
+          },
+          SegmentLines{r, claimed, lap}, answer_lines(r, n, buffer));
     }
     // The entry is unchanged since the first read.
     if (first_warp) {
       const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
-      const bool there = lap_in(again) == lap;
+      const bool there = validity(r, again, lap) == contract::Poll::event;
       if (threadIdx.x == 0) {
         claimed.confirmed = !there ? ClaimedEvent::over : same ? ClaimedEvent::event : ClaimedEvent::again;
         shared.trace.n = n;
         shared.trace.frame = frame;
         shared.trace.seen = claimed.seen;
         shared.trace.posted = device_time() + claimed.offset;
-        if (received) service.add(shared.trace.posted - claimed.seen);
       }
     }
     __syncthreads();
@@ -337,6 +442,7 @@ __device__ void consume(const Resident& r, const A& algorithm, const SharedMemor
         const std::uint64_t address = r.send_address + std::uint64_t{contract::send_buffer_bytes} * buffer;
         contract::post_descriptor<Access>(r, n, address, 4 * words, 0, buffer);
         contract::return_buffer<Access>(r, n, buffer);
+        service.add(shared.trace.posted - claimed.seen);
       }
       if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
       if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "nanet/contract/mailbox.hpp"
 #include "nanet/gpu/frame/buffer.hpp"
 #include "nanet/gpu/injection.hpp"
 #include "nanet/gpu/plane_entries.hpp"
@@ -42,6 +43,7 @@ struct QueueState {
   std::uint64_t claimed;         // entries taken by blocks
   std::uint64_t frontier;        // entries found valid
   std::uint64_t reference;       // a recent n
+  std::uint64_t ahead;           // its n minus its entry
   std::uint64_t offset;          // Control::Host::offset
   std::uint64_t kept;            // events offered as samples
   std::uint64_t tasks_written;   // tasks written to the ring
@@ -82,6 +84,7 @@ struct Resident {
   std::uint32_t* doorbell = nullptr;
   trigger::Trace* traces = nullptr;
   std::uint64_t trace_mask = 0;
+  contract::Mailbox mailbox;  // input null: none
   const trigger::FrameProgress* progress = nullptr;
   trigger::LoadShedder shedder;
   Control* control = nullptr;

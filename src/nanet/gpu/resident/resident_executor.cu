@@ -30,7 +30,11 @@ class ResidentExecutor final : public DeviceExecutor {
       queues_[d]->gpu->resident.silence = options.silence;
       queues_[d]->gpu->resident.injection = options.injection;
       if (options.conditions) queues_[d]->gpu->read_conditions(*options.conditions);
+      if (execute.mailboxes) queues_[d]->gpu->open_mailbox(options.mailbox);
     }
+    // The card writes to all mailboxes or none.
+    if (std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return !q->gpu->mailbox.input; }))
+      for (auto& q : queues_) q->gpu->close_mailbox();
   }
   ~ResidentExecutor() override {
     stop();
@@ -89,6 +93,13 @@ class ResidentExecutor final : public DeviceExecutor {
       return contract::acquire(q->gpu->control().device.overrun) != 0;
     });
   }
+  std::vector<contract::Mailbox> mailboxes() const override {
+    std::vector<contract::Mailbox> all;
+    for (const auto& q : queues_)
+      if (q->gpu->mailbox.input) all.push_back(q->gpu->mailbox);
+    return all;
+  }
+  std::string mailbox() const override { return queues_[0]->gpu->mailbox_memory; }
   std::map<std::string, double> figures() const override {
     double residual = 0;
     for (const auto& q : queues_) residual = std::max(residual, static_cast<double>(q->residual.load()));

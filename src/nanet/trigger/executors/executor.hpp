@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nanet/contract/layout.hpp"
+#include "nanet/contract/mailbox.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/trigger/account/trace.hpp"
 #include "nanet/trigger/executors/frame_processor.hpp"
@@ -26,6 +26,7 @@ struct ExecutorOptions {
   Nanoseconds deadline = 0;  // after a frame's first packet; 0: none, no frame is skipped
   RingSink* sink = nullptr;
   std::uint64_t reference = 0;  // an n within 2^31 of the first event's
+  bool mailboxes = false;       // the card writes to mailboxes
 };
 
 class Executor {
@@ -48,6 +49,10 @@ class Executor {
   // Memory that frames are read from: host; pinned (mapped, read by the GPU); device (filled by the copy
   // engine).
   virtual std::string_view memory() const noexcept { return "host"; }
+  // Mailboxes that the card is to use, one per device; empty: none.
+  virtual std::vector<contract::Mailbox> mailboxes() const { return {}; }
+  // Their memory: gpu, pinned or off, with the reason after a colon.
+  virtual std::string mailbox() const { return "off"; }
   // Additional results by name. Thread-safe.
   virtual std::map<std::string, double> figures() const { return {}; }
   // Reason for degraded operation; empty: none.

@@ -66,8 +66,10 @@ Trigger::Trigger(const TriggerOptions& options)
   if (options.pin.size() > 1 + beside)
     execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
+  execute.mailboxes = stream.writes_mailboxes();
   executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
                                : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);
+  if (const auto mailboxes = executor_->mailboxes(); !mailboxes.empty()) stream.use_mailboxes(mailboxes);
   if (!options.record.folder.empty()) {
     RecordOptions record = options.record;
     if (!options.clop.listen.empty()) record.to = clop_->local(0);
@@ -120,7 +122,7 @@ void Trigger::run() noexcept {
       const bool owed = !card_->passed_all();
       card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
     }
-    bursts_->settle(stream.table().next);
+    bursts_->settle(stream.table().settled());
     const Nanoseconds now = os::monotonic_now();
     note_times(stream, now);
     if (now - looked > 1'000'000) {

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of mailboxes: the card's event lines and segments, answers that leave before their descriptors,
+// marks, settlement before a buffer is used again.
+#include "nanet/contract/mailbox.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "nanet/card/software/rig_test.hpp"
+
+namespace nanet::card {
+namespace {
+
+struct Free {
+  void operator()(std::byte* at) const { std::free(at); }
+};
+using Lines = std::unique_ptr<std::byte, Free>;
+
+Lines lines(std::size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  Lines made(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+  std::memset(made.get(), 0, bytes);
+  return made;
+}
+
+class MailboxRig : public Rig {
+ public:
+  explicit MailboxRig(const ClopOptions& options = rig_options()) : Rig(options) {
+    const auto shape = contract::MailboxShape::of(views[0].shape);
+    input_ = lines(shape.input_bytes());
+    answers_ = lines(shape.answer_bytes());
+    mailbox = {shape, input_.get(), answers_.get()};
+    EXPECT_TRUE(stream.use_mailboxes({&mailbox, 1}));
+  }
+  // Data of the event line of entry k; false: not valid.
+  bool line(std::uint64_t k, contract::EventLine& out) const {
+    const contract::Shape& shape = views[0].shape;
+    const std::byte* const at =
+        mailbox.input + contract::line_bytes * (static_cast<std::uint32_t>(k) & (shape.events - 1));
+    auto* const to = reinterpret_cast<std::byte*>(&out);
+    for (unsigned u = 0; u < contract::units_per_line; ++u)
+      if (!contract::load_unit(at + contract::unit_bytes * u,
+                               static_cast<std::uint32_t>(k / shape.events) + 1,
+                               to + contract::unit_data_bytes * u))
+        return false;
+    return true;
+  }
+  // Segment of a board as a consumer reads it; empty: a unit has another mark.
+  std::vector<std::byte> segment(std::uint64_t n, std::uint32_t buffer, unsigned board,
+                                 std::uint32_t bytes) const {
+    std::vector<std::byte> out(contract::units_for(bytes) * contract::unit_data_bytes);
+    for (std::uint32_t u = 0; u < contract::units_for(bytes); ++u)
+      if (!contract::load_unit(
+              mailbox.input + mailbox.shape.segment(buffer, board) + contract::unit_bytes * u,
+              contract::mailbox_mark(n), out.data() + contract::unit_data_bytes * u))
+        return {};
+    out.resize(bytes);
+    return out;
+  }
+  // Answers through the mailbox only.
+  void whisper(const Event& e, std::uint32_t bytes = 8) {
+    std::vector<std::byte> answer(bytes);
+    wire::mtp::encode(answer.data(), e.frame, nullptr, 0);
+    contract::put_answer(mailbox, n_of(e), e.buffer, answer.data(), bytes);
+  }
+
+  contract::Mailbox mailbox;
+
+ private:
+  Lines input_, answers_;
+};
+
+TEST(Mailbox, HoldsEventsAndSegmentsOfAnyNumberOfPackets) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  for (Frame f = 0; f < 40; ++f)
+    for (unsigned b = 0; b < 4; ++b) {
+      const unsigned packets = 1 + (f + b) % 4;
+      for (unsigned p = 0; p < packets; ++p)
+        rig.feed({.board = static_cast<BoardId>(b),
+                  .frame = f,
+                  .index = p,
+                  .last = p + 1 == packets,
+                  .events = 1 + (f + p) % 3,
+                  .hits = 1 + (f * 5 + b + p) % 9});
+    }
+  std::uint64_t k = 0;
+  unsigned frames = 0;
+  for (const Event& e : rig.take(0)) {
+    contract::EventLine line;
+    ASSERT_TRUE(rig.line(k++, line));
+    EXPECT_EQ(std::memcmp(line.event.data(), &e, sizeof line.event), 0);
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    ++frames;
+    ASSERT_EQ(line.flags, contract::EventLine::segments);
+    for (unsigned b = 0; b < 4; ++b) {
+      const std::uint32_t bytes = rig.header(e).board[b].bytes;
+      EXPECT_EQ(line.bytes[b], bytes);
+      const auto segment = rig.segment(rig.n_of(e), e.buffer, b, bytes);
+      ASSERT_EQ(segment.size(), bytes);
+      EXPECT_EQ(std::memcmp(segment.data(), rig.views[0].segment(e.buffer, b), bytes), 0);
+    }
+    rig.answer(e);
+  }
+  EXPECT_EQ(frames, 40u);
+  contract::EventLine line;
+  EXPECT_FALSE(rig.line(k, line));
+  rig.finish();
+}
+
+TEST(Mailbox, LongSegmentsAreInTheClopOnly) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  for (unsigned b = 0; b < 4; ++b)
+    for (unsigned p = 0; p < (b == 2 ? 3u : 1u); ++p)
+      rig.feed({.board = static_cast<BoardId>(b),
+                .frame = 0,
+                .index = p,
+                .last = b != 2 || p == 2,
+                .events = 20,
+                .hits = 20});
+  for (const Event& e : rig.take(0, true)) {
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    contract::EventLine line;
+    ASSERT_TRUE(rig.line(1, line));
+    EXPECT_GT(line.bytes[2], contract::mailbox_segment_bytes);
+    EXPECT_EQ(line.flags, 0u);
+    rig.answer(e);
+  }
+  rig.finish();
+}
+
+TEST(Mailbox, AnswersLeaveAtOnceAndAreAccountedWhenPosted) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  for (Frame f = 0; f < 4; ++f) rig.frame(f);
+  const auto events = rig.take(EventType::receive_done);
+  rig.whisper(events[1], 76);
+  EXPECT_EQ(rig.send(), 0u);  // in order
+  rig.whisper(events[0], 1472);
+  EXPECT_EQ(rig.send(), 2u);
+  EXPECT_EQ(rig.transmit.sent[0].bytes.size(), 1472u);
+  EXPECT_EQ(rig.transmit.sent[1].bytes.size(), 76u);
+  EXPECT_EQ(rig.transmit.sent[1].frame, 1u);
+  EXPECT_TRUE(rig.observer.all.empty());  // the traces are not there yet
+  EXPECT_FALSE(rig.stream.passed_all());
+  rig.answer(events[1]);
+  rig.answer(events[2]);  // the ordinary way, behind two that wait
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_TRUE(rig.observer.all.empty());
+  EXPECT_EQ(rig.stream.table().settled(), 0u);
+  rig.answer(events[0]);
+  rig.send();
+  ASSERT_EQ(rig.observer.all.size(), 3u);
+  for (std::uint64_t n = 0; n < 3; ++n) EXPECT_EQ(rig.observer.all[n].n, n);
+  EXPECT_EQ(rig.stream.table().settled(), 3u);
+  rig.answer(events[3]);
+  rig.finish();
+  EXPECT_EQ(rig.stream.counters().frames_answered, 4u);
+}
+
+TEST(Mailbox, TornAndForeignAnswersDoNotLeave) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  rig.frame(0);
+  const auto events = rig.take(EventType::receive_done);
+  const std::vector<std::byte> answer(76);
+  contract::put_answer(rig.mailbox, 5, events[0].buffer, answer.data(), 76);  // of another number
+  EXPECT_EQ(rig.send(), 0u);
+  contract::put_answer(rig.mailbox, 0, events[0].buffer, answer.data(), 76);
+  std::byte* const unit = rig.mailbox.answers + 3 * contract::unit_bytes;
+  const std::byte kept = unit[12];
+  unit[12] = std::byte{0xFF};  // one unit has not arrived
+  EXPECT_EQ(rig.send(), 0u);
+  unit[12] = kept;
+  std::uint32_t length = 1473;  // longer than any answer
+  std::memcpy(rig.mailbox.answers, &length, sizeof length);
+  EXPECT_EQ(rig.send(), 0u);
+  length = 76;
+  std::memcpy(rig.mailbox.answers, &length, sizeof length);
+  EXPECT_EQ(rig.send(), 1u);
+  rig.answer(events[0]);
+  rig.finish();
+}
+
+TEST(Mailbox, ABufferIsNotUsedAgainBeforeItsTraceIsRead) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig(rig_options(2048));
+  rig.sobs();
+  rig.frame(0);
+  auto events = rig.take(EventType::receive_done);
+  rig.whisper(events[0]);
+  EXPECT_EQ(rig.send(), 1u);
+  for (Frame f = 1; f <= 2048; ++f) {
+    if (f == 2048) contract::return_buffer(rig.views[0], 0);  // returned, but not posted
+    rig.frame(f);
+    rig.serve();
+    rig.send();
+  }
+  EXPECT_EQ(rig.stream.counters().frames_overrun, 1u);
+  rig.post(events[0]);
+  rig.finish();
+}
+
+}  // namespace
+}  // namespace nanet::card

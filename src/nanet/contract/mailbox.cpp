@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/contract/mailbox.hpp"
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+namespace nanet::contract {
+namespace {
+
+#ifdef __AVX2__
+
+// Two units in one store; only each of them is one access.
+void store_two_units(std::byte* at, const std::byte* data, std::uint32_t mark) noexcept {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
+  const __m256i spread = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 1, 2, 7, 3, 4, 5, 7));
+  const __m256i marks = _mm256_set1_epi32(static_cast<int>(mark));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), _mm256_blend_epi32(spread, marks, 0x88));
+}
+
+#endif
+
+}  // namespace
+
+std::uint32_t MailboxWriter::segment(std::uint64_t n, std::uint32_t buffer, unsigned board,
+                                     const std::byte* segment, std::uint32_t units, std::uint32_t bytes,
+                                     bool whole) noexcept {
+  if (bytes > mailbox_.shape.segment_bytes) return units;
+  const std::uint32_t mark = mailbox_mark(n);
+  const std::uint32_t end = whole ? units_for(bytes) : bytes / static_cast<std::uint32_t>(unit_data_bytes);
+  std::byte* const to = mailbox_.input + mailbox_.shape.segment(buffer, board);
+#ifdef __AVX2__
+  for (; units + 2 <= end; units += 2)
+    store_two_units(to + unit_bytes * units, segment + unit_data_bytes * units, mark);
+#endif
+  for (; units < end; ++units) store_unit(to + unit_bytes * units, segment + unit_data_bytes * units, mark);
+  return units;
+}
+
+void MailboxWriter::event(const Event& event, std::uint32_t index, std::uint32_t lap,
+                          const EventLine& rest) noexcept {
+  EventLine line = rest;
+  std::memcpy(line.event.data(), &event, sizeof line.event);
+  alignas(16) std::byte data[sizeof line + 4] = {};
+  std::memcpy(data, &line, sizeof line);
+  std::byte* const to = mailbox_.input + line_bytes * index;
+  for (unsigned u = 0; u < units_per_line; ++u)
+    store_unit(to + unit_bytes * u, data + unit_data_bytes * u, lap);
+  flush_lines();
+}
+
+}  // namespace nanet::contract

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mailbox: low-latency lines beside a CLOP (docs/formats.md, Mailbox). Every 16 B unit carries its own
+// validity mark, so one load finds data and validity together, without a fence. The card writes event lines
+// and segments, where possible in GPU memory; the consumer writes answers in host memory. CLOP, event queue
+// and send ring hold the same data in full.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "nanet/contract/layout.hpp"
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#define NANET_HAS_MAILBOX 1
+#endif
+
+namespace nanet::contract {
+
+inline constexpr std::size_t unit_bytes = 16, unit_data_bytes = 12, line_bytes = 64;
+inline constexpr std::uint32_t units_per_line = line_bytes / unit_bytes;
+
+// Data of an event line: 4 units of 12 B.
+struct EventLine {
+  std::array<std::uint32_t, 7> event{};  // contract::Event without its lap
+  std::uint16_t bytes[max_boards] = {};  // of each board, as in FrameHeader
+  std::uint32_t flags = 0;
+  static constexpr std::uint32_t segments = 1;  // all segments are in the mailbox
+};
+static_assert(sizeof(EventLine) == units_per_line * unit_data_bytes);
+
+// Bytes of each board that a mailbox holds; longer segments are read from the CLOP.
+inline constexpr std::uint32_t mailbox_segment_bytes = 2016;
+
+// Answer: unit 0 holds its length in bytes, the units after it hold the bytes.
+inline constexpr std::size_t answer_line_bytes = 2048;
+static_assert((send_buffer_bytes / unit_data_bytes + 2) * unit_bytes <= answer_line_bytes);
+
+// Units that hold this many bytes.
+NANET_HD constexpr std::uint32_t units_for(std::uint32_t bytes) {
+  return (bytes + static_cast<std::uint32_t>(unit_data_bytes) - 1) /
+         static_cast<std::uint32_t>(unit_data_bytes);
+}
+// Mark of the segments and the answer of number n; 0: this number does not use the mailbox.
+NANET_HD constexpr std::uint32_t mailbox_mark(std::uint64_t n) {
+  return static_cast<std::uint32_t>(n + 1);
+}
+
+// Sizes of one device's mailbox.
+struct MailboxShape {
+  std::uint32_t events = 0, buffers = 0, boards = 0, segment_bytes = 0;  // segment_bytes: of data
+
+  static MailboxShape of(const Shape& shape) {
+    const std::uint32_t line = units_per_line * static_cast<std::uint32_t>(unit_data_bytes);
+    const std::uint32_t most =
+        shape.segment_bytes < mailbox_segment_bytes ? shape.segment_bytes : mailbox_segment_bytes;
+    return {shape.events, shape.buffers, shape.boards, most / line * line};
+  }
+  NANET_HD constexpr std::size_t segment_stride() const {
+    return std::size_t{segment_bytes} / unit_data_bytes * unit_bytes;
+  }
+  NANET_HD constexpr std::size_t segments_at() const { return std::size_t{events} * line_bytes; }
+  // Written by the card.
+  NANET_HD constexpr std::size_t input_bytes() const {
+    return segments_at() + segment_stride() * boards * buffers;
+  }
+  // Written by the consumer.
+  NANET_HD constexpr std::size_t answer_bytes() const { return answer_line_bytes * buffers; }
+  NANET_HD constexpr std::size_t segment(std::uint32_t buffer, unsigned board) const {
+    return segments_at() + segment_stride() * (std::size_t{buffer} * boards + board);
+  }
+};
+
+// One device's mailbox, as addresses of one side. input is null where there is none.
+struct Mailbox {
+  MailboxShape shape;
+  std::byte* input = nullptr;
+  std::byte* answers = nullptr;
+};
+
+#ifdef NANET_HAS_MAILBOX
+
+inline constexpr bool has_mailbox = true;
+
+// An aligned 16 B store or load is one access to memory on x86-64 processors with AVX (Intel SDM 3A 9.1.1,
+// AMD APM 2 7.3.2); PCIe carries it in one packet.
+inline void store_unit(std::byte* at, const std::byte* data, std::uint32_t mark) noexcept {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
+  const __m128i keep = _mm_set_epi32(0, -1, -1, -1);
+  const __m128i flag = _mm_set_epi32(static_cast<int>(mark), 0, 0, 0);
+  _mm_store_si128(reinterpret_cast<__m128i*>(at), _mm_or_si128(_mm_and_si128(bytes, keep), flag));
+}
+// Copies the data of a unit with this mark; returns false if it has another.
+inline bool load_unit(const std::byte* at, std::uint32_t mark, std::byte* data) noexcept {
+  const __m128i unit = _mm_load_si128(reinterpret_cast<const __m128i*>(at));
+  alignas(16) std::uint32_t word[4];
+  _mm_store_si128(reinterpret_cast<__m128i*>(word), unit);
+  std::memcpy(data, word, unit_data_bytes);
+  return word[3] == mark;
+}
+// Writes out combined stores to memory of a device.
+inline void flush_lines() noexcept {
+  _mm_sfence();
+}
+
+#else
+
+inline constexpr bool has_mailbox = false;
+inline void store_unit(std::byte*, const std::byte*, std::uint32_t) noexcept {}
+inline bool load_unit(const std::byte*, std::uint32_t, std::byte*) noexcept {
+  return false;
+}
+inline void flush_lines() noexcept {}
+
+#endif
+
+// Card's side of a mailbox. Without one, every call returns at once.
+class MailboxWriter {
+ public:
+  MailboxWriter() = default;
+  explicit MailboxWriter(const Mailbox& mailbox) : mailbox_(mailbox) {}
+  explicit operator bool() const noexcept { return mailbox_.input != nullptr; }
+
+  // Writes the units of a segment from `units` on that end at or before `bytes`; segment: its begin in the
+  // CLOP, readable 8 B beyond. Returns the number of units written so far. The last one, which the next
+  // packet may extend, is written with whole = true.
+  std::uint32_t segment(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
+                        std::uint32_t units, std::uint32_t bytes, bool whole) noexcept;
+  bool holds(std::uint32_t bytes) const noexcept { return bytes <= mailbox_.shape.segment_bytes; }
+
+  // Writes the event line of an entry; lap: of that entry.
+  void event(const Event& event, std::uint32_t index, std::uint32_t lap, const EventLine& rest) noexcept;
+
+  // Whether the answer of n has begun to arrive.
+  bool answered(std::uint64_t n, std::uint32_t buffer) const noexcept {
+    std::byte head[unit_data_bytes];
+    return load_unit(mailbox_.answers + answer_line_bytes * buffer, mailbox_mark(n), head);
+  }
+  // Copies the answer of n to `out`, of send_buffer_bytes + unit_data_bytes; returns its length, 0 if it is
+  // not there.
+  std::uint32_t answer(std::uint64_t n, std::uint32_t buffer, std::byte* out) const noexcept {
+    const std::uint32_t mark = mailbox_mark(n);
+    const std::byte* const from = mailbox_.answers + answer_line_bytes * buffer;
+    std::uint32_t head[3];
+    if (mark == 0 || !load_unit(from, mark, reinterpret_cast<std::byte*>(head))) return 0;
+    const std::uint32_t bytes = head[0];
+    if (bytes == 0 || bytes > send_buffer_bytes) return 0;
+    for (std::uint32_t u = 0; u < units_for(bytes); ++u)
+      if (!load_unit(from + unit_bytes * (u + 1), mark, out + unit_data_bytes * u)) return 0;
+    return bytes;
+  }
+
+ private:
+  Mailbox mailbox_;
+};
+
+// Consumer's side of an answer, for consumers on the CPU and for tests.
+inline void put_answer(const Mailbox& mailbox, std::uint64_t n, std::uint32_t buffer, const std::byte* answer,
+                       std::uint32_t bytes) noexcept {
+  const std::uint32_t mark = mailbox_mark(n);
+  if (mark == 0) return;
+  std::byte* const to = mailbox.answers + answer_line_bytes * buffer;
+  alignas(16) std::byte unit[unit_bytes] = {};
+  for (std::uint32_t u = units_for(bytes); u-- > 0;) {
+    const std::uint32_t from = u * static_cast<std::uint32_t>(unit_data_bytes);
+    const std::uint32_t left = bytes - from;
+    std::memcpy(unit, answer + from, left < unit_data_bytes ? left : unit_data_bytes);
+    store_unit(to + unit_bytes * (u + 1), unit, mark);
+  }
+  std::memset(unit, 0, sizeof unit);
+  std::memcpy(unit, &bytes, sizeof bytes);
+  store_unit(to, unit, mark);
+}
+
+}  // namespace nanet::contract
