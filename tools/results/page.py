@@ -13,6 +13,7 @@ from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
 from results.trigger import (
     chain,
     cluster,
+    detectors,
     farm,
     largest_rate,
     loopback,
@@ -83,6 +84,7 @@ TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("Farm", farm),
     ("Replay", replay),
     ("Many captures", cluster),
+    ("Detectors", detectors),
     ("Bandwidth", other),
     ("GPU", gpu),
     ("Monitor and recording", watching),

@@ -11,7 +11,13 @@ from results.measurements import ALGORITHMS, ROOT, Bench, Measurement, isolated,
 
 README = ROOT / "README.md"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-README_CPU, README_GPU, README_TRIP = "A", "H200", "H200c"  # machines of the tables
+TRIPS = (
+    ("mailbox_gpu", "GPU, mailbox in GPU memory"),
+    ("persistent", "GPU, frames in host memory"),
+    ("cpu", "CPU"),
+    ("echo", "bare UDP echo"),
+)  # mode, title
+README_CPU, README_GPU, README_TRIP = "A", "H200", "H200d"  # machines of the tables
 
 
 def summary(measurements: Sequence[Measurement]) -> str:
@@ -37,7 +43,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
     }
     trips = [
         [title, *(f"{number(latency[mode].get(f'{p}_us'))} µs" for p in ("p50", "p99_99"))]
-        for mode, title in (("persistent", "GPU, resident kernel"), ("cpu", "CPU"), ("echo", "bare UDP echo"))
+        for mode, title in TRIPS
         if mode in latency
     ]
     card = Bench(measurements, "card")
