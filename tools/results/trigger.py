@@ -308,8 +308,8 @@ def detectors(measurements: Sequence[Measurement]) -> str:
     keys = ("file_over_builtin", "arrays_over_bare", "arrays_over_bare_batches")
     rows = [[m["machine"], *(number(m["figures"][key]) for key in keys)] for m in bench.all]
     return (
-        "CPU time with NA62's detector from its file over that of the compiled one; of plain arrays over that "
-        "of the bare algorithm, one call and batches.\n\n"
+        "CPU time with NA62's detector from its file over that of the compiled one; of plain arrays over "
+        "that of the bare algorithm, one call and batches.\n\n"
         + table(["machine", "file over compiled", "arrays over one call", "over batches"], rows)
         + sources(bench.all)
     )
