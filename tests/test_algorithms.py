@@ -338,7 +338,7 @@ def geometric(points: np.ndarray) -> np.ndarray:
     return np.array(circle_fit.standardLSQ(points)[:3])
 
 
-@every_algorithm
+@pytest.mark.parametrize("name", [name for name in NAMES if TRAITS[name]["is_fit"]])
 def test_clean_rings_are_those_of_circle_fit_and_scikit_image(name):
     events = single_rings(300, 41)
     found = rings_of(reconstruct(name, [pm for pm, _ in events]), len(events))

@@ -29,6 +29,7 @@ namespace nanet::rich {
 
 struct Centroid {
   static constexpr std::string_view name = "centroid";
+  static constexpr bool is_fit = false;
   struct Parameters {
     std::uint32_t min_hits = 4;
     float r_min = 50.0f, r_max = 201.0f;

@@ -183,11 +183,12 @@ void bind_rich(nb::module_& m) {
         d["most_rings"] = traits.most_rings;
         d["rejects_noise"] = traits.rejects_noise;
         d["assumes_centre"] = traits.assumes_centre;
+        d["is_fit"] = traits.is_fit;
         return d;
       },
       "name"_a,
       "Traits of an algorithm: most_rings (per event), rejects_noise, assumes_centre (has a prior on the "
-      "ring centre). ValueError.");
+      "ring centre), is_fit (circle fit). ValueError.");
   m.def(
       "load_algorithm",
       [](const std::string& path) {

@@ -31,6 +31,7 @@ constexpr AlgorithmTraits traits_of() {
   if constexpr (requires { A::most_rings; }) traits.most_rings = A::most_rings;
   if constexpr (requires { A::rejects_noise; }) traits.rejects_noise = A::rejects_noise;
   if constexpr (requires { A::assumes_centre; }) traits.assumes_centre = A::assumes_centre;
+  if constexpr (requires { A::is_fit; }) traits.is_fit = A::is_fit;
   return traits;
 }
 

@@ -47,6 +47,7 @@ struct AlgorithmTraits {
   unsigned most_rings = 1;      // maximum number of rings per event
   bool rejects_noise = false;   // ignores hits far from the ring
   bool assumes_centre = false;  // has a prior on the ring centre: not invariant under translation
+  bool is_fit = true;           // circle fit: exact on an ideal circle; no ring without an arc of hits
 };
 // Same names as algorithm_parameters(); defaults for a plug-in. Throws std::invalid_argument.
 AlgorithmTraits algorithm_traits(std::string_view name);

@@ -80,11 +80,15 @@ TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
       const Quality usual = quality(events, reconstruct(events), of),
                     known = quality(events, reconstruct(events, {{"noise", std::max(noise, 0.05)}}), of);
       EXPECT_GE(known.efficiency, usual.efficiency - 0.004) << rings << " rings, noise " << noise;
-      if (noise > 1) EXPECT_LE(known.fakes, usual.fakes + 0.004) << rings << " rings, noise " << noise;
+      if (noise > 1) {
+        EXPECT_LE(known.fakes, usual.fakes + 0.004) << rings << " rings, noise " << noise;
+      }
       // Wrong rings per event, missed or found in excess.
       EXPECT_LE(of * (1 - known.efficiency) + known.fakes, of * (1 - usual.efficiency) + usual.fakes + 0.008)
           << rings << " rings, noise " << noise;
-      if (rings == 1 && noise == 5.0) EXPECT_GE(known.efficiency, 0.94);
+      if (rings == 1 && noise == 5.0) {
+        EXPECT_GE(known.efficiency, 0.94);
+      }
     }
 }
 
