@@ -70,6 +70,19 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
     assert all(name in result["latency_us"] for name, *_ in _core.stage_descriptions())
 
 
+def test_every_counter_has_one_place_in_the_views() -> None:
+    from nanet.report import counters, tables
+
+    from nanet import _core
+
+    listed = [line["name"] for line in _core.counter_descriptions() if not line["family"]]
+    placed = [*counters.PLAIN, *counters.NOT_SHOWN, *counters.losses()]
+    assert sorted(placed) == sorted(listed) and set(counters.HARMLESS) < set(counters.losses())
+    assert counters.for_page()["losses"] == counters.losses()
+    shown = [name for name, _ in tables.losses(dict.fromkeys(listed, 1))]
+    assert shown == [name.replace("_", " ") for name in counters.losses()]
+
+
 def test_replay(nanet: Callable[..., Any], tmp_path: Path, said: dict[str, set[str]]) -> None:
     nanet("generate", "--events", 200, "--out", "run.pcap")
     nanet("replay", "run.pcap", "--algorithm", "math", "--device", "cpu", "--json", "replay.json")

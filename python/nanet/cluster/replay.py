@@ -11,19 +11,12 @@ from typing import Any
 
 from nanet.cluster.units import RECORDS, Outcome, Unit, partition, quoted
 from nanet.errors import DataWarning, UsageError, describe_os_error
+from nanet.report import counters
 from nanet.report.output import account_closes, plain
 from nanet.run.core_options import load_algorithm
 from nanet.run.replaying import captures_in, replay_files
 
 FILE = "rings.parquet"
-# Counters of `nanet replay --json` that add up over captures.
-COUNTERS = (
-    "packets_in", "packets_used", "burst_markers", "events_in", "events_built", "hits_in", "rings",
-    "primitives_out", "below_min_hits", "mtp_overflow", "in_late_frames", "frames_in", "frames_out",
-    "frames_answered", "frames_late", "frames_skipped", "frames_incomplete", "frames_overrun",
-    "frames_unmerged", "duplicate_hits", "split_at_frame_edge", "masked_hits", "bursts", "bytes_in",
-    "bad_packets", "lost", "downscaled", "not_mgp",
-)  # fmt: skip
 SHOWN = ("events_built", "hits_in", "rings", "primitives_out", "packets_in", "elapsed_s")
 # Options of the core that change nothing in a replay's results.
 _OF_THE_HOST = ("busy", "pin", "real_time")
@@ -117,7 +110,7 @@ def total(outcomes: Iterable[Outcome]) -> dict[str, Any]:
         if outcome.state == "failed":
             continue
         result = outcome.result
-        for key in COUNTERS:
+        for key in (*counters.listed(), *counters.GROUPS):
             value = result.get(key, 0)
             if isinstance(value, dict):
                 mine = sums.setdefault(key, {})

@@ -25,6 +25,7 @@ from prometheus_client.exposition import choose_encoder
 from nanet.detector import load_or_default
 from nanet.monitor.metrics import TriggerCollector
 from nanet.monitor.state import State
+from nanet.report.counters import for_page
 
 MAX_WATCHERS = 64
 EVENTS_PER_UPDATE = 4
@@ -166,7 +167,12 @@ class Server:
         ws = web.WebSocketResponse(heartbeat=20.0, max_msg_size=1024, compress=False, timeout=1.0)
         await ws.prepare(request)
         watcher = Watcher()
-        hello = {"type": "hello", "about": self.state.about, "history": list(self.state.history)}
+        hello = {
+            "type": "hello",
+            "about": self.state.about,
+            "counters": for_page(),
+            "history": list(self.state.history),
+        }
         watcher.offer("hello", json.dumps(hello))
         if self.state.snapshot:
             watcher.offer("state", json.dumps(self.state.feed()))

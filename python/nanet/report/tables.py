@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from nanet.report import counters
 from nanet.report.output import account, account_closes
 
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
@@ -93,24 +94,7 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
     rows += [(f"bad packet: {name}", value) for name, value in result.get("bad_packets", {}).items()]
     rows += [(f"downscaled: {name}", value) for name, value in result.get("downscaled", {}).items()]
     rows += [(f"not MGP: {name}", value) for name, value in result.get("not_mgp", {}).items()]
-    keys = (
-        "frames_late",
-        "frames_overrun",
-        "frames_incomplete",
-        "frames_skipped",
-        "frames_unmerged",
-        "send_errors",
-        "answers_after_deadline",
-        "bad_descriptors",
-        "events_dropped",
-        "mtp_overflow",
-        "below_min_hits",
-        "masked_hits",
-        "in_late_frames",
-        "duplicate_hits",
-        "split_at_frame_edge",
-    )
-    rows += [(key, result.get(key, 0)) for key in keys]
+    rows += [(key, result.get(key, 0)) for key in counters.losses()]
     downs = int(result.get("card_figures", {}).get("interface_downs", 0))
     rows.append(("interface went down", downs))
     rows.append(("choke raised", result.get("choke", {}).get("raised", 0)))

@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from nanet.report.counters import HARMLESS
 from nanet.report.tables import (
     CARD_CYCLE_NS,
     STAGES,
@@ -27,8 +28,6 @@ from nanet.report.tables import (
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HISTORY = 48
 SHOWN_LOSSES = 5  # the largest
-# Terms of the account that are properties of the data, not losses.
-HARMLESS = ("split at frame edge", "duplicate hits", "below min hits")
 
 
 def sparkline(values: list[float]) -> str:
@@ -201,6 +200,7 @@ class View:
         return _panel(_shares(rows, "blue", 8), "hits by board")
 
     def _losses(self) -> Panel:
+        harmless = [name.replace("_", " ") for name in HARMLESS]
         rows = losses(self.trigger) if self.trigger else []
         rows += [
             (f"node {n['node']} SILENT", n["frames_silent"])
@@ -210,7 +210,7 @@ class View:
         for key in ("frames_missing", "socket_overflow"):
             if self.l0tp.get(key):
                 rows.append((f"L0TP: {key.replace('_', ' ')}", self.l0tp[key]))
-        bad = [(name.removeprefix("lost: "), value) for name, value in rows if name not in HARMLESS]
+        bad = [(name.removeprefix("lost: "), value) for name, value in rows if name not in harmless]
         bad.sort(key=lambda row: -row[1])
         table = Table.grid(padding=(0, 1))
         table.add_column(justify="right", no_wrap=True)

@@ -21,18 +21,15 @@ export function microseconds(us) {
 
 export const shortTime = (msAgo) => new Date(Date.now() - msAgo).toLocaleTimeString();
 
-// Terms of the account that are properties of the data, not losses.
-export const HARMLESS = ["below_min_hits", "duplicate_hits", "split_at_frame_edge"];
-
 // All losses of valid packets, and the other non-zero terms: [name, value, key in the JSON].
-export function losses(t) {
+// names: losses of the core's counter list, from the feed.
+export function losses(t, names) {
   const words = (name) => name.replaceAll("_", " ");
   const out = Object.entries(t.lost).map(([name, value]) => [`lost: ${words(name)}`, value, `lost.${name}`]);
   for (const [object, title] of [["bad_packets", "bad packet"], ["not_mgp", "not MGP"]])
     for (const [name, value] of Object.entries(t[object]))
       if (value) out.push([`${title}: ${words(name)}`, value, `${object}.${name}`]);
-  for (const name of ["frames_late", "frames_overrun", "frames_incomplete", "frames_skipped", "frames_unmerged",
-    "mtp_overflow", "below_min_hits", "in_late_frames", "duplicate_hits", "split_at_frame_edge", "send_errors", "account_violations"])
+  for (const name of names)
     if (t[name]) out.push([words(name), t[name], name]);
   return out;
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Monitor page: reads the feed, shows the numbers, and reports a lost connection.
-import { count, HARMLESS, losses, microseconds, percent, rate, shortTime } from "./format.js";
+import { count, losses, microseconds, percent, rate, shortTime } from "./format.js";
 import { EventDisplay } from "./event.js";
 import { drawCentres, drawLatency, drawOccupancy, RatePlot, BarPlot } from "./plots.js";
 
 const $ = (id) => document.getElementById(id);
 const STAGES = ["gather", "queue", "build", "reconstruct", "post", "send", "total"];
 const LEVELS = ["p50", "p90", "p99", "p99_9", "p99_99", "max"];
-const COUNTS = ["packets_in", "packets_used", "burst_markers", "events_in", "events_built", "hits_in", "rings",
-  "primitives_out", "frames_in", "frames_out", "frames_answered", "frames_late"];
 const SILENT_MS = 3000;
 
-const page = { state: null, physics: null, geometry: null, received: 0, open: false, lost: false, dirty: new Set() };
+const page = { state: null, physics: null, geometry: null, counters: null, received: 0, open: false, lost: false, dirty: new Set() };
 const display = new EventDisplay($("display"), $("scale"), $);
 const rates = new RatePlot($("rates"));
 const ringCount = new BarPlot($("ringcount"), "rings", "events");
@@ -55,9 +53,9 @@ function showState() {
   showRun(t);
   set("health", page.state.health);
   $("health").className = `pill ${!page.state.ok ? "bad" : page.state.degraded ? "fair" : "good"}`;
-  rows($("counts"), COUNTS.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
-  rows($("losses"), losses(t).map(([name, value, key]) => {
-    const bad = value > 0 && !HARMLESS.includes(key);
+  rows($("counts"), page.counters.plain.map((key) => [key.replaceAll("_", " "), { text: count(t[key]), key }]));
+  rows($("losses"), losses(t, page.counters.losses).map(([name, value, key]) => {
+    const bad = value > 0 && !page.counters.harmless.includes(key);
     return [{ text: name, bad }, { text: count(value), bad, key }];
   }));
   rows($("boards"), page.state.boards.map((b) =>
@@ -126,7 +124,7 @@ function showAbout(about) {
   set("version", about.version);
   const rows = (about.realtime_settings ?? []).map((one) => {
     const row = document.createElement("tr");
-    for (const text of [one.name, one.state, one.state === "refused" ? `${one.found}; ${one.remedy}` : one.found])
+    for (const text of [one.name, one.state, one.remedy ? `${one.found}; ${one.remedy}` : one.found])
       row.appendChild(document.createElement("td")).textContent = text;
     return row;
   });
@@ -146,6 +144,7 @@ function paint() {
 function take(message) {
   page.received = performance.now();
   if (message.type === "hello") {
+    page.counters = message.counters;
     showAbout(message.about);
     rates.reset(message.history);
     display.reset();
