@@ -113,7 +113,8 @@ def _network(interfaces: list[dict[str, Any]]) -> str:
 def _cuda(cuda: dict[str, Any]) -> str:
     """Device that --device cuda selects, or the reason why there is none."""
     if cuda["trouble"]:
-        return f"not usable: {cuda['trouble']}"
+        remedy = "" if cuda["built"] else "; build with nvcc 12.8 or newer, without NANET_CUDA=OFF"
+        return f"not usable: {cuda['trouble']}{remedy}"
     return ", ".join(
         f"cuda:{d['number']} {d['name']} ({d['compute_capability'][0]}.{d['compute_capability'][1]}, "
         f"{d['multiprocessors']} multiprocessors, {d['memory_bytes'] / 2**30:.0f} GiB)"
@@ -164,7 +165,7 @@ def doctor(
     interrupts = [one["name"].split()[-1] for one in unfit if one["name"].startswith("interrupt ")]
     for one in unfit:
         if not one["name"].startswith("interrupt "):
-            checks.add_row("", "", f"[dim]→ {one['command']}   now {one['found']}; {one['why']}[/]")
+            checks.add_row("", "", f"[dim]→ {one['command']}   # now {one['found']}; {one['why']}[/]")
     if interrupts:
         listed = ", ".join(interrupts)
         checks.add_row(

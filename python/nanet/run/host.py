@@ -295,6 +295,14 @@ def cpu_model() -> str:
     return found.group(1).strip() if found else platform.processor() or platform.machine()
 
 
+def _isolation() -> str:
+    """Remedy with CPUs of this host: the first two stay with the system; empty if it has no others."""
+    apart = ",".join(map(str, cpus()[2:6]))
+    if not apart:
+        return ""
+    return f"isolate CPUs (kernel parameters isolcpus={apart} nohz_full={apart}, then --pin {apart}) or "
+
+
 def fit_for_real_time() -> tuple[bool, list[Reason]]:
     """Whether 200 µs and 1 ms are realistic on this host, and the properties examined; all must be fit."""
     reasons = []
@@ -316,8 +324,7 @@ def fit_for_real_time() -> tuple[bool, list[Reason]]:
             "CPU steadiness",
             bool(apart) or held,
             f"isolated CPUs: {apart or 'none'}; frequency governor: {seen}",
-            "isolate CPUs (kernel parameter isolcpus=2-5 nohz_full=2-5, then --pin 2-5) "
-            "or hold the frequency (cpupower frequency-set -g performance)",
+            _isolation() + "hold the frequency (cpupower frequency-set -g performance)",
         )
     )
     machine = virtual()
