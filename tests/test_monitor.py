@@ -271,6 +271,8 @@ def test_every_metric_is_documented_and_used_by_the_dashboard(root: Path) -> Non
         "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5,
         "device_failed": "gone",
     }  # fmt: skip
+    settings = [{"name": "scheduler", "state": "refused"}, {"name": "pinned CPUs", "state": "done"}]
+    state.take({"kind": "about", "realtime_settings": settings})
     state.take({"kind": "snapshot", "t": 1.0, "snapshot": snapshot})
     occupancy = {"masked": [3], "pm_occupancy": [5] * 1952, "rings_per_event": [1, 2, 3, 4, 5]}
     stages = histograms.coarse({"total": (np.array([1.0]), np.array([1]))})
@@ -280,6 +282,8 @@ def test_every_metric_is_documented_and_used_by_the_dashboard(root: Path) -> Non
         names[family.name + suffix] = {"info": "gauge"}.get(family.type, family.type)
         of_run[family.name] = {tuple(s.labels.values()): s.value for s in family.samples}
     assert names == documented
+    of_settings = {("scheduler", "refused"): 1.0, ("pinned CPUs", "done"): 1.0}
+    assert of_run["nanet_realtime_setting"] == of_settings
     assert of_run["nanet_run_state"] == {(name,): float(name == "burst") for name in metrics.STATES}
     for name, value in (("nanet_burst", 300), ("nanet_choke", 1), ("nanet_choke_seconds", 1.5),
                         ("nanet_channels_masked", 3), ("nanet_conditions_refused", 1),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from nanet.cli.app import main
 from nanet.config.sections import RealTime
+from nanet.errors import UsageError
 from nanet.run import host, realtime, tuning
 
 
@@ -211,3 +212,24 @@ def test_the_trigger_reports_its_settings(tmp_path: Path) -> None:
     }
     assert settings["locked memory"]["state"] in ("done", "refused")
     assert settings["scheduler"]["state"] == "off"
+
+
+def test_polling_fifo_threads_need_a_cpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "cpus", lambda: [0, 1])
+    core = {"busy": True, "card_threads": 1, "threads": 3, "pin": [0]}
+    fifo = RealTime(scheduler="fifo")
+    for pin in ([0], [0, 1, 1, 1], []):
+        with pytest.raises(UsageError, match=r"card.pin = .* 4 polling threads .* --scheduler normal"):
+            realtime.check_pinning(fifo, {**core, "pin": pin})
+    realtime.check_pinning(fifo, {**core, "pin": [0, 1, 2, 3]})
+    realtime.check_pinning(fifo, {**core, "threads": 1})
+    realtime.check_pinning(fifo, {**core, "busy": False})
+    realtime.check_pinning(RealTime(), core)
+
+
+def test_the_example_of_isolation_has_cpus_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cpus, example in (([0, 1], ""), (list(range(8)), "isolcpus=2,3,4,5 ")):
+        monkeypatch.setattr(host, "cpus", lambda cpus=cpus: cpus)
+        remedy = {reason.name: reason.remedy for reason in host.fit_for_real_time()[1]}["CPU steadiness"]
+        assert ("isolcpus" in remedy) == bool(example) and example in remedy
+        assert "cpupower" in remedy

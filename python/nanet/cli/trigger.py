@@ -34,7 +34,7 @@ BOARDS = (0, 512, 1024, 1536, PM_COUNT)  # first PM of each of NA62's boards, an
 
 
 def check(config: Config, json_file: str | None, status_file: str | None) -> None:
-    """Opens all that a run opens, and reports it in one line. UsageError with what a run would refuse.
+    """Opens all that a run opens, and reports it, with the real-time settings. UsageError: as in a run.
 
     The card listens at a free port of the address, so that a running trigger is no obstacle.
     """
@@ -42,6 +42,7 @@ def check(config: Config, json_file: str | None, status_file: str | None) -> Non
     from nanet.monitor.link import check_address
 
     settings, card = core_options(config), config[Card]
+    realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
     check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
     check_folder("--record", card.record)
@@ -49,11 +50,16 @@ def check(config: Config, json_file: str | None, status_file: str | None) -> Non
     host = settings["listen"].rpartition(":")[0]
     free = f"{host}:0"
     try:
-        with starting():
+        with (
+            starting(),
+            realtime.applied(config[RealTime], settings["pin"], fit=settings["real_time"]) as settled,
+        ):
             _core.Trigger({**settings, "listen": free, "record": "", "keep_bad": ""})
     except UsageError as error:
         raise UsageError(str(error).replace(free, settings["listen"])) from None
     print("accepted:", start_line(settings).removeprefix("nanet trigger: "))
+    for outcome in settled.outcomes:
+        print(outcome.line())
 
 
 @options(Trigger, Card, DetectorFile, RealTime, Monitor, check=check)
@@ -63,6 +69,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
 
     check_writable(json=json_file)
     settings = core_options(config)
+    realtime.check_pinning(config[RealTime], settings)
     out = console(json_file)
     with (
         status_writer(status_file) as status,
@@ -97,6 +104,9 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
     from nanet.report.tables import print_result
 
     print_result(out, result)
+    if result["send_errors"]:
+        text = f"send errors: {result['send_errors']} datagrams were rejected by the network"
+        out.print(f"[yellow]{text}: no listener at {settings['send']}? Start it, or change trigger.send[/]")
     write_json(result, json_file)
     if not account_closes(result) or (config[Trigger].strict and not lossless(result)):
         raise typer.Exit(1)

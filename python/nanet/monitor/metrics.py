@@ -92,6 +92,12 @@ class TriggerCollector(Collector):
             {"hash": str(state.about.get("config_hash", "")), "algorithm": s["algorithm"],
              "device": s["device"], "card": s["card"], "gather": s["gather"]},
         )  # fmt: skip
+        settings = GaugeMetricFamily(
+            "nanet_realtime_setting", "1 for the state of each real-time setting.", labels=["name", "state"]
+        )
+        for setting in state.about.get("realtime_settings", ()):
+            settings.add_metric([setting["name"], setting["state"]], 1.0)
+        yield settings
         for metric, lines in counters().items():
             if all(not line["family"] or s.get(line["family"]) for line in lines):  # recorded: with --record
                 yield family(metric, lines, s)

@@ -14,13 +14,14 @@ import errno
 import os
 import resource
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from nanet.config.sections import RealTime
+from nanet.errors import UsageError
 
 DMA_LATENCY = Path("/dev/cpu_dma_latency")
 
@@ -42,7 +43,12 @@ class Outcome:
 
     def sentence(self) -> str:
         """A refusal as one line of text."""
-        return f"realtime: {self.name} refused: {self.found}; {self.remedy}"
+        return self.line()
+
+    def line(self) -> str:
+        """The outcome as one line of text."""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"realtime: {self.name} {self.state}: {self.found}{remedy}"
 
 
 def _off(name: str) -> Outcome:
@@ -121,6 +127,21 @@ def _latency_request(microseconds: int) -> Iterator[Outcome]:
         yield Outcome(name, "done", f"at most {microseconds} µs, held while the program runs")
     finally:
         os.close(descriptor)
+
+
+def check_pinning(settings: RealTime, core: Mapping[str, Any]) -> None:
+    """UsageError if polling threads under SCHED_FIFO would share a CPU. core: options of the core."""
+    from nanet.run.host import cpus
+
+    polling = core["busy"] or core["card_threads"] > 1
+    threads = core["card_threads"] + (core["threads"] if core["threads"] > 1 else 0)
+    apart = len(set(core["pin"]) or cpus())
+    if settings.scheduler == "fifo" and polling and apart < threads:
+        given = ",".join(map(str, core["pin"]))
+        raise UsageError(
+            f"card.pin = {given!r} with realtime.scheduler = 'fifo': {threads} polling threads need a CPU "
+            f"each: give {threads} isolated CPUs, or use --scheduler normal"
+        )
 
 
 def pinning(cpus: list[int]) -> Outcome:
