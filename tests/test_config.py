@@ -163,7 +163,7 @@ def test_an_unknown_parameter_is_refused_with_the_known_ones(nanet, tmp_path: Pa
     # Checks every algorithm in the file, not only the one in use.
     (tmp_path / "run.toml").write_text("[algorithm.math]\nr_mn = 40.0\n")
     done = nanet("trigger", "--config", "run.toml", "--listen", f"127.0.0.1:{free_udp_port()}", status=2)
-    for part in ("algorithm.math.r_mn", "40", "r_min"):
+    for part in ("run.toml: algorithm.math.r_mn = 40: ", "did you mean r_min?"):
         assert part in done.stderr
 
 
@@ -174,10 +174,13 @@ def test_check_opens_what_a_run_opens(nanet, tmp_path: Path, free_udp_port) -> N
         running.bind(("127.0.0.1", port))  # as of a running trigger
         done = nanet(*good, "--monitor", "0", "--record", "records", "--keep-bad", "bad.pcap")
     assert done.stdout.startswith(f"accepted: 127.0.0.1:{port} -> multiring on ")
+    for setting in ("locked memory", "CPU latency", "timer slack", "scheduler", "pinned CPUs"):
+        assert f"\nrealtime: {setting} " in done.stdout
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").touch()
     for wrong, said in (
         (("--listen", "192.0.2.1:58913"), "192.0.2.1:58913"),
+        (("--listen", "lo:58913"), "card.listen: 'lo:58913' names an interface: give its address"),
         (("--monitor", "192.0.2.1:8080"), "192.0.2.1:8080"),
         (("--record", "file/x"), "file: Not a directory"),
         (("--keep-bad", "file/x"), "--keep-bad"),

@@ -36,6 +36,15 @@ def describe_os_error(error: OSError, path: str | None = None) -> str:
 
 
 @contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Prefixes a UsageError with the place of the wrong value, such as "run.toml: "."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}{error}") from None
+
+
+@contextlib.contextmanager
 def starting() -> Iterator[None]:
     """Converts errors of the core's set-up (with a finished sentence) to UsageError.
 

@@ -95,7 +95,9 @@ def open_pool(workers: int | None, scheduler: str | None) -> Iterator[Pool]:
         import dask
         import distributed
     except ImportError:
-        raise UsageError(f"{flag}: needs Dask: pip install 'nanet[cluster]' (or distributed)") from None
+        raise UsageError(
+            f"{flag}: needs Dask: pip install 'nanet[cluster]', or ./dev build cluster in a checkout"
+        ) from None
     with contextlib.ExitStack() as stack:
         if scheduler:
             if workers:

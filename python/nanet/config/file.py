@@ -32,12 +32,12 @@ class Config:
         for key, value in self.tables.get(section.name, {}).items():
             if key not in names:
                 hint = _elsewhere(section, key) or near(key, names)
-                raise UsageError(f"{self._where()}{section.name}.{key} = {value!r}: no such key{hint}")
+                raise UsageError(f"{self.where()}{section.name}.{key} = {value!r}: no such key{hint}")
             values[names[key]] = value
         try:
             from_file = section(**values)
         except UsageError as error:
-            raise UsageError(f"{self._where()}{error}") from None
+            raise UsageError(f"{self.where()}{error}") from None
         given = self.overrides.get(section, {})
         try:
             return attrs.evolve(from_file, **given) if given else from_file
@@ -48,7 +48,8 @@ class Config:
         """Overrides values, as the command line does."""
         self.overrides.setdefault(section, {}).update(values)
 
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The file as prefix of an error; empty without one."""
         return f"{self.path}: " if self.path else ""
 
     def toml(self, *wanted: type[Section]) -> str:

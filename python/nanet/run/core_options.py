@@ -24,7 +24,7 @@ from nanet.config.sections import (
 )
 from nanet.config.values import cpu_list
 from nanet.detector import Detector, load_or_default
-from nanet.errors import UsageError, near, starting
+from nanet.errors import UsageError, located, near, starting
 from nanet.run import gpu_recovery, host
 
 
@@ -78,6 +78,10 @@ def _check(algorithm: str, parameters: dict[str, float], detector: dict[str, Any
 
     from nanet import _core
 
+    known = [one["name"] for one in _core.algorithm_parameters(algorithm)]
+    for key, value in parameters.items():
+        if key not in known:
+            raise UsageError(f"algorithm.{algorithm}.{key} = {value:g}: no such parameter{near(key, known)}")
     with starting():
         _core.reconstruct(algorithm, np.zeros(1, np.uint32), np.zeros(0, np.uint16), parameters, detector)
 
@@ -109,8 +113,10 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     for name, parameters in config.algorithms.items():
         if name not in known:
             remedy = "" if algorithm.plugin else "; for a plug-in, set trigger.algorithm to its file"
-            raise UsageError(f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}")
-        _check(name, parameters, of_core)
+            text = f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}"
+            raise UsageError(f"{config.where()}{text}")
+        with located(config.where()):
+            _check(name, parameters, of_core)
     if detector and of_core:
         _check_detector(detector, config[DetectorFile].detector, trigger, card, known)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
@@ -171,7 +177,8 @@ def _check_detector(
     for name, parameters in detector.algorithms.items():
         if name not in known:
             raise UsageError(f"{given}: algorithm.{name}: no such algorithm{near(name, known)}")
-        _check(name, parameters, detector.core())
+        with located(f"{given}: "):
+            _check(name, parameters, detector.core())
 
 
 def _check_merging(trigger: Trigger, card: Card) -> None:

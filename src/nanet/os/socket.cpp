@@ -2,6 +2,7 @@
 #include "nanet/os/socket.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/udp.h>
 
@@ -104,13 +105,28 @@ wire::Endpoint parse_endpoint(std::string_view text) {
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0 || found == nullptr)
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0 || found == nullptr) {
+    if (if_nametoindex(host.c_str()) != 0)
+      throw std::invalid_argument("'" + std::string(text) + "' names an interface: give its address");
     refuse_endpoint(text, "the host has no IPv4 address");
+  }
   sockaddr_in resolved{};
   std::memcpy(&resolved, found->ai_addr, sizeof resolved);
   freeaddrinfo(found);
   endpoint.address = ntohl(resolved.sin_addr.s_addr);
   return endpoint;
+}
+
+wire::Endpoint parse_endpoint(std::string_view key, std::string_view text) try {
+  return parse_endpoint(text);
+} catch (const std::invalid_argument& error) {
+  throw std::invalid_argument(std::string(key) + ": " + error.what());
+}
+
+std::vector<wire::Endpoint> parse_endpoints(std::string_view key, std::string_view text) try {
+  return parse_endpoints(text);
+} catch (const std::invalid_argument& error) {
+  throw std::invalid_argument(std::string(key) + ": " + error.what());
 }
 
 std::vector<wire::Endpoint> parse_endpoints(std::string_view text) {

@@ -23,6 +23,9 @@ namespace nanet::os {
 wire::Endpoint parse_endpoint(std::string_view text);
 // "HOST:PORT,HOST:PORT": at least one. Throws like parse_endpoint.
 std::vector<wire::Endpoint> parse_endpoints(std::string_view text);
+// The same; the error names the key.
+wire::Endpoint parse_endpoint(std::string_view key, std::string_view text);
+std::vector<wire::Endpoint> parse_endpoints(std::string_view key, std::string_view text);
 std::string to_string(const wire::Endpoint& endpoint);  // "127.0.0.1:58913"
 sockaddr_in to_sockaddr(const wire::Endpoint& endpoint) noexcept;
 wire::Endpoint from_sockaddr(const sockaddr_in& address) noexcept;

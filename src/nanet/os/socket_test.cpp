@@ -27,6 +27,15 @@ TEST(Endpoint, ReadsAddressesNamesAndAny) {
   EXPECT_EQ(from_sockaddr(to_sockaddr({0x0A010203, 58913})), (wire::Endpoint{0x0A010203, 58913}));
 }
 
+TEST(Endpoint, InterfaceNameIsRefusedWithARemedy) {
+  try {
+    parse_endpoint("lo:58913");
+    FAIL();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "'lo:58913' names an interface: give its address");
+  }
+}
+
 TEST(Endpoint, RefusalNamesValueAndRemedy) {
   for (const char* text :
        {"127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:12x", "127.0.0.1:-1", "::1:5", ""}) {

@@ -142,7 +142,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.finish();
   for (std::string_view rest = to;;) {  // nodes by semicolons, a node's endpoints by commas
     const auto end = rest.find(';');
-    o.nodes.push_back(os::parse_endpoints(rest.substr(0, end)));
+    o.nodes.push_back(os::parse_endpoints("readout.to", rest.substr(0, end)));
     if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 1);
   }
@@ -242,7 +242,7 @@ l0tp::L0tpOptions l0tp_options(const nb::dict& given) {
   if (o.nodes < 1 || o.nodes > wire::max_nodes)
     throw std::invalid_argument("nodes = " + std::to_string(o.nodes) + ": give 1 to " +
                                 std::to_string(wire::max_nodes));
-  o.listen = os::parse_endpoint(listen);
+  o.listen = os::parse_endpoint("l0tp.listen", listen);
   if (!truth.is_none()) {
     const auto columns = nb::cast<nb::dict>(truth);
     const auto burst = nb::cast<U16>(columns["burst"]);

@@ -24,9 +24,9 @@ Nanoseconds microseconds(const nb::dict& options, const char* key, Nanoseconds f
 card::ClopOptions clop_options(const nb::dict& o) {
   card::ClopOptions c;
   if (const auto listen = get<std::string>(o, "listen", ""); !listen.empty())
-    c.listen = os::parse_endpoints(listen);
+    c.listen = os::parse_endpoints("card.listen", listen);
   if (const auto send = get<std::string>(o, "send", ""); !send.empty())
-    c.destinations = os::parse_endpoints(send);
+    c.destinations = os::parse_endpoints("trigger.send", send);
   const auto gather = get<std::string>(o, "gather", "frame");
   if (gather != "frame" && gather != "packets")
     throw std::invalid_argument("gather = " + gather + " must be frame or packets");

@@ -93,7 +93,7 @@ Interface interface_of(std::uint32_t address) {
     if (local == address) found.name = one->ifa_name;
   }
   if (found.name.empty())
-    throw std::invalid_argument("listen: " + text(address) +
+    throw std::invalid_argument("card.listen: " + text(address) +
                                 " is no address of an interface; the xdp card needs one of " + others);
   found.index = if_nametoindex(found.name.c_str());
   const os::Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -106,7 +106,7 @@ void map_socket(int map, unsigned queue, int socket) {
 
 os::Fd load_program(int map, std::span<const wire::Endpoint> endpoints) {
   if (endpoints.size() > most_endpoints)
-    throw std::invalid_argument("listen: " + std::to_string(endpoints.size()) +
+    throw std::invalid_argument("card.listen: " + std::to_string(endpoints.size()) +
                                 " addresses on one interface; the xdp card takes at most " +
                                 std::to_string(most_endpoints));
   const Assembler program = assemble(map, endpoints);
