@@ -88,6 +88,9 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
             assert cells["state"] == "stopped" and cells["conditions.masked"] == "2"
             assert await page.value("document.querySelector('#hash').textContent") == result["config_hash"]
             assert "ended" in await page.value("document.querySelector('#banner').textContent")
+            settings = await page.value("document.querySelector('#realtime').textContent")
+            assert all(one["found"] in settings for one in result["realtime_settings"])
+            assert all(one["remedy"] in settings for one in result["realtime_settings"])
             # On a phone, in dark mode.
             await page.call(
                 "Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True
