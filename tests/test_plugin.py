@@ -121,7 +121,7 @@ def test_live(folder):
 def test_parameters_are_checked(nanet, folder):
     plugin = folder / "multiplicity.so"
     for text, parts in {
-        "[algorithm.multiplicity]\ncat = 3\n": ("algorithm.multiplicity.cat", "3", "inner_cut"),
+        "[algorithm.multiplicity]\ncat = 3\n": ("algorithm.multiplicity.cat", "3", "did you mean cut?"),
         "[algorithm.multiplicity]\ncut = 300\n": ("algorithm.multiplicity.cut", "300", "1 to 128"),
         "[algorithm.multiplicit]\ncut = 3\n": ("[algorithm.multiplicit]", "did you mean multiplicity?"),
     }.items():
