@@ -210,6 +210,7 @@ class Course {
     for (unsigned i = 0; i < 1000 && !simulation_.passed_all(); ++i) work(1000);
     simulation_.read_counters();
     Driver& driver = simulation_.driver();
+    figures["passed all"] = simulation_.passed_all();
     figures["cycle"] = simulation_.model().cycle();
     figures["requests of the firmware"] = simulation_.model().firmware_requests();
     for (std::uint32_t at = CounterBank::first; at < CounterBank::last; at += 4)
@@ -256,6 +257,7 @@ TEST_P(Gates, ChangeNothing) {
   for (const auto& [name, value] : with.figures) EXPECT_EQ(value, without.figures.at(name)) << name;
   // The mixture contains all intended cases.
   const auto& f = with.figures;
+  EXPECT_EQ(f.at("passed all"), 1);
   EXPECT_EQ(f.at("failed"), 0);
   EXPECT_GT(f.at("answered"), 60);
   EXPECT_GT(f.at("refused"), 5);

@@ -176,6 +176,21 @@ TEST(QueueMonitor, OverrunsBetween) {
   EXPECT_EQ(card.seen.late_answers, (std::vector<std::uint64_t>{0, 2}));
 }
 
+// Deadlines of later frames come before the event of the overrun.
+TEST(QueueMonitor, OverrunReportedAfterLaterAnswers) {
+  Written card;
+  card.late(0);
+  card.late(2);
+  card.monitor.poll();
+  EXPECT_EQ(card.table.next, 3);
+  card.received(0);
+  card.overrun(1);
+  card.received(2);
+  card.monitor.poll();
+  EXPECT_EQ(outcomes(card.seen), (Outcomes{{0, Outcome::late}, {2, Outcome::late}}));
+  EXPECT_EQ(card.monitor.waiting(), 0);
+}
+
 // Queues are read in turn: events of this queue come before earlier ones of another queue.
 TEST(QueueMonitor, OtherQueueIsReadLater) {
   Written card(2);
