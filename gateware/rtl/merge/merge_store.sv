@@ -88,7 +88,7 @@ module merge_store
   logic [PageW-1:0] number_q;
   logic [3:0] line_q;
   logic hit_q, free_q, next_q, known_q, take, claim;
-  logic [3:0] board_is, board_free, board_ready, board_dropped, board_dropped_q;
+  logic [3:0] board_is, board_free, board_ready, board_drop_q, board_dropped, board_dropped_q;
   logic drop_safe;
   logic [3:0][5:0] count;
   logic [3:0][PageW-1:0] number, free_number;
@@ -282,7 +282,7 @@ module merge_store
         .wr_data    (s_wr_data),
         .rd         (rd[b]),
         .rd_data    (rd_data[b]),
-        .drop       (drop && held && drop_safe && !board_dropped_q[b]),
+        .drop       (board_drop_q[b]),
         .drop_slot  (slot),
         .drop_count (pages[b]),
         .dropped    (board_dropped[b])
@@ -294,7 +294,9 @@ module merge_store
   assign dropped   = drop && (!held || board_dropped_q == '1);
   assign ready     = board_ready == '1;
   always_ff @(posedge clk) begin
+    board_drop_q    <= drop && held && drop_safe ? ~board_dropped_q : '0;
     board_dropped_q <= drop && held ? board_dropped_q | board_dropped : '0;
+    if (rst) board_drop_q <= '0;
     if (rst) board_dropped_q <= '0;
   end
 
