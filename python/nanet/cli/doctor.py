@@ -17,13 +17,14 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
 )
 from nanet.report.output import check_writable, console, write_json
-from nanet.run import gpu_path, host, nic, tuning
+from nanet.run import gpu_path, host, mailbox, nic, tuning
 
 
 def examine(pinned: list[int]) -> dict[str, Any]:
     """Result of the examination, as the command's JSON. pinned: CPUs of the trigger's threads."""
     fit, reasons = host.fit_for_real_time()
     network, gpu_paths = nic.interfaces(), gpu_path.paths()
+    mailboxes = mailbox.probes()
     return {
         "real_time": fit,
         "timeout_us": REAL_TIME_TIMEOUT_US if fit else DEFAULT_TIMEOUT_US,
@@ -39,6 +40,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
                 host.memory_reason(),
                 *host.gpu_reasons(),
                 *gpu_path.reasons(gpu_paths),
+                *mailbox.reasons(mailboxes),
                 *nic.reasons(network, pinned),
             )
         ],
@@ -49,6 +51,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         "kernel_findings": [attrs.asdict(finding) for finding in tuning.findings(pinned)],
         "gpus": host.gpu_states(),
         "gpu_paths": gpu_paths,
+        "mailboxes": mailboxes,
         "network": network,
         "host": host.describe(),
         "cpu_quota": host.cpu_quota(),

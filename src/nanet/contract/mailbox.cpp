@@ -15,7 +15,8 @@ void store_two_units(std::byte* at, const std::byte* data, std::uint32_t mark) n
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
   const __m256i spread = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 1, 2, 7, 3, 4, 5, 7));
   const __m256i marks = _mm256_set1_epi32(static_cast<int>(mark));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), _mm256_blend_epi32(spread, marks, 0x88));
+  const __m256i two = _mm256_blend_epi32(spread, marks, 0x88);
+  asm volatile("vmovdqu %1, %0" : "=m"(*reinterpret_cast<__m256i_u*>(at)) : "x"(two));
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/device.hpp"
 #include "nanet/gpu/device_executor.hpp"
+#include "nanet/gpu/mailbox_probe.hpp"
 
 namespace nanet::gpu {
 
@@ -16,6 +17,10 @@ Devices devices() {
 
 std::unique_ptr<GpuReconstructor> make_reconstructor(const rich::Reconstructor&, const rich::Geometry&, int) {
   throw std::invalid_argument("device: this build has no CUDA component: use --device cpu");
+}
+
+MailboxProbe probe_mailbox(int, MailboxMemory, Nanoseconds) {
+  throw std::runtime_error("this build has no CUDA component");
 }
 
 int require_gpus(const PipelineOptions&, const trigger::ExecutorOptions&) {

@@ -13,6 +13,7 @@
 #include "nanet/bench/rings_cuda.hpp"
 #include "nanet/gpu/device.hpp"
 #include "nanet/gpu/kernels/registry.hpp"
+#include "nanet/gpu/mailbox_probe.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -54,6 +55,38 @@ nb::dict rings_bench_cuda(const std::string& algorithm, std::uint64_t batch, boo
   return d;
 }
 
+nb::dict counts(const contract::UnitCounts& c) {
+  nb::dict d;
+  d["read"] = c.read;
+  d["torn"] = c.torn;
+  return d;
+}
+
+nb::dict mailbox_probe(int device, double seconds) {
+  const auto duration = static_cast<Nanoseconds>(seconds * 1e9);
+  nb::dict d;
+  if (device < 0) {
+    contract::UnitCounts between;
+    {
+      const nb::gil_scoped_release released;
+      between = contract::probe_units(duration);
+    }
+    d["memory"] = "host";
+    d["between_threads"] = counts(between);
+    return d;
+  }
+  gpu::MailboxProbe probe;
+  {
+    const nb::gil_scoped_release released;
+    probe = gpu::probe_mailbox(device, gpu::MailboxMemory::automatic, duration);
+  }
+  d["memory"] = probe.memory;
+  d["why"] = probe.why;
+  d["to_gpu"] = counts(probe.to_gpu);
+  d["to_host"] = counts(probe.to_host);
+  return d;
+}
+
 }  // namespace
 
 void bind_cuda(nb::module_& m) {
@@ -70,6 +103,10 @@ void bind_cuda(nb::module_& m) {
       "(counted, moved in device memory), copied_bytes_per_event (to the device), the device's limits "
       "memory_bytes_per_s (copy, read and write), operations_per_s (fused multiply-adds, two each) and "
       "copy_bytes_per_s (bare copies from pinned memory), events (reconstructed). ValueError; RuntimeError.");
+  m.def("mailbox_probe", &mailbox_probe, "device"_a = -1, "seconds"_a = 0.1,
+        "Stores units of a mailbox without pause and reads them meanwhile; counts read (new ones) and torn. "
+        "device -1: between_threads of the host; else memory (gpu, pinned), why (not gpu), to_gpu, to_host. "
+        "RuntimeError.");
   m.def("cuda_algorithms", &gpu::kernel_names,
         "Names of the ring algorithms with GPU kernels in this build; empty without CUDA.");
   m.def(
