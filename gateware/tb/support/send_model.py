@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import cocotb
+import golden_vectors
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 from dma_model import Event, Memory, MemorySlave
@@ -15,12 +16,13 @@ from transmit_model import TO_IP, TO_PORT, endpoint
 ENTRIES, BUFFERS, STRIDE = 16, 16, 1472
 RING, SEND, BUS = 0x4_0000_0000, 0x7F12_3456_0000, 0x9_0000_0000
 DEADLINE = 3000
-SOURCE, STREAM, SEND_DONE, LATE = 0x1C, 5, 2, 0x10
+STREAM, SEND_DONE, LATE = 5, 2, 0x10
+LATE_PACKET = golden_vectors.read("mtp_late")[1]
 
 
 def late_packet(frame: int) -> bytes:
-    """Return a header-only MTP packet with sub ID 0xFF (docs/formats.md)."""
-    return (SOURCE << 24 | frame).to_bytes(4, "little") + (0xFF000008).to_bytes(4, "little")
+    """Return a header-only MTP packet with sub ID 0xFF: the golden one with another frame (24 bits)."""
+    return frame.to_bytes(3, "little") + LATE_PACKET[3:]
 
 
 def pending_word(n: int, frame: int, stamp: int, count: int = 1, overrun: int = 0) -> int:
@@ -67,7 +69,7 @@ class SendBench:
         dut.send_bytes.value = BUFFERS * STRIDE
         dut.deadline.value = deadline
         dut.poll_cycles.value = poll
-        dut.late_template.value = 0xFF000008 << 32 | SOURCE << 24
+        dut.late_template.value = int.from_bytes(late_packet(0), "little")
         dut.late_destination.value = 0
         dut.destinations.value = endpoint() | endpoint(TO_IP + 1, TO_PORT + 1) << 97
         dut.tx_pending_valid.value = dut.bell_valid.value = dut.rd_data_valid.value = 0
