@@ -315,6 +315,19 @@ def detectors(measurements: Sequence[Measurement]) -> str:
     )
 
 
+def faults(measurements: Sequence[Measurement]) -> str:
+    """Campaign of faults."""
+    bench = Bench(measurements, "faults")
+    rows = [
+        [row["fault"], m["machine"], str(row["lost_beyond"]), number(row["recovery_ms"])]
+        for m in bench.all
+        for row in m["rows"]
+        if "not_run" not in row
+    ]
+    head = ["fault", "machine", "frames lost beyond it", "recovery ms"]
+    return "Faults of the chain, one by one.\n\n" + table(head, rows) + sources(bench.all)
+
+
 def replay(measurements: Sequence[Measurement]) -> str:
     """Rate of one core from memory."""
     bench = Bench(measurements, "replay")
