@@ -10,12 +10,36 @@ import subprocess
 import time
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 from nanet.run import host
 
 from nanet import _core
-from nanet.bench import Settings, Sheet, answers, loopback, overload, peers, rings_cuda, roofline, trigger
+from nanet.bench import (
+    Settings,
+    Sheet,
+    answers,
+    loopback,
+    overload,
+    peers,
+    rings_cuda,
+    roofline,
+    tails,
+    trigger,
+)
+
+
+def check_stops(result):
+    """The row of the spinning loop is consistent, and its figures are those of the row."""
+    (row,) = (row for row in result["rows"] if "stops" in row)
+    assert row["seconds"] > 0
+    assert row["p50_us"] <= row["p99_us"] <= row["p99_9_us"] <= row["p99_99_us"]
+    assert row["over_1us"] >= row["over_10us"] >= row["over_50us"] >= row["over_100us"]
+    assert 1 >= row["over_10us_share"] >= row["over_50us_share"] >= row["over_100us_share"] >= 0
+    assert (row["longest_us"] > 100) == (row["over_100us"] > 0)
+    for name in tails.FIGURES:
+        assert result["figures"][f"stops_{name}"] == row[name]
 
 
 @pytest.mark.serial
@@ -23,7 +47,7 @@ def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nan
     nanet("bench", "latency", "--samples", 1000, "--json", "out.json")
     result = json.loads((tmp_path / "out.json").read_text())
     figures = result["figures"]
-    rows = {row["mode"]: row for row in result["rows"]}
+    rows = {row["mode"]: row for row in result["rows"] if "mode" in row}
     assert {"echo", "cpu"} <= set(rows)
     for mode, row in rows.items():
         assert row["lost"] == 0
@@ -32,7 +56,29 @@ def test_latency_has_a_row_for_every_mode_and_added_time_is_their_difference(nan
             assert figures[f"{mode}_{name}"] == row[name]
     assert rows["cpu"]["samples"] == 1000
     assert figures["added_p50_us"] == pytest.approx(figures["cpu_p50_us"] - figures["echo_p50_us"])
+    for p in ("p99_9", "p99_99"):
+        ratio = figures[f"cpu_{p}_us"] / figures[f"echo_{p}_us"]
+        assert figures[f"{p}_over_echo"] == figures[f"cpu_{p}_over_echo"] == pytest.approx(ratio)
+    check_stops(result)
     assert len(result["host"]["load_before"]) == len(result["host"]["load_after"]) == 3
+
+
+@pytest.mark.serial
+def test_trigger_sums_up_late_frames_and_losses_by_cause(nanet, tmp_path):
+    small = ("--seconds", 1, "--samples", 1000, "--rate", 1e5, "--device", "cpu")
+    nanet("bench", "trigger", *small, "--json", "out.json")
+    result = json.loads((tmp_path / "out.json").read_text())
+    figures = result["figures"]
+    rows = {row["latency"]: row for row in result["rows"] if "latency" in row}
+    assert rows["echo"]["n"] == 1000 and len(rows["echo"]["distribution_us"]) > 20
+    assert figures["late"] == figures["late_by_us"] + figures["late_by_stops"] + figures["late_by_boards"]
+    assert figures["lost"] == figures["lost_by_us"] + figures["lost_by_boards"]
+    assert all(figures[f"{kind}_by_us"] >= 0 for kind in ("late", "lost"))
+    assert 0 <= figures["explained_share"] <= 1
+    for p in ("p99_9", "p99_99"):
+        ratio = figures[f"last_{p}_us"] / figures[f"echo_{p}_us"]
+        assert figures[f"last_{p}_over_echo"] == pytest.approx(ratio)
+    check_stops(result)
 
 
 def test_bandwidth_checks_the_data_of_every_buffer(nanet, tmp_path):
@@ -362,6 +408,84 @@ def test_loopback_ends_within_five_minutes(monkeypatch, capacity, overhead_s):
             assert most / 1.3 <= sheet.figures[f"lossless_events_per_s_{kind}"] <= most
     assert clock[0] <= 300.0
     assert sheet.figures["packets_per_cpu_s"] == 1.0
+
+
+def stops(*intervals):
+    begin, end = zip(*intervals, strict=True) if intervals else ((), ())
+    return tails.Stops(np.array(begin, np.int64), np.array(end, np.int64))
+
+
+def test_a_stop_meets_a_frame_only_inside_it():
+    begin, end = np.array([1_000_000]), np.array([2_000_000])
+
+    def met(*intervals):
+        (found,) = tails.meets(begin, end, stops(*intervals))
+        return found
+
+    assert not met()
+    assert not met((900_000, 1_000_000)), "ends as the frame begins"
+    assert met((900_000, 1_000_001))
+    assert met((1_999_999, 2_100_000))
+    assert not met((2_000_000, 2_100_000)), "begins at the deadline"
+    assert met((0, 3_000_000)) and met((1_200_000, 1_300_000))
+    assert not met((1_200_000, 1_250_000)), "no longer than the least stop"
+    assert met((1_200_000, 1_250_001))
+    assert met((0, 60_000), (1_200_000, 1_300_000), (5_000_000, 6_000_000))
+    assert not met((0, 60_000), (5_000_000, 6_000_000))
+
+
+def test_late_frames_and_losses_by_cause():
+    """Frames of 10 us, timeout 200 us, deadline 1 ms; each sent when due, within 2 us."""
+    start, frames = 10_000_000_000, 1000
+    limits = tails.Limits(frame=10_000.0, timeout=200_000, deadline=1_000_000)
+
+    def account(late, seen=(), *, lost=0, limits=limits, counted=None, **sent):
+        first = start + 10_000 * np.arange(frames)
+        last = first + 2_000
+        for name, change in sent.items():
+            {"first": first, "last": last}[name][list(change)] += list(change.values())
+        times = tails.FrameTimes(*(a.astype(np.uint64) for a in (first, last, np.array(late))))
+        found = tails.causes(times, stops(*seen), limits, counted or len(late), lost)
+        return found.by_us, found.by_stops, found.by_boards, found.lost_by_boards
+
+    assert account([]) == (0, 0, 0, 0)
+    assert account([5, 7]) == (2, 0, 0, 0)
+    assert account([5], counted=3) == (3, 0, 0, 0), "answers that L0TP did not receive are ours"
+    # A stop of 100 us that begins 5 ms after the start: frames due 1 ms before it to its end.
+    stop = (start + 5_000_000, start + 5_100_000)
+    assert account([400, 401, 509, 510], [stop]) == (2, 2, 0, 0)
+    # A board behind by more than the timeout; frame 99 is in the call before, whose send time is early.
+    assert account([98, 99, 100, 101], last={100: 198_001}) == (2, 0, 2, 0)
+    assert account([100], last={100: 198_000}) == (1, 0, 0, 0), "at the timeout"
+    assert account([100], last={100: 199_000}, limits=attrs.evolve(limits, gathered=10_000)) == (1, 0, 0, 0)
+    assert account([500], [stop], last={500: 300_000}) == (0, 0, 1, 0), "boards first"
+    # At most one lost packet of each frame with packets further apart than the timeout.
+    assert account([], last={100: 300_000}, lost=1) == (0, 0, 0, 1)
+    assert account([], last={100: 300_000}, lost=5) == (0, 0, 0, 2)
+    assert account([], first={100: 300_000}, last={100: 300_000}, lost=5) == (0, 0, 0, 0), "sent together"
+    # Frames not sent at the end of the run.
+    unsent = {"first": {999: -start - 9_990_000}, "last": {999: -start - 9_992_000}}
+    assert account([999], [stop], **unsent) == (1, 0, 0, 0)
+
+
+def test_the_share_of_explained_frames():
+    first = 1_000_000 * np.arange(1, 11)
+    times = tails.FrameTimes(first, first, np.zeros(0, np.uint64))
+    limits = tails.Limits(frame=1e6, timeout=200_000, deadline=500_000)
+    assert tails.causes(times, stops(), limits, 0, 0).explained_share == 0
+    assert tails.causes(times, stops((3_100_000, 4_100_000)), limits, 0, 0).explained_share == 0.2
+
+
+def test_the_spinning_loop_has_a_spare_core_only_on_a_host_with_many(monkeypatch):
+    def machine(cpus):
+        monkeypatch.setattr(host, "cpus", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "cores", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "siblings", lambda cpu: {cpu})
+        return trigger.spare_core(Settings())
+
+    assert machine(2) is None and machine(6) is None
+    assert machine(7) == 2  # card 4 - 6; boards, L0TP and the rest on 0, 1, 3
+    assert machine(16) == 5  # card 10 - 15, boards 6 - 9
 
 
 def test_recovery_begins_with_the_first_good_tenth_of_a_second():

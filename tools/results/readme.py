@@ -40,6 +40,7 @@ def summary(measurements: Sequence[Measurement]) -> str:
         for m in Bench(measurements, "latency").all
         if m["machine"] == README_TRIP and not m["label"]
         for row in m["rows"]
+        if "mode" in row
     }
     trips = [
         [title, *(f"{number(latency[mode].get(f'{p}_us'))} µs" for p in ("p50", "p99_99"))]

@@ -65,12 +65,56 @@ PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999")
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
 
 
+def _stops(bench: Bench) -> str:
+    """Stops of the spinning loop of each run, and the tail over the echo's; empty without any."""
+    rows = []
+    for m in bench.all:
+        for row in (row for row in m["rows"] if "stops" in row):
+            figures = m["figures"]
+            ratios = {
+                key.removesuffix("p99_9_over_echo").strip("_"): (value, figures[key.replace("99_9", "99_99")])
+                for key, value in figures.items()
+                if key.endswith("_p99_9_over_echo")
+            }
+            rows.append(
+                [
+                    m["name"].partition("-")[2],
+                    row["stops"],
+                    *(number(row[f"{p}_us"]) for p in ("p99_9", "p99_99", "longest")),
+                    *(number(row[f"over_{limit}us_share"]) for limit in (10, 50, 100)),
+                    "; ".join(f"{name} {number(a)} / {number(b)}" for name, (a, b) in ratios.items()),
+                ]
+            )
+    if not rows:
+        return ""
+    head = ["run", "measured", "99.9 %", "99.99 %", "longest"]
+    head += [f"share over {limit} µs" for limit in (10, 50, 100)] + ["99.9 % / 99.99 % over the echo's"]
+    return (
+        "\nStops of a bare spinning loop in the same run, µs and share of time "
+        "([rule](benchmarks.md#stops-and-late-frames)):\n\n" + table(head, rows)
+    )
+
+
+def _by_cause(bench: Bench) -> str:
+    """Late frames and losses by cause; empty where no run has them."""
+    keys = ("late_by_us", "late_by_stops", "late_by_boards", "lost_by_us", "lost_by_boards")
+    rows = [
+        [m["name"].partition("-")[2], *(number(m["figures"][key]) for key in keys)]
+        for m in bench.all
+        if "late_by_us" in m["figures"]
+    ]
+    if not rows:
+        return ""
+    head = ["run", "late by us", "by stops", "by the boards", "packets lost by us", "by the boards"]
+    return "\nBy [cause](benchmarks.md#stops-and-late-frames):\n\n" + table(head, rows)
+
+
 def roundtrip(measurements: Sequence[Measurement]) -> str:
     """Round trip of one packet by executor; stages of the median."""
     bench = Bench(measurements, "latency")
     rows, stages = [], []
     for m in bench.all:
-        for row in m["rows"]:
+        for row in (row for row in m["rows"] if "mode" in row):
             rows.append(
                 [
                     row["mode"],
@@ -96,6 +140,7 @@ def roundtrip(measurements: Sequence[Measurement]) -> str:
         )
         + "\nMedian of each stage in the trigger, µs:\n\n"
         + table(["mode", "run", *STAGES], stages)
+        + _stops(bench)
         + sources(bench.all)
     )
 
@@ -196,8 +241,10 @@ def chain(measurements: Sequence[Measurement]) -> str:
             ],
             rows,
         )
+        + _by_cause(bench)
         + "\nStages, 50 % / 99.99 %, µs:\n\n"
         + table(["run", *STAGES], stages)
+        + _stops(bench)
         + sources(bench.all)
     )
 

@@ -17,7 +17,9 @@ from types import TracebackType
 from typing import Any
 
 import attrs
+import numpy as np
 
+from nanet.bench.tails import FrameTimes
 from nanet.run.process import free_ports
 
 POOL_S = 4.0  # of the boards before they send, on a slow host
@@ -32,6 +34,7 @@ class ChainResult:
     l0tp: dict[str, Any]
     losses: dict[str, float]
     trigger_cpu_s: float
+    frames: FrameTimes | None = None  # with `times`
 
     @property
     def lossless(self) -> bool:
@@ -75,9 +78,10 @@ def run_chain(
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
     rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
-    also measures the latency from outside. links: ports of the trigger; the boards are distributed over
-    them. truth: of write_truth with the same options; None: written here. longest: seconds of sending after
-    which boards that cannot hold the speed are stopped; the run is then not lossless.
+    also measures the latency from outside, and the result has the times of each frame. links: ports of the
+    trigger; the boards are distributed over them. truth: of write_truth with the same options; None: written
+    here. longest: seconds of sending after which boards that cannot hold the speed are stopped; the run is
+    then not lossless.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
         mtp, *mgp = free_ports(1 + links)
@@ -90,7 +94,8 @@ def run_chain(
             truth = Path(folder) / "truth.parquet"
             write_truth(truth, pad=pad, rate=rate)
         stamps = ["--times", str(Path(folder) / "times")] if times else []
-        l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps)
+        late = ["--late", str(Path(folder) / "late")] if times else []
+        l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}", "--truth", str(truth), *stamps, *late)
         for port in mgp:
             wait_for_port(port, trigger)
         wait_for_port(mtp, l0tp)
@@ -109,10 +114,17 @@ def run_chain(
             if not behind:  # else the boards were stopped before they sent
                 raise
             results["readout"] = {"behind_max_us": None}
+        frames = _frame_times(Path(folder)) if times else None
     losses = losses_of(results["trigger"], results["l0tp"])
     if behind:
         losses["boards_behind"] = 1
-    return ChainResult(**results, losses=losses, trigger_cpu_s=before)
+    return ChainResult(**results, losses=losses, trigger_cpu_s=before, frames=frames)
+
+
+def _frame_times(folder: Path) -> FrameTimes:
+    """Files `times` and `late` of the programs."""
+    times = np.fromfile(folder / "times", np.uint64).reshape(-1, 2)
+    return FrameTimes(times[:, 0], times[:, 1], np.fromfile(folder / "late", np.uint64))
 
 
 def _boards(rate: float, pad: bool) -> list[str]:

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from nanet.bench import Row, Settings, Sheet
+from nanet.bench.tails import ALONE_S, over_echo, spinning
 from nanet.config.sections import MAX_FRAMES
 from nanet.run import host
 from nanet.run.process import free_ports
@@ -22,6 +23,8 @@ DEADLINE_US = 6_000.0  # on a host with enough cores: few buffers, as on a real-
 MANY_CORES = 7
 # Modes of the resident kernel with a mailbox, and its memory.
 MAILBOXES = {"mailbox_pinned": "pinned", "mailbox_gpu": "gpu"}
+PEERS = ("echo", "sockperf")
+SAMPLES_PER_S = 1e5  # of the echo, roughly: the spinning loop takes no longer
 SEVERAL = (2, 4, 8, 15)  # packets of one frame; an answer holds 255 primitives at most
 
 
@@ -32,10 +35,21 @@ def pins() -> tuple[int, int]:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Modes: echo (bare UDP, polling), cpu, with a GPU launch and persistent, sockperf if installed."""
+    """Modes: echo (bare UDP, polling), cpu, with a GPU launch and persistent, sockperf if installed.
+
+    A spinning loop measures the stops of the machine.
+    """
+    cores = host.cores()
+    sender, responder = pins()
+    spare = cores[-1] if len(cores) > MANY_CORES else None
+    alone_s = min(ALONE_S, settings.samples / SAMPLES_PER_S)
+    with spinning(spare, responder, alone_s, sheet):
+        _measure(settings, sheet, sender, responder)
+
+
+def _measure(settings: Settings, sheet: Sheet, sender: int, responder: int) -> None:
     from nanet import _core
 
-    sender, responder = pins()
     samples = settings.samples
     rows = sheet.rows
 
@@ -78,12 +92,10 @@ def run(settings: Settings, sheet: Sheet) -> None:
     single = [row for row in rows if "packets" not in row]
     figures = sheet.figures
     figures |= {f"{row['mode']}_{p}_us": row[f"{p}_us"] for row in single for p in PERCENTILES}
-    figures["added_p50_us"] = figures["cpu_p50_us"] - figures["echo_p50_us"]
-    for row in single:
-        if (mode := row["mode"]) in MAILBOXES:
-            figures[f"{mode}_added_p50_us"] = row["p50_us"] - figures["echo_p50_us"]
-            for p in ("p99_9", "p99_99"):
-                figures[f"{mode}_{p}_over_echo"] = row[f"{p}_us"] / figures[f"echo_{p}_us"]
+    for mode in (row["mode"] for row in single if row["mode"] not in PEERS):
+        for name in ("", f"{mode}_") if mode == "cpu" else (f"{mode}_",):
+            figures[f"{name}added_p50_us"] = figures[f"{mode}_p50_us"] - figures["echo_p50_us"]
+            figures |= over_echo(figures, name, f"{mode}_")
 
 
 def _row(mode: str, measured: dict[str, Any]) -> Row:

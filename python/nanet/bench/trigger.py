@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
+from nanet.bench.latency import EVENTS, PERCENTILES, pins
+from nanet.bench.overload import FRAME_S
+from nanet.bench.tails import ALONE_S, Limits, causes, over_echo, spinning
 from nanet.run import host
 
 SECONDS = 20.0
@@ -68,6 +71,36 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
     return options
 
 
+def spare_core(settings: Settings) -> int | None:
+    """CPU for the spinning loop: none of the card's or the boards', and two more are left for the rest."""
+    taken = set(kept_free(settings))
+    left = [cpu for cpu in host.cores() if cpu not in taken]
+    boards = board_threads(settings)
+    return left[-boards - 1] if taken and len(left) >= boards + 3 else None
+
+
+def echo_pins(settings: Settings) -> tuple[int, int]:
+    """CPUs of the echo's sender and responder: outside the card's cores, and one of these."""
+    if own := own_cores(settings):
+        taken = set(kept_free(settings))
+        return [cpu for cpu in host.cores() if cpu not in taken][-1], own[0]
+    return pins()
+
+
+def limits(settings: Settings, result: ChainResult) -> Limits:
+    """Times of a run, for its late frames."""
+    gathered = settings.batch_us
+    if gathered is None:
+        gathered = TRAINS_US if board_threads(settings) == 1 else 0.0
+    return Limits(
+        frame=FRAME_S * 1e9,
+        timeout=round(result.trigger["timeout_us"] * 1e3),
+        deadline=round(result.trigger["deadline_us"] * 1e3),
+        gathered=round(gathered * 1e3),
+        together=max(CATCH_UP, int(gathered * 1e-6 / FRAME_S)),
+    )
+
+
 def when_due(settings: Settings) -> list[str]:
     """board_options; parallel boards need not gather: each frame leaves when it is due."""
     return board_options(settings, TRAINS_US if board_threads(settings) == 1 else 0.0)
@@ -86,38 +119,75 @@ def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """One run; latency by stage, and from first and last packet to the arrival of the answer."""
+    """One run; latency by stage, and from first and last packet to the arrival of the answer.
+
+    Beside it: the bare echo, and the stops of a spinning loop. Late frames and losses by cause.
+    """
     seconds = settings.seconds or SECONDS
+    _echo(settings, seconds, sheet)
     sheet(f"{settings.rate / 1e6:g} MHz for {seconds:g} s: {settings.algorithm} on {settings.device}")
-    result = run_chain(
-        seconds,
-        1.0,
-        pad=True,
-        rate=settings.rate,
-        trigger_options=trigger_options(settings),
-        board_options=when_due(settings),
-        keep_off=kept_free(settings),
-        times=True,
-        links=links(settings),
-    )
+    options = {
+        "trigger_options": trigger_options(settings),
+        "board_options": when_due(settings),
+        "keep_off": kept_free(settings),
+        "links": links(settings),
+    }
+    pinned = (own_cores(settings) or [pins()[1]])[0]
+    with spinning(spare_core(settings), pinned, min(ALONE_S, seconds / 2), sheet) as stops:
+        result = run_chain(seconds, 1.0, pad=True, rate=settings.rate, times=True, **options)
     if "device_failed" in result.trigger:
         raise RuntimeError(f"{settings.device} failed: {result.trigger['device_failed']}")
     outside, inside = result.l0tp["latency_us"], result.trigger["latency_us"]
     sheet.rows += [{"latency": f"l0tp {name}", **outside[name]} for name in ("from_last", "from_first")]
     sheet.rows += [{"latency": f"trigger {name}", **inside[name]} for name in STAGES]
     figures = sheet.figures
+    lost, late = sum(result.trigger["lost"].values()), result.trigger["frames_late"]
     figures |= {
         "rate": settings.rate,
         "events": result.trigger["events_built"],
-        "lost": float(sum(result.trigger["lost"].values())),
-        "late": float(result.trigger["frames_late"]),
+        "lost": float(lost),
+        "late": float(late),
         "events_per_s": result.trigger["events_built"] / result.readout["elapsed_s"],
         "behind_max_us": result.readout["behind_max_us"],
     }
     for short, name in (("last", "from_last"), ("first", "from_first")):
         for p in ("p50", "p99", "p99_9", "p99_99"):
             figures[f"{short}_{p}_us"] = outside[name][p]
+        figures |= over_echo(figures, f"{short}_", f"{short}_")
+    assert result.frames is not None
+    of = causes(result.frames, stops, limits(settings, result), late, result.trigger["lost"]["late"])
+    figures |= {
+        "late_by_us": float(of.by_us),
+        "late_by_stops": float(of.by_stops),
+        "late_by_boards": float(of.by_boards),
+        "lost_by_us": float(lost - of.lost_by_boards),
+        "lost_by_boards": float(of.lost_by_boards),
+        "explained_share": of.explained_share,
+    }
     sheet.rows.append(summary(settings, result))
+
+
+def _echo(settings: Settings, seconds: float, sheet: Sheet) -> None:
+    """Bare echo of a packet, as in `nanet bench latency`, at most as long as the run."""
+    from nanet import _core
+
+    sender, responder = echo_pins(settings)
+    sheet(f"bare echo, {settings.samples} round trips")
+    echo = _core.Echo(responder)
+    measured = _core.Ping().run(
+        f"127.0.0.1:{echo.port}", True, settings.samples, EVENTS, seconds=seconds, cpu=sender
+    )
+    del echo
+    shown = ("p50", "p90", "p99", "p99_9", "p99_99", "max")
+    sheet.rows.append(
+        {
+            "latency": "echo",
+            **{p: measured[f"{p}_us"] for p in shown},
+            "n": measured["n"],
+            "distribution_us": {f"{share:g}": us for share, us in measured["distribution_us"].items()},
+        }
+    )
+    sheet.figures.update({f"echo_{p}_us": measured[f"{p}_us"] for p in PERCENTILES})
 
 
 def summary(settings: Settings, result: ChainResult) -> Row:

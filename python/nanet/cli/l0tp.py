@@ -38,6 +38,10 @@ def l0tp(
             "--times", metavar="FILE", help="File of send times shared by readout, for the latency."
         ),
     ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option("--late", metavar="FILE", help="Write the late frames, u64 counted over the run."),
+    ] = None,
     json_file: JsonFile = None,
     status_file: StatusFile = None,
 ) -> None:
@@ -47,7 +51,7 @@ def l0tp(
     """
     from nanet import _core
 
-    check_writable(json=json_file)
+    check_writable(json=json_file, late=late)
     settings: dict[str, Any] = {**core_values(config[L0tp]), "times": times or ""}
     if truth:
         settings["truth"] = read_truth(truth)
@@ -71,6 +75,8 @@ def l0tp(
         result = core.result()
         if status:
             status.write({"result": result, "histograms": histograms(core)})
+        if late:
+            core.late_frames().tofile(late)
     result["host"] = host.describe()
     print_result(out, result)
     write_json(result, json_file)

@@ -72,10 +72,14 @@ class PacketCheck {
   L0tpCounters& counters() noexcept { return counters_; }
   const L0tpCounters& counters() const noexcept { return counters_; }
   std::span<const NodeCounters> nodes() const noexcept { return nodes_; }
+  // Late frames, counted from 0 over the run, in order of arrival; the first `most_late_listed`. Only after
+  // finish().
+  const std::vector<std::uint64_t>& late_frames() const noexcept { return late_frames_; }
   const stats::Histogram& from_first() const noexcept { return from_first_; }
   const stats::Histogram& from_last() const noexcept { return from_last_; }
 
  private:
+  static constexpr std::size_t most_late_listed = 1 << 20;
   void measure(Frame frame, Nanoseconds arrival) noexcept;
   void merged(Position at, std::span<const std::byte> datagram, Nanoseconds arrival, bool behind) noexcept;
   void check(const wire::mtp::Decoded& decoded, Arrival arrived, Nanoseconds arrival) noexcept;
@@ -97,6 +101,7 @@ class PacketCheck {
   Frame joined_ = 0;                            // first frame of the run
   Pairing pairing_;
   L0tpCounters counters_;
+  std::vector<std::uint64_t> late_frames_;
   stats::Histogram from_first_, from_last_;
   std::array<wire::mtp::TimedPrimitive, wire::mtp::max_primitives> primitives_;
 };

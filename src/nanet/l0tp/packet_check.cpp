@@ -154,6 +154,7 @@ void PacketCheck::check(const wire::mtp::Decoded& decoded, Arrival arrived, Nano
   if (late) {
     ++counters_.frames_late;
     ++nodes_[wire::node_of(frame, merge_.nodes)].frames_late;
+    if (late_frames_.size() < most_late_listed) late_frames_.push_back(aligner_.run_frame(frame));
   }
   const std::span<const wire::mtp::TimedPrimitive> primitives(primitives_.data(), decoded.count);
   std::array<std::uint32_t, 4> rings{};

@@ -48,6 +48,7 @@ TEST(PacketCheck, CountsReceivedPackets) {
   EXPECT_EQ(c.frames, 4u);
   EXPECT_EQ(c.frames_missing, 1u);
   EXPECT_EQ(c.frames_late, 1u);
+  EXPECT_EQ(check.late_frames(), std::vector<std::uint64_t>{4});
   EXPECT_EQ(c.duplicates, 1u);
   EXPECT_EQ(c.out_of_order, 1u);
   EXPECT_EQ(c.primitives, 3u);

@@ -14,6 +14,7 @@
 #include "nanet/bench/inject.hpp"
 #include "nanet/bench/probes.hpp"
 #include "nanet/bench/rings.hpp"
+#include "nanet/bench/stops.hpp"
 #include "nanet/gateware/bench.hpp"
 #include "nanet/os/socket.hpp"
 
@@ -153,6 +154,23 @@ void bind_rings(nb::module_& m) {
         nb::arg("seconds"), "Operations per second of one core that only does fused multiply-adds.");
 }
 
+// Stops of a spinning loop: percentiles by time, number and share of time above each limit.
+nb::dict stops(const bench::GapRecord& r) {
+  nb::dict d;
+  d["seconds"] = static_cast<double>(r.elapsed()) * 1e-9;
+  for (const auto& [name, p] : {std::pair("p50_us", 0.5), std::pair("p90_us", 0.9), std::pair("p99_us", 0.99),
+                                std::pair("p99_9_us", 0.999), std::pair("p99_99_us", 0.9999)})
+    d[name] = r.percentile(p) * 1e-3;
+  d["longest_us"] = static_cast<double>(r.longest()) * 1e-3;
+  d["over_1us"] = r.count();
+  for (std::size_t i = 0; i < bench::GapRecord::limits.size(); ++i) {
+    const std::string name = "over_" + std::to_string(bench::GapRecord::limits[i] / 1000) + "us";
+    d[name.c_str()] = r.above(i).count;
+    d[(name + "_share").c_str()] = r.share_above(i);
+  }
+  return d;
+}
+
 }  // namespace
 
 void bind_bench(nb::module_& m) {
@@ -264,6 +282,27 @@ void bind_bench(nb::module_& m) {
           "path: spinning, blocking, busy_poll or xdp. xdp listens on an address of an interface and answers "
           "`reply`.")
       .def_prop_ro("port", &bench::Echo::port);
+  nb::class_<bench::StopProbe>(m, "StopProbe",
+                               "Thread that reads the clock in a loop and records gaps above 1 us. cpu: -1 "
+                               "for a thread that is not pinned. Runs add up.")
+      .def(nb::init<int>(), nb::arg("cpu") = -1)
+      .def("start", &bench::StopProbe::start, nb::call_guard<nb::gil_scoped_release>(), "OSError.")
+      .def("stop", &bench::StopProbe::stop, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "result", [](const bench::StopProbe& probe) { return stops(probe.record()); },
+          "After stop(): seconds, percentiles of the gaps weighted by time, number and share of time above "
+          "each limit.")
+      .def(
+          "gaps",
+          [](const bench::StopProbe& probe) {
+            std::vector<std::int64_t> begin, end;
+            for (const auto& gap : probe.record().listed()) {
+              begin.push_back(gap.begin);
+              end.push_back(gap.end);
+            }
+            return nb::make_tuple(column(std::move(begin)), column(std::move(end)));
+          },
+          "After stop(): begin and end of the gaps above 10 us, CLOCK_MONOTONIC ns, in order.");
   nb::class_<bench::ReceiveProbe>(m, "ReceiveProbe")
       .def(
           "__init__",

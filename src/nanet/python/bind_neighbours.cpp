@@ -405,6 +405,9 @@ void bind_neighbours(nb::module_& m) {
       .def("snapshot", &l0tp_snapshot, "What has come so far: the keys of the JSON.")
       .def("result", &l0tp_snapshot, "The same, once it has ended.")
       .def(
+          "late_frames", [](const l0tp::L0tp& self) { return column(self.check().late_frames()); },
+          "After join(): late frames (u64), counted from 0 over the run; the first million.")
+      .def(
           "histograms",
           [](const l0tp::L0tp& self) {
             nb::dict d;

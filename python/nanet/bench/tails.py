@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tails of a latency benchmark: ratios to the bare echo, stops of a spinning loop, late frames by cause."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import numpy as np
+
+from nanet.bench import Sheet
+from nanet.run import host
+
+RATIOS = ("p99_9", "p99_99")
+ALONE_S = 2.0  # of the spinning loop before and after the load, without a spare core
+STOP_NS = 50_000  # shorter stops explain no late frame
+FIGURES = (
+    "p99_us", "p99_9_us", "p99_99_us", "longest_us", "over_10us_share", "over_50us_share", "over_100us_share",
+)  # fmt: skip
+
+
+def over_echo(figures: dict[str, float], before: str, measured: str, echo: str = "echo_") -> dict[str, float]:
+    """Ratios of the figures `measured`P_us to `echo`P_us, named `before`P_over_echo; P: p99_9, p99_99."""
+    return {f"{before}{p}_over_echo": figures[f"{measured}{p}_us"] / figures[f"{echo}{p}_us"] for p in RATIOS}
+
+
+@attrs.define
+class Stops:
+    """Stops of the spinning loop: begin and end, CLOCK_MONOTONIC ns, if seen during the load."""
+
+    begin: np.ndarray = attrs.field(factory=lambda: np.zeros(0, np.int64))
+    end: np.ndarray = attrs.field(factory=lambda: np.zeros(0, np.int64))
+
+
+@contextmanager
+def spinning(spare: int | None, pinned: int, alone_s: float, sheet: Sheet) -> Iterator[Stops]:
+    """Measures the stops of a spinning loop on the CPU `spare` during the body, which gets the other CPUs.
+
+    spare None: on the CPU `pinned` (-1: any), `alone_s` before and after the body; the stops stay empty.
+    Then adds a row and figures `stops_…`.
+    """
+    from nanet import _core
+
+    probe, stops = _core.StopProbe(pinned if spare is None else spare), Stops()
+    if spare is None:
+        _alone(probe, alone_s)
+        yield stops
+        _alone(probe, alone_s)
+    else:
+        cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cpus - host.siblings(spare))
+        probe.start()
+        try:
+            yield stops
+        finally:
+            probe.stop()
+            os.sched_setaffinity(0, cpus)
+            stops.begin, stops.end = probe.gaps()
+    measured = probe.result()
+    when = "before and after" if spare is None else "during the load"
+    sheet.rows.append({"stops": when, "cpu": pinned if spare is None else spare, **measured})
+    sheet.figures.update({f"stops_{name}": measured[name] for name in FIGURES})
+
+
+def _alone(probe: Any, seconds: float) -> None:
+    probe.start()
+    time.sleep(seconds)
+    probe.stop()
+
+
+@attrs.frozen
+class FrameTimes:
+    """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames."""
+
+    first: np.ndarray
+    last: np.ndarray
+    late: np.ndarray
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """Times of trigger and boards, ns.
+
+    together: largest number of frames that a board sends in one call.
+    """
+
+    frame: float
+    timeout: int
+    deadline: int
+    gathered: int = 0
+    together: int = 1
+
+
+@attrs.frozen
+class Causes:
+    """Late frames by cause, and lost packets that the boards sent late.
+
+    explained_share: share of all frames for which a stop or the boards would explain a late answer.
+    """
+
+    by_us: int
+    by_stops: int
+    by_boards: int
+    lost_by_boards: int
+    explained_share: float
+
+
+def due_times(first: np.ndarray, frame_ns: float) -> np.ndarray:
+    """Due time of each frame: the schedule, through the earliest frame; boards are never early."""
+    planned = np.rint(np.arange(len(first)) * frame_ns).astype(np.int64)
+    sent = first > 0
+    return planned + ((first - planned)[sent].min() if sent.any() else 0)
+
+
+def meets(begin: np.ndarray, end: np.ndarray, stops: Stops) -> np.ndarray:
+    """Whether each interval [begin, end) overlaps a stop [begin, end) of more than STOP_NS."""
+    counted = stops.end - stops.begin > STOP_NS
+    stop_begin, stop_end = stops.begin[counted], stops.end[counted]
+    after = np.searchsorted(stop_end, begin, side="right")  # first stop that ends after the begin
+    found = np.zeros(len(begin), bool)
+    inside = after < len(stop_end)
+    found[inside] = stop_begin[after[inside]] < end[inside]
+    return found
+
+
+def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
+    """Largest value of each frame and of the `frames` after it."""
+    largest = values.copy()
+    for ahead in range(1, min(frames, len(values) - 1) + 1):
+        np.maximum(largest[:-ahead], values[ahead:], out=largest[:-ahead])
+    return largest
+
+
+def causes(frames: FrameTimes, stops: Stops, limits: Limits, late: int, lost_late: int) -> Causes:
+    """Late frames of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
+
+    late, lost_late: frames late and packets lost as late, by the trigger.
+    """
+    first, last = frames.first.astype(np.int64), frames.last.astype(np.int64)
+    due = due_times(first, limits.frame)
+    sent = (first > 0) & (last > 0)
+    # A send time is read before the call that sends: a stop in the call shows in the frames after it.
+    behind = _largest_ahead(np.where(sent, last - due, 0), limits.together)
+    apart = _largest_ahead(np.where(sent, last - first, 0), limits.together)
+    by_boards = behind > limits.timeout + limits.gathered
+    by_stops = meets(due, np.maximum(first, due) + limits.deadline, stops) & ~by_boards & sent
+    found = frames.late[frames.late < len(first)].astype(np.int64)
+    stopped, held = int(by_stops[found].sum()), int(by_boards[found].sum())
+    return Causes(
+        by_us=late - stopped - held,
+        by_stops=stopped,
+        by_boards=held,
+        lost_by_boards=min(lost_late, int((apart > limits.timeout).sum())),
+        explained_share=float((by_stops | by_boards)[sent].mean()) if sent.any() else 0.0,
+    )
