@@ -31,6 +31,8 @@ CONSTANTS = {
     "4 ns": "merging window",
     "5 ns": "pairing of events in nanet evaluate",
     "25 ns": "clock of the experiment; isolation of events",
+    "1 µs": "least gap counted as a stop",
+    "50 µs": "least stop that explains a late frame",
     "10 MHz": "event rate of the experiment",
     "156.25 MHz": "clock of 10 GbE",
     "125 MHz": "clock of 1 GbE",
@@ -85,6 +87,32 @@ def test_a_bench_output_is_copied_under_its_name(
     assert target.name == "latency-H200-again.json"
     assert json.loads(target.read_text())["command"] == "nanet bench latency --device cuda"
     assert "distribution_us" not in json.loads(target.read_text())["rows"][0]
+
+
+def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: ModuleType) -> None:
+    tables = importlib.import_module("results.trigger")
+    stops = {
+        "stops": "during the load", "p99_9_us": 3.0, "p99_99_us": 71.0, "longest_us": 123.0,
+        **{f"over_{limit}us_share": 0.01 / limit for limit in (10, 50, 100)},
+    }  # fmt: skip
+    about = {
+        "name": "trigger-H200-x", "machine": "H200", "bench": "trigger", "command": "nanet bench trigger",
+        "date": "2026-11-23", "commit": "abc",
+    }  # fmt: skip
+    figures = {"rate": 1e7, "events": 5, "lost": 7.0, "late": 5.0}
+    causes = {"late_by_us": 2.0, "late_by_stops": 3.0, "late_by_boards": 0.0, "lost_by_us": 1.0}
+    causes |= {"lost_by_boards": 6.0, "last_p99_9_over_echo": 1.5, "last_p99_99_over_echo": 2.5}
+    without = tables.chain([about | {"rows": [], "figures": figures}])
+    shown = tables.chain([about | {"rows": [stops], "figures": figures | causes}])
+    assert "spinning loop" not in without and "late by us" not in without
+    assert "|during the load|" in shown and "|123|" in shown and "|last 1.5 / 2.5|" in shown
+    assert "late by us" in shown
+    trip = {"mode": "echo", "samples": 9}
+    latency = about | {"bench": "latency", "name": "latency-H200-x", "rows": [trip, stops]}
+    latency["figures"] = {"p99_9_over_echo": 1.1, "p99_99_over_echo": 1.2} | {
+        f"cpu_{p}_over_echo": ratio for p, ratio in (("p99_9", 1.1), ("p99_99", 1.2))
+    }
+    assert "|cpu 1.1 / 1.2|" in tables.roundtrip([latency])
 
 
 def test_a_wrong_file_is_refused(results: ModuleType, tmp_path: Path) -> None:

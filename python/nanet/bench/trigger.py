@@ -126,15 +126,23 @@ def run(settings: Settings, sheet: Sheet) -> None:
     seconds = settings.seconds or SECONDS
     _echo(settings, seconds, sheet)
     sheet(f"{settings.rate / 1e6:g} MHz for {seconds:g} s: {settings.algorithm} on {settings.device}")
-    options = {
-        "trigger_options": trigger_options(settings),
-        "board_options": when_due(settings),
-        "keep_off": kept_free(settings),
-        "links": links(settings),
-    }
+    # Before the loop takes its core: these depend on the CPUs of this process.
+    triggers, boards, kept, ports = (
+        trigger_options(settings), when_due(settings), kept_free(settings), links(settings),
+    )  # fmt: skip
     pinned = (own_cores(settings) or [pins()[1]])[0]
     with spinning(spare_core(settings), pinned, min(ALONE_S, seconds / 2), sheet) as stops:
-        result = run_chain(seconds, 1.0, pad=True, rate=settings.rate, times=True, **options)
+        result = run_chain(
+            seconds,
+            1.0,
+            pad=True,
+            rate=settings.rate,
+            trigger_options=triggers,
+            board_options=boards,
+            keep_off=kept,
+            times=True,
+            links=ports,
+        )
     if "device_failed" in result.trigger:
         raise RuntimeError(f"{settings.device} failed: {result.trigger['device_failed']}")
     outside, inside = result.l0tp["latency_us"], result.trigger["latency_us"]

@@ -45,20 +45,23 @@ StopProbe::~StopProbe() {
 void StopProbe::start() {
   stop();
   record_.reserve();
-  pinned_.store(false, std::memory_order_relaxed);
+  pinned_ = running_ = false;
   thread_ = std::jthread([this](const std::stop_token& stop) {
-    while (!pinned_.load(std::memory_order_acquire) && !stop.stop_requested()) os::spin();
+    while (!pinned_ && !stop.stop_requested()) os::spin();  // the move to its core is no stop
     const Nanoseconds began = os::monotonic_now();
+    running_ = true;
+    running_.notify_one();
     Nanoseconds last = began;
-    while (!stop.stop_requested()) {
+    do {
       const Nanoseconds now = os::monotonic_now();
       record_.gap(last, now);
       last = now;
-    }
+    } while (!stop.stop_requested());
     record_.ran(last - began);
   });
   if (cpu_ >= 0) os::pin_thread(thread_.native_handle(), cpu_);
-  pinned_.store(true, std::memory_order_release);  // the move to its core is no stop
+  pinned_ = true;
+  running_.wait(false);
 }
 
 void StopProbe::stop() {

@@ -63,7 +63,8 @@ class StopProbe {
   StopProbe(const StopProbe&) = delete;
   StopProbe& operator=(const StopProbe&) = delete;
 
-  // Starts the loop; runs add up. Throws std::system_error if the thread cannot be pinned.
+  // Starts the loop and returns once it runs; runs add up. Throws std::system_error if the thread cannot be
+  // pinned.
   void start();
   // Ends the loop; the record may be read until the next start.
   void stop();
@@ -72,7 +73,7 @@ class StopProbe {
  private:
   int cpu_;
   GapRecord record_;
-  std::atomic<bool> pinned_{false};
+  std::atomic<bool> pinned_{false}, running_{false};
   std::jthread thread_;
 };
 
