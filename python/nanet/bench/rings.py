@@ -63,11 +63,11 @@ class CpuBench:
         """Names of the measured devices, with their threads."""
         return [(ONE_CORE, 1), *([(ALL_CORES, self.cores)] if self.cores > 1 else [])]
 
-    def time(self, name: str, batch: int, threads: int, seconds: float) -> dict[str, Any]:
-        """One measurement."""
+    def time(self, name: str, batch: int, threads: int, seconds: float, simd: str = "") -> dict[str, Any]:
+        """One measurement; simd: CPU variant, by default that of NANET_SIMD."""
         from nanet import _core
 
-        return _core.rings_bench_cpu(name, self.first, self.pm, batch, threads, seconds)
+        return _core.rings_bench_cpu(name, self.first, self.pm, batch, threads, seconds, simd=simd)
 
     def curve(self, name: str, device: str, threads: int, sheet: Sheet) -> None:
         """Rates and times of batches of 1 event to all events."""
@@ -89,7 +89,9 @@ class CpuBench:
             )
 
     def figures(self, name: str) -> dict[str, float]:
-        """Medians of several runs: rate of one core and of all, time of a frame; limited by --events."""
+        """Medians of several runs: rates of one core, of all, of AVX2; time of a frame; limited by --events."""
+        from nanet import _core
+
         runs = range(self.settings.runs)
         seconds = self.settings.seconds or FIGURE_S
         figures: dict[str, float] = {}
@@ -98,6 +100,9 @@ class CpuBench:
             every = [self.time(name, FIGURE_BATCH, self.cores, seconds)["events_per_s"] for _ in runs]
             figures[f"{name}_cpu_events_per_s_per_core"] = median(one)
             figures[f"{name}_cpu_events_per_s"] = median(every)
+            if "avx2" in _core.simd_variants():
+                avx2 = [self.time(name, FIGURE_BATCH, 1, seconds, "avx2")["events_per_s"] for _ in runs]
+                figures[f"{name}_avx2_events_per_s_per_core"] = median(avx2)
         if self.events >= FRAME:
             frames = [self.time(name, FRAME, 1, seconds / 4)["batch_us"] for _ in runs]
             figures[f"{name}_cpu_frame_us"] = median(frames)

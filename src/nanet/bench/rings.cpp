@@ -154,7 +154,7 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
   if (options.threads == 0 || options.threads > 1024)
     throw std::invalid_argument("threads = " + std::to_string(options.threads) + ": must be from 1 to 1024");
   const auto algorithm =
-      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make());
+      rich::make_reconstructor(options.algorithm, options.parameters, rich::Geometry::make(), options.simd);
   std::vector<Runner> runners;
   for (unsigned t = 0; t < options.threads; ++t) {
     const std::uint64_t at = std::uint64_t{events.events} * t / options.threads;

@@ -30,6 +30,7 @@ struct RingsCpuOptions {
   std::uint32_t batch = 4096;  // events per call, at most the number given
   unsigned threads = 1;        // each with separate batches
   double seconds = 0.3;        // at least one batch
+  std::string simd;            // variant of rich/simd.hpp; empty: this process's
 };
 struct RingsCpuResult {
   double events_per_s = 0;    // sum over all threads

@@ -124,12 +124,12 @@ void bind_rings(nb::module_& m) {
   m.def(
       "rings_bench_cpu",
       [](const std::string& algorithm, const First& first, const Pms& pm, std::uint32_t batch,
-         unsigned threads, double seconds, const rich::Parameters& parameters) {
+         unsigned threads, double seconds, const rich::Parameters& parameters, const std::string& simd) {
         const rich::EventBatch events = event_batch(first, pm);
         bench::RingsCpuResult r;
         {
           const nb::gil_scoped_release released;
-          r = bench::rings_cpu(events, {algorithm, parameters, batch, threads, seconds});
+          r = bench::rings_cpu(events, {algorithm, parameters, batch, threads, seconds, simd});
         }
         nb::dict d;
         d["events_per_s"] = r.events_per_s;
@@ -140,9 +140,9 @@ void bind_rings(nb::module_& m) {
         return d;
       },
       nb::arg("algorithm"), nb::arg("first"), nb::arg("pm"), nb::arg("batch"), nb::arg("threads") = 1,
-      nb::arg("seconds") = 0.3, nb::arg("parameters") = rich::Parameters{},
+      nb::arg("seconds") = 0.3, nb::arg("parameters") = rich::Parameters{}, nb::arg("simd") = "",
       "Times an algorithm over the events, batch by batch, in each thread. events_per_s: of all threads; "
-      "batch_us: median time of one batch. ValueError.");
+      "batch_us: median time of one batch. simd: one of simd_variants(), default NANET_SIMD. ValueError.");
   m.def(
       "rings_bench_operations",
       [](const std::string& algorithm, const First& first, const Pms& pm) {

@@ -23,6 +23,7 @@
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/generator.hpp"
 #include "nanet/rich/plugins.hpp"
+#include "nanet/rich/simd.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -174,6 +175,8 @@ void bind_rich(nb::module_& m) {
       "pm_positions_common", [] { return positions(rich::na62()->common); },
       "Positions of the PMs in the common plane in mm, by PM ID: float32, (1952, 2).");
   m.def("algorithm_names", &rich::algorithm_names, "Names of the ring algorithms of this build.");
+  m.def("simd_variants", &rich::simd_names,
+        "CPU variants of the ring algorithms that run here, the fastest last. NANET_SIMD selects one.");
   m.attr("default_algorithm") = std::string(rich::default_algorithm);
   m.def(
       "algorithm_traits",

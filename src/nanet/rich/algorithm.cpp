@@ -10,20 +10,10 @@
 #include "nanet/generated/algorithms.hpp"
 #include "nanet/rich/parameters.hpp"
 #include "nanet/rich/plugins.hpp"
-#include "nanet/rich/reconstructor.hpp"
+#include "nanet/rich/simd.hpp"
 
 namespace nanet::rich {
 namespace {
-
-template <class A>
-std::unique_ptr<Reconstructor> reconstructor_of(const A& algorithm, const Geometry& geometry) {
-  if constexpr (requires { A::batch_reconstructor(algorithm, geometry); })
-    return A::batch_reconstructor(algorithm, geometry);
-  else if constexpr (requires { typename A::Scratch; })
-    return std::make_unique<WideReconstructor<A>>(algorithm, geometry);
-  else
-    return std::make_unique<EventReconstructor<A>>(algorithm, geometry);
-}
 
 template <class A>
 constexpr AlgorithmTraits traits_of() {
@@ -54,7 +44,8 @@ std::vector<ParameterInfo> parameters_of() {
 }
 
 template <class A>
-std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& geometry) {
+std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& geometry,
+                                    MakeReconstructor reconstructor) {
   A algorithm;
   if constexpr (requires { A::keys(); }) {
     for (const auto& key : A::keys()) {
@@ -68,7 +59,7 @@ std::unique_ptr<Reconstructor> make(const Parameters& complete, const Geometry& 
   if (low != complete.end() && high != complete.end() && !(low->second < high->second))
     refuse(A::name, "r_min", low->second, "must be less than r_max");
   if constexpr (requires { algorithm.parameters.model; }) algorithm.parameters.model = geometry.rings;
-  return reconstructor_of(algorithm, geometry);
+  return reconstructor(&algorithm, geometry);
 }
 
 std::unique_ptr<Reconstructor> make_from(const Plugin& plugin, const Parameters& complete,
@@ -88,15 +79,15 @@ struct Entry {
   std::string_view name;
   AlgorithmTraits traits;
   std::vector<ParameterInfo> (*parameters)();
-  std::unique_ptr<Reconstructor> (*make)(const Parameters& complete, const Geometry& geometry);
+  std::unique_ptr<Reconstructor> (*make)(const Parameters& complete, const Geometry& geometry,
+                                         MakeReconstructor reconstructor);
+  std::size_t position;  // in the list
 };
-
-template <class A>
-constexpr Entry entry{A::name, traits_of<A>(), parameters_of<A>, make<A>};
 
 template <class... A>
 constexpr std::array<Entry, sizeof...(A)> entries_of(AlgorithmList<A...>) {
-  return {entry<A>...};
+  std::size_t position = 0;
+  return {Entry{A::name, traits_of<A>(), parameters_of<A>, make<A>, position++}...};
 }
 
 constexpr auto entries = entries_of(RingAlgorithms{});
@@ -141,7 +132,8 @@ std::vector<ParameterInfo> algorithm_parameters(std::string_view name) {
 }
 
 std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters,
-                                                  const Geometry& geometry) {
+                                                  const Geometry& geometry, std::string_view simd_name) {
+  const SimdVariant& variant = simd_name.empty() ? simd() : choose_simd(simd_name);
   const Found found = find(name);
   const std::vector<ParameterInfo> known = found.parameters();
   Parameters complete;
@@ -167,7 +159,8 @@ std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const P
     }
     complete[key] = value;
   }
-  return found.entry ? found.entry->make(complete, geometry) : make_from(*found.plugin, complete, geometry);
+  return found.entry ? found.entry->make(complete, geometry, variant.makers()[found.entry->position])
+                     : make_from(*found.plugin, complete, geometry);
 }
 
 }  // namespace nanet::rich

@@ -66,8 +66,8 @@ std::vector<std::string> algorithm_names();  // order of algorithms.list; withou
 std::vector<ParameterInfo> algorithm_parameters(std::string_view name);
 
 // Throws std::invalid_argument with key, value and remedy (unknown algorithm or parameter, value out of
-// range). name: as in algorithm_parameters().
+// range). name: as in algorithm_parameters(). simd_name: a variant of simd.hpp; empty: this process's.
 std::unique_ptr<Reconstructor> make_reconstructor(std::string_view name, const Parameters& parameters,
-                                                  const Geometry& geometry);
+                                                  const Geometry& geometry, std::string_view simd_name = {});
 
 }  // namespace nanet::rich

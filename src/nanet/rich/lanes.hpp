@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 32-lane vector types: one source for GPU warps and CPU vectors. DeviceLanes: a lane is a thread, a value is
-// a register. HostLanes: a value is two vectors of sixteen. Both give the same bits: every operation rounds
-// alike, and lane sums use the same addition tree.
+// a register. HostLanes: a value is several vectors of the CPU's width. Both give the same bits: every
+// operation rounds alike, and lane sums use the same addition tree.
 //
 // F: 32 floats. I: 32 int32. M: 32 booleans. A plain float, int or bool is the same in all lanes ("uniform").
 // Control flow may depend on uniform values only, such as the results of any(), ballot() and sum().
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if !defined(__CUDACC__) && (defined(__AVX512F__) || defined(__FMA__))
+#if !defined(__CUDACC__) && (defined(__AVX512F__) || defined(__AVX2__))
 #include <immintrin.h>
 #endif
 
@@ -181,92 +181,200 @@ struct DeviceLanes {
 
 namespace host_lanes {
 
-using Floats = float __attribute__((vector_size(64)));
-using Ints = std::int32_t __attribute__((vector_size(64)));
+// Elements of one vector of this CPU. Wider generic vectors are correct too, but g++ 12 splits their
+// comparisons, selections and shuffles into single elements.
+#if defined(__AVX512F__)
+inline constexpr int width = 16;
+#elif defined(__AVX2__)
+inline constexpr int width = 8;
+#else
+inline constexpr int width = 4;
+#endif
+
+using Floats = float __attribute__((vector_size(4 * width)));
+using Ints = std::int32_t __attribute__((vector_size(4 * width)));
+
+#if defined(__AVX512F__)
+inline constexpr Ints steps{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif defined(__AVX2__)
+inline constexpr Ints steps{0, 1, 2, 3, 4, 5, 6, 7};
+#else
+inline constexpr Ints steps{0, 1, 2, 3};
+#endif
 
 #define NANET_LANES_INLINE inline __attribute__((always_inline))
 
-struct I {
-  Ints v[2];
-  I() = default;
-  NANET_LANES_INLINE I(std::int32_t all) : v{all - Ints{}, all - Ints{}} {}
-  NANET_LANES_INLINE I(const Ints& a, const Ints& b) : v{a, b} {}
-};
-struct F {
-  Floats v[2];
-  F() = default;
-  NANET_LANES_INLINE F(float all) : v{all - Floats{}, all - Floats{}} {}
-  NANET_LANES_INLINE F(const Floats& a, const Floats& b) : v{a, b} {}
-};
-struct M {  // all bits of a lane set, or none
-  Ints v[2];
-  M() = default;
-  NANET_LANES_INLINE M(bool all) : v{Ints{} - std::int32_t{all}, Ints{} - std::int32_t{all}} {}
-  NANET_LANES_INLINE M(const Ints& a, const Ints& b) : v{a, b} {}
-};
+// The same operation on each vector of one or two values.
+template <class Result, class Operation, class T>
+NANET_LANES_INLINE Result each(const Operation& operation, const T& a) {
+  Result r;
+  for (int h = 0; h < Result::vectors; ++h) r.v[h] = operation(a.v[h]);
+  return r;
+}
+template <class Result, class Operation, class T>
+NANET_LANES_INLINE Result each(const Operation& operation, const T& a, const T& b) {
+  Result r;
+  for (int h = 0; h < Result::vectors; ++h) r.v[h] = operation(a.v[h], b.v[h]);
+  return r;
+}
 
 // NOLINTBEGIN(bugprone-macro-parentheses): a type and an operator
-#define NANET_LANES_BINARY(Type, op)                                   \
-  NANET_LANES_INLINE Type operator op(const Type& a, const Type& b) {  \
-    return {a.v[0] op b.v[0], a.v[1] op b.v[1]};                       \
-  }                                                                    \
-  NANET_LANES_INLINE Type& operator op## = (Type & a, const Type& b) { \
-    return a = a op b;                                                 \
+#define NANET_LANES_BINARY(Type, op)                                              \
+  friend NANET_LANES_INLINE Type operator op(const Type& a, const Type& b) {      \
+    return each<Type>([](const auto& p, const auto& q) { return p op q; }, a, b); \
+  }                                                                               \
+  friend NANET_LANES_INLINE Type& operator op## = (Type & a, const Type& b) {     \
+    return a = a op b;                                                            \
   }
-#define NANET_LANES_COMPARE(Type, op)                              \
-  NANET_LANES_INLINE M operator op(const Type& a, const Type& b) { \
-    return {a.v[0] op b.v[0], a.v[1] op b.v[1]};                   \
+#define NANET_LANES_COMPARE(Type, op)                                                \
+  friend NANET_LANES_INLINE Mask<n> operator op(const Type& a, const Type& b) {      \
+    return each<Mask<n>>([](const auto& p, const auto& q) { return p op q; }, a, b); \
   }
-NANET_LANES_BINARY(F, +)
-NANET_LANES_BINARY(F, -)
-NANET_LANES_BINARY(F, *)
-NANET_LANES_BINARY(F, /)
-NANET_LANES_BINARY(I, +)
-NANET_LANES_BINARY(I, -)
-NANET_LANES_BINARY(I, *)
-NANET_LANES_BINARY(I, &)
-NANET_LANES_BINARY(I, |)
-NANET_LANES_BINARY(I, ^)
-NANET_LANES_BINARY(M, &)
-NANET_LANES_BINARY(M, |)
-NANET_LANES_COMPARE(F, <)
-NANET_LANES_COMPARE(F, >)
-NANET_LANES_COMPARE(F, <=)
-NANET_LANES_COMPARE(F, >=)
-NANET_LANES_COMPARE(F, ==)
-NANET_LANES_COMPARE(F, !=)
-NANET_LANES_COMPARE(I, <)
-NANET_LANES_COMPARE(I, >)
-NANET_LANES_COMPARE(I, <=)
-NANET_LANES_COMPARE(I, >=)
-NANET_LANES_COMPARE(I, ==)
-NANET_LANES_COMPARE(I, !=)
+// Values of n vectors: n * width lanes. A plain number fills all lanes.
+template <int n>
+struct Mask {  // all bits of a lane set, or none
+  static constexpr int vectors = n;
+  Ints v[n];
+  Mask() = default;
+  NANET_LANES_INLINE Mask(bool all) {
+    for (Ints& part : v) part = Ints{} - std::int32_t{all};
+  }
+  NANET_LANES_BINARY(Mask, &)
+  NANET_LANES_BINARY(Mask, |)
+  friend NANET_LANES_INLINE Mask operator!(const Mask& a) {
+    return each<Mask>([](const Ints& p) { return ~p; }, a);
+  }
+};
+template <int n>
+struct Integers {
+  static constexpr int vectors = n;
+  Ints v[n];
+  Integers() = default;
+  NANET_LANES_INLINE Integers(std::int32_t all) {
+    for (Ints& part : v) part = all - Ints{};
+  }
+  NANET_LANES_BINARY(Integers, +)
+  NANET_LANES_BINARY(Integers, -)
+  NANET_LANES_BINARY(Integers, *)
+  NANET_LANES_BINARY(Integers, &)
+  NANET_LANES_BINARY(Integers, |)
+  NANET_LANES_BINARY(Integers, ^)
+  NANET_LANES_COMPARE(Integers, <)
+  NANET_LANES_COMPARE(Integers, >)
+  NANET_LANES_COMPARE(Integers, <=)
+  NANET_LANES_COMPARE(Integers, >=)
+  NANET_LANES_COMPARE(Integers, ==)
+  NANET_LANES_COMPARE(Integers, !=)
+  friend NANET_LANES_INLINE Integers operator<<(const Integers& a, int bits) {
+    return each<Integers>([bits](const Ints& p) { return p << bits; }, a);
+  }
+  friend NANET_LANES_INLINE Integers operator>>(const Integers& a, int bits) {
+    return each<Integers>([bits](const Ints& p) { return p >> bits; }, a);
+  }
+};
+template <int n>
+struct Numbers {
+  static constexpr int vectors = n;
+  Floats v[n];
+  Numbers() = default;
+  NANET_LANES_INLINE Numbers(float all) {
+    for (Floats& part : v) part = all - Floats{};
+  }
+  NANET_LANES_BINARY(Numbers, +)
+  NANET_LANES_BINARY(Numbers, -)
+  NANET_LANES_BINARY(Numbers, *)
+  NANET_LANES_BINARY(Numbers, /)
+  NANET_LANES_COMPARE(Numbers, <)
+  NANET_LANES_COMPARE(Numbers, >)
+  NANET_LANES_COMPARE(Numbers, <=)
+  NANET_LANES_COMPARE(Numbers, >=)
+  NANET_LANES_COMPARE(Numbers, ==)
+  NANET_LANES_COMPARE(Numbers, !=)
+  friend NANET_LANES_INLINE Numbers operator-(const Numbers& a) {
+    return each<Numbers>([](const Floats& p) { return -p; }, a);
+  }
+};
 #undef NANET_LANES_BINARY
 #undef NANET_LANES_COMPARE
 // NOLINTEND(bugprone-macro-parentheses)
-NANET_LANES_INLINE F operator-(const F& a) {
-  return {-a.v[0], -a.v[1]};
+
+// One vector: fused multiply-add, square root, sign bits. With intrinsics: g++ 12 does not vectorise the
+// loops.
+NANET_LANES_INLINE Floats fma(const Floats& a, const Floats& b, const Floats& c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Floats>(
+      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif defined(__AVX2__) && defined(__FMA__)
+  return reinterpret_cast<Floats>(
+      _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#else
+  Floats r;
+  for (int i = 0; i < width; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return r;
+#endif
 }
-NANET_LANES_INLINE M operator!(const M& a) {
-  return {~a.v[0], ~a.v[1]};
+NANET_LANES_INLINE Floats square_root(const Floats& a) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(a)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Floats>(_mm256_sqrt_ps(reinterpret_cast<__m256>(a)));
+#else
+  Floats r;
+  for (int i = 0; i < width; ++i) r[i] = __builtin_sqrtf(a[i]);
+  return r;
+#endif
 }
-NANET_LANES_INLINE I operator<<(const I& a, int n) {
-  return {a.v[0] << n, a.v[1] << n};
+NANET_LANES_INLINE std::uint32_t signs(const Ints& m) {
+#if defined(__AVX512F__)
+  return _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(m), _mm512_setzero_si512());
+#elif defined(__AVX2__)
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(m)));
+#else
+  std::uint32_t r = 0;
+  for (int i = 0; i < width; ++i) r |= static_cast<std::uint32_t>(m[i] & 1) << i;
+  return r;
+#endif
 }
-NANET_LANES_INLINE I operator>>(const I& a, int n) {
-  return {a.v[0] >> n, a.v[1] >> n};
+
+// The lower and the upper half of a vector.
+template <class V>
+NANET_LANES_INLINE auto lower(const V& v) {
+  if constexpr (sizeof(V) == 64)
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+  else
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3);
+}
+template <class V>
+NANET_LANES_INLINE auto upper(const V& v) {
+  if constexpr (sizeof(V) == 64)
+    return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+  else
+    return __builtin_shufflevector(v, v, 4, 5, 6, 7);
+}
+// Combines all elements of a vector in the order of the warp butterfly: element i with i ^ (half the width),
+// ...
+template <class Operation, class V>
+NANET_LANES_INLINE float across(const Operation& combine, const V& v) {
+  if constexpr (sizeof(V) > 16)
+    return across(combine, combine(lower(v), upper(v)));
+  else
+    return combine(combine(v[0], v[2]), combine(v[1], v[3]));
 }
 
 }  // namespace host_lanes
 
-struct HostLanes {
-  using F = host_lanes::F;
-  using I = host_lanes::I;
-  using M = host_lanes::M;
+// `lanes` lanes of host vectors, 32 for algorithms. A loop over `lanes` and a `v` is per element.
+template <unsigned lanes>
+struct VectorLanes {
+  static constexpr int width = host_lanes::width, vectors = static_cast<int>(lanes) / width;
+  using F = host_lanes::Numbers<vectors>;
+  using I = host_lanes::Integers<vectors>;
+  using M = host_lanes::Mask<vectors>;
 
   NANET_LANES_INLINE static I lane() {
-    return {host_lanes::Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-            host_lanes::Ints{16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}};
+    I r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::steps + width * h;
+    return r;
   }
   NANET_LANES_INLINE static F load(const float* p) {
     F r;
@@ -281,67 +389,76 @@ struct HostLanes {
   NANET_LANES_INLINE static void store(float* p, const F& v) { std::memcpy(p, &v, sizeof v); }
   NANET_LANES_INLINE static void store(std::int32_t* p, const I& v) { std::memcpy(p, &v, sizeof v); }
   NANET_LANES_INLINE static void store(float* p, const F& v, const M& where) {
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i)
-        if (where.v[h][i]) p[16 * h + i] = v.v[h][i];
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i)
+        if (where.v[h][i]) p[width * h + i] = v.v[h][i];
   }
   NANET_LANES_INLINE static void store(std::int32_t* p, const I& v, const M& where) {
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i)
-        if (where.v[h][i]) p[16 * h + i] = v.v[h][i];
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i)
+        if (where.v[h][i]) p[width * h + i] = v.v[h][i];
   }
   NANET_LANES_INLINE static void four(const float* p, float (&v)[4]) {
     for (int k = 0; k < 4; ++k) v[k] = p[k];
   }
   NANET_LANES_INLINE static void four(const float* p, const float* q, F (&v)[4]) {
-    for (int k = 0; k < 4; ++k) v[k] = {p[k] - host_lanes::Floats{}, q[k] - host_lanes::Floats{}};
+    for (int k = 0; k < 4; ++k)
+      for (int h = 0; h < vectors; ++h) v[k].v[h] = (h < vectors / 2 ? p : q)[k] - host_lanes::Floats{};
   }
-  NANET_LANES_INLINE static F other_half(const F& v) { return {v.v[1], v.v[0]}; }
+  NANET_LANES_INLINE static F other_half(const F& v) {
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = v.v[h ^ (vectors / 2)];
+    return r;
+  }
   NANET_LANES_INLINE static void put(float* p, float v) { *p = v; }
   NANET_LANES_INLINE static F gather(const float* p, const I& at) {
     F r;
-#ifdef __AVX512F__
-    for (int h = 0; h < 2; ++h)
+    for (int h = 0; h < vectors; ++h) {
+#if defined(__AVX512F__)
       r.v[h] = reinterpret_cast<host_lanes::Floats>(
           _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xFFFF, reinterpret_cast<__m512i>(at.v[h]), p, 4));
 #else
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i) r.v[h][i] = p[at.v[h][i]];
+      for (int i = 0; i < width; ++i) r.v[h][i] = p[at.v[h][i]];
 #endif
+    }
     return r;
   }
   NANET_LANES_INLINE static I gather(const std::int32_t* p, const I& at) {
     I r;
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i) r.v[h][i] = p[at.v[h][i]];
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i) r.v[h][i] = p[at.v[h][i]];
     return r;
   }
   NANET_LANES_INLINE static void scatter(float* p, const I& at, const F& v, const M& where) {
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i)
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i)
         if (where.v[h][i]) p[at.v[h][i]] = v.v[h][i];
   }
   NANET_LANES_INLINE static void scatter(std::int32_t* p, const I& at, const I& v, const M& where) {
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i)
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i)
         if (where.v[h][i]) p[at.v[h][i]] = v.v[h][i];
   }
   NANET_LANES_INLINE static void sync() {}
 
   NANET_LANES_INLINE static F select(const M& m, const F& a, const F& b) {
-    return {m.v[0] ? a.v[0] : b.v[0], m.v[1] ? a.v[1] : b.v[1]};
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = m.v[h] ? a.v[h] : b.v[h];
+    return r;
   }
   NANET_LANES_INLINE static I select(const M& m, const I& a, const I& b) {
-    return {m.v[0] ? a.v[0] : b.v[0], m.v[1] ? a.v[1] : b.v[1]};
+    I r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = m.v[h] ? a.v[h] : b.v[h];
+    return r;
   }
   NANET_LANES_INLINE static F fma(const F& a, const F& b, const F& c) {
     F r;
-    for (int h = 0; h < 2; ++h) r.v[h] = fma(a.v[h], b.v[h], c.v[h]);
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::fma(a.v[h], b.v[h], c.v[h]);
     return r;
   }
   NANET_LANES_INLINE static F sqrt(const F& a) {
     F r;
-    for (int h = 0; h < 2; ++h) r.v[h] = square_root(a.v[h]);
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::square_root(a.v[h]);
     return r;
   }
   NANET_LANES_INLINE static F reciprocal(const F& a) { return F(1.0f) / a; }
@@ -350,118 +467,72 @@ struct HostLanes {
   NANET_LANES_INLINE static F max(const F& a, const F& b) { return select(a > b, a, b); }
   NANET_LANES_INLINE static F abs(const F& a) { return from_bits(bits(a) & I(0x7FFFFFFF)); }
   NANET_LANES_INLINE static F to_float(const I& a) {
-    return {__builtin_convertvector(a.v[0], host_lanes::Floats),
-            __builtin_convertvector(a.v[1], host_lanes::Floats)};
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::Floats);
+    return r;
   }
   NANET_LANES_INLINE static I to_int(const F& a) {
-    return {__builtin_convertvector(a.v[0], host_lanes::Ints),
-            __builtin_convertvector(a.v[1], host_lanes::Ints)};
+    I r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::Ints);
+    return r;
   }
   NANET_LANES_INLINE static I bits(const F& a) { return std::bit_cast<I>(a); }
   NANET_LANES_INLINE static F from_bits(const I& a) { return std::bit_cast<F>(a); }
 
   // Addition tree of the warp butterfly: lane i with i ^ 16, then 8, 4, 2, 1.
   NANET_LANES_INLINE static float sum(const F& v) {
-    const auto s16 = v.v[0] + v.v[1];
-    const auto s8 = __builtin_shufflevector(s16, s16, 0, 1, 2, 3, 4, 5, 6, 7) +
-                    __builtin_shufflevector(s16, s16, 8, 9, 10, 11, 12, 13, 14, 15);
-    const auto s4 = __builtin_shufflevector(s8, s8, 0, 1, 2, 3) + __builtin_shufflevector(s8, s8, 4, 5, 6, 7);
-    return (s4[0] + s4[2]) + (s4[1] + s4[3]);
+    return reduce([](const auto& a, const auto& b) { return a + b; }, v);
   }
   NANET_LANES_INLINE static void sum(const F (&v)[8], float (&out)[8]) {
     for (int k = 0; k < 8; ++k) out[k] = sum(v[k]);
   }
   NANET_LANES_INLINE static std::int32_t sum(const I& v) {
     std::int32_t s = 0;
-    for (int i = 0; i < 16; ++i) s += v.v[0][i] + v.v[1][i];
+    for (int h = 0; h < vectors; ++h)
+      for (int i = 0; i < width; ++i) s += v.v[h][i];
     return s;
   }
   NANET_LANES_INLINE static float max(const F& v) {
-    const auto larger = [](const auto& a, const auto& b) { return a > b ? a : b; };
-    const auto s16 = larger(v.v[0], v.v[1]);
-    const auto s8 = larger(__builtin_shufflevector(s16, s16, 0, 1, 2, 3, 4, 5, 6, 7),
-                           __builtin_shufflevector(s16, s16, 8, 9, 10, 11, 12, 13, 14, 15));
-    const auto s4 =
-        larger(__builtin_shufflevector(s8, s8, 0, 1, 2, 3), __builtin_shufflevector(s8, s8, 4, 5, 6, 7));
-    const float a = s4[0] > s4[2] ? s4[0] : s4[2], b = s4[1] > s4[3] ? s4[1] : s4[3];
-    return a > b ? a : b;
+    return reduce([](const auto& a, const auto& b) { return a > b ? a : b; }, v);
   }
   NANET_LANES_INLINE static std::uint32_t ballot(const M& m) {
-#ifdef __AVX512F__
-    return static_cast<std::uint32_t>(
-        _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(m.v[0]), _mm512_setzero_si512()) |
-        static_cast<std::uint32_t>(
-            _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(m.v[1]), _mm512_setzero_si512()))
-            << 16);
-#else
     std::uint32_t r = 0;
-    for (int h = 0; h < 2; ++h)
-      for (int i = 0; i < 16; ++i) r |= static_cast<std::uint32_t>(m.v[h][i] & 1) << (16 * h + i);
+    for (int h = 0; h < vectors; ++h) r |= host_lanes::signs(m.v[h]) << (width * h);
     return r;
-#endif
   }
   NANET_LANES_INLINE static I rank(std::uint32_t word) {
-    alignas(64) std::int32_t below[lane_count];
+    alignas(64) std::int32_t below[lanes];
     std::int32_t n = 0;
-    for (unsigned i = 0; i < lane_count; ++i) {
+    for (unsigned i = 0; i < lanes; ++i) {
       below[i] = n;
       n += static_cast<std::int32_t>(word >> i & 1u);
     }
     return load(below);
   }
   NANET_LANES_INLINE static bool any(const M& m) { return ballot(m) != 0; }
-  NANET_LANES_INLINE static float at(const F& v, int lane) { return v.v[lane >> 4][lane & 15]; }
-  NANET_LANES_INLINE static std::int32_t at(const I& v, int lane) { return v.v[lane >> 4][lane & 15]; }
+  NANET_LANES_INLINE static float at(const F& v, int lane) { return v.v[lane / width][lane % width]; }
+  NANET_LANES_INLINE static std::int32_t at(const I& v, int lane) { return v.v[lane / width][lane % width]; }
   NANET_LANES_INLINE static F shuffle(const F& v, const I& from) {
-    float a[lane_count];
+    float a[lanes];
     store(a, v);
-    return gather(a, from & I(31));
+    return gather(a, from & I(lanes - 1));
   }
   NANET_LANES_INLINE static I shuffle(const I& v, const I& from) {
-    std::int32_t a[lane_count];
+    std::int32_t a[lanes];
     store(a, v);
-    return gather(a, from & I(31));
+    return gather(a, from & I(lanes - 1));
   }
 
  private:
-  NANET_LANES_INLINE static host_lanes::Floats fma(const host_lanes::Floats& a, const host_lanes::Floats& b,
-                                                   const host_lanes::Floats& c) {
-#if defined(__AVX512F__)
-    return reinterpret_cast<host_lanes::Floats>(_mm512_fmadd_ps(
-        reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
-#elif defined(__FMA__)
-    __m256 x[2], y[2], z[2];
-    std::memcpy(x, &a, sizeof x);
-    std::memcpy(y, &b, sizeof y);
-    std::memcpy(z, &c, sizeof z);
-    for (int h = 0; h < 2; ++h) z[h] = _mm256_fmadd_ps(x[h], y[h], z[h]);
-    host_lanes::Floats r;
-    std::memcpy(&r, z, sizeof r);
-    return r;
-#else
-    host_lanes::Floats r;
-    for (int i = 0; i < 16; ++i) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
-    return r;
-#endif
-  }
-  // Written with intrinsics: g++ 12 does not vectorise the loop.
-  NANET_LANES_INLINE static host_lanes::Floats square_root(const host_lanes::Floats& a) {
-#if defined(__AVX512F__)
-    return reinterpret_cast<host_lanes::Floats>(_mm512_maskz_sqrt_ps(0xFFFF, reinterpret_cast<__m512>(a)));
-#elif defined(__FMA__)
-    __m256 x[2];
-    std::memcpy(x, &a, sizeof x);
-    for (__m256& h : x) h = _mm256_sqrt_ps(h);
-    host_lanes::Floats r;
-    std::memcpy(&r, x, sizeof r);
-    return r;
-#else
-    host_lanes::Floats r;
-    for (int i = 0; i < 16; ++i) r[i] = __builtin_sqrtf(a[i]);
-    return r;
-#endif
+  template <class Operation>
+  NANET_LANES_INLINE static float reduce(const Operation& combine, F v) {
+    for (int step = vectors / 2; step > 0; step /= 2)
+      for (int h = 0; h < step; ++h) v.v[h] = combine(v.v[h], v.v[h + step]);
+    return host_lanes::across(combine, v.v[0]);
   }
 };
+
+using HostLanes = VectorLanes<lane_count>;
 
 #endif  // __CUDACC__
 

@@ -13,10 +13,13 @@
 namespace nanet::rich {
 namespace {
 
-constexpr unsigned lanes = lane_count;
-using F = HostLanes::F;
+// Two vectors of AVX-512, whose registers hold their moments; one vector of others: eight moments fill half
+// of 16 registers.
+constexpr unsigned lanes = host_lanes::width == 16 ? 32 : host_lanes::width;
+using Lanes = VectorLanes<lanes>;
+using F = Lanes::F;
 
-// Hit number i of each event, interleaved during look-up.
+// Hit number i of each event, interleaved during look-up; see slot().
 struct alignas(64) Row {
   Point point[lanes];
 };
@@ -99,7 +102,7 @@ class MathBatch final : public Reconstructor {
     return fitted;
   }
 
-  // Fits 1 - 32 events, ordered by hit count.
+  // Fits up to `lanes` events, ordered by hit count.
   template <class Batch>
   void fit(const Batch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
     const std::uint32_t shared = hits_of(batch, event[0]);         // rows common to all lanes
@@ -113,19 +116,19 @@ class MathBatch final : public Reconstructor {
       gather(batch, batch.first[e], hits, lane);
       count[lane] = static_cast<float>(hits);
     }
-    Math::Moments<HostLanes> moments;
+    Math::Moments<Lanes> moments;
     for (std::uint32_t i = 0; i < most; ++i) {
       F x, y;
       load(batch, i, x, y);
       moments.add(x, y);
     }
-    Math::Fit<HostLanes> fit;
-    const std::uint32_t good = HostLanes::ballot(math_.solve(moments, HostLanes::load(count.data()), fit));
+    Math::Fit<Lanes> fit;
+    const std::uint32_t good = Lanes::ballot(math_.solve(moments, Lanes::load(count.data()), fit));
     alignas(64) std::array<float, lanes> x, y, r, chi2_ndf;
-    HostLanes::store(x.data(), fit.x);
-    HostLanes::store(y.data(), fit.y);
-    HostLanes::store(r.data(), fit.r);
-    HostLanes::store(chi2_ndf.data(), fit.chi2_ndf);
+    Lanes::store(x.data(), fit.x);
+    Lanes::store(y.data(), fit.y);
+    Lanes::store(r.data(), fit.r);
+    Lanes::store(chi2_ndf.data(), fit.chi2_ndf);
     for (unsigned lane = 0; lane < events; ++lane) {
       if (!(good >> lane & 1)) continue;
       Rings& out = rings[event[lane]];
@@ -149,7 +152,7 @@ class MathBatch final : public Reconstructor {
   void gather(const EventBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
     const PmId* const ids = batch.pm + from;
     const Point* const plane = plane_.data();
-    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[lane] = plane[ids[i]];
+    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[slot(lane)] = plane[ids[i]];
   }
   void gather(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
     const float* const x = batch.x + from;
@@ -163,19 +166,35 @@ class MathBatch final : public Reconstructor {
   void load(const EventBatch&, std::uint32_t row, F& x, F& y) const noexcept { split(rows_[row], x, y); }
   // With the arithmetic of the per-event function.
   void load(const PointBatch&, std::uint32_t row, F& x, F& y) const noexcept {
-    x = HostLanes::load(free_rows_[row].x) - F(Math::origin_x);
-    y = Math::rows<HostLanes>(HostLanes::load(free_rows_[row].y));
+    x = Lanes::load(free_rows_[row].x) - F(Math::origin_x);
+    y = Math::rows<Lanes>(Lanes::load(free_rows_[row].y));
   }
 
+  // Position in a row of a lane's point: split() is then one shuffle of AVX2 for x and one for y.
+  static constexpr unsigned slot(unsigned lane) {
+    constexpr unsigned of_eight[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    return host_lanes::width == 8 ? of_eight[lane % 8] + lane / 8 * 8 : lane;
+  }
   static void split(const Row& row, F& x, F& y) {
-    for (unsigned half = 0; half < 2; ++half) {
+    constexpr int width = host_lanes::width;
+    for (int h = 0; h < Lanes::vectors; ++h) {
       host_lanes::Floats low, high;
-      std::memcpy(&low, row.point + 16 * half, sizeof low);
-      std::memcpy(&high, row.point + 16 * half + 8, sizeof high);
-      x.v[half] =
-          __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-      y.v[half] =
-          __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+      std::memcpy(&low, row.point + width * h, sizeof low);
+      std::memcpy(&high, row.point + width * h + width / 2, sizeof high);
+      split(low, high, x.v[h], y.v[h]);
+    }
+  }
+  template <class V>
+  static void split(const V& low, const V& high, V& x, V& y) {
+    if constexpr (sizeof(V) == 64) {
+      x = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+      y = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    } else if constexpr (sizeof(V) == 32) {
+      x = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
+      y = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
+    } else {
+      x = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+      y = __builtin_shufflevector(low, high, 1, 3, 5, 7);
     }
   }
 
