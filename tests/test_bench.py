@@ -170,6 +170,10 @@ def test_what_the_ring_benchmark_times_is_the_algorithm():
     assert _core.rings_bench_operations("math", first, pm) == pytest.approx(
         np.where(hits >= 4, of[4] + per_hit * (hits - 4), 0).mean()
     )
+    for name in _core.simd_variants():
+        assert _core.rings_bench_cpu("math", first, pm, 50, 1, 0.001, simd=name)["events"] > 0
+    with pytest.raises(ValueError, match="NANET_SIMD = sse: is not in this build"):
+        _core.rings_bench_cpu("math", first, pm, 50, 1, 0.001, simd="sse")
     with pytest.raises(ValueError, match="batch = 301: must be from 1 to the 300"):
         _core.rings_bench_cpu("math", first, pm, 301)
     with pytest.raises(ValueError, match="pm: must be below 1952"):

@@ -15,6 +15,7 @@ from nanet.cli.app import COMMANDS, command_function
 from nanet.report import output
 
 import nanet as package
+from nanet import _core
 
 
 def strict(text: str) -> dict:
@@ -92,6 +93,15 @@ def test_address_of_another_host_is_one_sentence(nanet) -> None:
     done = nanet("trigger", "--listen", "192.0.2.1:7000", status=2)
     assert "192.0.2.1" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_cpu_variant_that_does_not_run_here_is_refused(nanet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NANET_SIMD", "sse")
+    said = nanet("--version", status=2).stderr
+    assert said.startswith("nanet: NANET_SIMD = sse: is not in this build; unset it, or choose one of: ")
+    for name in _core.simd_variants():
+        monkeypatch.setenv("NANET_SIMD", name)
+        nanet("--version")
 
 
 def test_cuda_is_refused_where_the_build_has_none(nanet) -> None:

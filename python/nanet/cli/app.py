@@ -186,7 +186,22 @@ def _with_warnings(arguments: list[str]) -> int:
         return _main(arguments)
 
 
+def _unusable_simd() -> str:
+    """Why NANET_SIMD cannot be used; empty if it is unset or names a CPU variant that runs here."""
+    if not os.environ.get("NANET_SIMD"):
+        return ""
+    from nanet import _core
+
+    try:
+        _core.simd_variant()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _main(arguments: list[str]) -> int:
+    if trouble := _unusable_simd():
+        return _complain(trouble)
     try:
         status = make_app(arguments or _being_completed())(
             args=arguments, prog_name="nanet", standalone_mode=False

@@ -177,6 +177,9 @@ void bind_rich(nb::module_& m) {
   m.def("algorithm_names", &rich::algorithm_names, "Names of the ring algorithms of this build.");
   m.def("simd_variants", &rich::simd_names,
         "CPU variants of the ring algorithms that run here, the fastest last. NANET_SIMD selects one.");
+  m.def(
+      "simd_variant", [] { return std::string(rich::simd().name); },
+      "CPU variant of this process. ValueError if NANET_SIMD names one that does not run here.");
   m.attr("default_algorithm") = std::string(rich::default_algorithm);
   m.def(
       "algorithm_traits",
