@@ -89,7 +89,7 @@ class CpuBench:
             )
 
     def figures(self, name: str) -> dict[str, float]:
-        """Medians of runs: rates of one core, of all, of one with AVX2; time of a frame; limited by --events."""
+        """Medians of runs: rates of one core, of all, of one with AVX2; time of a frame; needs the events."""
         from nanet import _core
 
         runs = range(self.settings.runs)
