@@ -160,8 +160,9 @@ def test_open_pages_do_not_affect_the_trigger(running: Running) -> None:
 
             await until(full)
             await asyncio.to_thread(running.feed, "--events", "20000")
+            # Frames may be late on a loaded host: health is then "degraded".
             async with session.get(f"{running.url}/health") as answer:
-                assert (await answer.text()).startswith("ok: ")
+                assert (await answer.text()).endswith(" 0 packets lost, 0 bad\n")
         for _, writer in idle + slow:
             writer.transport.abort()
         await asyncio.sleep(0.1)  # the loop closes them
