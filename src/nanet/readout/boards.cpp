@@ -112,6 +112,7 @@ std::byte* Boards::stamp_packet(unsigned stream, const FramePool::Slot& slot, st
   std::byte* bytes = run_.pool.bytes(stream, slot);
   stamp(bytes, run_.schedule.frame(index), boards_[sender_of(stream, node_of(index))].sequence++,
         burst_number(index));
+  if (run_.final) run_.final->keep(stream, {bytes, slot.size});
   return bytes;
 }
 
@@ -182,6 +183,11 @@ void Boards::send_sob(std::uint64_t index) {
     Board& board = boards_[sender_of(s, k)];
     board.sequence = 0;
     board.counts = {};
+    // A frame leaves at its end by the boards' clock, hence period 0 is a frame before the SOB packet.
+    if (run_.final)
+      run_.final->begin(
+          s, burst_number(index),
+          start_ + run_.schedule.due(index) - static_cast<Nanoseconds>(run_.schedule.frame_wall_ns()));
     send_marker(
         s, k, index,
         make_sob(board.marker, run_.pool.board(s), burst_number(index), encoding_of(run_.options.generator)));

@@ -25,6 +25,7 @@ struct Run {
   Senders senders;  // of stream s to node k: s * nodes + k
   unsigned nodes;
   TimesWriter* times;  // or null
+  FinalBoards* final;  // or null
   Lockstep& lockstep;
   const std::atomic<bool>& stop;
   std::uint64_t limit;  // frames of the run

@@ -9,6 +9,7 @@
 
 #include "nanet/card/counters.hpp"
 #include "nanet/readout/faults.hpp"
+#include "nanet/readout/final_boards.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/rich/generator.hpp"
 #include "nanet/wire/dealing.hpp"
@@ -38,6 +39,7 @@ struct ReadoutOptions {
   double burst_gap_s = 0;
   std::uint8_t first_burst = 0;
   FaultOptions faults;
+  FinalOptions final;                 // final mode: generated events to one node, at a speed
   std::string times;                  // --times file; needs duration, events or pcap
   bool segmentation = true;           // trains, if the kernel supports UDP_SEGMENT
   bool spin = false;                  // never sleep

@@ -65,6 +65,13 @@ void check_options(const ReadoutOptions& o) {
     refuse(threads + (most > 1 ? "each thread has separate boards; give 1 to " + std::to_string(most)
                                : "a merged stream is sent by one thread; give 1"));
   }
+  if (!o.final.listen.empty()) {
+    if (!o.pcap.empty()) refuse("pcap = '" + o.pcap + "' in final mode: boards keep generated events only");
+    if (o.nodes.size() > 1) refuse("to: final mode has one trigger node; give to once");
+    if (o.speed == 0) refuse("speed = 0 in final mode: the boards' clock needs a speed above 0");
+    if (o.pack.merged || o.pack.fixed)
+      refuse("boards, slots: final mode sends packed fragments of every board; leave both out");
+  }
   for (const int cpu : o.pin)
     if (cpu < 0) refuse("pin = " + std::to_string(cpu) + ": give the number of a CPU, 0 or more");
 }
@@ -100,8 +107,15 @@ Readout::Readout(const ReadoutOptions& options)
   const unsigned batch = schedule_.batch(to_ns(options_.batch_us * 1e-6), most);
   lockstep_ = std::make_unique<Lockstep>(options_.threads, batch + leash);
   const auto nodes = static_cast<unsigned>(options_.nodes.size());
-  const Run run{options_,   schedule_, *pool_, senders_, nodes, times_.get(),
-                *lockstep_, stop_,     limit_, batch,    most};
+  if (!options_.final.listen.empty()) {
+    std::size_t bytes = 0;
+    for (std::uint32_t f = 0; f < pool_->frames(); ++f)
+      for (const FramePool::Slot& slot : pool_->packets(0, f)) bytes += slot.size;
+    final_ = std::make_unique<FinalBoards>(options_.final, pool_->streams(), period_ns / options_.speed,
+                                           bytes / pool_->frames() + 1, options_.faults);
+  }
+  const Run run{options_,     schedule_,  *pool_, senders_, nodes, times_.get(),
+                final_.get(), *lockstep_, stop_,  limit_,   batch, most};
   for (std::size_t t = 0; t < options_.threads; ++t) boards_.push_back(std::make_unique<Boards>(run, t));
 }
 
@@ -112,6 +126,7 @@ Readout::~Readout() {
 void Readout::start() {
   if (!threads_.empty()) throw std::logic_error("a readout runs once");
   at_work_.store(options_.threads, std::memory_order_release);
+  if (final_) start_final();
   for (std::size_t t = 0; t < options_.threads; ++t) {
     try {
       threads_.emplace_back([this, t] { run(t); });
@@ -123,6 +138,15 @@ void Readout::start() {
       throw;
     }
   }
+}
+
+// The boards answer for the latency after the last frame, then the run has ended.
+void Readout::start_final() {
+  at_work_.fetch_add(1, std::memory_order_release);
+  threads_.emplace_back([this] {
+    final_->run([this] { return at_work_.load(std::memory_order_acquire) == 1; });
+    at_work_.fetch_sub(1, std::memory_order_release);
+  });
 }
 
 void Readout::join() {

@@ -58,11 +58,13 @@ class Readout {
   bool segmenting() const noexcept;  // trains are in use
   const ReadoutOptions& options() const noexcept { return options_; }
   const FramePool* pool() const noexcept { return pool_.get(); }
-  std::uint64_t frames_planned() const noexcept { return limit_; }  // UINT64_MAX: unlimited
+  const FinalBoards* final_boards() const noexcept { return final_.get(); }  // or null
+  std::uint64_t frames_planned() const noexcept { return limit_; }           // UINT64_MAX: unlimited
 
  private:
   void run(std::size_t thread);
   void run_recording(Nanoseconds start);
+  void start_final();
   Nanoseconds started_together();
   std::uint64_t frames_for_events() const;
   template <class Count>
@@ -79,6 +81,7 @@ class Readout {
   std::unique_ptr<Lockstep> lockstep_;
   std::vector<std::unique_ptr<Boards>> boards_;  // one per thread; empty with a capture
   Tally recorded_;                               // of the capture
+  std::unique_ptr<FinalBoards> final_;           // or null
 
   std::atomic<bool> stop_{false};
   std::atomic<std::size_t> at_work_{0}, ready_{0};  // threads

@@ -117,10 +117,13 @@ bool FragmentStore::put(Timestamp timestamp, std::span<const std::byte> event) n
 
 std::size_t FragmentStore::get(Timestamp timestamp, std::span<std::byte> out) noexcept {
   const Place& place = places_[timestamp & mask_];
-  if (place.bytes == 0 || place.epoch != epoch_ || place.timestamp != timestamp || place.bytes > out.size())
-    return 0;
+  if (place.bytes == 0 || place.epoch != epoch_ || place.timestamp != timestamp) return 0;
   if (written_ - place.position > memory_.size()) {
     ++counts_.overwritten;
+    return 0;
+  }
+  if (place.bytes > out.size()) {
+    ++counts_.no_room;
     return 0;
   }
   std::memcpy(out.data(), memory_.data() + place.position % memory_.size(), place.bytes);

@@ -91,11 +91,12 @@ class FragmentStore {
   // Stores one MGP event (8 B and its hits). Several of a period are kept one behind the other. False and
   // counted: too long, or out of order of frames within the memory.
   bool put(Timestamp timestamp, std::span<const std::byte> event) noexcept;
-  // Copies the fragments of a period to `out`; returns bytes. 0: none, or already overwritten (counted).
+  // Copies the fragments of a period to `out`; returns bytes. 0: none, already overwritten, or no room
+  // (both counted).
   std::size_t get(Timestamp timestamp, std::span<std::byte> out) noexcept;
 
   struct Counts {
-    std::uint64_t stored = 0, refused = 0, overwritten = 0;
+    std::uint64_t stored = 0, refused = 0, overwritten = 0, no_room = 0;
   };
   const Counts& counts() const noexcept { return counts_; }
 

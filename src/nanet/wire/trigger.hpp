@@ -54,6 +54,12 @@ enum class Refusal : std::uint8_t {
 inline constexpr std::size_t refusal_count = static_cast<std::size_t>(Refusal::none);
 std::string_view name(Refusal refusal);
 
+// Event number, 24 bits, of its low 16 bits: the one nearest to `last`.
+inline std::uint32_t event_number(std::uint32_t last, std::uint16_t low) noexcept {
+  const auto step = static_cast<std::int16_t>(low - static_cast<std::uint16_t>(last));
+  return (last + static_cast<std::uint32_t>(std::int32_t{step})) & 0xFFFFFF;
+}
+
 // Validates and decodes; `out` has max_triggers. Safe on any bytes.
 Refusal decode(std::span<const std::byte> datagram, Header& header, Trigger* out) noexcept;
 

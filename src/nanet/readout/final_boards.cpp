@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readout boards in final mode. Kernel time stamps give the arrival of each trigger, so the decision between
+// in time and late does not depend on when this thread runs.
+#include "nanet/readout/final_boards.hpp"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "nanet/os/socket.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::readout {
+namespace {
+
+constexpr unsigned batch_datagrams = 64;
+constexpr std::size_t slot_bytes = 2048;  // above the maximum of a trigger datagram
+constexpr Nanoseconds nap_ns = 500'000;
+constexpr Nanoseconds behind_ns = 20'000'000;  // delay of this thread that the stores bridge
+constexpr std::size_t data_bytes =
+    wire::mep::max_bytes - wire::mep::header_bytes - wire::mep::event_header_bytes;
+
+Timestamp keep_periods(Timestamp latency, double period_ns) {
+  const double behind = std::max(static_cast<double>(behind_ns) / period_ns, 1024.0);
+  return static_cast<Timestamp>(std::min(static_cast<double>(latency) + behind, 67108864.0));
+}
+
+std::size_t memory_for(Timestamp keep, std::size_t frame_bytes) {
+  return 2 * (std::size_t{keep} / periods_per_frame + 1) * frame_bytes + (1 << 20);
+}
+
+}  // namespace
+
+struct FinalBoards::Batch {
+  struct alignas(cmsghdr) Control {
+    std::byte room[os::receive_control_bytes];
+  };
+  std::vector<std::byte> bytes = std::vector<std::byte>(batch_datagrams * slot_bytes);
+  std::vector<Control> control = std::vector<Control>(batch_datagrams);
+  std::vector<iovec> vectors = std::vector<iovec>(batch_datagrams);
+  std::vector<mmsghdr> messages = std::vector<mmsghdr>(batch_datagrams);
+
+  Batch() {
+    for (unsigned i = 0; i < batch_datagrams; ++i) {
+      vectors[i] = {bytes.data() + i * slot_bytes, slot_bytes};
+      messages[i] = {};
+      messages[i].msg_hdr.msg_iov = &vectors[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+      messages[i].msg_hdr.msg_control = &control[i];
+      messages[i].msg_hdr.msg_controllen = sizeof(Control);
+    }
+  }
+};
+
+struct FinalBoards::Board {
+  Board(unsigned number, const FinalOptions& options, double period_ns, Timestamp keep, std::size_t memory)
+      : number(static_cast<std::uint8_t>(number)),
+        socket(os::open_udp_receiver(options.listen[number], {.buffer_bytes = 8 << 20})),
+        source(time, period_ns),
+        table(options.latency),
+        store(keep, memory),
+        writer(packet, rich_source, static_cast<std::uint8_t>(number)) {}
+
+  const std::uint8_t number;
+  os::Fd socket;
+  mutable std::mutex mutex;  // guards all below
+  ttc::TimeBase time;
+  ttc::VirtualSource source;
+  ttc::LatencyTable table;
+  ttc::FragmentStore store;
+  std::array<std::byte, wire::mep::max_bytes> packet{};
+  wire::mep::Writer writer;
+  std::array<wire::trigger::Trigger, wire::trigger::max_triggers> triggers{};
+  std::array<std::byte, data_bytes> data{};
+  Timestamp now = 0;
+  bool begun = false;
+  std::uint32_t sequence = 0, event = 0;
+  FinalCounts counts;
+};
+
+FinalBoards::FinalBoards(const FinalOptions& options, unsigned boards, double period_ns,
+                         std::size_t frame_bytes, const FaultOptions& faults)
+    : options_(options),
+      period_ns_(period_ns),
+      batch_(std::make_unique<Batch>()),
+      farm_(os::open_udp_sender(options.farm)),
+      faulty_(faults.any()),
+      faults_(faults, boards),
+      start_(os::monotonic_now()) {
+  if (options.listen.size() != boards)
+    throw std::invalid_argument("final.boards: " + std::to_string(options.listen.size()) +
+                                " addresses are given; give one for each of " + std::to_string(boards) +
+                                " boards");
+  const Timestamp keep = keep_periods(options.latency, period_ns);
+  for (unsigned b = 0; b < boards; ++b)
+    boards_.push_back(std::make_unique<Board>(b, options, period_ns, keep, memory_for(keep, frame_bytes)));
+}
+
+FinalBoards::~FinalBoards() = default;
+
+void FinalBoards::begin(unsigned board, std::uint8_t burst, Nanoseconds sob) noexcept {
+  Board& b = *boards_[board];
+  const std::lock_guard lock(b.mutex);
+  send(b);  // answers of the burst before
+  b.source.start_of_burst(burst, sob);
+  b.table.begin(burst);
+  b.store.begin();
+  b.now = 0;
+}
+
+void FinalBoards::keep(unsigned board, std::span<const std::byte> packet) noexcept {
+  Board& b = *boards_[board];
+  const wire::mgp::Header header = wire::mgp::decode_header(packet.data());
+  wire::mgp::FragmentReader reader(packet.data(), packet.size(), header);
+  const std::lock_guard lock(b.mutex);
+  for (wire::mgp::Fragment f; reader.next(f);)
+    b.store.put(f.timestamp, {f.hits - wire::mgp::event_header_bytes,
+                              wire::mgp::event_header_bytes + 2 * std::size_t{f.stored}});
+}
+
+void FinalBoards::receive(Board& board, Nanoseconds now) noexcept {
+  Batch& batch = *batch_;
+  for (int n = batch_datagrams; n == static_cast<int>(batch_datagrams);) {
+    n = recvmmsg(board.socket.get(), batch.messages.data(), batch_datagrams, MSG_DONTWAIT, nullptr);
+    for (int i = 0; i < n; ++i) {
+      mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
+      const os::ReceiveInfo info = os::receive_info(message.msg_hdr);
+      const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.arrival(info.realtime_ns, now) : now;
+      const std::span datagram{static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base),
+                               message.msg_len};
+      if (faulty_) {
+        const auto frame =
+            static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame));
+        faults_.take({frame, datagram.data(), message.msg_len, board.number, false}, out_);
+        deliver(now);
+      } else {
+        accept(board, datagram, arrival);
+      }
+      message.msg_hdr.msg_controllen = sizeof(Batch::Control);
+      message.msg_hdr.msg_flags = 0;
+    }
+  }
+}
+
+void FinalBoards::deliver(Nanoseconds now) noexcept {
+  for (const OutPacket& packet : out_) accept(*boards_[packet.stream], {packet.data, packet.size}, now);
+  out_.clear();
+  faults_.recycle();
+}
+
+void FinalBoards::accept(Board& board, std::span<const std::byte> datagram, Nanoseconds arrival) noexcept {
+  const std::lock_guard lock(board.mutex);
+  FinalCounts& counts = board.counts;
+  ++counts.datagrams;
+  wire::trigger::Header header;
+  const auto refusal = wire::trigger::decode(datagram, header, board.triggers.data());
+  if (refusal != wire::trigger::Refusal::none) {
+    ++counts.refused[static_cast<std::size_t>(refusal)];
+    return;
+  }
+  const auto step = static_cast<std::int32_t>(header.sequence - board.sequence);
+  const bool newest = !board.begun || step > 0;
+  if (newest) {
+    if (board.begun) counts.lost += static_cast<std::uint32_t>(step - 1);
+    board.sequence = header.sequence;
+    board.begun = true;
+  } else {
+    ++counts.out_of_order;
+  }
+  // Triggers due before this one arrived are answered first: the board acts in the order of its clock.
+  advance(board, board.time.at(arrival).value_or(0));
+  const Timestamp now = board.now;
+  for (unsigned i = 0; i < header.count; ++i) {
+    const wire::trigger::Trigger& trigger = board.triggers[i];
+    const std::uint64_t late = board.table.counts().late, timed = board.table.counts().untimed;
+    const std::uint32_t number = wire::trigger::event_number(board.event, trigger.event);
+    board.table.accept(header.burst, trigger, number, now);
+    if (newest) board.event = number;
+    if (board.table.counts().untimed != timed || trigger.timestamp > now) continue;
+    const std::int64_t slack =
+        std::int64_t{trigger.timestamp} + std::int64_t{options_.latency} - std::int64_t{now};
+    const auto ns = static_cast<Nanoseconds>(std::llround(static_cast<double>(slack) * nanet::period_ns));
+    if (board.table.counts().late != late) {
+      late_by_.add(-ns);
+    } else {
+      slack_.add(ns);
+      const Nanoseconds least = slack_min();
+      if (least < 0 || ns < least) slack_min_.store(ns, std::memory_order_relaxed);
+    }
+  }
+}
+
+// Under the board's lock. The clock never goes back, though a time stamp may lie before the last round.
+void FinalBoards::advance(Board& board, Timestamp now) noexcept {
+  board.now = std::max(board.now, now);
+  board.table.advance(board.now, [&](const ttc::LatencyTable::Due& due) {
+    const Timestamp t = due.trigger.timestamp;
+    std::size_t used = 0;
+    for (Timestamp p = t - std::min(t, final_window); p <= t + final_window; ++p)
+      used += board.store.get(p, std::span(board.data).subspan(used));
+    board.counts.empty += used == 0;
+    const wire::mep::Event event{due.number, t, false, std::span(board.data).first(used)};
+    if (board.writer.add(event)) return;
+    send(board);
+    board.writer.add(event);
+  });
+}
+
+void FinalBoards::send(Board& board) noexcept {
+  const auto packet = board.writer.finish();
+  if (packet.empty()) return;
+  if (::send(farm_.get(), packet.data(), packet.size(), MSG_DONTWAIT) < 0) {
+    ++board.counts.send_errors;
+    return;
+  }
+  ++board.counts.packets;
+  board.counts.bytes += packet.size();
+}
+
+void FinalBoards::round(Nanoseconds now) noexcept {
+  clock_.refresh_if_older(now);
+  if (faulty_) {
+    faults_.release(
+        static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame)),
+        out_);
+    deliver(now);
+  }
+  for (const auto& board : boards_) {
+    receive(*board, now);
+    const std::lock_guard lock(board->mutex);
+    if (const auto period = board->time.at(now)) advance(*board, *period);
+    send(*board);
+  }
+}
+
+void FinalBoards::run(const std::function<bool()>& done) noexcept {
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  const auto latency = static_cast<Nanoseconds>(options_.latency * period_ns_) + 20'000'000;
+  for (Nanoseconds end = std::numeric_limits<Nanoseconds>::max();;) {
+    const Nanoseconds now = os::monotonic_now();
+    round(now);
+    if (now >= end) break;
+    if (end == std::numeric_limits<Nanoseconds>::max() && done()) end = now + latency;
+    const timespec nap{0, nap_ns};
+    nanosleep(&nap, nullptr);
+  }
+  faults_.flush(out_);  // datagrams that are still delayed: late
+  deliver(os::monotonic_now());
+}
+
+FinalCounts FinalBoards::counts(unsigned board) const noexcept {
+  const Board& b = *boards_[board];
+  const std::lock_guard lock(b.mutex);
+  FinalCounts counts = b.counts;
+  counts.triggers = b.table.counts();
+  counts.overwritten = b.store.counts().overwritten + b.store.counts().no_room;
+  return counts;
+}
+
+std::vector<wire::Endpoint> FinalBoards::listening() const {
+  std::vector<wire::Endpoint> out;
+  for (const auto& board : boards_) out.push_back(os::local_endpoint(board->socket.get()));
+  return out;
+}
+
+}  // namespace nanet::readout
