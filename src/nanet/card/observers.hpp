@@ -29,6 +29,15 @@ class FrameObserver {
   virtual void reaped(std::uint64_t n) noexcept = 0;
 };
 
+class AnswerObserver {
+ public:
+  virtual ~AnswerObserver() = default;
+  // The packet of n has left, header-only packets included. The bytes are valid during the call only.
+  virtual void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept = 0;
+  // End of a batch of packets.
+  virtual void flush() noexcept = 0;
+};
+
 // Reason for fixing the last frame of a burst (docs/formats.md, Bursts).
 enum class BurstEnd : std::uint8_t { eob, silence, next_burst, drain };
 inline constexpr std::array<std::string_view, 4> burst_end_names = {"eob", "silence", "next_burst", "drain"};

@@ -67,6 +67,8 @@ class Stream {
   virtual bool has_packet_hooks() const noexcept { return false; }
   virtual void observe_packets(PacketObserver*) noexcept {}
   virtual void on_refused(const RefusedPacketHook&) {}
+  // Sets the observer of the packets that leave. Returns false if they do not pass through software.
+  virtual bool observe_answers(AnswerObserver*) noexcept { return false; }
   // Consumers' mailboxes, one per device: the card writes to them from now on, and sends answers found in
   // them. Returns false if the card writes to no mailbox. Called before the first packet.
   virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "nanet/ttc/board.hpp"
+#include "nanet/ttc/decisions.hpp"
 #include "nanet/ttc/farm.hpp"
 
 namespace nanet::ttc {
@@ -114,6 +115,39 @@ TEST(FragmentStore, KeepsFragmentsForTheLatency) {
   store.begin();
   EXPECT_EQ(store.get(99'999, out), 0U);
   EXPECT_THROW(FragmentStore(10, 100), std::invalid_argument);
+}
+
+TEST(Decisions, EveryDecisionHasOneOutcome) {
+  std::array<TriggerMask, Masks::count> masks{};
+  masks[0] = {0x3000, 0x2000, 0x01, 1};
+  masks[1] = {0, 0, 0x02, 7};
+  Decisions decisions(masks, 5);
+  std::mt19937 random{5};
+  Lsb last = -5;
+  std::uint64_t triggers = 0;
+  for (Frame frame = 0; frame < 2000; ++frame) {
+    if (frame == 1000) {
+      decisions.begin();
+      last = -5;
+    }
+    std::vector<wire::mtp::TimedPrimitive> primitives;
+    for (Lsb time = Lsb{frame} * lsb_per_frame; time < Lsb{frame + 1} * lsb_per_frame;
+         time += random() % 2000)
+      primitives.push_back({time, static_cast<std::uint16_t>(0x4000 | (random() & 0x3FFF))});
+    if (frame % 10 == 0) primitives.push_back({(Lsb{frame} + 1) * lsb_per_frame, 0x6000});
+    for (const Trigger& trigger : decisions.frame(frame, primitives)) {
+      ASSERT_EQ(trigger.timestamp >> 8, frame);
+      ASSERT_EQ(trigger.event, static_cast<std::uint16_t>(triggers++));
+      ASSERT_GE(Lsb{trigger.timestamp} - last, 5);
+      last = trigger.timestamp;
+    }
+  }
+  const Decisions::Counts& c = decisions.counts();
+  EXPECT_EQ(c.sent, triggers);
+  EXPECT_EQ(c.decisions, c.sent + c.joined + c.dead);
+  EXPECT_GT(c.joined, 0U);
+  EXPECT_GT(c.dead, 0U);
+  EXPECT_EQ(c.outside, 200U);
 }
 
 // Four boards and a farm; datagrams take `delay` periods to each board.

@@ -106,6 +106,10 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
 }
 
 void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
+  if (answers_) {
+    for (std::size_t i = 0; i < sent; ++i) answers_->sent(passing_[i].n, {batch_[i].data, batch_[i].bytes});
+    answers_->flush();
+  }
   for (std::size_t i = 0; i < sent; ++i) {
     const Passing& p = passing_[i];
     table_.next = p.n + 1;

@@ -32,6 +32,7 @@ class Sender {
       : options_(options), consumers_(consumers), table_(table), counters_(counters), transmit_(transmit) {}
 
   void observe(FrameObserver* observer) noexcept { observer_ = observer; }
+  void observe_answers(AnswerObserver* observer) noexcept { answers_ = observer; }
   // Passes all numbers that can be passed at time `now`. `clock` is read after each batch for the send time.
   // Returns how many were passed.
   template <class Clock>
@@ -88,6 +89,7 @@ class Sender {
   Counters& counters_;
   Transmit& transmit_;
   FrameObserver* observer_ = nullptr;
+  AnswerObserver* answers_ = nullptr;
   std::array<Datagram, batch_limit> batch_{};
   std::array<Passing, batch_limit> passing_{};
   std::array<std::array<std::byte, wire::mtp::header_bytes>, batch_limit> header_{};

@@ -30,6 +30,10 @@ class SoftwareStream final : public Stream {
   bool has_packet_hooks() const noexcept override { return true; }
   void observe_packets(PacketObserver* observer) noexcept override { receiver_->observe_packets(observer); }
   void on_refused(const RefusedPacketHook& hook) override { receiver_->on_refused(hook); }
+  bool observe_answers(AnswerObserver* observer) noexcept override {
+    sender_.observe_answers(observer);
+    return true;
+  }
   bool writes_mailboxes() const noexcept override {
     return contract::has_mailbox && options().gather == contract::Gather::frame && !options().merge;
   }

@@ -58,6 +58,14 @@ Trigger::Trigger(const TriggerOptions& options)
   if (!stream.has_packet_hooks() && (!options.record.folder.empty() || !options.keep_bad.empty()))
     throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
                                 " card hands out no copies of packets: use --card socket");
+  if (!options.final.boards.empty()) {
+    final_ = std::make_unique<FinalTrigger>(options.final);
+    if (clop.gather != contract::Gather::frame || !stream.observe_answers(final_.get()))
+      throw std::invalid_argument(
+          "final.boards: the final trigger needs a software card and gather mode frame: use --card socket "
+          "and "
+          "--gather frame");
+  }
   ExecutorOptions execute;
   execute.process = options.process;
   execute.process.conditions = conditions_.get();

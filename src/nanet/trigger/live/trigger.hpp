@@ -15,6 +15,7 @@
 #include "nanet/trigger/build/conditions.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 #include "nanet/trigger/live/choke.hpp"
+#include "nanet/trigger/live/final_trigger.hpp"
 #include "nanet/trigger/live/recorder.hpp"
 #include "nanet/wire/pcap.hpp"
 
@@ -35,6 +36,7 @@ struct TriggerOptions {
   ChokeOptions choke;
   std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: conditions unsupported
   RecordOptions record;                          // folder empty: no recording
+  FinalTriggerOptions final;                     // boards empty: no final trigger
 };
 
 // State of a run, with the names used in results and views.
@@ -94,6 +96,8 @@ class Trigger {
   // nullptr if the trigger runs without conditions or without recording.
   ConditionsStore* conditions() const noexcept { return conditions_.get(); }
   const Recorder* recorder() const noexcept { return recorder_.get(); }
+  // nullptr without final trigger.
+  const FinalTrigger* final_trigger() const noexcept { return final_.get(); }
 
  private:
   // Forwards bursts to the burst reports and the recorder.
@@ -103,6 +107,7 @@ class Trigger {
     void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {
       trigger_.bursts_->burst_began(number, base);
       if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
+      if (trigger_.final_) trigger_.final_->burst_began(number, base);
     }
     void burst_ended(const card::BurstEnded& burst) noexcept override {
       trigger_.bursts_->burst_ended(burst);
@@ -126,6 +131,7 @@ class Trigger {
   std::unique_ptr<ConditionsStore> conditions_;
   std::unique_ptr<BurstReports> bursts_;
   std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<FinalTrigger> final_;
   BurstForwarder burst_forwarder_{*this};
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;

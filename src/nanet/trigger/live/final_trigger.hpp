@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Final trigger: reads the answers as they leave, decides by masks, and sends a trigger datagram per frame to
+// every board and to the farm.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "nanet/card/observers.hpp"
+#include "nanet/os/fd.hpp"
+#include "nanet/stats/counter.hpp"
+#include "nanet/ttc/decisions.hpp"
+#include "nanet/wire/ethernet.hpp"
+
+namespace nanet::trigger {
+
+struct FinalTriggerOptions {
+  std::vector<wire::Endpoint> boards;  // empty: no final trigger
+  wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
+  std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
+  Timestamp min_ticks = 3;
+  std::uint8_t source = rich_source;
+};
+
+// All calls in the card's thread.
+class FinalTrigger final : public card::AnswerObserver {
+ public:
+  // Throws std::system_error (socket).
+  explicit FinalTrigger(const FinalTriggerOptions& options);
+
+  // Frames n >= base belong to burst `number`.
+  void burst_began(std::uint32_t number, std::uint64_t base) noexcept;
+  void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept override;
+  void flush() noexcept override;
+
+  // As ttc::Decisions::Counts, readable from any thread.
+  struct Counters {
+    stats::Counter primitives, decisions, triggers, joined, dead;
+    stats::Counter datagrams;    // counted once per destination
+    stats::Counter send_errors;  // datagrams that the network rejected
+  };
+  const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  static constexpr unsigned batch = 64;  // datagrams
+  struct Burst {
+    std::uint64_t base;
+    std::uint8_t number;
+  };
+
+  FinalTriggerOptions options_;
+  ttc::Decisions decisions_;
+  os::Fd socket_;
+  std::vector<sockaddr_in> to_;  // the farm first: it has the trigger before an answer arrives
+  std::array<wire::mtp::TimedPrimitive, wire::mtp::max_primitives> primitives_{};
+  std::vector<std::array<std::byte, wire::trigger::max_bytes>> bytes_;
+  std::vector<iovec> vectors_;
+  std::vector<mmsghdr> messages_;
+  unsigned used_ = 0;
+  std::uint32_t sequence_ = 0;
+  std::array<Burst, 16> begun_{};  // bursts that begin with a later frame
+  unsigned bursts_ = 0;
+  std::uint8_t burst_ = 0;
+  Counters counters_;
+};
+
+}  // namespace nanet::trigger
