@@ -21,14 +21,17 @@ Farm::Farm(unsigned boards, std::size_t open)
 }
 
 void Farm::close(Slot& slot) noexcept {
-  if (slot.open && !slot.done) ++counts_.incomplete;
+  if (!slot.open) return;
+  if (!slot.done) ++counts_.incomplete;
   slot.open = false;
+  if (hook_) hook_({slot.burst, Lsb{slot.timestamp} * lsb_per_period + slot.fine, slot.done});
 }
 
-void Farm::triggered(std::uint32_t number, Timestamp timestamp) noexcept {
+void Farm::triggered(std::uint32_t number, Timestamp timestamp, std::uint8_t burst, FineTime fine) noexcept {
   Slot& slot = slots_[number & (slots_.size() - 1)];
   close(slot);
-  slot = {number, timestamp, 0, true, false};
+  slot = {number, timestamp, 0, fine, burst, 0, true, false};
+  next_ = number + 1;
   ++counts_.triggered;
 }
 
@@ -52,9 +55,12 @@ wire::mep::Refusal Farm::receive(std::span<const std::byte> packet) noexcept {
     } else {
       slot.answered = static_cast<std::uint8_t>(slot.answered | bit);
       ++answers_[decoded.board];
+      slot.bytes += static_cast<std::uint32_t>(event.data.size());
+      counts_.bytes += event.data.size();
       if (slot.answered == (1U << boards_) - 1) {
         slot.done = true;  // stays open, so that a second answer is recognised
         ++counts_.complete;
+        counts_.empty += slot.bytes == 0;
       }
     }
   }
@@ -62,7 +68,7 @@ wire::mep::Refusal Farm::receive(std::span<const std::byte> packet) noexcept {
 }
 
 void Farm::end() noexcept {
-  for (Slot& slot : slots_) close(slot);
+  for (std::size_t i = 0; i < slots_.size(); ++i) close(slots_[(next_ + i) & (slots_.size() - 1)]);
 }
 
 }  // namespace nanet::ttc

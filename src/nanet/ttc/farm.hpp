@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,9 +27,19 @@ class Farm {
     std::uint64_t untriggered = 0;  // answers for an event that was not triggered, or is given up
     std::uint64_t wrong_time = 0;   // answers with another timestamp than the trigger's
     std::uint64_t refused = 0;      // packets refused, see refusals()
+    std::uint64_t empty = 0;        // complete events without a fragment
+    std::uint64_t bytes = 0;        // data of the answers that were taken
   };
+  // Event that is given up or replaced, in order of number.
+  struct Closed {
+    std::uint8_t burst = 0;
+    Lsb time = 0;  // of the trigger, since SOB
+    bool complete = false;
+  };
+  void on_closed(std::function<void(const Closed&)> hook) { hook_ = std::move(hook); }
 
-  void triggered(std::uint32_t number, Timestamp timestamp) noexcept;
+  void triggered(std::uint32_t number, Timestamp timestamp, std::uint8_t burst = 0,
+                 FineTime fine = 0) noexcept;
   // One packet of a board.
   wire::mep::Refusal receive(std::span<const std::byte> packet) noexcept;
   // Gives up all open events, at the end of a burst.
@@ -41,11 +52,16 @@ class Farm {
   struct Slot {
     std::uint32_t number = 0;
     Timestamp timestamp = 0;
+    std::uint32_t bytes = 0;
+    FineTime fine = 0;
+    std::uint8_t burst = 0;
     std::uint8_t answered = 0;  // mask of boards
     bool open = false, done = false;
   };
   void close(Slot& slot) noexcept;
   unsigned boards_;
+  std::uint32_t next_ = 0;  // after the last event triggered
+  std::function<void(const Closed&)> hook_;
   std::vector<Slot> slots_;
   std::vector<wire::mep::Event> events_;
   std::vector<std::uint64_t> refusals_, answers_;
