@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target for trigger datagram, MEP and sync datagram: no read beyond the input; accepted packets encode
-// to the same bytes.
+// Fuzz target for trigger datagram, MEP, sync datagram and level 1: no read beyond the input; accepted
+// packets encode to the same bytes.
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "nanet/trigger/live/level1.hpp"
 #include "nanet/ttc/time_base.hpp"
 #include "nanet/wire/mep.hpp"
 #include "nanet/wire/trigger.hpp"
@@ -50,6 +51,17 @@ void sync(const Bytes& input) {
   require(std::memcmp(again.data(), input.data(), again.size()) == 0);
 }
 
+// One board, so that every event of an accepted packet is complete, and reconstructed.
+void level1(const Bytes& input) {
+  nanet::trigger::Level1Options options;
+  options.rules.boards = 1;
+  options.open = 256;
+  options.algorithm = "math";
+  static nanet::trigger::Level1Builder builder(options);
+  builder.packet(input);
+  builder.finish();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -58,5 +70,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   trigger(input);
   mep(input);
   sync(input);
+  level1(input);
   return 0;
 }
