@@ -271,6 +271,10 @@ def test_every_metric_is_documented_and_used_by_the_dashboard(root: Path) -> Non
         "conditions": {"name": "abc", "masked": 3, "changes": 2, "refused": 1},
         "gpu_faults": 2.0, "gpu_recoveries": 1.0, "gpu_lost": 1.0, "gpu_fallback_s": 3.5,
         "device_failed": "gone",
+        "final": {"triggers": 5, "joined": 1, "dead": 2, "loop": {
+            "answered": 20, "late": 0, "early": 0, "untimed": 0, "flushed": 0, "events_complete": 5,
+            "events_incomplete": 0, "events_twice": 0, "events_untriggered": 0,
+        }},
     }  # fmt: skip
     settings = [{"name": "scheduler", "state": "refused"}, {"name": "pinned CPUs", "state": "done"}]
     state.take({"kind": "about", "realtime_settings": settings})

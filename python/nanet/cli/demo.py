@@ -15,9 +15,10 @@ import typer
 
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
-from nanet.config.sections import Card, Demo, DetectorFile, Trigger
+from nanet.config.sections import Card, Demo, DetectorFile, Final, Trigger
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.farm import print_farm
+from nanet.report.final import print_loop
 from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
 from nanet.run.core_options import core_options
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_S = 0.25
+LOOP_FIGURES = ("triggers_in_time_share", "events_incomplete", "events_twice")
 LINE_S = 2.0  # between lines without a terminal
 
 
-@options(Demo, DetectorFile)
+@options(Demo, DetectorFile, Final, omit=("final_boards", "farm", "farm_boards"))
 def demo(
     config: Config,
     device: Annotated[str | None, typer.Option("--device", help="As in `nanet trigger`.")] = None,
@@ -50,6 +52,7 @@ def demo(
         config.set(Trigger, duration=0.0)  # the demo sets the duration
     settings = core_options(config)
     section = config[Demo]
+    check_final(section, config[Card])
     if section.network:
         enter_user_namespace(sys.argv)
     check_writable(json=json_file)
@@ -60,7 +63,7 @@ def demo(
     with stop_signals() as stop, Chain(config) as chain:
         speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
-        chain.start(speed)
+        chain.start(speed, settings["deadline_us"])
         if chain.page and section.network and in_user_namespace():
             out.print("monitor: inside the user namespace; as root it is reachable", markup=False)
         elif chain.page:
@@ -80,6 +83,8 @@ def demo(
         "nodes": outcome.nodes,
         "farm": outcome.farm,
         "links": outcome.links,
+        **({"final": outcome.final} if section.final else {}),
+        **{key: outcome.final[key] for key in LOOP_FIGURES if outcome.final},
         "host": host.describe(),
     }
     closes = account_closes(outcome.trigger) and (section.nodes == 1 or outcome.farm["closes"])
@@ -93,6 +98,18 @@ def demo(
     write_json(result, json_file)
     if not closes:
         raise typer.Exit(1)
+
+
+def check_final(demo: Demo, card: Card) -> None:
+    """UsageError for options that exclude the final trigger."""
+    for wrong, text in (
+        (demo.network, "demo.network = true"),
+        (demo.nodes > 1, f"demo.nodes = {demo.nodes}"),
+        (card.card == "gateware", "card.type = 'gateware'"),
+        (card.boards == "merged", "card.boards = 'merged'"),
+    ):
+        if demo.final and wrong:
+            raise UsageError(f"demo.final = true with {text}: leave one of them out")
 
 
 def report_folder(name: str) -> Path | None:
@@ -138,7 +155,9 @@ def watch(chain: Chain, section: Demo, speed: float, stop: StopFlag, out: Consol
 
     def update() -> View:
         assert chain.readout and chain.l0tp
-        view.update(time.monotonic() - began, chain.status(), chain.readout.last, chain.l0tp.last)
+        view.update(
+            time.monotonic() - began, chain.status(), chain.readout.last, chain.l0tp.last, chain.speed
+        )
         return view
 
     if out.is_terminal:
@@ -188,6 +207,8 @@ def write_report(
         rate=section.rate,
         speed=speed,
         speed_why=why,
+        final=outcome.final,
+        slack=outcome.slack,
         series=outcome.series,
         notes=[f"{reason.name}: {reason.found}; {reason.remedy}" for reason in reasons if not reason.fit],
     )
@@ -207,6 +228,8 @@ def conclude(out: Console, result: dict[str, Any], outcome: Outcome) -> None:
             f"{count(l0tp['frames'])} frames, {count(l0tp['frames_missing'])} missing, "
             f"{count(l0tp['frames_late'])} late"
         )
+    if outcome.final:
+        print_loop(out, outcome.final)
     if len(outcome.nodes) > 1:
         print_farm(out, outcome.farm)
     late = outcome.trigger["frames_late"]

@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("nanet demo", "ten seconds, at a speed that this host sustains"),
         ("nanet demo --algorithm math --duration 60", "one ring per event, many times as many events"),
         ("nanet demo --fault drop=0.01,corrupt=0.01 --report faults", "faults, and how they are counted"),
+        ("nanet demo --final", "final trigger: boards send the selected events to a farm"),
     ),
     "trigger": (
         ("nanet trigger --listen 127.0.0.1:58913 --send 127.0.0.1:58914", "until Ctrl-C, then its account"),

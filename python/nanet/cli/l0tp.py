@@ -10,7 +10,7 @@ import typer
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
 from nanet.config.options import core_values
-from nanet.config.sections import L0tp
+from nanet.config.sections import Final, L0tp
 from nanet.errors import UsageError, describe_os_error, starting
 from nanet.report.farm import node_changes
 from nanet.report.output import check_writable, console, write_json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 
 
-@options(L0tp)
+@options(L0tp, Final, omit=("final_boards", "latency_us", "min_ticks", "masks"))
 def l0tp(
     config: Config,
     truth: Annotated[
@@ -53,13 +53,27 @@ def l0tp(
 
     check_writable(json=json_file, late=late)
     settings: dict[str, Any] = {**core_values(config[L0tp]), "times": times or ""}
+    farm_settings: dict[str, Any] = {
+        "listen": config[Final].farm,
+        "boards": config[Final].farm_boards,
+    }
     if truth:
-        settings["truth"] = read_truth(truth)
+        columns = read_truth(truth)
+        farm_settings["truth"] = dict(columns)
+        columns.pop("rings")
+        settings["truth"] = columns
     out = console(json_file)
     with status_writer(status_file) as status, stop_signals() as stop:
         with starting():
             core = _core.L0tp(settings)
+            farm = _core.Farm(farm_settings) if config[Final].farm else None
             core.start()
+            if farm:
+                farm.start()
+
+        def seen() -> dict[str, Any]:
+            return {**core.snapshot(), **({"farm": farm.snapshot()} if farm else {})}
+
         out.print(f"nanet l0tp: listening on {core.endpoint}", highlight=False, markup=False)
         stopping = False
         nodes = core.snapshot()["nodes"]
@@ -71,8 +85,10 @@ def l0tp(
                 core.request_stop()
                 stopping = True
             if status and status.due():
-                status.write({"snapshot": core.snapshot()})
-        result = core.result()
+                status.write({"snapshot": seen()})
+        if farm:
+            farm.stop()
+        result = seen()
         if status:
             status.write({"result": result, "histograms": histograms(core)})
         if late:
@@ -90,8 +106,9 @@ def histograms(core: Any) -> dict[str, dict[str, Any]]:
 
 
 def read_truth(path: str) -> dict[str, Any]:
-    """Events with at least one hit, as columns for the core: burst, timestamp, fine_time; and the period.
+    """Events with at least one hit, as columns for the core, and the period.
 
+    Columns: burst, timestamp, fine_time, rings (number of true rings with a hit).
     period: frames after which the events of a readout repeat (metadata nanet.period_frames); 0: never.
     """
     import numpy as np
@@ -100,7 +117,7 @@ def read_truth(path: str) -> dict[str, Any]:
 
     from nanet.files.truth import PERIOD_KEY
 
-    columns = ["burst", "timestamp", "fine_time", "event", "event_hits"]
+    columns = ["burst", "timestamp", "fine_time", "event", "ring", "event_hits"]
     try:
         with open(path, "rb"):  # its error is clearer than Arrow's
             pass
@@ -118,11 +135,13 @@ def read_truth(path: str) -> dict[str, Any]:
             f"--truth {path}: has no column {missing[0]}: give what generate or readout wrote with --truth"
         )
     period = int((table.schema.metadata or {}).get(PERIOD_KEY, b"0"))
-    arrays = {name: table[name].to_numpy() for name in columns}
+    arrays = {name: table[name].to_numpy() for name in columns if name != "ring"}
     with_hits = arrays["event_hits"] > 0
-    _, first = np.unique(
-        arrays["event"][with_hits], return_index=True
+    _, first, event = np.unique(
+        arrays["event"][with_hits], return_index=True, return_inverse=True
     )  # one row per ring: keep one row per event
+    has_ring = table["ring"].is_valid().to_numpy(zero_copy_only=False)[with_hits]
+    rings = np.bincount(event, weights=has_ring, minlength=len(first))
 
     def column(name: str, dtype: type) -> np.ndarray:
         return np.ascontiguousarray(arrays[name][with_hits][first], dtype=dtype)
@@ -131,6 +150,7 @@ def read_truth(path: str) -> dict[str, Any]:
         "burst": column("burst", np.uint16),
         "timestamp": column("timestamp", np.uint32),
         "fine_time": column("fine_time", np.uint8),
+        "rings": np.minimum(rings, 255).astype(np.uint8),
         "period": period,
     }
 
@@ -161,12 +181,32 @@ def print_result(out: Console, result: dict[str, Any]) -> None:
             out.print(
                 f"{title}: " + ", ".join(f"{count(n)} {name.replace('_', ' ')}" for name, n in named.items())
             )
+    if "farm" in result:
+        print_events(out, result["farm"])
     for key in ("socket_overflow", "out_of_order", "duplicates"):
         if result[key]:
             out.print(f"[yellow]{key.replace('_', ' ')}: {count(result[key])}[/]")
     if any(values["n"] for values in result["latency_us"].values()):
         out.print()
         out.print(latency_table(result["latency_us"], ("from_first", "from_last")))
+
+
+def print_events(out: Console, farm: dict[str, Any]) -> None:
+    """Prints the events that the farm built, bad answers, and the share of true events kept."""
+    from nanet.report.tables import count
+
+    out.print(
+        f"farm: {count(farm['triggered'])} events triggered, {count(farm['complete'])} complete, "
+        f"{count(farm['incomplete'])} incomplete, {count(farm['twice'])} answered twice"
+    )
+    for key in ("untriggered", "wrong_time", "empty", "datagrams_lost"):
+        if farm[key]:
+            out.print(f"[yellow]farm: {count(farm[key])} {key.replace('_', ' ')}[/]")
+    for row in farm["kept_by_rings"]:
+        if row["expected"]:
+            rings = "3 or more rings" if row["rings"] == 3 else f"{row['rings']} ring(s)"
+            share = row["kept"] / row["expected"]
+            out.print(f"kept of {count(row['expected'])} true events with {rings}: {share:.2%}")
 
 
 def print_nodes(out: Console, nodes: list[dict[str, Any]]) -> None:

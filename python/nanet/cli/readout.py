@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
+from nanet.cli.l0tp import histograms
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
 from nanet.config.options import core_values
-from nanet.config.sections import DetectorFile, Readout
+from nanet.config.sections import DetectorFile, Final, Readout
 from nanet.detector import load
 from nanet.errors import UsageError, starting
 from nanet.files.provenance import check_captures, of_detector
@@ -27,7 +28,7 @@ POLL_S = 0.1
 REFUSED_SHARE = 0.5
 
 
-@options(Readout, DetectorFile)
+@options(Readout, DetectorFile, Final, omit=("min_ticks", "masks", "farm_boards"))
 def readout(
     config: Config,
     pcap: Annotated[
@@ -77,6 +78,7 @@ def readout(
         "keep_truth": truth is not None,
         "times": times or "",
         "detector": of_core,
+        **final_settings(config[Final]),
     }
     out = console(json_file)
     with contextlib.ExitStack() as stack:
@@ -102,7 +104,7 @@ def readout(
                 status.write({"snapshot": core.snapshot()})
         result = core.result()
         if status:
-            status.write({"result": result})
+            status.write({"result": result, "histograms": histograms(core)})
     result["host"] = host.describe()
     print_result(out, result, settings)
     write_json(result, json_file)
@@ -110,6 +112,18 @@ def readout(
         log.line("error", "error", message=trouble)
         print(f"nanet: {trouble}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def final_settings(final: Final) -> dict[str, Any]:
+    """Settings of the core for boards in final mode; empty without it."""
+    if not final.final_boards:
+        return {}
+    if not final.farm or not final.latency_us:
+        missing = "final.latency_us" if final.farm else "final.farm"
+        raise UsageError(
+            f"final.boards = {final.final_boards!r}: boards in final mode need {missing}: give it"
+        )
+    return {"final_boards": final.final_boards, "farm": final.farm, "latency_us": final.latency_us}
 
 
 def refusal(result: dict[str, Any]) -> str:
@@ -147,6 +161,12 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
     faults = {name: n for name, n in result["faults"].items() if n}
     if faults:
         out.print("faults: " + ", ".join(f"{count(n)} {name}" for name, n in faults.items()))
+    if "final" in result:
+        final = result["final"]
+        out.print(
+            f"final trigger: {count(final['answered'])} of {count(final['triggers'])} triggers answered by "
+            f"the boards, {count(final['late'])} late, least slack {microseconds(final['slack_us']['min'])}"
+        )
     for node in result["nodes"]:
         where = f" to node {node['node']} ({node['to']})" if len(result["nodes"]) > 1 else ""
         for name, n in node["send_errors"].items():

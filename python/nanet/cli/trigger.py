@@ -8,14 +8,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.conditions import PM_COUNT
 from nanet.config.file import Config
-from nanet.config.sections import Card, DetectorFile, Monitor, RealTime, Trigger
+from nanet.config.options import core_values
+from nanet.config.sections import Card, DetectorFile, Final, Monitor, RealTime, Trigger
 from nanet.errors import UsageError, starting
 from nanet.files.provenance import SIDECAR, write_sidecar
 from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
@@ -33,7 +34,7 @@ LIVE_S = 0.5
 BOARDS = (0, 512, 1024, 1536, PM_COUNT)  # first PM of each of NA62's boards, and their number
 
 
-def check(config: Config, json_file: str | None, status_file: str | None) -> None:
+def check(config: Config, json_file: str | None, status_file: str | None, loop: str | None) -> None:
     """Opens all that a run opens, and reports it, with the real-time settings. UsageError: as in a run.
 
     The card listens at a free port of the address, so that a running trigger is no obstacle.
@@ -41,7 +42,13 @@ def check(config: Config, json_file: str | None, status_file: str | None) -> Non
     from nanet import _core
     from nanet.monitor.link import check_address
 
-    settings, card = core_options(config), config[Card]
+    if config[Trigger].input == "mep":
+        settings = core_options(config)
+        with starting():
+            _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
+        print(f"accepted: events at {settings['listen']} -> {settings['algorithm']} on cpu")
+        return
+    settings, card = {**core_options(config), **final_settings(config[Final])}, config[Card]
     realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
     check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
@@ -62,13 +69,30 @@ def check(config: Config, json_file: str | None, status_file: str | None) -> Non
         print(outcome.line())
 
 
-@options(Trigger, Card, DetectorFile, RealTime, Monitor, check=check)
-def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile = None) -> None:
+@options(
+    Trigger, Card, DetectorFile, RealTime, Monitor, Final, omit=("latency_us", "farm_boards"), check=check,
+)  # fmt: skip
+def trigger(
+    config: Config,
+    json_file: JsonFile = None,
+    status_file: StatusFile = None,
+    loop: Annotated[
+        str | None,
+        typer.Option(
+            "--loop",
+            metavar="FILE",
+            help="Account of the final trigger's loop for the monitor page, as JSON.",
+        ),
+    ] = None,
+) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
 
     check_writable(json=json_file)
-    settings = core_options(config)
+    if config[Trigger].input == "mep":
+        level1(config, json_file, status_file)
+        return
+    settings = {**core_options(config), **final_settings(config[Final])}
     realtime.check_pinning(config[RealTime], settings)
     out = console(json_file)
     with (
@@ -87,7 +111,7 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
                     os.path.join(settings["record"], SIDECAR.removeprefix(".")), settings["detector"]
                 )
             bounds = settings["detector"]["boards"] if settings["detector"] else BOARDS
-            control = RunControl(core, config[Trigger], out, watching.hash, bounds[-1])
+            control = RunControl(core, config[Trigger], out, watching.hash, bounds[-1], loop)
             core.start()
         settled.started()
         out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
@@ -110,6 +134,64 @@ def trigger(config: Config, json_file: JsonFile = None, status_file: StatusFile 
     write_json(result, json_file)
     if not account_closes(result) or (config[Trigger].strict and not lossless(result)):
         raise typer.Exit(1)
+
+
+def level1(config: Config, json_file: str | None, status_file: str | None) -> None:
+    """Level 1: MEPs of the boards in, rings of the selected events out, until stopped."""
+    from nanet import _core
+
+    if config[Trigger].device not in ("auto", "cpu"):
+        text = f"trigger.input = 'mep' with trigger.device = {config[Trigger].device!r}"
+        raise UsageError(f"{text}: level 1 runs on the CPU: use --device cpu")
+    settings = core_options(config)
+    out = console(json_file)
+    with status_writer(status_file) as status, stop_signals() as stop:
+        with starting():
+            core = _core.Level1(settings)
+        core.start()
+        out.print(
+            f"nanet trigger: events at {core.listening} -> {settings['algorithm']} on cpu",
+            highlight=False, markup=False,
+        )  # fmt: skip
+        began = time.monotonic()
+        end = began + config[Trigger].duration if config[Trigger].duration else float("inf")
+        while not stop.signals and time.monotonic() < end:
+            time.sleep(min(POLL_S, max(end - time.monotonic(), 0.001)))
+            if status and status.due():
+                status.write({"snapshot": core.snapshot()})
+        core.stop()
+        result = core.snapshot()
+        result |= {"algorithm": settings["algorithm"], "elapsed_s": time.monotonic() - began}
+        if status:
+            status.write({"result": result})
+    result["host"] = host.describe()
+    print_level1(out, result)
+    write_json(result, json_file)
+    wrong = ("events_incomplete", "events_twice", "wrong_time", "stale", "bad_data")
+    if config[Trigger].strict and (any(result[key] for key in wrong) or any(result["bad_packets"].values())):
+        raise typer.Exit(1)
+
+
+def print_level1(out: Console, result: dict[str, Any]) -> None:
+    """Prints events, rings and bad answers of level 1."""
+    from nanet.report.tables import count
+
+    rings = ", ".join(f"{number}: {count(n)}" for number, n in enumerate(result["rings_per_event"]))
+    out.print(
+        f"level 1: {count(result['events_complete'])} events complete, "
+        f"{count(result['events_incomplete'])} incomplete, {count(result['events_twice'])} answered twice; "
+        f"{count(result['rings'])} rings (events by rings: {rings})",
+        highlight=False,
+    )
+    named = {key: result[key] for key in ("wrong_time", "stale", "bad_data", "events_empty")}
+    for name, n in {**named, **result["bad_packets"]}.items():
+        if n:
+            out.print(f"[yellow]{count(n)} {name.replace('_', ' ')}[/]")
+
+
+def final_settings(final: Final) -> dict[str, Any]:
+    """Settings of the core for the final trigger; empty without it."""
+    return core_values(final) if final.final_boards else {}
 
 
 def start_line(settings: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ FAULTS = ("drop", "dup", "reorder", "corrupt", "delay")
 LINK_FAULTS = ("link_loss", "link_delay", "link_reorder")
 MAX_DOWNSCALE = 1_000_000
 MAX_NODES = 64
+MAX_MASKS = 16
 
 
 def check_of(parse: Callable[[str], Any]) -> Check:
@@ -126,6 +127,35 @@ def downscale_factors(text: str) -> list[int]:
         given.add(int(kind))
         factors[int(kind)] = int(value)
     return factors
+
+
+def farm_endpoint(text: str) -> tuple[str, int]:
+    """HOST:PORT of the farm, which takes the next port too, as (host, port)."""
+    host, port = endpoint(text)
+    if port == 65535:
+        raise ValueError("port must be 1 to 65534: the farm takes the next port too")
+    return host, port
+
+
+def trigger_masks(text: str) -> list[list[int]]:
+    """Masks of the final trigger: "0x2000/0x2000/1/10" gives [[0x2000, 0x2000, 1, 10]].
+
+    Care bits, value, type and downscaling factor of each, at most 16.
+    """
+    masks = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            care, value, kind, factor = (int(word, 0) for word in part.split("/"))
+        except ValueError:
+            raise ValueError(f"{part!r} is not CARE/VALUE/TYPE/N, such as 0x2000/0x2000/1/10") from None
+        if not (0 <= care <= 0xFFFF and 0 <= value <= 0xFFFF and value & ~care == 0):
+            raise ValueError(f"{part!r}: CARE and VALUE must have 16 bits, VALUE only bits of CARE")
+        if not 1 <= kind <= 63 or not 1 <= factor <= MAX_DOWNSCALE:
+            raise ValueError(f"{part!r}: TYPE must be 1 to 63, and N 1 to {MAX_DOWNSCALE}")
+        masks.append([care, value, kind, factor])
+    if not 1 <= len(masks) <= MAX_MASKS:
+        raise ValueError(f"must be 1 to {MAX_MASKS} masks CARE/VALUE/TYPE/N by commas")
+    return masks
 
 
 def faults(text: str) -> dict[str, float]:

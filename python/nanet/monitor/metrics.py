@@ -107,6 +107,8 @@ class TriggerCollector(Collector):
                 refused.add_metric([reason], float(value))
             yield refused
         yield from self._run(s)
+        if "final" in s:
+            yield from self._final(s["final"])
         yield from self._gauges(s)
         yield from self._physics()
         yield self._latency()
@@ -155,6 +157,29 @@ class TriggerCollector(Collector):
                 "nanet_conditions_refused", "Refused changes of the conditions file.",
                 float(conditions.get("refused", 0)),
             )  # fmt: skip
+
+    def _final(self, final: dict[str, Any]) -> Iterator[Metric]:
+        decisions = CounterMetricFamily(
+            "nanet_final_decisions", "Decisions of the final trigger, by outcome.", labels=["outcome"]
+        )
+        for outcome in ("triggers", "joined", "dead"):
+            decisions.add_metric([outcome], float(final[outcome]))
+        yield decisions
+        loop = final.get("loop")
+        if not loop:
+            return
+        boards = CounterMetricFamily(
+            "nanet_final_board_triggers", "Triggers at the boards, by outcome.", labels=["outcome"]
+        )
+        for outcome in ("answered", "late", "early", "untimed", "flushed"):
+            boards.add_metric([outcome], float(loop[outcome]))
+        yield boards
+        events = CounterMetricFamily(
+            "nanet_final_events", "Events at the farm; untriggered, twice: answers.", labels=["outcome"]
+        )
+        for outcome in ("complete", "incomplete", "twice", "untriggered"):
+            events.add_metric([outcome], float(loop[f"events_{outcome}"]))
+        yield events
 
     def _gauges(self, s: dict[str, Any]) -> Iterator[Metric]:
         yield GaugeMetricFamily(

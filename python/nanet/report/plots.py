@@ -190,6 +190,24 @@ def tail(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float) -> str
     return svg(figure, "Latency tail")
 
 
+def slack(histograms: Mapping[str, Mapping[str, Any]]) -> str:
+    """Slack of the triggers at the boards against zero: late ones at negative times."""
+    figure, axes = _figure(4.6, 3.1)
+    early, late = (_arrays(histograms[name]) for name in ("slack", "late_by"))
+    edges, counts = np.concatenate([-late[0], early[0]]), np.concatenate([late[1], early[1]])
+    if counts.sum():
+        low, high = min(edges.min(), 0.0), max(edges.max(), 1.0)
+        bins = np.linspace(low, high, 81)
+        heights = np.histogram(edges, bins, weights=counts)[0] / counts.sum()
+        colours = [WARN if right <= 0 else SERIES[0] for right in bins[1:]]
+        axes.bar(bins[:-1], heights, np.diff(bins), align="edge", color=colours)
+        axes.set_yscale("log")
+    axes.axvline(0.0, color=WARN, linewidth=1.3)
+    axes.set_xlabel("slack in µs of the experiment")
+    axes.set_ylabel("share of triggers")
+    return svg(figure, "Slack of the triggers")
+
+
 def rate_over_time(times: Sequence[float], events: Sequence[float], lost: Sequence[float]) -> str:
     """Events per second of wall-clock time over the run, with marks at lost packets and late frames."""
     figure, axes = _figure(4.6, 3.1)

@@ -14,6 +14,7 @@ import attrs
 
 from nanet.detector import load_or_default
 from nanet.errors import UsageError, describe_os_error
+from nanet.report.final import loop_line
 from nanet.report.output import account, account_closes, plain
 from nanet.report.tables import (
     CARD_CYCLE_NS,
@@ -48,6 +49,8 @@ class Run:
     speed_why: str = ""
     series: list[dict[str, float]] = attrs.field(factory=list)  # t, events, lost
     detector: str = ""  # its file; "": NA62's
+    final: dict[str, Any] = attrs.field(factory=dict)  # account of the closed loop
+    slack: dict[str, Any] = attrs.field(factory=dict)  # histograms of the triggers at the boards
     notes: list[str] = attrs.field(factory=list)  # reasons for an unfit host, and other notes
 
 
@@ -70,7 +73,16 @@ def render(run: Run) -> str:
     """The page as HTML text."""
     style = resources.files("nanet.report").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join(
-        [_head(run), _latency(run), _physics(run), _events(run), _account(run), _neighbours(run), _about(run)]
+        [
+            _head(run),
+            _final(run),
+            _latency(run),
+            _physics(run),
+            _events(run),
+            _account(run),
+            _neighbours(run),
+            _about(run),
+        ]
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -214,6 +226,30 @@ def _latency_rows(latency: Mapping[str, Mapping[str, float]], stages: Sequence[s
         if rows
         else ""
     )
+
+
+def _final(run: Run) -> str:
+    if not run.final:
+        return ""
+    from nanet.report import plots
+
+    loop = run.final
+    rows = [
+        ("events complete", f"{count(loop['events_complete'])} of {count(loop['triggers'])}"),
+        ("incomplete, answered twice, untriggered",
+         f"{count(loop['events_incomplete'])}, {count(loop['events_twice'])}, "
+         f"{count(loop['events_untriggered'])}"),
+        *((f"kept of {count(row['expected'])} true events with {row['rings']}"
+           f"{' or more' if row['rings'] == 3 else ''} rings", f"{row['kept'] / row['expected']:.2%}")
+          for row in loop["kept_by_rings"] if row["expected"]),
+    ]  # fmt: skip
+    slack = _figure(
+        "Slack",
+        lambda: plots.slack(run.slack),
+        "Time from a trigger's arrival at a board to t + L, by the board's clock. Left of zero: late, "
+        "never answered.",
+    )
+    return f"<h2>Final trigger</h2><p>{html.escape(loop_line(loop))}</p>{_grid(slack, _rows(rows))}"
 
 
 def _physics(run: Run) -> str:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
+from pathlib import Path
 from typing import IO, Any
 
 from nanet.config.conditions import PM_COUNT, Watch
@@ -19,9 +21,15 @@ class RunControl:
     """Called periodically by the loop that waits for the core; never in a packet's path."""
 
     def __init__(
-        self, core: Any, section: Trigger, err: Any, config_hash: str, channels: int = PM_COUNT
+        self,
+        core: Any,
+        section: Trigger,
+        err: Any,
+        config_hash: str,
+        channels: int = PM_COUNT,
+        loop: str | None = None,
     ) -> None:
-        """err: console for warnings during the run; channels: of the detector.
+        """err: console for warnings during the run; channels: of the detector; loop: JSON file of a loop.
 
         UsageError if the file of burst reports cannot be written.
         """
@@ -29,6 +37,7 @@ class RunControl:
         self._err = err
         self._config_hash = config_hash
         self._watch = Watch(section.conditions, channels) if section.conditions else None
+        self._loop = Path(loop) if loop else None
         self._next = 0.0
         self._file: IO[str] | None = None
         self.conditions_refused = 0
@@ -73,10 +82,13 @@ class RunControl:
             self._file = None
 
     def result(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The core's result or snapshot with the configuration hash and refused conditions."""
+        """The core's result or snapshot with configuration hash, refused conditions, account of the loop."""
         out = {**result, "config_hash": self._config_hash}
         if self._watch:
             out["conditions"] = {**out["conditions"], "refused": self.conditions_refused}
+        if self._loop and "final" in out:
+            with contextlib.suppress(OSError, ValueError):  # not written yet
+                out["final"] = {**out["final"], "loop": json.loads(self._loop.read_text("utf-8")) or None}
         return out
 
     def close(self) -> None:

@@ -21,14 +21,26 @@ from typing import Any
 import attrs
 
 from nanet.config.file import Config
-from nanet.config.sections import MAX_FRAMES, Card, Demo, DetectorFile, Monitor, RealTime, Trigger
+from nanet.config.sections import (
+    DEFAULT_DEADLINE_US,
+    MAX_FRAMES,
+    Card,
+    Demo,
+    DetectorFile,
+    Final,
+    Monitor,
+    RealTime,
+    Trigger,
+)
 from nanet.config.values import board_faults, link_faults, page_endpoint
+from nanet.detector import load_or_default
 from nanet.errors import UsageError
 from nanet.report.farm import farm_account, merged_histograms, totals
+from nanet.report.final import LoopAddresses, closed_loop, default_latency_us
 from nanet.run.core_options import load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
-from nanet.run.process import free_ports
+from nanet.run.process import free_port_pair, free_ports
 
 START_S = 20.0  # a program without output for this time has failed
 END_S = 20.0
@@ -47,6 +59,7 @@ BEHIND_US = 20_000.0
 TIMED_EVENTS, TIMED_S = 4096, 0.1  # of the ring algorithm alone
 FARM_MARGIN = 0.5  # of the speed that one node sustained; the nodes of a farm share this host
 PAGE_ADDRESS = "10.77.2.2"  # of the monitor page in the namespace of the first node
+FINAL_MARGIN = 0.5  # boards and farm of the final trigger share this host, too
 FRAME, FRAME_S = 64, 6.387449e-6  # events per frame, detector time per frame
 
 
@@ -209,6 +222,8 @@ class Outcome:
     series: list[dict[str, float]]
     nodes: list[dict[str, Any] | None]  # results of the nodes; None: it ended without one
     farm: dict[str, Any]
+    final: dict[str, Any]  # account of the closed loop; empty without --final
+    slack: dict[str, Any]  # histograms of the triggers at the boards
     links: list[dict[str, Any]]  # accounts of the emulated links; empty without faults of links
 
 
@@ -234,6 +249,8 @@ class Chain:
         self._link_faults = link_faults(self.demo.fault)
         self._wires = False  # forwarders between boards and nodes
         self._links: list[NetemLink | ForwarderLink] = []
+        self.loop: LoopAddresses | None = None  # of the final trigger
+        self.speed = 0.0
 
     def __enter__(self) -> Chain:
         if self.demo.network:
@@ -307,8 +324,10 @@ class Chain:
         if node or self.page:
             self.config.set(Monitor, monitor="" if node else self.page)
         toml = self.folder / f"trigger-{node}-{port}.toml"
-        toml.write_text(self.config.toml(Trigger, Card, DetectorFile, RealTime, Monitor), encoding="utf-8")
-        return self._program("trigger", "--config", str(toml), place=node_place(node, self.nodes))
+        given = (Trigger, Card, DetectorFile, RealTime, Monitor, Final)
+        toml.write_text(self.config.toml(*given), encoding="utf-8")
+        loop = ["--loop", str(self.folder / "loop.json")] if self.loop else []
+        return self._program("trigger", "--config", str(toml), *loop, place=node_place(node, self.nodes))
 
     def _readout(self, ports: Sequence[int], *arguments: str) -> Program:
         demo, card = self.demo, self.config[Card]
@@ -381,6 +400,8 @@ class Chain:
         answers.stop()
         if self.nodes > 1:
             speed *= FARM_MARGIN
+        if self.demo.final:
+            speed *= FINAL_MARGIN
         return float(f"{min(speed, MAX_SPEED):.2g}")
 
     def make_truth(self) -> None:
@@ -391,8 +412,30 @@ class Chain:
         readout.wait()
         readout.stop()
 
-    def start(self, speed: float) -> None:
-        """Starts the chain from receiver to sender, so that every packet has a receiver."""
+    def _close_loop(self, speed: float, deadline_us: float) -> tuple[list[str], list[str]]:
+        """Addresses and latency of the final trigger; options of the boards and of the farm."""
+        boards = load_or_default(self.config[DetectorFile].detector).boards
+        self.loop = LoopAddresses(
+            ",".join(f"127.0.0.1:{port}" for port in free_ports(boards)), f"127.0.0.1:{free_port_pair()}"
+        )
+        final = self.config[Final]
+        latency_us = final.latency_us or default_latency_us(deadline_us, speed)
+        self.config.set(Final, final_boards=self.loop.boards, farm=self.loop.farm, latency_us=latency_us)
+        late_frames = int(latency_us / 1e6 / FRAME_S) + 64  # a delayed trigger comes after t + L
+        delay = ["--delay-frames", str(late_frames)] if "delay" in self.demo.fault else []
+        return (
+            ["--final-boards", self.loop.boards, "--farm", self.loop.farm,
+             "--latency-us", f"{latency_us:.3f}", *delay],
+            ["--farm", self.loop.farm, "--farm-boards", str(boards)],
+        )  # fmt: skip
+
+    def start(self, speed: float, deadline_us: float = DEFAULT_DEADLINE_US) -> None:
+        """Starts the chain from receiver to sender, so that every packet has a receiver.
+
+        deadline_us: of the trigger; the final trigger's latency follows it.
+        """
+        self.speed = speed
+        of_boards, of_farm = self._close_loop(speed, deadline_us) if self.demo.final else ([], [])
         self._ports = free_ports(self.nodes + 1)
         answers = self._ports[-1]
         if self.demo.monitor:
@@ -412,6 +455,7 @@ class Chain:
             str(self.nodes),
             "--burst-frames",
             str(MAX_FRAMES),
+            *of_farm,
         )
         self.triggers = [self._node(node) for node in range(self.nodes)]
         for program in (self.l0tp, *self.triggers):
@@ -429,6 +473,7 @@ class Chain:
             "--times",
             str(times),
             *more,
+            *of_boards,
         )
         self.readout.wait_started()
 
@@ -456,6 +501,11 @@ class Chain:
 
     def _note(self, status: dict[str, Any]) -> None:
         snapshot = self.status().get("snapshot", status["snapshot"])
+        if self.loop and self.readout and self.l0tp:  # for the monitor page; a reader never sees a part
+            account = closed_loop(snapshot, self.readout.snapshot, self.l0tp.snapshot, self.speed)
+            part = self.folder / "loop.part"
+            part.write_text(json.dumps(account), encoding="utf-8")
+            part.replace(self.folder / "loop.json")
         moving = not self.series or snapshot["events_built"] > self.series[-1]["events"]
         if snapshot["packets_in"] and moving:
             lost = snapshot["frames_late"] + sum(snapshot["lost"].values())
@@ -475,12 +525,13 @@ class Chain:
         l0tp = self.l0tp.stop()
         links = [link.account() for link in self._links]
         self._stop_links()
+        final = closed_loop(nodes[0], readout, l0tp, self.speed) if self.demo.final and nodes[0] else {}
         finals = [p.final for p, result in zip(self.triggers, nodes, strict=True) if result is not None]
         return Outcome(
             totals([result for result in nodes if result is not None]),
             merged_histograms([final["histograms"] for final in finals]),
             finals[0]["monitor"], readout, l0tp, self.series, nodes, farm_account(readout, l0tp),
-            links,
+            final, self.readout.final.get("histograms", {}), links,
         )  # fmt: skip
 
     def _result(self, program: Program) -> dict[str, Any] | None:

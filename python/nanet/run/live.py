@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nanet.report.counters import HARMLESS
+from nanet.report.final import closed_loop, loop_line
 from nanet.report.tables import (
     CARD_CYCLE_NS,
     STAGES,
@@ -93,6 +94,7 @@ class View:
         self.readout: Mapping[str, Any] = {}
         self.l0tp: Mapping[str, Any] = {}
         self.monitor: Mapping[str, Any] = {}
+        self.loop: Mapping[str, Any] = {}  # of the final trigger
         self.rates = Rates()
 
     def update(
@@ -101,13 +103,15 @@ class View:
         trigger: Mapping[str, Any],
         readout: Mapping[str, Any],
         l0tp: Mapping[str, Any],
+        speed: float = 1.0,
     ) -> None:
-        """Takes the latest status line of each program."""
+        """Takes the latest status line of each program. speed: detector seconds per wall-clock second."""
         self.elapsed = elapsed
         self.trigger = trigger.get("snapshot", {})
         self.monitor = trigger.get("monitor", {})
         self.readout = readout.get("snapshot", {})
         self.l0tp = l0tp.get("snapshot", {})
+        self.loop = closed_loop(self.trigger, self.readout, self.l0tp, speed)
         for values, t, keys in (
             (
                 self.trigger,
@@ -133,7 +137,13 @@ class View:
             f"{bar(done, 40)} {self.elapsed:4.1f} of {self.duration:g} s   Ctrl-C ends early", style="dim"
         )
         title = Text(self.title, style="bold", overflow="fold")
-        return Group(title, run_line(self.trigger), grid, foot)
+        loop = [self._loop()] if self.loop else []
+        return Group(title, run_line(self.trigger), grid, *loop, foot)
+
+    def _loop(self) -> Panel:
+        bad = self.loop["late"] or self.loop["events_twice"] or self.loop["events_untriggered"]
+        text = Text(loop_line(self.loop), style="red" if bad else "", overflow="fold")
+        return _panel(text, "final trigger")
 
     def _flow(self) -> Panel:
         now = self.rates.now
@@ -266,4 +276,5 @@ def plain_line(view: View) -> str:
     """The view as one line, for output without a terminal."""
     numbers = numbers_line(view.trigger, view.rates.now.get("events"))
     silent = "".join(f"  node {n['node']} SILENT" for n in view.l0tp.get("nodes", []) if n["silent"])
-    return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}{silent}"
+    loop = f"\n{' ' * 9}{loop_line(view.loop)}" if view.loop else ""
+    return f"{view.elapsed:5.1f} s  {numbers}  {run_state(view.trigger)}{silent}{loop}"

@@ -30,6 +30,16 @@ def free_ports(number: int) -> list[int]:
             one.close()
 
 
+def free_port_pair() -> int:
+    """A free UDP port of 127.0.0.1 whose successor is free, too."""
+    while True:
+        (port,) = free_ports(1)
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as following:
+            following.bind(("127.0.0.1", min(port + 1, 65535)))
+            if port < 65535:
+                return port
+
+
 def free_tcp_port() -> int:
     """A free TCP port of 127.0.0.1."""
     with socket.create_server(("127.0.0.1", 0)) as server:

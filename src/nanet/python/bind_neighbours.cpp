@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanet._core.Readout and nanet._core.L0tp: emulated neighbours, each with a dedicated thread.
+// nanet._core.Readout, L0tp and Farm: emulated neighbours, each with a dedicated thread.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "nanet/l0tp/farm_receiver.hpp"
 #include "nanet/l0tp/l0tp.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/python/trigger_options.hpp"
@@ -139,7 +140,17 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("batch_frames", o.batch_frames);
   options.take("threads", o.threads);
   options.take("pin", o.pin);
+  std::string boards, farm;
+  double latency_us = 0;
+  options.take("final_boards", boards);
+  options.take("farm", farm);
+  options.take("latency_us", latency_us);
   options.finish();
+  if (!boards.empty()) {
+    o.final.listen = os::parse_endpoints("final.boards", boards);
+    o.final.farm = os::parse_endpoint("final.farm", farm);
+    o.final.latency = static_cast<Timestamp>(std::min(latency_us * 1e3 / period_ns, 4e9));
+  }
   for (std::string_view rest = to;;) {  // nodes by semicolons, a node's endpoints by commas
     const auto end = rest.find(';');
     o.nodes.push_back(os::parse_endpoints("readout.to", rest.substr(0, end)));
@@ -147,6 +158,132 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
     rest.remove_prefix(end + 1);
   }
   readout::parse_faults(fault, o.faults);
+  return o;
+}
+
+template <std::size_t N, class Name>
+nb::dict refusals(const std::array<std::uint64_t, N>& counts, const Name& name) {
+  nb::dict d;
+  for (std::size_t i = 0; i < N; ++i)
+    if (counts[i]) d[std::string(name(i)).c_str()] = counts[i];
+  return d;
+}
+nb::dict refused_datagrams(const std::array<std::uint64_t, wire::trigger::refusal_count>& counts) {
+  return refusals(counts,
+                  [](std::size_t i) { return wire::trigger::name(static_cast<wire::trigger::Refusal>(i)); });
+}
+
+// Times in µs of the experiment.
+nb::dict final_snapshot(const readout::FinalBoards& final) {
+  nb::dict d, slack, late_by;
+  nb::list boards;
+  readout::FinalCounts all;
+  for (unsigned b = 0; b < final.boards(); ++b) {
+    const readout::FinalCounts c = final.counts(b);
+    nb::dict board;
+    const auto put = [&](const char* key, std::uint64_t n, std::uint64_t& sum) {
+      board[key] = n;
+      d[key] = sum += n;
+    };
+    put("triggers", c.triggers.triggers, all.triggers.triggers);
+    put("answered", c.triggers.answered, all.triggers.answered);
+    put("joined", c.triggers.joined, all.triggers.joined);
+    put("late", c.triggers.late, all.triggers.late);
+    put("early", c.triggers.early, all.triggers.early);
+    put("untimed", c.triggers.untimed, all.triggers.untimed);
+    put("flushed", c.triggers.flushed, all.triggers.flushed);
+    put("datagrams", c.datagrams, all.datagrams);
+    put("datagrams_lost", c.lost, all.lost);
+    put("datagrams_out_of_order", c.out_of_order, all.out_of_order);
+    put("answers_empty", c.empty, all.empty);
+    put("fragments_overwritten", c.overwritten, all.overwritten);
+    put("packets", c.packets, all.packets);
+    put("bytes", c.bytes, all.bytes);
+    put("send_errors", c.send_errors, all.send_errors);
+    board["refused_datagrams"] = refused_datagrams(c.refused);
+    for (std::size_t i = 0; i < c.refused.size(); ++i) all.refused[i] += c.refused[i];
+    boards.append(board);
+  }
+  d["refused_datagrams"] = refused_datagrams(all.refused);
+  d["boards"] = boards;
+  d["latency_us"] = static_cast<double>(final.latency()) * period_ns * 1e-3;
+  d["latency_periods"] = final.latency();
+  const auto us = [](const stats::Histogram& h, double p) { return h.percentile(p) * 1e-3; };
+  slack["p50"] = us(final.slack(), 0.5);
+  slack["p1"] = us(final.slack(), 0.01);
+  slack["p0_1"] = us(final.slack(), 0.001);
+  slack["min"] = final.slack_min() < 0 ? nb::object(nb::none())
+                                       : nb::cast(static_cast<double>(final.slack_min()) * 1e-3);
+  slack["n"] = final.slack().count();
+  d["slack_us"] = slack;
+  late_by["p50"] = us(final.late_by(), 0.5);
+  late_by["max"] = static_cast<double>(final.late_by().max()) * 1e-3;
+  late_by["n"] = final.late_by().count();
+  d["late_by_us"] = late_by;
+  return d;
+}
+
+nb::dict farm_snapshot(const l0tp::FarmReceiver& farm) {
+  const l0tp::FarmCheck::Counts c = farm.counts();
+  nb::dict d;
+  const auto put = [&](const char* key, std::uint64_t n) { d[key] = n; };
+  put("triggered", c.events.triggered);
+  put("complete", c.events.complete);
+  put("incomplete", c.events.incomplete);
+  put("open", c.events.triggered - c.events.complete - c.events.incomplete);
+  put("twice", c.events.twice);
+  put("untriggered", c.events.untriggered);
+  put("wrong_time", c.events.wrong_time);
+  put("empty", c.events.empty);
+  put("bytes", c.events.bytes);
+  put("datagrams", c.datagrams);
+  put("datagrams_lost", c.datagrams_lost);
+  put("datagrams_out_of_order", c.datagrams_out_of_order);
+  d["refused_datagrams"] = refused_datagrams(c.refused_datagrams);
+  d["refused_packets"] = refusals(
+      c.refused_packets, [](std::size_t i) { return wire::mep::name(static_cast<wire::mep::Refusal>(i)); });
+  d["answers"] = c.answers;
+  nb::list rings;
+  for (std::size_t r = 0; r < c.kept.size() && farm.options().truth[r]; ++r) {
+    nb::dict row;
+    row["rings"] = r;
+    row["expected"] = c.kept[r].expected;
+    row["kept"] = c.kept[r].kept;
+    rings.append(row);
+  }
+  d["kept_by_rings"] = rings;
+  return d;
+}
+
+l0tp::FarmOptions farm_options(const nb::dict& given) {
+  l0tp::FarmOptions o;
+  Options options(given);
+  std::string listen = os::to_string(o.listen);
+  nb::object truth = nb::none();
+  options.take("listen", listen);
+  options.take("boards", o.boards);
+  options.take("truth", truth);
+  options.finish();
+  o.listen = os::parse_endpoint("final.farm", listen);
+  if (truth.is_none()) return o;
+  const auto columns = nb::cast<nb::dict>(truth);
+  const auto burst = nb::cast<U16>(columns["burst"]);
+  const auto timestamp = nb::cast<U32>(columns["timestamp"]);
+  const auto fine = nb::cast<U8>(columns["fine_time"]);
+  const auto rings = nb::cast<U8>(columns["rings"]);
+  const auto period = nb::cast<std::uint32_t>(columns["period"]);
+  for (std::size_t r = 0; r < o.truth.size(); ++r) {
+    std::vector<std::uint16_t> b;
+    std::vector<Timestamp> t;
+    std::vector<FineTime> f;
+    for (std::size_t i = 0; i < rings.size(); ++i) {
+      if (std::min<std::size_t>(rings.data()[i], o.truth.size() - 1) != r) continue;
+      b.push_back(burst.data()[i]);
+      t.push_back(timestamp.data()[i]);
+      f.push_back(fine.data()[i]);
+    }
+    o.truth[r] = std::make_shared<l0tp::TruthTable>(b, t, f, period);
+  }
   return o;
 }
 
@@ -198,6 +335,7 @@ nb::dict readout_snapshot(const readout::Readout& readout) {
   d["segmentation"] = readout.segmenting();
   d["messages"] = readout.messages();
   d["threads"] = readout.options().threads;
+  if (const auto* final = readout.final_boards()) d["final"] = final_snapshot(*final);
   if (!readout.options().pcap.empty()) d["not_mgp"] = std::uint64_t{c.skipped_records};
   return d;
 }
@@ -381,6 +519,17 @@ void bind_neighbours(nb::module_& m) {
            "of.")
       .def("snapshot", &readout_snapshot, "What has been sent so far: the keys of the JSON.")
       .def("result", &readout_snapshot, "The same, once it has ended.")
+      .def(
+          "histograms",
+          [](const readout::Readout& self) {
+            nb::dict d;
+            if (const auto* final = self.final_boards()) {
+              d["slack"] = histogram_bins(final->slack());
+              d["late_by"] = histogram_bins(final->late_by());
+            }
+            return d;
+          },
+          "In final mode: slack and lateness of the triggers, name -> (upper edges in us, counts).")
       .def("truth", &readout_truth, "Columns of the pool's truth (keep_truth), particle as a number.");
 
   nb::class_<l0tp::L0tp>(
@@ -416,4 +565,23 @@ void bind_neighbours(nb::module_& m) {
             return d;
           },
           "Latency histograms: name -> (upper edges in us, counts) of the bins that hold something.");
+
+  nb::class_<l0tp::FarmReceiver>(
+      m, "Farm",
+      "The farm of the final trigger. Options as a dictionary: listen, boards, truth; "
+      "ValueError and OSError name the faulty option.")
+      .def(
+          "__init__",
+          [](l0tp::FarmReceiver* self, const nb::dict& given) {
+            const l0tp::FarmOptions options = farm_options(given);
+            guarded([&] { return new (self) l0tp::FarmReceiver(options); });
+          },
+          "options"_a)
+      .def("start", &l0tp::FarmReceiver::start, "Starts the receiving thread.")
+      .def("stop", &l0tp::FarmReceiver::stop, nb::call_guard<nb::gil_scoped_release>(),
+           "Takes what has arrived, and gives up the events without all answers.")
+      .def_prop_ro(
+          "endpoint", [](const l0tp::FarmReceiver& self) { return os::to_string(self.endpoint()); },
+          "HOST:PORT it takes events at; trigger datagrams: the next port.")
+      .def("snapshot", &farm_snapshot, "What has come so far: the keys of the JSON.");
 }

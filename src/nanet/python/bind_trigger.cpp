@@ -18,6 +18,7 @@
 #include "nanet/python/trigger_options.hpp"
 #include "nanet/python/trigger_results.hpp"
 #include "nanet/stats/event_sample.hpp"
+#include "nanet/trigger/live/level1.hpp"
 
 namespace nb = nanobind;
 using namespace nanet;
@@ -51,6 +52,7 @@ struct PyTrigger {
           t.choke.high = get<double>(o, "choke_high", t.choke.high);
           t.choke.low = get<double>(o, "choke_low", t.choke.low);
           t.conditions = conditions_option(o);
+          t.final = final_options(o);
           t.record.folder = get<std::string>(o, "record", "");
           t.record.file_bytes = get<std::uint64_t>(o, "record_file_bytes", t.record.file_bytes);
           t.record.limit_bytes = get<std::uint64_t>(o, "record_limit_bytes", t.record.limit_bytes);
@@ -184,6 +186,43 @@ struct PyReplay {
   trigger::Replay core;
 };
 
+// Options as for Trigger: listen, algorithm, parameters, detector, boards, window_lsb, source.
+trigger::Level1Options level1_options(const nb::dict& o) {
+  trigger::Level1Options l;
+  const card::ClopOptions clop = clop_options(o);
+  if (!clop.listen.empty()) l.listen = clop.listen[0];
+  l.rules = clop.rules;
+  l.algorithm = get<std::string>(o, "algorithm", l.algorithm);
+  l.parameters = parameters(o);
+  l.detector = detector_option(o);
+  l.window_lsb = clop.window_lsb;
+  return l;
+}
+
+nb::dict level1_dict(const trigger::Level1& core) {
+  const trigger::Level1Builder::Counts c = core.counts();
+  nb::dict d, refused;
+  for (const auto& [key, value] : {std::pair{"packets_in", c.packets},
+                                   {"bytes_in", c.bytes},
+                                   {"events_complete", c.complete},
+                                   {"events_incomplete", c.incomplete},
+                                   {"events_twice", c.twice},
+                                   {"wrong_time", c.wrong_time},
+                                   {"stale", c.stale},
+                                   {"bad_data", c.bad_data},
+                                   {"events_empty", c.empty},
+                                   {"events_reconstructed", c.events},
+                                   {"rings", c.rings}})
+    d[key] = value;
+  for (std::size_t i = 0; i < c.refused.size(); ++i)
+    refused[std::string(wire::mep::name(static_cast<wire::mep::Refusal>(i))).c_str()] = c.refused[i];
+  d["bad_packets"] = refused;
+  nb::list by_rings;
+  for (const std::uint64_t n : c.by_rings) by_rings.append(n);
+  d["rings_per_event"] = by_rings;
+  return d;
+}
+
 }  // namespace
 
 void bind_trigger(nb::module_& m) {
@@ -236,6 +275,15 @@ void bind_trigger(nb::module_& m) {
         for (const auto& e : t.core.listening()) out.push_back(os::to_string(e));
         return out;
       });
+  nb::class_<trigger::Level1>(m, "Level1",
+                              "Level 1: reconstructs the events of the boards' MEPs; options as for Trigger.")
+      .def("__init__",
+           [](trigger::Level1* self, const nb::dict& o) { new (self) trigger::Level1(level1_options(o)); })
+      .def("start", &trigger::Level1::start, "Starts the thread.")
+      .def("stop", &trigger::Level1::stop, nb::call_guard<nb::gil_scoped_release>(),
+           "Takes what has arrived, and gives up the events without all answers.")
+      .def_prop_ro("listening", [](const trigger::Level1& self) { return os::to_string(self.endpoint()); })
+      .def("snapshot", &level1_dict, "What has come so far: the keys of the JSON.");
   nb::class_<PyReplay>(m, "Replay",
                        "Recorded traffic through the trigger; options as for Trigger, and pcap, more, mtp, "
                        "rings.")

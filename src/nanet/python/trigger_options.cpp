@@ -54,6 +54,26 @@ card::ClopOptions clop_options(const nb::dict& o) {
   return c;
 }
 
+trigger::FinalTriggerOptions final_options(const nb::dict& o) {
+  trigger::FinalTriggerOptions f;
+  const auto boards = get<std::string>(o, "final_boards", "");
+  if (boards.empty()) return f;
+  f.boards = os::parse_endpoints("final.boards", boards);
+  if (const auto farm = get<std::string>(o, "farm", ""); !farm.empty())
+    f.farm = os::parse_endpoint("final.farm", farm);
+  f.min_ticks = get<Timestamp>(o, "min_ticks", f.min_ticks);
+  f.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", f.source));
+  const auto masks = get<std::vector<std::vector<std::uint32_t>>>(o, "masks", {});
+  if (masks.size() > f.masks.size()) throw std::invalid_argument("final.masks: give at most 16");
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    const auto& m = masks[i];
+    if (m.size() != 4) throw std::invalid_argument("final.masks: give care, value, type and downscaling");
+    f.masks[i] = {static_cast<std::uint16_t>(m[0]), static_cast<std::uint16_t>(m[1]),
+                  static_cast<std::uint8_t>(m[2] & 63), m[3]};
+  }
+  return f;
+}
+
 trigger::ProcessOptions process_options(const nb::dict& o) {
   trigger::ProcessOptions p;
   p.window_lsb = get<std::int32_t>(o, "window_lsb", p.window_lsb);

@@ -127,6 +127,19 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
     c["changes"] = store->changes();
     d["conditions"] = c;
   }
+  if (const auto* final = core.final_trigger()) {
+    const auto& c = final->counters();
+    nb::dict f;
+    for (const auto& [key, counter] : {std::pair{"primitives", &c.primitives},
+                                       {"decisions", &c.decisions},
+                                       {"triggers", &c.triggers},
+                                       {"joined", &c.joined},
+                                       {"dead", &c.dead},
+                                       {"datagrams", &c.datagrams},
+                                       {"send_errors", &c.send_errors}})
+      f[key] = std::uint64_t{*counter};
+    d["final"] = f;
+  }
   if (const auto* recorder = core.recorder()) {
     nb::dict r;
 #define NANET_LINE(name, metric, text) r[#name] = static_cast<std::uint64_t>(recorder->name);

@@ -11,6 +11,7 @@ from nanet.config.options import Section
 from nanet.config.sections.algorithms import ALGORITHMS, DEFAULT_ALGORITHM, names_a_plugin
 from nanet.config.sections.card import Card, DetectorFile
 from nanet.config.sections.emulation import Demo, Generate, L0tp, Readout
+from nanet.config.sections.final import Final
 from nanet.config.sections.shared import (
     DEFAULT_DEADLINE_US,
     DEFAULT_TIMEOUT_US,
@@ -33,6 +34,7 @@ __all__ = [
     "Card",
     "Demo",
     "DetectorFile",
+    "Final",
     "Generate",
     "L0tp",
     "Monitor",
@@ -51,6 +53,7 @@ ALL: tuple[type[Section], ...] = (
     Monitor,
     Readout,
     L0tp,
+    Final,
     Generate,
     Demo,
     Torus,

@@ -160,6 +160,9 @@ class Demo(Section):
         "namespace without root.",
     )
     nodes: int = option(1, "Trigger nodes that the boards deal frames to.", low=1, high=16)
+    final: bool = option(
+        False, "Close the loop: boards keep their data, and send the events of the final trigger to a farm."
+    )
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
     monitor: str = option(
         "127.0.0.1:0",

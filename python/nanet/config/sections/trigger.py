@@ -25,6 +25,13 @@ class Trigger(Section):
         check=check_of(values.endpoints),
         live=True,
     )
+    input: str = option(
+        "mgp",
+        "mgp: packets of the boards; mep: level 1, events that the boards send to a farm.",
+        choices=("mgp", "mep"),
+        live=True,
+        core=None,
+    )
     device: str = option(
         "auto",
         "Device that reconstructs events: auto, cpu, cuda or cuda:N.",

@@ -69,7 +69,7 @@ function showState() {
 
 // State of the run, with the words and numbers of the trigger's JSON.
 function showRun(t) {
-  const { choke, conditions, recorded, downscaled } = t;
+  const { choke, conditions, recorded, downscaled, final } = t;
   set("run", t.state);
   set("burst", t.burst === null ? "none" : `${t.burst}`);
   set("choke", choke.on ? "raised" : "off", choke.on);
@@ -86,6 +86,20 @@ function showRun(t) {
       ["GPU faults", { text: count(t.gpu_faults), key: "gpu_faults", bad: true }],
       ["GPU recoveries", { text: count(t.gpu_recoveries), key: "gpu_recoveries" }],
       ["CPU fallback time", `${t.gpu_fallback_s.toFixed(2)} s`]);
+  }
+  if (final) {
+    const { loop } = final;
+    wanted.push(["final trigger: triggers", { text: count(final.triggers), key: "final.triggers" }],
+      ["final trigger: kept", percent(final.primitives ? final.triggers / final.primitives : 0)],
+      ["final trigger: joined, dead", `${count(final.joined)}, ${count(final.dead)}`]);
+    if (loop) {
+      wanted.push(["latency L", microseconds(loop.latency_us)],
+        ["slack, median and least", `${microseconds(loop.slack_us.p50)}, ${loop.slack_us.min === null ? "–" : microseconds(loop.slack_us.min)}`],
+        ["triggers late at a board", { text: count(loop.late), key: "final.late", bad: loop.late > 0 }],
+        ["triggers answered by the boards", { text: `${(100 * loop.triggers_in_time_share).toFixed(2)} %`, key: "final.answered" }],
+        ["events complete at the farm", { text: count(loop.events_complete), key: "final.complete" }],
+        ["events answered twice", { text: count(loop.events_twice), bad: loop.events_twice > 0 }]);
+    }
   }
   if (conditions) {
     wanted.push(["conditions", { text: conditions.name, key: "conditions.name" }],

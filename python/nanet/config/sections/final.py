@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Section of the final trigger: addresses, latency, masks (docs/ttc.md)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from nanet.config import values
+from nanet.config.options import Section, option
+from nanet.config.values import check_of, optional
+
+
+@attrs.frozen(kw_only=True)
+class Final(Section):
+    """Final trigger: boards keep their data for L and answer the triggers."""
+
+    name: ClassVar[str] = "final"
+
+    final_boards: str = option(
+        "",
+        "Addresses at which the boards take triggers, HOST:PORT by commas in order of board; empty: no final "
+        "trigger.",
+        check=optional(check_of(values.endpoints)),
+        key="boards",
+        words=True,
+    )
+    farm: str = option(
+        "",
+        "Address at which the farm takes the boards' answers, HOST:PORT; it takes triggers at the next port.",
+        check=optional(check_of(values.farm_endpoint)),
+    )
+    farm_boards: int = option(4, "Boards whose answers make an event complete.", low=1, high=8)
+    latency_us: float = option(
+        0.0,
+        "Latency L of the boards in time of the experiment; 0 in the demo: deadline and five frames.",
+        low=0.0,
+        high=1e5,
+        unit="µs",
+    )
+    min_ticks: int = option(3, "Least distance of two triggers in periods of 25 ns.", low=1, high=256)
+    masks: str = option(
+        "0x3000/0x3000/1/1,0/0/2/100",
+        "Triggers by primitive ID, up to 16 by commas: CARE/VALUE/TYPE/N; every Nth match passes.",
+        check=check_of(values.trigger_masks),
+        words=True,
+        to_core=values.trigger_masks,
+    )

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Final trigger: the loop closed on one host, late triggers, level 1, options."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nanet.cli.demo import check_final
+from nanet.cli.readout import final_settings
+from nanet.config.sections import Card, Demo, Final, Trigger
+from nanet.config.values import trigger_masks
+from nanet.errors import UsageError
+from nanet.monitor.metrics import TriggerCollector
+from nanet.monitor.state import State
+from nanet.report.final import OUTCOMES, closed_loop, default_latency_us, loop_line
+from nanet.run.control import RunControl
+from nanet.run.live import View
+from nanet.run.process import free_port_pair, free_ports, free_tcp_port
+from rich.console import Console
+
+from nanet import _core
+
+PATIENCE_S = 60.0
+RUN = ("--algorithm", "math", "--device", "cpu", "--monitor", "", "--json", "-")
+
+
+def check_loop(result: dict[str, Any]) -> dict[str, Any]:
+    """Identities of the loop, which hold on a host of any speed; the account."""
+    loop, boards, farm = result["final"], result["readout"]["final"], result["l0tp"]["farm"]
+    assert loop["decisions"] == loop["triggers"] + loop["joined"] + loop["dead"]
+    for board in boards["boards"]:
+        assert board["triggers"] == sum(board[name] for name in OUTCOMES)
+        assert board["early"] == 0
+    assert boards["fragments_overwritten"] == 0
+    assert farm["triggered"] == farm["complete"] + farm["incomplete"] == loop["triggers"] > 0
+    assert farm["empty"] == 0  # every event has the fragments that caused its trigger
+    assert sum(farm["answers"]) == boards["answered"]
+    assert result["events_incomplete"] == farm["incomplete"]
+    assert result["events_twice"] == farm["twice"] == 0
+    assert farm["untriggered"] == farm["wrong_time"] == 0
+    share = boards["answered"] / (4 * loop["triggers"])
+    assert result["triggers_in_time_share"] == pytest.approx(share)
+    return loop
+
+
+@pytest.mark.serial
+def test_the_loop_closes_and_keeps_what_the_masks_select(nanet: Callable[..., Any]) -> None:
+    # Every event is a trigger; L is two seconds of this host.
+    done = nanet(
+        "demo", "--final", "--speed", "0.0005", "--duration", "1", "--latency-us", "1000",
+        "--masks", "0/0/1/1", "--min-ticks", "1", "--report", "", *RUN,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    loop = check_loop(result)
+    assert loop["latency_us"] == pytest.approx(1000, abs=0.03)
+    assert loop["kept_share"] > 0.85  # the others share a period
+    if not loop["late"]:
+        assert result["events_incomplete"] == 0
+        assert result["triggers_in_time_share"] == 1.0
+        assert sum(row["kept"] for row in loop["kept_by_rings"]) > 0.98 * loop["triggers"]
+    assert "final trigger: L" in done.stderr
+
+
+@pytest.mark.serial
+@pytest.mark.complete
+def test_delayed_triggers_are_late_and_never_answered(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    page = free_tcp_port()
+    done = nanet(
+        "demo", "--final", "--speed", "0.0005", "--duration", "1.5", "--fault", "delay=0.3",
+        "--masks", "0/0/1/5", "--report", "report", *RUN, "--monitor", f"127.0.0.1:{page}", status=None,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    loop = check_loop(result)
+    assert loop["late"] > 0
+    assert loop["late_by_us"]["n"] == loop["late"]
+    assert result["events_incomplete"] > 0
+    assert result["triggers_in_time_share"] < 1
+    report = (tmp_path / "report" / "index.html").read_text()
+    assert "Final trigger" in report
+    assert "Slack of the triggers" in report
+
+
+def test_level_1_reconstructs_the_answers() -> None:
+    level1 = _core.Level1({"listen": "127.0.0.1:0", "algorithm": "math"})
+    boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
+    trigger = _core.Trigger(
+        {"listen": "127.0.0.1:0", "send": f"127.0.0.1:{free_ports(1)[0]}", "algorithm": "math",
+         "final_boards": boards, "masks": [[0, 0, 1, 3]]}
+    )  # fmt: skip
+    readout = _core.Readout(
+        to=trigger.listening[0], speed=0.001, duration=1.0, pool_frames=64, rate=10e6,
+        final_boards=boards, farm=level1.listening, latency_us=500.0,
+    )  # fmt: skip
+    level1.start()
+    trigger.start()
+    readout.start()
+    readout.join()
+    end = time.monotonic() + PATIENCE_S
+    while trigger.snapshot()["frames_out"] < readout.result()["frames_sent"] and time.monotonic() < end:
+        time.sleep(0.05)
+    trigger.request_stop()
+    trigger.join(PATIENCE_S)
+    level1.stop()
+    sent, answered, seen = trigger.result()["final"], readout.result()["final"], level1.snapshot()
+    assert sent["triggers"] > 0
+    assert seen["events_complete"] + seen["events_incomplete"] <= sent["triggers"]
+    assert seen["events_complete"] > 0 or answered["late"] > 0
+    if answered["answered"] == 4 * sent["triggers"]:
+        assert seen["events_complete"] == sent["triggers"]
+        assert seen["events_incomplete"] == seen["events_empty"] == 0
+    assert sum(seen["rings_per_event"]) == seen["events_reconstructed"]
+    assert seen["events_twice"] == seen["wrong_time"] == seen["bad_data"] == 0
+    assert not any(seen["bad_packets"].values())
+
+
+def test_level_1_is_a_command(nanet: Callable[..., Any]) -> None:
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    done = nanet("trigger", "--input", "mep", "--listen", listen, "--duration", "0.2", "--json", "-")
+    assert json.loads(done.stdout)["events_complete"] == 0
+    done = nanet("trigger", "--input", "mep", "--device", "cuda:0", status=2)
+    assert "level 1 runs on the CPU" in done.stderr
+
+
+def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
+    boards = ",".join(["127.0.0.1:7000"] * 4)
+    for arguments, text in (
+        (("readout", "--final-boards", boards, "--farm", "127.0.0.1:9"), "final.latency_us"),
+        (("demo", "--final", "--card", "gateware"), "card.type = 'gateware'"),
+    ):
+        assert text in nanet(*arguments, status=2).stderr
+    with pytest.raises(UsageError, match=r"final\.farm"):
+        final_settings(Final(final_boards=boards))
+    for values, text in (
+        ({"farm": "127.0.0.1:65535"}, "takes the next port too"),
+        ({"final_boards": "here"}, r"final\.boards"),
+        ({"masks": "1/2/1/1"}, "VALUE only bits of CARE"),
+    ):
+        with pytest.raises(UsageError, match=text):
+            Final(**values)
+    with pytest.raises(UsageError, match=r"demo\.nodes = 2"):
+        check_final(Demo(final=True, nodes=2), Card())
+
+
+def test_page_and_metrics_show_the_loop(tmp_path: Path) -> None:
+    file = tmp_path / "loop.json"
+    control = RunControl(None, Trigger(), None, "", loop=str(file))
+    decisions = {"triggers": 5, "joined": 1, "dead": 2}
+    assert control.result({"final": decisions})["final"] == decisions  # not written yet
+    board = {"answered": 19, "late": 1, "early": 0, "untimed": 0, "flushed": 0}
+    events = {"events_complete": 4, "events_incomplete": 1, "events_twice": 0, "events_untriggered": 0}
+    file.write_text(json.dumps({**board, **events}))
+    final = control.result({"final": decisions})["final"]
+    families = {family.name: family for family in TriggerCollector(State())._final(final)}
+    values = {name: {s.labels["outcome"]: s.value for s in one.samples} for name, one in families.items()}
+    assert values == {
+        "nanet_final_decisions": decisions,
+        "nanet_final_board_triggers": board,
+        "nanet_final_events": {name.removeprefix("events_"): n for name, n in events.items()},
+    }
+
+
+def test_boards_in_final_mode_refuse_what_they_cannot_keep() -> None:
+    pair = free_port_pair()
+    final = {"final_boards": "127.0.0.1:0", "farm": f"127.0.0.1:{pair}", "latency_us": 10.0}
+    with pytest.raises(ValueError, match="one for each of 4 boards"):
+        _core.Readout(pool_frames=1, events=1, **final)
+    with pytest.raises(ValueError, match="speed above 0"):
+        _core.Readout(pool_frames=1, events=1, speed=0.0, **final)
+
+
+def test_masks() -> None:
+    assert trigger_masks("0x2000/0x2000/1/10, 0/0/2/1") == [[0x2000, 0x2000, 1, 10], [0, 0, 2, 1]]
+    for wrong in ("", "1/1/1", "0x10000/0/1/1", "0/0/64/1", "0/0/1/0", ",".join(["0/0/1/1"] * 17)):
+        with pytest.raises(ValueError):
+            trigger_masks(wrong)
+
+
+def test_account_of_a_loop_that_has_not_begun() -> None:
+    assert closed_loop({}, {}, {}, 1.0) == {}
+    assert default_latency_us(50_000, 0.01) == pytest.approx(500 + 5 * 6.387449)
+    board = dict.fromkeys(("triggers", *OUTCOMES), 0)
+    none = {"p50": 0.0, "p1": 0.0, "p0_1": 0.0, "min": None, "n": 0}
+    loop = closed_loop(
+        {"final": dict.fromkeys(("primitives", "decisions", "triggers", "joined", "dead"), 0)},
+        {"final": {**board, "boards": [board], "latency_us": 10.0, "slack_us": none, "late_by_us": none}},
+        {"farm": {"complete": 0, "incomplete": 0, "twice": 0, "untriggered": 0, "kept_by_rings": []}},
+        0.1,
+    )
+    assert loop["triggers_in_time_share"] == 0.0
+    assert "boards answered 0.00 %" in loop_line(loop)
+    view = View("title", 10.0)
+    view.loop = loop
+    console = Console(record=True, width=120)
+    console.print(view)
+    assert "final trigger" in console.export_text()
