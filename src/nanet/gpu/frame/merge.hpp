@@ -164,7 +164,7 @@ class Merger {
   }
 
   // Last step of one event; any thread, after build().
-  NANET_DEVICE void finish(BuiltEvent& event) const {
+  NANET_DEVICE void finish(BuiltEvent& event, std::uint32_t) const {
     if (lists_ == 1)
       finish<1>(event);
     else if (lists_ == 4)
