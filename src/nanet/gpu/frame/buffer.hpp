@@ -90,23 +90,48 @@ class BufferWork {
                         const Sampled& sampled, const Lines& lines = {}, const Answer& answer = {}) {
     if constexpr (!Lines::prepared) work.begin();
     trigger::Trace& trace = s_.trace;
+    const bool whole = sizes_.frame;
     bool answered = false;
-    if (sizes_.frame) {
+    Payloads payloads;
+    if (!whole) payloads.start = payloads.began = clock();
+    // One pass for a frame, one per payload otherwise: a single call of work() keeps the code small.
+    for (;;) {
       Bytes in;
-      if (!lines.used() || !take(lines, in)) {
-        lines.await_entry();
-        in = gather(buffer, bytes, copy);
+      std::uint32_t of = frame;
+      bool incomplete = false;
+      if (whole) {
+        if (!lines.used() || !take(lines, in)) {
+          lines.await_entry();
+          in = gather(buffer, bytes, copy);
+        }
+        incomplete =
+            !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+        if constexpr (Summed<A> && B::has_warps)
+          answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
+        if (answered) break;
+      } else if (!next(payloads, buffer, copy, in, of)) {
+        break;
       }
-      const bool incomplete =
-          !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
-      if constexpr (Summed<A> && B::has_warps)
-        answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
-      if (!answered)
-        work.work(in, small_, small_tables_, room_, large_tables_, frame, incomplete, clock, trace.built,
-                  trace.reconstructed);
-    } else {
-      payloads(work, buffer, copy, clock, sampled);
+      Nanoseconds built = 0, reconstructed = 0;  // valid in thread 0
+      work.work(in, small_, small_tables_, room_, large_tables_, of, incomplete, clock, built, reconstructed);
+      if (whole) {
+        B::one([&] {
+          trace.built = built;
+          trace.reconstructed = reconstructed;
+        });
+        break;
+      }
+      payloads.build += built - payloads.start;
+      payloads.reconstruct += reconstructed - built;
+      payloads.start = clock();
+      sampled(work, of);
+      B::each([](unsigned) {});  // the next payload's tables overwrite these
     }
+    if (!whole)
+      B::one([&] {
+        trace.built = payloads.began + payloads.build;
+        trace.reconstructed = trace.built + payloads.reconstruct;
+      });
     B::one([&] {
       work.finish(frame);
       trace.events = s_.events;
@@ -209,45 +234,36 @@ class BufferWork {
     return buffer + contract::frame_header_bytes + std::size_t{b} * sizes_.segment;
   }
 
-  // Gather mode packets: each payload is processed separately.
-  template <class Copy, class Clock, class Sampled>
-  NANET_DEVICE void payloads(FrameWork<A, B>& work, const std::byte* buffer, const Copy& copy,
-                             const Clock& clock, const Sampled& sampled) {
+  // Progress in a buffer of gather mode packets, whose payloads are processed one by one. Times: in thread 0.
+  struct Payloads {
+    std::uint32_t next = 0, copied = 0, first = 0;  // first: of those copied to `at`
+    Nanoseconds build = 0, reconstruct = 0, start = 0, began = 0;
+  };
+  // Next payload and its frame; false after the last.
+  template <class Copy>
+  NANET_DEVICE bool next(Payloads& p, const std::byte* buffer, const Copy& copy, Bytes& in,
+                         std::uint32_t& frame) {
+    if (p.next == packets_) return false;
     const bool fits = sizes_.large_stride <= shared_raw_bytes;
     std::byte* const at = fits ? small_ : large_;
-    const std::uint32_t at_once = fits ? shared_raw_bytes / sizes_.large_stride : 1;
-    Nanoseconds build = 0, reconstruct = 0, start = clock();  // valid in thread 0
-    const Nanoseconds began = start;
-    bool over = false;
-    for (std::uint32_t first = 0; first < packets_ && !over; first += at_once) {
-      const std::uint32_t n = packets_ - first < at_once ? packets_ - first : at_once;
-      copy(at, buffer + std::size_t{first} * slot_bytes_, n * slot_bytes_);
+    if (p.next == p.copied) {
+      const std::uint32_t at_once = fits ? shared_raw_bytes / sizes_.large_stride : 1;
+      const std::uint32_t n = packets_ - p.next < at_once ? packets_ - p.next : at_once;
+      copy(at, buffer + std::size_t{p.next} * slot_bytes_, n * slot_bytes_);
       copy.wait();
       B::each([](unsigned) {});
-      for (std::uint32_t p = 0; p < n && !over; ++p) {
-        Bytes in;
-        in.boards = 1;
-        in.at = at + std::size_t{p} * slot_bytes_;
-        in.shared = fits;
-        in.stride = sizes_.large_stride;
-        in.bytes[0] = full_word(in.at + 4) & 0xFFFF;
-        over = in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_;
-        if (over) break;  // the rest of the buffer is empty
-        const std::uint32_t frame = full_word(in.at + 12) & 0xFFFFFF;
-        Nanoseconds built = 0, reconstructed = 0;
-        work.work(in, small_, small_tables_, room_, large_tables_, frame, false, clock, built, reconstructed);
-        build += built - start;
-        reconstruct += reconstructed - built;
-        start = clock();
-        sampled(work, frame);
-        B::each([](unsigned) {});  // the next payload's tables overwrite these
-      }
+      p.first = p.next;
+      p.copied = p.next + n;
     }
-    B::each([&](unsigned t) {
-      if (t != 0) return;
-      s_.trace.built = began + build;
-      s_.trace.reconstructed = s_.trace.built + reconstruct;
-    });
+    in.boards = 1;
+    in.at = at + std::size_t{p.next - p.first} * slot_bytes_;
+    in.shared = fits;
+    in.stride = sizes_.large_stride;
+    in.bytes[0] = full_word(in.at + 4) & 0xFFFF;
+    if (in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_) return false;  // the rest is empty
+    frame = full_word(in.at + 12) & 0xFFFFFF;
+    ++p.next;
+    return true;
   }
 
   BufferSizes sizes_;

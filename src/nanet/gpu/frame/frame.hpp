@@ -127,19 +127,15 @@ class FrameWork {
                          Nanoseconds& built, Nanoseconds& reconstructed) {
     frame_ = frame;
     if (workspace_.rings) B::one([&] { note(in); });
-    if (!merge_quickly(in, small, shared_tables, room, incomplete, clock, built)) {
-      Merger<B> merger(in, s_.merge, options_.window, workspace_.conditions);
-      // The same code twice: in the first branch the compiler proves that all memory is shared, which saves
-      // instructions.
-      const bool few = merger.list() <= room;
-      if (few && in.shared) {
-        merger.bytes_at(small + (in.at - small));
-        tables_ = shared_tables;
-        merge(merger, shared_tables, incomplete, clock, built);
-      } else {
-        tables_ = few ? shared_tables : large_tables;
-        merge(merger, tables_, incomplete, clock, built);
-      }
+    // Tables in shared memory in the first branch, as the compiler can prove: that saves instructions.
+    if (const Merged merged = merge(in, small, shared_tables, room, large_tables); merged.small) {
+      events_ = merged.events;
+      tables_ = shared_tables;
+      finish_events(shared_tables, incomplete, clock, built);
+    } else {
+      events_ = merged.events;
+      tables_ = large_tables;
+      finish_events(large_tables, incomplete, clock, built);
     }
     if constexpr (Wide<A>) {
       const bool by_size = order_by_hits();
@@ -262,51 +258,37 @@ class FrameWork {
     for (unsigned b = 0; b < max_boards; ++b) s_.length[b] = in.shared && b < in.boards ? in.bytes[b] : 0;
   }
 
-  // Merges; also reconstructs if an event takes one thread.
-  template <class Clock>
-  NANET_DEVICE void merge(Merger<B>& merger, const Tables& tables, bool incomplete, const Clock& clock,
-                          Nanoseconds& built) {
-    events_ = merger.build(tables);
-    finish_events(merger, tables, incomplete, clock, built);
-  }
-
-  // The same for the usual frame; false, without effect, for any other.
-  template <class Clock>
-  NANET_DEVICE bool merge_quickly([[maybe_unused]] const Bytes& in, [[maybe_unused]] const std::byte* small,
-                                  [[maybe_unused]] const Tables& tables, [[maybe_unused]] std::uint32_t room,
-                                  [[maybe_unused]] bool incomplete, [[maybe_unused]] const Clock& clock,
-                                  [[maybe_unused]] Nanoseconds& built) {
+  NANET_DEVICE Merged merge(const Bytes& in, [[maybe_unused]] const std::byte* small,
+                            const Tables& shared_tables, std::uint32_t room, const Tables& large_tables) {
 #ifdef __CUDACC__
     if constexpr (B::has_warps) {
-      if (!in.shared || room < QuickMerge::room) return false;
-      const QuickMerge merger(in, small + (in.at - small), tables, s_.merge, options_.window,
-                              workspace_.conditions);
-      const std::uint32_t events = merger.build();
-      if (events == QuickMerge::none) return false;
-      tables_ = tables;
-      events_ = events;
-      finish_events(merger, tables, incomplete, clock, built);
-      return true;
+      if (in.shared && room >= QuickMerge::room) {
+        const QuickMerge merger(in, small + (in.at - small), shared_tables, s_.merge, options_.window,
+                                workspace_.conditions);
+        const std::uint32_t events = merger.build();
+        if (events != QuickMerge::none) return {events, true};
+      }
     }
 #endif
-    return false;
+    return merge_any<B>(in, s_.merge, shared_tables, room, large_tables, options_.window,
+                        workspace_.conditions);
   }
 
-  // Completes the merged events, and reconstructs them if an event takes one thread.
-  template <class M, class Clock>
-  NANET_DEVICE void finish_events(const M& merger, const Tables& tables, bool incomplete, const Clock& clock,
+  // Reconstructs the merged events if an event takes one thread.
+  template <class Clock>
+  NANET_DEVICE void finish_events(const Tables& tables, bool incomplete, const Clock& clock,
                                   Nanoseconds& built) {
-    constexpr bool at_once = !Wide<A> && !Summed<A> && !Remote<A>;
-    B::each([&](unsigned t) {
-      if (t == 0) built = clock();
-      for (std::uint32_t e = B::spread(t); e < events_; e += B::threads()) {
-        BuiltEvent& event = tables.event[e];
-        merger.finish(event, e);
-        if constexpr (at_once)
+    B::one([&] { built = clock(); });
+    if constexpr (Summed<A>) {
+      fit(tables, incomplete);
+    } else if constexpr (!Wide<A> && !Remote<A>) {
+      B::each([&](unsigned t) {
+        for (std::uint32_t e = B::spread(t); e < events_; e += B::threads()) {
+          BuiltEvent& event = tables.event[e];
           decide(tables, e, event, algorithm_(of(tables, event), workspace_.plane), incomplete);
-      }
-    });
-    if constexpr (Summed<A>) fit(tables, incomplete);
+        }
+      });
+    }
   }
 
   // Eight threads per event, one per sum, in the order of the hits; then one thread solves. The sums

@@ -123,8 +123,6 @@ class Merger {
   NANET_DEVICE Merger(const Bytes& in, Merge& shared, std::uint32_t window, const std::int16_t* conditions)
       : in_(in), m_(shared), conditions_(conditions), window_(window), lists_(lists_for(in.boards)) {}
 
-  // Same bytes through a pointer into shared memory, visible to the compiler.
-  NANET_DEVICE void bytes_at(const std::byte* at) { in_.at = at; }
   // Lists the packets. Returns the required table size in fragments, in every thread.
   NANET_DEVICE std::uint32_t list() {
     B::each([&](unsigned t) {
@@ -164,7 +162,7 @@ class Merger {
   }
 
   // Last step of one event; any thread, after build().
-  NANET_DEVICE void finish(BuiltEvent& event, std::uint32_t) const {
+  NANET_DEVICE void finish(BuiltEvent& event) const {
     if (lists_ == 1)
       finish<1>(event);
     else if (lists_ == 4)
@@ -181,7 +179,7 @@ class Merger {
   }
 
   // Sorts key[0 .. n - 1], all distinct; capacity: the next power of two.
-  NANET_DEVICE static void sort(std::uint32_t* key, std::uint32_t n) {
+  NANET_NOINLINE NANET_DEVICE static void sort(std::uint32_t* key, std::uint32_t n) {
     std::uint32_t size = 1;
     while (size < n) size *= 2;
     B::each([&](unsigned t) {
@@ -594,5 +592,26 @@ class Merger {
   std::uint32_t window_, share_ = 0;  // share_: of each board in the tables
   unsigned lists_;
 };
+
+struct Merged {
+  std::uint32_t events;
+  bool small;  // in the small tables
+};
+
+// Merges any frame; small: of `room` fragments, used if they suffice. Not inlined: one copy of this code is
+// enough for the few frames that need it, and the others then fit the instruction cache. All threads.
+template <class B>
+NANET_NOINLINE NANET_DEVICE Merged merge_any(const Bytes in, Merge& merge, const Tables small,
+                                             std::uint32_t room, const Tables large, std::uint32_t window,
+                                             const std::int16_t* conditions) {
+  Merger<B> merger(in, merge, window, conditions);
+  const bool few = merger.list() <= room;
+  const Tables tables = few ? small : large;
+  const std::uint32_t events = merger.build(tables);
+  B::each([&](unsigned t) {
+    for (std::uint32_t e = B::spread(t); e < events; e += B::threads()) merger.finish(tables.event[e]);
+  });
+  return {events, few};
+}
 
 }  // namespace nanet::gpu

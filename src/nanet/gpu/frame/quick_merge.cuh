@@ -19,7 +19,7 @@ class QuickMerge {
                         std::uint32_t window, const std::int16_t* conditions)
       : in_(in), at_(at), t_(tables), m_(merge), window_(window), conditions_(conditions) {}
 
-  // Fills event and pm of the tables, and pm_used; finish() completes an event.
+  // Fills event and pm of the tables, and pm_used.
   // Returns the number of events, or `none`. All threads.
   __device__ std::uint32_t build() const {
     if (blockDim.x != threads || in_.boards > boards) return none;
@@ -29,13 +29,9 @@ class QuickMerge {
     if (!read(packet)) return none;
     if (!join(packet)) return none;
     const std::uint32_t events = number();
-    return unpack(events) ? events : none;
-  }
-
-  // Last step of event e; any thread, after build().
-  __device__ void finish(BuiltEvent& event, std::uint32_t e) const {
-    if (event.hits)
-      event.time = Merger<Block>::mean_time(static_cast<std::int32_t>(event_members()[e]), event.hits);
+    if (!unpack(events)) return none;
+    finish(events);
+    return events;
   }
 
  private:
@@ -72,6 +68,24 @@ class QuickMerge {
   static_assert(boards * most * sizeof(std::uint32_t) <= room * sizeof(std::uint16_t));
   static_assert(boards * most == threads && 2 * threads <= room);
 
+  // f(positions, valid) for the thread's share of a packet's positions, several at a time, so that their
+  // loads overlap. A position that is not valid repeats another one.
+  static constexpr unsigned together = 4;
+  template <class F>
+  __device__ static void each_position(const Packet& p, const F& f) {
+    for (std::uint32_t from = header + p.index; from <= p.last; from += together * most) {
+      std::uint32_t j[together];
+      bool is[together];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) {
+        j[k] = from + k * most;
+        is[k] = j[k] <= p.last;
+        if (!is[k]) j[k] = from;
+      }
+      f(j, is);
+    }
+  }
+
   // Checks the packet of the thread's board, and finds what follows each position.
   __device__ bool list(Packet& p) const {
     p.board = threadIdx.x / most;
@@ -95,10 +109,14 @@ class QuickMerge {
       }
     }
     std::uint16_t* const to = next(p.board);
-    for (std::uint32_t j = header + p.index; j <= p.last; j += most) {
-      const std::uint32_t after = j + 4 + one_byte(p.at + 2 * j + 5);
-      to[j] = static_cast<std::uint16_t>(after <= p.last ? after : end);
-    }
+    each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
+      std::uint32_t after[together];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) after[k] = j[k] + 4 + one_byte(p.at + 2 * j[k] + 5);
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k)
+        if (is[k]) to[j[k]] = static_cast<std::uint16_t>(after[k] <= p.last ? after[k] : end);
+    });
     if (p.index == 0) {
       to[end] = end;
       m_.count[p.board] = p.count;
@@ -112,7 +130,18 @@ class QuickMerge {
   __device__ void follow(const Packet& p) const {
     const std::uint16_t* const one = next(p.board);
     std::uint16_t* const four = fourth(p.board);
-    for (std::uint32_t j = header + p.index; j <= p.last; j += most) four[j] = one[one[one[one[j]]]];
+    each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
+      std::uint32_t at[together];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) at[k] = j[k];
+      NANET_UNROLLED
+      for (unsigned hop = 0; hop < stride; ++hop)
+        NANET_UNROLLED
+        for (unsigned k = 0; k < together; ++k) at[k] = one[at[k]];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k)
+        if (is[k]) four[j[k]] = static_cast<std::uint16_t>(at[k]);
+    });
     __syncthreads();
     if (p.index == 0) {
       std::uint16_t* const to = followed(p.board);
@@ -149,15 +178,24 @@ class QuickMerge {
     return !__syncthreads_or(other);
   }
 
-  // Number of fragments of a board with a time below `limit`.
-  __device__ static std::uint32_t below(const std::uint16_t* times, std::uint32_t count,
-                                        std::uint32_t limit) {
-    std::uint32_t n = 0;
+  // at[c]: number of fragments of each board with a time below limit[c]; boards in parallel.
+  __device__ void below(const std::uint32_t (&count)[boards], const std::uint32_t (&limit)[boards],
+                        std::uint32_t (&at)[boards]) const {
     NANET_UNROLLED
-    for (std::uint32_t step = most / 2; step > 0; step /= 2)
-      if (times[n + step - 1] < limit) n += step;
-    if (times[n] < limit) ++n;
-    return n < count ? n : count;
+    for (unsigned c = 0; c < boards; ++c) at[c] = 0;
+    NANET_UNROLLED
+    for (std::uint32_t step = most / 2; step > 0; step /= 2) {
+      std::uint32_t there[boards];
+      NANET_UNROLLED
+      for (unsigned c = 0; c < boards; ++c) there[c] = time(c)[at[c] + step - 1];
+      NANET_UNROLLED
+      for (unsigned c = 0; c < boards; ++c) at[c] += there[c] < limit[c] ? step : 0;
+    }
+    NANET_UNROLLED
+    for (unsigned c = 0; c < boards; ++c) {
+      if (time(c)[at[c]] < limit[c]) ++at[c];
+      if (at[c] > count[c]) at[c] = count[c];
+    }
   }
 
   // Joins fragments into events: Merger::join().
@@ -172,10 +210,12 @@ class QuickMerge {
       const std::uint32_t opened = own[i], before = i ? own[i - 1] : 0;
       disorder = i > 0 && before > opened;
       if (i == 0 || opened - before > window_) {
-        std::uint32_t at[boards], earlier[boards];
+        std::uint32_t at[boards], earlier[boards], limit[boards];
         NANET_UNROLLED
-        for (unsigned c = 0; c < boards; ++c)
-          at[c] = c == p.board ? i : below(time(c), count[c], opened + (c < p.board));
+        for (unsigned c = 0; c < boards; ++c) limit[c] = opened + (c < p.board);
+        below(count, limit, at);
+        NANET_UNROLLED
+        for (unsigned c = 0; c < boards; ++c) at[c] = c == p.board ? i : at[c];
         NANET_UNROLLED
         for (unsigned c = 0; c < boards; ++c) earlier[c] = at[c] ? time(c)[at[c] - 1] : 0;
         bool begins = true;
@@ -230,51 +270,60 @@ class QuickMerge {
     const unsigned lane = threadIdx.x & 31u;
     bool careful = false;
     for (std::uint32_t e = threadIdx.x >> 5; e < events; e += threads / 32) {
-      const std::uint32_t members_of = event_members()[e];
-      std::uint32_t from[boards], begin[boards];  // of its hits: offset in the bytes less 2 x `begin`
-      std::uint32_t hits = 0, opened = none, mask = 0, truncated = 0;
-      std::int32_t sum = 0;
+      // Lane c < 4: the event's fragment of board c.
+      const unsigned c = lane % boards;
+      const std::uint32_t member = event_members()[e] >> 8 * c & 0xFF;
+      const bool is = lane < boards && member != absent;
+      const std::uint32_t word = is ? fragment(c)[member] : 0, at = is ? time(c)[member] : none;
+      const std::uint32_t stored = word >> hits_at & 63;
+      std::uint32_t sum = stored;  // of its hits and those of lower boards
       NANET_UNROLLED
-      for (unsigned c = 0; c < boards; ++c) {
-        const std::uint32_t member = members_of >> 8 * c & 0xFF;
-        const bool is = member != absent;
-        const std::uint32_t word = is ? fragment(c)[member] : 0, at = is ? time(c)[member] : none;
-        const std::uint32_t stored = word >> hits_at & 63;
-        begin[c] = hits;
-        from[c] = in_.stride * c + 2 * ((word & end) + 4) - 2 * hits;
-        hits += stored;
-        opened = at < opened ? at : opened;
-        sum += is ? static_cast<std::int32_t>(stored * at) : 0;
-        mask |= static_cast<std::uint32_t>(is) << c;
-        truncated |= word >> truncated_at;
+      for (unsigned step = 1; step < boards; step *= 2) {
+        const std::uint32_t lower = __shfl_up_sync(all, sum, step);
+        sum += lane >= step ? lower : 0;
       }
-      careful |= hits > max_event_hits;
+      const std::uint32_t own = in_.stride * c + 2 * ((word & end) + 4) - 2 * (sum - stored);
+      std::uint32_t from[boards], until[boards];  // from: offset of its hits in the bytes, less 2 x lower hits
+      NANET_UNROLLED
+      for (unsigned b = 0; b < boards; ++b) {
+        from[b] = __shfl_sync(all, own, static_cast<int>(b));
+        until[b] = __shfl_sync(all, sum, static_cast<int>(b));
+      }
+      const std::uint32_t hits = until[boards - 1];
       std::uint32_t first = 0;
       if (lane == 0) first = atomicAdd(&m_.pm_used, hits);
-      first = __shfl_sync(all, first, 0);
-      std::int32_t late = 0;
-      std::uint32_t last = 0;
-      for (std::uint32_t h = lane; h - lane < hits; h += 32) {
-        const bool is = h < hits;
-        std::uint32_t at = from[0];
+      std::uint32_t late = is ? stored * at : 0, last = 0;
+      std::uint32_t ids[boards];
+      static_assert(max_event_hits == 32 * boards && max_fragment_hits == 32);
+      NANET_UNROLLED
+      for (unsigned k = 0; k < boards; ++k) {
+        ids[k] = 0;
+        if (k > 0 && 32 * k >= hits) continue;
+        const std::uint32_t h = 32 * k + lane;
+        std::uint32_t offset = from[0];
         NANET_UNROLLED
-        for (unsigned c = 1; c < boards; ++c) at = h >= begin[c] ? from[c] : at;
-        const std::uint32_t word = is ? half_word(at_ + (at + 2 * h)) : 0, id = word & 0x7FF;
+        for (unsigned b = 1; b < boards; ++b) offset = h >= until[b - 1] ? from[b] : offset;
+        const bool there = h < hits;
+        const std::uint32_t hit = there ? half_word(at_ + (offset + 2 * h)) : 0, id = hit & 0x7FF;
         std::uint32_t before = __shfl_up_sync(all, id, 1);
         if (lane == 0) before = last;
-        last = __shfl_sync(all, id, 31);
-        careful |= is && (id >= pm_count || (h > 0 && id <= before));
-        if (is) {
-          t_.pm[first + h] = static_cast<PmId>(id);
-          late += (static_cast<std::int16_t>(word) >> 11) * 4;
-          if (conditions_) {
-            const std::int32_t offset = conditions_[id];
-            careful |= offset == masked_pm;
-            late -= offset;
-          }
+        if (32 * (k + 1) < hits) last = __shfl_sync(all, id, 31);
+        careful |= there && (id >= pm_count || (h > 0 && id <= before));
+        ids[k] = id;
+        if (there) late += static_cast<std::uint32_t>((static_cast<std::int16_t>(hit) >> 11) * 4);
+        if (conditions_ && there) {
+          const std::int32_t t0 = conditions_[id];
+          careful |= t0 == masked_pm;
+          late -= static_cast<std::uint32_t>(t0);
         }
       }
       late = __reduce_add_sync(all, late);
+      const std::uint32_t opened = __reduce_min_sync(all, at), mask = __ballot_sync(all, is);
+      const bool truncated = __any_sync(all, word >> truncated_at);
+      first = __shfl_sync(all, first, 0);
+      NANET_UNROLLED
+      for (unsigned k = 0; k < boards; ++k)
+        if (32 * k + lane < hits) t_.pm[first + 32 * k + lane] = static_cast<PmId>(ids[k]);
       if (lane == 0) {
         BuiltEvent event;
         event.first = first;
@@ -283,12 +332,22 @@ class QuickMerge {
         event.members = static_cast<std::uint16_t>(e);
         event.primitive = 0;
         event.boards = static_cast<std::uint8_t>(mask);
-        event.truncated = static_cast<std::uint8_t>(truncated);
+        event.truncated = truncated;
         t_.event[e] = event;
-        event_members()[e] = static_cast<std::uint32_t>(sum + late);  // read by this warp alone
+        event_members()[e] = late;  // read by this warp alone
       }
     }
     return !__syncthreads_or(careful);
+  }
+
+  // Mean times of the events.
+  __device__ void finish(std::uint32_t events) const {
+    for (std::uint32_t e = Block::spread(threadIdx.x); e < events; e += threads) {
+      BuiltEvent& event = t_.event[e];
+      if (event.hits)
+        event.time = Merger<Block>::mean_time(static_cast<std::int32_t>(event_members()[e]), event.hits);
+    }
+    __syncthreads();
   }
 
   const Bytes in_;
