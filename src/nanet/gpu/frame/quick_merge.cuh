@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame builder for the usual frame: one packed packet per board, in order of time, every event with
+// Frame builder for the usual frame: one or two packed packets per board, in order of time, every event with
 // ascending PM IDs. Same events as merge.hpp, which builds any other frame. Included by frame.hpp.
 //
 // The latency is the longest chain of dependent instructions, of five cycles each. Packets are therefore not
 // followed from fragment to fragment: all possible fragments are read at once, and one thread follows every
-// fourth of a board. A warp then reads an event, a lane per hit.
+// fourth of a board.
 #pragma once
 
 namespace nanet::gpu {
@@ -23,15 +23,13 @@ class QuickMerge {
   // Returns the number of events, or `none`. All threads.
   __device__ std::uint32_t build() const {
     if (blockDim.x != threads || in_.boards > boards) return none;
-    Packet packet;
-    if (!list(packet)) return none;
-    follow(packet);
-    if (!read(packet)) return none;
-    if (!join(packet)) return none;
+    Packets packets;
+    if (!list(packets)) return none;
+    follow(packets);
+    if (!read(packets)) return none;
+    if (!join(packets)) return none;
     const std::uint32_t events = number();
-    if (!unpack(events)) return none;
-    finish(events);
-    return events;
+    return unpack(packets) && finish(events) ? events : none;
   }
 
  private:
@@ -43,13 +41,20 @@ class QuickMerge {
   // Fragment in a word: position, hits from bit 10, truncation at bit 16.
   static constexpr unsigned hits_at = 10, truncated_at = 16;
 
-  struct Packet {
+  // The packets of one board. stop, last: end in bytes, and highest position of a fragment, of the first and
+  // of the last packet; second: position of the second one's first fragment.
+  struct Packets {
     const std::byte* at;
     unsigned board;
-    std::uint32_t index, length, last, count;  // index: fragment of this thread; last: highest position
+    std::uint32_t index;  // fragment of this thread
+    std::uint32_t counts[2], stop[2], last[2], second;
+    __device__ std::uint32_t count() const { return counts[0] + counts[1]; }
+    __device__ std::uint32_t first() const { return counts[0] ? header : counts[1] ? second : end; }
   };
 
-  // Working memory, in that of the tables until they are filled.
+  // Working memory, in that of the tables until they are filled. For each position the next fragment's, and
+  // that of the fourth from there; for each fragment its time, word, first hit, sum of the time differences,
+  // and first and last PM ID.
   __device__ std::uint16_t* next(unsigned board) const {
     return reinterpret_cast<std::uint16_t*>(t_.fragment) + positions * board;
   }
@@ -57,9 +62,16 @@ class QuickMerge {
   __device__ std::uint16_t* time(unsigned board) const {
     return reinterpret_cast<std::uint16_t*>(t_.key) + most * board;
   }
-  __device__ std::uint16_t* followed(unsigned board) const { return time(boards) + 2 * most / stride * board; }
+  __device__ std::uint16_t* out(unsigned board) const { return time(boards + board); }
+  __device__ std::uint16_t* followed(unsigned board) const { return out(0) + 2 * most / stride * board; }
   __device__ std::uint32_t* fragment(unsigned board) const {
     return reinterpret_cast<std::uint32_t*>(t_.member) + most * board;
+  }
+  __device__ std::int32_t* difference(unsigned board) const {
+    return reinterpret_cast<std::int32_t*>(t_.fragment) + most * board;
+  }
+  __device__ std::uint32_t* edges(unsigned board) const {
+    return reinterpret_cast<std::uint32_t*>(t_.fragment) + most * (boards + board);
   }
   // Members of the event that begins with a fragment, by rank; then by number.
   __device__ std::uint32_t* members() const { return t_.slot; }
@@ -72,54 +84,69 @@ class QuickMerge {
   // loads overlap. A position that is not valid repeats another one.
   static constexpr unsigned together = 4;
   template <class F>
-  __device__ static void each_position(const Packet& p, const F& f) {
-    for (std::uint32_t from = header + p.index; from <= p.last; from += together * most) {
+  __device__ static void each_position(const Packets& p, const F& f) {
+    for (std::uint32_t from = header + p.index; from <= p.last[1]; from += together * most) {
       std::uint32_t j[together];
       bool is[together];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) {
         j[k] = from + k * most;
-        is[k] = j[k] <= p.last;
+        is[k] = j[k] <= p.last[1];
         if (!is[k]) j[k] = from;
       }
       f(j, is);
     }
   }
 
-  // Checks the packet of the thread's board, and finds what follows each position.
-  __device__ bool list(Packet& p) const {
+  // Checks the packets of the thread's board, and finds what follows each position.
+  __device__ bool list(Packets& p) const {
     p.board = threadIdx.x / most;
     p.index = threadIdx.x % most;
     p.at = at_ + std::size_t{p.board} * in_.stride;
-    p.length = p.count = p.last = 0;
+    NANET_UNROLLED
+    for (unsigned q = 0; q < 2; ++q) p.counts[q] = p.stop[q] = p.last[q] = 0;
+    p.second = end;
     std::uint32_t bytes = 0;
     NANET_UNROLLED
     for (unsigned b = 0; b < boards; ++b)
       if (b == p.board && b < in_.boards) bytes = in_.bytes[b];
-    bool other = bytes > 0;
-    if (bytes >= 16) {
-      const std::uint32_t first = full_word(p.at), second = full_word(p.at + 4);
+    bool other = bytes > longest;
+    std::uint32_t at = 0, sequence = 0;
+    NANET_UNROLLED
+    for (unsigned q = 0; q < 2; ++q) {
+      if (other || at >= bytes) continue;
+      other = at + 16 > bytes;
+      if (other) continue;
+      const std::uint32_t first = full_word(p.at + at), second = full_word(p.at + at + 4),
+                          number = full_word(p.at + at + 8);
       const std::uint32_t length = second & 0xFFFF, count = second >> 16 & 0xFF;
-      other = (first >> 28 & 1) || length < 16 || length > bytes || length > longest || length % 2 ||
-              (length + 15) / 16 * 16 + 16 <= bytes || count > most;
-      if (!other) {
-        p.length = length;
-        p.count = count;
-        p.last = length >= 24 ? (length - 8) / 2 : 0;
-      }
+      other = (first >> 28 & 1) || length < 16 || at + length > bytes || length % 2 || number < sequence;
+      if (other) continue;
+      p.counts[q] = count;
+      p.stop[q] = at + length;
+      p.last[q] = (at + length - 8) / 2;
+      if (q > 0 && count > 0) p.second = at / 2 + header;
+      sequence = number;
+      at += (length + 15) / 16 * 16;
     }
+    other |= at < bytes || p.count() > most;
+    if (other) p.counts[0] = p.counts[1] = p.last[0] = p.last[1] = 0;
+    if (p.stop[1] == 0) p.last[1] = p.last[0];
     std::uint16_t* const to = next(p.board);
     each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
       std::uint32_t after[together];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) after[k] = j[k] + 4 + one_byte(p.at + 2 * j[k] + 5);
       NANET_UNROLLED
-      for (unsigned k = 0; k < together; ++k)
-        if (is[k]) to[j[k]] = static_cast<std::uint16_t>(after[k] <= p.last ? after[k] : end);
+      for (unsigned k = 0; k < together; ++k) {
+        const std::uint32_t beyond = j[k] <= p.last[0] ? p.second : end;
+        const std::uint32_t last = j[k] <= p.last[0] ? p.last[0] : p.last[1];
+        if (is[k]) to[j[k]] = static_cast<std::uint16_t>(after[k] <= last ? after[k] : beyond);
+      }
     });
     if (p.index == 0) {
       to[end] = end;
-      m_.count[p.board] = p.count;
+      m_.count[p.board] = p.count();
     }
     members()[threadIdx.x] = none;
     if (threadIdx.x == 0) m_.pm_used = m_.duplicates = m_.masked = 0;
@@ -127,7 +154,7 @@ class QuickMerge {
   }
 
   // Follows every fourth fragment.
-  __device__ void follow(const Packet& p) const {
+  __device__ void follow(const Packets& p) const {
     const std::uint16_t* const one = next(p.board);
     std::uint16_t* const four = fourth(p.board);
     each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
@@ -146,7 +173,7 @@ class QuickMerge {
     if (p.index == 0) {
       std::uint16_t* const to = followed(p.board);
       std::uint32_t n = 0;
-      for (std::uint32_t at = p.count && p.last >= header ? header : end; at != end && n <= most / stride;
+      for (std::uint32_t at = p.first() <= p.last[1] ? p.first() : end; at != end && n <= most / stride;
            at = four[at])
         to[n++] = static_cast<std::uint16_t>(at);
       m_.payloads[p.board] = n;
@@ -155,21 +182,21 @@ class QuickMerge {
   }
 
   // Reads the thread's fragment.
-  __device__ bool read(const Packet& p) const {
+  __device__ bool read(const Packets& p) const {
     const std::uint32_t leads = m_.payloads[p.board], lead = p.index / stride;
     std::uint32_t at = end;
     if (lead < leads) at = followed(p.board)[lead];
     NANET_UNROLLED
     for (unsigned hop = 0; hop + 1 < stride; ++hop)
       if (hop < p.index % stride) at = next(p.board)[at];
-    const bool is = p.index < p.count;
-    bool other = (at != end) != is || leads > most / stride;
+    const bool is = p.index < p.count(), early = p.index < p.counts[0];
+    bool other = (at != end) != is || leads > most / stride || (is && (at < p.second) != early);
     std::uint32_t opened = 0xFFFF;
     if (is && !other) {
       const std::byte* const from = p.at + 2 * at;
       const std::uint32_t low = half_word(from), head = half_word(from + 4), rest = half_word(from + 6);
       const std::uint32_t stored = head >> 8;
-      other = stored > max_fragment_hits || 2 * (at + 4 + stored) > p.length;
+      other = stored > max_fragment_hits || 2 * (at + 4 + stored) > (early ? p.stop[0] : p.stop[1]);
       opened = (low & 0xFF) << 8 | (head & 0xFF);
       const std::uint32_t truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
       fragment(p.board)[p.index] = at | stored << hits_at | truncated << truncated_at;
@@ -199,13 +226,13 @@ class QuickMerge {
   }
 
   // Joins fragments into events: Merger::join().
-  __device__ bool join(const Packet& p) const {
+  __device__ bool join(const Packets& p) const {
     std::uint32_t count[boards];
     NANET_UNROLLED
     for (unsigned c = 0; c < boards; ++c) count[c] = m_.count[c];
     const std::uint32_t i = p.index;
     bool disorder = false;
-    if (i < p.count) {
+    if (i < p.count()) {
       const std::uint16_t* const own = time(p.board);
       const std::uint32_t opened = own[i], before = i ? own[i - 1] : 0;
       disorder = i > 0 && before > opened;
@@ -250,7 +277,7 @@ class QuickMerge {
     }
   }
 
-  // Numbers the events. Returns how many there are.
+  // Numbers and opens the events. Returns how many there are.
   __device__ std::uint32_t number() const {
     const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
     const std::uint32_t mine = members()[threadIdx.x];
@@ -260,94 +287,108 @@ class QuickMerge {
     const std::uint32_t there = lane < threads / 32 ? m_.room[lane] : 0;
     const std::uint32_t before = __reduce_add_sync(all, lane < warp ? there : 0);
     const std::uint32_t events = __reduce_add_sync(all, there);
-    if (mine != none) event_members()[before + __popc(vote & ((1u << lane) - 1))] = mine;
+    if (mine != none) open(before + __popc(vote & ((1u << lane) - 1)), mine);
     __syncthreads();
     return events;
   }
+  __device__ void open(std::uint32_t e, std::uint32_t members_of) const {
+    std::uint32_t word[boards], hits = 0, opened = none, mask = 0, truncated = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < boards; ++c) {
+      const std::uint32_t member = members_of >> 8 * c & 0xFF;
+      const bool is = member != absent;
+      word[c] = is ? fragment(c)[member] : 0;
+      const std::uint32_t at = is ? time(c)[member] : none;
+      opened = at < opened ? at : opened;
+      hits += word[c] >> hits_at & 63;
+      mask |= static_cast<std::uint32_t>(is) << c;
+      truncated |= word[c] >> truncated_at;
+    }
+    BuiltEvent event;
+    event.first = atomicAdd(&m_.pm_used, hits);
+    event.time = event.opened = static_cast<std::uint16_t>(opened);
+    event.hits = static_cast<std::uint16_t>(hits);
+    event.members = static_cast<std::uint16_t>(e);
+    event.primitive = 0;
+    event.boards = static_cast<std::uint8_t>(mask);
+    event.truncated = static_cast<std::uint8_t>(truncated);
+    std::uint32_t to = event.first;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < boards; ++c) {
+      const std::uint32_t member = members_of >> 8 * c & 0xFF;
+      if (member != absent) out(c)[member] = static_cast<std::uint16_t>(to);
+      to += word[c] >> hits_at & 63;
+    }
+    t_.event[e] = event;
+    event_members()[e] = members_of;
+  }
 
-  // Unpacks the events' hits, a warp per event.
-  __device__ bool unpack(std::uint32_t events) const {
-    const unsigned lane = threadIdx.x & 31u;
+  // Unpacks the hits, two threads per fragment.
+  __device__ bool unpack(const Packets& p) const {
+    constexpr unsigned at_once = most / 2, in_flight = 4;
     bool careful = false;
-    for (std::uint32_t e = threadIdx.x >> 5; e < events; e += threads / 32) {
-      // Lane c < 4: the event's fragment of board c.
-      const unsigned c = lane % boards;
-      const std::uint32_t member = event_members()[e] >> 8 * c & 0xFF;
-      const bool is = lane < boards && member != absent;
-      const std::uint32_t word = is ? fragment(c)[member] : 0, at = is ? time(c)[member] : none;
-      const std::uint32_t stored = word >> hits_at & 63;
-      std::uint32_t sum = stored;  // of its hits and those of lower boards
-      NANET_UNROLLED
-      for (unsigned step = 1; step < boards; step *= 2) {
-        const std::uint32_t lower = __shfl_up_sync(all, sum, step);
-        sum += lane >= step ? lower : 0;
-      }
-      const std::uint32_t own = in_.stride * c + 2 * ((word & end) + 4) - 2 * (sum - stored);
-      std::uint32_t from[boards], until[boards];  // from: offset of its hits in the bytes, less 2 x lower hits
-      NANET_UNROLLED
-      for (unsigned b = 0; b < boards; ++b) {
-        from[b] = __shfl_sync(all, own, static_cast<int>(b));
-        until[b] = __shfl_sync(all, sum, static_cast<int>(b));
-      }
-      const std::uint32_t hits = until[boards - 1];
+    for (std::uint32_t from = 0; from < p.count(); from += at_once) {
+      const std::uint32_t i = from + p.index / 2;
+      const bool upper = p.index % 2, is = i < p.count();
+      const std::uint32_t word = is ? fragment(p.board)[i] : 0;
+      const std::uint32_t stored = word >> hits_at & 63, half = (stored + 1) / 2, begin = upper ? half : 0,
+                          stop = upper ? stored : half;
+      const std::byte* const hits = p.at + 2 * ((word & end) + 4);
+      PmId* const pm = t_.pm + (is ? out(p.board)[i] : 0);
+      std::int32_t sum = 0, last = -1;
+      if (upper && half) last = static_cast<std::int32_t>(half_word(hits + 2 * half - 2) & 0x7FF);
       std::uint32_t first = 0;
-      if (lane == 0) first = atomicAdd(&m_.pm_used, hits);
-      std::uint32_t late = is ? stored * at : 0, last = 0;
-      std::uint32_t ids[boards];
-      static_assert(max_event_hits == 32 * boards && max_fragment_hits == 32);
-      NANET_UNROLLED
-      for (unsigned k = 0; k < boards; ++k) {
-        ids[k] = 0;
-        if (k > 0 && 32 * k >= hits) continue;
-        const std::uint32_t h = 32 * k + lane;
-        std::uint32_t offset = from[0];
+      for (std::uint32_t h = begin; h < stop; h += in_flight) {
+        std::uint32_t hit[in_flight];
         NANET_UNROLLED
-        for (unsigned b = 1; b < boards; ++b) offset = h >= until[b - 1] ? from[b] : offset;
-        const bool there = h < hits;
-        const std::uint32_t hit = there ? half_word(at_ + (offset + 2 * h)) : 0, id = hit & 0x7FF;
-        std::uint32_t before = __shfl_up_sync(all, id, 1);
-        if (lane == 0) before = last;
-        if (32 * (k + 1) < hits) last = __shfl_sync(all, id, 31);
-        careful |= there && (id >= pm_count || (h > 0 && id <= before));
-        ids[k] = id;
-        if (there) late += static_cast<std::uint32_t>((static_cast<std::int16_t>(hit) >> 11) * 4);
-        if (conditions_ && there) {
-          const std::int32_t t0 = conditions_[id];
-          careful |= t0 == masked_pm;
-          late -= static_cast<std::uint32_t>(t0);
+        for (unsigned k = 0; k < in_flight; ++k) hit[k] = half_word(hits + 2 * (h + k < stop ? h + k : h));
+        NANET_UNROLLED
+        for (unsigned k = 0; k < in_flight; ++k) {
+          if (h + k >= stop) continue;
+          const auto id = static_cast<std::int32_t>(hit[k] & 0x7FF);
+          careful |= id <= last || id >= static_cast<std::int32_t>(pm_count);
+          last = id;
+          if (h + k == 0) first = static_cast<std::uint32_t>(id);
+          sum += (static_cast<std::int16_t>(hit[k]) >> 11) * 4;
+          pm[h + k] = static_cast<PmId>(id);
+          if (conditions_) {
+            const std::int32_t t0 = conditions_[id];
+            careful |= t0 == masked_pm;
+            sum -= t0;
+          }
         }
       }
-      late = __reduce_add_sync(all, late);
-      const std::uint32_t opened = __reduce_min_sync(all, at), mask = __ballot_sync(all, is);
-      const bool truncated = __any_sync(all, word >> truncated_at);
-      first = __shfl_sync(all, first, 0);
-      NANET_UNROLLED
-      for (unsigned k = 0; k < boards; ++k)
-        if (32 * k + lane < hits) t_.pm[first + 32 * k + lane] = static_cast<PmId>(ids[k]);
-      if (lane == 0) {
-        BuiltEvent event;
-        event.first = first;
-        event.time = event.opened = static_cast<std::uint16_t>(opened);
-        event.hits = static_cast<std::uint16_t>(hits);
-        event.members = static_cast<std::uint16_t>(e);
-        event.primitive = 0;
-        event.boards = static_cast<std::uint8_t>(mask);
-        event.truncated = truncated;
-        t_.event[e] = event;
-        event_members()[e] = late;  // read by this warp alone
+      sum += __shfl_xor_sync(all, sum, 1);
+      const std::int32_t other = __shfl_xor_sync(all, last, 1);
+      if (is && !upper) {
+        if (stored > 1) last = other;
+        difference(p.board)[i] = sum;
+        edges(p.board)[i] = first | static_cast<std::uint32_t>(last) << 16;
       }
     }
     return !__syncthreads_or(careful);
   }
 
-  // Mean times of the events.
-  __device__ void finish(std::uint32_t events) const {
+  // Mean times of the events; false if an event's PM IDs do not ascend from board to board.
+  __device__ bool finish(std::uint32_t events) const {
+    bool careful = false;
     for (std::uint32_t e = Block::spread(threadIdx.x); e < events; e += threads) {
+      const std::uint32_t members_of = event_members()[e];
+      std::int32_t sum = 0, last = -1;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < boards; ++c) {
+        const std::uint32_t member = members_of >> 8 * c & 0xFF;
+        if (member == absent) continue;
+        const std::uint32_t stored = fragment(c)[member] >> hits_at & 63, ids = edges(c)[member];
+        if (stored == 0) continue;
+        sum += difference(c)[member] + static_cast<std::int32_t>(stored * time(c)[member]);
+        careful |= static_cast<std::int32_t>(ids & 0xFFFF) <= last;
+        last = static_cast<std::int32_t>(ids >> 16);
+      }
       BuiltEvent& event = t_.event[e];
-      if (event.hits)
-        event.time = Merger<Block>::mean_time(static_cast<std::int32_t>(event_members()[e]), event.hits);
+      if (event.hits) event.time = Merger<Block>::mean_time(sum, event.hits);
     }
-    __syncthreads();
+    return !__syncthreads_or(careful);
   }
 
   const Bytes in_;
