@@ -104,8 +104,7 @@ class BufferWork {
           lines.await_entry();
           in = gather(buffer, bytes, copy);
         }
-        incomplete =
-            !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+        incomplete = !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
         if constexpr (Summed<A> && B::has_warps)
           answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
         if (answered) break;
@@ -260,7 +259,8 @@ class BufferWork {
     in.shared = fits;
     in.stride = sizes_.large_stride;
     in.bytes[0] = full_word(in.at + 4) & 0xFFFF;
-    if (in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_) return false;  // the rest is empty
+    if (in.bytes[0] < wire::mgp::header_bytes || in.bytes[0] > slot_bytes_)
+      return false;  // the rest is empty
     frame = full_word(in.at + 12) & 0xFFFFFF;
     ++p.next;
     return true;

@@ -12,7 +12,7 @@ namespace nanet::gpu {
 class QuickMerge {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};  // not the usual frame
-  static constexpr std::uint32_t room = 1024;  // fragments that the tables must hold
+  static constexpr std::uint32_t room = 1024;               // fragments that the tables must hold
 
   // in: the bytes, in shared memory at `at`. tables: in shared memory. conditions: per PM, or null.
   __device__ QuickMerge(const Bytes& in, const std::byte* at, const Tables& tables, Merge& merge,
@@ -133,7 +133,7 @@ class QuickMerge {
     if (other) p.counts[0] = p.counts[1] = p.last[0] = p.last[1] = 0;
     if (p.stop[1] == 0) p.last[1] = p.last[0];
     std::uint16_t* const to = next(p.board);
-    each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
+    each_position(p, [&](const std::uint32_t (&j)[together], const bool (&is)[together]) {
       std::uint32_t after[together];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) after[k] = j[k] + 4 + one_byte(p.at + 2 * j[k] + 5);
@@ -157,14 +157,13 @@ class QuickMerge {
   __device__ void follow(const Packets& p) const {
     const std::uint16_t* const one = next(p.board);
     std::uint16_t* const four = fourth(p.board);
-    each_position(p, [&](const std::uint32_t(&j)[together], const bool(&is)[together]) {
+    each_position(p, [&](const std::uint32_t (&j)[together], const bool (&is)[together]) {
       std::uint32_t at[together];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) at[k] = j[k];
       NANET_UNROLLED
-      for (unsigned hop = 0; hop < stride; ++hop)
-        NANET_UNROLLED
-        for (unsigned k = 0; k < together; ++k) at[k] = one[at[k]];
+      for (unsigned hop = 0; hop < stride; ++hop) NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) at[k] = one[at[k]];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k)
         if (is[k]) four[j[k]] = static_cast<std::uint16_t>(at[k]);
