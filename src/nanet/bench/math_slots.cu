@@ -5,10 +5,7 @@
 // entry, so that a lookup is one bank wide.
 #include "nanet/bench/math_slots.hpp"
 
-#include <cuda_fp16.h>
-
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "nanet/gpu/kernels/math_device.cuh"
@@ -18,7 +15,6 @@ namespace {
 
 using gpu::math_primitive;
 using gpu::math_ring;
-using gpu::ThreadMoments;
 
 constexpr unsigned tile = 256;  // events, and threads of a block
 constexpr unsigned warps = tile / 32;
@@ -69,20 +65,19 @@ __device__ void wait(std::uint64_t* barrier, std::uint32_t parity) {
 #endif
 
 // entry: shared-memory address of a hit's table entry.
-__device__ void add(ThreadMoments& moments, std::uint32_t entry) {
+__device__ void add(rich::Math::WholeSums& sums, std::uint32_t entry) {
   std::uint32_t pair;
   asm("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(entry));
-  const float2 p = __half22float2(reinterpret_cast<const __half2&>(pair));
-  moments.add(p.x, p.y);
+  sums.add(pair);
 }
 
 // Adds the two hits of a word.
-__device__ void add_two(ThreadMoments& moments, std::uint32_t table, std::uint32_t word) {
+__device__ void add_two(rich::Math::WholeSums& sums, std::uint32_t table, std::uint32_t word) {
   std::uint32_t low, high;
   asm("and.b32 %0, %1, 0x7ff;" : "=r"(low) : "r"(word));
   asm("and.b32 %0, %1, 0x7ff0000;" : "=r"(high) : "r"(word));
-  add(moments, low * 4 + table);
-  add(moments, (high >> 14) + table);
+  add(sums, low * 4 + table);
+  add(sums, (high >> 14) + table);
 }
 
 __global__ void __launch_bounds__(tile, 8)
@@ -167,16 +162,17 @@ __global__ void __launch_bounds__(tile, 8)
       const unsigned char* const slot = shared.slots + event * slot_bytes;
       const std::uint32_t about = *reinterpret_cast<const std::uint32_t*>(slot + 4);
       unsigned n = about >> 8 & 0xFF;
+      static_assert(rich::Math::whole_hits == 32);
       n = n < 32 ? n : 32;
       const auto* pm = reinterpret_cast<const uint2*>(slot + 8);
-      ThreadMoments moments;
+      rich::Math::WholeSums sums;
       for (unsigned i = 0; i < n; i += 4) {
         const uint2 four = *pm++;
-        add_two(moments, table_at, four.x);
-        add_two(moments, table_at, four.y);
+        add_two(sums, table_at, four.x);
+        add_two(sums, table_at, four.y);
       }
       rich::Ring ring;
-      const bool found = math_ring(math, moments, n, shared.share[n], ring);
+      const bool found = math_ring(math, rich::Math::moments(sums), n, shared.share[n], ring);
       shared.id[event] =
           static_cast<std::uint16_t>(math_primitive(found, ring, n, (about >> 24 & 1) != 0, decision));
     }
@@ -201,14 +197,12 @@ __global__ void __launch_bounds__(tile, 8)
 
 void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table) {
   std::fill_n(table, slot_table_words, 0u);
-  for (std::size_t pm = 0; pm < geometry.common.size(); ++pm) {
-    const float x = geometry.common[pm].x - rich::Math::origin_x,
-                row = rich::Math::rows(geometry.common[pm].y);
-    const __half2 pair = __floats2half2_rn(x, row);
-    if (__low2float(pair) != x || __high2float(pair) != row)
-      throw std::invalid_argument("geometry: PM positions are not whole mm and rows of 9 sqrt(3) mm");
-    std::memcpy(&table[pm], &pair, sizeof pair);
-  }
+  rich::Math math;
+  math.use(geometry);
+  if (!math.whole)
+    throw std::invalid_argument("geometry: PM positions are not whole mm and rows of 9 sqrt(3) mm");
+  for (std::size_t pm = 0; pm < geometry.common.size(); ++pm)
+    table[pm] = rich::Math::pair(math.position(geometry.common[pm]));
 }
 
 cudaError_t launch_math_slots(const rich::Math& math, std::uint32_t* table, const std::byte* slots,

@@ -15,14 +15,14 @@ namespace nanet::bench {
 
 inline constexpr std::size_t slot_bytes = 72;  // 8 B header, 32 hits of 2 B
 
-// PM table of the kernel: x and row of each PM as two half-precision numbers, exact. Entry 2047, the ID of
-// unused hit words, and all other non-PM entries lie at the origin and contribute nothing.
+// PM table of the kernel: x and row of each PM (rich::Math::pair). Entry 2047, the ID of unused hit words,
+// and all other non-PM entries lie at the origin and contribute nothing.
 inline constexpr std::size_t slot_table_entries = 2048;
 // The table ends with two counters, claimed tiles and finished blocks, both 0 before and after each launch.
 // Each stream needs a separate table.
 inline constexpr std::size_t slot_table_words = slot_table_entries + 2;
-// table: slot_table_words. Throws std::invalid_argument if the numbers are not exact in half precision
-// (mirror rotations that are not whole mm).
+// table: slot_table_words. Throws std::invalid_argument if the positions are not whole numbers (mirror
+// rotations that are not whole mm).
 void make_slot_table(const rich::Geometry& geometry, std::uint32_t* table);
 
 // slots: events x slot_bytes, 16 B aligned, unused hits 0xFFFF (formats.md). words: one MTP primitive word

@@ -44,8 +44,8 @@ RingsCpuResult rings_cpu(const rich::EventBatch& events, const RingsCpuOptions& 
 
 // Floating-point additions, subtractions, multiplications, divisions and square roots per event, with default
 // parameters. Lane algorithms count all 32 lanes, idle or not, and a fused multiply-add as two; their few
-// scalar operations are omitted. MATH counts one lane per event. nullopt for algorithms without operation
-// counts.
+// scalar operations are omitted. MATH counts one lane per event, and its additions of whole numbers. nullopt
+// for algorithms without operation counts.
 std::optional<double> operations_per_event(std::string_view algorithm, const rich::EventBatch& events);
 
 // Operations per second of one core for fused multiply-adds in registers.

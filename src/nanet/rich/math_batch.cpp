@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MATH on a CPU: one event per vector lane, with the bits of the per-event function. Each lane adds its hits
-// in the same order. Events are grouped by hit count, so that the lanes of a group end nearly together.
+// MATH on a CPU: sums by table, an event after the other; then the fit, one event per vector lane, with the
+// bits of the per-event function. Events are grouped by hit count, so that the loops over their hits have
+// predictable ends.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "nanet/rich/algorithm.hpp"
@@ -13,28 +16,57 @@
 namespace nanet::rich {
 namespace {
 
-// Two vectors of AVX-512, whose registers hold their moments; one vector of others: eight moments fill half
-// of 16 registers.
+// Two vectors of AVX-512; one vector of others.
 constexpr unsigned lanes = host_lanes::width == 16 ? 32 : host_lanes::width;
 using Lanes = VectorLanes<lanes>;
 using F = Lanes::F;
+using I = Lanes::I;
 
-// Hit number i of each event, interleaved during look-up; see slot().
-struct alignas(64) Row {
-  Point point[lanes];
-};
+// Terms of a PM in the sums (Math::word), so that a hit takes one addition.
+using Words = std::int32_t __attribute__((vector_size(4 * Math::words)));
+Words words_of(const Math::Position& p) {
+  Math::WholeSums s;
+  s.add(Math::pair(p));
+  Words words;
+  for (unsigned i = 0; i < Math::words; ++i) words[i] = Math::word(s, i);
+  return words;
+}
 
-// The same for hits at free positions.
-struct alignas(64) FreeRow {
-  float x[lanes], y[lanes];
-};
+// Transposes eight rows of eight words.
+inline __attribute__((always_inline)) void transpose(const Words* row, Words (&word)[8]) {
+  Words pair[8], four[8];
+  for (int i = 0; i < 8; i += 2) {
+    pair[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[i + 1] = __builtin_shufflevector(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      four[i + 2 * j] = __builtin_shufflevector(pair[i + j], pair[i + 2 + j], 0, 1, 8, 9, 4, 5, 12, 13);
+      four[i + 2 * j + 1] = __builtin_shufflevector(pair[i + j], pair[i + 2 + j], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    word[i] = __builtin_shufflevector(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    word[i + 4] = __builtin_shufflevector(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
 
 constexpr std::uint32_t chunk = 256;  // events sorted together by hit count
 
 class MathBatch final : public Reconstructor {
  public:
-  MathBatch(const Math& math, const Geometry& geometry) : math_(math), plane_(plane_table(geometry)) {
-    for (Point& p : plane_) p = {p.x - Math::origin_x, Math::rows(p.y)};
+  MathBatch(const Math& math, const Geometry& geometry) : math_(math) {
+    math_.use(geometry);
+    const std::vector<Point> plane = plane_table(geometry);
+    if (math_.whole) {
+      std::vector<Words> table;
+      for (const Point& p : plane) table.push_back(words_of(math_.position(p)));
+      whole_ = std::make_shared<const std::vector<Words>>(std::move(table));
+    } else {
+      std::vector<Math::Position> table;
+      for (const Point& p : plane) table.push_back(math_.position(p));
+      positions_ = std::make_shared<const std::vector<Math::Position>>(std::move(table));
+    }
   }
   std::string_view name() const noexcept override { return Math::name; }
   std::unique_ptr<Reconstructor> clone() const override { return std::make_unique<MathBatch>(*this); }
@@ -102,28 +134,18 @@ class MathBatch final : public Reconstructor {
     return fitted;
   }
 
-  // Fits up to `lanes` events, ordered by hit count.
+  // Fits up to `lanes` events.
   template <class Batch>
   void fit(const Batch& batch, const std::uint32_t* event, unsigned events, Rings* rings) noexcept {
-    const std::uint32_t shared = hits_of(batch, event[0]);         // rows common to all lanes
-    const std::uint32_t most = hits_of(batch, event[events - 1]);  // rows of the longest lane
-    alignas(64) std::array<float, lanes> count;
-    clear(batch, shared, most);
-    for (unsigned lane = 0; lane < lanes; ++lane) {
-      const std::uint32_t e =
-          event[lane < events ? lane : 0];  // an empty lane fits the first event; the result is unused
-      const std::uint32_t hits = hits_of(batch, e);
-      gather(batch, batch.first[e], hits, lane);
-      count[lane] = static_cast<float>(hits);
+    std::uint32_t valid = 0;
+    for (unsigned lane = 0; lane < events; ++lane) {  // other lanes keep the numbers of an earlier group
+      const std::uint32_t hits = hits_of(batch, event[lane]);
+      count_[lane] = static_cast<float>(hits);
+      valid |= std::uint32_t{sum(batch, batch.first[event[lane]], hits, lane)} << lane;
     }
-    Math::Moments<Lanes> moments;
-    for (std::uint32_t i = 0; i < most; ++i) {
-      F x, y;
-      load(batch, i, x, y);
-      moments.add(x, y);
-    }
+    const Math::Moments<Lanes> moments = sums_are_words(batch) ? of_words() : of_moments();
     Math::Fit<Lanes> fit;
-    const std::uint32_t good = Lanes::ballot(math_.solve(moments, Lanes::load(count.data()), fit));
+    const std::uint32_t good = Lanes::ballot(math_.solve(moments, Lanes::load(count_.data()), fit)) & valid;
     alignas(64) std::array<float, lanes> x, y, r, chi2_ndf;
     Lanes::store(x.data(), fit.x);
     Lanes::store(y.data(), fit.y);
@@ -138,70 +160,77 @@ class MathBatch final : public Reconstructor {
     }
   }
 
-  // From row `from` on, finished and empty lanes add hits at the origin, which change no bit.
-  void clear(const EventBatch&, std::uint32_t from, std::uint32_t to) noexcept {
-    std::memset(static_cast<void*>(rows_.data() + from), 0, (to - from) * sizeof(Row));
-  }
-  void clear(const PointBatch&, std::uint32_t from, std::uint32_t to) noexcept {
-    for (std::uint32_t i = from; i < to; ++i) {
-      std::fill_n(free_rows_[i].x, lanes, Math::origin_x);
-      std::fill_n(free_rows_[i].y, lanes, Math::origin_y);
+  bool sums_are_words(const EventBatch&) const noexcept { return math_.whole; }
+  static bool sums_are_words(const PointBatch&) noexcept { return false; }
+
+  // Adds the hits of one event into the sums of a lane. Returns false if the event has no ring.
+  bool sum(const EventBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
+    const PmId* const pm = batch.pm + from;
+    if (math_.whole) {
+      const Words* const table = whole_->data();
+      Words a{}, b{};
+      std::uint32_t i = 0;
+      for (; i + 4 <= hits; i += 4) {
+        a += table[pm[i]];
+        b += table[pm[i + 1]];
+        a += table[pm[i + 2]];
+        b += table[pm[i + 3]];
+      }
+      for (; i < hits; ++i) a += table[pm[i]];
+      words_[lane] = a + b;
+      return true;
     }
+    Math::Sums sums;
+    for (std::uint32_t i = 0; i < hits; ++i) sums.add((*positions_)[pm[i]]);
+    put(math_, sums, lane);
+    return true;
+  }
+  // Hits at free positions: the scale depends on the detector and on the event.
+  bool sum(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
+    const auto point = [&](std::uint32_t i) { return Point{batch.x[from + i], batch.y[from + i]}; };
+    Math math = math_;
+    for (std::uint32_t i = 0; i < hits; ++i) math.scale = std::max(math.scale, Math::scale_of(point(i)));
+    if (math.scale > Math::max_scale) return false;
+    Math::Sums sums;
+    for (std::uint32_t i = 0; i < hits; ++i) sums.add(math.position(point(i)));
+    put(math, sums, lane);
+    return true;
   }
 
-  void gather(const EventBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
-    const PmId* const ids = batch.pm + from;
-    const Point* const plane = plane_.data();
-    for (std::uint32_t i = 0; i < hits; ++i) rows_[i].point[slot(lane)] = plane[ids[i]];
+  void put(const Math& math, const Math::Sums& sums, unsigned lane) noexcept {
+    const Math::Moments<OneLane> m = math.moments(sums);
+    const float values[] = {m.x, m.k, m.xx, m.xk, m.kk, m.xw, m.kw, m.zw};
+    for (unsigned i = 0; i < 8; ++i) moments_[i][lane] = values[i];
   }
-  void gather(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
-    const float* const x = batch.x + from;
-    const float* const y = batch.y + from;
-    for (std::uint32_t i = 0; i < hits; ++i) {
-      free_rows_[i].x[lane] = x[i];
-      free_rows_[i].y[lane] = y[i];
-    }
+  Math::Moments<Lanes> of_moments() const noexcept {
+    Math::Moments<Lanes> m;
+    F* const to[] = {&m.x, &m.k, &m.xx, &m.xk, &m.kk, &m.xw, &m.kw, &m.zw};
+    for (unsigned i = 0; i < 8; ++i) *to[i] = Lanes::load(moments_[i].data());
+    return m;
   }
 
-  void load(const EventBatch&, std::uint32_t row, F& x, F& y) const noexcept { split(rows_[row], x, y); }
-  // With the arithmetic of the per-event function.
-  void load(const PointBatch&, std::uint32_t row, F& x, F& y) const noexcept {
-    x = Lanes::load(free_rows_[row].x) - F(Math::origin_x);
-    y = Math::rows<Lanes>(Lanes::load(free_rows_[row].y));
+  Math::Moments<Lanes> of_words() const noexcept {
+    alignas(64) std::array<std::array<std::int32_t, rows>, Math::words> column;
+    for (unsigned from = 0; from < rows; from += 8) {
+      Words word[8];
+      transpose(words_.data() + from, word);
+      for (unsigned i = 0; i < 8; ++i) std::memcpy(column[i].data() + from, &word[i], sizeof word[i]);
+    }
+    I word[Math::words];
+    for (unsigned i = 0; i < Math::words; ++i) word[i] = Lanes::load(column[i].data());
+    return Math::moments_of_words<Lanes>(word);
   }
 
-  // Position in a row of a lane's point: split() is then one shuffle of AVX2 for x and one for y.
-  static constexpr unsigned slot(unsigned lane) {
-    constexpr unsigned of_eight[] = {0, 1, 4, 5, 2, 3, 6, 7};
-    return host_lanes::width == 8 ? of_eight[lane % 8] + lane / 8 * 8 : lane;
-  }
-  static void split(const Row& row, F& x, F& y) {
-    constexpr int width = host_lanes::width;
-    for (int h = 0; h < Lanes::vectors; ++h) {
-      host_lanes::Floats low, high;
-      std::memcpy(&low, row.point + width * h, sizeof low);
-      std::memcpy(&high, row.point + width * h + width / 2, sizeof high);
-      split(low, high, x.v[h], y.v[h]);
-    }
-  }
-  template <class V>
-  static void split(const V& low, const V& high, V& x, V& y) {
-    if constexpr (sizeof(V) == 64) {
-      x = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-      y = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-    } else if constexpr (sizeof(V) == 32) {
-      x = __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14);
-      y = __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15);
-    } else {
-      x = __builtin_shufflevector(low, high, 0, 2, 4, 6);
-      y = __builtin_shufflevector(low, high, 1, 3, 5, 7);
-    }
-  }
+  static constexpr unsigned rows = lanes < 8 ? 8 : lanes;
 
   Math math_;
-  std::vector<Point> plane_;  // relative to Math's origin, mm and rows
-  std::array<Row, max_event_hits> rows_;
-  std::array<FreeRow, max_event_hits> free_rows_;
+  // By hit word, shared by all clones; one of the two.
+  std::shared_ptr<const std::vector<Words>> whole_;
+  std::shared_ptr<const std::vector<Math::Position>> positions_;
+  // By lane: sums as words, or moments; number of hits.
+  alignas(64) std::array<Words, rows> words_{};
+  alignas(64) std::array<std::array<float, lanes>, 8> moments_{};
+  alignas(64) std::array<float, lanes> count_{};
   std::array<std::uint32_t, chunk> order_{};
   std::array<std::uint8_t, chunk> hits_{};
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of MATH: exact on ideal circles, no ring from degenerate hits, same bits in a batch as alone.
+// Tests of MATH: exact sums in any order, on ideal circles, no ring from degenerate hits, same bits in a
+// batch as alone.
 #include "nanet/rich/math.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +10,11 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "nanet/rich/algorithm.hpp"
+#include "nanet/rich/reconstructor.hpp"
 
 namespace nanet::rich {
 namespace {
@@ -116,15 +120,198 @@ TEST(Math, IdealCircle) {
   EXPECT_EQ(rings.ring[0].hits, 20);
 }
 
-TEST(Math, RowsAreWholeNumbers) {
-  for (const Point& p : Geometry::make().common) {
-    const float row = Math::rows(p.y);
-    EXPECT_EQ(row, std::round(row));
-    EXPECT_EQ(row * row_mm, p.y);
+Math prepared(const Geometry& g) {
+  Math math;
+  math.parameters = {3, 0, 1000, {}};
+  math.use(g);
+  return math;
+}
+
+// Rings of the batch reconstructor without limits.
+std::vector<Rings> batch_of(const Geometry& g, const Events& events) {
+  const auto reconstructor = make_reconstructor("math", {{"min_hits", 3}, {"r_min", 0}, {"r_max", 1000}}, g);
+  std::vector<Rings> rings(events.batch().events);
+  (*reconstructor)(events.batch(), rings.data());
+  return rings;
+}
+
+void expect_batch_as_alone(const Geometry& g, const Events& events) {
+  const Math math = prepared(g);
+  std::vector<Math::Position> table(plane_table_size);
+  for (std::uint32_t pm = 0; pm < g.channels(); ++pm) math.set(table.data(), pm, g.common[pm]);
+  // From the table, as a GPU does: the hits in parts.
+  const auto of_table = [&](const EventView& event) {
+    if (!math.whole) return math.ring(math.moments(event, table.data()), event.hits);
+    Math::WholeSums part[4];
+    Math::PairSums<std::int64_t> all;
+    std::int32_t words[Math::words] = {};
+    for (std::uint32_t i = 0; i < Math::fitted(event.hits); ++i) {
+      part[i % 4].add(Math::pairs(table.data())[event.pm[i]]);
+      all.add(Math::pairs(table.data())[event.pm[i]]);
+    }
+    for (const Math::WholeSums& s : part)
+      for (unsigned w = 0; w < Math::words; ++w) words[w] += Math::word(s, w);
+    const Rings rings = math.ring(Math::moments(words), event.hits);
+    expect_same(rings, math.ring(Math::moments(all), event.hits), 0);
+    return rings;
+  };
+  const std::vector<Rings> rings = batch_of(g, events);
+  for (std::uint32_t i = 0; i < rings.size(); ++i) {
+    const Rings alone = math(events.batch().view(i), g.common.data());
+    expect_same(rings[i], alone, i);
+    expect_same(of_table(events.batch().view(i)), alone, i);
   }
 }
 
-// Four adjacent hits: every sum is exact, and so is the circle.
+Events random_events(const Geometry& g, unsigned seed, unsigned step = 1) {
+  std::mt19937 random(seed);
+  Events events;
+  for (unsigned hits = 0; hits <= max_event_hits; hits += step)
+    events.add(draw(random, g, hits, hits % 2 == 0));
+  return events;
+}
+
+TEST(Math, PositionsAreWholeNumbers) {
+  const Geometry g = Geometry::make();
+  const Math math = prepared(g);
+  EXPECT_TRUE(math.whole);
+  EXPECT_EQ(math.scale, 0);
+  for (const Point& p : g.common) {
+    const Math::Position q = math.position(p);
+    const std::uint32_t pair = Math::pair(q);
+    const int x = static_cast<std::int16_t>(pair), k = static_cast<std::int32_t>(pair) >> 16;
+    EXPECT_EQ(static_cast<float>(x) + Math::origin_x, p.x);
+    EXPECT_EQ(static_cast<float>(k) * row_mm, p.y);
+    EXPECT_EQ(q.z, (x * x + 243 * k * k) * 64);
+    EXPECT_EQ(q.w, q.z - 32768 * 64);
+    EXPECT_TRUE(Math::is_whole(q));
+  }
+}
+
+TEST(Math, AnyOrderOfHitsGivesTheSameBits) {
+  Geometry moved = Geometry::make();
+  for (Point& p : moved.common) p = {p.x + 0.3f, p.y - 7.7f};
+  for (const Geometry& g : {Geometry::make(), moved}) {
+    std::mt19937 random(5);
+    const Events events = random_events(g, 5);
+    const std::vector<Rings> rings = batch_of(g, events);
+    for (int again = 0; again < 4; ++again) {
+      Events shuffled = events;
+      for (std::uint32_t i = 0; i + 1 < events.first.size(); ++i)
+        std::shuffle(shuffled.pm.begin() + events.first[i], shuffled.pm.begin() + events.first[i + 1],
+                     random);
+      const std::vector<Rings> other = batch_of(g, shuffled);
+      for (std::uint32_t i = 0; i < rings.size(); ++i) expect_same(other[i], rings[i], i);
+    }
+  }
+}
+
+// The largest events: 128 times the same PM, and the PMs with the largest terms.
+TEST(Math, SumsOf128HitsFitTheirTypes) {
+  const Geometry g = Geometry::make();
+  Events events;
+  std::mt19937 random(8);
+  for (PmId pm = 0; pm < pm_count; ++pm) {
+    events.pm.insert(events.pm.end(), max_event_hits - 2, pm);
+    for (int i = 0; i < 2; ++i) events.pm.push_back(static_cast<PmId>(random() % pm_count));
+    events.first.push_back(static_cast<std::uint32_t>(events.pm.size()));
+  }
+  expect_batch_as_alone(g, events);
+}
+
+// The same on artificial planes of whole numbers at the bounds of is_whole().
+TEST(Math, WholeNumbersAtTheirBounds) {
+  Math math;
+  std::vector<std::pair<std::int64_t, Point>> inside;
+  std::size_t outside = 0;
+  for (int x = -520; x <= 520; ++x) {
+    for (int k = -33; k <= 33; ++k) {
+      const Point p{static_cast<float>(x) + Math::origin_x, static_cast<float>(k) * row_mm};
+      if (!Math::is_whole(math.position(p))) {
+        ++outside;
+        continue;
+      }
+      inside.push_back({-std::int64_t{x * x + 243 * k * k}, p});
+    }
+  }
+  EXPECT_GT(outside, 20'000u);
+  std::ranges::sort(inside, {}, [](const auto& entry) { return entry.first; });
+  Geometry g = Geometry::make();
+  for (std::size_t pm = 0; pm < pm_count; ++pm) g.common[pm] = inside[pm].second;
+  ASSERT_TRUE(prepared(g).whole);
+  Events events = random_events(g, 9);
+  for (PmId pm = 0; pm < pm_count; pm += 3) {
+    for (unsigned i = 0; i < max_event_hits; ++i)
+      events.pm.push_back(static_cast<PmId>(i % 16 == 3 ? (pm + 7 * i) % pm_count : pm));
+    events.first.push_back(static_cast<std::uint32_t>(events.pm.size()));
+  }
+  expect_batch_as_alone(g, events);
+  g.common[5].x = 360.0f;  // 512 mm from the origin
+  EXPECT_FALSE(prepared(g).whole);
+}
+
+TEST(Math, DetectorsOfOtherNumbersAndSizes) {
+  for (const float factor : {0.37f, 1.0f, 3.0f, 16.0f, 512.0f}) {
+    Geometry g = Geometry::make();
+    for (Point& p : g.common) p = {(p.x + 152) * factor - 152 + 0.1f, p.y * factor};
+    const Math math = prepared(g);
+    EXPECT_FALSE(math.whole);
+    EXPECT_EQ(math.scale > 0, factor > 3);
+    expect_batch_as_alone(g, random_events(Geometry::make(), 10, 3));
+    Events events = random_events(Geometry::make(), 11, 3);
+    events.pm.insert(events.pm.end(), max_event_hits, PmId{1951});
+    events.first.push_back(static_cast<std::uint32_t>(events.pm.size()));
+    expect_batch_as_alone(g, events);
+  }
+  for (const float far : {2e6f, INFINITY, NAN}) {
+    Geometry g = Geometry::make();
+    g.common[1000].y = far;
+    EXPECT_THROW(make_reconstructor("math", {}, g), std::invalid_argument);
+  }
+}
+
+// Free points at PMs give the bits of the PMs, at any scale of the event.
+TEST(Math, FreePoints) {
+  Geometry moved = Geometry::make();
+  for (Point& p : moved.common) p = {p.x * 4 + 0.3f, p.y * 4};
+  for (const Geometry& g : {Geometry::make(), moved}) {
+    const auto math = make_reconstructor("math", {{"min_hits", 3}, {"r_min", 0}, {"r_max", 1000}}, g);
+    const Events events = random_events(g, 12);
+    std::vector<float> x, y;
+    for (const PmId pm : events.pm) {
+      x.push_back(g.common[pm].x);
+      y.push_back(g.common[pm].y);
+    }
+    const std::vector<Rings> of_pms = batch_of(g, events);
+    std::vector<Rings> rings(of_pms.size());
+    (*math)(PointBatch{events.batch().events, events.first.data(), x.data(), y.data()}, rings.data());
+    for (std::uint32_t i = 0; i < rings.size(); ++i) expect_same(rings[i], of_pms[i], i);
+  }
+  // A circle far away and large; then points of no place.
+  const auto math = make_reconstructor("math", {{"r_max", 1000}}, Geometry::make());
+  for (const float far : {0.0f, 3e4f, 5e5f, 2e6f, 1e30f, INFINITY, NAN}) {
+    std::vector<float> x, y;
+    for (unsigned i = 0; i < 12; ++i) {
+      x.push_back(900 * std::cos(0.5f * static_cast<float>(i)) + far);
+      y.push_back(900 * std::sin(0.5f * static_cast<float>(i)));
+    }
+    const std::uint32_t first[] = {0, 12};
+    Rings rings;
+    (*math)(PointBatch{1, first, x.data(), y.data()}, &rings);
+    if (far == 0.0f) {
+      ASSERT_EQ(rings.count, 1);
+      EXPECT_NEAR(rings.ring[0].r, 900, 2e-3);
+    }
+    if (rings.count) {
+      EXPECT_TRUE(std::isfinite(rings.ring[0].x + rings.ring[0].chi2_ndf)) << far;
+    }
+    if (!(far < 1.1e6f)) {
+      EXPECT_EQ(rings.count, 0) << far;
+    }
+  }
+}
+
+// Four adjacent hits: the circle is exact.
 TEST(Math, ExactOnTheLattice) {
   const Geometry g = Geometry::make();
   const PmId pm[] = {200, 204, 296, 297};

@@ -10,10 +10,13 @@
 #include "nanet/rich/lanes.hpp"
 #include "nanet/units.hpp"
 
+// NANET_INLINED: for large functions called once, whose objects then stay in registers.
 #ifdef __CUDACC__
 #define NANET_DEVICE __device__
+#define NANET_INLINED __forceinline__
 #else
 #define NANET_DEVICE
+#define NANET_INLINED
 #endif
 
 namespace nanet::gpu {
@@ -42,6 +45,9 @@ NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 #endif
 }
 
+// Threads that sum an item together in Block::sum(); each then has one word of the sums.
+inline constexpr unsigned sum_parts = 8;
+
 #ifdef __CUDACC__
 
 // Steps of a thread block on a GPU; every thread makes each call.
@@ -52,6 +58,13 @@ struct Block {
   __device__ static unsigned threads() { return blockDim.x; }
   // Permutation of the threads; neighbours belong to different warps.
   __device__ static unsigned spread(unsigned t) { return (t & 31u) * (blockDim.x >> 5) + (t >> 5); }
+  // The same for n items of long straight code: over as few warps as have a lane for each, at least one per
+  // scheduler, since each warp issues the whole code.
+  __device__ static unsigned spread(unsigned t, unsigned n) {
+    const unsigned all = blockDim.x >> 5, wanted = (n + 31) >> 5, some = wanted < 4 ? 4 : wanted;
+    const unsigned warps = some < all ? some : all;
+    return (t >> 5) < warps ? (t & 31u) * warps + (t >> 5) : t;
+  }
   // f(thread) in every thread; its writes are visible to all threads afterwards.
   template <class F>
   __device__ static void each(const F& f) {
@@ -79,6 +92,34 @@ struct Block {
   // Atomic addition; returns the previous value. Any thread, inside each() or warps().
   __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
   __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
+  // Sums of A over the hits of items i < n: add(i, part, sums) adds the hits of one part of sum_parts, and
+  // put(i, w, word) takes word w of the total.
+  template <class A, class Add, class Put>
+  __device__ static void sum(std::uint32_t n, const Add& add, const Put& put) {
+    static_assert(A::words == sum_parts);
+    constexpr unsigned all = 0xFFFFFFFFu, items = 32 / sum_parts;
+    const unsigned part = threadIdx.x & 7u;
+    for (std::uint32_t from = (threadIdx.x >> 5) * items; from < n; from += (blockDim.x >> 5) * items) {
+      const std::uint32_t i = from + (threadIdx.x & 31u) / sum_parts;
+      typename A::WholeSums sums;
+      if (i < n) add(i, part, sums);
+      __syncwarp();
+      std::int32_t four[4], two[2];
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) {
+        const std::int32_t low = A::word(sums, k), high = A::word(sums, k + 4);
+        four[k] = (part & 4 ? high : low) + __shfl_xor_sync(all, part & 4 ? low : high, 4);
+      }
+#pragma unroll
+      for (unsigned k = 0; k < 2; ++k)
+        two[k] =
+            (part & 2 ? four[k + 2] : four[k]) + __shfl_xor_sync(all, part & 2 ? four[k] : four[k + 2], 2);
+      const std::int32_t one =
+          (part & 1 ? two[1] : two[0]) + __shfl_xor_sync(all, part & 1 ? two[0] : two[1], 1);
+      if (i < n) put(i, part, one);
+    }
+    __syncthreads();
+  }
   // f(i, number of set flags before i) for each i < n with flag[i] = 1. Returns the number of set flags.
   // room: one shared word per warp.
   template <class F>
@@ -115,6 +156,7 @@ struct Block {
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }
+  static unsigned spread(unsigned t, unsigned) { return t; }
   template <class F>
   static void each(const F& f) {
     for (unsigned t = 0; t < threads(); ++t) f(t);
@@ -135,6 +177,20 @@ struct Block {
     return before;
   }
   static void least(std::uint32_t& at, std::uint32_t n) { at = n < at ? n : at; }
+  template <class A, class Add, class Put>
+  static void sum(std::uint32_t n, const Add& add, const Put& put) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      std::int32_t total[A::words] = {};
+      for (unsigned part = 0; part < sum_parts; ++part) {
+        typename A::WholeSums sums;
+        add(i, part, sums);
+        for (unsigned w = 0; w < A::words; ++w)
+          total[w] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[w]) +
+                                               static_cast<std::uint32_t>(A::word(sums, w)));
+      }
+      for (unsigned w = 0; w < A::words; ++w) put(i, w, total[w]);
+    }
+  }
   template <class F>
   static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t*, const F& f) {
     std::uint32_t before = 0;

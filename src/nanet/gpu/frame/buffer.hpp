@@ -85,9 +85,10 @@ class BufferWork {
   // the next one overwrites. Leaves packet, counts and trace (except n, frame, seen and posted) in shared
   // memory.
   template <class Copy, class Clock, class Sampled, class Lines = NoLines, class Answer = AnswerLines>
-  NANET_DEVICE void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
-                        std::uint32_t frame, std::uint32_t bytes, const Copy& copy, const Clock& clock,
-                        const Sampled& sampled, const Lines& lines = {}, const Answer& answer = {}) {
+  NANET_DEVICE NANET_INLINED void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
+                                      std::uint32_t frame, std::uint32_t bytes, const Copy& copy,
+                                      const Clock& clock, const Sampled& sampled, const Lines& lines = {},
+                                      const Answer& answer = {}) {
     if constexpr (!Lines::prepared) work.begin();
     trigger::Trace& trace = s_.trace;
     const bool whole = sizes_.frame;
@@ -131,6 +132,7 @@ class BufferWork {
         trace.built = payloads.began + payloads.build;
         trace.reconstructed = trace.built + payloads.reconstruct;
       });
+    if (answered) B::each([](unsigned) {});  // note_edges() reads the events of the first warp
     B::one([&] {
       work.finish(frame);
       trace.events = s_.events;

@@ -58,19 +58,27 @@ struct ScratchOf<A> {
 template <class A>
 concept Remote = requires { A::at_once; };
 
-// Algorithm whose sums over hits threads can share: the term of a hit depends only on the PM.
+// Algorithm of exact sums over hits, which threads can share; the term of a hit depends only on the PM.
 template <class A>
-concept Summed = requires { typename A::Factors; };
+concept Summed = requires { typename A::WholeSums; };
 // Table entry of a PM, computed from its position.
 template <class A>
 struct PlaneOf {
   using type = rich::Point;
-  NANET_HD static type of(const rich::Point& p) { return p; }
+  NANET_HD static void set(const A&, type* plane, std::uint32_t pm, const rich::Point& p) { plane[pm] = p; }
 };
 template <Summed A>
 struct PlaneOf<A> {
-  using type = typename A::Factors;
-  NANET_HD static type of(const rich::Point& p) { return A::factors(p); }
+  using type = typename A::Position;
+  NANET_HD static void set(const A& algorithm, type* plane, std::uint32_t pm, const rich::Point& p) {
+    algorithm.set(plane, pm, p);
+  }
+};
+
+// Sums of an event.
+template <Summed A>
+struct alignas(16) EventWords {
+  std::int32_t word[A::words];
 };
 
 // Memory of an algorithm. rings: result per event; may be null. scratch and result: one per warp, for wide
@@ -187,7 +195,7 @@ class FrameWork {
   {
     const std::byte* const at = small + (in.at - small);
     const std::uint32_t bytes = in.bytes[0];
-    if (in.boards != 1 || !in.shared || bytes < 16 || blockDim.x < 64) return false;
+    if (!algorithm_.whole || in.boards != 1 || !in.shared || bytes < 16 || blockDim.x < 64) return false;
     const std::uint32_t next = full_word(at + 4), length = next & 0xFFFF, said = next >> 16 & 0xFF;
     const bool fixed = full_word(at) >> 28 & 1, alone = (length + 15) / 16 * 16 + 16 > bytes;
     if (!fixed || !alone || length < 16 || length > bytes) return false;
@@ -291,52 +299,49 @@ class FrameWork {
     }
   }
 
-  // Eight threads per event, one per sum, in the order of the hits; then one thread solves. The sums
-  // overwrite the fragments.
+  // Eight threads per event sum its hits; then one thread fits. The sums overwrite the fragments.
   NANET_DEVICE void fit(const Tables& tables, bool incomplete)
     requires Summed<A>
   {
-    static_assert(A::sums == 8);
-    float* const sums = reinterpret_cast<float*>(tables.fragment);
-    const auto room =
-        static_cast<std::uint32_t>(tables.fragments * sizeof(Fragment) / (A::sums * sizeof(float)));
+    auto* const sums = reinterpret_cast<EventWords<A>*>(tables.fragment);
+    const auto room = static_cast<std::uint32_t>(tables.fragments * sizeof(Fragment) / sizeof(EventWords<A>));
     for (std::uint32_t from = 0; from < events_; from += room) {
       const std::uint32_t n = events_ - from < room ? events_ - from : room;
+      if (algorithm_.whole)
+        B::template sum<A>(
+            n,
+            [&](std::uint32_t i, unsigned part, auto& s) {
+              add_part(tables, tables.event[from + i], part, s);
+            },
+            [&](std::uint32_t i, unsigned w, std::int32_t word) { sums[i].word[w] = word; });
       B::each([&](unsigned t) {
-        const unsigned left = A::left(t % A::sums), right = A::right(t % A::sums);
-        for (std::uint32_t i = t; i < n * A::sums; i += B::threads())
-          sums[i] = sum(tables, tables.event[from + i / A::sums], left, right);
-      });
-      B::each([&](unsigned t) {
-        for (std::uint32_t i = B::spread(t); i < n; i += B::threads()) {
+        for (std::uint32_t i = B::spread(t, n); i < n; i += B::threads()) {
           BuiltEvent& event = tables.event[from + i];
-          decide(tables, from + i, event, algorithm_.of_sums(sums + i * A::sums, event.hits), incomplete);
+          const auto moments = algorithm_.whole ? A::moments(sums[i].word)
+                                                : algorithm_.moments(of(tables, event), workspace_.plane);
+          decide(tables, from + i, event, algorithm_.ring(moments, event.hits), incomplete);
         }
       });
     }
   }
-  NANET_DEVICE float sum(const Tables& tables, const BuiltEvent& event, unsigned left, unsigned right) const {
+  // Adds every eighth hit of an event.
+  template <class S>
+  NANET_DEVICE void add_part(const Tables& tables, const BuiltEvent& event, unsigned part, S& sums) const {
+    static_assert(max_event_hits / sum_parts <= A::whole_hits);
     const PmId* const pm = tables.pm + event.first;
-    const std::uint32_t hits = event.hits < max_event_hits ? event.hits : max_event_hits;
+    const std::uint32_t hits = A::fitted(event.hits);
+    const std::uint32_t* const pairs = A::pairs(workspace_.plane);
     constexpr unsigned together = 4;  // table look-ups in flight
-    float sum = 0.0f;
-    std::uint32_t i = 0;
-    for (; i + together <= hits; i += together) {
-      float a[together], b[together];
+    for (std::uint32_t i = part; i < hits; i += together * sum_parts) {
+      std::uint32_t pair[together];
       NANET_UNROLLED
       for (unsigned j = 0; j < together; ++j) {
-        const float* const factor = workspace_.plane[pm[i + j]].factor;
-        a[j] = factor[left];
-        b[j] = factor[right];
+        const std::uint32_t at = i + j * sum_parts;
+        pair[j] = at < hits ? pairs[pm[at]] : 0;
       }
       NANET_UNROLLED
-      for (unsigned j = 0; j < together; ++j) sum = rich::fused(a[j], b[j], sum);
+      for (unsigned j = 0; j < together; ++j) sums.add(pair[j]);
     }
-    for (; i < hits; ++i) {
-      const float* const factor = workspace_.plane[pm[i]].factor;
-      sum = rich::fused(factor[left], factor[right], sum);
-    }
-    return sum;
   }
   NANET_DEVICE static rich::EventView of(const Tables& tables, const BuiltEvent& event) {
     return {tables.pm + event.first, event.hits};

@@ -57,8 +57,10 @@ template <class A>
 class Both {
  public:
   explicit Both(contract::Gather gather, unsigned boards, std::uint32_t packets = 1,
-                std::uint32_t segment = 8192, std::uint32_t room = shared_fragments)
-      : memory_([&] {
+                std::uint32_t segment = 8192, std::uint32_t room = shared_fragments,
+                const rich::Geometry& geometry = rich::Geometry::make())
+      : geometry_(geometry),
+        memory_([&] {
           contract::Shape s;
           s.gather = gather;
           s.boards = boards;
@@ -69,8 +71,9 @@ class Both {
           return s;
         }()),
         room_(room) {
-    for (std::size_t pm = 0; pm < geometry_.common.size(); ++pm)
-      plane_[pm] = PlaneOf<A>::of(geometry_.common[pm]);
+    if constexpr (requires { algorithm_.use(geometry_); }) algorithm_.use(geometry_);
+    for (std::uint32_t pm = 0; pm < geometry_.common.size(); ++pm)
+      PlaneOf<A>::set(algorithm_, plane_.data(), pm, geometry_.common[pm]);
     const contract::Shape& shape = memory_.view().shape;
     sizes_ = BufferSizes::of(shape);
     large_.resize(sizes_.large_bytes());
@@ -103,7 +106,7 @@ class Both {
     std::memcpy(words.data(), view.send_buffer(3), bytes);
     seen_ = (seen_ * 5 + 123) % 20'000;  // arbitrary, as from a faulty card
 
-    A algorithm{};
+    A algorithm = algorithm_;
     FrameOptions o;
     o.decision = options.decision;
     if constexpr (Remote<A>) {
@@ -193,12 +196,13 @@ class Both {
 
  private:
   std::uint32_t seen_ = 0;
-  rich::Geometry geometry_ = rich::Geometry::make();
+  rich::Geometry geometry_;
   contract::Memory memory_;
   BufferSizes sizes_;
   std::uint32_t room_;
   std::vector<typename PlaneOf<A>::type> plane_ =
       std::vector<typename PlaneOf<A>::type>(rich::plane_table_size);
+  A algorithm_{};
   std::vector<rich::Rings> rings_;
   rich::Rings result_[2];
   struct alignas(16) Sixteen {
@@ -224,9 +228,10 @@ trigger::Conditions random_conditions(std::mt19937& random, unsigned masked) {
 }
 
 template <class A>
-std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, std::uint32_t room) {
+std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, std::uint32_t room,
+                               const rich::Geometry& geometry = rich::Geometry::make()) {
   std::mt19937 random(17 + boards + most);
-  Both<A> both(contract::Gather::frame, boards, 1, 8192, room);
+  Both<A> both(contract::Gather::frame, boards, 1, 8192, room, geometry);
   for (unsigned round = 0; round < rounds; ++round) {
     std::memset(both.buffer(), 0, both.shape().buffer_bytes());
     const auto frame = static_cast<Frame>(random() % 1000);
@@ -266,6 +271,12 @@ TEST(FrameWork, FramesOfAnyNumberOfBoards) {
     events += frames_of_boards<rich::Math>(boards, 30, 100, 8);  // the large tables
   }
   EXPECT_GT(events, 20'000u);
+}
+
+TEST(FrameWork, PositionsThatAreNoWholeNumbers) {
+  rich::Geometry moved = rich::Geometry::make();
+  for (rich::Point& p : moved.common) p = {p.x * 1.3f + 0.7f, p.y + 3.3f};
+  EXPECT_GT(frames_of_boards<rich::Math>(4, 30, 60, shared_fragments, moved), 1000u);
 }
 
 TEST(FrameWork, AlgorithmsThatAreWide) {

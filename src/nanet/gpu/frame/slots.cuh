@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet of one board with events in slots, from its bytes in shared memory to the answer: a warp unpacks an
-// event, eight threads sum its hits while another warp orders the events, a thread fits and decides. Included
-// by frame.hpp.
+// event and sums its hits, a lane each; then the lanes of one warp are events: they order, fit and decide.
+// Included by frame.hpp.
 //
 // A single thread runs at five cycles per instruction: what counts is the length of the longest chain.
 #pragma once
@@ -27,33 +27,6 @@ struct SlotsCall {
   AnswerLines answer;
 };
 
-// Sum over the hits of an event, in their order; pm: on a 16 B boundary, 32 entries.
-template <Summed A>
-__device__ inline float slot_sum(const typename PlaneOf<A>::type* plane, const PmId* pm, std::uint32_t hits,
-                                 unsigned left, unsigned right) {
-  constexpr unsigned together = 8;  // PM IDs of a 16 B load
-  static_assert(sizeof(PmId) == 2);
-  float sum = 0.0f;
-  uint4 ids = *reinterpret_cast<const uint4*>(pm);
-#pragma unroll 1
-  for (std::uint32_t from = 0; from < hits; from += together) {
-    const std::uint32_t id[together] = {ids.x & 0xFFFF, ids.x >> 16, ids.y & 0xFFFF, ids.y >> 16,
-                                        ids.z & 0xFFFF, ids.z >> 16, ids.w & 0xFFFF, ids.w >> 16};
-    float a[together], b[together];
-    NANET_UNROLLED
-    for (unsigned j = 0; j < together; ++j) {
-      const float* const factor = plane[id[j]].factor;
-      a[j] = factor[left];
-      b[j] = factor[right];
-    }
-    if (from + together < max_fragment_hits) ids = *reinterpret_cast<const uint4*>(pm + from + together);
-    NANET_UNROLLED
-    for (unsigned j = 0; j < together; ++j)
-      if (from + j < hits) sum = rich::fused(a[j], b[j], sum);
-  }
-  return sum;
-}
-
 // All threads. Returns false, without effect on FrameShared, if an event needs the careful way.
 template <Summed A, class Clock>
 __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A& algorithm,
@@ -61,14 +34,13 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
   constexpr unsigned all = ~0u, most = SlotsCall<A>::most;
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const std::uint32_t n = call.events;
-  float* const sums = at_shared<float>(call.sums);
+  EventWords<A>* const sums = at_shared<EventWords<A>>(call.sums);
+  const auto* const pairs = A::pairs(at_shared<const typename PlaneOf<A>::type>(call.plane));
   PmId* const pm = at_shared<PmId>(call.pm);
   BuiltEvent* const events = at_shared<BuiltEvent>(call.event);
-  // Of each event, by arrival: sum of times; by order of opening: arrival, hits with the truncation mark.
+  // Of each event, by arrival: sum of times. Of each number of an event: its arrival.
   std::int32_t* const times = at_shared<std::int32_t>(call.key);
   std::uint32_t* const order = at_shared<std::uint32_t>(call.order);
-  std::uint32_t* const hits_of = order + most;
-  constexpr std::uint32_t cut = 1u << 31;
 
   bool careful = false;
   for (std::uint32_t e = warp; e < n; e += blockDim.x >> 5) {
@@ -88,7 +60,14 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
     }
     pm[most * e + lane] = static_cast<PmId>(id);
     const std::int32_t differences = __reduce_add_sync(all, late);
+    typename A::WholeSums hit;
+    const std::uint32_t pair = pairs[id];
+    hit.add(is ? pair : 0);
+    EventWords<A> total;
+    NANET_UNROLLED
+    for (unsigned w = 0; w < A::words; ++w) total.word[w] = __reduce_add_sync(all, A::word(hit, w));
     if (lane == 0) {
+      sums[e] = total;
       BuiltEvent event;
       event.first = most * e;
       event.opened = static_cast<std::uint16_t>(time);
@@ -103,60 +82,40 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
     }
   }
   if (__syncthreads_or(careful)) return false;
-  const auto* const plane = at_shared<const typename PlaneOf<A>::type>(call.plane);
-  // The last warp orders the events, the first ones sum.
-  const bool ordering = warp + 1 == blockDim.x >> 5;
   FrameShared& s = *at_shared<FrameShared>(call.frame_shared);
-  if (ordering) {
-    const bool is = lane < n;
-    BuiltEvent event{};
-    if (is) event = events[lane];
-    // Events are numbered by the time of their first fragment, then by arrival.
-    std::uint32_t source = lane;
-    const std::uint32_t opened = is ? event.opened : ~std::uint32_t{0};
-    const std::uint32_t before = __shfl_up_sync(all, opened, 1);
-    if (__any_sync(all, is && lane > 0 && before > opened)) {
-      std::uint32_t rank = 0;
-      for (unsigned j = 0; j < n; ++j) {
-        const std::uint32_t other = __shfl_sync(all, opened, j);
-        rank += other < opened || (other == opened && j < lane);
-      }
-      if (is) order[rank] = lane;
-      __syncwarp();
-      if (is) {
-        source = order[lane];
-        event = events[source];
-      }
-      __syncwarp();
-    }
-    if (is) {
-      event.time = event.hits ? Merger<Block>::mean_time(times[source], event.hits) : event.opened;
-      events[lane] = event;
-      order[lane] = source;
-      hits_of[lane] = event.hits | (event.truncated ? cut : 0u);
-    }
-  } else {
-    for (std::uint32_t i = threadIdx.x; i < n * A::sums; i += blockDim.x - 32) {
-      const std::uint32_t e = i / A::sums;
-      const std::uint32_t stored =
-          full_word(at_shared<const std::byte>(call.slots + fixed_slot_bytes * e + 4)) >> 8 & 0xFF;
-      sums[i] = slot_sum<A>(plane, pm + most * e, stored, A::left(i % A::sums), A::right(i % A::sums));
-    }
-  }
-  __syncthreads();
-
   if (threadIdx.x == 32) s.trace.built = clock();
   if (warp != 0) return true;
   const bool is = lane < n;
-  const std::uint32_t row = is ? hits_of[lane] : 0, source = is ? order[lane] : 0, hits = row & ~cut;
-  const std::uint32_t time = is ? events[lane].time : 0;
+  BuiltEvent event{};
+  if (is) event = events[lane];
+  // Events are numbered by the time of their first fragment, then by arrival.
+  std::uint32_t source = lane;
+  const std::uint32_t opened = is ? event.opened : ~std::uint32_t{0};
+  const std::uint32_t preceding = __shfl_up_sync(all, opened, 1);
+  if (__any_sync(all, is && lane > 0 && preceding > opened)) {
+    std::uint32_t rank = 0;
+    for (unsigned j = 0; j < n; ++j) {
+      const std::uint32_t other = __shfl_sync(all, opened, j);
+      rank += other < opened || (other == opened && j < lane);
+    }
+    if (is) order[rank] = lane;
+    __syncwarp();
+    if (is) {
+      source = order[lane];
+      event = events[source];
+    }
+    __syncwarp();
+  }
+  const std::uint32_t hits = event.hits;
+  std::uint32_t time = event.opened;
+  if (hits) time = Merger<Block>::mean_time(times[source], hits);
   rich::Rings rings;
   std::uint32_t id = 0;
   bool below = false, scaled = false;
   unsigned kind = 0;
   if (is) {
-    rings = algorithm.of_sums(sums + A::sums * source, hits);
-    id = trigger::decide_event(hits, rings.ambiguous, call.incomplete || (row & cut), options.decision);
+    rings = algorithm.ring(A::moments(sums[source].word), hits);
+    id = trigger::decide_event(hits, rings.ambiguous, call.incomplete || event.truncated, options.decision);
     if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options.decision);
     below = hits < options.decision.min_hits;
     if (below) id = 0;
@@ -193,7 +152,9 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
   const auto under = static_cast<std::uint32_t>(__popc(__ballot_sync(all, below)));
   if (scaled) atomicAdd(&s.downscaled[kind], 1u);
   if (is) {
-    events[lane].primitive = static_cast<std::uint16_t>(id);
+    event.time = static_cast<std::uint16_t>(time);
+    event.primitive = static_cast<std::uint16_t>(id);
+    events[lane] = event;
     if (call.rings) call.rings[lane] = rings;
   }
   if (lane == 0) {

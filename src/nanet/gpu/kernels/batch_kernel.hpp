@@ -11,6 +11,7 @@
 
 #include "nanet/gpu/cuda_error.hpp"
 #include "nanet/gpu/plane_entries.hpp"
+#include "nanet/rich/math.hpp"
 #include "nanet/rich/ring.hpp"
 #include "nanet/trigger/decide/decide.hpp"
 
@@ -23,7 +24,7 @@ struct DeviceBatch {
   const std::uint32_t* first = nullptr;
   const PmId* pm = nullptr;
   const rich::Point* plane = nullptr;
-  const rich::Point* math_plane = nullptr;  // relative to Math's origin, in mm and rows
+  const rich::Math::Position* math_plane = nullptr;  // table of Math::set()
   rich::Rings* rings = nullptr;
   std::uint16_t* primitives = nullptr;
   void* work = nullptr;  // BatchKernel::work_bytes(events), on a 256 B boundary; null: slower

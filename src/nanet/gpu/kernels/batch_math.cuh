@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch kernel of MATH: a thread per event, with PM positions precomputed in its units.
+// Batch kernel of MATH: a thread per event, with PM positions precomputed as whole numbers.
 #pragma once
 
 #include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
@@ -16,10 +16,16 @@ static __global__ void __launch_bounds__(math_threads)
   const std::uint32_t from = batch.first[i], seen = batch.first[i + 1] - from;
   const std::uint32_t hits = seen < max_event_hits ? seen : max_event_hits;
   const PmId* const pm = batch.pm + from;
-  ThreadMoments moments;
-  for (std::uint32_t h = 0; h < hits; ++h) {
-    const rich::Point p = batch.math_plane[pm[h] % plane_entries];
-    moments.add(p.x, p.y);
+  rich::Math::Moments<rich::OneLane> moments;
+  if (math.whole) {
+    const std::uint32_t* const pairs = rich::Math::pairs(batch.math_plane);
+    rich::Math::PairSums<std::int64_t> sums;
+    for (std::uint32_t h = 0; h < hits; ++h) sums.add(pairs[pm[h] % plane_entries]);
+    moments = rich::Math::moments(sums);
+  } else {
+    rich::Math::Sums sums;
+    for (std::uint32_t h = 0; h < hits; ++h) sums.add(batch.math_plane[pm[h] % plane_entries]);
+    moments = math.moments(sums);
   }
   rich::Ring ring;
   const bool found = math_ring(math, moments, hits, 1.0f / static_cast<float>(hits), ring);

@@ -10,11 +10,9 @@
 
 namespace nanet::gpu {
 
-using ThreadMoments = rich::Math::Moments<rich::OneLane>;
-
 // Ring from the moments; false if there is none. share: 1 / hits.
-__device__ inline bool math_ring(const rich::Math& math, const ThreadMoments& moments, std::uint32_t hits,
-                                 float share, rich::Ring& ring) {
+__device__ inline bool math_ring(const rich::Math& math, const rich::Math::Moments<rich::OneLane>& moments,
+                                 std::uint32_t hits, float share, rich::Ring& ring) {
   if (hits < math.parameters.min_hits || hits < 3) return false;
   rich::Math::Fit<rich::OneLane> fit;
   if (!math.solve(moments, static_cast<float>(hits), share, fit)) return false;

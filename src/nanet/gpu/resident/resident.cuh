@@ -349,8 +349,8 @@ __device__ inline void misbehave(const Resident& r) {
 
 // A is not Wide: wide algorithms are Remote here.
 template <class A>
-__device__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
-                        ClaimedEvent& claimed) {
+__device__ __forceinline__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
+                                        ClaimedEvent& claimed) {
   const unsigned block = blockIdx.x - 1;
   FrameShared& shared = *memory.frame;
   Workspace<A> workspace;
@@ -537,9 +537,9 @@ template <class A>
 inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
 
 template <class A>
-__device__ void fill_plane(const Resident& r, typename PlaneOf<A>::type* plane) {
+__device__ void fill_plane(const Resident& r, const A& algorithm, typename PlaneOf<A>::type* plane) {
   for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x)
-    plane[i] = PlaneOf<A>::of(r.plane[i]);
+    PlaneOf<A>::set(algorithm, plane, i, r.plane[i]);
 }
 
 template <class A>
@@ -549,7 +549,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   __shared__ ClaimedEvent claimed;
   if (blockIdx.x == 0) return supervise(r);
   const auto take_frames = [&]<class Work>(const Work& work, const SharedMemory<Work>& memory) {
-    if constexpr (!Remote<Work>) fill_plane<Work>(r, memory.plane);
+    if constexpr (!Remote<Work>) fill_plane(r, work, memory.plane);
     if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
     __syncthreads();
     consume(r, work, memory, claimed);
@@ -569,7 +569,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   } else {
     static_assert(alignof(typename A::Scratch) <= 128);
     const SharedMemory<A> memory(room);
-    fill_plane<A>(r, memory.plane);
+    fill_plane(r, algorithm, memory.plane);
     __syncthreads();
     const unsigned warp = threadIdx.x / 32;
     serve(r, algorithm, memory.plane,
@@ -590,7 +590,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   extern __shared__ __align__(128) std::byte room[];
   const SharedMemory<A> memory(room);
   const std::int64_t seen = device_time();
-  fill_plane<A>(r, memory.plane);
+  fill_plane(r, algorithm, memory.plane);
   FrameShared& shared = *memory.frame;
   Workspace<A> workspace;
   workspace.plane = memory.plane;
