@@ -75,10 +75,21 @@ struct PlaneOf<A> {
   }
 };
 
-// Sums of an event.
+// Sums of an event: words, or moments.
 template <Summed A>
-struct alignas(16) EventWords {
+struct alignas(16) EventSums {
   std::int32_t word[A::words];
+
+  NANET_HD auto moments(bool words) const {
+    auto m = A::moments(word);
+    if (!words) std::memcpy(&m, word, sizeof word);
+    return m;
+  }
+  template <class M>
+  NANET_HD void keep(const M& moments) {
+    static_assert(sizeof moments == sizeof word);
+    std::memcpy(word, &moments, sizeof word);
+  }
 };
 
 // Memory of an algorithm. rings: result per event; may be null. scratch and result: one per warp, for wide
@@ -299,12 +310,13 @@ class FrameWork {
     }
   }
 
-  // Eight threads per event sum its hits; then one thread fits. The sums overwrite the fragments.
+  // Eight threads per event sum its hits, or one thread if its positions are no whole numbers; then one
+  // thread fits. The sums overwrite the fragments.
   NANET_DEVICE void fit(const Tables& tables, bool incomplete)
     requires Summed<A>
   {
-    auto* const sums = reinterpret_cast<EventWords<A>*>(tables.fragment);
-    const auto room = static_cast<std::uint32_t>(tables.fragments * sizeof(Fragment) / sizeof(EventWords<A>));
+    auto* const sums = reinterpret_cast<EventSums<A>*>(tables.fragment);
+    const auto room = static_cast<std::uint32_t>(tables.fragments * sizeof(Fragment) / sizeof(EventSums<A>));
     for (std::uint32_t from = 0; from < events_; from += room) {
       const std::uint32_t n = events_ - from < room ? events_ - from : room;
       if (algorithm_.whole)
@@ -314,12 +326,16 @@ class FrameWork {
               add_part(tables, tables.event[from + i], part, s);
             },
             [&](std::uint32_t i, unsigned w, std::int32_t word) { sums[i].word[w] = word; });
+      else
+        B::each([&](unsigned t) {
+          for (std::uint32_t i = B::spread(t); i < n; i += B::threads())
+            sums[i].keep(algorithm_.moments(of(tables, tables.event[from + i]), workspace_.plane));
+        });
       B::each([&](unsigned t) {
         for (std::uint32_t i = B::spread(t, n); i < n; i += B::threads()) {
           BuiltEvent& event = tables.event[from + i];
-          const auto moments = algorithm_.whole ? A::moments(sums[i].word)
-                                                : algorithm_.moments(of(tables, event), workspace_.plane);
-          decide(tables, from + i, event, algorithm_.ring(moments, event.hits), incomplete);
+          decide(tables, from + i, event, algorithm_.ring(sums[i].moments(algorithm_.whole), event.hits),
+                 incomplete);
         }
       });
     }

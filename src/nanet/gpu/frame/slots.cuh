@@ -34,7 +34,7 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
   constexpr unsigned all = ~0u, most = SlotsCall<A>::most;
   const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const std::uint32_t n = call.events;
-  EventWords<A>* const sums = at_shared<EventWords<A>>(call.sums);
+  EventSums<A>* const sums = at_shared<EventSums<A>>(call.sums);
   const auto* const pairs = A::pairs(at_shared<const typename PlaneOf<A>::type>(call.plane));
   PmId* const pm = at_shared<PmId>(call.pm);
   BuiltEvent* const events = at_shared<BuiltEvent>(call.event);
@@ -63,7 +63,7 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
     typename A::WholeSums hit;
     const std::uint32_t pair = pairs[id];
     hit.add(is ? pair : 0);
-    EventWords<A> total;
+    EventSums<A> total;
     NANET_UNROLLED
     for (unsigned w = 0; w < A::words; ++w) total.word[w] = __reduce_add_sync(all, A::word(hit, w));
     if (lane == 0) {
@@ -114,7 +114,7 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, const A&
   bool below = false, scaled = false;
   unsigned kind = 0;
   if (is) {
-    rings = algorithm.ring(A::moments(sums[source].word), hits);
+    rings = algorithm.ring(sums[source].moments(true), hits);
     id = trigger::decide_event(hits, rings.ambiguous, call.incomplete || event.truncated, options.decision);
     if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options.decision);
     below = hits < options.decision.min_hits;

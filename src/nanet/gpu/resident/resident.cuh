@@ -347,7 +347,8 @@ __device__ inline void misbehave(const Resident& r) {
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
 }
 
-// A is not Wide: wide algorithms are Remote here.
+// A is not Wide: wide algorithms are Remote here. Inlined, as all that it calls once: a call would move the
+// objects of a frame from registers to memory.
 template <class A>
 __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
                                         ClaimedEvent& claimed) {
@@ -542,26 +543,29 @@ __device__ void fill_plane(const Resident& r, const A& algorithm, typename Plane
     PlaneOf<A>::set(algorithm, plane, i, r.plane[i]);
 }
 
+template <class Work>
+__device__ __forceinline__ void take_frames(const Resident& r, const Work& work,
+                                            const SharedMemory<Work>& memory, ClaimedEvent& claimed) {
+  if constexpr (!Remote<Work>) fill_plane(r, work, memory.plane);
+  if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
+  __syncthreads();
+  consume(r, work, memory, claimed);
+  __syncthreads();
+}
+
 template <class A>
 __global__ void __launch_bounds__(most_threads, 1)
     resident(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
   extern __shared__ __align__(128) std::byte room[];
   __shared__ ClaimedEvent claimed;
   if (blockIdx.x == 0) return supervise(r);
-  const auto take_frames = [&]<class Work>(const Work& work, const SharedMemory<Work>& memory) {
-    if constexpr (!Remote<Work>) fill_plane(r, work, memory.plane);
-    if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
-    __syncthreads();
-    consume(r, work, memory, claimed);
-    __syncthreads();
-  };
   if constexpr (!Wide<A>) {
-    take_frames(algorithm, SharedMemory<A>(room));
+    take_frames(r, algorithm, SharedMemory<A>(room), claimed);
   } else if (blockIdx.x <= r.owner_blocks) {
     std::uint32_t answered = 0;
     const RemoteReconstruct<A> remote{r, blockIdx.x - 1, answered};
     if (threadIdx.x == 0) r.tasks_done[remote.owner_block * line_words] = 0;
-    take_frames(remote, SharedMemory<RemoteReconstruct<A>>(room));
+    take_frames(r, remote, SharedMemory<RemoteReconstruct<A>>(room), claimed);
     if (threadIdx.x == 0) {
       __threadfence();
       atomicAdd(&r.state->owners_ended, 1u);
