@@ -6,19 +6,22 @@
 
 namespace nanet::bench {
 
+inline thread_local std::uint64_t counted_operations = 0;
+
 // Operations without float arguments are inherited.
-struct CountingLanes : rich::HostLanes {
-  using Host = rich::HostLanes;
-  using I = Host::I;
-  using M = Host::M;
-  inline static thread_local std::uint64_t operations = 0;
-  static void count(std::uint64_t per_lane) { operations += per_lane * rich::lane_count; }
+template <class HostLanes>
+struct CountingLanesOf : HostLanes {
+  using Host = HostLanes;
+  using I = typename Host::I;
+  using M = typename Host::M;
+  using Row = CountingLanesOf<typename Host::Row>;
+  static void tally(std::uint64_t per_lane) { counted_operations += per_lane * Host::count; }
 
   struct F {
-    Host::F value;
+    typename Host::F value;
     F() = default;
     F(float all) : value(all) {}
-    F(const Host::F& of) : value(of) {}
+    F(const typename Host::F& of) : value(of) {}
     friend F operator+(const F& a, const F& b) { return counted(a.value + b.value); }
     friend F operator-(const F& a, const F& b) { return counted(a.value - b.value); }
     friend F operator*(const F& a, const F& b) { return counted(a.value * b.value); }
@@ -36,8 +39,8 @@ struct CountingLanes : rich::HostLanes {
     friend M operator!=(const F& a, const F& b) { return a.value != b.value; }
 
    private:
-    static F counted(const Host::F& result) {
-      count(1);
+    static F counted(const typename Host::F& result) {
+      tally(1);
       return result;
     }
   };
@@ -49,6 +52,11 @@ struct CountingLanes : rich::HostLanes {
   static void store(float* p, const F& v, const M& where) { Host::store(p, v.value, where); }
   static void store(std::int32_t* p, const I& v, const M& where) { Host::store(p, v, where); }
   static F gather(const float* p, const I& at) { return Host::gather(p, at); }
+  static F gather(const float* p, const I& at, std::int32_t limit) { return Host::gather(p, at, limit); }
+  static F load_four(const float* p) { return Host::load_four(p); }
+  static void append(float* p, const F& v, const M& where, std::uint32_t word) {
+    Host::append(p, v.value, where, word);
+  }
   static I gather(const std::int32_t* p, const I& at) { return Host::gather(p, at); }
   static void scatter(float* p, const I& at, const F& v, const M& where) {
     Host::scatter(p, at, v.value, where);
@@ -60,11 +68,11 @@ struct CountingLanes : rich::HostLanes {
   static F select(const M& m, const F& a, const F& b) { return Host::select(m, a.value, b.value); }
   static I select(const M& m, const I& a, const I& b) { return Host::select(m, a, b); }
   static F fma(const F& a, const F& b, const F& c) {
-    count(2);
+    tally(2);
     return Host::fma(a.value, b.value, c.value);
   }
   static F sqrt(const F& a) {
-    count(1);
+    tally(1);
     return Host::sqrt(a.value);
   }
   static F reciprocal(const F& a) { return F(1.0f) / a; }
@@ -78,25 +86,27 @@ struct CountingLanes : rich::HostLanes {
   static F from_bits(const I& a) { return Host::from_bits(a); }
 
   static float sum(const F& v) {
-    operations += rich::lane_count - 1;
+    counted_operations += Host::count - 1;
     return Host::sum(v.value);
   }
   static void sum(const F (&v)[8], float (&out)[8]) {
     for (int k = 0; k < 8; ++k) out[k] = sum(v[k]);
   }
   static std::int32_t sum(const I& v) { return Host::sum(v); }
+  static void sum(const I (&v)[8], std::int32_t (&out)[8]) { Host::sum(v, out); }
   static float max(const F& v) { return Host::max(v.value); }
   static float at(const F& v, int from) { return Host::at(v.value, from); }
   static std::int32_t at(const I& v, int from) { return Host::at(v, from); }
-  static void four(const float* p, const float* q, F (&v)[4]) {
-    Host::F of[4];
-    Host::four(p, q, of);
-    for (int k = 0; k < 4; ++k) v[k] = of[k];
+  static rich::host_lanes::Numbers<1> part(const F& v, int part) { return Host::part(v.value, part); }
+  template <class RowF>
+  static void set_part(F& v, int part, const RowF& to) {
+    Host::set_part(v.value, part, to.value);
   }
-  using Host::four;
   static F other_half(const F& v) { return Host::other_half(v.value); }
   static F shuffle(const F& v, const I& from) { return Host::shuffle(v.value, from); }
   static I shuffle(const I& v, const I& from) { return Host::shuffle(v, from); }
 };
+
+using CountingLanes = CountingLanesOf<rich::HostLanes>;
 
 }  // namespace nanet::bench

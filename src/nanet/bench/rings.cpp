@@ -82,20 +82,20 @@ double count(const A& algorithm, const rich::EventBatch& events) {
   std::copy(geometry.common.begin(), geometry.common.end(), plane.begin());
   const auto scratch = std::make_unique<typename A::Scratch>();
   rich::Rings rings;
-  CountingLanes::operations = 0;
+  counted_operations = 0;
   for (std::uint32_t i = 0; i < events.events; ++i)
     algorithm.template operator()<CountingLanes>(events.view(i), plane.data(), *scratch, rings);
-  return static_cast<double>(CountingLanes::operations) / events.events;
+  return static_cast<double>(counted_operations) / events.events;
 }
 
 // MATH uses one lane per event and one step per hit: eight additions per hit, constant operations per fit.
 double count(const rich::Math& math, const rich::EventBatch& events) {
   using F = CountingLanes::F;
-  const auto per_lane = [] { return static_cast<double>(CountingLanes::operations) / rich::lane_count; };
+  const auto per_lane = [] { return static_cast<double>(counted_operations) / rich::lane_count; };
   const rich::Math::Moments<CountingLanes> moments;
   constexpr double per_hit = 8;
   rich::Math::Fit<CountingLanes> fit;
-  CountingLanes::operations = 0;
+  counted_operations = 0;
   math.solve(moments, F(4.0f), fit);
   const double per_fit = per_lane();
   double sum = 0;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if !defined(__CUDACC__) && (defined(__AVX512F__) || defined(__AVX2__))
 #include <immintrin.h>
@@ -49,7 +50,16 @@ struct DeviceLanes {
   using F = float;
   using I = std::int32_t;
   using M = bool;
+  using Row = DeviceLanes;
+  static constexpr std::int32_t count = lane_count;
   static constexpr unsigned all = 0xFFFFFFFFu;
+
+  // Part of the lanes that fills one vector of the CPU; here it is all of them.
+  static constexpr int parts = 1;
+  __device__ static F part(F v, int) { return v; }
+  __device__ static void set_part(F& v, int, F to) { v = to; }
+  // 1 in lanes 16 - 31 and 0 in the others, or in all lanes of a part.
+  __device__ static std::int32_t upper(int) { return static_cast<std::int32_t>(threadIdx.x >> 4 & 1u); }
 
   // The working memory of an algorithm is shared memory; shared addressing takes fewer instructions than
   // generic addressing. These statements keep their relative order. If other code also writes the memory,
@@ -91,12 +101,8 @@ struct DeviceLanes {
   __device__ static void store(std::int32_t* p, I v, M where) {
     if (where) set(address(p) + 4u * lane(), v);
   }
-  // Loads four uniform values; p: 16 B aligned.
+  // Loads four values; p: 16 B aligned. On the host they are uniform.
   __device__ static void four(const float* p, float (&v)[4]) { get4(address(p), v); }
-  // Loads four values: from p in lanes 0 - 15, from q in lanes 16 - 31; both 16 B aligned.
-  __device__ static void four(const float* p, const float* q, F (&v)[4]) {
-    get4(address(threadIdx.x & 16u ? q : p), v);
-  }
   // Exchanges values with the lane 16 away.
   __device__ static F other_half(F v) { return __shfl_xor_sync(all, v, 16); }
   // Stores one uniform value, once.
@@ -105,11 +111,20 @@ struct DeviceLanes {
   }
   __device__ static F gather(const float* p, I at) { return p[at]; }
   __device__ static I gather(const std::int32_t* p, I at) { return p[at]; }
+  // The same for positions below `limit`; p: at least 32 entries.
+  __device__ static F gather(const float* p, I at, std::int32_t) { return p[at]; }
   __device__ static void scatter(float* p, I at, F v, M where) {
     if (where) set(address(p) + 4u * at, v);
   }
   __device__ static void scatter(std::int32_t* p, I at, I v, M where) {
     if (where) set(address(p) + 4u * at, v);
+  }
+  // Lane i reads p[i % 4]; p: 16 B aligned.
+  __device__ static F load_four(const float* p) { return get(address(p) + 4u * (threadIdx.x & 3u), 0.0f); }
+  // Stores the values of enabled lanes one after the other. word: ballot of `where`. The host may also
+  // overwrite the entries behind them, up to its number of lanes.
+  __device__ static void append(float* p, F v, M where, std::uint32_t word) {
+    scatter(p, rank(word), v, where);
   }
   __device__ static void sync() { __syncwarp(); }
 
@@ -142,7 +157,15 @@ struct DeviceLanes {
     for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(all, v, o);
     return v;
   }
+  // Sums of integers wrap around.
+  __device__ static I add(I a, I b) {
+    return static_cast<I>(static_cast<unsigned>(a) + static_cast<unsigned>(b));
+  }
   __device__ static std::int32_t sum(I v) { return __reduce_add_sync(all, v); }
+  __device__ static void sum(const I (&v)[8], std::int32_t (&out)[8]) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) out[k] = sum(v[k]);
+  }
   // Eight sums at once: lanes share the values, so 17 exchanges suffice instead of 40.
   __device__ static void sum(const F (&v)[8], float (&out)[8]) {
     const int i = lane();
@@ -170,6 +193,8 @@ struct DeviceLanes {
   __device__ static std::uint32_t ballot(M m) { return __ballot_sync(all, m); }
   // Number of set bits in the word below the position of each lane.
   __device__ static I rank(std::uint32_t word) { return __popc(word & ((1u << lane()) - 1u)); }
+  // The same for positions whose bit is set; undefined for the others.
+  __device__ static I rank_of_set(std::uint32_t word) { return rank(word); }
   __device__ static bool any(M m) { return __any_sync(all, m); }
   __device__ static float at(F v, int lane) { return __shfl_sync(all, v, lane); }
   __device__ static std::int32_t at(I v, int lane) { return __shfl_sync(all, v, lane); }
@@ -361,6 +386,42 @@ NANET_LANES_INLINE float across(const Operation& combine, const V& v) {
     return combine(combine(v[0], v[2]), combine(v[1], v[3]));
 }
 
+// Sums that wrap around.
+template <int bytes>
+struct WordsOf {
+  typedef std::uint32_t type __attribute__((vector_size(bytes)));
+};
+template <class V>
+NANET_LANES_INLINE V wrapped_sum(const V& a, const V& b) {
+  using U = typename WordsOf<sizeof(V)>::type;
+  return reinterpret_cast<V>(reinterpret_cast<U>(a) + reinterpret_cast<U>(b));
+}
+// Adds pairs of elements 2 apart within each four: (a0 + a2, b0 + b2, a1 + a3, b1 + b3).
+template <int... i>
+NANET_LANES_INLINE Ints fold(const Ints& a, const Ints& b, std::integer_sequence<int, i...>) {
+  return wrapped_sum(__builtin_shufflevector(a, b, (i / 4 * 4 + i % 4 / 2 + i % 2 * width)...),
+                     __builtin_shufflevector(a, b, (i / 4 * 4 + i % 4 / 2 + i % 2 * width + 2)...));
+}
+// Adds the halves of each four of two such vectors.
+template <int... i>
+NANET_LANES_INLINE Ints fold_halves(const Ints& a, const Ints& b, std::integer_sequence<int, i...>) {
+  return wrapped_sum(__builtin_shufflevector(a, b, (i / 4 * 4 + i % 2 + i % 4 / 2 * width)...),
+                     __builtin_shufflevector(a, b, (i / 4 * 4 + i % 2 + 2 + i % 4 / 2 * width)...));
+}
+// Sums of the elements of four vectors.
+using FourInts = std::int32_t __attribute__((vector_size(16)));
+template <class V>
+NANET_LANES_INLINE FourInts fold_fours(const V& v) {
+  if constexpr (sizeof(V) > 16)
+    return fold_fours(wrapped_sum(lower(v), upper(v)));
+  else
+    return v;
+}
+NANET_LANES_INLINE FourInts sums(const Ints& a, const Ints& b, const Ints& c, const Ints& d) {
+  constexpr auto steps_of = std::make_integer_sequence<int, width>{};
+  return fold_fours(fold_halves(fold(a, b, steps_of), fold(c, d, steps_of), steps_of));
+}
+
 }  // namespace host_lanes
 
 // `lanes` lanes of host vectors, 32 for algorithms. A loop over `lanes` and a `v` is per element.
@@ -370,6 +431,19 @@ struct VectorLanes {
   using F = host_lanes::Numbers<vectors>;
   using I = host_lanes::Integers<vectors>;
   using M = host_lanes::Mask<vectors>;
+  using Row = VectorLanes<static_cast<unsigned>(width)>;  // one vector
+  static constexpr std::int32_t count = lanes;
+
+  static constexpr int parts = vectors;
+  NANET_LANES_INLINE static host_lanes::Numbers<1> part(const F& v, int part) {
+    host_lanes::Numbers<1> r;
+    r.v[0] = v.v[part];
+    return r;
+  }
+  NANET_LANES_INLINE static void set_part(F& v, int part, const host_lanes::Numbers<1>& to) {
+    v.v[part] = to.v[0];
+  }
+  NANET_LANES_INLINE static std::int32_t upper(int part) { return 2 * part >= vectors; }
 
   NANET_LANES_INLINE static I lane() {
     I r;
@@ -401,10 +475,6 @@ struct VectorLanes {
   NANET_LANES_INLINE static void four(const float* p, float (&v)[4]) {
     for (int k = 0; k < 4; ++k) v[k] = p[k];
   }
-  NANET_LANES_INLINE static void four(const float* p, const float* q, F (&v)[4]) {
-    for (int k = 0; k < 4; ++k)
-      for (int h = 0; h < vectors; ++h) v[k].v[h] = (h < vectors / 2 ? p : q)[k] - host_lanes::Floats{};
-  }
   NANET_LANES_INLINE static F other_half(const F& v) {
     F r;
     for (int h = 0; h < vectors; ++h) r.v[h] = v.v[h ^ (vectors / 2)];
@@ -429,6 +499,32 @@ struct VectorLanes {
       for (int i = 0; i < width; ++i) r.v[h][i] = p[at.v[h][i]];
     return r;
   }
+  NANET_LANES_INLINE static F gather(const float* p, const I& at, std::int32_t limit) {
+    if (limit > 32) return gather(p, at);
+    F r;
+#if defined(__AVX512F__)
+    const __m512 low = _mm512_loadu_ps(p), high = _mm512_loadu_ps(p + 16);
+    for (int h = 0; h < vectors; ++h)
+      r.v[h] = reinterpret_cast<host_lanes::Floats>(
+          _mm512_permutex2var_ps(low, reinterpret_cast<__m512i>(at.v[h]), high));
+#elif defined(__AVX2__)
+    __m256 part[4];
+    for (int k = 0; k < 4; ++k) part[k] = _mm256_loadu_ps(p + 8 * k);
+    for (int h = 0; h < vectors; ++h) {
+      const auto i = reinterpret_cast<__m256i>(at.v[h]);
+      const __m256 bit3 = _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)),
+                   bit4 = _mm256_castsi256_ps(_mm256_slli_epi32(i, 27));
+      const __m256 low =
+          _mm256_blendv_ps(_mm256_permutevar8x32_ps(part[0], i), _mm256_permutevar8x32_ps(part[1], i), bit3);
+      const __m256 high =
+          _mm256_blendv_ps(_mm256_permutevar8x32_ps(part[2], i), _mm256_permutevar8x32_ps(part[3], i), bit3);
+      r.v[h] = reinterpret_cast<host_lanes::Floats>(_mm256_blendv_ps(low, high, bit4));
+    }
+#else
+    r = gather(p, at);
+#endif
+    return r;
+  }
   NANET_LANES_INLINE static void scatter(float* p, const I& at, const F& v, const M& where) {
     for (int h = 0; h < vectors; ++h)
       for (int i = 0; i < width; ++i)
@@ -438,6 +534,30 @@ struct VectorLanes {
     for (int h = 0; h < vectors; ++h)
       for (int i = 0; i < width; ++i)
         if (where.v[h][i]) p[at.v[h][i]] = v.v[h][i];
+  }
+  NANET_LANES_INLINE static F load_four(const float* p) {
+    F r;
+    for (int h = 0; h < vectors; ++h) {
+#if defined(__AVX512F__)
+      r.v[h] = reinterpret_cast<host_lanes::Floats>(_mm512_maskz_broadcast_f32x4(0xFFFF, _mm_load_ps(p)));
+#else
+      for (int i = 0; i < width; i += 4) std::memcpy(reinterpret_cast<float*>(&r.v[h]) + i, p, 4 * sizeof *p);
+#endif
+    }
+    return r;
+  }
+  NANET_LANES_INLINE static void append(float* p, const F& v, const M&, std::uint32_t word) {
+#if defined(__AVX512F__)
+    for (int h = 0; h < vectors; ++h) {
+      const auto mask = static_cast<__mmask16>(word >> (width * h));
+      _mm512_storeu_ps(p, _mm512_maskz_compress_ps(mask, reinterpret_cast<__m512>(v.v[h])));
+      p += __builtin_popcount(mask);
+    }
+#else
+    float values[lanes];
+    store(values, v);
+    for (; word; word &= word - 1) *p++ = values[__builtin_ctz(word)];
+#endif
   }
   NANET_LANES_INLINE static void sync() {}
 
@@ -486,11 +606,24 @@ struct VectorLanes {
   NANET_LANES_INLINE static void sum(const F (&v)[8], float (&out)[8]) {
     for (int k = 0; k < 8; ++k) out[k] = sum(v[k]);
   }
+  NANET_LANES_INLINE static I add(const I& a, const I& b) {
+    I r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::wrapped_sum(a.v[h], b.v[h]);
+    return r;
+  }
   NANET_LANES_INLINE static std::int32_t sum(const I& v) {
-    std::int32_t s = 0;
-    for (int h = 0; h < vectors; ++h)
-      for (int i = 0; i < width; ++i) s += v.v[h][i];
-    return s;
+    const host_lanes::FourInts four = host_lanes::fold_fours(joined(v));
+    return static_cast<std::int32_t>(
+        static_cast<std::uint32_t>(four[0]) + static_cast<std::uint32_t>(four[1]) +
+        static_cast<std::uint32_t>(four[2]) + static_cast<std::uint32_t>(four[3]));
+  }
+  NANET_LANES_INLINE static void sum(const I (&v)[8], std::int32_t (&out)[8]) {
+    host_lanes::Ints of[8];
+    for (int k = 0; k < 8; ++k) of[k] = joined(v[k]);
+    const host_lanes::FourInts low = host_lanes::sums(of[0], of[1], of[2], of[3]),
+                               high = host_lanes::sums(of[4], of[5], of[6], of[7]);
+    const auto all = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+    std::memcpy(out, &all, sizeof out);
   }
   NANET_LANES_INLINE static float max(const F& v) {
     return reduce([](const auto& a, const auto& b) { return a > b ? a : b; }, v);
@@ -509,6 +642,23 @@ struct VectorLanes {
     }
     return load(below);
   }
+  NANET_LANES_INLINE static I rank_of_set(std::uint32_t word) {
+#if defined(__AVX512F__)
+    I r;
+    std::int32_t before = 0;
+    for (int h = 0; h < vectors; ++h) {
+      const auto mask = static_cast<__mmask16>(word >> (width * h));
+      r.v[h] = reinterpret_cast<host_lanes::Ints>(
+          _mm512_maskz_expand_epi32(mask, reinterpret_cast<__m512i>(host_lanes::steps + before)));
+      before += __builtin_popcount(mask);
+    }
+    return r;
+#else
+    alignas(64) std::int32_t below[lanes] = {};
+    for (std::int32_t n = 0; word; word &= word - 1) below[__builtin_ctz(word)] = n++;
+    return load(below);
+#endif
+  }
   NANET_LANES_INLINE static bool any(const M& m) { return ballot(m) != 0; }
   NANET_LANES_INLINE static float at(const F& v, int lane) { return v.v[lane / width][lane % width]; }
   NANET_LANES_INLINE static std::int32_t at(const I& v, int lane) { return v.v[lane / width][lane % width]; }
@@ -524,6 +674,11 @@ struct VectorLanes {
   }
 
  private:
+  NANET_LANES_INLINE static host_lanes::Ints joined(const I& v) {
+    host_lanes::Ints r = v.v[0];
+    for (int h = 1; h < vectors; ++h) r = host_lanes::wrapped_sum(r, v.v[h]);
+    return r;
+  }
   template <class Operation>
   NANET_LANES_INLINE static float reduce(const Operation& combine, F v) {
     for (int step = vectors / 2; step > 0; step /= 2)

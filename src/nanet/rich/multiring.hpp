@@ -22,6 +22,10 @@ class MultiringEvent : private MultiringHand<L> {
   using typename Hand::F;
   using typename Hand::I;
   using typename Hand::M;
+  using typename Hand::Row;
+  using typename Hand::RowF;
+  using typename Hand::RowI;
+  using typename Hand::RowM;
   using typename Hand::Scratch;
   using typename Hand::State;
   using Board = Multiring::Board;
@@ -78,10 +82,10 @@ class MultiringEvent : private MultiringHand<L> {
   }
 
  private:
-  using Hand::at0;
   using Hand::copy;
   using Hand::count_;
   using Hand::distance;
+  using Hand::expected;
   using Hand::hits_;
   using Hand::inverse;
   using Hand::look_beside;
@@ -89,17 +93,19 @@ class MultiringEvent : private MultiringHand<L> {
   using Hand::others;
   using Hand::p_;
   using Hand::polish_all;
+  using Hand::popcount;
   using Hand::put;
+  using Hand::put_ring;
   using Hand::r_min_;
   using Hand::ring;
   using Hand::rows_;
   using Hand::s_;
   using Hand::save;
-  using Hand::set_ring;
   using Hand::standing;
   using Hand::step;
   using Hand::sum_rings;
   using Hand::take;
+  using Hand::terms;
   using Hand::uniform_root;
   using Hand::value;
 
@@ -138,7 +144,7 @@ class MultiringEvent : private MultiringHand<L> {
     for (F& each : v) each = F(0.0f);
     float sum[8];
     NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
+    for (std::int32_t row = 0; row * lanes_step < hits_; ++row) {
       const M is = I(row * lanes_step) + L::lane() < I(hits_);
       const F x = L::select(is, L::load(s_.hits.x + row * lanes_step) - F(p_.centre_x), F(0.0f));
       const F y = L::select(is, L::load(s_.hits.y + row * lanes_step), F(0.0f));
@@ -167,19 +173,16 @@ class MultiringEvent : private MultiringHand<L> {
     if (!(r > r_min_ && r < 1.2f * p_.r_max)) return false;
     count_ = 1;
     Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
-    found = step(found, -1, p_.model.per_scale / 40.0f);
-    found = step(found, -1, p_.model.per_scale / 20.0f);
-    L::put(s_.x, found.x);
-    L::put(s_.y, found.y);
-    L::put(s_.r, found.r);
+    found = step(found, p_.model.per_scale / 40.0f);
+    found = step(found, p_.model.per_scale / 20.0f);
+    put_ring(0, found);
     L::sync();
     sum_rings();
     if (look_beside(-1, -1) > 2) return clear();
-    polish_all(2);
+    polish_all(1);
     const std::int32_t open = look_beside(-1, -1);
-    const float expected = at0(model_.template expected<L>(F(s_.x[0]), F(s_.y[0]), F(s_.r[0])));
-    const float on = static_cast<float>(hits_ - open);
-    if (open > 2 || hits_ - open < 8 || on > expected + 1.5f * uniform_root(expected)) return clear();
+    const float likely = expected(ring(0)), on = static_cast<float>(hits_ - open);
+    if (open > 2 || hits_ - open < 8 || on > likely + 1.5f * uniform_root(likely)) return clear();
     return true;
   }
   NANET_HD bool clear() {
@@ -209,8 +212,9 @@ class MultiringEvent : private MultiringHand<L> {
       if (more.state != in_hand) take(b_.now[more.state]);
       in_hand = -1;
       const float v = with(more.circle);
+      if (v > before && known(slots, found, v)) continue;
       note(count_, v);
-      if (!(v > before) || known(slots, found, v)) continue;
+      if (!(v > before)) continue;
       save(b_.next[found], v);
       slots |= static_cast<std::uint32_t>(found) << 4 * found;
       ++found;
@@ -279,8 +283,9 @@ class MultiringEvent : private MultiringHand<L> {
       const float before = b_.now[b_.candidate[c].state].value;
       if (b_.candidate[c].promise < before - patience) break;
       const float v = b_.next[c].value;
+      if (v > before && known(slots, found, v)) continue;
       if (lead()) note(b_.next[c].count, v);
-      if (!(v > before) || known(slots, found, v)) continue;
+      if (!(v > before)) continue;
       slots |= static_cast<std::uint32_t>(c) << 4 * found;
       ++found;
     }
@@ -293,8 +298,10 @@ class MultiringEvent : private MultiringHand<L> {
 
   // Adds the ring to the current set and polishes all rings; returns their value.
   NANET_HD float with(const Circle3& more) {
+    L::sync();
+    put_ring(count_, more);
     ++count_;
-    set_ring(count_ - 1, more, true);
+    sum_rings(count_ - 1);
     polish_all(1);
     return value();
   }
@@ -340,19 +347,32 @@ class MultiringEvent : private MultiringHand<L> {
   NANET_HD MultiringSearch<L> search_in_hand() const {
     return {model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
   }
-  // 32 seeds and their approximate gain. Without a circle the gain is `nothing` and the circle undefined.
+  // 32 seeds and their approximate gain. Lanes without a circle take one of 32 further pairs. If these do not
+  // suffice, the gain is `nothing`.
   NANET_HD F seeds(int round, std::int32_t open, LaneCircles<L>& c) const {
-    constexpr int triplets = 1;
-    const MultiringSeeds<L> from{s_.hits, open, r_min_, p_.r_max};
-    const M good = round < triplets ? from.triplet(round * lanes_step, c)
-                                    : from.pair((round - triplets) * lanes_step, c);
+    const MultiringSeeds<L> from{s_.hits, open, r_min_, p_.r_max, inverse(static_cast<float>(open))};
+    LaneCircles<L> other;
+    const M also = from.pair((2 * round + 1) * lanes_step, other);
+    M good;
+    if (round == 0)
+      good = from.triplet(0, c);
+    else
+      good = from.pair(2 * round * lanes_step, c);
+    const std::uint32_t word = L::ballot(also), gaps = ~L::ballot(good);
+    L::sync();
+    L::append(s_.board.seeds[0], other.x, also, word);
+    L::append(s_.board.seeds[1], other.y, also, word);
+    L::append(s_.board.seeds[2], other.r, also, word);
+    L::sync();
+    const I place = L::rank_of_set(gaps), at = place & I(lanes_step - 1);
+    const M filled = (!good) & (place < I(popcount(word)));
     const LaneCircles<L> none = no_circles();
-    c.x = L::select(good, c.x, none.x);
-    c.y = L::select(good, c.y, none.y);
-    c.r = L::select(good, c.r, none.r);
+    c.x = L::select(good, c.x, L::select(filled, L::gather(s_.board.seeds[0], at, lanes_step), none.x));
+    c.y = L::select(good, c.y, L::select(filled, L::gather(s_.board.seeds[1], at, lanes_step), none.y));
+    c.r = L::select(good, c.r, L::select(filled, L::gather(s_.board.seeds[2], at, lanes_step), none.r));
     const F gain =
         search_in_hand().support(c, 18.0f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r);
-    return L::select(good, gain, F(nothing));
+    return L::select(good | filled, gain, F(nothing));
   }
   NANET_HD static void better_of(LaneCircles<L>& best, F& best_gain, const LaneCircles<L>& c, const F& gain) {
     const M is_better = gain > best_gain;
@@ -410,19 +430,22 @@ class MultiringEvent : private MultiringHand<L> {
     return candidates;
   }
 
+  // Probability that ring k made each hit of a row.
+  NANET_HD RowF part(std::int32_t row, int k) const {
+    const RowF own = Row::load(s_.intensity[k] + row * Row::count);
+    return own * Row::reciprocal(own + others(row, k, k));
+  }
+
   // Splits rings with too many hits into two; re-pairs adjacent rings, which may have exchanged halves.
   NANET_HD void split() {
     NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
       if (count_ == static_cast<int>(max_rings)) break;
-      F on{0.0f};
+      FixedSum<Row, 18> on;
       NANET_ROLLED
-      for (std::int32_t row = 0; row < rows_; ++row) {
-        const F own = L::load(s_.intensity[k] + row * lanes_step);
-        on = on + own * L::reciprocal(own + others(row, k, k));
-      }
-      const float expected = at0(model_.template expected<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])));
-      if (L::sum(on) < expected + 1.5f * uniform_root(expected)) continue;
+      for (std::int32_t row = 0; row < rows_; ++row) on.add(part(row, k));
+      const float likely = expected(ring(k));
+      if (on.total(terms()) < likely + 1.5f * uniform_root(likely)) continue;
       try_pair(k, k);
     }
     NANET_ROLLED
@@ -451,14 +474,17 @@ class MultiringEvent : private MultiringHand<L> {
                    model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));
     if (lane >= lanes_step) return;
-    set_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)}, false);
+    put_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)});
     if (a == b) ++count_;
-    const int last = a == b ? count_ - 1 : b;
-    set_ring(last, {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)}, a == b);
+    put_ring(a == b ? count_ - 1 : b,
+             {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)});
+    L::sync();
+    sum_rings();
     polish_all(1);
-    const float v = value();
-    note(count_, v);
-    if (v > b_.kept.best.value + better)
+    const float v = value(), best = b_.kept.best.value;
+    const bool gains = v > best + better;
+    note(count_, gains || v < best ? v : best);
+    if (gains)
       save(b_.kept.best, v);
     else
       take(b_.kept.best);
@@ -486,30 +512,33 @@ class MultiringEvent : private MultiringHand<L> {
       note(count_, value());
     }
     while (count_ > 0) {
-      F stray{0.0f};
+      FixedSum<Row, 18> stray;
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
-        const M is = I(row * lanes_step) + L::lane() < I(hits_);
-        stray = stray + L::select(is, L::reciprocal(others(row, -1, -1)), F(0.0f));
+        const RowM is = RowI(row * Row::count) + Row::lane() < RowI(hits_);
+        stray.add(Row::select(is, Row::reciprocal(others(row, -1, -1)), RowF(0.0f)));
       }
-      const float strays = L::sum(stray) * model_.per_noise;  // in units of the expected ones
+      const float strays = stray.total(terms()) * model_.per_noise;  // in units of the expected ones
       int worst = -1;
       float least = 0.0f;
       NANET_ROLLED
       for (int k = 0; k < count_; ++k) {
-        F change{0.0f}, share{0.0f}, hits{0.0f};
+        FixedSum<Row, 16> change;
+        FixedSum<Row, 18> share;
+        std::int32_t hits = 0;
         NANET_ROLLED
         for (std::int32_t row = 0; row < rows_; ++row) {
-          const F own = L::load(s_.intensity[k] + row * lanes_step), rest = others(row, k, k);
-          const F part = own * L::reciprocal(own + rest);
-          change = change + logarithm<L>(L::fma(own, L::reciprocal(rest), F(1.0f)));
-          share = share + part;
-          hits = hits + L::select(part > F(own_share), F(1.0f), F(0.0f));
+          const RowF own = Row::load(s_.intensity[k] + row * Row::count), rest = others(row, k, k);
+          const RowF of = own * Row::reciprocal(own + rest);
+          change.add(logarithm<Row>(Row::fma(own, Row::reciprocal(rest), RowF(1.0f))));
+          share.add(of);
+          hits += popcount(Row::ballot(of > RowF(own_share)));
         }
-        float gain = L::sum(change) + at0(standing(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
+        float gain =
+            change.total(terms()) + standing(ring(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
         if (count_ == 1 && strays > 1.0f)
-          gain -= p_.noise_adaption * at0(logarithm<L>(F(strays))) * L::sum(share);
-        if (L::sum(hits) < static_cast<float>(p_.min_hits)) gain = nothing;
+          gain -= p_.noise_adaption * Row::at(logarithm<Row>(RowF(strays)), 0) * share.total(terms());
+        if (hits < static_cast<std::int32_t>(p_.min_hits)) gain = nothing;
         if (gain < least) {
           least = gain;
           worst = k;
@@ -519,9 +548,7 @@ class MultiringEvent : private MultiringHand<L> {
       // The last ring moves to the place of the dropped ring.
       const Circle3 last = ring(count_ - 1);
       L::sync();
-      L::put(s_.x + worst, last.x);
-      L::put(s_.y + worst, last.y);
-      L::put(s_.r + worst, last.r);
+      put_ring(worst, last);
       L::sync();
       --count_;
       sum_rings();
@@ -534,20 +561,21 @@ class MultiringEvent : private MultiringHand<L> {
 
   NANET_HD void write(Rings& out) {
     Rings rings;
-    float hits[max_rings], chi2[max_rings];
+    std::int32_t hits[max_rings];
+    float chi2[max_rings];  // in units of reach^2
     NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
-      F on{0.0f}, off2{0.0f};
+      std::int32_t on = 0;
+      FixedSum<Row, 18> off2;
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
-        const F own = L::load(s_.intensity[k] + row * lanes_step);
-        const F off = distance(row, s_.x[k], s_.y[k]) - F(s_.r[k]);
-        const M is = own * L::reciprocal(own + others(row, k, k)) > F(own_share);
-        on = on + L::select(is, F(1.0f), F(0.0f));
-        off2 = off2 + L::select(is, off * off, F(0.0f));
+        const RowF off = distance(row, s_.x[k], s_.y[k]) - RowF(s_.r[k]);
+        const RowM is = part(row, k) > RowF(own_share);
+        on += popcount(Row::ballot(is));
+        off2.add(Row::select(is, off * off * RowF(p_.model.per_reach2), RowF(0.0f)));
       }
-      hits[k] = L::sum(on);
-      chi2[k] = L::sum(off2);
+      hits[k] = on;
+      chi2[k] = off2.total(terms());
     }
     bool used[max_rings] = {};
     NANET_ROLLED
@@ -561,7 +589,9 @@ class MultiringEvent : private MultiringHand<L> {
       }
       used[first] = true;
       rings.ring[place] = {s_.x[first], s_.y[first], s_.r[first],
-                           hits[first] > 3.0f ? chi2[first] / (p_.model.sigma2 * (hits[first] - 3.0f)) : 0.0f,
+                           hits[first] > 3 ? chi2[first] / (p_.model.per_reach2 * p_.model.sigma2 *
+                                                            static_cast<float>(hits[first] - 3))
+                                           : 0.0f,
                            static_cast<std::uint8_t>(hits[first])};
     }
     rings.count = static_cast<std::uint8_t>(count_);

@@ -31,7 +31,7 @@ struct Multiring {
   };
   static constexpr int max_breadth = 4;
   static constexpr int ways = 2;    // candidates tried per state
-  static constexpr int rounds = 3;  // of seeds, 32 each
+  static constexpr int rounds = 2;  // of seeds, 32 each
   // State passed from one kernel to the next.
   struct Kept {
     State best;
@@ -40,7 +40,11 @@ struct Multiring {
   };
   // State of the search, shared by the warps of a team.
   struct Board {
-    State now[max_breadth], next[max_breadth * ways];
+    State now[max_breadth];
+    union {
+      State next[max_breadth * ways];
+      alignas(64) float seeds[3][lane_count];  // x, y, r; of the warp's own board
+    };
     Candidate candidate[max_breadth * ways];
     std::uint32_t candidates[max_breadth];  // one bit per candidate of a state
     Kept kept;
@@ -49,9 +53,10 @@ struct Multiring {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // per ring, in units of the noise
     alignas(64) float all[max_event_hits];                   // noise and all rings
-    alignas(64) float x[lane_count];                         // current rings
-    alignas(64) float y[lane_count];
-    alignas(64) float r[lane_count];
+    alignas(16) float x[max_rings];                          // current rings
+    alignas(16) float y[max_rings];
+    alignas(16) float r[max_rings];
+    alignas(16) float unit[max_rings][8];  // see MultiringHand::Unit
     Board board;
   };
 
@@ -90,6 +95,11 @@ class MultiringHand {
   using F = typename L::F;
   using I = typename L::I;
   using M = typename L::M;
+  // Lanes of the loops over hits: a warp, or one vector of the CPU. Sums over hits are in fixed point.
+  using Row = typename L::Row;
+  using RowF = typename Row::F;
+  using RowI = typename Row::I;
+  using RowM = typename Row::M;
   using State = Multiring::State;
   using Scratch = Multiring::Scratch;
   static constexpr float far_away = 1e4f;                // mm: position of padding hits
@@ -103,83 +113,114 @@ class MultiringHand {
 
   NANET_HD void load(const EventView& event, const Point* plane) {
     hits_ = static_cast<std::int32_t>(event.hits < max_event_hits ? event.hits : max_event_hits);
-    rows_ = (hits_ + lanes_step - 1) / lanes_step;
+    rows_ = (hits_ + Row::count - 1) / Row::count;
     NANET_ROLLED
-    for (std::int32_t from = 0; from < rows_ * lanes_step; from += lanes_step) {
+    for (std::int32_t from = 0; from < hits_; from += lanes_step) {
       if constexpr (lane_is_thread<L>) {
         const std::int32_t i = from + L::lane();
         const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
         s_.hits.x[i] = at.x;
         s_.hits.y[i] = at.y;
+        s_.hits.per[i] = s_.hits.most[i] = 0.0f;
       } else {
         for (std::int32_t i = from; i < from + lanes_step; ++i) {
           const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
           s_.hits.x[i] = at.x;
           s_.hits.y[i] = at.y;
+          s_.hits.per[i] = s_.hits.most[i] = 0.0f;
         }
       }
     }
-    L::store(s_.x, F(p_.centre_x));
-    L::store(s_.y, F(0.0f));
-    L::store(s_.r, F(100.0f));
+    NANET_ROLLED
+    for (int k = 0; k < static_cast<int>(max_rings); ++k) put_ring(k, {p_.centre_x, 0.0f, 100.0f});
     L::sync();
   }
+  NANET_HD std::int32_t terms() const { return rows_ * Row::count; }
 
   // ---- Current rings: s_.x, y, r [0 .. count_), and their intensities on all hits.
 
   // Distance of a row's hits to a point, mm; never 0.
-  NANET_HD F distance(std::int32_t row, float x, float y) const {
-    const F dx = L::load(s_.hits.x + row * lanes_step) - F(x),
-            dy = L::load(s_.hits.y + row * lanes_step) - F(y);
-    return L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
+  NANET_HD RowF distance(std::int32_t row, float x, float y) const {
+    const RowF dx = Row::load(s_.hits.x + row * Row::count) - RowF(x),
+               dy = Row::load(s_.hits.y + row * Row::count) - RowF(y);
+    return Row::root(Row::fma(dx, dx, Row::fma(dy, dy, RowF(1e-6f))));
   }
-  // Expected intensity of a ring on a row's hits, in units of the noise.
-  NANET_HD F intensity(const Circle3& c, std::int32_t row) const {
-    const F off = distance(row, c.x, c.y) - F(c.r);
-    const F t = L::max(L::fma(off * F(-p_.model.per_reach2), off, F(1.0f)), F(0.0f));
-    return MultiringModel::shape(t) * F(model_.peak * c.r);
+  // A ring as the unit circle. slope and peak: of its intensity.
+  struct Unit {
+    float per_r, x, y, slope, peak, r;
+  };
+  // Direction of a row's hits from the centre, times the distance in units of the radius.
+  NANET_HD void direction(const Unit& unit, std::int32_t row, RowF& c, RowF& s) const {
+    c = Row::fma(Row::load(s_.hits.x + row * Row::count), RowF(unit.per_r), RowF(unit.x));
+    s = Row::fma(Row::load(s_.hits.y + row * Row::count), RowF(unit.per_r), RowF(unit.y));
   }
-  // fresh: ring k did not exist before.
-  NANET_HD NANET_NOINLINE void set_ring(int k, const Circle3& c, bool fresh) {
+  // Distance from the unit circle to third order: e/2 - e^2/8 + e^3/16 with e = d^2 - 1. It is monotone.
+  NANET_HD static RowF beyond(const RowF& c, const RowF& s) {
+    const RowF e = Row::fma(c, c, Row::fma(s, s, RowF(-1.0f)));
+    return e * Row::fma(e, Row::fma(e, RowF(0.0625f), RowF(-0.125f)), RowF(0.5f));
+  }
+  NANET_HD Unit unit_of(const Circle3& c) const {
+    const float per_r = inverse(c.r);
+    return {per_r, -(c.x * per_r), -(c.y * per_r), -(c.r * c.r * p_.model.per_reach2), model_.peak * c.r,
+            c.r};
+  }
+  NANET_HD Unit unit(int k) const {
+    float a[4], b[4];
+    L::four(s_.unit[k], a);
+    L::four(s_.unit[k] + 4, b);
+    return {a[0], a[1], a[2], a[3], b[0], b[1]};
+  }
+  NANET_HD void put_unit(int k) {
+    const Unit u = unit_of(ring(k));
+    float* const to = s_.unit[k];
+    to[0] = u.per_r;
+    to[1] = u.x;
+    to[2] = u.y;
+    to[3] = u.slope;
+    to[4] = u.peak;
+    to[5] = u.r;
+  }
+  // Intensities of the rings from `first` on, on all hits and in units of the noise. They depend on the rings
+  // alone, bit for bit.
+  NANET_HD NANET_NOINLINE void sum_rings(int first = 0) {
     L::sync();
+    if constexpr (lane_is_thread<L>) {
+      if (L::lane() < count_) put_unit(L::lane());
+    } else {
+      for (int k = first; k < count_; ++k) put_unit(k);
+    }
+    L::sync();
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      RowF all{1.0f};
+      if (first > 0) all = Row::load(s_.all + row * Row::count);
+      NANET_ROLLED
+      for (int k = first; k < count_; ++k) {
+        const Unit u = unit(k);
+        RowF x, y;
+        direction(u, row, x, y);
+        const RowF off = beyond(x, y);
+        const RowF t = Row::max(Row::fma(off * RowF(u.slope), off, RowF(1.0f)), RowF(0.0f));
+        const RowF own = MultiringModel::shape(t) * RowF(u.peak);
+        all = all + own;
+        Row::store(s_.intensity[k] + row * Row::count, own);
+      }
+      Row::store(s_.all + row * Row::count, all);
+    }
+    L::sync();
+  }
+  NANET_HD void put_ring(int k, const Circle3& c) {
     L::put(s_.x + k, c.x);
     L::put(s_.y + k, c.y);
     L::put(s_.r + k, c.r);
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      float* const own = s_.intensity[k] + row * lanes_step;
-      float* const all = s_.all + row * lanes_step;
-      const F now = intensity(c, row);
-      F change = now;
-      if (!fresh) change = now - L::load(own);
-      L::store(all, L::load(all) + change);
-      L::store(own, now);
-    }
-    L::sync();
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
-  // Recomputes the intensities of all rings.
-  NANET_HD void sum_rings() {
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      F all{1.0f};
-      NANET_ROLLED
-      for (int k = 0; k < count_; ++k) {
-        const F now = intensity(ring(k), row);
-        all = all + now;
-        L::store(s_.intensity[k] + row * lanes_step, now);
-      }
-      L::store(s_.all + row * lanes_step, all);
-    }
-    L::sync();
-  }
-  NANET_HD NANET_NOINLINE void take(const State& state) {
+  NANET_HD void take(const State& state) {
     L::sync();
     count_ = state.count;
     each_ring(state.x, s_.x);
     each_ring(state.y, s_.y);
     each_ring(state.r, s_.r);
-    L::sync();
     sum_rings();
   }
   NANET_HD void save(State& state, float value) {
@@ -215,11 +256,11 @@ class MultiringHand {
   }
 
   // Intensity of noise and rings on the hits of a row, without rings a and b.
-  NANET_HD F others(std::int32_t row, int a, int b) const {
-    F m = L::load(s_.all + row * lanes_step);
-    if (a >= 0) m = m - L::load(s_.intensity[a] + row * lanes_step);
-    if (b != a) m = m - L::load(s_.intensity[b] + row * lanes_step);
-    return L::max(m, F(1.0f));
+  NANET_HD RowF others(std::int32_t row, int a, int b) const {
+    RowF m = Row::load(s_.all + row * Row::count);
+    if (a >= 0) m = m - Row::load(s_.intensity[a] + row * Row::count);
+    if (b != a) m = m - Row::load(s_.intensity[b] + row * Row::count);
+    return Row::max(m, RowF(1.0f));
   }
 
   // Prepares the search for a ring with rings a and b removed (-1: none). Returns the number of open hits.
@@ -228,14 +269,15 @@ class MultiringHand {
     L::sync();
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
-      const F per = L::reciprocal(others(row, a, b));
-      const I index = I(row * lanes_step) + L::lane();
-      L::store(s_.hits.per + row * lanes_step, per);
-      L::store(s_.hits.most + row * lanes_step,
-               logarithm<L>(L::fma(per, F(0.9f * model_.peak * p_.r_max), F(1.0f))));
-      const M is_open = (per > F(0.5f)) & (index < I(hits_));
-      const std::uint32_t word = L::ballot(is_open);
-      L::scatter(s_.hits.open, I(open) + L::rank(word), index, is_open);
+      const RowF per = Row::reciprocal(others(row, a, b));
+      const RowI index = RowI(row * Row::count) + Row::lane();
+      Row::store(s_.hits.per + row * Row::count, per);
+      Row::store(s_.hits.most + row * Row::count,
+                 logarithm<Row>(Row::fma(per, RowF(0.9f * model_.peak * p_.r_max), RowF(1.0f))));
+      const RowM is_open = (per > RowF(0.5f)) & (index < RowI(hits_));
+      const std::uint32_t word = Row::ballot(is_open);
+      Row::append(s_.hits.open_x + open, Row::load(s_.hits.x + row * Row::count), is_open, word);
+      Row::append(s_.hits.open_y + open, Row::load(s_.hits.y + row * Row::count), is_open, word);
       open += popcount(word);
     }
     L::sync();
@@ -249,80 +291,132 @@ class MultiringHand {
 #endif
   }
 
-  // One Gauss-Newton step of ring k with the others fixed.
-  NANET_HD void polish(int k) { set_ring(k, step(ring(k), k, per_step_width * p_.model.per_scale), false); }
-  // Moves a ring that replaces ring k (-1: none) towards the hits in a band. per_width: 1 / half width, 1/mm.
-  NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, int k, float per_width) const {
-    Sums sums;
+  // Normal equations of one Gauss-Newton step of a ring towards the hits in a band, in units of its radius:
+  // sums over the hits, each weighted with the probability that the ring made it. k: ring that it replaces
+  // (-1: none). per_width: 1 / half width, 1/mm.
+  static constexpr int step_bits = 18;
+  using StepSum = FixedSum<Row, step_bits>;
+  NANET_HD void step_sums(const Unit& u, int k, float per_width, std::int32_t (&total)[8]) const {
+    // A hit in the band is at most 8 radii off.
+    const float given = u.r * per_width, width = given > 0.125f ? given : 0.125f, slope = -(width * width);
+    const float peak = model_.peak * p_.model.reach * width;
+    StepSum v[8];
     NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row)
-      sums.add(*this, c, row, per_width, k < 0 ? F(1.0f) : others(row, k, k));
-    return sums.solve(c, r_min_, p_.r_max);
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      RowF cosine, sine;
+      direction(u, row, cosine, sine);
+      const RowF off = beyond(cosine, sine);
+      const RowF t = Row::max(Row::fma(off * RowF(slope), off, RowF(1.0f)), RowF(0.0f));
+      const RowF own = MultiringModel::shape(t) * RowF(peak);
+      RowF rest{1.0f};
+      if (k >= 0) rest = others(row, k, k);
+      const RowF w = own * rough_reciprocal<Row>(rest + own);
+      const RowF per_d = rough_reciprocal<Row>(off + RowF(1.0f));  // cosine and sine stay below 1.01
+      cosine = cosine * per_d;
+      sine = sine * per_d;
+      const RowF wc = w * cosine, ws = w * sine, wo = w * off;
+      v[0].add(w);
+      v[1].add(wc);
+      v[2].add(ws);
+      v[3].add(wc, cosine);
+      v[4].add(wc, sine);
+      v[5].add(wo);
+      v[6].add(wo, cosine);
+      v[7].add(wo, sine);
+    }
+    RowI sums[8];
+    for (int j = 0; j < 8; ++j) sums[j] = v[j].sum;
+    Row::sum(sums, total);
+  }
+  NANET_HD Circle3 solved(const std::int32_t (&total)[8], const Circle3& from) const {
+    float sum[8];
+    NANET_UNROLLED
+    for (int j = 0; j < 8; ++j) sum[j] = StepSum::value(total[j], terms());
+    const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
+    const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
+    const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
+    const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
+    const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
+    const float det = fused(a, d, -(b * b));
+    const float per_det = inverse(det > 1e-4f ? det : 1e-4f) * from.r;
+    const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
+    const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
+    const float r = from.r + limit(fused(off, from.r, -fused(c, ux, s * uy)) * per_w, 25.0f);
+    return {from.x + ux, from.y + uy, r < r_min_ ? r_min_ : r > p_.r_max ? p_.r_max : r};
+  }
+  NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
+  NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, float per_width) const {
+    std::int32_t total[8];
+    step_sums(unit_of(c), -1, per_width, total);
+    return solved(total, c);
   }
 
-  // Normal equations as in MultiringSearch, with hits as lanes.
-  struct Sums {
-    F v[8] = {F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f), F(0.0f)};
-    NANET_HD void add(const MultiringHand& e, const Circle3& c, std::int32_t row, float per_width,
-                      const F& rest) {
-      const F dx = L::load(e.s_.hits.x + row * lanes_step) - F(c.x);
-      const F dy = L::load(e.s_.hits.y + row * lanes_step) - F(c.y);
-      const F d = L::root(L::fma(dx, dx, L::fma(dy, dy, F(1e-6f))));
-      const F off = d - F(c.r), per_d = L::reciprocal(d);
-      const F t = L::max(L::fma(off * F(-(per_width * per_width)), off, F(1.0f)), F(0.0f));
-      const float on_ring = e.model_.peak * c.r * (e.p_.model.reach * per_width);
-      const F own = MultiringModel::shape(t) * F(on_ring);
-      const F w = own * L::reciprocal(rest + own);
-      const F cosine = dx * per_d, sine = dy * per_d;
-      const F wc = w * cosine, ws = w * sine, wo = w * off;
-      v[0] = v[0] + w;
-      v[1] = v[1] + wc;
-      v[2] = v[2] + ws;
-      v[3] = L::fma(wc, cosine, v[3]);
-      v[4] = L::fma(wc, sine, v[4]);
-      v[5] = v[5] + wo;
-      v[6] = L::fma(wo, cosine, v[6]);
-      v[7] = L::fma(wo, sine, v[7]);
-    }
-    NANET_HD Circle3 solve(const Circle3& from, float r_min, float r_max) const {
-      float sum[8];
-      L::sum(v, sum);
-      const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
-      const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
-      const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
-      const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
-      const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
-      const float det = fused(a, d, -(b * b));
-      const float per_det = inverse(det > 1e-4f ? det : 1e-4f);
-      const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
-      const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
-      const float r = from.r + limit((off - fused(c, ux, s * uy)) * per_w, 25.0f);
-      return {from.x + ux, from.y + uy, r < r_min ? r_min : r > r_max ? r_max : r};
-    }
-  };
-  NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
-
-  NANET_HD void polish_all(int times) {
+  // One step of every ring at once, the others fixed.
+  NANET_HD NANET_NOINLINE void polish() {
+    const float per_width = per_step_width * p_.model.per_scale;
+    std::int32_t mine[8] = {};
     NANET_ROLLED
-    for (int i = 0; i < times; ++i) NANET_ROLLED
-    for (int k = 0; k < count_; ++k) polish(k);
+    for (int k = 0; k < count_; ++k) {
+      std::int32_t total[8];
+      step_sums(unit(k), k, per_width, total);
+      if constexpr (lane_is_thread<L>) {  // lane k solves for ring k
+        NANET_UNROLLED
+        for (int j = 0; j < 8; ++j) mine[j] = L::lane() == k ? total[j] : mine[j];
+      } else {
+        put_ring(k, solved(total, ring(k)));
+      }
+    }
+    if constexpr (lane_is_thread<L>) {
+      const int k = L::lane() & (static_cast<int>(max_rings) - 1);
+      const Circle3 c = solved(mine, ring(k));
+      L::sync();
+      if (L::lane() < count_) {
+        s_.x[k] = c.x;
+        s_.y[k] = c.y;
+        s_.r[k] = c.r;
+      }
+      L::sync();
+    }
+    sum_rings();
+  }
+  NANET_HD void polish_all(int times) {
+    for (int i = 0; i < times && count_ > 0; ++i) polish();
   }
 
   // ln of the odds of the current rings.
   NANET_HD NANET_NOINLINE float value() {
-    F sum{0.0f};
+    FixedSum<Row, 16> sum;
     NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) sum = sum + logarithm<L>(others(row, -1, -1));
-    const F rings = model_.template standing<L>(L::load(s_.x), L::load(s_.y), L::load(s_.r));
-    sum = sum + L::select(L::lane() < I(count_), rings, F(0.0f));
-    const float costs = count_ ? model_.first_cost + static_cast<float>(count_ - 1) * model_.ring_cost : 0.0f;
-    return L::sum(sum) - costs;
+    for (std::int32_t row = 0; row < rows_; ++row)
+      sum.add(logarithm<Row>(Row::max(Row::load(s_.all + row * Row::count), RowF(1.0f))));
+    float value = sum.total(terms());
+    if (count_ == 0) return value;
+    static_assert(max_rings == 4);
+    const RowF rings =
+        model_.template standing<Row>(Row::load_four(s_.x), Row::load_four(s_.y), Row::load_four(s_.r));
+    NANET_ROLLED
+    for (int i = 0; i < count_; ++i) value += Row::at(rings, i);
+    return value - (model_.first_cost + static_cast<float>(count_ - 1) * model_.ring_cost);
   }
 
-  NANET_HD F standing(int k) const { return model_.template standing<L>(F(s_.x[k]), F(s_.y[k]), F(s_.r[k])); }
-  NANET_HD static float at0(const F& v) { return L::at(v, 0); }
-  NANET_HD static float uniform_root(float v) { return at0(L::root(F(v))); }
-  NANET_HD static float inverse(float v) { return at0(L::reciprocal(F(v))); }
+  NANET_HD float standing(const Circle3& c) const {
+    return Row::at(model_.template standing<Row>(RowF(c.x), RowF(c.y), RowF(c.r)), 0);
+  }
+  NANET_HD float expected(const Circle3& c) const {
+    return Row::at(model_.template expected<Row>(RowF(c.x), RowF(c.y), RowF(c.r)), 0);
+  }
+  NANET_HD static float uniform_root(float v) {
+    if constexpr (lane_is_thread<L>)
+      return L::root(v);
+    else
+      return __builtin_sqrtf(v);
+  }
+  NANET_HD static float inverse(float v) {
+    if constexpr (lane_is_thread<L>)
+      return L::reciprocal(v);
+    else
+      return 1.0f / v;
+  }
 
   const MultiringParameters& p_;
   const MultiringModel model_;

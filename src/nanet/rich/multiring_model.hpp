@@ -52,6 +52,30 @@ NANET_HD inline typename L::F rough_reciprocal(const typename L::F& v) {
   return r * L::fma(-v, r, F(2.0f));
 }
 
+// Sum in fixed point, independent of the order of the terms and of the number of lanes. Terms are rounded to
+// multiples of 2^-bits; their magnitude is below 2^(22 - bits).
+template <class L, int bits>
+struct FixedSum {
+  using F = typename L::F;
+  using I = typename L::I;
+  // The last bits of term + magic are the term's multiple.
+  static constexpr float magic =
+      bits < 23 ? static_cast<float>(3 << (22 - bits)) : 3.0f / static_cast<float>(1 << (bits - 22));
+  static constexpr float unit = 1.0f / static_cast<float>(1 << bits);
+
+  I sum{0};
+  NANET_HD void add(const F& term) { sum = L::add(sum, L::bits(term + F(magic))); }
+  NANET_HD void add(const F& a, const F& b) { sum = L::add(sum, L::bits(L::fma(a, b, F(magic)))); }
+  // Sum over the lanes. terms: number added, in all lanes together.
+  NANET_HD float total(std::int32_t terms) const { return value(L::sum(sum), terms); }
+  NANET_HD static float value(std::int32_t sum, std::int32_t terms) {
+    constexpr std::uint32_t bits_of_magic = std::bit_cast<std::uint32_t>(magic);
+    const std::uint32_t multiple =
+        static_cast<std::uint32_t>(sum) - static_cast<std::uint32_t>(terms) * bits_of_magic;
+    return static_cast<float>(static_cast<std::int32_t>(multiple)) * unit;
+  }
+};
+
 struct MultiringModel {
   static constexpr float seen = 0.957f;          // fraction of photoelectrons that give a separate hit
   static constexpr float loss_per_mm = 0.0045f;  // fraction of the yield lost per mm beyond the edge

@@ -11,9 +11,10 @@ namespace nanet::rich {
 struct MultiringHits {
   alignas(64) float x[max_event_hits];
   alignas(64) float y[max_event_hits];
-  alignas(64) float per[max_event_hits];          // 1 / intensity without the candidate ring, in noise units
-  alignas(64) float most[max_event_hits];         // maximum gain from the hit: ln(1 + intensity on it)
-  alignas(64) std::int32_t open[max_event_hits];  // hits without a ring
+  alignas(64) float per[max_event_hits];     // 1 / intensity without the candidate ring, in noise units
+  alignas(64) float most[max_event_hits];    // maximum gain from the hit: ln(1 + intensity on it)
+  alignas(64) float open_x[max_event_hits];  // hits without a ring
+  alignas(64) float open_y[max_event_hits];
 };
 
 template <class L>
@@ -21,11 +22,15 @@ struct LaneCircles {
   typename L::F x, y, r;
 };
 
+// Rings of the search, one per lane. Loops over hits treat one part of the lanes at a time (the CPU: one
+// vector), so that the sums stay in registers.
 template <class L>
 struct MultiringSearch {
   using F = typename L::F;
-  using I = typename L::I;
-  using M = typename L::M;
+  using Row = typename L::Row;
+  using RowF = typename Row::F;
+  using Circles = LaneCircles<L>;
+  using RowCircles = LaneCircles<Row>;
 
   const MultiringModel& model;
   const MultiringHits& hits;
@@ -34,179 +39,235 @@ struct MultiringSearch {
 
   // Approximate support of the hits for each lane's ring: maximum gain of each hit, weighted with its
   // proximity.
-  NANET_HD F support(const LaneCircles<L>& c, float half_width) const {
-    const F per_2r = F(0.5f) * L::reciprocal(c.r), half_r = c.r * F(-0.5f);
-    const F slope{-1.0f / (half_width * half_width)};
-    F sum{0.0f};
+  NANET_HD F support(const Circles& c, float half_width) const {
+    F sum;
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
-      float x[4], y[4], most[4];
-      L::four(hits.x + i, x);
-      L::four(hits.y + i, y);
-      L::four(hits.most + i, most);
-      NANET_UNROLLED
-      for (int k = 0; k < 4; ++k) {
-        const F dx = F(x[k]) - c.x, dy = F(y[k]) - c.y;
-        const F off = L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
-        sum = L::fma(L::max(L::fma(off * slope, off, F(1.0f)), F(0.0f)), F(most[k]), sum);
-      }
-    }
+    for (int part = 0; part < L::parts; ++part) L::set_part(sum, part, support_of(of(c, part), half_width));
     return sum;
   }
 
   // From here on lanes i and i + 16 hold the same ring; each processes one half of the hits.
 
   // ln of the likelihood ratio of the hits with and without each ring. half_width: of the band, mm.
-  NANET_HD F gain(const LaneCircles<L>& c, float half_width) const {
-    const Band band(*this, c, half_width);
-    F sum{0.0f};
-    const std::int32_t end = half();
+  NANET_HD F gain(const Circles& c, float half_width) const {
+    F sum;
     NANET_ROLLED
-    for (std::int32_t i = 0; i < end; i += 4) {
-      F x[4], y[4], per[4], product{1.0f};
-      both_halves(i, x, y, per);
-      NANET_UNROLLED
-      for (int k = 0; k < 4; ++k)
-        product = product * L::fma(band.density(band.distance(x[k] - c.x, y[k] - c.y)), per[k], F(1.0f));
-      sum = sum + logarithm<L>(product);
-    }
+    for (int part = 0; part < L::parts; ++part)
+      L::set_part(sum, part, gain_of(of(c, part), half_width, L::upper(part) * half()));
     return sum + L::other_half(sum);
   }
 
   // One Gauss-Newton step towards the hits in the band, each weighted with the probability that the ring made
   // it.
-  NANET_HD void step(LaneCircles<L>& c, float half_width) const {
-    Sums sums;
-    const Band band(*this, c, half_width);
-    const std::int32_t end = half();
+  NANET_HD void step(Circles& c, float half_width) const {
+    Sums<L> sums;
     NANET_ROLLED
-    for (std::int32_t i = 0; i < end; i += 4) {
-      F x[4], y[4], per[4];
-      both_halves(i, x, y, per);
-      NANET_UNROLLED
-      for (int k = 0; k < 4; ++k) {
-        const F dx = x[k] - c.x, dy = y[k] - c.y;
-        const F off = band.distance(dx, dy);
-        const F odds = band.density(off) * per[k];
-        sums.add(odds * rough_reciprocal<L>(odds + F(1.0f)), dx, dy, off);
-      }
-    }
+    for (int part = 0; part < L::parts; ++part)
+      sums.set_part(part, sums_of(of(c, part), half_width, L::upper(part) * half()));
     sums.join();
-    sums.solve(c, band.per_2r + band.per_2r, r_min, r_max);
+    sums.solve(c, r_min, r_max);
   }
 
-  // Two rings per lane at once: one step of each with the other fixed.
-  NANET_HD void step_pair(LaneCircles<L> (&pair)[2], float half_width) const {
+  // Two rings per lane: one step of both at once.
+  NANET_HD void step_pair(Circles (&pair)[2], float half_width) const {
     NANET_ROLLED
-    for (int of = 0; of < 2; ++of) {
-      LaneCircles<L> c = pair[0], beside = pair[1];
-      if (of) c = pair[1], beside = pair[0];
-      const Band own(*this, c, half_width), other(*this, beside, half_width);
-      Sums sums;
-      NANET_ROLLED
-      for (std::int32_t i = 0; i < 4 * fours; i += 2) {
-        NANET_UNROLLED
-        for (std::int32_t k = i; k < i + 2; ++k) {
-          const F x{hits.x[k]}, y{hits.y[k]}, per{hits.per[k]};
-          const F dx = x - c.x, dy = y - c.y;
-          const F off = own.distance(dx, dy);
-          const F odds = own.density(off) * per;
-          const F rest = other.density(other.distance(x - beside.x, y - beside.y));
-          sums.add(odds * rough_reciprocal<L>(L::fma(rest, per, odds + F(1.0f))), dx, dy, off);
-        }
-      }
-      sums.solve(c, own.per_2r + own.per_2r, r_min, r_max);
-      if (of)
-        pair[1] = c;
-      else
-        pair[0] = c;
+    for (int part = 0; part < L::parts; ++part) {
+      RowCircles a = of(pair[0], part), b = of(pair[1], part);
+      Sums<Row> of_a, of_b;
+      pair_sums(a, b, half_width, of_a, of_b);
+      of_a.solve(a, r_min, r_max);
+      of_b.solve(b, r_min, r_max);
+      put(a, pair[0], part);
+      put(b, pair[1], part);
     }
   }
 
   // gain() of two rings combined.
-  NANET_HD F gain(const LaneCircles<L> (&pair)[2], float half_width) const {
-    const Band one(*this, pair[0], half_width), other(*this, pair[1], half_width);
-    F sum{0.0f};
+  NANET_HD F gain(const Circles (&pair)[2], float half_width) const {
+    F sum;
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
-      F product{1.0f};
-      NANET_UNROLLED
-      for (std::int32_t k = i; k < i + 4; ++k) {
-        const F x{hits.x[k]}, y{hits.y[k]};
-        const F a = one.density(one.distance(x - pair[0].x, y - pair[0].y));
-        const F b = other.density(other.distance(x - pair[1].x, y - pair[1].y));
-        product = product * L::fma(a + b, F(hits.per[k]), F(1.0f));
-      }
-      sum = sum + logarithm<L>(product);
-    }
+    for (int part = 0; part < L::parts; ++part)
+      L::set_part(sum, part, gain_of(of(pair[0], part), of(pair[1], part), half_width));
     return sum;
   }
 
  private:
   // Hits per half of the lanes, a multiple of four.
   NANET_HD std::int32_t half() const { return (fours + 1) / 2 * 4; }
-  NANET_HD void both_halves(std::int32_t i, F (&x)[4], F (&y)[4], F (&per)[4]) const {
-    const std::int32_t j = i + half();
-    L::four(hits.x + i, hits.x + j, x);
-    L::four(hits.y + i, hits.y + j, y);
-    L::four(hits.per + i, hits.per + j, per);
+  NANET_HD static RowCircles of(const Circles& c, int part) {
+    return {L::part(c.x, part), L::part(c.y, part), L::part(c.r, part)};
+  }
+
+  NANET_HD static void put(const RowCircles& c, Circles& to, int part) {
+    L::set_part(to.x, part, c.x);
+    L::set_part(to.y, part, c.y);
+    L::set_part(to.r, part, c.r);
+  }
+
+  NANET_HD RowF support_of(const RowCircles& c, float half_width) const {
+    // Hits and centre in units in which (d^2 - r^2) / 2r, the distance from the ring, is 1 at half_width.
+    const RowF unit = Row::root(Row::reciprocal(c.r * RowF(2.0f * half_width)));
+    const RowF x0 = -(c.x * unit), y0 = -(c.y * unit), r0 = c.r * unit, rest = -(r0 * r0);
+    RowF sum{0.0f};
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
+      float x[4], y[4], most[4];
+      Row::four(hits.x + i, x);
+      Row::four(hits.y + i, y);
+      Row::four(hits.most + i, most);
+      NANET_UNROLLED
+      for (int k = 0; k < 4; ++k) {
+        const RowF dx = Row::fma(RowF(x[k]), unit, x0), dy = Row::fma(RowF(y[k]), unit, y0);
+        const RowF off = Row::fma(dx, dx, Row::fma(dy, dy, rest));
+        sum = Row::fma(Row::min(Row::fma(off, off, RowF(-1.0f)), RowF(0.0f)), RowF(most[k]), sum);
+      }
+    }
+    return -sum;
   }
 
   // Approximate hit density across a ring: biweight profile, with its square root folded in.
   struct Band {
-    F per_2r, half_r, root, slope;
-    NANET_HD Band(const MultiringSearch& s, const LaneCircles<L>& c, float half_width)
-        : per_2r(F(0.5f) * L::reciprocal(c.r)), half_r(c.r * F(-0.5f)) {
-      root = L::root(c.r * F(s.model.band_peak / half_width));
-      slope = root * F(-1.0f / (half_width * half_width));
+    RowF per_2r, half_r, root, slope;
+    NANET_HD Band(const MultiringSearch& s, const RowCircles& c, float half_width)
+        : per_2r(RowF(0.5f) * Row::reciprocal(c.r)), half_r(c.r * RowF(-0.5f)) {
+      root = Row::root(c.r * RowF(s.model.band_peak / half_width));
+      slope = root * RowF(-1.0f / (half_width * half_width));
     }
     // Distance from the ring, mm: (d^2 - r^2) / 2r, which is (d - r) (1 + (d - r) / 2r).
-    NANET_HD F distance(const F& dx, const F& dy) const {
-      return L::fma(L::fma(dx, dx, dy * dy), per_2r, half_r);
+    NANET_HD RowF distance(const RowF& dx, const RowF& dy) const {
+      return Row::fma(Row::fma(dx, dx, dy * dy), per_2r, half_r);
     }
-    NANET_HD F density(const F& off) const {
-      const F t = L::max(L::fma(off * slope, off, root), F(0.0f));
+    NANET_HD RowF density(const RowF& off) const {
+      const RowF t = Row::max(Row::fma(off * slope, off, root), RowF(0.0f));
       return t * t;
     }
   };
 
+  // from: first hit of the lane's half.
+  NANET_HD RowF gain_of(const RowCircles& c, float half_width, std::int32_t from) const {
+    const Band band(*this, c, half_width);
+    RowF sum{0.0f};
+    const std::int32_t end = half();
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < end; i += 4) {
+      float x[4], y[4], per[4];
+      Row::four(hits.x + from + i, x);
+      Row::four(hits.y + from + i, y);
+      Row::four(hits.per + from + i, per);
+      RowF product{1.0f};
+      NANET_UNROLLED
+      for (int k = 0; k < 4; ++k)
+        product = product * Row::fma(band.density(band.distance(RowF(x[k]) - c.x, RowF(y[k]) - c.y)),
+                                     RowF(per[k]), RowF(1.0f));
+      sum = sum + logarithm<Row>(product);
+    }
+    return sum;
+  }
+  NANET_HD RowF gain_of(const RowCircles& a, const RowCircles& b, float half_width) const {
+    const Band one(*this, a, half_width), other(*this, b, half_width);
+    RowF sum{0.0f};
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
+      RowF product{1.0f};
+      NANET_UNROLLED
+      for (std::int32_t k = i; k < i + 4; ++k) {
+        const RowF x{hits.x[k]}, y{hits.y[k]};
+        const RowF both =
+            one.density(one.distance(x - a.x, y - a.y)) + other.density(other.distance(x - b.x, y - b.y));
+        product = product * Row::fma(both, RowF(hits.per[k]), RowF(1.0f));
+      }
+      sum = sum + logarithm<Row>(product);
+    }
+    return sum;
+  }
+
   // Normal equations of off = c ux + s uy + ur. (c, s): direction of a hit from the centre, here times r. A
   // small diagonal term keeps a ring without hits in place.
+  template <class V>
   struct Sums {
-    F w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
-    NANET_HD void add(const F& weight, const F& dx, const F& dy, const F& distance_off) {
-      const F wc = weight * dx, ws = weight * dy, wo = weight * distance_off;
+    using VF = typename V::F;
+    VF w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
+    NANET_HD void add(const VF& weight, const VF& dx, const VF& dy, const VF& distance_off) {
+      const VF wc = weight * dx, ws = weight * dy, wo = weight * distance_off;
       w = w + weight;
       c = c + wc;
       s = s + ws;
-      cc = L::fma(wc, dx, cc);
-      cs = L::fma(wc, dy, cs);
-      ss = L::fma(ws, dy, ss);
+      cc = V::fma(wc, dx, cc);
+      cs = V::fma(wc, dy, cs);
+      ss = V::fma(ws, dy, ss);
       off = off + wo;
-      off_c = L::fma(wo, dx, off_c);
-      off_s = L::fma(wo, dy, off_s);
+      off_c = V::fma(wo, dx, off_c);
+      off_s = V::fma(wo, dy, off_s);
+    }
+    NANET_HD void set_part(int part, const Sums<Row>& of) {
+      V::set_part(w, part, of.w);
+      V::set_part(c, part, of.c);
+      V::set_part(s, part, of.s);
+      V::set_part(cc, part, of.cc);
+      V::set_part(cs, part, of.cs);
+      V::set_part(ss, part, of.ss);
+      V::set_part(off, part, of.off);
+      V::set_part(off_c, part, of.off_c);
+      V::set_part(off_s, part, of.off_s);
     }
     NANET_HD void join() {
-      for (F* v : {&c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) *v = *v + L::other_half(*v);
-      w = w + L::other_half(w);
+      for (VF* v : {&w, &c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) *v = *v + V::other_half(*v);
     }
-    NANET_HD void solve(LaneCircles<L>& circle, const F& per_r, float least, float most) const {
-      const F per_r2 = per_r * per_r, per_w = L::reciprocal(w);
-      const F sc = c * per_r, sn = s * per_r;
-      const F mc = sc * per_w, ms = sn * per_w;
-      const F a = L::fma(cc, per_r2, L::fma(-sc, mc, F(0.02f)));
-      const F b = L::fma(cs, per_r2, -(sc * ms));
-      const F d = L::fma(ss, per_r2, L::fma(-sn, ms, F(0.02f)));
-      const F ec = L::fma(off_c, per_r, -(off * mc)), es = L::fma(off_s, per_r, -(off * ms));
-      const F per_det = L::reciprocal(L::max(L::fma(a, d, -(b * b)), F(1e-4f)));
-      const F ux = limit(L::fma(ec, d, -(es * b)) * per_det), uy = limit(L::fma(es, a, -(ec * b)) * per_det);
-      const F ur = limit((off - L::fma(sc, ux, sn * uy)) * per_w);
+    NANET_HD void solve(LaneCircles<V>& circle, float least, float most) const {
+      const VF per_r = V::reciprocal(circle.r), per_r2 = per_r * per_r, per_w = V::reciprocal(w);
+      const VF sc = c * per_r, sn = s * per_r;
+      const VF mc = sc * per_w, ms = sn * per_w;
+      const VF a = V::fma(cc, per_r2, V::fma(-sc, mc, VF(0.02f)));
+      const VF b = V::fma(cs, per_r2, -(sc * ms));
+      const VF d = V::fma(ss, per_r2, V::fma(-sn, ms, VF(0.02f)));
+      const VF ec = V::fma(off_c, per_r, -(off * mc)), es = V::fma(off_s, per_r, -(off * ms));
+      const VF per_det = V::reciprocal(V::max(V::fma(a, d, -(b * b)), VF(1e-4f)));
+      const VF ux = limit(V::fma(ec, d, -(es * b)) * per_det), uy = limit(V::fma(es, a, -(ec * b)) * per_det);
+      const VF ur = limit((off - V::fma(sc, ux, sn * uy)) * per_w);
       circle.x = circle.x + ux;
       circle.y = circle.y + uy;
-      circle.r = L::min(L::max(circle.r + ur, F(least)), F(most));
+      circle.r = V::min(V::max(circle.r + ur, VF(least)), VF(most));
     }
-    NANET_HD static F limit(const F& v) { return L::min(L::max(v, F(-25.0f)), F(25.0f)); }
+    NANET_HD static VF limit(const VF& v) { return V::min(V::max(v, VF(-25.0f)), VF(25.0f)); }
   };
+
+  NANET_HD Sums<Row> sums_of(const RowCircles& c, float half_width, std::int32_t from) const {
+    const Band band(*this, c, half_width);
+    Sums<Row> sums;
+    const std::int32_t end = half();
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < end; i += 4) {
+      float x[4], y[4], per[4];
+      Row::four(hits.x + from + i, x);
+      Row::four(hits.y + from + i, y);
+      Row::four(hits.per + from + i, per);
+      NANET_UNROLLED
+      for (int k = 0; k < 4; ++k) {
+        const RowF dx = RowF(x[k]) - c.x, dy = RowF(y[k]) - c.y;
+        const RowF off = band.distance(dx, dy);
+        const RowF odds = band.density(off) * RowF(per[k]);
+        sums.add(odds * rough_reciprocal<Row>(odds + RowF(1.0f)), dx, dy, off);
+      }
+    }
+    return sums;
+  }
+  NANET_HD void pair_sums(const RowCircles& a, const RowCircles& b, float half_width, Sums<Row>& of_a,
+                          Sums<Row>& of_b) const {
+    const Band one(*this, a, half_width), other(*this, b, half_width);
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < 4 * fours; i += 2) {
+      NANET_UNROLLED
+      for (std::int32_t k = i; k < i + 2; ++k) {
+        const RowF x{hits.x[k]}, y{hits.y[k]}, per{hits.per[k]};
+        const RowF ax = x - a.x, ay = y - a.y, bx = x - b.x, by = y - b.y;
+        const RowF off_a = one.distance(ax, ay), off_b = other.distance(bx, by);
+        const RowF odds_a = one.density(off_a) * per, odds_b = other.density(off_b) * per;
+        const RowF share = rough_reciprocal<Row>(odds_a + odds_b + RowF(1.0f));
+        of_a.add(odds_a * share, ax, ay, off_a);
+        of_b.add(odds_b * share, bx, by, off_b);
+      }
+    }
+  }
 };
 
 // Seed selection. idx: running number per lane. A Weyl sequence spreads the selection evenly and
@@ -218,8 +279,9 @@ struct MultiringSeeds {
   using M = typename L::M;
 
   const MultiringHits& hits;
-  std::int32_t open;  // number of entries in hits.open, at least 3
+  std::int32_t open;  // number of entries in hits.open_x, at least 3
   float r_min, r_max;
+  float per_open;  // 1 / open
 
   // Circle through three open hits; good: a possible ring.
   NANET_HD M triplet(std::int32_t first, LaneCircles<L>& c) const {
@@ -267,11 +329,11 @@ struct MultiringSeeds {
   }
 
  private:
-  NANET_HD F x(const I& i) const { return L::gather(hits.x, L::gather(hits.open, i)); }
-  NANET_HD F y(const I& i) const { return L::gather(hits.y, L::gather(hits.open, i)); }
+  NANET_HD F x(const I& i) const { return L::gather(hits.open_x, i, open); }
+  NANET_HD F y(const I& i) const { return L::gather(hits.open_y, i, open); }
   NANET_HD I wrap(const I& i) const { return L::select(i >= I(open), i - I(open), i); }
   NANET_HD I modulo(const I& i) const {
-    const F part = (L::to_float(i) + F(0.5f)) * L::reciprocal(F(static_cast<float>(open)));
+    const F part = (L::to_float(i) + F(0.5f)) * F(per_open);
     return i - L::to_int(part) * I(open);
   }
 };

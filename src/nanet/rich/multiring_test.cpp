@@ -75,7 +75,7 @@ TEST(Multiring, Quality) {
 TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
   for (const double noise : {0.0, 0.5, 2.0, 3.0, 5.0})
     for (const int rings : {1, 2, 3, ring_mix}) {
-      const TestEvents events = TestEvents::generate(rings, noise, 3000, 4251);
+      const TestEvents events = TestEvents::generate(rings, noise, 5000, 4251);
       const int of = rings == ring_mix ? 1 : rings;
       const Quality usual = quality(events, reconstruct(events), of),
                     known = quality(events, reconstruct(events, {{"noise", std::max(noise, 0.05)}}), of);

@@ -11,6 +11,10 @@
 
 namespace nanet::gpu {
 
+// As many blocks as fit into the shared memory.
+template <>
+inline constexpr unsigned wide_blocks<rich::Multiring> = 8;
+
 // Working memory of a batch.
 struct MultiringWork {
   static constexpr unsigned bins = 64;  // bins of hits, most hits first; the first holds all from 63 on

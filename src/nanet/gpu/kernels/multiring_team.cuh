@@ -46,7 +46,7 @@ struct TeamShared {
   alignas(16) unsigned char rings[(sizeof(rich::Rings) + 15) / 16 * 16];
 };
 
-static __global__ void __launch_bounds__(32 * team_warps)
+static __global__ void __launch_bounds__(32 * team_warps, 3)
     multiring_team(const rich::Multiring algorithm, const DeviceBatch batch,
                    const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];

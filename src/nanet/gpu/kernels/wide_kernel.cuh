@@ -18,6 +18,10 @@ namespace nanet::gpu {
 // Warps per block; one if each warp gets a separate multiprocessor.
 inline constexpr unsigned wide_warps = 4;
 
+// Blocks per multiprocessor for which the compiler limits the registers.
+template <class A>
+inline constexpr unsigned wide_blocks = 1;
+
 template <class A>
 struct WideShared {
   alignas(128) unsigned char scratch[wide_warps][(sizeof(typename A::Scratch) + 127) / 128 * 128];
@@ -38,7 +42,7 @@ __device__ inline void hand_over(const DeviceBatch& batch, std::uint32_t event, 
 }
 
 template <class A>
-__global__ void __launch_bounds__(32 * wide_warps)
+__global__ void __launch_bounds__(32 * wide_warps, wide_blocks<A>)
     wide_kernel(const A algorithm, const DeviceBatch batch, const trigger::DecisionOptions decision) {
   extern __shared__ __align__(128) unsigned char memory[];
   WideShared<A>& shared = *reinterpret_cast<WideShared<A>*>(memory);
