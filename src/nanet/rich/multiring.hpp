@@ -3,6 +3,8 @@
 // odds decide the number of rings. Description: docs/algorithms.md.
 #pragma once
 
+#include <type_traits>
+
 #include "nanet/rich/multiring_hand.hpp"
 
 namespace nanet::rich {
@@ -28,7 +30,7 @@ class MultiringEvent : private MultiringHand<L> {
   using typename Hand::RowM;
   using typename Hand::Scratch;
   using typename Hand::State;
-  using Board = Multiring::Board;
+  using Board = std::conditional_t<Team::alone, decltype(Scratch::board), Multiring::Board>;
 
  public:
   // scratch: of the caller's lanes; board: shared by the team.
@@ -359,17 +361,20 @@ class MultiringEvent : private MultiringHand<L> {
     else
       good = from.pair(2 * round * lanes_step, c);
     const std::uint32_t word = L::ballot(also), gaps = ~L::ballot(good);
+    // A search starts from fewer than max_rings rings.
+    float* const at_x = s_.intensity[max_rings - 1];
+    float *const at_y = at_x + lanes_step, *const at_r = at_y + lanes_step;
     L::sync();
-    L::append(s_.board.seeds[0], other.x, also, word);
-    L::append(s_.board.seeds[1], other.y, also, word);
-    L::append(s_.board.seeds[2], other.r, also, word);
+    L::append(at_x, other.x, also, word);
+    L::append(at_y, other.y, also, word);
+    L::append(at_r, other.r, also, word);
     L::sync();
     const I place = L::rank_of_set(gaps), at = place & I(lanes_step - 1);
     const M filled = (!good) & (place < I(popcount(word)));
     const LaneCircles<L> none = no_circles();
-    c.x = L::select(good, c.x, L::select(filled, L::gather(s_.board.seeds[0], at, lanes_step), none.x));
-    c.y = L::select(good, c.y, L::select(filled, L::gather(s_.board.seeds[1], at, lanes_step), none.y));
-    c.r = L::select(good, c.r, L::select(filled, L::gather(s_.board.seeds[2], at, lanes_step), none.r));
+    c.x = L::select(good, c.x, L::select(filled, L::gather(at_x, at, lanes_step), none.x));
+    c.y = L::select(good, c.y, L::select(filled, L::gather(at_y, at, lanes_step), none.y));
+    c.r = L::select(good, c.r, L::select(filled, L::gather(at_r, at, lanes_step), none.r));
     const F gain =
         search_in_hand().support(c, 18.0f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r);
     return L::select(good | filled, gain, F(nothing));

@@ -38,17 +38,15 @@ struct Multiring {
     float best_of[max_rings + 1];  // best value for each number of rings
     std::int32_t settled;          // no search and no split needed
   };
-  // State of the search, shared by the warps of a team.
-  struct Board {
-    State now[max_breadth];
-    union {
-      State next[max_breadth * ways];
-      alignas(64) float seeds[3][lane_count];  // x, y, r; of the warp's own board
-    };
+  // State of the search. slots: states found at a time.
+  template <int slots>
+  struct BoardOf {
+    State now[max_breadth], next[slots];
     Candidate candidate[max_breadth * ways];
     std::uint32_t candidates[max_breadth];  // one bit per candidate of a state
     Kept kept;
   };
+  using Board = BoardOf<max_breadth * ways>;  // shared by the warps of a team
   struct Scratch {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // per ring, in units of the noise
@@ -56,8 +54,8 @@ struct Multiring {
     alignas(16) float x[max_rings];                          // current rings
     alignas(16) float y[max_rings];
     alignas(16) float r[max_rings];
-    alignas(16) float unit[max_rings][8];  // see MultiringHand::Unit
-    Board board;
+    alignas(16) float unit[max_rings][4];  // see MultiringHand::Unit
+    BoardOf<max_breadth> board;            // of 32 lanes alone
   };
 
   Parameters parameters;
@@ -145,9 +143,9 @@ class MultiringHand {
                dy = Row::load(s_.hits.y + row * Row::count) - RowF(y);
     return Row::root(Row::fma(dx, dx, Row::fma(dy, dy, RowF(1e-6f))));
   }
-  // A ring as the unit circle. slope and peak: of its intensity.
+  // A ring as the unit circle. slope: of its intensity.
   struct Unit {
-    float per_r, x, y, slope, peak, r;
+    float per_r, x, y, slope;
   };
   // Direction of a row's hits from the centre, times the distance in units of the radius.
   NANET_HD void direction(const Unit& unit, std::int32_t row, RowF& c, RowF& s) const {
@@ -161,14 +159,12 @@ class MultiringHand {
   }
   NANET_HD Unit unit_of(const Circle3& c) const {
     const float per_r = inverse(c.r);
-    return {per_r, -(c.x * per_r), -(c.y * per_r), -(c.r * c.r * p_.model.per_reach2), model_.peak * c.r,
-            c.r};
+    return {per_r, -(c.x * per_r), -(c.y * per_r), -(c.r * c.r * p_.model.per_reach2)};
   }
   NANET_HD Unit unit(int k) const {
-    float a[4], b[4];
-    L::four(s_.unit[k], a);
-    L::four(s_.unit[k] + 4, b);
-    return {a[0], a[1], a[2], a[3], b[0], b[1]};
+    float of[4];
+    L::four(s_.unit[k], of);
+    return {of[0], of[1], of[2], of[3]};
   }
   NANET_HD void put_unit(int k) {
     const Unit u = unit_of(ring(k));
@@ -177,8 +173,6 @@ class MultiringHand {
     to[1] = u.x;
     to[2] = u.y;
     to[3] = u.slope;
-    to[4] = u.peak;
-    to[5] = u.r;
   }
   // Intensities of the rings from `first` on, on all hits and in units of the noise. They depend on the rings
   // alone, bit for bit.
@@ -201,7 +195,7 @@ class MultiringHand {
         direction(u, row, x, y);
         const RowF off = beyond(x, y);
         const RowF t = Row::max(Row::fma(off * RowF(u.slope), off, RowF(1.0f)), RowF(0.0f));
-        const RowF own = MultiringModel::shape(t) * RowF(u.peak);
+        const RowF own = MultiringModel::shape(t) * RowF(model_.peak * s_.r[k]);
         all = all + own;
         Row::store(s_.intensity[k] + row * Row::count, own);
       }
@@ -296,9 +290,9 @@ class MultiringHand {
   // (-1: none). per_width: 1 / half width, 1/mm.
   static constexpr int step_bits = 18;
   using StepSum = FixedSum<Row, step_bits>;
-  NANET_HD void step_sums(const Unit& u, int k, float per_width, std::int32_t (&total)[8]) const {
+  NANET_HD void step_sums(const Unit& u, float r, int k, float per_width, std::int32_t (&total)[8]) const {
     // A hit in the band is at most 8 radii off.
-    const float given = u.r * per_width, width = given > 0.125f ? given : 0.125f, slope = -(width * width);
+    const float given = r * per_width, width = given > 0.125f ? given : 0.125f, slope = -(width * width);
     const float peak = model_.peak * p_.model.reach * width;
     StepSum v[8];
     NANET_ROLLED
@@ -347,7 +341,7 @@ class MultiringHand {
   NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
   NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, float per_width) const {
     std::int32_t total[8];
-    step_sums(unit_of(c), -1, per_width, total);
+    step_sums(unit_of(c), c.r, -1, per_width, total);
     return solved(total, c);
   }
 
@@ -358,7 +352,7 @@ class MultiringHand {
     NANET_ROLLED
     for (int k = 0; k < count_; ++k) {
       std::int32_t total[8];
-      step_sums(unit(k), k, per_width, total);
+      step_sums(unit(k), s_.r[k], k, per_width, total);
       if constexpr (lane_is_thread<L>) {  // lane k solves for ring k
         NANET_UNROLLED
         for (int j = 0; j < 8; ++j) mine[j] = L::lane() == k ? total[j] : mine[j];
