@@ -106,8 +106,8 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
   }
   // Number of events with different rings; prints up to 20 of them. at_once: batch size.
   void compare(const Events& events, std::uint32_t at_once = 0xFFFFFFFFu,
-               const rich::Parameters& parameters = {}) {
-    const rich::Geometry geometry = rich::Geometry::make();
+               const rich::Parameters& parameters = {},
+               const rich::Geometry& geometry = rich::Geometry::make()) {
     const auto cpu = rich::make_reconstructor(GetParam(), parameters, geometry);
     const auto gpu = make_reconstructor(*cpu, geometry, 0);
     const rich::EventBatch batch = events.batch();
@@ -159,6 +159,14 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuWithOtherParameters) {
       for (const std::uint32_t at_once : {300u, 2000u, 10000u})
         compare(generated(events_wanted(10'000), 2, 8), at_once, {{"breadth", breadth}});
   }
+}
+
+// Positions that are no whole numbers.
+TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuForAnotherDetector) {
+  rich::Geometry moved = rich::Geometry::make();
+  for (rich::Point& p : moved.common) p = {p.x + 0.3f, p.y - 7.7f};
+  compare(generated(events_wanted(20'000), 1, 9), 0xFFFFFFFFu, {}, moved);
+  compare(odd(), 0xFFFFFFFFu, {}, moved);
 }
 
 // Kernels may differ with the size of the batch.
