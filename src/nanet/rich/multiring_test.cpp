@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstring>
 #include <random>
 
 #include "nanet/rich/test_events.hpp"
@@ -19,6 +21,71 @@ const Geometry& geometry() {
 std::vector<Rings> reconstruct(const TestEvents& events, const Parameters& parameters = {},
                                const Geometry& g = geometry()) {
   return events.reconstruct(*make_reconstructor("multiring", parameters, g));
+}
+
+// The same bits with one vector as with 32 lanes.
+template <class L>
+std::vector<float> fixed_sums(const std::vector<float>& terms) {
+  FixedSum<L, 18> sum;
+  FixedSum<L, 16> squares;
+  typename L::I eight[8];
+  for (auto& each : eight) each = typename L::I(0);
+  for (std::size_t i = 0; i < terms.size(); i += L::count) {
+    const auto term = L::load(terms.data() + i);
+    sum.add(term);
+    squares.add(term, term);
+    for (int k = 0; k < 8; ++k) eight[k] = L::add(eight[k], L::bits(term) << k);
+  }
+  const auto n = static_cast<std::int32_t>(terms.size());
+  std::vector<float> result{sum.total(n), squares.total(n)};
+  std::int32_t sums[8];
+  L::sum(eight, sums);
+  for (const std::int32_t each : sums) result.push_back(std::bit_cast<float>(each));
+  return result;
+}
+
+TEST(Multiring, SumsInFixedPointDependOnTheTermsAlone) {
+  std::minstd_rand random(3);
+  std::vector<float> terms(128);
+  double sum = 0, squares = 0;
+  for (float& term : terms) {
+    term = std::uniform_real_distribution<float>(-7.5f, 7.5f)(random);
+    sum += double{term};
+    squares += double{term} * double{term};
+  }
+  const std::vector<float> expected = fixed_sums<HostLanes>(terms);
+  EXPECT_NEAR(expected[0], sum, 128.0 / (1 << 19));
+  EXPECT_NEAR(expected[1], squares, 128.0 / (1 << 17) + 1e-3);
+  for (int i = 0; i < 20; ++i) {
+    std::shuffle(terms.begin(), terms.end(), random);
+    for (const std::vector<float>& found : {fixed_sums<HostLanes>(terms), fixed_sums<HostLanes::Row>(terms)})
+      EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0);
+  }
+}
+
+TEST(Multiring, LanesPackedAndUnpacked) {
+  using L = HostLanes;
+  std::minstd_rand random(4);
+  for (int i = 0; i < 200; ++i) {
+    const auto word = static_cast<std::uint32_t>(random()) ^ static_cast<std::uint32_t>(random() << 9);
+    alignas(64) float packed[2 * lane_count] = {};
+    L::M where(false);
+    for (int lane = 0; lane < 32; ++lane)
+      where = where | ((L::lane() == L::I(lane)) & L::M((word >> lane & 1) != 0));
+    ASSERT_EQ(L::ballot(where), word);
+    L::append(packed, L::to_float(L::lane()), where, word);
+    const L::I rank = L::rank_of_set(word);
+    const L::F back = L::gather(packed, rank & L::I(31), 32), far = L::gather(packed, rank & L::I(31), 33);
+    int n = 0;
+    for (int lane = 0; lane < 32; ++lane) {
+      if (!(word >> lane & 1)) continue;
+      EXPECT_EQ(packed[n], static_cast<float>(lane));
+      EXPECT_EQ(L::at(rank, lane), n);
+      EXPECT_EQ(L::at(back, lane), static_cast<float>(lane));
+      EXPECT_EQ(L::at(far, lane), static_cast<float>(lane));
+      ++n;
+    }
+  }
 }
 
 // Adds the PMs nearest to points of a circle, alternating between the disks.
