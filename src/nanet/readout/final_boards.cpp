@@ -23,12 +23,14 @@ namespace {
 constexpr unsigned batch_datagrams = 64;
 constexpr std::size_t slot_bytes = 2048;  // above the maximum of a trigger datagram
 constexpr Nanoseconds nap_ns = 500'000;
-constexpr Nanoseconds behind_ns = 20'000'000;  // delay of this thread that the stores bridge
+// Delay of this thread that the stores bridge, up to 26 ms of the experiment: 25 MB of places a board.
+constexpr Nanoseconds behind_ns = 250'000'000;
+constexpr double behind_periods = 1 << 20;
 constexpr std::size_t data_bytes =
     wire::mep::max_bytes - wire::mep::header_bytes - wire::mep::event_header_bytes;
 
 Timestamp keep_periods(Timestamp latency, double period_ns) {
-  const double behind = std::max(static_cast<double>(behind_ns) / period_ns, 1024.0);
+  const double behind = std::clamp(static_cast<double>(behind_ns) / period_ns, 1024.0, behind_periods);
   return static_cast<Timestamp>(std::min(static_cast<double>(latency) + behind, 67108864.0));
 }
 
@@ -176,7 +178,10 @@ void FinalBoards::accept(Board& board, std::span<const std::byte> datagram, Nano
   }
   // Triggers due before this one arrived are answered first: the board acts in the order of its clock.
   advance(board, board.time.at(arrival).value_or(0));
-  const Timestamp now = board.now;
+  Timestamp now = board.now;
+  // A time stamp may be early by an error of the clock offset: then the present time counts.
+  if (header.count > 0 && board.triggers[header.count - 1U].timestamp > now)
+    now = std::max(now, board.time.at(os::monotonic_now()).value_or(0));
   for (unsigned i = 0; i < header.count; ++i) {
     const wire::trigger::Trigger& trigger = board.triggers[i];
     const std::uint64_t late = board.table.counts().late, timed = board.table.counts().untimed;

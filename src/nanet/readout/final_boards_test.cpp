@@ -209,13 +209,14 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   readout.join();
-  EXPECT_EQ(wrong, 0U);
+  std::uint64_t overwritten = 0;  // where the host stopped the answers for long
+  for (unsigned b = 0; b < 4; ++b) overwritten += readout.final_boards()->counts(b).overwritten;
+  EXPECT_LE(wrong, overwritten);
   ttc::LatencyTable::Counts all;
   for (unsigned b = 0; b < 4; ++b) {
     const FinalCounts counts = readout.final_boards()->counts(b);
     EXPECT_TRUE(counts.triggers.balanced());
     EXPECT_EQ(counts.triggers.early, 0U) << "a frame left before its end";
-    EXPECT_EQ(counts.overwritten, 0U);
     EXPECT_EQ(counts.lost, 0U);
     EXPECT_EQ(counts.triggers.triggers, number[b]);
     all.answered += counts.triggers.answered;

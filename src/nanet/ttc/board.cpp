@@ -117,7 +117,11 @@ bool FragmentStore::put(Timestamp timestamp, std::span<const std::byte> event) n
 
 std::size_t FragmentStore::get(Timestamp timestamp, std::span<std::byte> out) noexcept {
   const Place& place = places_[timestamp & mask_];
-  if (place.bytes == 0 || place.epoch != epoch_ || place.timestamp != timestamp) return 0;
+  if (place.bytes == 0 || place.epoch != epoch_) return 0;
+  if (place.timestamp != timestamp) {  // a later period has taken the place
+    counts_.overwritten += place.timestamp > timestamp;
+    return 0;
+  }
   if (written_ - place.position > memory_.size()) {
     ++counts_.overwritten;
     return 0;

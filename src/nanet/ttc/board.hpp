@@ -91,8 +91,8 @@ class FragmentStore {
   // Stores one MGP event (8 B and its hits). Several of a period are kept one behind the other. False and
   // counted: too long, or out of order of frames within the memory.
   bool put(Timestamp timestamp, std::span<const std::byte> event) noexcept;
-  // Copies the fragments of a period to `out`; returns bytes. 0: none, already overwritten, or no room
-  // (both counted).
+  // Copies the fragments of a period to `out`; returns bytes. 0: none, already overwritten (or a
+  // later period has the place), or no room; the last two are counted.
   std::size_t get(Timestamp timestamp, std::span<std::byte> out) noexcept;
 
   struct Counts {

@@ -111,6 +111,12 @@ TEST(FragmentStore, KeepsFragmentsForTheLatency) {
   EXPECT_EQ(little.get(5, out), 0U);
   EXPECT_EQ(little.counts().overwritten, 1U);
   EXPECT_FALSE(little.put(1, std::vector<std::byte>(2000)));
+  // A later period in the place of an earlier one.
+  store.put(3, event);
+  store.put(3 + 1024, event);
+  const std::uint64_t before = store.counts().overwritten;
+  EXPECT_EQ(store.get(3, out), 0U);
+  EXPECT_EQ(store.counts().overwritten, before + 1);
   // Another burst begins at period 0.
   store.begin();
   EXPECT_EQ(store.get(99'999, out), 0U);
