@@ -70,6 +70,47 @@ def test_every_kind_of_array_gives_the_same(sample, hits) -> None:
     np.testing.assert_array_equal(ids[numbered["event"].to_numpy()], want["event"].to_numpy())
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint32, np.uint64])
+def test_events_of_any_size(kind) -> None:
+    """Runs of equally long events, then sizes that change, over several chunks; numbers with gaps."""
+    random = np.random.default_rng(3)
+    sizes = np.concatenate([np.full(3000, 20), random.integers(1, 129, 2500), [128, 1, 1], np.full(70, 2)])
+    ids = np.cumsum(random.integers(1, 4, len(sizes)))
+    hits = random.uniform(-200, 200, (2, sizes.sum())).astype(np.float32)
+    lists = [ak.unflatten(part, sizes) for part in hits]
+    want = analysis.reconstruct(*lists, ids, "math", threads=1, r_max=400)
+    assert want["event_hits"].to_pylist() == sizes.tolist() and want["event"].to_pylist() == ids.tolist()
+    assert 0 < want["x"].null_count < len(sizes)
+    event = np.repeat(ids, sizes).astype(kind)
+    for threads in (1, 3):
+        found = analysis.reconstruct(*hits, event, "math", threads=threads, r_max=400)
+        found.validate(full=True)
+        assert found.equals(want)
+    for wrong in (4000, len(event) - 1):  # in a later chunk; the last hit
+        other = event.copy()
+        other[wrong] = 1
+        with pytest.raises(UsageError, match=rf"number 1 of hit {wrong} follows {event[wrong - 1]}: "):
+            analysis.reconstruct(*hits, other, "math", threads=1)
+    late = np.concatenate([event, np.full(129, ids[-1] + 1, dtype=kind)])
+    more = [np.concatenate([part, np.zeros(129, np.float32)]) for part in hits]
+    with pytest.raises(UsageError, match=f"event {ids[-1] + 1} has 129 hits"):
+        analysis.reconstruct(*more, late, "math")
+
+
+def test_a_result_keeps_its_memory() -> None:
+    """Memory of freed results is used again, that of living ones is not."""
+    events = 300_000
+    position, ids = np.zeros(events, np.float32), np.arange(events)
+    first = analysis.reconstruct(position, position, ids, "math", threads=2)
+    del first
+    second = analysis.reconstruct(position, position, ids + 5, "math", threads=2)
+    third = analysis.reconstruct(position, position, ids + 9, "math", threads=2)
+    for table, shift in ((second, 5), (third, 9)):
+        for name in ("event", "timestamp"):
+            np.testing.assert_array_equal(table[name].to_numpy(), ids + shift)
+        assert table["x"].null_count == events and not table["primitive"].to_numpy().any()
+
+
 def test_equally_many_hits_in_two_dimensions() -> None:
     angle = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     centre, radius = np.array([[-160.0], [-140.0], [10.0]]), np.array([[180.0], [120.0], [90.0]])

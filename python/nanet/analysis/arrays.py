@@ -68,6 +68,11 @@ def reconstruct_arrays(
     if offsets is None and ids is None:
         raise UsageError("event: give the event number of each hit, or x and y as lists per event")
     of_hit = ids if offsets is None else None
+    number = None
+    if offsets is not None and ids is not None:
+        if len(ids) != len(offsets) - 1:
+            raise UsageError(f"event: has {len(ids)} numbers for {len(offsets) - 1} events")
+        number = _ascending(ids).astype(np.uint32)
     other = as_detector(detector)
     try:
         found = _core.reconstruct_points(
@@ -79,15 +84,11 @@ def reconstruct_arrays(
             numbers,
             threads or len(host.cpus()),
             other.core() if other else None,
+            number,
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
-    number = found["event"]
-    if offsets is not None and ids is not None:
-        if len(ids) != len(offsets) - 1:
-            raise UsageError(f"event: has {len(ids)} numbers for {len(offsets) - 1} events")
-        number = _ascending(ids)[number]
-    return _as_rings(found | {"event": number})
+    return _as_rings(found)
 
 
 def _positions(name: str, values: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -146,18 +147,15 @@ def _ascending(ids: np.ndarray) -> np.ndarray:
 
 
 def _as_rings(found: Mapping[str, np.ndarray]) -> pa.Table:
-    """Columns of the core as a table of rings; the event number is the time."""
+    """Columns of the core as a table of rings, without copies."""
     rows = len(found["event"])
-    arrays = []
     empty = found["ring"] == ring_files.NO_RING
-    missing = empty if empty.any() else None
+    missing = int(np.count_nonzero(empty))
+    valid = pa.py_buffer(np.packbits(~empty, bitorder="little")) if missing else None
+    zeros = pa.py_buffer(np.zeros(rows, dtype=np.uint16))  # of all columns that arrays do not have
+    arrays = []
     for field in ring_files.SCHEMA:
-        if field.name == "timestamp":
-            values = np.asarray(found["event"], dtype=np.uint32)
-        elif field.name in found:
-            values = np.asarray(found[field.name], dtype=field.type.to_pandas_dtype())
-        else:
-            values = np.zeros(rows, dtype=field.type.to_pandas_dtype())
-        nulls = missing if pa.types.is_floating(field.type) else None
-        arrays.append(pa.array(values, type=field.type, mask=nulls))
+        values = pa.py_buffer(found[field.name]) if field.name in found else zeros
+        nulls = (valid, missing) if pa.types.is_floating(field.type) else (None, 0)
+        arrays.append(pa.Array.from_buffers(field.type, rows, [nulls[0], values], nulls[1]))
     return pa.Table.from_arrays(arrays, schema=ring_files.SCHEMA)
