@@ -215,7 +215,7 @@ def test_strict_fails_when_frames_are_lost(nanet, nanet_program: str, tmp_path: 
         "--listen",
         f"127.0.0.1:{card}",
         "--send",
-        f"127.0.0.1:{free_udp_port()}",
+        f"127.0.0.1:{(closed := free_udp_port())}",
         *PATIENT,
         *QUICK,
     ]
@@ -237,11 +237,23 @@ def test_strict_fails_when_frames_are_lost(nanet, nanet_program: str, tmp_path: 
         )
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=60)
     result = json.loads((tmp_path / "strict.json").read_text())
     assert_account(result)
     assert sum(result["lost"].values()) > 0
     assert process.returncode == 1
+    remedy = f"no listener at 127.0.0.1:{closed}? Start it, or change trigger.send"
+    rejected = result["send_errors"]
+    assert rejected > 0 and f"send errors: {rejected} datagrams were rejected by the network: {remedy}" in (
+        said
+    )
+
+
+def test_boards_name_their_send_errors(nanet, tmp_path: Path, free_udp_port) -> None:
+    port = free_udp_port()
+    done = nanet("readout", "--to", f"127.0.0.1:{port}", "--events", 2000, "--json", "sent.json", status=1)
+    errors = json.loads((tmp_path / "sent.json").read_text())["nodes"][0]["send_errors"]
+    assert errors["refused"] > 0 and f"send errors: {errors['refused']:,} refused" in done.stdout
 
 
 @pytest.fixture(scope="module")

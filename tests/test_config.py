@@ -194,6 +194,23 @@ def test_check_opens_what_a_run_opens(nanet, tmp_path: Path, free_udp_port) -> N
         assert said in nanet(*good, *wrong, status=2).stderr
 
 
+def test_an_error_of_the_card_names_the_source_of_the_value(nanet, tmp_path: Path) -> None:
+    """The xdp card looks for the interface of its address before it needs any right."""
+    (tmp_path / "site.toml").write_text('[card]\ntype = "xdp"\nlisten = "198.51.100.1:58913"\n')
+    for given, source in (
+        (("--config", "site.toml"), "site.toml: "),
+        (("--config", "site.toml", "--listen", "198.51.100.2:58913"), "command line: "),
+        (("--card", "xdp", "--listen", "198.51.100.2:58913"), "command line: "),
+    ):
+        address = "198.51.100.2" if "--listen" in given else "198.51.100.1"
+        for check in ((), ("--check",)):
+            text = nanet("trigger", "--device", "cpu", *given, *check, status=2).stderr
+            assert f"{source}card.listen: {address} is no address of an interface; " in text
+            assert "127.0.0.1 (lo)" in text
+    config = load(str(tmp_path / "site.toml"))
+    assert config.source("card", "segment") == "default: "
+
+
 def test_the_schema_agrees_with_the_checks(nanet, root: Path, tmp_path: Path) -> None:
     schema = json.loads(nanet("schema").stdout)
     jsonschema.Draft7Validator.check_schema(schema)

@@ -60,6 +60,8 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
     spec.loader.exec_module(hook)
     text = hook.PAGE.read_text(encoding="utf-8")
     assert text == hook.page(text), "run ./dev shell python docs/hooks/counters.py"
+    shown = hook.DASHBOARD.read_text(encoding="utf-8")
+    assert shown == hook.dashboard(shown), "run ./dev shell python docs/hooks/counters.py"
     exported = [line for lines in metrics.counters().values() for line in lines]
     for counter in _core.counter_descriptions():
         name, inside = counter["name"], counter["family"]
@@ -67,6 +69,8 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
         if inside != "recorded":  # a replay records nothing
             assert name in (result[inside] if inside else result)
             assert counter in exported
+        if metric := counter["metric"]:
+            assert metric + ("" if metric in metrics.GAUGES else "_total") + "{" in shown
     assert all(name in result["latency_us"] for name, *_ in _core.stage_descriptions())
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -70,3 +71,28 @@ def test_the_shell_stays_here_and_marks_its_prompt(root: Path, tmp_path: Path) -
     os.close(main)
     assert process.wait(30) == 0 and b"(nanet) " in said
     assert sorted(path.name for path in (root / ".venv").iterdir()) == before
+
+
+def test_a_step_shows_the_progress_of_its_build(root: Path, tmp_path: Path) -> None:
+    """On a terminal: ninja's newest count in place, then the finished step; else the latter only."""
+    script = (
+        'root=$1; source "$root/dev" help >/dev/null; state=$2; '
+        "step compiling log sh -c 'echo \"[3/10] Building\"; until [ -e go ]; do sleep 0.1; done'"
+    )
+    command = ["bash", "-c", script, "bash", str(root), str(tmp_path)]
+    main, side = pty.openpty()
+    with subprocess.Popen(command, cwd=tmp_path, stdin=side, stdout=side, stderr=side) as process:
+        os.close(side)
+        said = b""
+        with contextlib.suppress(OSError):  # the terminal's end of the pipe
+            while part := os.read(main, 4096):
+                said += part
+                if "compiling … [3/10] ".encode() in said:
+                    (tmp_path / "go").touch()
+    os.close(main)
+    assert process.returncode == 0
+    *counts, last = said.decode().split("\r\033[K")
+    assert "\r· compiling … [3/10] " in counts[0]
+    assert re.fullmatch(r"· compiling … done \(\d+ s\)\r\n", last)
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert re.fullmatch(r"· compiling … done \(\d+ s\)\n", done.stderr) and not done.stdout

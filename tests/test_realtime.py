@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import attrs
 import pytest
+from nanet.cli import doctor
 from nanet.cli.app import main
 from nanet.config.sections import RealTime
 from nanet.errors import UsageError
@@ -193,6 +196,32 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "Nothing to undo" in capsys.readouterr().out
     assert main(["tune", "--pin", "a"]) == 2
     assert "--pin a: must be CPU numbers such as 2,3 or 2-5" in capsys.readouterr().err
+
+
+def test_printed_commands_can_be_pasted(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command per line, whole in a narrow terminal, and the reason as a comment of the shell."""
+    made = [
+        {**attrs.asdict(setting), "fit": False, "command": setting.command}
+        for setting in tuning.settings([2], machine)
+    ]
+    found = {**doctor.examine([]), "kernel_settings": made}
+    monkeypatch.setattr(doctor, "examine", lambda pinned: found)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["doctor", "--pin", "0"]) == 0
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("echo ", "nanet "))]
+    interrupts = [one["name"].split()[-1] for one in made if one["name"].startswith("interrupt ")]
+    plain = [one for one in made if not one["name"].startswith("interrupt ")]
+    assert interrupts and plain
+    *commands, last = printed
+    for line, one in zip(commands, plain, strict=True):
+        assert shlex.split(line, comments=True) == shlex.split(one["command"])
+        assert line.endswith(f"# now {one['found']}; {one['why']}")
+    assert shlex.split(last, comments=True) == ["nanet", "doctor", "--pin", "0", "--fix"]
+    assert ", ".join(interrupts) in last
+    assert main(["doctor", "--fix"]) == 0
+    assert capsys.readouterr().out.splitlines() == [one["command"] for one in made]
 
 
 def test_the_trigger_reports_its_settings(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of docs/counters.md from the core's lists: `./dev shell python docs/hooks/counters.py`.
+"""Tables of docs/counters.md and two panels of the dashboard: `./dev shell python docs/hooks/counters.py`.
 
-The lists are in src/nanet/stats/counter_list.hpp and event_histograms.hpp. A test compares the page with
-these tables.
+They follow the core's lists in src/nanet/stats/counter_list.hpp and event_histograms.hpp. A test compares the
+page and deploy/grafana/nanet.json with them.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).resolve().parent.parent / "counters.md"
+DASHBOARD = PAGE.parent.parent / "deploy" / "grafana" / "nanet.json"
+LOSSES, COUNTS = "Losses by name", "Counts by name"  # panels made here
 HEAD = "|key|metric|counts|\n|---|---|---|\n"
 
 
@@ -53,5 +57,49 @@ def page(text: str) -> str:
     return text
 
 
+def rates(metrics: list[str], only_above_zero: bool) -> list[dict[str, Any]]:
+    """Queries of a panel: the rate of each counter; a gauge as it is."""
+    from nanet.monitor.metrics import GAUGES, LABELLED, REFUSALS
+
+    targets = []
+    for number, metric in enumerate(metrics):
+        value = f'{metric}{{instance=~"$instance"}}'
+        if metric not in GAUGES:
+            value = f'rate({metric}_total{{instance=~"$instance"}}[$__rate_interval])'
+        label = LABELLED[metric][0] if metric in LABELLED else "reason" if metric in REFUSALS else ""
+        name = metric.removeprefix("nanet_").replace("_", " ")
+        targets.append(
+            {
+                "refId": chr(ord("A") + number),
+                "datasource": {"type": "prometheus", "uid": "${DS_PROMETHEUS}"},
+                "expr": value + (" > 0" if only_above_zero else ""),
+                "legendFormat": f"{name}: {{{{{label}}}}}" if label else name,
+            }
+        )
+    return targets
+
+
+def dashboard(text: str) -> str:
+    """The dashboard with the panels of the list written again: every metric is in one of the two."""
+    from nanet.monitor.metrics import REFUSALS, counters
+    from nanet.report.counters import losses
+
+    lost = [
+        metric for metric, lines in counters().items()
+        if any(line["name"] in losses() or line["family"] in ("lost", "downscaled") for line in lines)
+    ]  # fmt: skip
+    targets = {
+        LOSSES: rates([*lost, *REFUSALS], only_above_zero=True),
+        COUNTS: rates([metric for metric in counters() if metric not in lost], only_above_zero=False),
+    }
+    content = json.loads(text)
+    for panel in content["panels"]:
+        panel["targets"] = targets.pop(panel["title"], panel["targets"])
+    if targets:
+        raise ValueError(f"{DASHBOARD.name} has no panel {next(iter(targets))!r}")
+    return json.dumps(content, indent=1) + "\n"
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for file, make in ((PAGE, page), (DASHBOARD, dashboard)):
+        file.write_text(make(file.read_text(encoding="utf-8")), encoding="utf-8")

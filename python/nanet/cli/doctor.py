@@ -125,6 +125,20 @@ def _cuda(cuda: dict[str, Any]) -> str:
     )
 
 
+def _commands(unfit: list[dict[str, Any]], pin: str) -> list[str]:
+    """Lines that can be pasted into a shell of root: a command per setting, those of interrupts as one."""
+    lines = [
+        f"{one['command']}   # now {one['found']}; {one['why']}"
+        for one in unfit
+        if not one["name"].startswith("interrupt ")
+    ]
+    interrupts = [one["name"].split()[-1] for one in unfit if one["name"].startswith("interrupt ")]
+    if interrupts:
+        listed = ", ".join(interrupts)
+        lines.append(f"nanet doctor --pin {pin} --fix   # commands for interrupts {listed} on pinned CPUs")
+    return lines
+
+
 def doctor(
     pin: Pin = "",
     fix: Annotated[
@@ -163,18 +177,11 @@ def doctor(
     checks.add_row(
         "[yellow]not fit[/]" if unfit else "[green]fit[/]",
         "kernel settings",
-        f"{len(unfit)} of {len(found['kernel_settings'])} differ" if unfit else "as needed",
+        f"{len(unfit)} of {len(found['kernel_settings'])} differ, for root:" if unfit else "as needed",
     )
-    interrupts = [one["name"].split()[-1] for one in unfit if one["name"].startswith("interrupt ")]
-    for one in unfit:
-        if not one["name"].startswith("interrupt "):
-            checks.add_row("", "", f"[dim]→ {one['command']}   # now {one['found']}; {one['why']}[/]")
-    if interrupts:
-        listed = ", ".join(interrupts)
-        checks.add_row(
-            "", "", f"[dim]→ interrupts {listed} arrive on pinned CPUs: --fix prints the commands[/]"
-        )
     out.print(checks)
+    for command in _commands(unfit, pin):
+        out.print(command, highlight=False, markup=False, soft_wrap=True)
     out.print()
     verdict = (
         "[bold green]fit for real time[/]" if found["real_time"] else "[bold yellow]not fit for real time[/]"

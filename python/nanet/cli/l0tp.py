@@ -64,7 +64,7 @@ def l0tp(
         settings["truth"] = columns
     out = console(json_file)
     with status_writer(status_file) as status, stop_signals() as stop:
-        with starting():
+        with config.sourced(), starting():
             core = _core.L0tp(settings)
             farm = _core.Farm(farm_settings) if config[Final].farm else None
             core.start()

@@ -89,7 +89,7 @@ def readout(
             from nanet.files.pcapng import as_classic_pcap
 
             settings["pcap"] = stack.enter_context(as_classic_pcap(pcap))
-        with starting():
+        with config.sourced(), starting():
             core = _core.Readout(settings)
         if truth:
             _write_truth(truth, core, settings)
@@ -170,7 +170,7 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
     for node in result["nodes"]:
         where = f" to node {node['node']} ({node['to']})" if len(result["nodes"]) > 1 else ""
         for name, n in node["send_errors"].items():
-            out.print(f"[yellow]send errors{where}: {count(n)} {name.replace('_', ' ')}[/]")
+            out.print(f"[yellow]send errors{where}: {count(n)} {name.replace('_', ' ')}[/]", soft_wrap=True)
 
 
 def _write_truth(path: str, core: Any, settings: dict[str, Any]) -> None:

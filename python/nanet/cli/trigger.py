@@ -58,6 +58,7 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
     free = f"{host}:0"
     try:
         with (
+            config.sourced(),
             starting(),
             realtime.applied(config[RealTime], settings["pin"], fit=settings["real_time"]) as settled,
         ):
@@ -104,7 +105,7 @@ def trigger(
         watching.about(realtime_settings=settled.as_json())
         for refused in settled.refused():
             out.print(refused.sentence(), highlight=False, markup=False, soft_wrap=True)
-        with starting():
+        with config.sourced(), starting():
             core = _core.Trigger(settings)
             if settings["record"]:
                 write_sidecar(
@@ -130,7 +131,8 @@ def trigger(
     print_result(out, result)
     if result["send_errors"]:
         text = f"send errors: {result['send_errors']} datagrams were rejected by the network"
-        out.print(f"[yellow]{text}: no listener at {settings['send']}? Start it, or change trigger.send[/]")
+        remedy = f"no listener at {settings['send']}? Start it, or change trigger.send"
+        out.print(f"[yellow]{text}: {remedy}[/]", highlight=False, soft_wrap=True)
     write_json(result, json_file)
     if not account_closes(result) or (config[Trigger].strict and not lossless(result)):
         raise typer.Exit(1)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +54,25 @@ class Config:
     def where(self) -> str:
         """The file as prefix of an error; empty without one."""
         return f"{self.path}: " if self.path else ""
+
+    def source(self, section: str, key: str) -> str:
+        """Origin of a value, as prefix of an error: the command line, the file or the defaults."""
+        for kind, values in self.overrides.items():
+            names = {field.name: key_of(field) for field in attrs.fields(kind)}
+            if kind.name == section and key in (names[name] for name in values):
+                return "command line: "
+        return self.where() if key in self.tables.get(section, {}) else "default: "
+
+    @contextlib.contextmanager
+    def sourced(self) -> Iterator[None]:
+        """Prefixes a UsageError that starts with a key, such as card.listen, with the origin of its value."""
+        try:
+            yield
+        except UsageError as error:
+            named = re.match(r"(\w+)\.(\w+)(: | = )", str(error))
+            if not named or named[1] not in (section.name for section in sections.ALL):
+                raise
+            raise UsageError(f"{self.source(named[1], named[2])}{error}") from error
 
     def toml(self, *wanted: type[Section]) -> str:
         """The sections as TOML, all keys with their values in effect."""

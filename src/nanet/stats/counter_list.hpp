@@ -2,7 +2,7 @@
 // Counter list of a run: name, metric and description of each counter, one line each.
 // Declarations, accounting, JSON, Prometheus metrics and docs/counters.md all follow from these lists:
 //   1. Add a line here and increment the counter where the thing happens.
-//   2. Run `./dev shell python docs/hooks/counters.py`, which writes the tables of the documentation.
+//   2. Run `./dev shell python docs/hooks/counters.py`: tables of the documentation, panels of the dashboard.
 // A description is a noun phrase without full stop. Counters that share a metric are distinguished by the
 // label `reason`, the counter's name.
 #pragma once
