@@ -115,6 +115,32 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     assert "|cpu 1.1 / 1.2|" in tables.roundtrip([latency])
 
 
+def test_runs_of_the_fuzzers_add_up(results: ModuleType, tmp_path: Path) -> None:
+    recorder, fuzzing = (importlib.import_module(name) for name in ("fuzz_record", "results.fuzzing"))
+    log = (
+        "#2\tINITED cov: 3\n#4096\tpulse  cov: 9\nstat::number_of_executed_units: 5000\ncpu_s: 7.100 0.130\n"
+    )
+    crashed = (
+        "#4096\tNEW    cov: 9\n==77==ERROR: AddressSanitizer: heap-buffer-overflow\ncpu_s: 3.000 0.000\n"
+    )
+    assert recorder.run_of("rings", "#2\tINITED cov: 3\n", 0.0, "abc") is None
+    first = recorder.run_of("rings", log, 1e9, "abc")
+    assert first["cpu_s"] == 7.2 and first["executions"] == 5000 and first["crashes"] == 0
+    second = recorder.run_of("rings", crashed, 1.1e9, "abd")
+    assert second["crashes"] == 1 and second["executions"] == 4096 and second["id"] != first["id"]
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text(json.dumps(first) + "\n")
+    fuzzing.merge(runs, "A", tmp_path)
+    runs.write_text("".join(json.dumps(run) + "\n" for run in (first, second)))  # the first one again
+    record = json.loads(fuzzing.merge(runs, "A", tmp_path).read_text())
+    (row,) = record["rows"]
+    assert (row["runs"], row["executions"], row["crashes"]) == (2, 9096, 1)
+    assert record["figures"] == {"cpu_hours": pytest.approx(10.2 / 3600), "crashes": 1}
+    assert record["commit"] == "abd"
+    shown = fuzzing.fuzzing([record | {"name": "fuzz-A", "machine": "A"}])
+    assert "|rings|A|0.00283|2|" in shown
+
+
 def test_a_wrong_file_is_refused(results: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "machines.json").write_text('{"A": "a machine"}')
     described = {"bench": "latency", "command": "nanet bench latency", "date": "2026-11-22", "commit": "abc"}

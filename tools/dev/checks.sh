@@ -149,11 +149,11 @@ build_clang() { # build_clang [TARGET...]
   configure fuzz -DCMAKE_CXX_COMPILER="$clang" && ninja -C "$root/build/fuzz" -j "$jobs" "$@"
 }
 
-run_fuzz() { # run_fuzz NAME SECONDS: new inputs go to build/, never to the seeds
-  local name=$1 finds=$root/build/fuzz/corpus/$1 crashes=$state/fuzz seeds=()
+run_fuzz() { # run_fuzz NAME SECONDS: new inputs go to build/, never to the seeds; last line: CPU time
+  local name=$1 finds=$root/build/fuzz/corpus/$1 crashes=$state/fuzz seeds=() TIMEFORMAT='cpu_s: %U %S'
   mkdir -p "$finds" "$crashes"
   [ ! -d "$root/fuzz/corpus/$name" ] || seeds=("$root/fuzz/corpus/$name")
-  (cd "$root" && fixed_addresses "build/fuzz/fuzz_$name" -max_total_time="$2" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
+  time (cd "$root" && fixed_addresses "build/fuzz/fuzz_$name" -max_total_time="$2" -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="$crashes/$name-" "$finds" "${seeds[@]}")
 }
 
@@ -168,6 +168,7 @@ run_fuzz_all() { # run_fuzz_all SECONDS: all targets, one per job in parallel; o
     echo "== $name"
     tail -n 30 "$state/fuzz-$name.log"
   done
+  python "$root/tools/fuzz_record.py" "$state" "${names[@]}"
   return $rc
 }
 

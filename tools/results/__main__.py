@@ -11,6 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import module_table
 
+from results.fuzzing import RUNS, merge
 from results.measurements import ROOT, add, load
 from results.page import PAGE, page
 from results.readme import README, summary, with_summary
@@ -37,10 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--add", nargs=2, metavar=("FILE", "MACHINE"), help="copy a bench output into results/ first"
     )
+    parser.add_argument(
+        "--fuzz", metavar="MACHINE", help="add the runs of ./dev fuzz to results/fuzz-MACHINE.json first"
+    )
     parser.add_argument("--label", default="", help="with --add: part of the file name, for several runs")
     options = parser.parse_args(arguments)
     if options.add:
         print(add(Path(options.add[0]), options.add[1], options.label).relative_to(ROOT))
+    if options.fuzz:
+        if not RUNS.exists():
+            parser.error("--fuzz: no run is recorded: run ./dev fuzz")
+        print(merge(RUNS, options.fuzz).relative_to(ROOT))
     stale = [
         path
         for path, text in generated().items()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from results.devices import gateware, gpu, watching
+from results.fuzzing import fuzzing
 from results.markdown import number, table
 from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
 from results.trigger import (
@@ -87,6 +88,7 @@ TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("Many captures", cluster),
     ("Detectors", detectors),
     ("Faults", faults),
+    ("Fuzzing", fuzzing),
     ("Bandwidth", other),
     ("GPU", gpu),
     ("Monitor and recording", watching),
