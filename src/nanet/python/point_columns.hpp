@@ -22,13 +22,13 @@ namespace nanet::python {
 // columns: the page faults of new memory take a quarter of the time of a fast algorithm.
 class ColumnMemory {
  public:
-  static constexpr std::size_t huge = 2 << 20, most_kept = 64 << 20;
+  static constexpr std::size_t huge = 2 << 20, large = 256 << 10, most_kept = 64 << 20;
 
   // Rounds `bytes` up to the size of the block.
   static void* take(std::size_t& bytes) {
-    const std::size_t unit = bytes >= huge ? huge : 64;
+    const std::size_t unit = bytes >= huge ? huge : bytes >= large ? large : 64;
     bytes = std::max<std::size_t>((bytes + unit - 1) / unit * unit, unit);
-    if (unit == huge) {
+    if (bytes >= large) {
       Kept& k = kept();
       const std::lock_guard lock(k.mutex);
       const auto block = std::find_if(k.blocks.begin(), k.blocks.end(), [&](const auto& b) {
@@ -49,7 +49,7 @@ class ColumnMemory {
   }
   static void give_back(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
-    if (bytes >= huge) {
+    if (bytes >= large) {
       Kept& k = kept();
       const std::lock_guard lock(k.mutex);
       if (k.bytes + bytes <= most_kept && k.blocks.size() < k.blocks.capacity()) {
@@ -63,7 +63,7 @@ class ColumnMemory {
 
  private:
   struct Kept {
-    Kept() { blocks.reserve(most_kept / huge); }
+    Kept() { blocks.reserve(most_kept / large); }
     std::mutex mutex;
     std::vector<std::pair<void*, std::size_t>> blocks;
     std::size_t bytes = 0;
@@ -161,28 +161,40 @@ struct RingRows {
            std::uint32_t events) {
     std::size_t rows = 0;
     for (std::uint32_t i = 0; i < events; ++i) rows += std::max<std::size_t>(rings[i].count, 1);
-    std::uint64_t* e = event.extend(rows);
-    std::uint32_t* t = timestamp.extend(rows);
-    std::uint8_t *k = ring.extend(rows), *of = n_rings.extend(rows), *hits = n_hits.extend(rows);
-    float *cx = x.extend(rows), *cy = y.extend(rows), *cr = r.extend(rows), *chi2 = chi2_ndf.extend(rows);
-    std::uint16_t* seen = event_hits.extend(rows);
+    std::uint64_t* const e = event.extend(rows);
+    std::uint32_t* const t = timestamp.extend(rows);
+    std::uint16_t* const seen = event_hits.extend(rows);
+    std::uint8_t *const k = ring.extend(rows), *const of = n_rings.extend(rows),
+                        *const hits = n_hits.extend(rows);
+    float *const cx = x.extend(rows), *const cy = y.extend(rows), *const cr = r.extend(rows),
+                 *const chi2 = chi2_ndf.extend(rows);
     constexpr float none = std::numeric_limits<float>::quiet_NaN();
+    const auto put = [&](std::size_t row, const rich::Rings& found, unsigned j) {
+      const bool there = found.count > 0;
+      const rich::Ring one = there ? found.ring[j] : rich::Ring{none, none, none, none, 0};
+      k[row] = there ? static_cast<std::uint8_t>(j) : no_ring;
+      of[row] = found.count;
+      hits[row] = one.hits;
+      cx[row] = one.x;
+      cy[row] = one.y;
+      cr[row] = one.r;
+      chi2[row] = one.chi2_ndf;
+    };
+    if (rows == events) {  // a row per event: the columns of the events are filled by vectors
+      for (std::uint32_t i = 0; i < events; ++i) {
+        e[i] = t[i] = id[i];
+        seen[i] = static_cast<std::uint16_t>(first[i + 1] - first[i]);
+      }
+      for (std::uint32_t i = 0; i < events; ++i) put(i, rings[i], 0);
+      return;
+    }
+    std::size_t row = 0;
     for (std::uint32_t i = 0; i < events; ++i) {
-      const rich::Rings& found = rings[i];
-      const unsigned some = std::max<unsigned>(found.count, 1);
-      for (unsigned j = 0; j < some; ++j) {
-        const bool there = found.count > 0;
-        const rich::Ring one = there ? found.ring[j] : rich::Ring{none, none, none, none, 0};
-        *e++ = id[i];
-        *t++ = id[i];
-        *k++ = there ? static_cast<std::uint8_t>(j) : no_ring;
-        *of++ = found.count;
-        *hits++ = one.hits;
-        *cx++ = one.x;
-        *cy++ = one.y;
-        *cr++ = one.r;
-        *chi2++ = one.chi2_ndf;
-        *seen++ = static_cast<std::uint16_t>(first[i + 1] - first[i]);
+      const unsigned some = std::max<unsigned>(rings[i].count, 1);
+      for (unsigned j = 0; j < some; ++j, ++row) {
+        e[row] = t[row] = id[i];
+        seen[row] = static_cast<std::uint16_t>(first[i + 1] - first[i]);
+        put(row, rings[i], j);
       }
     }
   }
