@@ -173,11 +173,26 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
   std::array<std::uint32_t, 4> number{}, sequence{};
   std::map<std::pair<unsigned, std::uint32_t>, Bytes> wanted;  // board, number -> fragment
   std::uint64_t answered = 0, wrong = 0;
+  const auto take = [&](const Bytes& answer) {
+    std::array<wire::mep::Event, wire::mep::max_events> events;
+    const auto decoded = wire::mep::decode(answer, 4, events.data());
+    ASSERT_EQ(decoded.refusal, wire::mep::Refusal::none);
+    for (unsigned i = 0; i < decoded.count; ++i) {
+      const auto found = wanted.find({decoded.board, events[i].number});
+      ASSERT_NE(found, wanted.end());    // triggered, and not answered before
+      const auto data = events[i].data;  // not std::ranges::search: clang 14 cannot compile it
+      wrong +=
+          std::search(data.begin(), data.end(), found->second.begin(), found->second.end()) == data.end();
+      wanted.erase(found);
+      ++answered;
+    }
+  };
   readout.start();
   while (true) {
     const bool done = !readout.running();
     const auto packet = read(socket.get());
     const auto answer = read(farm.get());
+    if (answer) take(*answer);
     if (packet) {
       const auto header = wire::mgp::decode_header(packet->data());
       wire::mgp::Fragment f;
@@ -192,25 +207,12 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
       ASSERT_EQ(::send(boards[b].get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
       wanted[{b, number[b]++}] = Bytes(f.hits - 8, f.hits + 2 * f.stored);
     }
-    if (answer) {
-      std::array<wire::mep::Event, wire::mep::max_events> events;
-      const auto decoded = wire::mep::decode(*answer, 4, events.data());
-      ASSERT_EQ(decoded.refusal, wire::mep::Refusal::none);
-      for (unsigned i = 0; i < decoded.count; ++i) {
-        const auto found = wanted.find({decoded.board, events[i].number});
-        ASSERT_NE(found, wanted.end());    // triggered, and not answered before
-        const auto data = events[i].data;  // not std::ranges::search: clang 14 cannot compile it
-        wrong +=
-            std::search(data.begin(), data.end(), found->second.begin(), found->second.end()) == data.end();
-        wanted.erase(found);
-        ++answered;
-      }
-    }
     if (packet || answer) continue;
     if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   readout.join();
+  while (const auto answer = read(farm.get())) take(*answer);
   std::uint64_t overwritten = 0;  // where the host stopped the answers for long
   for (unsigned b = 0; b < 4; ++b) overwritten += readout.final_boards()->counts(b).overwritten;
   EXPECT_LE(wrong, overwritten);
