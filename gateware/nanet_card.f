@@ -3,6 +3,7 @@
 rtl/common/nanet_dma_pkg.sv
 rtl/common/nanet_pkg.sv
 rtl/merge/nanet_merge_pkg.sv
+rtl/ttc/nanet_ttc_pkg.sv
 ${NANET_REGS}/nanet_regs_pkg.sv
 ${NANET_REGS}/nanet_regs.sv
 rtl/eth/arp_reply.sv
@@ -40,6 +41,7 @@ rtl/dma/event_join.sv
 rtl/dma/event_queue.sv
 rtl/dma/event_queues.sv
 rtl/common/fifo.sv
+rtl/ttc/final_trigger.sv
 rtl/control/firmware_port.sv
 rtl/merge/frame_merge.sv
 rtl/control/histogram.sv
@@ -76,7 +78,16 @@ rtl/rx/rx_writer.sv
 rtl/tx/send_path.sv
 rtl/tx/sender.sv
 rtl/control/stream_config.sv
+rtl/ttc/stream_trigger.sv
 rtl/rx/tlb.sv
+rtl/ttc/trigger_line.sv
+rtl/ttc/trigger_out.sv
+rtl/ttc/trigger_tap.sv
+rtl/ttc/ttc_align.sv
+rtl/ttc/ttc_frames.sv
+rtl/ttc/ttc_receiver.sv
+rtl/ttc/ttc_sample.sv
+rtl/ttc/ttc_time.sv
 rtl/eth/udp_receive.sv
 rtl/eth/udp_receive_arp.sv
 rtl/eth/udp_receive_ethernet.sv

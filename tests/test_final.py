@@ -17,7 +17,15 @@ from nanet.config.values import trigger_masks
 from nanet.errors import UsageError
 from nanet.monitor.metrics import TriggerCollector
 from nanet.monitor.state import State
-from nanet.report.final import OUTCOMES, closed_loop, default_latency_us, loop_line
+from nanet.report.final import (
+    CARD_OUTCOMES,
+    OUTCOMES,
+    boards_latency_us,
+    closed_loop,
+    decisions_line,
+    default_latency_us,
+    loop_line,
+)
 from nanet.run.control import RunControl
 from nanet.run.live import View
 from nanet.run.process import free_port_pair, free_ports, free_tcp_port
@@ -32,7 +40,9 @@ RUN = ("--algorithm", "math", "--device", "cpu", "--monitor", "", "--json", "-")
 def check_loop(result: dict[str, Any]) -> dict[str, Any]:
     """Identities of the loop, which hold on a host of any speed; the account."""
     loop, boards, farm = result["final"], result["readout"]["final"], result["l0tp"]["farm"]
-    assert loop["decisions"] == loop["triggers"] + loop["joined"] + loop["dead"]
+    card = loop.get("card", {})
+    refused = sum(card.get(name, 0) for name in ("late", "early", "choked", "untimed", "flushed"))
+    assert loop["decisions"] == loop["triggers"] + loop["joined"] + loop["dead"] + refused
     for board in boards["boards"]:
         assert board["triggers"] == sum(board[name] for name in OUTCOMES)
         assert board["early"] == 0
@@ -43,7 +53,7 @@ def check_loop(result: dict[str, Any]) -> dict[str, Any]:
     assert result["events_incomplete"] == farm["incomplete"]
     assert result["events_twice"] == farm["twice"] == 0
     assert farm["untriggered"] == farm["wrong_time"] == 0
-    share = boards["answered"] / (4 * loop["triggers"])
+    share = boards["answered"] / (4 * (loop["triggers"] + refused))
     assert result["triggers_in_time_share"] == pytest.approx(share)
     return loop
 
@@ -83,6 +93,86 @@ def test_delayed_triggers_are_late_and_never_answered(nanet: Callable[..., Any],
     report = (tmp_path / "report" / "index.html").read_text()
     assert "Final trigger" in report
     assert "Slack of the triggers" in report
+
+
+def check_card(loop: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    """Account of a card that releases the triggers."""
+    card = loop["card"]
+    assert card["decisions"] == sum(card[name] for name in CARD_OUTCOMES)
+    assert card["sent"] == loop["triggers"]
+    # Every release is exact within a cycle of the card's clock, and is the one that software decides.
+    assert card["release_cycles"]["max"] - card["release_cycles"]["min"] <= 1
+    assert card["overflow"] == card["missed"] == card["time_lost"] == card["early"] == card["choked"] == 0
+    assert result["card"] == "gateware"
+    assert result["account_closes"]
+    return card
+
+
+gateware = pytest.mark.skipif(bool(_core.gateware_missing()), reason="no simulated card in this build")
+
+
+@gateware
+@pytest.mark.serial
+def test_the_simulated_card_releases_the_triggers(nanet: Callable[..., Any]) -> None:
+    done = nanet(
+        "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
+        "200", "--masks", "0x4000/0x4000/1/1,0x200/0x200/2/3", "--min-ticks", "2", "--report", "", *RUN,
+        timeout=200,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    loop = check_loop(result)
+    card = check_card(loop, result)
+    assert loop["latency_us"] == pytest.approx(200, abs=0.03)
+    assert loop["boards_latency_us"] > 200 + 500
+    # The card's time stands while the consumer works, so the speed of this host makes no decision late.
+    assert card["late"] == card["untimed"] == card["flushed"] == card["differs"] == 0
+    assert loop["slack_us"]["min"] > 0
+    if not loop["late"]:
+        assert result["events_incomplete"] == 0
+        assert result["triggers_in_time_share"] == 1.0
+        assert sum(row["kept"] for row in loop["kept_by_rings"]) > 0.98 * loop["triggers"]
+    assert "released at t + L + " in done.stderr
+
+
+@gateware
+@pytest.mark.serial
+@pytest.mark.complete
+def test_the_card_counts_what_comes_too_late(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    # L is shorter than the way of the packets, which takes a frame at least.
+    page = free_tcp_port()
+    done = nanet(
+        "demo", "--final", "--card", "gateware", "--duration", "3", "--latency-us", "14",
+        "--masks", "0/0/1/1", "--report", "report", *RUN,
+        "--monitor", f"127.0.0.1:{page}", status=None, timeout=300,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    loop = check_loop(result)
+    card = check_card(loop, result)
+    assert card["late"] > 0
+    assert card["sent"] > 0
+    assert result["triggers_in_time_share"] < 1
+    report = (tmp_path / "report" / "index.html").read_text()
+    assert "in the card" in report
+
+
+def test_the_simulated_card_names_what_it_cannot_hold(nanet: Callable[..., Any]) -> None:
+    if _core.gateware_missing():
+        pytest.skip(_core.gateware_missing())
+    for arguments, text in (
+        (("--latency-us", "900"), "final.latency_us: the gateware card keeps decisions for 32766 periods"),
+        (("--min-ticks", "16"), "final.min_ticks = 16"),
+        (("--masks", "0/0/34/1"), "final.masks: type 34"),
+    ):
+        options = {"latency_us": "200", "min_ticks": "3", "masks": "0/0/1/1"}
+        options[arguments[0][2:].replace("-", "_")] = arguments[1]
+        boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
+        done = nanet(
+            "trigger", "--card", "gateware", "--final-boards", boards, "--duration", "0.1", "--listen",
+            f"127.0.0.1:{free_ports(1)[0]}", "--algorithm", "math", "--device", "cpu", "--monitor", "",
+            *(word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)),
+            status=2,
+        )  # fmt: skip
+        assert text in done.stderr
 
 
 def test_level_1_reconstructs_the_answers() -> None:
@@ -130,7 +220,7 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     boards = ",".join(["127.0.0.1:7000"] * 4)
     for arguments, text in (
         (("readout", "--final-boards", boards, "--farm", "127.0.0.1:9"), "final.latency_us"),
-        (("demo", "--final", "--card", "gateware"), "card.type = 'gateware'"),
+        (("demo", "--final", "--nodes", "2"), "demo.nodes = 2"),
     ):
         assert text in nanet(*arguments, status=2).stderr
     with pytest.raises(UsageError, match=r"final\.farm"):
@@ -198,3 +288,28 @@ def test_account_of_a_loop_that_has_not_begun() -> None:
     console = Console(record=True, width=120)
     console.print(view)
     assert "final trigger" in console.export_text()
+
+
+def test_account_of_a_loop_with_a_card() -> None:
+    assert boards_latency_us(200, 0.0005) > 200 + 500
+    counts = dict.fromkeys((*CARD_OUTCOMES, "overflow", "missed", "time_lost", "differs"), 0)
+    slack = {"p50": 100.0, "p1": 90.0, "p0_1": 80.0, "min": 70.0, "n": 8}
+    card = {
+        **counts, "decisions": 10, "sent": 8, "late": 2, "differs": 1, "latency_us": 200.0,
+        "slack_us": slack, "release_cycles": {"min": 10, "max": 11},
+    }  # fmt: skip
+    board = {**dict.fromkeys(("triggers", *OUTCOMES), 0), "triggers": 8, "answered": 8}
+    loop = closed_loop(
+        {"final": {"primitives": 20, "decisions": 10, "triggers": 8, "joined": 0, "dead": 0, "card": card}},
+        {"final": {**board, "boards": [board], "latency_us": 900.0, "slack_us": {}, "late_by_us": {"n": 0}}},
+        {"farm": {"complete": 8, "incomplete": 0, "twice": 0, "untriggered": 0, "kept_by_rings": []}},
+        0.001,
+    )
+    assert loop["triggers_in_time_share"] == pytest.approx(0.8)
+    assert (loop["latency_us"], loop["boards_latency_us"], loop["slack_us"]) == (200.0, 900.0, slack)
+    assert "late 2" in loop_line(loop)
+    said = decisions_line(loop["card"])
+    assert said == "10 decisions: 8 sent, 2 late, differ 1; released at t + L + 10 to 11 cycles"
+    families = {family.name: family for family in TriggerCollector(State())._final({**loop, "triggers": 8})}
+    late = [s.value for s in families["nanet_final_decisions"].samples if s.labels["outcome"] == "late"]
+    assert late == [2.0]

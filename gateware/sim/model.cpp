@@ -155,12 +155,13 @@ bool Model::wire_idle() const noexcept {
   return std::all_of(channel_.begin(), channel_.end(), [](const Channel& c) { return c.frames.empty(); });
 }
 
-void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad) {
+void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad, std::uint64_t from) {
   Channel& c = channel_.at(channel);
   if (c.frames.empty()) c.store.clear();
   const std::size_t bytes = frame.size();
   if (bytes == 0) return;
-  c.frames.push_back({static_cast<std::uint32_t>(c.store.size()), static_cast<std::uint32_t>(bytes), bad});
+  c.frames.push_back(
+      {static_cast<std::uint32_t>(c.store.size()), static_cast<std::uint32_t>(bytes), bad, from});
   c.store.insert(c.store.end(), frame.begin(), frame.end());
   // The MAC reads whole words.
   c.store.resize(c.frames.back().at + (bytes + mac_bytes - 1) / mac_bytes * mac_bytes);
@@ -175,7 +176,8 @@ void Model::drive_mac() noexcept {
   bool any = false, waits = false;
   for (unsigned i = 0; i < channel_.size(); ++i) {
     Channel& c = channel_[i];
-    const bool there = !c.frames.empty() && c.next <= cycle_ && !(held_ && c.position == 0);
+    const bool there = !c.frames.empty() && c.next <= cycle_ &&
+                       (c.position > 0 || (!held_ && c.frames.front().from <= cycle_));
     put(top.rx_valid, i, 1, there);
     if (there) {
       const Frame& frame = c.frames.front();
@@ -306,6 +308,7 @@ void Model::tick() {
   auto& top = card_->top;
   drive_mac();
   drive_dma();
+  if (ttc_line) top.ttc_samples = static_cast<CData>(ttc_line());
   if (by_hand_) {
     rise(*top.rootp);
   } else {
@@ -315,6 +318,7 @@ void Model::tick() {
   ++cycle_;
   sample_dma();
   sample_sent();
+  if (top.trigger_valid && on_trigger) on_trigger(top.trigger_kind, top.trigger_timestamp, cycle_ - 1);
   top.reg_start = 0;
   top.fw_start = 0;
   if (by_hand_) {

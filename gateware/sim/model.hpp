@@ -67,8 +67,8 @@ class Model {
   void write(std::uint32_t address, std::uint32_t value);
 
   // Queues a frame at a MAC: from Ethernet header to the end of the data, without FCS; the interframe gap is
-  // added. `bad`: the MAC flags the frame as bad.
-  void receive(unsigned channel, std::span<const std::byte> frame, bool bad = false);
+  // added. `bad`: the MAC flags the frame as bad. It begins at cycle `from` or later.
+  void receive(unsigned channel, std::span<const std::byte> frame, bool bad = false, std::uint64_t from = 0);
   // While held, queued frames wait; a frame in transfer continues.
   void hold(bool held) noexcept { held_ = held; }
   // Bytes queued for a channel.
@@ -81,6 +81,10 @@ class Model {
   std::function<void(unsigned channel, std::uint64_t cycle)> on_received;
   // Called for every DMA write.
   std::function<void(const WriteSeen&)> on_write;
+  // TTC line: called in every cycle for four samples, the oldest in bit 0. Empty: no line.
+  std::function<unsigned()> ttc_line;
+  // Called for every pulse of the final trigger: its type and timestamp, and the cycle.
+  std::function<void(unsigned kind, std::uint32_t timestamp, std::uint64_t cycle)> on_trigger;
 
   // Requests to an unregistered address.
   std::uint64_t failed_requests() const noexcept { return failed_; }
@@ -103,6 +107,7 @@ class Model {
   struct Frame {
     std::uint32_t at = 0, bytes = 0;  // in `store`
     bool bad = false;
+    std::uint64_t from = 0;  // cycle
   };
   struct Channel {
     std::deque<Frame> frames;

@@ -72,7 +72,15 @@ module nanet_card_sim
     input  logic              rd_data_last,
     input  logic              rd_data_error,
 
-    input logic bus_master
+    input logic bus_master,
+
+    /*
+     * TTC line, one cycle before the card; final triggers, one cycle after it
+     */
+    input  logic [3:0]  ttc_samples,
+    output logic        trigger_valid,
+    output logic [5:0]  trigger_kind,
+    output logic [31:0] trigger_timestamp
 );
 
   localparam int unsigned WireBytes = 24;  // preamble, FCS and interframe gap
@@ -210,11 +218,28 @@ module nanet_card_sim
     end
   end
 
+  // ------------------------------------------------------------------ final trigger
+
+  logic [3:0] samples_q;
+  logic card_trigger_valid;
+  logic [5:0] card_trigger_kind;
+  logic [31:0] card_trigger_timestamp;
+
+  always_ff @(posedge clk) begin
+    samples_q     <= ttc_samples;
+    trigger_valid <= card_trigger_valid && !rst;
+    if (card_trigger_valid) begin
+      trigger_kind      <= card_trigger_kind;
+      trigger_timestamp <= card_trigger_timestamp;
+    end
+  end
+
   nanet_card #(
       .CHANNELS(CHANNELS),
       .DEVICES (DEVICES),
       .DATA_W  (DATA_W),
-      .MERGE   (CHANNELS > 1)
+      .MERGE   (CHANNELS > 1),
+      .FINAL   (1'b1)
   ) card (
       .clk,
       .rst,
@@ -249,7 +274,11 @@ module nanet_card_sim
       .fw_rsp          (fw_rsp),
       .fw_interrupt    (interrupt),
       .bus_master      (bus_master_q),
-      .unsupported     (1'b0)
+      .unsupported     (1'b0),
+      .ttc_samples     (samples_q),
+      .trigger_valid    (card_trigger_valid),
+      .trigger_kind     (card_trigger_kind),
+      .trigger_timestamp(card_trigger_timestamp)
   );
 
 endmodule

@@ -28,6 +28,8 @@ module nanet_card
     parameter int unsigned TLB_SETS = 64,
     // 1: with merging of the boards; at least two MACs.
     parameter bit MERGE = 1'b0,
+    // 1: stream 0 has the final trigger.
+    parameter bit FINAL = 1'b0,
     // Width of a register byte address on the bus: 64 kB per stream, and at least 17.
     parameter int unsigned ADDR_W = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS)
 ) (
@@ -87,7 +89,15 @@ module nanet_card
      * from the PCIe side: bus mastering enabled; pulse: unsupported request
      */
     input logic bus_master,
-    input logic unsupported
+    input logic unsupported,
+
+    /*
+     * final trigger of stream 0: see stream_trigger
+     */
+    input  logic [3:0]  ttc_samples,
+    output logic        trigger_valid,
+    output logic [5:0]  trigger_kind,
+    output logic [31:0] trigger_timestamp
 );
 
   if (STREAMS < 1 || STREAMS > 15) begin : gen_check_streams
@@ -226,6 +236,9 @@ module nanet_card
   dma_rd_rsp_t [STREAMS-1:0] s_rd_rsp;
   logic [STREAMS-1:0][DATA_W-1:0] s_wr_data;
   logic [DATA_W-1:0] s_rd_data;
+  logic [STREAMS-1:0] stream_valid;
+  logic [STREAMS-1:0][5:0] stream_kind;
+  logic [STREAMS-1:0][31:0] stream_timestamp;
 
   for (genvar s = 0; s < int'(STREAMS); s++) begin : gen_stream
     fw_rsp_t stream_fw_rsp;
@@ -246,7 +259,8 @@ module nanet_card
         .DATA_W      (DATA_W),
         .BUFFER_WORDS(BUFFER_WORDS),
         .TLB_SETS    (TLB_SETS),
-        .MERGE       (MERGE)
+        .MERGE       (MERGE),
+        .FINAL       (FINAL && s == 0)
     ) stream (
         .s_axis_rx_tvalid  (rx_tvalid),
         .s_axis_rx_tdata   (rx_tdata),
@@ -290,8 +304,19 @@ module nanet_card
         .fw_rsp       (stream_fw_rsp),
         .fw_interrupt (fw_interrupt[s]),
         .unsupported  (s == 0 && unsupported),
+        .trigger_valid    (stream_valid[s]),
+        .trigger_kind     (stream_kind[s]),
+        .trigger_timestamp(stream_timestamp[s]),
         .*
     );
+  end
+
+  assign trigger_valid     = stream_valid[0];
+  assign trigger_kind      = stream_kind[0];
+  assign trigger_timestamp = stream_timestamp[0];
+  if (STREAMS > 1) begin : gen_one_trigger
+    logic unused_triggers;
+    assign unused_triggers = &{1'b0, stream_valid, stream_kind, stream_timestamp};
   end
 
   dma_streams #(

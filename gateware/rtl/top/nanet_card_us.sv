@@ -168,6 +168,11 @@ module nanet_card_us
       .*
   );
 
+  // Without final trigger.
+  logic unused_valid;
+  logic [5:0] unused_kind;
+  logic [31:0] unused_timestamp;
+
   nanet_card #(
       .CHANNELS    (CHANNELS),
       .STREAMS     (STREAMS),
@@ -192,6 +197,10 @@ module nanet_card_us
       .m_axis_tx_tdata (tx_tdata),
       .m_axis_tx_tkeep (tx_tkeep),
       .m_axis_tx_tlast (tx_tlast),
+      .ttc_samples      ('0),
+      .trigger_valid    (unused_valid),
+      .trigger_kind     (unused_kind),
+      .trigger_timestamp(unused_timestamp),
       .*
   );
 

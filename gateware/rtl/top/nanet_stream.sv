@@ -30,7 +30,9 @@ module nanet_stream
     // Sets of four pages in the TLB; a power of two.
     parameter int unsigned TLB_SETS = 64,
     // 1: with merging of the boards; at least two channels.
-    parameter bit MERGE = 1'b0
+    parameter bit MERGE = 1'b0,
+    // 1: with the final trigger; DATA_W 256.
+    parameter bit FINAL = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -106,7 +108,15 @@ module nanet_stream
      * from the PCIe side: bus mastering enabled; pulse: unsupported request
      */
     input logic bus_master,
-    input logic unsupported
+    input logic unsupported,
+
+    /*
+     * final trigger: see stream_trigger
+     */
+    input  logic [3:0]  ttc_samples,
+    output logic        trigger_valid,
+    output logic [5:0]  trigger_kind,
+    output logic [31:0] trigger_timestamp
 );
 
   localparam int unsigned BufferW = $clog2(MAX_BUFFERS);
@@ -146,10 +156,15 @@ module nanet_stream
       .gated (clk_registers)
   );
 
+  reg_req_t block_req;
+  reg_rsp_t block_rsp;
+
   register_block #(
       .ADDR_W(17)
   ) registers (
       .clk_fields(clk_registers),
+      .reg_req   (block_req),
+      .reg_rsp   (block_rsp),
       .hwif_out  (regs),
       .*
   );
@@ -343,6 +358,9 @@ module nanet_stream
   logic [DEVICES-1:0] send_ev_valid, send_ev_ready;
   event_t send_ev;
   send_cnt_t count_cnt;
+  logic word_valid, sent, discarded;
+  logic [DATA_W-1:0] word;
+  logic [$clog2(DATA_W/8):0] word_bytes;
 
   send_path #(
       .DATA_W      (DATA_W),
@@ -415,6 +433,59 @@ module nanet_stream
       .rd_data         (m_rd_data[PortEvents]),
       .*
   );
+
+  // ------------------------------------------------------------------ final trigger
+
+  if (FINAL) begin : gen_final
+    // Registers at 0x1000 to 0x1FFF.
+    logic here, clk_trigger, enabled_q;
+    reg_req_t trigger_req;
+    reg_rsp_t trigger_rsp;
+
+    if (DATA_W != 256) begin : gen_check_words
+      $fatal(1, "FINAL needs DATA_W 256 (%m)");
+    end
+
+    assign here = reg_req.bar == 3'd0 && reg_addr[16:12] == 5'd1;
+    always_comb begin
+      block_req           = reg_req;
+      block_req.request   = reg_req.request && !here;
+      trigger_req         = reg_req;
+      trigger_req.request = reg_req.request && here;
+    end
+    assign reg_rsp = here ? trigger_rsp : block_rsp;
+
+    // Bit 0 of the first register: the unit runs.
+    always_ff @(posedge clk) begin
+      if (trigger_req.request && reg_req.write && reg_addr[11:2] == '0) enabled_q <= reg_req.wdata[0];
+      if (rst) enabled_q <= 1'b0;
+    end
+    clock_gate #(
+        .HOLD(8)
+    ) trigger_clock (
+        .clk,
+        .active(rst || enabled_q || trigger_req.request),
+        .gated (clk_trigger)
+    );
+
+    stream_trigger i_trigger (
+        .clk         (clk_trigger),
+        .reg_req     (trigger_req),
+        .reg_addr    (reg_addr[11:0]),
+        .reg_rsp     (trigger_rsp),
+        .burst_begins(path_ev_valid[0] && path_ev_ready[0] && path_ev_req.item.kind == KindBurstBegins),
+        .burst_base  ({path_ev_req.item.bytes, path_ev_req.item.buffer}),
+        .*
+    );
+  end else begin : gen_no_final
+    assign block_req         = reg_req;
+    assign reg_rsp           = block_rsp;
+    assign trigger_valid     = 1'b0;
+    assign trigger_kind      = '0;
+    assign trigger_timestamp = '0;
+    logic unused_tap;
+    assign unused_tap = &{1'b0, word_valid, word, word_bytes, sent, discarded, ttc_samples};
+  end
 
   // ------------------------------------------------------------------ memory
 

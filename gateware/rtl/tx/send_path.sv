@@ -71,6 +71,15 @@ module send_path
     output event_t             ev,
 
     /*
+     * Accepted words of the payloads, then one of `sent` and `discarded`, for the final trigger
+     */
+    output logic                      word_valid,
+    output logic [DATA_W-1:0]         word,
+    output logic [$clog2(DATA_W/8):0] word_bytes,
+    output logic                      sent,
+    output logic                      discarded,
+
+    /*
      * Counters: pulses
      */
     output send_cnt_t count_cnt
@@ -91,6 +100,12 @@ module send_path
   ) i_sender (
       .*
   );
+
+  assign word_valid = data_valid && data_ready;
+  assign word       = data;
+  assign word_bytes = data_bytes;
+  assign sent       = cmd_valid && cmd_ready && cmd_send;
+  assign discarded  = cmd_valid && cmd_ready && !cmd_send;
 
   logic clk_transmit;
   clock_gate #(

@@ -105,7 +105,6 @@ def check_final(demo: Demo, card: Card) -> None:
     for wrong, text in (
         (demo.network, "demo.network = true"),
         (demo.nodes > 1, f"demo.nodes = {demo.nodes}"),
-        (card.card == "gateware", "card.type = 'gateware'"),
         (card.boards == "merged", "card.boards = 'merged'"),
     ):
         if demo.final and wrong:

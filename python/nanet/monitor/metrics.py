@@ -164,6 +164,10 @@ class TriggerCollector(Collector):
         )
         for outcome in ("triggers", "joined", "dead"):
             decisions.add_metric([outcome], float(final[outcome]))
+        card = final.get("card", {})  # releases the triggers
+        for outcome in ("late", "early", "choked", "untimed", "flushed"):
+            if outcome in card:
+                decisions.add_metric([outcome], float(card[outcome]))
         yield decisions
         loop = final.get("loop")
         if not loop:

@@ -14,7 +14,7 @@ import attrs
 
 from nanet.detector import load_or_default
 from nanet.errors import UsageError, describe_os_error
-from nanet.report.final import loop_line
+from nanet.report.final import decisions_line, loop_line
 from nanet.report.output import account, account_closes, plain
 from nanet.report.tables import (
     CARD_CYCLE_NS,
@@ -235,6 +235,7 @@ def _final(run: Run) -> str:
 
     loop = run.final
     rows = [
+        *([("in the card", decisions_line(loop["card"]))] if "card" in loop else []),
         ("events complete", f"{count(loop['events_complete'])} of {count(loop['triggers'])}"),
         ("incomplete, answered twice, untriggered",
          f"{count(loop['events_incomplete'])}, {count(loop['events_twice'])}, "
@@ -246,8 +247,8 @@ def _final(run: Run) -> str:
     slack = _figure(
         "Slack",
         lambda: plots.slack(run.slack),
-        "Time from a trigger's arrival at a board to t + L, by the board's clock. Left of zero: late, "
-        "never answered.",
+        f"Time from a trigger's arrival at a board to t + L{' of the boards' if 'card' in loop else ''}, by "
+        "the board's clock. Left of zero: late, never answered.",
     )
     return f"<h2>Final trigger</h2><p>{html.escape(loop_line(loop))}</p>{_grid(slack, _rows(rows))}"
 

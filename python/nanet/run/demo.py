@@ -36,7 +36,13 @@ from nanet.config.values import board_faults, link_faults, page_endpoint
 from nanet.detector import load_or_default
 from nanet.errors import UsageError
 from nanet.report.farm import farm_account, merged_histograms, totals
-from nanet.report.final import LoopAddresses, closed_loop, default_latency_us
+from nanet.report.final import (
+    CARD_LATENCY_US,
+    LoopAddresses,
+    boards_latency_us,
+    closed_loop,
+    default_latency_us,
+)
 from nanet.run.core_options import load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
@@ -364,7 +370,8 @@ class Chain:
         """Calculated speed of the simulated gateware card with the ring algorithm."""
         rings = self.demo.rate / self._alone() if device == "cpu" else 0.0
         cycles = CARD_FRAME_CYCLES / FRAME_S / CARD_CYCLES_PER_S
-        return float(f"{CARD_SHARE / (rings + cycles):.1g}")
+        share = CARD_SHARE * (FINAL_MARGIN if self.demo.final else 1.0)
+        return float(f"{share / (rings + cycles):.1g}")
 
     def find_speed(self, device: str) -> float:
         """Speed that this host sustains: an overload gives the trigger's rate, more trials check a part.
@@ -419,8 +426,12 @@ class Chain:
             ",".join(f"127.0.0.1:{port}" for port in free_ports(boards)), f"127.0.0.1:{free_port_pair()}"
         )
         final = self.config[Final]
-        latency_us = final.latency_us or default_latency_us(deadline_us, speed)
+        gateware = self.config[Card].card == "gateware"
+        default_us = CARD_LATENCY_US if gateware else default_latency_us(deadline_us, speed)
+        latency_us = final.latency_us or default_us
         self.config.set(Final, final_boards=self.loop.boards, farm=self.loop.farm, latency_us=latency_us)
+        if gateware:  # releases the triggers at t + L itself
+            latency_us = boards_latency_us(latency_us, speed)
         late_frames = int(latency_us / 1e6 / FRAME_S) + 64  # a delayed trigger comes after t + L
         delay = ["--delay-frames", str(late_frames)] if "delay" in self.demo.fault else []
         return (

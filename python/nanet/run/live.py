@@ -141,7 +141,8 @@ class View:
         return Group(title, run_line(self.trigger), grid, *loop, foot)
 
     def _loop(self) -> Panel:
-        bad = self.loop["late"] or self.loop["events_twice"] or self.loop["events_untriggered"]
+        late = self.loop["late"] or self.loop.get("card", {}).get("late")
+        bad = late or self.loop["events_twice"] or self.loop["events_untriggered"]
         text = Text(loop_line(self.loop), style="red" if bad else "", overflow="fold")
         return _panel(text, "final trigger")
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "nanet/card/card_trigger.hpp"
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
 #include "nanet/card/observers.hpp"
@@ -69,6 +70,12 @@ class Stream {
   virtual void on_refused(const RefusedPacketHook&) {}
   // Sets the observer of the packets that leave. Returns false if they do not pass through software.
   virtual bool observe_answers(AnswerObserver*) noexcept { return false; }
+  // Lets the card decide and release the final triggers; its counts, which are valid as long as the stream.
+  // Returns nullptr for a card without this unit. Called before the first packet. Throws
+  // std::invalid_argument for settings that the card does not support.
+  virtual const CardTriggerCounts* release_triggers(const CardTriggerOptions&, TriggerObserver*) {
+    return nullptr;
+  }
   // Consumers' mailboxes, one per device: the card writes to them from now on, and sends answers found in
   // them. Returns false if the card writes to no mailbox. Called before the first packet.
   virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }

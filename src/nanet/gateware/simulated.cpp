@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -23,6 +24,11 @@ using card::ClopOptions;
 using card::Stream;
 
 constexpr std::uint64_t live_cycles = 4000;  // cycles per round
+// With final trigger a round takes a frame, so that the consumer gets its turn in each. Behind this number of
+// unanswered frames the card waits for the consumer: only the boards' pace is the experiment's.
+constexpr std::uint64_t timed_cycles = 800;
+constexpr std::uint64_t unanswered = 4;
+constexpr timespec consumer_nap{0, 1'000'000};
 // Bytes queued for the wire above which sockets are not read.
 constexpr std::size_t wire_room = 256 << 10;
 constexpr Nanoseconds counters_every = 50'000'000;
@@ -50,7 +56,7 @@ class SimulatedCard final : public card::Card {
       std::size_t waiting = 0;
       for (unsigned c = 0; c < sim::Model::channels(); ++c) waiting = std::max(waiting, model.waiting(c));
       bool came = false;
-      if (waiting < wire_room && !stopping_)
+      if ((waiting < wire_room || port->simulation->held()) && !stopping_)
         came = port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); });
       if (came || !port->simulation->at_rest()) came |= step(*port);
       any |= came;
@@ -60,7 +66,8 @@ class SimulatedCard final : public card::Card {
   bool send() noexcept override {
     bool any = false;
     for (auto& port : ports_)
-      if (stopping_ || !port->simulation->at_rest()) any |= port->simulation->run(live_cycles / 4);
+      if (stopping_ || !port->simulation->at_rest())
+        any |= port->simulation->run((port->simulation->timed() ? timed_cycles : live_cycles) / 4);
     return any;
   }
   void wait(Nanoseconds limit) noexcept override {
@@ -68,7 +75,7 @@ class SimulatedCard final : public card::Card {
     nfds_t count = 0;
     for (auto& port : ports_) {
       // Its timers need a running clock.
-      if (!port->simulation->at_rest()) return;
+      if (!port->simulation->at_rest() && !port->simulation->held()) return;
       for (const os::Fd& fd : port->sockets)
         if (count < fds.size()) fds[count++] = {fd.get(), POLLIN, 0};
     }
@@ -161,9 +168,12 @@ class SimulatedCard final : public card::Card {
     return batch.before();
   }
   static bool step(Port& port) noexcept {
-    bool any = port.simulation->run(live_cycles);
+    Simulation& simulation = *port.simulation;
+    const bool timed = simulation.timed();
+    if (timed && simulation.waiting() > unanswered) nanosleep(&consumer_nap, nullptr);
+    bool any = simulation.run(timed ? timed_cycles : live_cycles);
     const Nanoseconds now = os::monotonic_now();
-    if (now - port.looked > counters_every) {
+    if (now - port.looked > counters_every && port.simulation->counters_due()) {
       port.looked = now;
       port.simulation->read_counters();
     }

@@ -40,8 +40,15 @@ class Simulation {
   // counted as refused.
   void datagram(unsigned channel, std::span<const std::byte> payload);
   void frame(unsigned channel, std::span<const std::byte> frame, std::size_t original);
-  // Simulates this many cycles and processes their results. True if there were any.
+  // Simulates this many cycles, up to the limit of the experiment's time, and processes their results. True
+  // if there were any.
   bool run(std::uint64_t cycles);
+  // The card releases the final triggers, in the experiment's time.
+  bool timed() const noexcept;
+  // The card has reached the limit of the experiment's time, and waits for packets.
+  bool held() const noexcept;
+  // Enough cycles have passed since the last read of the counters, which holds the wires.
+  bool counters_due() const noexcept;
   // The wire is idle, no burst is open, and every number is passed: only external input causes further
   // activity.
   bool at_rest() const noexcept;

@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <numeric>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
+#include "nanet/gateware/burst_clock.hpp"
 #include "nanet/gateware/frames.hpp"
 #include "nanet/gateware/queue_monitor.hpp"
 #include "nanet/gateware/sim_bus.hpp"
 #include "nanet/gateware/simulated.hpp"
+#include "nanet/gateware/trigger_unit.hpp"
 #include "nanet/os/clock.hpp"
 
 namespace nanet::gateware {
@@ -24,6 +29,10 @@ constexpr unsigned settling = 200'000;
 constexpr unsigned closing = 20'000;
 // Cycles between two reads of memory that a consumer in another thread writes.
 constexpr std::uint64_t quantum = 1000;
+// Upper bound of the cycles until time is locked and the latency memory is cleared.
+constexpr unsigned locking = 200'000;
+// Cycles between two reads of the counters with final trigger: 32 frames.
+constexpr std::uint64_t counters_every = 32'000;
 
 // Upper limit of the bin in which the cumulative fraction reaches `share`.
 double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& counts, double share) {
@@ -50,6 +59,12 @@ class HardwareStream final : public card::Stream {
       : Stream(options), monitor_(open(driver, number, with), consumers(), table(), counters()) {}
   using Stream::receive_status;
   card::ReceiveStatus& receive_status() noexcept override { return monitor_; }
+  const card::CardTriggerCounts* release_triggers(const card::CardTriggerOptions& options,
+                                                  card::TriggerObserver* observer) override {
+    return on_release_triggers(options, observer);
+  }
+  std::function<const card::CardTriggerCounts*(const card::CardTriggerOptions&, card::TriggerObserver*)>
+      on_release_triggers;
   QueueMonitor& monitor() noexcept { return monitor_; }
   const QueueMonitor& monitor() const noexcept { return monitor_; }
 
@@ -73,6 +88,9 @@ struct Simulation::Parts {
         destinations(options.destinations),
         stream(options, number, driver, simulation.driver) {
     model.on_sent = [this](unsigned, std::span<const std::byte> frame, std::uint64_t) { sent(frame); };
+    stream.on_release_triggers = [this](const auto& final, card::TriggerObserver* to) {
+      return release_triggers(final, to);
+    };
     driver.start();
   }
   ~Parts() { driver.close(); }
@@ -82,9 +100,45 @@ struct Simulation::Parts {
     if (!datagram) return;  // an answer to ARP
     const auto it = std::find(destinations.begin(), destinations.end(), datagram->to);
     if (it == destinations.end() && !destinations.empty()) return;
+    if (observer) observer->answered(datagram->payload);
     leaving.push_back({{datagram->payload.begin(), datagram->payload.end()},
                        static_cast<std::uint32_t>(it - destinations.begin())});
   }
+  // The card decides and releases the final triggers, in the time of a TTC line that follows the packets.
+  const card::CardTriggerCounts* release_triggers(const card::CardTriggerOptions& final,
+                                                  card::TriggerObserver* to) {
+    TriggerUnit::check(final);
+    latency = final.latency;
+    observer = to;
+    time.emplace(latency, model.cycle());
+    model.ttc_line = [this] { return time->samples(); };
+    model.on_trigger = [this](unsigned kind, std::uint32_t timestamp, std::uint64_t cycle) {
+      released(static_cast<std::uint8_t>(kind), timestamp, cycle);
+    };
+    unit.open(final);
+    for (unsigned done = 0; !unit.ready(); done += quantum) {
+      if (done > locking) throw std::runtime_error("the simulated card does not lock to its TTC line");
+      model.run(quantum);
+    }
+    return &counts;
+  }
+  void released(std::uint8_t kind, Timestamp timestamp, std::uint64_t cycle) noexcept {
+    if (kind >= TriggerUnit::first_special) return;
+    const double after = static_cast<double>(cycle) - time->cycle_of(timestamp);
+    const auto delay = static_cast<std::uint64_t>(std::max(after, 0.0));
+    if (!any_release || delay < counts.release_min) counts.release_min.set(delay);
+    if (!any_release || delay > counts.release_max) counts.release_max.set(delay);
+    any_release = to_flush = true;
+    observer->released(time->burst_at(cycle), timestamp - latency, kind);
+  }
+  void flush_releases() noexcept {
+    if (std::exchange(to_flush, false)) observer->flush();
+  }
+  // Cycles in which a decision of now can still be released.
+  std::uint64_t latency_cycles() const noexcept {
+    return static_cast<std::uint64_t>((latency + 256) * period_ns / sim::cycle_ns);
+  }
+
   // Sends datagrams that have left the card, as many as the network accepts.
   bool flush() {
     bool any = false;
@@ -115,6 +169,15 @@ struct Simulation::Parts {
   std::vector<std::byte> scratch;
   bool draining = false, settled = false;
   bool decided_all = true;  // no packet is between the wire and the host
+  // Final trigger.
+  std::optional<BurstClock> time;
+  TriggerUnit unit{driver};
+  card::CardTriggerCounts counts;
+  card::TriggerObserver* observer = nullptr;
+  Timestamp latency = 0;
+  bool any_release = false, to_flush = false;
+  std::uint64_t counters_read = 0;  // cycle
+  std::uint64_t last_release = 0;   // cycle, after drain; 0: not all numbers are passed
   // Wall time spent simulating.
   double worked_s = 0;
   std::uint64_t worked = 0;
@@ -148,7 +211,7 @@ void Simulation::datagram(unsigned channel, std::span<const std::byte> payload) 
   p.scratch.resize(wire::udp_frame_overhead + payload.size());
   const wire::Endpoint card{p.simulation.driver.address.ip, p.simulation.driver.ports[0]};
   wire::build_udp_frame(p.scratch.data(), {0x0A000002, card.port}, card, payload);
-  p.model.receive(channel, p.scratch);
+  p.model.receive(channel, p.scratch, false, p.time ? p.time->packet(payload, p.model.cycle()) : 0);
   p.stream.counters().bytes_in += payload.size();
   p.settled = p.decided_all = false;
 }
@@ -165,18 +228,37 @@ void Simulation::frame(unsigned channel, std::span<const std::byte> frame, std::
 
 bool Simulation::run(std::uint64_t cycles) {
   Parts& p = *parts_;
+  p.flush_releases();
+  if (held()) return p.flush();
   bool any = false;
   const Nanoseconds began = os::monotonic_now();
   const std::uint64_t from = p.model.cycle();
-  for (std::uint64_t done = 0; done < cycles; done += quantum) {
-    p.model.run(std::min(quantum, cycles - done));
+  for (std::uint64_t done = 0; done < cycles && !held(); done += quantum) {
+    std::uint64_t some = std::min(quantum, cycles - done);
+    if (p.time) some = std::min(some, p.time->limit() - p.model.cycle());
+    p.model.run(some);
     any |= p.stream.monitor().poll();
   }
   p.worked += p.model.cycle() - from;
   p.worked_s += static_cast<double>(os::monotonic_now() - began) * 1e-9;
   any |= p.flush();
   if (!p.decided_all) p.decided_all = idle();
+  p.flush_releases();
   return any || !p.model.wire_idle();
+}
+
+bool Simulation::timed() const noexcept {
+  return parts_->time.has_value();
+}
+
+bool Simulation::held() const noexcept {
+  const Parts& p = *parts_;
+  return p.time && p.model.cycle() >= p.time->limit();
+}
+
+bool Simulation::counters_due() const noexcept {
+  const Parts& p = *parts_;
+  return !p.time || p.model.cycle() >= p.counters_read + counters_every;
 }
 
 bool Simulation::idle() {
@@ -187,7 +269,8 @@ bool Simulation::idle() {
 bool Simulation::at_rest() const noexcept {
   const Parts& p = *parts_;
   return p.decided_all && p.model.wire_idle() && !p.stream.monitor().in_burst() &&
-         p.stream.monitor().waiting() == 0 && p.leaving.empty();
+         p.stream.monitor().waiting() == 0 && p.leaving.empty() &&
+         (!p.time || p.model.cycle() >= p.time->busy_until());
 }
 
 std::uint64_t Simulation::waiting() const noexcept {
@@ -211,8 +294,12 @@ void Simulation::read_counters() {
     p.model.run(quantum / 2);
     if (p.stream.monitor().read_counters()) break;
   }
+  if (p.time) p.model.hold(false);  // the packets have their times
   const auto counts = p.driver.histogram();
   p.model.hold(false);
+  if (p.time) p.unit.read(p.counts);
+  p.counters_read = p.model.cycle();
+  p.flush_releases();
   const CounterBank& bank = p.driver.counters();
   const auto counter = [&](std::size_t at) { return static_cast<double>(bank.at(at)); };
   std::vector<std::pair<std::string, double>> now = {
@@ -237,6 +324,7 @@ std::vector<std::pair<std::string, double>> Simulation::figures() const {
 
 void Simulation::drain() {
   Parts& p = *parts_;
+  if (p.time) p.time->drain();
   while (!p.model.wire_idle()) run(quantum);
   for (unsigned done = 0; done < settling && !idle(); done += quantum) run(quantum);
   p.driver.drain();
@@ -253,6 +341,11 @@ bool Simulation::passed_all() {
   if (p.settled) return true;
   run(quantum);
   if (p.stream.monitor().in_burst() || p.stream.monitor().out() || !p.leaving.empty()) return false;
+  if (p.time) {
+    if (p.last_release == 0)
+      p.last_release = std::max(p.time->busy_until(), p.model.cycle() + p.latency_cycles());
+    if (p.model.cycle() < p.last_release) return false;
+  }
   read_counters();
   // Packets that have left the sender may still be on their way to the wire.
   run(2 * quantum);

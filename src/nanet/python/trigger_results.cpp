@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "nanet/gateware/driver.hpp"
+
 namespace nanet::python {
 
 namespace {
@@ -108,6 +110,56 @@ nb::dict burst_dict(const trigger::BurstReport& r) {
   return d;
 }
 
+// Account of a card that decides and releases the triggers. Slack in us, from the bins' lower limits.
+void add_card_trigger(nb::dict& f, const card::CardTriggerCounts& c, Timestamp latency,
+                      std::uint64_t differs) {
+  nb::dict account;
+  for (const auto& [key, counter] : {std::pair{"decisions", &c.decisions},
+                                     {"sent", &c.sent},
+                                     {"joined", &c.joined},
+                                     {"late", &c.late},
+                                     {"early", &c.early},
+                                     {"dead", &c.dead},
+                                     {"choked", &c.choked},
+                                     {"untimed", &c.untimed},
+                                     {"flushed", &c.flushed},
+                                     {"overflow", &c.overflow},
+                                     {"missed", &c.missed},
+                                     {"time_lost", &c.lost}})
+    account[key] = std::uint64_t{*counter};
+  account["latency_us"] = latency * period_ns * 1e-3;
+  account["latency_periods"] = latency;
+  std::uint64_t all = 0;
+  for (const stats::Counter& bin : c.slack) all += bin;
+  const auto lowest = [&](double share) {
+    double sum = 0;
+    for (unsigned bin = 0; bin < c.slack.size(); ++bin) {
+      sum += static_cast<double>(std::uint64_t{c.slack[bin]});
+      if (c.slack[bin] && sum >= share * static_cast<double>(all))
+        return (bin ? gateware::Driver::bin_end(bin - 1) + 1 : 0) * period_ns * 1e-3;
+    }
+    return 0.0;
+  };
+  nb::dict slack;
+  slack["p50"] = lowest(0.5);
+  slack["p1"] = lowest(0.01);
+  slack["p0_1"] = lowest(0.001);
+  slack["min"] = all ? nb::cast(lowest(0)) : nb::object(nb::none());
+  slack["n"] = all;
+  account["slack_us"] = slack;
+  nb::dict release;
+  release["min"] = std::uint64_t{c.release_min};
+  release["max"] = std::uint64_t{c.release_max};
+  account["release_cycles"] = release;
+  account["differs"] = differs;
+  f["card"] = account;
+  for (const auto& [key, counter] : {std::pair{"primitives", &c.primitives},
+                                     {"decisions", &c.decisions},
+                                     {"joined", &c.joined},
+                                     {"dead", &c.dead}})
+    f[key] = std::uint64_t{*counter};
+}
+
 void add_run_state(nb::dict& d, const trigger::Trigger& core) {
   d["state"] = std::string(trigger::state_names[static_cast<std::size_t>(core.state())]);
   d["burst"] = core.account().bursts ? nb::cast(core.bursts().number()) : nb::object(nb::none());
@@ -138,6 +190,8 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
                                        {"datagrams", &c.datagrams},
                                        {"send_errors", &c.send_errors}})
       f[key] = std::uint64_t{*counter};
+    if (const auto* card = final->card())
+      add_card_trigger(f, *card, core.final_latency(), final->counters().differs);
     d["final"] = f;
   }
   if (const auto* recorder = core.recorder()) {

@@ -92,6 +92,11 @@ function showRun(t) {
     wanted.push(["final trigger: triggers", { text: count(final.triggers), key: "final.triggers" }],
       ["final trigger: kept", percent(final.primitives ? final.triggers / final.primitives : 0)],
       ["final trigger: joined, dead", `${count(final.joined)}, ${count(final.dead)}`]);
+    if (final.card) {
+      const refused = ["late", "early", "choked", "untimed", "flushed"].map((name) => final.card[name]);
+      wanted.push(["card: late, early, choked, untimed, flushed",
+        { text: refused.map(count).join(", "), key: "final.card", bad: refused.some((number) => number > 0) }]);
+    }
     if (loop) {
       wanted.push(["latency L", microseconds(loop.latency_us)],
         ["slack, median and least", `${microseconds(loop.slack_us.p50)}, ${loop.slack_us.min === null ? "–" : microseconds(loop.slack_us.min)}`],

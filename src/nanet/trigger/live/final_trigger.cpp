@@ -10,6 +10,11 @@
 #include "nanet/wire/mtp.hpp"
 
 namespace nanet::trigger {
+namespace {
+
+constexpr std::size_t decided_periods = 1 << 16;  // above the latency of a card
+
+}  // namespace
 
 FinalTrigger::FinalTrigger(const FinalTriggerOptions& options)
     : options_(options),
@@ -51,15 +56,73 @@ void FinalTrigger::sent(std::uint64_t n, std::span<const std::byte> packet) noex
   while (!triggers.empty()) {
     const auto some = triggers.first(std::min<std::size_t>(triggers.size(), wire::trigger::max_triggers));
     triggers = triggers.subspan(some.size());
-    if (used_ == batch) flush();
-    const std::size_t size =
-        wire::trigger::encode(bytes_[used_].data(), {0, burst_, 0, sequence_++, decoded.header.frame}, some);
-    vectors_[used_] = {bytes_[used_].data(), size};
-    ++used_;
+    queue(burst_, decoded.header.frame, some);
   }
 }
 
+void FinalTrigger::queue(std::uint8_t burst, Frame frame,
+                         std::span<const wire::trigger::Trigger> triggers) noexcept {
+  if (used_ == batch) send();
+  const std::size_t size =
+      wire::trigger::encode(bytes_[used_].data(), {0, burst, 0, sequence_++, frame}, triggers);
+  vectors_[used_] = {bytes_[used_].data(), size};
+  ++used_;
+}
+
+void FinalTrigger::use_card(const card::CardTriggerCounts* counts) {
+  card_ = counts;
+  if (counts) decided_.resize(decided_periods);
+}
+
+void FinalTrigger::answered(std::span<const std::byte> packet) noexcept {
+  if (decided_.empty()) return;
+  const wire::mtp::Decoded decoded = wire::mtp::decode(packet, primitives_.data(), options_.source);
+  if (decoded.refusal != wire::mtp::Refusal::none) return;
+  if (decoded.header.frame <= decided_frame_) {  // a new burst
+    decisions_.begin();
+    std::fill(decided_.begin(), decided_.end(), wire::trigger::Trigger{});
+  }
+  decided_frame_ = decoded.header.frame;
+  for (const wire::trigger::Trigger& t :
+       decisions_.frame(decoded.header.frame, std::span(primitives_).first(decoded.count)))
+    decided_[t.timestamp % decided_periods] = t;
+}
+
+void FinalTrigger::released(std::uint8_t burst, Timestamp t, std::uint8_t kind) noexcept {
+  const bool same = waiting_ > 0 && burst == released_burst_ &&
+                    t / periods_per_frame == released_[0].timestamp / periods_per_frame;
+  if (!same || waiting_ == released_.size()) queue_released();
+  released_burst_ = burst;
+  wire::trigger::Trigger trigger{t, kind, 0, static_cast<std::uint16_t>(counters_.triggers)};
+  const bool equal = !decided_.empty() && decided_[t % decided_periods].timestamp == t &&
+                     decided_[t % decided_periods].kind == kind;
+  if (equal)
+    trigger.fine = decided_[t % decided_periods].fine;
+  else
+    ++counters_.differs;
+  released_[waiting_++] = trigger;
+  ++counters_.triggers;
+}
+
+void FinalTrigger::queue_released() noexcept {
+  if (waiting_ == 0) return;
+  queue(released_burst_, released_[0].timestamp / periods_per_frame, std::span(released_).first(waiting_));
+  waiting_ = 0;
+}
+
 void FinalTrigger::flush() noexcept {
+  queue_released();
+  send();
+  if (card_) return;
+  const ttc::Decisions::Counts& c = decisions_.counts();
+  counters_.primitives.set(c.primitives);
+  counters_.decisions.set(c.decisions);
+  counters_.triggers.set(c.sent);
+  counters_.joined.set(c.joined);
+  counters_.dead.set(c.dead);
+}
+
+void FinalTrigger::send() noexcept {
   const auto count = static_cast<unsigned>(used_ * to_.size());
   for (unsigned i = 0; i < count;) {
     const int n = sendmmsg(socket_.get(), messages_.data() + i, count - i, MSG_DONTWAIT);
@@ -72,12 +135,6 @@ void FinalTrigger::flush() noexcept {
     }
   }
   used_ = 0;
-  const ttc::Decisions::Counts& c = decisions_.counts();
-  counters_.primitives.set(c.primitives);
-  counters_.decisions.set(c.decisions);
-  counters_.triggers.set(c.sent);
-  counters_.joined.set(c.joined);
-  counters_.dead.set(c.dead);
 }
 
 }  // namespace nanet::trigger

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Final trigger: reads the answers as they leave, decides by masks, and sends a trigger datagram per frame to
-// every board and to the farm.
+// every board and to the farm. With a card that releases the triggers it sends those, and compares them.
 #pragma once
 
 #include <netinet/in.h>
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nanet/card/card_trigger.hpp"
 #include "nanet/card/observers.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/stats/counter.hpp"
@@ -24,11 +25,12 @@ struct FinalTriggerOptions {
   wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
   Timestamp min_ticks = 3;
+  Timestamp latency = 0;  // L of a card that releases the triggers
   std::uint8_t source = rich_source;
 };
 
 // All calls in the card's thread.
-class FinalTrigger final : public card::AnswerObserver {
+class FinalTrigger final : public card::AnswerObserver, public card::TriggerObserver {
  public:
   // Throws std::system_error (socket).
   explicit FinalTrigger(const FinalTriggerOptions& options);
@@ -36,11 +38,20 @@ class FinalTrigger final : public card::AnswerObserver {
   // Frames n >= base belong to burst `number`.
   void burst_began(std::uint32_t number, std::uint64_t base) noexcept;
   void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept override;
+  // Sends a trigger that the card has released. Its fine time is that of the same decision made here, from
+  // the packet that has left the card: the pulse carries none.
+  void answered(std::span<const std::byte> packet) noexcept override;
+  void released(std::uint8_t burst, Timestamp t, std::uint8_t kind) noexcept override;
   void flush() noexcept override;
+
+  // Counts of a card that decides; nullptr: this object decides.
+  void use_card(const card::CardTriggerCounts* counts);
+  const card::CardTriggerCounts* card() const noexcept { return card_; }
 
   // As ttc::Decisions::Counts, readable from any thread.
   struct Counters {
-    stats::Counter primitives, decisions, triggers, joined, dead;
+    stats::Counter primitives, decisions, triggers, joined, dead;  // with a card: triggers released so far
+    stats::Counter differs;      // releases of a card without an equal decision made here before
     stats::Counter datagrams;    // counted once per destination
     stats::Counter send_errors;  // datagrams that the network rejected
   };
@@ -48,6 +59,9 @@ class FinalTrigger final : public card::AnswerObserver {
 
  private:
   static constexpr unsigned batch = 64;  // datagrams
+  void queue(std::uint8_t burst, Frame frame, std::span<const wire::trigger::Trigger> triggers) noexcept;
+  void queue_released() noexcept;
+  void send() noexcept;
   struct Burst {
     std::uint64_t base;
     std::uint8_t number;
@@ -66,6 +80,12 @@ class FinalTrigger final : public card::AnswerObserver {
   std::array<Burst, 16> begun_{};  // bursts that begin with a later frame
   unsigned bursts_ = 0;
   std::uint8_t burst_ = 0;
+  const card::CardTriggerCounts* card_ = nullptr;
+  std::array<wire::trigger::Trigger, wire::trigger::max_triggers> released_{};  // of one frame
+  unsigned waiting_ = 0;
+  std::uint8_t released_burst_ = 0;
+  std::vector<wire::trigger::Trigger> decided_;  // with a card: by period mod its size
+  Frame decided_frame_ = 0;
   Counters counters_;
 };
 

@@ -60,11 +60,16 @@ Trigger::Trigger(const TriggerOptions& options)
                                 " card hands out no copies of packets: use --card socket");
   if (!options.final.boards.empty()) {
     final_ = std::make_unique<FinalTrigger>(options.final);
-    if (clop.gather != contract::Gather::frame || !stream.observe_answers(final_.get()))
-      throw std::invalid_argument(
-          "final.boards: the final trigger needs a software card and gather mode frame: use --card socket "
-          "and "
-          "--gather frame");
+    const bool by_frames = clop.gather == contract::Gather::frame;
+    if (!by_frames || !stream.observe_answers(final_.get())) {
+      if (by_frames)
+        final_->use_card(stream.release_triggers(
+            {options.final.masks, options.final.latency, options.final.min_ticks}, final_.get()));
+      if (!final_->card())
+        throw std::invalid_argument(
+            "final.boards: the final trigger needs gather mode frame, and a software card or the simulated "
+            "card: use --gather frame and --card socket");
+    }
   }
   ExecutorOptions execute;
   execute.process = options.process;

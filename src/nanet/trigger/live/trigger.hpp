@@ -98,6 +98,7 @@ class Trigger {
   const Recorder* recorder() const noexcept { return recorder_.get(); }
   // nullptr without final trigger.
   const FinalTrigger* final_trigger() const noexcept { return final_.get(); }
+  Timestamp final_latency() const noexcept { return options_.final.latency; }
 
  private:
   // Forwards bursts to the burst reports and the recorder.

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Final trigger in the card: settings, counters, and the observer of its releases.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nanet/stats/counter.hpp"
+#include "nanet/ttc/masks.hpp"
+#include "nanet/units.hpp"
+
+namespace nanet::card {
+
+struct CardTriggerOptions {
+  std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
+  Timestamp latency = 0;    // L, periods
+  Timestamp min_ticks = 3;  // least distance of two triggers
+};
+
+// decisions = sent + joined + late + early + dead + choked + untimed + flushed, once the memory is empty.
+struct CardTriggerCounts {
+  stats::Counter primitives, decisions, sent, joined, late, early, dead, choked, untimed, flushed;
+  stats::Counter overflow;  // packets of answers that the unit did not decide
+  stats::Counter missed;    // releases behind their period
+  stats::Counter lost;      // losses of time: slips, bunch errors, losses of lock
+  // Slack t + L - now of the decisions that were placed, in periods: counts by bin (register histogram).
+  static constexpr unsigned slack_bins = 128;
+  std::array<stats::Counter, slack_bins> slack;
+  // Clock cycles of the card from the begin of period t + L on the line to the pulse; least and most.
+  stats::Counter release_min, release_max;
+};
+
+class TriggerObserver {
+ public:
+  virtual ~TriggerObserver() = default;
+  // An answer has left the card. The bytes are valid during the call only.
+  virtual void answered(std::span<const std::byte> packet) noexcept = 0;
+  // The card has released a trigger for period t of a burst, at t + L. Called in the card's thread.
+  virtual void released(std::uint8_t burst, Timestamp t, std::uint8_t kind) noexcept = 0;
+  virtual void flush() noexcept = 0;
+};
+
+}  // namespace nanet::card
