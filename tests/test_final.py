@@ -155,24 +155,14 @@ def test_the_card_counts_what_comes_too_late(nanet: Callable[..., Any], tmp_path
     assert "in the card" in report
 
 
-def test_the_simulated_card_names_what_it_cannot_hold(nanet: Callable[..., Any]) -> None:
-    if _core.gateware_missing():
-        pytest.skip(_core.gateware_missing())
-    for arguments, text in (
-        (("--latency-us", "900"), "final.latency_us: the gateware card keeps decisions for 32766 periods"),
-        (("--min-ticks", "16"), "final.min_ticks = 16"),
-        (("--masks", "0/0/34/1"), "final.masks: type 34"),
-    ):
-        options = {"latency_us": "200", "min_ticks": "3", "masks": "0/0/1/1"}
-        options[arguments[0][2:].replace("-", "_")] = arguments[1]
-        boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
-        done = nanet(
-            "trigger", "--card", "gateware", "--final-boards", boards, "--duration", "0.1", "--listen",
-            f"127.0.0.1:{free_ports(1)[0]}", "--algorithm", "math", "--device", "cpu", "--monitor", "",
-            *(word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)),
-            status=2,
-        )  # fmt: skip
-        assert text in done.stderr
+@gateware
+def test_a_latency_beyond_the_memory_of_the_card_is_refused(nanet: Callable[..., Any]) -> None:
+    boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
+    done = nanet(
+        "trigger", "--card", "gateware", "--final-boards", boards, "--latency-us", "900", "--duration", "0.1",
+        "--listen", f"127.0.0.1:{free_ports(1)[0]}", *RUN, status=2,
+    )  # fmt: skip
+    assert "final.latency_us: the gateware card keeps decisions for 32766 periods" in done.stderr
 
 
 def test_level_1_reconstructs_the_answers() -> None:

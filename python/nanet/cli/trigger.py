@@ -71,7 +71,7 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
 
 
 @options(
-    Trigger, Card, DetectorFile, RealTime, Monitor, Final, omit=("latency_us", "farm_boards"), check=check,
+    Trigger, Card, DetectorFile, RealTime, Monitor, Final, omit=("farm_boards",), check=check,
 )  # fmt: skip
 def trigger(
     config: Config,

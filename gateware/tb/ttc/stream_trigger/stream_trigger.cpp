@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Harness of stream_trigger: configuration by registers, a TTC line with two bursts, MTP packets in time, late
-// and of the burst before. Each trigger leaves at t + L, within one cycle; counters and histogram agree with
-// the decisions. Arguments: triggers, L in periods, seed.
+// Harness of stream_trigger: configuration by registers, a TTC line with two bursts, MTP packets in time,
+// late and of the burst before. Each trigger leaves at t + L, within one cycle; counters and histogram agree
+// with the decisions. Arguments: triggers, L in periods, seed.
 #include <cstring>
 #include <map>
 #include <vector>
@@ -174,7 +174,8 @@ int main(int argc, char** argv) {
         "sent %u late %u of %lu dead %u of %lu untimed %u", counter(sent), counter(late), late_expected,
         counter(dead), dead_expected, counter(untimed));
   CHECK(given == pulses + late_expected + dead_expected + untimed_expected, "account");
-  CHECK(counter(specials) == 4 && counter(early) == 0 && counter(choked) == 0 && counter(flushed) == 0, "others");
+  CHECK(counter(specials) == 4 && counter(early) == 0 && counter(choked) == 0 && counter(flushed) == 0,
+        "others");
   std::uint64_t slack = 0;
   for (unsigned bin = 0; bin < 128; ++bin) slack += read(0x800 + 4 * bin);
   CHECK(slack == pulses + dead_expected, "slack of %lu decisions", slack);

@@ -117,6 +117,33 @@ TEST_F(FinalTriggerTest, AFullFrameTakesTwoDatagrams) {
   EXPECT_EQ(total, 40 * 255U);
 }
 
+TEST_F(FinalTriggerTest, SendsTheReleasesOfACard) {
+  FinalTrigger trigger(options);
+  const card::CardTriggerCounts counts;
+  trigger.use_card(&counts);
+  trigger.answered(mtp(0, {{0x6002, 10, 9}, {0x6000, 20, 1}}));
+  trigger.answered(mtp(1, {{0x6000, 5, 7}}));
+  trigger.released(3, 10, 1);
+  trigger.released(3, 20, 2);  // another type than decided here: without fine time
+  trigger.released(3, 261, 1);
+  trigger.answered(mtp(0, {}));  // a new burst
+  trigger.released(4, 261, 1);
+  trigger.flush();
+  for (const int fd : {farm.get(), boards[0].get(), boards[1].get()}) {
+    const auto first = read(fd), second = read(fd), third = read(fd);
+    ASSERT_TRUE(first && second && third);
+    EXPECT_EQ(first->header, (wire::trigger::Header{0, 3, 2, 0, 0}));
+    EXPECT_EQ(first->triggers, (std::vector<Trigger>{{10, 1, 9, 0}, {20, 2, 0, 1}}));
+    EXPECT_EQ(second->header, (wire::trigger::Header{0, 3, 1, 1, 1}));
+    EXPECT_EQ(second->triggers, (std::vector<Trigger>{{261, 1, 7, 2}}));
+    EXPECT_EQ(third->header.burst, 4);
+    EXPECT_EQ(third->triggers, (std::vector<Trigger>{{261, 1, 0, 3}}));
+    EXPECT_FALSE(read(fd));
+  }
+  EXPECT_EQ(trigger.counters().triggers, 4U);
+  EXPECT_EQ(trigger.counters().differs, 2U);
+}
+
 TEST(FinalTrigger, ANetworkThatRefusesIsCounted) {
   FinalTriggerOptions options;
   options.boards = {{0x7F000001, 0}};  // port 0 is no destination
