@@ -25,6 +25,7 @@ class BurstClock {
   std::uint64_t packet(std::span<const std::byte> payload, std::uint64_t now);
   // The card may run up to this cycle: later packets may still come before it.
   std::uint64_t limit() const noexcept { return limit_; }
+  bool in_burst() const noexcept { return limit_ != forever; }
   // Triggers may be released until this cycle.
   std::uint64_t busy_until() const noexcept { return busy_until_; }
   // No packets will follow.

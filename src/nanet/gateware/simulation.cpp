@@ -258,7 +258,7 @@ bool Simulation::held() const noexcept {
 
 bool Simulation::counters_due() const noexcept {
   const Parts& p = *parts_;
-  return !p.time || p.model.cycle() >= p.counters_read + counters_every;
+  return !p.time || !p.time->in_burst() || p.model.cycle() >= p.counters_read + counters_every;
 }
 
 bool Simulation::idle() {
