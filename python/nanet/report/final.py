@@ -12,7 +12,7 @@ FRAME_US = 6.387449
 OUTCOMES = ("answered", "joined", "late", "early", "untimed", "flushed")  # of a trigger at a board
 LATENCY_FRAMES = 5  # beyond the deadline: filling, batches, and the way of a trigger
 CARD_OUTCOMES = ("sent", "joined", "late", "early", "dead", "choked", "untimed", "flushed")  # of a decision
-CARD_LATENCY_US = 200.0  # default of a card that releases the triggers; its memory holds 817 us
+CARD_LATENCY_US = 400.0  # default of a card that releases the triggers: above its frame timeout of 200 us
 CARD_WAY_US = 1e6  # from the release to the boards: wall-clock time by which the simulation may lag behind
 CARD_LEAD_FRAMES = 80  # the simulated card stays behind the slowest board, and waits 64 frames for it
 

@@ -35,7 +35,7 @@ class Final(Section):
     latency_us: float = option(
         0.0,
         "Latency L of the boards, or of a gateware card, in time of the experiment; 0 in the demo: deadline and "
-        "five frames, or 200 µs with the card.",
+        "five frames, or 400 µs with the card.",
         low=0.0,
         high=1e5,
         unit="µs",
