@@ -219,7 +219,7 @@ def test_merging_in_the_card_changes_no_answer(seed: int, boards: tuple[int, ...
         merged, merged_packets, merged_rings = replay(path, options | {"merge": True})
     assert merged_packets == packets
     assert all(np.array_equal(merged_rings[name], rings[name], equal_nan=True) for name in rings)
-    assert merged["frames_unmerged"] < merged["frames_in"]
+    assert merged["frames_unmerged"] < max(merged["frames_in"], 1)  # without frames in rare scenarios
     counts = ref.Reference(ref.Options(boards=boards)).counts()
     assert not differences({name: result[name] for name in counts}, merged)
 
