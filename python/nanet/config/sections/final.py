@@ -34,8 +34,8 @@ class Final(Section):
     farm_boards: int = option(4, "Boards whose answers make an event complete.", low=1, high=8)
     latency_us: float = option(
         0.0,
-        "Latency L of the boards, or of a gateware card, in time of the experiment; 0 in the demo: deadline and "
-        "five frames, or 400 µs with the card.",
+        "Latency L of the boards, or of a gateware card, in time of the experiment; 0 in the demo: deadline "
+        "and five frames, or 400 µs with the card.",
         low=0.0,
         high=1e5,
         unit="µs",
