@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nanet.cli.app import main
 
-from nanet import _core
+from nanet import _core, simulation
 from nanet.bench import Settings, Sheet
 from nanet.bench import torus as bench_torus
 from nanet.torus import curves, lqcd, parameters, rtl
@@ -219,7 +219,7 @@ def test_bad_input_names_key_value_and_remedy(capsys: pytest.CaptureFixture[str]
 
 
 def test_bench_torus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rtl, "missing", lambda: "skipped: it compiles for a minute")
+    monkeypatch.setattr(simulation, "missing", lambda: "skipped: it compiles for a minute")
     sheet = Sheet(lambda text: None)
     bench_torus.run(Settings(runs=1), sheet)
     figures = sheet.figures
@@ -230,7 +230,7 @@ def test_bench_torus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.complete
-@pytest.mark.skipif(bool(rtl.missing()), reason="no simulated routers here")
+@pytest.mark.skipif(bool(simulation.missing()), reason="no simulated routers here")
 def test_model_agrees_with_the_simulated_routers() -> None:
     program = rtl.network()
     assert rtl.hop_cycles(program) == 5

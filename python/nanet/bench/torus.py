@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from nanet import simulation
 from nanet.bench import Settings, Sheet, median
 from nanet.torus import lqcd, rtl
 from nanet.torus.sweep import saturation
@@ -47,7 +48,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
 
 def _against_rtl(sheet: Sheet) -> None:
     """Model beside the simulated routers; without figures where there is no simulation."""
-    if missing := rtl.missing():
+    if missing := simulation.missing():
         sheet(f"no comparison with the gateware: {missing}")
         return
     sheet("compiling the simulated routers")

@@ -120,9 +120,9 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
 
 
 def _check_rtl(settings: Torus, buffer_words: int) -> None:
-    from nanet.torus import rtl
+    from nanet import simulation
 
-    if missing := rtl.missing():
+    if missing := simulation.missing():
         raise UsageError(f"torus.engine = rtl: {missing}; or use model")
     if settings.link != "router":
         raise UsageError(f"torus.link = {settings.link}: simulated routers have direct wires; use router")

