@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
         // The frame before the present one.
         frames = dut->timestamp / 256 - 1;
         std::map<std::uint8_t, unsigned> times;
-        for (int i = random() % 12; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
+        for (int i = random() % 160; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
         std::vector<wire::mtp::Primitive> list;
         for (const auto& [time, odd] : times) {
           list.push_back({static_cast<std::uint16_t>(0x4000 | odd), time, 0});
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     fast();
   }
   CHECK(slack_samples == decided, "slack %lu of %lu", slack_samples, decided);
-  std::printf("pulses %lu offset %ld bins %zu slack %lu of %lu\n", pulses, bins.begin()->first, bins.size(),
-              slack_samples, decided);
+  std::printf("pulses %lu offset %ld bins %zu slack %lu placed %lu\n", pulses, bins.begin()->first,
+              bins.size(), slack_samples, decided);
   return 0;
 }

@@ -12,8 +12,8 @@ HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     ("triggers", "ttc_ps"),
     [
-        (5_000, 24_951),
-        *(pytest.param(100_000, ps, marks=pytest.mark.complete) for ps in (24_948, 24_953, 25_600)),
+        (20_000, 24_951),
+        *(pytest.param(1_000_000, ps, marks=pytest.mark.complete) for ps in (24_948, 24_953, 25_600)),
     ],
 )
 def test_final_trigger(triggers, ttc_ps):
