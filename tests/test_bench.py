@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from nanet.run import host
 
-from nanet import _core
+from nanet import _core, simulation
 from nanet.bench import (
     Settings,
     Sheet,
@@ -28,6 +28,7 @@ from nanet.bench import (
     roofline,
     tails,
     trigger,
+    unica,
 )
 
 
@@ -334,6 +335,46 @@ def test_losses_of_every_kind_are_found():
     assert losses_of({**trigger, "lost": {"late": 3}}, l0tp) == {"lost.late": 3}
     assert losses_of({**trigger, "frames_late": 1}, l0tp) == {"frames_late": 1}
     assert losses_of(trigger, {**l0tp, "primitives_expected": 0, "primitives_paired": 0}) != {}
+
+
+@pytest.mark.skipif(bool(simulation.missing()), reason=f"no simulated modules: {simulation.missing()}")
+def test_unica_releases_in_one_period_and_refuses_double_errors():
+    sheet = Sheet(lambda _: None)
+    unica.release_bins(sheet, 20_000)
+    unica.bit_errors(sheet, 2)
+    assert sheet.figures == {
+        "release_bins": 1,
+        "ttc_single_errors_corrected_share": 1,
+        "ttc_double_errors_accepted": 0,
+    }
+    line, whole, frames = sheet.rows
+    outcomes = ("sent", "joined", "late", "early", "dead", "choked", "untimed", "flushed")
+    assert line["decisions"] == 20_000 == sum(line[name] for name in outcomes)
+    assert whole["pulses"] == 20_000 and whole["slack"] == whole["placed"]
+    assert frames["singles"] == 256 * 13 + 2 * 39 and frames["doubles"] == 256 * 78 + 2 * 741
+
+
+@pytest.mark.skipif(bool(simulation.missing()), reason=f"no simulated modules: {simulation.missing()}")
+def test_unica_reports_a_failed_check_of_the_simulation():
+    program = simulation.build(
+        unica.TTC_BENCHES / "ttc_frames" / "ttc_frames.cpp", unica.TTC_RTL / "ttc_frames.sv"
+    )
+    with pytest.raises(RuntimeError, match="ttc_frames: argument 3 is missing"):
+        simulation.totals(program, 1, 1)
+
+
+@pytest.mark.skipif(
+    bool(_core.gateware_missing() or simulation.missing()), reason="no simulation in this build"
+)
+@pytest.mark.complete
+def test_unica_gives_every_figure(nanet, tmp_path):
+    nanet("bench", "unica", "--events", 100_000, "--json", "out.json", timeout=300)
+    result = json.loads((tmp_path / "out.json").read_text())
+    figures = result["figures"]
+    assert 0 < figures["merge_cycles_mean"] < figures["merge_cycles_p99_9"]
+    assert figures["merge_lost_20mhz"] == figures["ttc_double_errors_accepted"] == 0
+    assert figures["release_bins"] == figures["ttc_single_errors_corrected_share"] == 1
+    assert result["rows"][2]["decisions"] == 100_000
 
 
 @pytest.mark.skipif(bool(_core.gateware_missing()), reason="no simulated card in this build")

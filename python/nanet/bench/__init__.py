@@ -36,7 +36,7 @@ NAMES: dict[str, str] = {
     "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
     "cluster": "Captures through one and two worker processes of a local Dask cluster, in turns.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
-    "unica": "Merging in the simulated card: cycles from a frame's last word to its event, losses at 20 MHz.",
+    "unica": "Simulated card: merging in cycles; periods of the final trigger; bit errors of TTC frames.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
     "faults": "The chain through twelve faults: losses beyond each fault, time to recover.",
@@ -54,7 +54,7 @@ class Settings:
     runs: int = 3  # consecutive runs (loopback), passes (replay)
     algorithm: str = "math"
     only: str | None = None  # algorithm, if one was given (rings)
-    events: int = 0  # of the largest batch (rings), of the capture (answers); 0: the benchmark's default
+    events: int = 0  # largest batch (rings), capture (answers, unica), decisions (unica); 0: the default
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
     card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 6, 3 or 1, by the number of CPUs

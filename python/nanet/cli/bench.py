@@ -57,7 +57,8 @@ def bench(
             "--events",
             min=0,
             max=1 << 24,
-            help="Events of the largest batch (rings; 0: 1 M), of the capture (answers; 0: 10 M).",
+            help="Events of the largest batch (rings; 0: 1 M), of the capture (answers; 0: 10 M); "
+            "decisions, and events of the capture (unica).",
         ),
     ] = 0,
     plots: Annotated[
