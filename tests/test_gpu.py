@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from nanet.errors import UsageError
 from nanet.run import host
 
-from nanet import _core
+from nanet import _core, analysis
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
@@ -77,6 +78,24 @@ class TestReplay:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+@pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
+def test_arrays_on_the_gpu_give_the_rings_of_the_cpu(algorithm):
+    first, pm = _core.rings_bench_events(3000)
+    x, y = _core.pm_positions_common()[pm].T
+    x = x + np.random.default_rng(4).uniform(-9, 9, len(x)).astype(np.float32)
+    event = np.repeat(np.arange(len(first) - 1), np.diff(first.astype(np.int64)))
+    want = analysis.reconstruct(x, y, event, algorithm)
+    for device in ("cuda", "cuda:0", "auto"):
+        assert analysis.reconstruct(x, y, event, algorithm, device=device).equals(want)
+    hits = analysis.reconstruct_hits(first, pm, algorithm)
+    on_gpu = analysis.reconstruct_hits(first, pm, algorithm, device="cuda")
+    assert all(np.array_equal(on_gpu[name], values) for name, values in hits.items())
+    with pytest.raises(UsageError, match="device = 'cuda:99': there is no such GPU; this host has cuda:0"):
+        analysis.reconstruct(x, y, event, algorithm, device="cuda:99")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 def test_auto_is_the_gpu(nanet, tmp_path, capture):
     assert replay(nanet, tmp_path, capture("none"), "auto")[3] == "cuda:0"
     assert replay(nanet, tmp_path, capture("none"), "auto", "--threads", "2")[3] == "cpu"
@@ -111,5 +130,11 @@ def test_without_a_gpu_the_reason_is_reported(nanet, tmp_path, capture):
     assert replay(nanet, tmp_path, capture("none"), "auto")[3] == "cpu"
     with pytest.raises(ValueError, match=r"cuda:0|no CUDA component"):
         _core.rings_bench_cuda("math", 64)
+    position = np.zeros(1)
+    with pytest.raises(UsageError, match=r"device = 'cuda': .*: leave device out"):
+        analysis.reconstruct(position, position, [0], "math", device="cuda")
+    with pytest.raises(UsageError, match="device = 'gpu': must be auto, cpu, cuda or cuda:N"):
+        analysis.reconstruct(position, position, [0], "math", device="gpu")
+    assert analysis.reconstruct(position, position, [0], "math", device="auto").num_rows == 1
     found = json.loads(nanet("doctor", "--json", "-").stdout)
     assert found["cuda"]["devices"] == [] and found["cuda"]["trouble"]

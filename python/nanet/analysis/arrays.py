@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,28 @@ def resolve(algorithm: str, parameters: Mapping[str, Any]) -> tuple[str, dict[st
     return algorithm, {name: float(value) for name, value in parameters.items()}
 
 
+def device_of(device: str, algorithm: str) -> str:
+    """Device in the core: cpu or cuda:N. auto: a GPU where one has the algorithm. UsageError."""
+    from nanet import _core
+    from nanet.config import values
+    from nanet.run.core_options import executor
+
+    try:
+        values.device(device)
+    except ValueError as error:
+        raise UsageError(f"device = {device!r}: {error}") from None
+    if device == "auto" and algorithm not in _core.cuda_algorithms():
+        return "cpu"
+    return executor(device, key="device", remedy="leave device out")
+
+
+def warn_of_failure(device: str, found: dict[str, Any]) -> None:
+    """Takes the reason of a device error from the core's columns and makes it a warning."""
+    if failed := found.pop("device_failed", ""):
+        text = f"{device} failed: {failed}; the CPU found the rest of the rings, with the same bits"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
 def reconstruct_arrays(
     x: Any,
     y: Any,
@@ -47,6 +70,7 @@ def reconstruct_arrays(
     algorithm: str = DEFAULT_ALGORITHM,
     *,
     threads: int = 0,
+    device: str = "cpu",
     detector: str | Detector | None = None,
     **parameters: float,
 ) -> pa.Table:
@@ -55,7 +79,9 @@ def reconstruct_arrays(
     x, y: one-dimensional arrays (NumPy, Arrow, awkward, pandas), with the number of each hit's event in
     `event`, ascending; or lists of hits per event, with `event` numbering the events (default: 0, 1, ...).
     An event has at most 128 hits. burst is 0 and timestamp the event number, so that truth_table with the
-    same numbers pairs. threads: 0 means all CPUs; the result does not depend on it.
+    same numbers pairs. threads: of the CPU, 0 means all. device: cpu, cuda, cuda:N, or auto (a GPU if there
+    is one). The result depends on neither. Memory beyond that of the arrays and of the table does not grow
+    with their size.
     detector: sets default parameters, and the trial centres of pomh and domh; default: NA62's.
     """
     from nanet import _core
@@ -74,6 +100,7 @@ def reconstruct_arrays(
             raise UsageError(f"event: has {len(ids)} numbers for {len(offsets) - 1} events")
         number = _ascending(ids).astype(np.uint32)
     other = as_detector(detector)
+    device = device_of(device, algorithm)
     try:
         found = _core.reconstruct_points(
             algorithm,
@@ -85,9 +112,11 @@ def reconstruct_arrays(
             threads or len(host.cpus()),
             other.core() if other else None,
             number,
+            device,
         )
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise UsageError(str(error)) from None
+    warn_of_failure(device, found)
     return _as_rings(found)
 
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from nanet.analysis.arrays import reconstruct_arrays, resolve
+from nanet.analysis.arrays import device_of, reconstruct_arrays, resolve, warn_of_failure
 from nanet.config.sections import DEFAULT_ALGORITHM
 from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError
@@ -24,6 +24,7 @@ def reconstruct_hits(
     pm: np.ndarray,
     algorithm: str = DEFAULT_ALGORITHM,
     *,
+    device: str = "cpu",
     detector: str | Detector | None = None,
     **parameters: float,
 ) -> dict[str, np.ndarray]:
@@ -35,7 +36,7 @@ def reconstruct_hits(
     plane), chi2_ndf.
     algorithm: a name, or the file of a plug-in such as ./mine.so. parameters: as in [algorithm.NAME] of
     the configuration. detector: a file, a name such as hexagonal, or a Detector; default: NA62's.
-    UsageError.
+    device: cpu, cuda, cuda:N, or auto (a GPU if there is one); it changes no bit. UsageError.
     """
     from nanet import _core
 
@@ -43,10 +44,13 @@ def reconstruct_hits(
     _check_hits(first, pm)
     algorithm, numbers = resolve(algorithm, parameters)
     other = as_detector(detector)
+    device = device_of(device, algorithm)
     try:
-        return _core.reconstruct(algorithm, first, pm, numbers, other.core() if other else None)
-    except ValueError as error:
+        found = _core.reconstruct(algorithm, first, pm, numbers, other.core() if other else None, device)
+    except (ValueError, RuntimeError) as error:
         raise UsageError(str(error)) from None
+    warn_of_failure(device, found)
+    return found
 
 
 def _check_hits(first: np.ndarray, pm: np.ndarray) -> None:
@@ -79,7 +83,12 @@ def _numbers(name: str, values: Any, kind: type[np.unsignedinteger[Any]]) -> np.
 
 @overload
 def reconstruct(
-    events: pa.Table, algorithm: str = ..., *, detector: str | Detector | None = ..., **parameters: float
+    events: pa.Table,
+    algorithm: str = ...,
+    *,
+    device: str = ...,
+    detector: str | Detector | None = ...,
+    **parameters: float,
 ) -> pa.Table: ...
 
 
@@ -91,6 +100,7 @@ def reconstruct(
     algorithm: str = ...,
     *,
     threads: int = ...,
+    device: str = ...,
     detector: str | Detector | None = ...,
     **parameters: float,
 ) -> pa.Table: ...
@@ -105,7 +115,7 @@ def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
     128 hits per event; threads=N (0: all CPUs). burst is then 0, and timestamp the event number.
 
     An event without rings has one row with ring = 255. Further keywords are parameters, as in
-    [algorithm.NAME] of the configuration. detector: as in reconstruct_hits.
+    [algorithm.NAME] of the configuration. device, detector: as in reconstruct_hits.
     """
     named = [options.pop(name) for name in ("events", "x", "y", "event") if name in options]
     given = [*hits, *named]
@@ -120,11 +130,15 @@ def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
 
 
 def _reconstruct_events(
-    events: pa.Table, algorithm: str, detector: str | Detector | None = None, **parameters: float
+    events: pa.Table,
+    algorithm: str,
+    device: str = "cpu",
+    detector: str | Detector | None = None,
+    **parameters: float,
 ) -> pa.Table:
     need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events")
     first, pm = offsets_and_values(events["pm"])
-    found = reconstruct_hits(first, pm, algorithm, detector=detector, **parameters)
+    found = reconstruct_hits(first, pm, algorithm, device=device, detector=detector, **parameters)
     none = np.ones(events.num_rows, dtype=bool)
     none[found["event"]] = False
     without = np.flatnonzero(none)

@@ -28,10 +28,12 @@ from nanet.errors import UsageError, located, near, starting
 from nanet.run import gpu_recovery, host
 
 
-def executor(device: str, *, threads: int = 1) -> str:
+def executor(
+    device: str, *, threads: int = 1, key: str = "trigger.device", remedy: str = "use --device cpu"
+) -> str:
     """Device for a requested one: cpu or cuda:N. UsageError for a GPU that cannot be used.
 
-    auto: the first GPU, if there is one and `threads` is 1.
+    auto: the first GPU, if there is one and `threads` is 1. key, remedy: words of the error.
     """
     if device == "cpu" or (device == "auto" and threads > 1):
         return "cpu"
@@ -39,13 +41,13 @@ def executor(device: str, *, threads: int = 1) -> str:
     if device == "auto":
         return "cpu" if found["trouble"] else "cuda:0"
     if found["trouble"]:
-        raise UsageError(f"trigger.device = {device!r}: {found['trouble']}: use --device cpu")
+        raise UsageError(f"{key} = {device!r}: {found['trouble']}: {remedy}")
     number = int(device.partition(":")[2] or 0)
     if number >= len(found["devices"]):
         there = ", ".join(f"cuda:{one['number']} ({one['name']})" for one in found["devices"])
-        raise UsageError(f"trigger.device = {device!r}: there is no such GPU; this host has {there}")
+        raise UsageError(f"{key} = {device!r}: there is no such GPU; this host has {there}")
     if threads > 1:
-        text = f"trigger.threads = {threads} with trigger.device = {device!r}"
+        text = f"trigger.threads = {threads} with {key} = {device!r}"
         raise UsageError(f"{text}: a GPU is fed by one thread: leave --threads out")
     return f"cuda:{number}"
 

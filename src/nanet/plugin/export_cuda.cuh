@@ -15,7 +15,7 @@ struct ExportCuda {
   using R = Running<A>;
 
   static void fill_batch(void* kernel) {
-    *static_cast<gpu::BatchKernel*>(kernel) = gpu::AlgorithmBatchKernel<R>::make();
+    *static_cast<gpu::BatchKernel*>(kernel) = gpu::make_batch_kernel<R>();
   }
   // Kernel handle for other CUDA runtimes of the process; a kernel's host function is valid only in the
   // plug-in's runtime.

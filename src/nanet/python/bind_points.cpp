@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/python/point_columns.hpp"
 #include "nanet/python/point_events.hpp"
 #include "nanet/python/trigger_options.hpp"
@@ -33,8 +34,9 @@ using namespace nanet::python;
 
 using Array = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Events between checks and the algorithm: on a CPU their hits stay in the cache.
-constexpr std::uint32_t chunk = 2048;
+// Events between checks and the algorithm: on a CPU their hits stay in the cache; a GPU works on one part
+// while the next one is copied.
+constexpr std::uint32_t cpu_chunk = 2048, gpu_chunk = 131072;
 
 Axis axis(const char* name, const Array& values) {
   if (values.dtype() == nb::dtype<double>())
@@ -45,7 +47,7 @@ Axis axis(const char* name, const Array& values) {
 
 template <class Events>
 void process(const Events& events, std::size_t from, std::size_t to, const Axis& x, const Axis& y,
-             rich::Reconstructor& reconstructor, RingRows& rows) {
+             rich::Reconstructor& reconstructor, std::uint32_t chunk, RingRows& rows) {
   Chunk some(chunk);
   std::vector<float> wide_x, wide_y;
   std::vector<rich::Rings> rings(chunk);
@@ -94,7 +96,7 @@ RingRows joined(std::vector<RingRows>& parts) {
 // Splits the events into one contiguous part per thread; the result does not depend on their number.
 template <class Events>
 RingRows process_all(const Events& events, const Axis& x, const Axis& y, rich::Reconstructor& reconstructor,
-                     unsigned threads) {
+                     std::uint32_t chunk, unsigned threads) {
   const nb::gil_scoped_release released;
   const std::size_t parts = std::clamp<std::size_t>(events.size() / chunk, 1, std::max(threads, 1u));
   std::vector<std::size_t> start{0};
@@ -107,7 +109,7 @@ RingRows process_all(const Events& events, const Axis& x, const Axis& y, rich::R
   for (std::size_t i = 1; i < parts; ++i) clones[i] = reconstructor.clone();
   in_parallel(parts, [&](std::size_t i) {
     try {
-      process(events, start[i], start[i + 1], x, y, i ? *clones[i] : reconstructor, rows[i]);
+      process(events, start[i], start[i + 1], x, y, i ? *clones[i] : reconstructor, chunk, rows[i]);
     } catch (...) {
       failure[i] = std::current_exception();
     }
@@ -147,32 +149,42 @@ Offsets offsets_of(const Array& first, const std::optional<Array>& number, std::
 nb::dict reconstruct_points(const std::string& algorithm, const Array& x, const Array& y,
                             const std::optional<Array>& event, const std::optional<Array>& first,
                             const rich::Parameters& parameters, unsigned threads,
-                            const std::optional<nb::dict>& detector, const std::optional<Array>& number) {
+                            const std::optional<nb::dict>& detector, const std::optional<Array>& number,
+                            const std::string& device) {
   const Axis along_x = axis("x", x), along_y = axis("y", y);
   if (x.size() != y.size() || (event && event->size() != x.size()))
     refuse("x, y and event: must have equal lengths");
-  const auto reconstructor =
-      rich::make_reconstructor(algorithm, parameters, detector ? *detector_of(*detector) : *rich::na62());
-  RingRows rows;
-  const auto by_number = [&]<class T>(const T* values) {
-    rows = process_all(Numbers<T>(values, event->size()), along_x, along_y, *reconstructor, threads);
+  const auto geometry = detector ? detector_of(*detector) : rich::na62();
+  const auto reconstructor = rich::make_reconstructor(algorithm, parameters, *geometry);
+  std::unique_ptr<gpu::GpuReconstructor> on_gpu;
+  if (device != "cpu") {
+    const int number_of = cuda_number(device);
+    const nb::gil_scoped_release released;
+    on_gpu = gpu::make_reconstructor(*reconstructor, *geometry, number_of);
+  }
+  const auto process = [&](const auto& events) {
+    return on_gpu ? process_all(events, along_x, along_y, *on_gpu, gpu_chunk, 1)
+                  : process_all(events, along_x, along_y, *reconstructor, cpu_chunk, threads);
   };
+  const auto by_number = [&]<class T>(const T* values) { return process(Numbers<T>(values, event->size())); };
+  RingRows rows;
   if (!event) {
     if (!first) refuse("event: the event number of each hit is missing");
-    rows = process_all(offsets_of(*first, number, x.size()), along_x, along_y, *reconstructor, threads);
+    rows = process(offsets_of(*first, number, x.size()));
   } else if (event->dtype() == nb::dtype<std::int64_t>()) {
-    by_number(static_cast<const std::int64_t*>(event->data()));
+    rows = by_number(static_cast<const std::int64_t*>(event->data()));
   } else if (event->dtype() == nb::dtype<std::int32_t>()) {
-    by_number(static_cast<const std::int32_t*>(event->data()));
+    rows = by_number(static_cast<const std::int32_t*>(event->data()));
   } else if (event->dtype() == nb::dtype<std::uint64_t>()) {
-    by_number(static_cast<const std::uint64_t*>(event->data()));
+    rows = by_number(static_cast<const std::uint64_t*>(event->data()));
   } else if (event->dtype() == nb::dtype<std::uint32_t>()) {
-    by_number(static_cast<const std::uint32_t*>(event->data()));
+    rows = by_number(static_cast<const std::uint32_t*>(event->data()));
   } else {
     refuse("event: must be whole numbers of 32 or 64 bits");
   }
   nb::dict d;
   RingRows::each([&](const char* name, auto& column) { d[name] = array_of(column); }, rows);
+  if (on_gpu && on_gpu->failed()) d["device_failed"] = on_gpu->failed();
   return d;
 }
 
@@ -211,12 +223,13 @@ double time_points(const std::string& algorithm, const Array& x, const Array& y,
 void bind_points(nb::module_& m) {
   m.def("reconstruct_points", &reconstruct_points, "algorithm"_a, "x"_a, "y"_a, "event"_a.none(),
         "first"_a.none(), "parameters"_a = rich::Parameters{}, "threads"_a = 1, "detector"_a = nb::none(),
-        "number"_a = nb::none(),
+        "number"_a = nb::none(), "device"_a = "cpu",
         "Runs an algorithm over hits at positions x, y (mm, common plane; float32 or float64). event: number "
         "of each hit's event, ascending; or None, and first: int64, start of each event and end of the last, "
         "number: uint32, of each event, None: its index. Returns columns, a row per ring and one with ring = "
         "255 per event without rings: event (uint64), timestamp (the same, uint32), ring, n_rings, n_hits, "
-        "x, y, r, chi2_ndf, event_hits. ValueError names the fault.");
+        "x, y, r, chi2_ndf, event_hits. device: cpu, cuda or cuda:N, where "
+        "one thread feeds the GPU; device_failed: why the CPU took over. ValueError names the fault.");
   m.def("time_points", &time_points, "algorithm"_a, "x"_a, "y"_a, "first"_a, "batch"_a = 0,
         "parameters"_a = rich::Parameters{},
         "CPU seconds of the bare algorithm over the same hits, in batches of that many events, 0: one call "

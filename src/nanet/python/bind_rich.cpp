@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/python/trigger_options.hpp"
 #include "nanet/readout/capture.hpp"
 #include "nanet/rich/algorithm.hpp"
@@ -73,7 +74,8 @@ struct RingColumns {
 };
 
 nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
-                     const rich::Parameters& parameters, const std::optional<nb::dict>& detector) {
+                     const rich::Parameters& parameters, const std::optional<nb::dict>& detector,
+                     const std::string& device) {
   const auto geometry = detector ? python::detector_of(*detector) : rich::na62();
   if (first.size() == 0 || first.size() - 1 > std::numeric_limits<std::uint32_t>::max())
     throw std::invalid_argument("first: must hold the start of each event and the end of the last");
@@ -87,15 +89,19 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
       throw std::invalid_argument("pm: must be below " + std::to_string(geometry->channels()));
   }
   const auto reconstructor = rich::make_reconstructor(name, parameters, *geometry);
+  std::unique_ptr<gpu::GpuReconstructor> on_gpu;
   RingColumns out;
   {
+    const int number = device == "cpu" ? 0 : python::cuda_number(device);
     const nb::gil_scoped_release released;
-    constexpr std::uint32_t chunk = 4096;
+    if (device != "cpu") on_gpu = gpu::make_reconstructor(*reconstructor, *geometry, number);
+    rich::Reconstructor& chosen = on_gpu ? *on_gpu : *reconstructor;
+    const std::uint32_t chunk = on_gpu ? 131072 : 4096;
     std::vector<rich::Rings> rings(chunk);
     const auto events = static_cast<std::uint32_t>(first.size() - 1);
     for (std::uint32_t from = 0; from < events; from += chunk) {
       const std::uint32_t some = std::min(chunk, events - from);
-      (*reconstructor)({some, first.data() + from, pm.data()}, rings.data());
+      chosen(rich::EventBatch{some, first.data() + from, pm.data()}, rings.data());
       for (std::uint32_t i = 0; i < some; ++i) {
         if (rings[i].ambiguous) out.ambiguous.push_back(from + i);
         for (std::uint8_t k = 0; k < rings[i].count; ++k) {
@@ -122,6 +128,7 @@ nb::dict reconstruct(const std::string& name, const First& first, const Pms& pm,
   d["r"] = column(std::move(out.r));
   d["chi2_ndf"] = column(std::move(out.chi2_ndf));
   d["ambiguous"] = column(std::move(out.ambiguous));
+  if (on_gpu && on_gpu->failed()) d["device_failed"] = on_gpu->failed();
   return d;
 }
 
@@ -215,14 +222,14 @@ void bind_rich(nb::module_& m) {
         "Parameters of an algorithm: a list of dictionaries name, value (default), low, high, meaning. "
         "ValueError.");
   m.def("reconstruct", &reconstruct, "algorithm"_a, "first"_a, "pm"_a, "parameters"_a = rich::Parameters{},
-        "detector"_a = nb::none(),
+        "detector"_a = nb::none(), "device"_a = "cpu",
         "Runs an algorithm over events: event i has hits pm[first[i]:first[i + 1]], ascending (first: "
         "uint32, events + 1; "
         "pm: uint16). Returns columns, a row per ring found: event, ring (0 = leading), n_rings, n_hits, x, "
         "y, r (mm, "
         "common plane), chi2_ndf; and ambiguous: the events whose ring count is in doubt. detector: "
-        "dictionary of nanet.detector, default NA62's. ValueError names "
-        "the fault.");
+        "dictionary of nanet.detector, default NA62's. device: cpu, cuda or cuda:N; "
+        "device_failed: why the CPU took over. ValueError names the fault.");
   m.def(
       "ring_radius_mm",
       [](const std::string& particle, double momentum) {

@@ -83,13 +83,25 @@ struct Math {
   static constexpr double reach_mm = 1024.0;
   static constexpr int max_scale = 10;
   // Smallest scale for a position; max_scale + 1 if it is farther away, or not a number.
-  static int scale_of(const Point& p) {
-    const auto of = [](double distance) {
-      int s = 0;
-      while (s <= max_scale && !(std::fabs(distance) <= reach_mm * (1 << s))) ++s;
-      return s;
-    };
-    return std::max(of(double{p.x} - double{origin_x}), of(double{p.y} - double{origin_y}));
+  NANET_HD static int scale_of(const Point& p) {
+    const int x = scale_of(double{p.x} - double{origin_x}), y = scale_of(double{p.y} - double{origin_y});
+    return x > y ? x : y;
+  }
+  // The same for a distance from the origin in one coordinate, mm.
+  NANET_HD static int scale_of(double distance) {
+    int s = 0;
+    while (s <= max_scale && !(fabs(distance) <= reach_mm * (1 << s))) ++s;
+    return s;
+  }
+  // Ready for hits at free positions: the scale holds them too. False if one is farther away than max_scale
+  // allows; then the event has no ring.
+  template <class PointOf>
+  NANET_HD bool reach(const PointOf& point_of, std::uint32_t hits) {
+    for (std::uint32_t i = 0; i < hits; ++i) {
+      const int s = scale_of(point_of(i));
+      scale = s > scale ? s : scale;
+    }
+    return scale <= max_scale;
   }
   NANET_HD Position position(const Point& p) const {
     // float32 up to here has at least the precision of the quanta; products with powers of two are exact.
@@ -321,12 +333,15 @@ struct Math {
   std::int32_t scale = 0;  // of Position
   bool whole = false;      // every PM of the detector is_whole()
 
-  // plane[pm]: common-plane position, mm. Uses the first 128 hits.
+  // plane[pm]: common-plane position, mm; a PM of the detector or a free position. Uses the first 128 hits.
   NANET_HD Rings operator()(const EventView& event, const Point* plane) const {
-    Sums sums;
     const std::uint32_t hits = fitted(event.hits);
-    for (std::uint32_t i = 0; i < hits; ++i) sums.add(position(plane[event.pm[i]]));
-    return ring(moments(sums), hits);
+    const auto point = [&](std::uint32_t i) { return plane[event.pm[i]]; };
+    Math math = *this;
+    if (!math.reach(point, hits)) return {};
+    Sums sums;
+    for (std::uint32_t i = 0; i < hits; ++i) sums.add(math.position(point(i)));
+    return math.ring(math.moments(sums), hits);
   }
   // The same with the table of set(), whose entries are positions.
   NANET_HD Moments<OneLane> moments(const EventView& event, const Position* table) const {

@@ -189,8 +189,7 @@ class MathBatch final : public Reconstructor {
   bool sum(const PointBatch& batch, std::uint32_t from, std::uint32_t hits, unsigned lane) noexcept {
     const auto point = [&](std::uint32_t i) { return Point{batch.x[from + i], batch.y[from + i]}; };
     Math math = math_;
-    for (std::uint32_t i = 0; i < hits; ++i) math.scale = std::max(math.scale, Math::scale_of(point(i)));
-    if (math.scale > Math::max_scale) return false;
+    if (!math.reach(point, hits)) return false;
     Math::Sums sums;
     for (std::uint32_t i = 0; i < hits; ++i) sums.add(math.position(point(i)));
     put(math, sums, lane);

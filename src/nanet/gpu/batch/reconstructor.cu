@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "nanet/gpu/device.hpp"
@@ -28,17 +30,29 @@ class OnDevice final : public GpuReconstructor {
       throw std::invalid_argument(
           "device: cuda:" + std::to_string(device) + ": " +
           (all.found.empty() ? all.trouble : "there are only " + std::to_string(all.found.size()) + " GPUs"));
-    if (geometry.wide())
-      throw std::invalid_argument("detector: " + std::to_string(geometry.channels()) +
-                                  " channels: a GPU takes up to 1952: use --device cpu");
     multiprocessors_ = all.found[static_cast<std::size_t>(device)].multiprocessors;
     require(cudaSetDevice(device), "choosing the device");
     plane_ = DevicePlane(geometry);
+    // As rich::Plane does on a CPU, with room for the hits of a piece.
+    free_ = geometry.wide() ? std::min(static_cast<std::uint32_t>(geometry.channels()),
+                                       wide_plane_entries - static_cast<std::uint32_t>(max_event_hits))
+                            : plane_entries;
+    std::vector<PmId> ids(wide_plane_entries - free_);
+    std::iota(ids.begin(), ids.end(), static_cast<PmId>(free_));
+    free_ids_ = device_array<PmId>(ids.size());
+    require(cudaMemcpy(free_ids_.get(), ids.data(), ids.size() * sizeof(PmId), cudaMemcpyHostToDevice),
+            "copying the PM IDs");
+    require(cudaStreamSynchronize(nullptr), "copying the tables");  // the pieces' streams do not wait for it
     for (Piece& piece : pieces_) {
       piece.stream = stream();
       piece.first = pinned_array<std::uint32_t>(most_events + 1);
       piece.pm = pinned_array<PmId>(most_hits);
       piece.rings = pinned_array<rich::Rings>(most_events);
+      piece.points = pinned_array<rich::Point>(ids.size());
+      piece.on_device.plane = device_array<rich::Point>(wide_plane_entries);
+      require(cudaMemcpyAsync(piece.on_device.plane.get(), plane_.common(), free_ * sizeof(rich::Point),
+                              cudaMemcpyDeviceToDevice, piece.stream.get()),
+              "copying the PM positions");
       piece.on_device.first = device_array<std::uint32_t>(most_events + 1);
       piece.on_device.pm = device_array<PmId>(most_hits);
       piece.on_device.rings = device_array<rich::Rings>(most_events);
@@ -51,7 +65,9 @@ class OnDevice final : public GpuReconstructor {
     const PmId pm = 0;
     std::vector<rich::Rings> rings(most_events);
     for (const std::uint32_t events : {1u, 1024u, most_events})
-      (*this)({events, none.data(), &pm}, rings.data());
+      (*this)(rich::EventBatch{events, none.data(), &pm}, rings.data());
+    const float nowhere = 0;
+    (*this)(rich::PointBatch{1, none.data(), &nowhere, &nowhere}, rings.data());
     if (failed_) throw std::runtime_error(std::string("cuda: the first reconstruction: ") + failed_.load());
   }
   ~OnDevice() override {
@@ -66,17 +82,10 @@ class OnDevice final : public GpuReconstructor {
   const char* failed() const noexcept override { return failed_; }
 
   void operator()(const rich::EventBatch& batch, rich::Rings* rings) noexcept override {
-    if (!failed_) {
-      const cudaError_t status = run(batch, rings);
-      if (status == cudaSuccess) return;
-      for (Piece& piece : pieces_) piece.events = 0;
-      failed_ = cudaGetErrorString(status);
-    }
-    (*cpu_)(batch, rings);
+    run_or_fall_back(batch, most_hits, rings);
   }
-  // Hits at free positions: on the CPU; kernels look positions up by PM ID.
   void operator()(const rich::PointBatch& batch, rich::Rings* rings) noexcept override {
-    (*cpu_)(batch, rings);
+    run_or_fall_back(batch, wide_plane_entries - free_, rings);
   }
 
  private:
@@ -86,15 +95,30 @@ class OnDevice final : public GpuReconstructor {
     PinnedArray<std::uint32_t> first;
     PinnedArray<PmId> pm;
     PinnedArray<rich::Rings> rings;
+    PinnedArray<rich::Point> points;  // hits at free positions
     struct {
       DeviceArray<std::uint32_t> first;
       DeviceArray<PmId> pm;
+      DeviceArray<rich::Point> plane;  // PMs of the detector, then `points`
       DeviceArray<rich::Rings> rings;
       DeviceArray<std::byte> work;
     } on_device;
   };
 
-  cudaError_t run(const rich::EventBatch& batch, rich::Rings* rings) noexcept {
+  template <class Batch>
+  void run_or_fall_back(const Batch& batch, std::uint32_t hits, rich::Rings* rings) noexcept {
+    if (!failed_) {
+      const cudaError_t status = run(batch, hits, rings);
+      if (status == cudaSuccess) return;
+      for (Piece& piece : pieces_) piece.events = 0;
+      failed_ = cudaGetErrorString(status);
+    }
+    (*cpu_)(batch, rings);
+  }
+
+  // room: hits of a piece.
+  template <class Batch>
+  cudaError_t run(const Batch& batch, std::uint32_t room, rich::Rings* rings) noexcept {
     // One context per worker thread.
     if (const auto status = cudaSetDevice(device_)) return status;
     unsigned next = 0;
@@ -103,10 +127,13 @@ class OnDevice final : public GpuReconstructor {
       if (const auto status = take(piece, rings)) return status;
       std::uint32_t events = 0;
       while (from + events < batch.events && events < most_events &&
-             batch.first[from + events + 1] - batch.first[from] <= most_hits)
+             batch.first[from + events + 1] - batch.first[from] <= room)
         ++events;
-      if (events == 0) {  // an event of half a million hits
-        (*cpu_)({1, batch.first + from, batch.pm}, rings + from);
+      if (events == 0) {  // an event of more hits than a piece
+        Batch one = batch;
+        one.events = 1;
+        one.first += from;
+        (*cpu_)(one, rings + from);
         ++from;
         continue;
       }
@@ -118,27 +145,42 @@ class OnDevice final : public GpuReconstructor {
     return cudaSuccess;
   }
 
-  cudaError_t give(Piece& piece, const rich::EventBatch& batch, std::uint32_t from,
-                   std::uint32_t events) noexcept {
+  // Copies the hits of a piece to the device, and sets their PM IDs and the position table.
+  cudaError_t copy_hits(Piece& piece, const rich::EventBatch& batch, std::uint32_t base, std::uint32_t hits,
+                        DeviceBatch& on_device) noexcept {
+    on_device.pm = piece.on_device.pm.get();
+    on_device.plane = plane_.common();
+    on_device.math_plane = plane_.math();
+    if (hits) std::memcpy(piece.pm.get(), batch.pm + base, hits * sizeof(PmId));
+    return cudaMemcpyAsync(piece.on_device.pm.get(), piece.pm.get(), hits * sizeof(PmId),
+                           cudaMemcpyHostToDevice, piece.stream.get());
+  }
+  cudaError_t copy_hits(Piece& piece, const rich::PointBatch& batch, std::uint32_t base, std::uint32_t hits,
+                        DeviceBatch& on_device) noexcept {
+    on_device.pm = free_ids_.get();
+    on_device.plane = piece.on_device.plane.get();
+    for (std::uint32_t i = 0; i < hits; ++i) piece.points[i] = {batch.x[base + i], batch.y[base + i]};
+    return cudaMemcpyAsync(piece.on_device.plane.get() + free_, piece.points.get(),
+                           hits * sizeof(rich::Point), cudaMemcpyHostToDevice, piece.stream.get());
+  }
+
+  template <class Batch>
+  cudaError_t give(Piece& piece, const Batch& batch, std::uint32_t from, std::uint32_t events) noexcept {
     const std::uint32_t base = batch.first[from], hits = batch.first[from + events] - base;
     for (std::uint32_t i = 0; i <= events; ++i) piece.first[i] = batch.first[from + i] - base;
-    if (hits) std::memcpy(piece.pm.get(), batch.pm + base, hits * sizeof(PmId));
     cudaStream_t s = piece.stream.get();
     if (const auto status = cudaMemcpyAsync(piece.on_device.first.get(), piece.first.get(),
                                             (events + 1) * sizeof(std::uint32_t), cudaMemcpyHostToDevice, s))
       return status;
-    if (const auto status = cudaMemcpyAsync(piece.on_device.pm.get(), piece.pm.get(), hits * sizeof(PmId),
-                                            cudaMemcpyHostToDevice, s))
-      return status;
     DeviceBatch on_device;
     on_device.events = events;
     on_device.first = piece.on_device.first.get();
-    on_device.pm = piece.on_device.pm.get();
-    on_device.plane = plane_.common();
-    on_device.math_plane = plane_.math();
     on_device.rings = piece.on_device.rings.get();
     on_device.work = piece.on_device.work.get();
-    if (const auto status = kernel_.launch(cpu_->value(), on_device, {}, multiprocessors_, s)) return status;
+    if (const auto status = copy_hits(piece, batch, base, hits, on_device)) return status;
+    const bool plain = std::is_same_v<Batch, rich::PointBatch> || plane_.entries() > plane_entries;
+    const auto launch = plain ? kernel_.launch_plain : kernel_.launch;
+    if (const auto status = launch(cpu_->value(), on_device, {}, multiprocessors_, s)) return status;
     if (const auto status = cudaMemcpyAsync(piece.rings.get(), piece.on_device.rings.get(),
                                             events * sizeof(rich::Rings), cudaMemcpyDeviceToHost, s))
       return status;
@@ -162,6 +204,8 @@ class OnDevice final : public GpuReconstructor {
   const BatchKernel& kernel_;
   int device_ = 0, multiprocessors_ = 1;
   DevicePlane plane_;
+  std::uint32_t free_ = 0;      // PM ID of the first hit of a piece at free positions
+  DeviceArray<PmId> free_ids_;  // free_ ..
   std::array<Piece, 2> pieces_;
   std::atomic<const char*> failed_{nullptr};
 };

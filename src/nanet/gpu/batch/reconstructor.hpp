@@ -9,8 +9,10 @@
 namespace nanet::gpu {
 
 // Batches of any size go to the device in pieces of up to 16384 events through pinned memory, two in flight.
-// Efficient from thousands of events per call on. Allocates only at construction. After a device error the
-// CPU's algorithm continues with the same rings, and failed() returns the reason.
+// Efficient from thousands of events per call on. Hits at free positions take the PM IDs behind those of the
+// detector, in a position table per piece: a piece has up to 63 488 of them, fewer with a larger detector.
+// Allocates only at construction. After a device error the CPU's algorithm continues with the same rings, and
+// failed() returns the reason.
 class GpuReconstructor : public rich::Reconstructor {
  public:
   // Reason of a device error; null: none. Any thread.

@@ -2,7 +2,9 @@
 // Needs a GPU (label gpu): the device's rings and primitives against the CPU's, for every algorithm.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -28,6 +30,27 @@ struct Events {
     return {static_cast<std::uint32_t>(first.size() - 1), first.data(), pm.data()};
   }
 };
+
+// Hits at free positions.
+struct Points {
+  std::vector<std::uint32_t> first;
+  std::vector<float> x, y;
+  rich::PointBatch batch() const {
+    return {static_cast<std::uint32_t>(first.size() - 1), first.data(), x.data(), y.data()};
+  }
+};
+
+// Hits of the events up to `off` mm beside their PMs.
+Points around(const Events& events, const rich::Geometry& geometry, float off) {
+  Points points{events.first, {}, {}};
+  std::mt19937 random(12);
+  std::uniform_real_distribution<float> by(-off, off);
+  for (const PmId pm : events.pm) {
+    points.x.push_back(geometry.common[pm].x + by(random));
+    points.y.push_back(geometry.common[pm].y + by(random));
+  }
+  return points;
+}
 
 // Number of events, or NANET_GPU_EVENTS: memory checkers are a hundred times slower.
 std::uint32_t events_wanted(std::uint32_t usual) {
@@ -78,6 +101,46 @@ Events odd() {
   return events;
 }
 
+// A plane of 256 x 256 pixels, 4 mm apart, all PM IDs of 16 bits in use.
+rich::Geometry pixels() {
+  constexpr int side = 256;
+  rich::Geometry g;
+  g.shift = {{0, 0}};
+  for (int i = 0; i < side * side; ++i) {
+    g.disk.push_back(
+        {4.0f * static_cast<float>(i % side) - 510.0f, 4.0f * static_cast<float>(i / side) - 510.0f});
+    g.disk_of.push_back(0);
+  }
+  g.common = g.disk;
+  g.first_of_board = {0, side * side};
+  g.rings.channels = static_cast<float>(side * side);
+  g.rings.centres = 1000;  // of POMH and DOMH, so that the CPU takes seconds
+  g.rings.beside = side * side / 2;
+  return g;
+}
+
+// Rings of 15 hits at most, of any radius that fits, over all pixels.
+Events on_pixels(std::uint32_t count) {
+  Events events;
+  std::mt19937 random(13);
+  std::uniform_real_distribution<float> radius(20, 180), centre(-300, 300), angle(0, 6.2831853f);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const float r = radius(random), x = centre(random), y = centre(random);
+    std::vector<PmId> pm;
+    for (int k = 0; k < 15; ++k) {
+      const float a = angle(random);
+      const auto column = static_cast<int>((x + r * std::cos(a) + 512.0f) / 4.0f);
+      const auto row = static_cast<int>((y + r * std::sin(a) + 512.0f) / 4.0f);
+      pm.push_back(static_cast<PmId>(256 * row + column));
+    }
+    std::sort(pm.begin(), pm.end());
+    pm.erase(std::unique(pm.begin(), pm.end()), pm.end());
+    events.pm.insert(events.pm.end(), pm.begin(), pm.end());
+    events.end();
+  }
+  return events;
+}
+
 void print(const char* where, const Rings& rings) {
   std::printf("  %s: %u rings%s", where, rings.count, rings.ambiguous ? ", ambiguous" : "");
   for (unsigned k = 0; k < rings.count && k < rich::max_rings; ++k)
@@ -98,6 +161,13 @@ bool same(const Rings& a, const Rings& b) {
   return true;
 }
 
+void print_hit(const rich::EventBatch& batch, std::uint32_t hit) {
+  std::printf(" %u", batch.pm[hit]);
+}
+void print_hit(const rich::PointBatch& batch, std::uint32_t hit) {
+  std::printf(" (%.9g %.9g)", batch.x[hit], batch.y[hit]);
+}
+
 class EveryAlgorithm : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -105,16 +175,20 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
     if (all.found.empty()) GTEST_SKIP() << "no GPU: " << all.trouble;
   }
   // Number of events with different rings; prints up to 20 of them. at_once: batch size.
-  void compare(const Events& events, std::uint32_t at_once = 0xFFFFFFFFu,
+  template <class Some>
+  void compare(const Some& events, std::uint32_t at_once = 0xFFFFFFFFu,
                const rich::Parameters& parameters = {},
                const rich::Geometry& geometry = rich::Geometry::make()) {
     const auto cpu = rich::make_reconstructor(GetParam(), parameters, geometry);
     const auto gpu = make_reconstructor(*cpu, geometry, 0);
-    const rich::EventBatch batch = events.batch();
+    const auto batch = events.batch();
     std::vector<Rings> on_cpu(batch.events), on_gpu(batch.events);
     for (std::uint32_t from = 0; from < batch.events;) {
       const std::uint32_t some = std::min(batch.events - from, at_once);
-      (*gpu)({some, batch.first + from, batch.pm}, on_gpu.data() + from);
+      auto part = batch;
+      part.events = some;
+      part.first += from;
+      (*gpu)(part, on_gpu.data() + from);
       from += some;
     }
     ASSERT_EQ(gpu->failed(), nullptr);
@@ -122,12 +196,12 @@ class EveryAlgorithm : public testing::TestWithParam<std::string> {
     std::uint32_t rings = 0, primitives = 0;
     for (std::uint32_t i = 0; i < batch.events; ++i) {
       if (same(on_cpu[i], on_gpu[i])) continue;
-      const std::uint32_t hits = batch.view(i).hits;
+      const std::uint32_t hits = batch.first[i + 1] - batch.first[i];
       primitives +=
           trigger::decide(on_cpu[i], hits, false, {}) != trigger::decide(on_gpu[i], hits, false, {});
       if (++rings > 20) continue;
       std::printf("event %u:", i);
-      for (std::uint32_t h = 0; h < hits; ++h) std::printf(" %u", batch.view(i).pm[h]);
+      for (std::uint32_t h = batch.first[i]; h < batch.first[i + 1]; ++h) print_hit(batch, h);
       std::printf("\n");
       print("CPU", on_cpu[i]);
       print("GPU", on_gpu[i]);
@@ -175,6 +249,33 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuInBatchesOfAnySize) {
     compare(generated(std::min(100 * at_once, 20000u), 1, 7), at_once);
     compare(odd(), at_once);
   }
+}
+
+TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuAtFreePositions) {
+  const rich::Geometry na62 = rich::Geometry::make();
+  compare(around(generated(events_wanted(GetParam() == "math" ? 300'000 : 30'000), 1, 9), na62, 9));
+  for (const std::uint32_t at_once : {1u, 300u, 10000u}) {
+    compare(around(generated(std::min(100 * at_once, 20000u), 2, 10), na62, 9), at_once);
+    compare(around(odd(), na62, 0), at_once);
+  }
+}
+
+// MATH's fixed point has a scale for each event.
+TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuAtPositionsFarAway) {
+  Points points = around(generated(events_wanted(3'000), 1, 11), rich::Geometry::make(), 9);
+  for (std::uint32_t i = 0; i + 1 < points.first.size(); ++i)
+    for (std::uint32_t h = points.first[i]; h < points.first[i + 1]; ++h)
+      points.x[h] += std::ldexp(0.7f, static_cast<int>(8 + i % 14));  // up to 1.4 of the largest distance
+  compare(points);
+}
+
+TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuWithPmIdsOf16Bits) {
+  const rich::Geometry wide = pixels();
+  const Events events = on_pixels(events_wanted(20'000));
+  compare(events, 0xFFFFFFFFu, {}, wide);
+  compare(events, 300, {}, wide);
+  // Room for 128 hits per piece.
+  compare(around(on_pixels(500), wide, 2), 0xFFFFFFFFu, {}, wide);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryAlgorithm, testing::ValuesIn(kernel_names()),

@@ -18,7 +18,8 @@
 namespace nanet::gpu {
 
 // Arguments of a batch kernel; all pointers are to memory accessible to the device. As rich::EventBatch;
-// plane, math_plane: plane_entries. One of rings and primitives may be null.
+// plane, math_plane: plane_entries; for launch_plain(), plane may have more. One of rings and primitives may
+// be null.
 struct DeviceBatch {
   std::uint32_t events = 0;
   const std::uint32_t* first = nullptr;
@@ -37,6 +38,11 @@ struct BatchKernel {
                         int multiprocessors, cudaStream_t stream);
   // Working memory for a batch of this size; without it launch() is slower.
   std::size_t (*work_bytes)(std::uint32_t events) = [](std::uint32_t) -> std::size_t { return 0; };
+  // As launch(), with the same bits: calls the algorithm of the CPU event by event. Reads no table but
+  // `plane`, at the PM IDs of the hits and of the detector, without a limit on them.
+  cudaError_t (*launch_plain)(const void* value, const DeviceBatch& batch,
+                              const trigger::DecisionOptions& decision, int multiprocessors,
+                              cudaStream_t stream) = nullptr;
 };
 
 // Throws std::invalid_argument if the algorithm has no kernel.

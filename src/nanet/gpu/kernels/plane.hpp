@@ -12,21 +12,25 @@
 
 namespace nanet::gpu {
 
+// plane_entries each; of a detector with PM IDs of 16 bits, common positions alone, wide_plane_entries.
 class DevicePlane {
  public:
   DevicePlane() = default;
-  explicit DevicePlane(const rich::Geometry& geometry) {
-    std::vector<rich::Point> common(plane_entries);
+  explicit DevicePlane(const rich::Geometry& geometry)
+      : entries_(geometry.wide() ? wide_plane_entries : plane_entries) {
+    std::vector<rich::Point> common(entries_);
     std::copy(geometry.common.begin(), geometry.common.end(), common.begin());
     common_ = copied(common);
+    if (geometry.wide()) return;
     rich::Math algorithm;
     algorithm.use(geometry);
-    std::vector<rich::Math::Position> math(plane_entries);
-    for (std::uint32_t pm = 0; pm < plane_entries; ++pm) algorithm.set(math.data(), pm, common[pm]);
+    std::vector<rich::Math::Position> math(entries_);
+    for (std::uint32_t pm = 0; pm < entries_; ++pm) algorithm.set(math.data(), pm, common[pm]);
     math_ = copied(math);
   }
+  std::uint32_t entries() const noexcept { return entries_; }
   const rich::Point* common() const noexcept { return common_.get(); }
-  const rich::Math::Position* math() const noexcept { return math_.get(); }
+  const rich::Math::Position* math() const noexcept { return math_.get(); }  // null if entries() is wide
 
  private:
   template <class T>
@@ -37,6 +41,7 @@ class DevicePlane {
     return array;
   }
 
+  std::uint32_t entries_ = 0;
   DeviceArray<rich::Point> common_;
   DeviceArray<rich::Math::Position> math_;
 };
